@@ -1,0 +1,120 @@
+/**
+ * The vocabulary. One word per idea, everywhere: code, API, metrics, logs (design, section 2).
+ *
+ * check       one monitored job: its spec, its state, its history
+ * spec        what people configure: schedule, grace, longest run time
+ * ping        one call of a job to the ping API: success, start, fail or log
+ * completion  a ping that ends a run: success or fail, an exit code included
+ * run         one execution of the job, opened by a start ping, closed by a completion
+ * expected    when the next completion is expected
+ * due         expected + grace; with open runs the earliest moment counts: the deadline
+ * flip        a change of the stored status, with its reason
+ * gap         an interval in which the service could take no pings
+ * outage      the history entry that says: a gap hid this interval, we cannot tell
+ *
+ * Instants are milliseconds since the epoch, UTC; lengths of time are milliseconds too and say so (`graceMs`).
+ */
+
+import type { Cron } from './cron.ts'
+
+export type Instant = number
+
+export const STATUSES = ['new', 'up', 'down', 'paused'] as const
+/** What is stored. `late` is derived when a check is read (`shownStatus`); running is a separate fact. */
+export type StoredStatus = (typeof STATUSES)[number]
+export const SHOWN_STATUSES = ['new', 'up', 'late', 'down', 'paused'] as const
+export type ShownStatus = (typeof SHOWN_STATUSES)[number]
+
+export const PING_TYPES = ['success', 'start', 'fail', 'log'] as const
+export type PingType = (typeof PING_TYPES)[number]
+
+export const FLIP_REASONS = [
+  'created',
+  'first_success',
+  'missed',
+  'failed',
+  'overran',
+  'recovered',
+  'paused',
+  'resumed',
+  /** Not a change of status: the history entry for an interval that our own downtime hid. */
+  'outage',
+] as const
+export type FlipReason = (typeof FLIP_REASONS)[number]
+
+export const MANAGERS = ['api', 'kubernetes'] as const
+export type Manager = (typeof MANAGERS)[number]
+
+export type Schedule = { readonly kind: 'period'; readonly periodMs: number } | { readonly kind: 'cron'; readonly cron: Cron }
+
+/** All of the configuration that decides when a check goes down. */
+export interface CheckSpec {
+  readonly schedule: Schedule
+  readonly graceMs: number
+  /** How long one run may take after its start ping; null: only completions count. */
+  readonly maxRuntimeMs: number | null
+}
+
+/** A run that was started and not yet closed. `id` is null for the one run that was started without a run id. */
+export interface Run {
+  readonly id: string | null
+  readonly startedAt: Instant
+  /** The moment at which the run has taken too long; null without `maxRuntimeMs`. */
+  readonly deadlineAt: Instant | null
+}
+
+/** All that the state machine reads and writes. */
+export interface CheckState {
+  readonly status: StoredStatus
+  /** When the status became what it is: the time of the last flip. */
+  readonly since: Instant
+  readonly lastPingAt: Instant | null
+  readonly lastStartAt: Instant | null
+  /** Both null: nothing is expected (not armed, down, paused, or an open run stands for the schedule). */
+  readonly expectedAt: Instant | null
+  readonly dueAt: Instant | null
+  readonly runs: readonly Run[]
+}
+
+export interface Gap {
+  readonly startedAt: Instant
+  readonly endedAt: Instant
+}
+
+export interface Flip {
+  readonly from: StoredStatus | null
+  readonly to: StoredStatus
+  readonly reason: FlipReason
+  /** When it became true: a missed ping is dated at its deadline, not at its detection. */
+  readonly at: Instant
+}
+
+/** Limits of the interface (section 8) and of the design (section 3.1). */
+export const LIMITS = {
+  nameLength: 100,
+  slugLength: 100,
+  descriptionLength: 4_096,
+  scheduleLength: 200,
+  periodSeconds: { min: 10, max: 31_536_000, default: 86_400 },
+  graceSeconds: { min: 0, max: 31_536_000, default: 3_600 },
+  maxRuntimeSeconds: { min: 1, max: 31_536_000 },
+  durationMs: 604_800_000,
+  exitCode: 255,
+  pingBodyBytes: 10_240,
+  apiBodyBytes: 65_536,
+  /** Open runs of one check. A start beyond it is stored and opens no run: a job that never completes must not grow its row. */
+  openRuns: 100,
+} as const
+
+/** Runs without a later deadline are forgotten after this: it is also the longest duration that the interface knows. */
+export const RUN_MEMORY_MS = LIMITS.durationMs
+
+/** The status that people see. `now` at or past due is still `late` until the evaluator has written the flip. */
+export function shownStatus(state: CheckState, now: Instant): ShownStatus {
+  return state.status === 'up' && state.expectedAt !== null && now >= state.expectedAt ? 'late' : state.status
+}
+
+/** A run that took too long is closed, though remembered so that its late completion still gets a duration. */
+export function isOpen(run: Run, now: Instant): boolean {
+  return run.deadlineAt === null ? now - run.startedAt < RUN_MEMORY_MS : now < run.deadlineAt
+}

@@ -1,0 +1,55 @@
+/** When is the next completion expected? (Design, section 4.) Pure arithmetic on a schedule; no state. */
+
+import type { CheckSpec, Instant } from './check.ts'
+import { nextSlot } from './cron.ts'
+
+/** The moments a check waits for; both null when nothing will ever be expected (a cron expression without further slots). */
+export interface Expectation {
+  readonly expectedAt: Instant | null
+  readonly dueAt: Instant | null
+}
+
+export const NOTHING_EXPECTED: Expectation = { expectedAt: null, dueAt: null }
+
+function expectAt(expectedAt: Instant | null, graceMs: number): Expectation {
+  return expectedAt === null ? NOTHING_EXPECTED : { expectedAt, dueAt: expectedAt + graceMs }
+}
+
+/** What a completion at `at` leads to: one period later, or the first slot that it does not cover itself. */
+export function expectAfterCompletion(spec: CheckSpec, at: Instant): Expectation {
+  const { schedule, graceMs } = spec
+  if (schedule.kind === 'period') return expectAt(at + schedule.periodMs, graceMs)
+  const next = nextSlot(schedule.cron, at)
+  if (next === null) return NOTHING_EXPECTED
+  return expectAt(nextSlot(schedule.cron, at + toleranceAt(spec, next)), graceMs)
+}
+
+/** What a check waits for that was armed at `now` without a completion: resumed, or declared by a HeartbeatCheck. */
+export function expectFromNow(spec: CheckSpec, now: Instant): Expectation {
+  const { schedule, graceMs } = spec
+  return expectAt(schedule.kind === 'period' ? now + schedule.periodMs : nextSlot(schedule.cron, now), graceMs)
+}
+
+/**
+ * The expectation that follows `expectedAt` once every interval whose tolerance begins at or before `until` is excused.
+ * Closed form for periods: a ten second period and a gap of a week must not cost 60,480 steps.
+ */
+export function expectAfterExcuse(spec: CheckSpec, expectedAt: Instant, until: Instant): Expectation {
+  const { schedule, graceMs } = spec
+  const tolerance = toleranceAt(spec, expectedAt)
+  if (schedule.kind === 'period') {
+    const intervals = Math.max(1, Math.floor((until + tolerance - expectedAt) / schedule.periodMs) + 1)
+    return expectAt(expectedAt + intervals * schedule.periodMs, graceMs)
+  }
+  let slot = nextSlot(schedule.cron, Math.max(expectedAt, until))
+  while (slot !== null && slot - toleranceAt(spec, slot) <= until) slot = nextSlot(schedule.cron, slot)
+  return expectAt(slot, graceMs)
+}
+
+/** How much before `slot` a completion still covers it: a tenth of the interval, and never more than the grace time. */
+export function toleranceAt(spec: CheckSpec, slot: Instant): number {
+  const { schedule, graceMs } = spec
+  if (schedule.kind === 'period') return Math.min(graceMs, schedule.periodMs / 10)
+  const following = nextSlot(schedule.cron, slot)
+  return following === null ? graceMs : Math.min(graceMs, (following - slot) / 10)
+}

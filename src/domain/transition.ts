@@ -1,0 +1,192 @@
+/**
+ * The state machine (design, section 4): a spec, a state, an event and a time in; the next state and perhaps a flip out.
+ * Every status answers every event. Nothing here reads a clock, and nothing else in the product changes a status.
+ */
+
+import { type CheckSpec, type CheckState, type Flip, type FlipReason, type Gap, type Instant, isOpen, LIMITS, type Run, RUN_MEMORY_MS, type StoredStatus } from './check.ts'
+import { type Expectation, expectAfterCompletion, expectAfterExcuse, expectFromNow, NOTHING_EXPECTED, toleranceAt } from './schedule.ts'
+
+export type CheckEvent =
+  /** A completion. `durationMs` is the job's own measurement, which we trust. */
+  | { readonly kind: 'success' | 'fail'; readonly runId: string | null; readonly durationMs: number | null }
+  | { readonly kind: 'start'; readonly runId: string | null }
+  | { readonly kind: 'log' }
+  /** The evaluator looked. `gaps`: our own downtimes, oldest first; those that do not concern the check are ignored. */
+  | { readonly kind: 'deadline'; readonly gaps: readonly Gap[] }
+  | { readonly kind: 'pause' }
+  | { readonly kind: 'resume' }
+  /** The spec handed in is new, the state was reached under the one before. */
+  | { readonly kind: 'update' }
+
+export interface Outcome {
+  readonly state: CheckState
+  readonly flip: Flip | null
+  /** Of a completion: the given duration, else completion minus the matching start. */
+  readonly durationMs: number | null
+  /** The gap for which an interval was excused. */
+  readonly outage: Gap | null
+  /** A start that opened no run, since too many are open. */
+  readonly runRefused: boolean
+}
+
+/** The statuses that an event leads to. `deadline` counts only when a deadline really has passed, gaps considered. */
+export const NEXT = {
+  new: { success: 'up', fail: 'down', start: 'new', log: 'new', deadline: 'down', pause: 'paused', resume: 'new', update: 'new' },
+  up: { success: 'up', fail: 'down', start: 'up', log: 'up', deadline: 'down', pause: 'paused', resume: 'up', update: 'up' },
+  down: { success: 'up', fail: 'down', start: 'down', log: 'down', deadline: 'down', pause: 'paused', resume: 'down', update: 'down' },
+  paused: { success: 'paused', fail: 'paused', start: 'paused', log: 'paused', deadline: 'paused', pause: 'paused', resume: 'new', update: 'paused' },
+} as const satisfies Record<StoredStatus, Record<CheckEvent['kind'], StoredStatus>>
+
+/** Clients retry for about this long once we are back, whatever the grace time. */
+const RETRY_MS = 60_000
+/** A gap shorter than this hides no completion: clients retry over it. */
+const HIDING_GAP_MS = 60_000
+
+/** A check as it is made. `armed`: a job that never runs must be noticed, so its first completion is awaited at once. */
+export function initialState(spec: CheckSpec, armed: boolean, now: Instant): CheckState {
+  return { status: 'new', since: now, lastPingAt: null, lastStartAt: null, runs: [], ...(armed ? expectFromNow(spec, now) : NOTHING_EXPECTED) }
+}
+
+/** The earliest moment at which the check goes down if nothing happens; null when nothing is awaited. */
+export function deadlineOf(state: CheckState): Instant | null {
+  if (state.status === 'down' || state.status === 'paused') return null
+  let deadline = state.dueAt
+  for (const { deadlineAt } of state.runs) {
+    if (deadlineAt !== null && (deadline === null || deadlineAt < deadline)) deadline = deadlineAt
+  }
+  return deadline
+}
+
+export function transition(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Instant): Outcome {
+  switch (event.kind) {
+    case 'success':
+    case 'fail':
+      return complete(spec, state, event, now)
+    case 'start':
+      return start(spec, state, event.runId, now)
+    case 'deadline':
+      return expire(spec, state, event.gaps, now)
+    case 'pause':
+      return state.status === 'paused' ? unchanged(state) : flipped({ ...state, ...NOTHING_EXPECTED, runs: [] }, 'paused', 'paused', now)
+    case 'resume':
+      return state.status === 'paused' ? flipped({ ...state, ...expectFromNow(spec, now) }, NEXT.paused.resume, 'resumed', now) : unchanged(state)
+    case 'update':
+      return unchanged(refit(spec, state, now))
+    case 'log':
+      return unchanged(state)
+  }
+}
+
+function unchanged(state: CheckState): Outcome {
+  return { state, flip: null, durationMs: null, outage: null, runRefused: false }
+}
+
+function flipped(state: CheckState, to: StoredStatus, reason: FlipReason, at: Instant): Outcome {
+  return { ...unchanged({ ...state, status: to, since: at }), flip: { from: state.status, to, reason, at } }
+}
+
+function complete(spec: CheckSpec, state: CheckState, event: CheckEvent & { kind: 'success' | 'fail' }, now: Instant): Outcome {
+  const run = state.runs.find((candidate) => candidate.id === event.runId)
+  const durationMs = event.durationMs ?? durationOf(run, now)
+  const runs = state.runs.filter((other) => other !== run && isRemembered(other, now))
+  const seen = { ...state, lastPingAt: now, runs }
+  const to = NEXT[state.status][event.kind]
+  if (to === 'paused') return { ...unchanged(seen), durationMs }
+  if (to === 'down') {
+    const stopped = { ...seen, ...NOTHING_EXPECTED }
+    const outcome = state.status === 'down' ? unchanged(stopped) : flipped(stopped, 'down', 'failed', now)
+    return { ...outcome, durationMs }
+  }
+  // A hung run that was already reported must not take the check down again the moment it recovers.
+  const still = state.status === 'down' ? runs.filter((other) => isOpen(other, now)) : runs
+  const next = { ...seen, ...expectAfterCompletion(spec, now), runs: still }
+  if (state.status === 'up') return { ...unchanged(next), durationMs }
+  return { ...flipped(next, 'up', state.status === 'new' ? 'first_success' : 'recovered', now), durationMs }
+}
+
+function durationOf(run: Run | undefined, now: Instant): number | null {
+  if (run === undefined) return null
+  const durationMs = Math.max(0, now - run.startedAt)
+  return durationMs <= LIMITS.durationMs ? durationMs : null
+}
+
+function start(spec: CheckSpec, state: CheckState, runId: string | null, now: Instant): Outcome {
+  const others = state.runs.filter((run) => run.id !== runId && isRemembered(run, now))
+  const seen = { ...state, lastStartAt: now }
+  if (others.length >= LIMITS.openRuns) return { ...unchanged({ ...seen, runs: others }), runRefused: true }
+
+  const isWatched = spec.maxRuntimeMs !== null && state.status !== 'paused'
+  const run: Run = { id: runId, startedAt: now, deadlineAt: isWatched ? now + spec.maxRuntimeMs : null }
+  const started = { ...seen, runs: [...others, run] }
+  if (state.status === 'down' || state.status === 'paused') return unchanged(started)
+
+  // The run's own deadline stands for the schedule from here on, until a completion sets the next expectation.
+  const isInTime = state.dueAt === null || now < state.dueAt
+  if (isWatched && isInTime) return unchanged({ ...started, ...NOTHING_EXPECTED })
+  // Only the first start arms: a job that starts each day and never completes must not push its own deadline on for ever.
+  if (state.status === 'new' && state.dueAt === null) return unchanged({ ...started, ...expectFromNow(spec, now) })
+  return unchanged(started)
+}
+
+/** Forgetting a run whose deadline is still to come would leave nobody watching it. */
+function isRemembered(run: Run, now: Instant): boolean {
+  return now - run.startedAt < RUN_MEMORY_MS || isOpen(run, now)
+}
+
+function expire(spec: CheckSpec, state: CheckState, gaps: readonly Gap[], now: Instant): Outcome {
+  const passed = deadlineOf(state)
+  // A ping that committed first has moved the deadline: it wins.
+  if (passed === null || now < passed) return unchanged(state)
+  const { state: spared, outage } = spare(spec, state, gaps)
+  const deadline = deadlineOf(spared)
+  if (deadline === null || now < deadline) return { ...unchanged(spared), outage }
+  const reason = spared.dueAt !== null && spared.dueAt <= deadline ? 'missed' : 'overran'
+  return { ...flipped({ ...spared, ...NOTHING_EXPECTED }, NEXT[state.status].deadline, reason, deadline), outage }
+}
+
+/**
+ * Our own downtime is never the job's fault (design, section 4, "Own downtime"). Applying a gap again changes nothing more.
+ * A gap of a minute or more in the window of an expected completion may have swallowed it: that interval is excused.
+ * Any other gap since the last completion gives clients the time to retry.
+ */
+function spare(spec: CheckSpec, state: CheckState, gaps: readonly Gap[]): { state: CheckState; outage: Gap | null } {
+  let expectation: Expectation = state
+  let runs = state.runs
+  let outage: Gap | null = null
+  for (const gap of gaps) {
+    const retriedBy = gap.endedAt + Math.max(spec.graceMs, RETRY_MS)
+    if (isHidden(spec, expectation, gap)) {
+      expectation = expectAfterExcuse(spec, expectation.expectedAt!, gap.endedAt)
+      outage = gap
+    }
+    if (expectation.dueAt !== null && gap.endedAt > (state.lastPingAt ?? Number.NEGATIVE_INFINITY) && gap.startedAt <= expectation.dueAt) {
+      expectation = { expectedAt: expectation.expectedAt, dueAt: Math.max(expectation.dueAt, retriedBy) }
+    }
+    runs = runs.map((run) => {
+      const isTouched = run.deadlineAt !== null && gap.endedAt > run.startedAt && gap.startedAt <= run.deadlineAt
+      return isTouched ? { ...run, deadlineAt: Math.max(run.deadlineAt, retriedBy) } : run
+    })
+  }
+  return { state: { ...state, expectedAt: expectation.expectedAt, dueAt: expectation.dueAt, runs }, outage }
+}
+
+function isHidden(spec: CheckSpec, { expectedAt, dueAt }: Expectation, gap: Gap): boolean {
+  if (expectedAt === null || dueAt === null || gap.endedAt - gap.startedAt < HIDING_GAP_MS) return false
+  return gap.startedAt <= dueAt && gap.endedAt >= expectedAt - toleranceAt(spec, expectedAt)
+}
+
+/** The state under a changed spec. Nobody goes down for a change of configuration: no deadline before now + grace. */
+function refit(spec: CheckSpec, state: CheckState, now: Instant): CheckState {
+  const soonest = now + spec.graceMs
+  const runs = state.runs.map((run): Run => {
+    if (!isOpen(run, now) || state.status === 'paused') return run
+    return { ...run, deadlineAt: spec.maxRuntimeMs === null ? null : Math.max(run.startedAt + spec.maxRuntimeMs, soonest) }
+  })
+  const next = { ...state, ...NOTHING_EXPECTED, runs }
+  if (state.status === 'down' || state.status === 'paused') return next
+  if (runs.some((run) => run.deadlineAt !== null && now < run.deadlineAt)) return next
+  const isArmed = deadlineOf(state) !== null
+  if (state.status === 'new') return isArmed ? { ...next, ...expectFromNow(spec, now) } : next
+  const { expectedAt, dueAt } = expectAfterCompletion(spec, state.lastPingAt ?? now)
+  return { ...next, expectedAt, dueAt: dueAt === null ? null : Math.max(dueAt, soonest) }
+}

@@ -1,0 +1,34 @@
+/** Time as a part that can be handed in: tests move it by hand, and a stop ends every wait at once. */
+
+export interface Clock {
+  /** Milliseconds since the epoch, with a fraction. */
+  now(): number
+  /** Resolves after `ms`, or as soon as `signal` aborts; never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+}
+
+/** Node fires longer timers at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/** The wall clock as it was at start, carried on by the monotonic one: somebody setting the machine's time moves nothing of ours. */
+export const systemClock: Clock = {
+  now: () => performance.timeOrigin + performance.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve()
+      const done = () => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = setTimeout(done, Math.min(ms, LONGEST_TIMER_MS))
+      signal?.addEventListener('abort', done, { once: true })
+    }),
+}
+
+/** Calls `act` after `ms` unless the returned function is called first. Does not keep the process alive. */
+export function startTimer(ms: number, act: () => void): () => void {
+  const timer = setTimeout(act, Math.min(ms, LONGEST_TIMER_MS))
+  timer.unref()
+  return () => clearTimeout(timer)
+}

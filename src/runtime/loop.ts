@@ -1,0 +1,60 @@
+/**
+ * A background loop: run, wait, run again; never two runs at once. A run that throws is reported and the loop goes on, with
+ * longer waits while it keeps failing. stop() lets the run in progress finish.
+ */
+
+import type { Clock } from './clock.ts'
+
+export interface Loop {
+  start(): void
+  /** One run, now. Tests call it instead of waiting. */
+  runOnce(): Promise<void>
+  /** Resolves when the run in progress has ended. */
+  stop(): Promise<void>
+}
+
+export interface LoopOptions {
+  readonly name: string
+  readonly everyMs: number
+  /** Does the work; `signal` aborts when the loop is to stop. Return `'again'` when more work waits: the next run follows at once. */
+  readonly run: (signal: AbortSignal) => Promise<'again' | void>
+  readonly onError: (error: unknown) => void
+  readonly clock: Clock
+}
+
+/** A failing run is tried again after at most this, so that a loop notices within it that the database is back. */
+const LONGEST_BACKOFF_MS = 2_000
+
+export function createLoop({ everyMs, run, onError, clock }: LoopOptions): Loop {
+  const stopping = new AbortController()
+  let running: Promise<void> | undefined
+
+  async function goOn(): Promise<void> {
+    let failures = 0
+    while (!stopping.signal.aborted) {
+      let waitMs = everyMs
+      try {
+        if ((await run(stopping.signal)) === 'again') waitMs = 0
+        failures = 0
+      } catch (error) {
+        onError(error)
+        failures += 1
+        waitMs = Math.max(everyMs, Math.min(LONGEST_BACKOFF_MS, 100 * 2 ** Math.min(failures, 10)))
+      }
+      if (waitMs > 0) await clock.sleep(waitMs, stopping.signal)
+    }
+  }
+
+  return {
+    start() {
+      running ??= goOn()
+    },
+    async runOnce() {
+      await run(stopping.signal)
+    },
+    async stop() {
+      stopping.abort()
+      await running
+    },
+  }
+}

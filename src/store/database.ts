@@ -1,0 +1,200 @@
+/**
+ * Connections and transactions. The only place that makes a pg pool; its settings belong to that pool and to nobody else.
+ * A connection on which anything but a plain SQL error happened is closed, never handed out again: after a time-out or a
+ * broken socket nobody can say what state its transaction is in.
+ */
+
+import pg from 'pg'
+import { unavailable } from '../domain/errors.ts'
+import { startTimer } from '../runtime/clock.ts'
+import { isOutage, isRetriable, sqlStateOf } from './sqlstate.ts'
+
+export interface Statement {
+  /** A named statement is planned once for a connection. */
+  readonly name?: string
+  readonly text: string
+  readonly values?: readonly unknown[]
+}
+
+/** Whatever can run a statement: the database itself, or an open transaction. */
+export interface Queryable {
+  query<Row>(statement: string | Statement, values?: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }>
+  /** Rows as arrays of columns, for hot statements. */
+  queryColumns(statement: Statement): Promise<unknown[][]>
+}
+
+export interface Database extends Queryable {
+  /** All or nothing; run again by itself when it lost a race (40001, 40P01), so `work` must have no effect outside it. */
+  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
+  /**
+   * A transaction in two round trips: `begin` travels with the first statement of `work`, `commit` with its last ones, which
+   * `work` has issued and hands back unawaited as `saved`. Cut off after `budgetMs`, connection and all.
+   */
+  groupTransaction<T>(budgetMs: number, work: (tx: Queryable) => Promise<{ result: T; saved: Promise<unknown> }>): Promise<T>
+  connections(): { total: number; idle: number; waiting: number }
+  close(): Promise<void>
+}
+
+export interface DatabaseOptions {
+  readonly url: string
+  /** Shown in pg_stat_activity. */
+  readonly name: string
+  readonly connections: number
+  /** Statements are sent without awaiting the one before, and planned without regard to their parameters: the ping path. */
+  readonly pipeline?: boolean
+  readonly onConnectionError?: (error: Error) => void
+}
+
+const CONNECT_MS = 2_000
+/** The server gives up on a statement first, so that it is really cancelled; the client's own limit is for a server that hangs. */
+const STATEMENT_MS = 3_500
+const ANSWER_MS = 4_000
+const LOCK_MS = 1_500
+const ATTEMPTS = 3
+
+export function createDatabase({ url, name, connections, pipeline = false, onConnectionError }: DatabaseOptions): Database {
+  const pool = new pg.Pool({
+    connectionString: url,
+    application_name: `heartbeat-operator ${name}`,
+    max: connections,
+    connectionTimeoutMillis: CONNECT_MS,
+    statement_timeout: STATEMENT_MS,
+    query_timeout: ANSWER_MS,
+    lock_timeout: LOCK_MS,
+    idle_in_transaction_session_timeout: 5_000,
+    keepAlive: true,
+    // Knowing the length of its arrays the planner would hash them and scan all checks; the generic plan looks rows up.
+    options: `-c TimeZone=UTC -c client_connection_check_interval=1s${pipeline ? ' -c plan_cache_mode=force_generic_plan' : ''}`,
+    types: { getTypeParser },
+    ...(pipeline ? { pipeline: true } : {}),
+  })
+  // An idle connection that breaks is dropped by the pool; without a listener its error would end the process.
+  pool.on('error', (error) => onConnectionError?.(error))
+
+  async function withClient<T>(use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    let client: pg.PoolClient
+    try {
+      client = await pool.connect()
+    } catch (error) {
+      throw isOutage(error) ? unavailable(error) : error
+    }
+    // While a client is out, the pool does not listen to its errors; the query in progress reports them.
+    const ignore = () => {}
+    client.on('error', ignore)
+    let isBroken = false
+    try {
+      return await use(client)
+    } catch (error) {
+      isBroken = error instanceof RollbackFailed || sqlStateOf(error) === undefined
+      const cause = error instanceof RollbackFailed ? error.cause : error
+      throw isOutage(cause) ? unavailable(cause) : cause
+    } finally {
+      client.removeListener('error', ignore)
+      client.release(isBroken)
+    }
+  }
+
+  return {
+    query: (statement, values) => withClient((client) => queryableOn(client).query(statement, values)),
+    queryColumns: (statement) => withClient((client) => queryableOn(client).queryColumns(statement)),
+
+    async transaction(work) {
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await withClient((client) => runTransaction(client, work))
+        } catch (error) {
+          const cause = error instanceof Error ? error.cause : undefined
+          if (attempt >= ATTEMPTS || !isRetriable(cause)) throw error
+        }
+      }
+    },
+
+    groupTransaction: (budgetMs, work) =>
+      withClient(async (client) => {
+        const stopTimer = startTimer(budgetMs, () => socketOf(client).destroy(new Error('Connection terminated: the group took too long')))
+        try {
+          const begun = client.query('begin')
+          begun.catch(() => {})
+          const { result, saved } = await work(queryableOn(client))
+          const committed = client.query('commit')
+          committed.catch(() => {})
+          await saved
+          assertCommitted(await committed)
+          return result
+        } catch (error) {
+          await rollback(client, error)
+          throw error
+        } finally {
+          stopTimer()
+        }
+      }),
+
+    connections: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+    close: () => pool.end(),
+  }
+}
+
+async function runTransaction<T>(client: pg.PoolClient, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  try {
+    await client.query('begin')
+    const result = await work(queryableOn(client))
+    assertCommitted(await client.query('commit'))
+    return result
+  } catch (error) {
+    await rollback(client, error)
+    throw error
+  }
+}
+
+/** PostgreSQL answers the commit of a failed transaction with ROLLBACK and no error. */
+function assertCommitted({ command }: pg.QueryResult): void {
+  if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`)
+}
+
+class RollbackFailed extends Error {}
+
+async function rollback(client: pg.PoolClient, cause: unknown): Promise<void> {
+  // Anything but a plain SQL error: withClient closes the connection, and the server rolls back by itself.
+  if (sqlStateOf(cause) === undefined) return
+  try {
+    await client.query('rollback')
+  } catch {
+    throw new RollbackFailed('rollback failed', { cause })
+  }
+}
+
+function queryableOn(client: pg.PoolClient): Queryable {
+  return {
+    async query<Row>(statement: string | Statement, values?: readonly unknown[]) {
+      const { rows, rowCount } = await client.query(typeof statement === 'string' ? { text: statement, values: [...(values ?? [])] } : { ...statement, values: [...(statement.values ?? [])] })
+      return { rows: rows as Row[], rowCount: rowCount ?? 0 }
+    },
+    async queryColumns(statement) {
+      const { rows } = await client.query({ ...statement, values: statement.values as unknown[], rowMode: 'array' })
+      return rows
+    },
+  }
+}
+
+/** pg has no public way to drop a connection without waiting for the server. */
+function socketOf(client: pg.PoolClient): { destroy(error: Error): void } {
+  return (client as unknown as { connection: { stream: { destroy(error: Error): void } } }).connection.stream
+}
+
+const { builtins } = pg.types
+type Parser = (text: string) => unknown
+
+/** Instants are milliseconds (with the microseconds as their fraction), counts are numbers: ours stay far below 2^53. */
+function getTypeParser(oid: number, format?: string): Parser {
+  if (oid === builtins.TIMESTAMPTZ) return parseInstant
+  if (oid === builtins.INT8) return Number
+  return pg.types.getTypeParser(oid, format as 'text') as Parser
+}
+
+/** Reads `2026-11-21 13:38:11.123456+00`, the only form that a session in UTC prints for our era. */
+export function parseInstant(text: string): number {
+  const second = Date.UTC(+text.slice(0, 4), +text.slice(5, 7) - 1, +text.slice(8, 10), +text.slice(11, 13), +text.slice(14, 16), +text.slice(17, 19))
+  if (text.charCodeAt(19) !== 46 /* . */) return second
+  const fraction = text.slice(20, text.length - 3)
+  return second + Number(fraction.padEnd(6, '0')) / 1_000
+}

@@ -1,0 +1,7 @@
+/** Every advisory lock number that this program takes, so that no two purposes share one. "heart" in ASCII, then a counter. */
+
+const BASE = 0x68656172 * 100
+
+export const MIGRATION_LOCK = BASE + 1
+export const BOOTSTRAP_LOCK = BASE + 2
+export const PRUNE_LOCK = BASE + 3

@@ -1,0 +1,44 @@
+/** Names for the SQLSTATE codes that decide something. Source: PostgreSQL manual, appendix A. */
+
+export const UNIQUE_VIOLATION = '23505'
+export const FOREIGN_KEY_VIOLATION = '23503'
+export const LOCK_NOT_AVAILABLE = '55P03'
+export const UNDEFINED_DATABASE = '3D000'
+
+const RETRIABLE = new Set(['40001' /* serialization_failure */, '40P01' /* deadlock_detected */])
+const READ_ONLY_TRANSACTION = '25006'
+
+/** 08 connection, 53 out of resources (connections, disk, memory), 55 not in that state (locks), 57 operator (shutdown, cancel), 58 system (I/O). */
+const PASSING_CLASSES = new Set(['08', '53', '55', '57', '58'])
+
+export function sqlStateOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined
+  return /^[0-9A-Z]{5}$/.test(error.code) && 'severity' in error ? error.code : undefined
+}
+
+export function constraintOf(error: unknown): string | undefined {
+  return error instanceof Error && 'constraint' in error && typeof error.constraint === 'string' ? error.constraint : undefined
+}
+
+/** The transaction lost a race and may be run again as it is. */
+export function isRetriable(error: unknown): boolean {
+  return RETRIABLE.has(sqlStateOf(error) ?? '')
+}
+
+/** Nothing is wrong with the statement: the server cannot do it now. An error without an SQLSTATE never came from the server, so it is the connection's. */
+export function isOutage(error: unknown): boolean {
+  const state = sqlStateOf(error)
+  if (state === undefined) return isConnectionError(error)
+  return PASSING_CLASSES.has(state.slice(0, 2)) || state === READ_ONLY_TRANSACTION || RETRIABLE.has(state)
+}
+
+const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'EMFILE'])
+/** pg raises these as plain errors without a code. */
+const PG_MESSAGES = /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|The server does not support|Client was closed|Cannot use a pool after)/
+
+export function isConnectionError(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  if ('code' in error && typeof error.code === 'string' && SOCKET_CODES.has(error.code)) return true
+  if (error instanceof AggregateError) return error.errors.some(isConnectionError)
+  return PG_MESSAGES.test(error.message)
+}

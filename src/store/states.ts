@@ -1,0 +1,249 @@
+/** The hot rows: lock them, and save what the state machine made of them. Three statements for a whole group of changes. */
+
+import { type CheckSpec, type CheckState, type FlipReason, type Instant, PING_TYPES, type PingType, type Run, type Schedule, STATUSES, type StoredStatus } from '../domain/check.ts'
+import { parseCron } from '../domain/cron.ts'
+import { byteaArray, instantArray, int2Array, int4Array, int8Array, jsonbArray, textArray, uuidArray } from './binary-arrays.ts'
+import type { Queryable } from './database.ts'
+
+/** A check whose row is locked by the transaction at hand. */
+export interface LockedCheck {
+  readonly key: number
+  /** Null with a reason when the stored configuration makes no sense (somebody's SQL). */
+  readonly spec: CheckSpec | null
+  readonly state: CheckState
+  /** The time of its newest history entry, to the microsecond: the next is later. */
+  readonly stampedAt: Instant
+  readonly wakeAt: Instant | null
+}
+
+export interface ChangedState {
+  readonly key: number
+  readonly state: CheckState
+  readonly stampedAt: Instant
+  /** Undefined: stays where it is. */
+  readonly wakeAt?: Instant | null
+}
+
+export interface NewPing {
+  readonly id: Buffer
+  readonly key: number
+  readonly type: PingType
+  readonly exitCode: number | null
+  readonly durationMs: number | null
+  readonly runId: string | null
+  readonly body: Buffer | null
+  readonly at: Instant
+}
+
+export interface NewFlip {
+  readonly id: Buffer
+  readonly key: number
+  readonly at: Instant
+  readonly detectedAt: Instant
+  readonly from: StoredStatus | null
+  readonly to: StoredStatus
+  readonly reason: FlipReason
+  readonly pingId: Buffer | null
+}
+
+export interface NewEvent {
+  readonly id: Buffer
+  readonly key: number
+  readonly flipId: Buffer
+  readonly type: string
+  readonly data: object
+  readonly at: Instant
+}
+
+export interface ChangeSet {
+  readonly states: readonly ChangedState[]
+  readonly pings: readonly NewPing[]
+  readonly flips: readonly NewFlip[]
+  readonly events: readonly NewEvent[]
+}
+
+const COLUMNS = `check_key, period_seconds, schedule, time_zone, grace_seconds, max_runtime_seconds,
+  status, since, last_ping_at, last_start_at, expected_at, due_at, runs, stamped_at, wake_at`
+
+/** Locks in the order of the keys, so that two groups never wait for each other in a circle. Checks that are gone are left out. */
+export async function lockStates(tx: Queryable, keys: readonly number[], wait: 'wait' | 'skip locked' = 'wait'): Promise<LockedCheck[]> {
+  const rows = await tx.queryColumns({
+    name: `lock_states ${wait}`,
+    text: `select ${COLUMNS} from check_states where check_key = any($1::int8[]) order by check_key for no key update ${wait === 'wait' ? '' : wait}`,
+    values: [int8Array(keys)],
+  })
+  return rows.map(toLockedCheck)
+}
+
+/**
+ * Locks the checks whose wake-up time has come, oldest first, leaving out those that another replica is at. Nothing while the service beat is
+ * stale: right after an outage the gap must be on record before anybody is found missing (design, section 4, "Own downtime").
+ */
+export async function lockDueStates(tx: Queryable, limit: number, freshMs: number): Promise<{ now: Instant; checks: LockedCheck[] }> {
+  const rows = await tx.queryColumns({
+    name: 'lock_due_states',
+    text: `select ${COLUMNS}, now() from check_states
+      where wake_at <= now() and exists (select from service_beat where beat_at > now() - $2 * interval '1 millisecond')
+      order by wake_at limit $1 for no key update skip locked`,
+    values: [limit, freshMs],
+  })
+  return { now: Math.floor((rows[0]?.[15] as Instant | undefined) ?? 0), checks: rows.map(toLockedCheck) }
+}
+
+function toLockedCheck(row: unknown[]): LockedCheck {
+  const [key, periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds, status, since, lastPingAt, lastStartAt, expectedAt, dueAt, runs, stampedAt, wakeAt] = row as [
+    number, number | null, string | null, string | null, number, number | null,
+    number, Instant, Instant | null, Instant | null, Instant | null, Instant | null, Run[] | null, Instant, Instant | null,
+  ]
+  return {
+    key,
+    spec: toSpec({ periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds }),
+    state: { status: STATUSES[status]!, since, lastPingAt, lastStartAt, expectedAt, dueAt, runs: runs ?? [] },
+    stampedAt,
+    wakeAt,
+  }
+}
+
+export interface StoredSpec {
+  readonly periodSeconds: number | null
+  readonly schedule: string | null
+  readonly timeZone: string | null
+  readonly graceSeconds: number
+  readonly maxRuntimeSeconds: number | null
+}
+
+function toSpec({ periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds }: StoredSpec): CheckSpec | null {
+  const when = periodSeconds === null ? toCronSchedule(schedule!, timeZone!) : ({ kind: 'period', periodMs: periodSeconds * 1_000 } as const)
+  if (when === null) return null
+  return { schedule: when, graceMs: graceSeconds * 1_000, maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000 }
+}
+
+/** Parsed expressions by "zone expression": many checks share a few of them, and each ping would parse its own again. */
+const parsed = new Map<string, Schedule | null>()
+const PARSED_LIMIT = 10_000
+
+function toCronSchedule(expression: string, timeZone: string): Schedule | null {
+  const cacheKey = `${timeZone} ${expression}`
+  let schedule = parsed.get(cacheKey)
+  if (schedule === undefined) {
+    try {
+      schedule = { kind: 'cron', cron: parseCron(expression, timeZone) }
+    } catch {
+      schedule = null
+    }
+    if (parsed.size >= PARSED_LIMIT) parsed.clear()
+    parsed.set(cacheKey, schedule)
+  }
+  return schedule
+}
+
+/** Which of these runs' pings are stored already, as `key:run:type`. Read under the lock, so nobody adds one meanwhile. */
+export async function findRunPings(tx: Queryable, pings: readonly { key: number; runId: string; type: PingType }[]): Promise<Set<string>> {
+  const rows = await tx.queryColumns({
+    name: 'find_run_pings',
+    text: `select p.check_key, p.run_id, p.type from unnest($1::int8[], $2::uuid[], $3::int2[]) i (key, run_id, type)
+      join pings p on p.check_key = i.key and p.run_id = i.run_id and p.type = i.type`,
+    values: [int8Array(pings.map((ping) => ping.key)), uuidArray(pings.map((ping) => ping.runId)), int2Array(pings.map((ping) => PING_TYPES.indexOf(ping.type)))],
+  })
+  return new Set(rows.map(([key, runId, type]) => runPingKey(key as number, runId as string, PING_TYPES[type as number]!)))
+}
+
+export function runPingKey(key: number, runId: string, type: PingType): string {
+  return `${key}:${runId}:${type}`
+}
+
+/** Issues everything at once; on a pipelined connection that is one round trip. */
+export async function saveChanges(tx: Queryable, { states, pings, flips, events }: ChangeSet): Promise<void> {
+  const issued = [tx.queryColumns(saveStates(states, pings))]
+  const woken = states.filter((changed) => changed.wakeAt !== undefined)
+  if (woken.length > 0) issued.push(tx.queryColumns(saveWakeTimes(woken)))
+  const withBody = pings.filter((ping) => ping.body !== null)
+  if (withBody.length > 0) issued.push(tx.queryColumns(insertBodies(withBody)))
+  if (flips.length > 0) issued.push(tx.queryColumns(insertFlips(flips)))
+  if (events.length > 0) issued.push(tx.queryColumns(insertEvents(events)))
+  const settled = await Promise.allSettled(issued)
+  for (const outcome of settled) if (outcome.status === 'rejected') throw outcome.reason
+}
+
+function saveStates(states: readonly ChangedState[], pings: readonly NewPing[]) {
+  return {
+    name: 'save_states',
+    text: `with saved as (
+        update check_states s set status = i.status, since = i.since, last_ping_at = i.last_ping_at, last_start_at = i.last_start_at,
+          expected_at = i.expected_at, due_at = i.due_at, runs = i.runs, stamped_at = i.stamped_at
+        from unnest($1::int8[], $2::int2[], $3::timestamptz[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::jsonb[], $9::timestamptz[])
+          i (key, status, since, last_ping_at, last_start_at, expected_at, due_at, runs, stamped_at)
+        where s.check_key = i.key)
+      insert into pings (id, check_key, type, exit_code, duration_ms, run_id, created_at, source)
+      select i.*, 0 from unnest($10::uuid[], $11::int8[], $12::int2[], $13::int2[], $14::int4[], $15::uuid[], $16::timestamptz[]) i`,
+    values: [
+      int8Array(states.map((changed) => changed.key)),
+      int2Array(states.map(({ state }) => STATUSES.indexOf(state.status))),
+      instantArray(states.map(({ state }) => state.since)),
+      instantArray(states.map(({ state }) => state.lastPingAt)),
+      instantArray(states.map(({ state }) => state.lastStartAt)),
+      instantArray(states.map(({ state }) => state.expectedAt)),
+      instantArray(states.map(({ state }) => state.dueAt)),
+      jsonbArray(states.map(({ state }) => (state.runs.length === 0 ? null : state.runs))),
+      instantArray(states.map((changed) => changed.stampedAt)),
+      uuidArray(pings.map((ping) => ping.id)),
+      int8Array(pings.map((ping) => ping.key)),
+      int2Array(pings.map((ping) => PING_TYPES.indexOf(ping.type))),
+      int2Array(pings.map((ping) => ping.exitCode)),
+      int4Array(pings.map((ping) => ping.durationMs)),
+      uuidArray(pings.map((ping) => ping.runId)),
+      instantArray(pings.map((ping) => ping.at)),
+    ],
+  }
+}
+
+/** Apart from the rest since it is not HOT: most groups move no wake-up time. */
+function saveWakeTimes(states: readonly ChangedState[]) {
+  return {
+    name: 'save_wake_times',
+    text: `update check_states s set wake_at = i.wake_at from unnest($1::int8[], $2::timestamptz[]) i (key, wake_at) where s.check_key = i.key`,
+    values: [int8Array(states.map((changed) => changed.key)), instantArray(states.map((changed) => changed.wakeAt ?? null))],
+  }
+}
+
+function insertBodies(pings: readonly NewPing[]) {
+  return {
+    name: 'insert_bodies',
+    text: `insert into ping_bodies (check_key, ping_id, body) select * from unnest($1::int8[], $2::uuid[], $3::bytea[])`,
+    values: [int8Array(pings.map((ping) => ping.key)), uuidArray(pings.map((ping) => ping.id)), byteaArray(pings.map((ping) => ping.body))],
+  }
+}
+
+function insertFlips(flips: readonly NewFlip[]) {
+  return {
+    name: 'insert_flips',
+    text: `insert into flips (id, check_key, at, detected_at, from_status, to_status, reason, ping_id)
+      select * from unnest($1::uuid[], $2::int8[], $3::timestamptz[], $4::timestamptz[], $5::int2[], $6::int2[], $7::text[], $8::uuid[])`,
+    values: [
+      uuidArray(flips.map((flip) => flip.id)),
+      int8Array(flips.map((flip) => flip.key)),
+      instantArray(flips.map((flip) => flip.at)),
+      instantArray(flips.map((flip) => flip.detectedAt)),
+      int2Array(flips.map((flip) => (flip.from === null ? null : STATUSES.indexOf(flip.from)))),
+      int2Array(flips.map((flip) => STATUSES.indexOf(flip.to))),
+      textArray(flips.map((flip) => flip.reason)),
+      uuidArray(flips.map((flip) => flip.pingId)),
+    ],
+  }
+}
+
+function insertEvents(events: readonly NewEvent[]) {
+  return {
+    name: 'insert_events',
+    text: `insert into events (id, check_key, flip_id, type, data, created_at)
+      select * from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[])`,
+    values: [
+      uuidArray(events.map((event) => event.id)),
+      int8Array(events.map((event) => event.key)),
+      uuidArray(events.map((event) => event.flipId)),
+      textArray(events.map((event) => event.type)),
+      jsonbArray(events.map((event) => event.data)),
+      instantArray(events.map((event) => event.at)),
+    ],
+  }
+}

@@ -1,0 +1,71 @@
+/** A migrated database of its own for each test file: cloned from a template, which the first one makes. */
+
+import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import { inject } from 'vitest'
+import { createDatabase, type Database } from '../../src/store/database.ts'
+import { migrate } from '../../src/store/migrate.ts'
+
+const TEMPLATE = 'heartbeat_template'
+const TEMPLATE_LOCK = 4711
+
+export interface TestDatabase {
+  readonly url: string
+  readonly database: Database
+  /** Empties every table except for what migrations put there. */
+  clear(): Promise<void>
+  close(): Promise<void>
+}
+
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const adminUrl = inject('postgresUrl')
+  const name = `test_${randomUUID().replaceAll('-', '')}`
+  await asAdmin(adminUrl, async (admin) => {
+    await admin.query('select pg_advisory_lock($1)', [TEMPLATE_LOCK])
+    const { rowCount } = await admin.query('select from pg_database where datname = $1 and datistemplate', [TEMPLATE])
+    if (rowCount === 0) await makeTemplate(admin, adminUrl)
+    await admin.query(`create database ${name} template ${TEMPLATE}`)
+  })
+  const url = withDatabase(adminUrl, name)
+  const database = createDatabase({ url, name: 'test', connections: 5 })
+  return {
+    url,
+    database,
+    async clear() {
+      const { rows } = await database.query<{ tables: string }>(
+        `select string_agg(format('%I', tablename), ', ') as tables from pg_tables where schemaname = 'public' and tablename not in ('schema_migrations', 'service_beat')`,
+      )
+      await database.query(`truncate ${rows[0]!.tables} restart identity cascade`)
+      await database.query('update service_beat set beat_at = null')
+    },
+    async close() {
+      await database.close()
+      await asAdmin(adminUrl, (admin) => admin.query(`drop database ${name} with (force)`))
+    },
+  }
+}
+
+async function makeTemplate(admin: pg.Client, adminUrl: string): Promise<void> {
+  await admin.query(`drop database if exists ${TEMPLATE}`)
+  await admin.query(`create database ${TEMPLATE}`)
+  const database = createDatabase({ url: withDatabase(adminUrl, TEMPLATE), name: 'template', connections: 1 })
+  await migrate(database)
+  await database.close()
+  await admin.query(`alter database ${TEMPLATE} is_template true`)
+}
+
+async function asAdmin(url: string, use: (admin: pg.Client) => Promise<unknown>): Promise<void> {
+  const admin = new pg.Client({ connectionString: url })
+  await admin.connect()
+  try {
+    await use(admin)
+  } finally {
+    await admin.end()
+  }
+}
+
+function withDatabase(url: string, name: string): string {
+  const changed = new URL(url)
+  changed.pathname = `/${name}`
+  return changed.href
+}
