@@ -19,20 +19,33 @@ const POSTGRES_EPOCH_US = Date.UTC(2000, 0, 1) * 1_000
 
 type Nullable<T> = readonly (T | null)[]
 
-export const int2Array = (values: Nullable<number>) => fixed(INT2, 2, values, (buffer, value, at) => buffer.writeInt16BE(value, at))
-export const int4Array = (values: Nullable<number>) => fixed(INT4, 4, values, (buffer, value, at) => buffer.writeInt32BE(value, at))
+export const int2Array = (values: Nullable<number>) =>
+  fixed(INT2, 2, values, (buffer, value, at) => buffer.writeInt16BE(value, at))
+export const int4Array = (values: Nullable<number>) =>
+  fixed(INT4, 4, values, (buffer, value, at) => buffer.writeInt32BE(value, at))
 export const int8Array = (values: Nullable<number>) => fixed(INT8, 8, values, writeInt64)
 /** Milliseconds since the epoch; the fraction is kept to the microsecond. */
 export const instantArray = (values: Nullable<number>) =>
-  fixed(TIMESTAMPTZ, 8, values, (buffer, value, at) => writeInt64(buffer, Math.round(value * 1_000) - POSTGRES_EPOCH_US, at))
+  fixed(TIMESTAMPTZ, 8, values, (buffer, value, at) =>
+    writeInt64(buffer, Math.round(value * 1_000) - POSTGRES_EPOCH_US, at),
+  )
 /** Sixteen bytes, or the text form. */
 export const uuidArray = (values: Nullable<Buffer | string>) =>
-  fixed(UUID, 16, values, (buffer, value, at) => (typeof value === 'string' ? buffer.write(value.replaceAll('-', ''), at, 'hex') : value.copy(buffer, at)))
+  fixed(UUID, 16, values, (buffer, value, at) =>
+    typeof value === 'string' ? buffer.write(value.replaceAll('-', ''), at, 'hex') : value.copy(buffer, at),
+  )
 export const byteaArray = (values: Nullable<Buffer>) => varying(BYTEA, values)
-export const textArray = (values: Nullable<string>) => varying(TEXT, values.map((value) => (value === null ? null : Buffer.from(value))))
+export const textArray = (values: Nullable<string>) =>
+  varying(
+    TEXT,
+    values.map((value) => (value === null ? null : Buffer.from(value))),
+  )
 /** The first byte is the version of the format. */
 export const jsonbArray = (values: Nullable<unknown>) =>
-  varying(JSONB, values.map((value) => (value === null ? null : Buffer.from(`\u0001${JSON.stringify(value)}`))))
+  varying(
+    JSONB,
+    values.map((value) => (value === null ? null : Buffer.from(`\u0001${JSON.stringify(value)}`))),
+  )
 
 /** Numbers beyond 32 bits without BigInt; exact within 2^53. */
 function writeInt64(buffer: Buffer, value: number, at: number): void {
@@ -41,7 +54,12 @@ function writeInt64(buffer: Buffer, value: number, at: number): void {
   buffer.writeUInt32BE(value - high * TWO_32, at + 4)
 }
 
-function fixed<T>(oid: number, size: number, values: Nullable<T>, write: (buffer: Buffer, value: T, at: number) => unknown): Buffer {
+function fixed<T>(
+  oid: number,
+  size: number,
+  values: Nullable<T>,
+  write: (buffer: Buffer, value: T, at: number) => unknown,
+): Buffer {
   let nulls = 0
   for (const value of values) if (value === null) nulls += 1
   const buffer = Buffer.allocUnsafe(HEADER_BYTES + values.length * 4 + (values.length - nulls) * size)

@@ -7,7 +7,7 @@
 import pg from 'pg'
 import { unavailable } from '../domain/errors.ts'
 import { startTimer } from '../runtime/clock.ts'
-import { isOutage, isRetriable, sqlStateOf } from './sqlstate.ts'
+import { isConnectionError, isOutage, isRetriable } from './sqlstate.ts'
 
 export interface Statement {
   /** A named statement is planned once for a connection. */
@@ -26,13 +26,18 @@ export interface Queryable {
 export interface Database extends Queryable {
   /** All or nothing; run again by itself when it lost a race (40001, 40P01), so `work` must have no effect outside it. */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
+  /** One connection for a while, so that the next transaction can go on the wire the moment the last one has committed. */
+  session<T>(use: (session: Session) => Promise<T>): Promise<T>
+  connections(): { total: number; idle: number; waiting: number }
+  close(): Promise<void>
+}
+
+export interface Session extends Queryable {
   /**
    * A transaction in two round trips: `begin` travels with the first statement of `work`, `commit` with its last ones, which
    * `work` has issued and hands back unawaited as `saved`. Cut off after `budgetMs`, connection and all.
    */
   groupTransaction<T>(budgetMs: number, work: (tx: Queryable) => Promise<{ result: T; saved: Promise<unknown> }>): Promise<T>
-  connections(): { total: number; idle: number; waiting: number }
-  close(): Promise<void>
 }
 
 export interface DatabaseOptions {
@@ -40,57 +45,55 @@ export interface DatabaseOptions {
   /** Shown in pg_stat_activity. */
   readonly name: string
   readonly connections: number
-  /** Statements are sent without awaiting the one before, and planned without regard to their parameters: the ping path. */
-  readonly pipeline?: boolean
+  /** Plan statements without regard to their parameters: for the ping path, which hands over arrays of any length. */
+  readonly genericPlans?: boolean
+  /** No limits of time: for migrations, which may wait for another replica's and rewrite a table. */
+  readonly patient?: boolean
   readonly onConnectionError?: (error: Error) => void
 }
 
-const CONNECT_MS = 2_000
+const CONNECT_MS = 1_500
 /** The server gives up on a statement first, so that it is really cancelled; the client's own limit is for a server that hangs. */
 const STATEMENT_MS = 3_500
 const ANSWER_MS = 4_000
 const LOCK_MS = 1_500
 const ATTEMPTS = 3
+const LIMITS_OF_TIME = { statement_timeout: STATEMENT_MS, query_timeout: ANSWER_MS, lock_timeout: LOCK_MS, idle_in_transaction_session_timeout: 5_000 }
 
-export function createDatabase({ url, name, connections, pipeline = false, onConnectionError }: DatabaseOptions): Database {
+export function createDatabase(options: DatabaseOptions): Database {
+  const { url, name, connections, genericPlans = false, patient = false, onConnectionError } = options
   const pool = new pg.Pool({
     connectionString: url,
     application_name: `heartbeat-operator ${name}`,
     max: connections,
     connectionTimeoutMillis: CONNECT_MS,
-    statement_timeout: STATEMENT_MS,
-    query_timeout: ANSWER_MS,
-    lock_timeout: LOCK_MS,
-    idle_in_transaction_session_timeout: 5_000,
+    ...(patient ? {} : LIMITS_OF_TIME),
     keepAlive: true,
     // Knowing the length of its arrays the planner would hash them and scan all checks; the generic plan looks rows up.
-    options: `-c TimeZone=UTC -c client_connection_check_interval=1s${pipeline ? ' -c plan_cache_mode=force_generic_plan' : ''}`,
+    options: `-c TimeZone=UTC${genericPlans ? ' -c plan_cache_mode=force_generic_plan' : ''}`,
     types: { getTypeParser },
-    ...(pipeline ? { pipeline: true } : {}),
+    // Statements go out without awaiting the one before, so that a transaction takes two round trips. Not in @types/pg yet.
+    ...{ pipeline: true },
   })
   // An idle connection that breaks is dropped by the pool; without a listener its error would end the process.
   pool.on('error', (error) => onConnectionError?.(error))
 
   async function withClient<T>(use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    let client: pg.PoolClient
-    try {
-      client = await pool.connect()
-    } catch (error) {
-      throw isOutage(error) ? unavailable(error) : error
-    }
+    let isBroken = false
+    let client: pg.PoolClient | undefined
     // While a client is out, the pool does not listen to its errors; the query in progress reports them.
     const ignore = () => {}
-    client.on('error', ignore)
-    let isBroken = false
     try {
+      client = await pool.connect()
+      client.on('error', ignore)
       return await use(client)
     } catch (error) {
-      isBroken = error instanceof RollbackFailed || sqlStateOf(error) === undefined
+      isBroken = error instanceof RollbackFailed || isConnectionError(error)
       const cause = error instanceof RollbackFailed ? error.cause : error
       throw isOutage(cause) ? unavailable(cause) : cause
     } finally {
-      client.removeListener('error', ignore)
-      client.release(isBroken)
+      client?.removeListener('error', ignore)
+      client?.release(isBroken)
     }
   }
 
@@ -109,25 +112,13 @@ export function createDatabase({ url, name, connections, pipeline = false, onCon
       }
     },
 
-    groupTransaction: (budgetMs, work) =>
-      withClient(async (client) => {
-        const stopTimer = startTimer(budgetMs, () => socketOf(client).destroy(new Error('Connection terminated: the group took too long')))
-        try {
-          const begun = client.query('begin')
-          begun.catch(() => {})
-          const { result, saved } = await work(queryableOn(client))
-          const committed = client.query('commit')
-          committed.catch(() => {})
-          await saved
-          assertCommitted(await committed)
-          return result
-        } catch (error) {
-          await rollback(client, error)
-          throw error
-        } finally {
-          stopTimer()
-        }
-      }),
+    session: (use) =>
+      withClient((client) =>
+        use({
+          ...queryableOn(client),
+          groupTransaction: (budgetMs, work) => runGroupTransaction(client, budgetMs, work),
+        }),
+      ),
 
     connections: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     close: () => pool.end(),
@@ -146,6 +137,25 @@ async function runTransaction<T>(client: pg.PoolClient, work: (tx: Queryable) =>
   }
 }
 
+async function runGroupTransaction<T>(client: pg.PoolClient, budgetMs: number, work: (tx: Queryable) => Promise<{ result: T; saved: Promise<unknown> }>): Promise<T> {
+  const stopTimer = startTimer(budgetMs, () => socketOf(client).destroy(new Error('Connection terminated: the group took too long')))
+  try {
+    const begun = client.query('begin')
+    begun.catch(() => {})
+    const { result, saved } = await work(queryableOn(client))
+    const committed = client.query('commit')
+    committed.catch(() => {})
+    await saved
+    assertCommitted(await committed)
+    return result
+  } catch (error) {
+    await rollback(client, error)
+    throw error
+  } finally {
+    stopTimer()
+  }
+}
+
 /** PostgreSQL answers the commit of a failed transaction with ROLLBACK and no error. */
 function assertCommitted({ command }: pg.QueryResult): void {
   if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`)
@@ -154,8 +164,8 @@ function assertCommitted({ command }: pg.QueryResult): void {
 class RollbackFailed extends Error {}
 
 async function rollback(client: pg.PoolClient, cause: unknown): Promise<void> {
-  // Anything but a plain SQL error: withClient closes the connection, and the server rolls back by itself.
-  if (sqlStateOf(cause) === undefined) return
+  // withClient closes the connection, and the server rolls back by itself.
+  if (isConnectionError(cause)) return
   try {
     await client.query('rollback')
   } catch {
@@ -166,7 +176,11 @@ async function rollback(client: pg.PoolClient, cause: unknown): Promise<void> {
 function queryableOn(client: pg.PoolClient): Queryable {
   return {
     async query<Row>(statement: string | Statement, values?: readonly unknown[]) {
-      const { rows, rowCount } = await client.query(typeof statement === 'string' ? { text: statement, values: [...(values ?? [])] } : { ...statement, values: [...(statement.values ?? [])] })
+      const { rows, rowCount } = await client.query(
+        typeof statement === 'string'
+          ? { text: statement, values: [...(values ?? [])] }
+          : { ...statement, values: [...(statement.values ?? [])] },
+      )
       return { rows: rows as Row[], rowCount: rowCount ?? 0 }
     },
     async queryColumns(statement) {
@@ -193,7 +207,14 @@ function getTypeParser(oid: number, format?: string): Parser {
 
 /** Reads `2026-11-21 13:38:11.123456+00`, the only form that a session in UTC prints for our era. */
 export function parseInstant(text: string): number {
-  const second = Date.UTC(+text.slice(0, 4), +text.slice(5, 7) - 1, +text.slice(8, 10), +text.slice(11, 13), +text.slice(14, 16), +text.slice(17, 19))
+  const second = Date.UTC(
+    +text.slice(0, 4),
+    +text.slice(5, 7) - 1,
+    +text.slice(8, 10),
+    +text.slice(11, 13),
+    +text.slice(14, 16),
+    +text.slice(17, 19),
+  )
   if (text.charCodeAt(19) !== 46 /* . */) return second
   const fraction = text.slice(20, text.length - 3)
   return second + Number(fraction.padEnd(6, '0')) / 1_000

@@ -29,8 +29,12 @@ export async function migrate(database: Database): Promise<Migrated> {
   for (;;) {
     const version = await database.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
-      await tx.query('create table if not exists schema_migrations (version int primary key, name text not null, applied_at timestamptz not null default now())')
-      const { rows } = await tx.query<{ version: number }>('select coalesce(max(version), 0) as version from schema_migrations')
+      await tx.query(
+        'create table if not exists schema_migrations (version int primary key, name text not null, applied_at timestamptz not null default now())',
+      )
+      const { rows } = await tx.query<{ version: number }>(
+        'select coalesce(max(version), 0) as version from schema_migrations',
+      )
       const current = rows[0]!.version
       if (current >= latest) return current
       const name = files[current]!
@@ -40,14 +44,21 @@ export async function migrate(database: Database): Promise<Migrated> {
     })
     from ??= version
     if (version > latest) {
-      throw new SchemaError(`the database has schema ${version}, this program knows up to ${latest}: run the newer release that made it, or restore a backup of schema ${latest}`)
+      throw new SchemaError(
+        `the database has schema ${version}, this program knows up to ${latest}: run the newer release that made it, or restore a backup of schema ${latest}`,
+      )
     }
     if (version === latest) return { from, to: latest }
   }
 }
 
 async function assertServerVersion(database: Database): Promise<void> {
-  const { rows } = await database.query<{ number: string; text: string }>(`select current_setting('server_version_num') as number, current_setting('server_version') as text`)
+  const { rows } = await database.query<{ number: string; text: string }>(
+    `select current_setting('server_version_num') as number, current_setting('server_version') as text`,
+  )
   const { number, text } = rows[0]!
-  if (Number(number) < OLDEST_SERVER) throw new SchemaError(`the database is PostgreSQL ${text}, 14 or later is needed: upgrade it, or point DATABASE_URL to another`)
+  if (Number(number) < OLDEST_SERVER)
+    throw new SchemaError(
+      `the database is PostgreSQL ${text}, 14 or later is needed: upgrade it, or point DATABASE_URL to another`,
+    )
 }

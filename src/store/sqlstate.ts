@@ -17,7 +17,9 @@ export function sqlStateOf(error: unknown): string | undefined {
 }
 
 export function constraintOf(error: unknown): string | undefined {
-  return error instanceof Error && 'constraint' in error && typeof error.constraint === 'string' ? error.constraint : undefined
+  return error instanceof Error && 'constraint' in error && typeof error.constraint === 'string'
+    ? error.constraint
+    : undefined
 }
 
 /** The transaction lost a race and may be run again as it is. */
@@ -32,9 +34,20 @@ export function isOutage(error: unknown): boolean {
   return PASSING_CLASSES.has(state.slice(0, 2)) || state === READ_ONLY_TRANSACTION || RETRIABLE.has(state)
 }
 
-const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'EMFILE'])
+const SOCKET_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EMFILE',
+])
 /** pg raises these as plain errors without a code. */
-const PG_MESSAGES = /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|The server does not support|Client was closed|Cannot use a pool after)/
+const PG_MESSAGES =
+  /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|The server does not support|Client was closed|Cannot use a pool after)/
 
 export function isConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false

@@ -1,8 +1,28 @@
 /** The hot rows: lock them, and save what the state machine made of them. Three statements for a whole group of changes. */
 
-import { type CheckSpec, type CheckState, type FlipReason, type Instant, PING_TYPES, type PingType, type Run, type Schedule, STATUSES, type StoredStatus } from '../domain/check.ts'
+import {
+  type CheckSpec,
+  type CheckState,
+  type FlipReason,
+  type Instant,
+  PING_TYPES,
+  type PingType,
+  type Run,
+  type Schedule,
+  STATUSES,
+  type StoredStatus,
+} from '../domain/check.ts'
 import { parseCron } from '../domain/cron.ts'
-import { byteaArray, instantArray, int2Array, int4Array, int8Array, jsonbArray, textArray, uuidArray } from './binary-arrays.ts'
+import {
+  byteaArray,
+  instantArray,
+  int2Array,
+  int4Array,
+  int8Array,
+  jsonbArray,
+  textArray,
+  uuidArray,
+} from './binary-arrays.ts'
 import type { Queryable } from './database.ts'
 
 /** A check whose row is locked by the transaction at hand. */
@@ -66,7 +86,11 @@ const COLUMNS = `check_key, period_seconds, schedule, time_zone, grace_seconds, 
   status, since, last_ping_at, last_start_at, expected_at, due_at, runs, stamped_at, wake_at`
 
 /** Locks in the order of the keys, so that two groups never wait for each other in a circle. Checks that are gone are left out. */
-export async function lockStates(tx: Queryable, keys: readonly number[], wait: 'wait' | 'skip locked' = 'wait'): Promise<LockedCheck[]> {
+export async function lockStates(
+  tx: Queryable,
+  keys: readonly number[],
+  wait: 'wait' | 'skip locked' = 'wait',
+): Promise<LockedCheck[]> {
   const rows = await tx.queryColumns({
     name: `lock_states ${wait}`,
     text: `select ${COLUMNS} from check_states where check_key = any($1::int8[]) order by check_key for no key update ${wait === 'wait' ? '' : wait}`,
@@ -79,7 +103,11 @@ export async function lockStates(tx: Queryable, keys: readonly number[], wait: '
  * Locks the checks whose wake-up time has come, oldest first, leaving out those that another replica is at. Nothing while the service beat is
  * stale: right after an outage the gap must be on record before anybody is found missing (design, section 4, "Own downtime").
  */
-export async function lockDueStates(tx: Queryable, limit: number, freshMs: number): Promise<{ now: Instant; checks: LockedCheck[] }> {
+export async function lockDueStates(
+  tx: Queryable,
+  limit: number,
+  freshMs: number,
+): Promise<{ now: Instant; checks: LockedCheck[] }> {
   const rows = await tx.queryColumns({
     name: 'lock_due_states',
     text: `select ${COLUMNS}, now() from check_states
@@ -91,9 +119,38 @@ export async function lockDueStates(tx: Queryable, limit: number, freshMs: numbe
 }
 
 function toLockedCheck(row: unknown[]): LockedCheck {
-  const [key, periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds, status, since, lastPingAt, lastStartAt, expectedAt, dueAt, runs, stampedAt, wakeAt] = row as [
-    number, number | null, string | null, string | null, number, number | null,
-    number, Instant, Instant | null, Instant | null, Instant | null, Instant | null, Run[] | null, Instant, Instant | null,
+  const [
+    key,
+    periodSeconds,
+    schedule,
+    timeZone,
+    graceSeconds,
+    maxRuntimeSeconds,
+    status,
+    since,
+    lastPingAt,
+    lastStartAt,
+    expectedAt,
+    dueAt,
+    runs,
+    stampedAt,
+    wakeAt,
+  ] = row as [
+    number,
+    number | null,
+    string | null,
+    string | null,
+    number,
+    number | null,
+    number,
+    Instant,
+    Instant | null,
+    Instant | null,
+    Instant | null,
+    Instant | null,
+    Run[] | null,
+    Instant,
+    Instant | null,
   ]
   return {
     key,
@@ -113,9 +170,16 @@ export interface StoredSpec {
 }
 
 function toSpec({ periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds }: StoredSpec): CheckSpec | null {
-  const when = periodSeconds === null ? toCronSchedule(schedule!, timeZone!) : ({ kind: 'period', periodMs: periodSeconds * 1_000 } as const)
+  const when =
+    periodSeconds === null
+      ? toCronSchedule(schedule!, timeZone!)
+      : ({ kind: 'period', periodMs: periodSeconds * 1_000 } as const)
   if (when === null) return null
-  return { schedule: when, graceMs: graceSeconds * 1_000, maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000 }
+  return {
+    schedule: when,
+    graceMs: graceSeconds * 1_000,
+    maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000,
+  }
 }
 
 /** Parsed expressions by "zone expression": many checks share a few of them, and each ping would parse its own again. */
@@ -138,14 +202,23 @@ function toCronSchedule(expression: string, timeZone: string): Schedule | null {
 }
 
 /** Which of these runs' pings are stored already, as `key:run:type`. Read under the lock, so nobody adds one meanwhile. */
-export async function findRunPings(tx: Queryable, pings: readonly { key: number; runId: string; type: PingType }[]): Promise<Set<string>> {
+export async function findRunPings(
+  tx: Queryable,
+  pings: readonly { key: number; runId: string; type: PingType }[],
+): Promise<Set<string>> {
   const rows = await tx.queryColumns({
     name: 'find_run_pings',
     text: `select p.check_key, p.run_id, p.type from unnest($1::int8[], $2::uuid[], $3::int2[]) i (key, run_id, type)
       join pings p on p.check_key = i.key and p.run_id = i.run_id and p.type = i.type`,
-    values: [int8Array(pings.map((ping) => ping.key)), uuidArray(pings.map((ping) => ping.runId)), int2Array(pings.map((ping) => PING_TYPES.indexOf(ping.type)))],
+    values: [
+      int8Array(pings.map((ping) => ping.key)),
+      uuidArray(pings.map((ping) => ping.runId)),
+      int2Array(pings.map((ping) => PING_TYPES.indexOf(ping.type))),
+    ],
   })
-  return new Set(rows.map(([key, runId, type]) => runPingKey(key as number, runId as string, PING_TYPES[type as number]!)))
+  return new Set(
+    rows.map(([key, runId, type]) => runPingKey(key as number, runId as string, PING_TYPES[type as number]!)),
+  )
 }
 
 export function runPingKey(key: number, runId: string, type: PingType): string {
@@ -202,7 +275,10 @@ function saveWakeTimes(states: readonly ChangedState[]) {
   return {
     name: 'save_wake_times',
     text: `update check_states s set wake_at = i.wake_at from unnest($1::int8[], $2::timestamptz[]) i (key, wake_at) where s.check_key = i.key`,
-    values: [int8Array(states.map((changed) => changed.key)), instantArray(states.map((changed) => changed.wakeAt ?? null))],
+    values: [
+      int8Array(states.map((changed) => changed.key)),
+      instantArray(states.map((changed) => changed.wakeAt ?? null)),
+    ],
   }
 }
 
@@ -210,7 +286,11 @@ function insertBodies(pings: readonly NewPing[]) {
   return {
     name: 'insert_bodies',
     text: `insert into ping_bodies (check_key, ping_id, body) select * from unnest($1::int8[], $2::uuid[], $3::bytea[])`,
-    values: [int8Array(pings.map((ping) => ping.key)), uuidArray(pings.map((ping) => ping.id)), byteaArray(pings.map((ping) => ping.body))],
+    values: [
+      int8Array(pings.map((ping) => ping.key)),
+      uuidArray(pings.map((ping) => ping.id)),
+      byteaArray(pings.map((ping) => ping.body)),
+    ],
   }
 }
 
@@ -246,4 +326,24 @@ function insertEvents(events: readonly NewEvent[]) {
       instantArray(events.map((event) => event.at)),
     ],
   }
+}
+
+/** Puts checks that cannot be evaluated out of the way, so that they do not stop the others. */
+export async function postponeWake(tx: Queryable, keys: readonly number[], until: Instant): Promise<void> {
+  await tx.query('update check_states set wake_at = ($2::timestamptz[])[1] where check_key = any($1::int8[])', [int8Array(keys), instantArray([until])])
+}
+
+/** How far behind the evaluator is, in seconds; 0 when nothing is overdue. */
+export async function oldestOverdueSeconds(tx: Queryable): Promise<number> {
+  const { rows } = await tx.query<{ seconds: number }>('select greatest(0, extract(epoch from now() - min(wake_at)))::float8 as seconds from check_states where wake_at is not null')
+  return rows[0]?.seconds ?? 0
+}
+
+export async function countByStatus(tx: Queryable): Promise<Record<StoredStatus | 'late', number>> {
+  const { rows } = await tx.query<{ status: number; late: boolean; count: number }>(
+    `select status, status = 1 and coalesce(expected_at <= now(), false) as late, count(*) from check_states group by 1, 2`,
+  )
+  const counts = { new: 0, up: 0, late: 0, down: 0, paused: 0 }
+  for (const { status, late, count } of rows) counts[late ? 'late' : STATUSES[status]!] += count
+  return counts
 }

@@ -48,7 +48,12 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 async function makeTemplate(admin: pg.Client, adminUrl: string): Promise<void> {
   await admin.query(`drop database if exists ${TEMPLATE}`)
   await admin.query(`create database ${TEMPLATE}`)
-  const database = createDatabase({ url: withDatabase(adminUrl, TEMPLATE), name: 'template', connections: 1 })
+  const database = createDatabase({
+    url: withDatabase(adminUrl, TEMPLATE),
+    name: 'template',
+    connections: 1,
+    patient: true,
+  })
   await migrate(database)
   await database.close()
   await admin.query(`alter database ${TEMPLATE} is_template true`)

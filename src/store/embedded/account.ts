@@ -104,4 +104,3 @@ async function canReach(command: Account['command'], binaries: Binaries, folder:
     throw error
   }
 }
-

@@ -83,7 +83,7 @@ async function makeExecutable(file: string, native: string): Promise<void> {
 
 /**
  * npm packages hold no symbolic links; an install script makes those of the shared libraries. Where scripts are off or
- * held back it did not run, so what is missing is made here. Returns the folder for the loader to search, or null when
+ * held back it did not run, so what is missing is made here. Returns the folders for the loader to search, or null when
  * everything is in place.
  */
 async function restoreLinks(native: string, linksDir: string): Promise<string | null> {
@@ -102,7 +102,8 @@ async function restoreLinks(native: string, linksDir: string): Promise<string | 
       await symlink(source, link)
     }
   }
-  return held ? linksDir : null
+  // Libraries look for others beside the link by which they were found, so the package's folder is searched too.
+  return held ? `${linksDir}:${join(native, 'lib')}` : null
 }
 
 async function readLinks(native: string): Promise<{ source: string; target: string }[]> {

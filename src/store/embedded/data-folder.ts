@@ -17,13 +17,15 @@ import { identifyProcess } from './processes.ts'
 export type DataFolder = {
   /** As it was given, for messages. */
   name: string
-  cluster: string
+  clusterDir: string
   logFile: string
   linksDir: string
   makeStaging(): Promise<string>
   readPassword(): Promise<string | null>
   /** Keeps a new random password, on the disk before it returns it. */
   makePassword(): Promise<string>
+  /** False when somebody removed the folder under us, or made it anew for another process. */
+  isStillOurs(): Promise<boolean>
   release(): Promise<void>
 }
 
@@ -33,17 +35,17 @@ export async function openDataFolder(name: string): Promise<DataFolder> {
   const passwordFile = join(path, 'postgres-password')
   try {
     await makeFolder(path)
-    const release = await lockFolder(path, name)
+    const lock = await lockFolder(path, name)
     await removeStagings(path)
     return {
       name,
-      cluster: join(path, 'postgres'),
+      clusterDir: join(path, 'postgres'),
       logFile: join(path, 'postgres.log'),
       linksDir: join(path, 'postgres-lib'),
       makeStaging: () => makeStaging(path),
       readPassword: () => readPassword(passwordFile),
       makePassword: () => makePassword(passwordFile),
-      release,
+      ...lock,
     }
   } catch (error) {
     throw explainFolderError(error, name)
@@ -61,13 +63,19 @@ async function makeFolder(path: string): Promise<void> {
  * from a live holder even when the pid was given to somebody else since. (Two machines, or two containers with separate
  * pids, that share a folder are not seen.)
  */
-async function lockFolder(path: string, name: string): Promise<() => Promise<void>> {
+async function lockFolder(path: string, name: string): Promise<Pick<DataFolder, 'isStillOurs' | 'release'>> {
   const file = join(path, 'postgres.lock')
   const mine = `${process.pid} ${await identifyProcess(process.pid)}\n`
   for (;;) {
     try {
       await writeNewFile(file, mine)
-      return () => rm(file, { force: true })
+      const isStillOurs = async () => (await readHolder(file)) === mine
+      return {
+        isStillOurs,
+        release: async () => {
+          if (await isStillOurs()) await rm(file, { force: true })
+        },
+      }
     } catch (error) {
       if (codeOf(error) !== 'EEXIST') throw error
     }

@@ -29,6 +29,12 @@ export function codeOf(error: unknown): string | undefined {
 export function explainFolderError(error: unknown, dataDir: string): EmbeddedPostgresError {
   if (error instanceof EmbeddedPostgresError) return error
   const code = codeOf(error)
+  if (error instanceof Error && 'path' in error && String((error as NodeJS.ErrnoException).syscall).startsWith('spawn'))
+    return new EmbeddedPostgresError(
+      'unsupported',
+      `the embedded PostgreSQL cannot run on this system (${error.path}: ${code}): set DATABASE_URL to a PostgreSQL of your own`,
+      error,
+    )
   switch (code) {
     case 'ENOSPC':
     case 'EDQUOT':

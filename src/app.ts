@@ -1,0 +1,215 @@
+/**
+ * The composition root: every part made once, in order of dependence. start() begins work, stop() ends it by emptying: not
+ * ready, no new requests, what is in progress finishes, then what it stood on goes.
+ */
+
+import { createAuthenticate } from './auth/authenticate.ts'
+import { createTokens } from './auth/tokens.ts'
+import { expireOverdue } from './checks/expire-overdue.ts'
+import { keepBeat } from './checks/keep-beat.ts'
+import { createPruner } from './checks/prune-history.ts'
+import { createPingRecorder } from './checks/record-ping.ts'
+import type { Config } from './config.ts'
+import { FLIP_REASONS, PING_TYPES, SHOWN_STATUSES } from './domain/check.ts'
+import { createApiApp } from './http/api/app.ts'
+import { createOpsApp } from './http/ops/app.ts'
+import { createPingApp } from './http/ping/app.ts'
+import { PING_WARNINGS } from './http/ping/request.ts'
+import { createHttpServer } from './http/server.ts'
+import { type Clock, systemClock } from './runtime/clock.ts'
+import { describeError, type Log } from './runtime/log.ts'
+import { createLoop, type LoopOptions } from './runtime/loop.ts'
+import { createMetrics, type Metrics } from './runtime/metrics.ts'
+import { createDatabase, type Database } from './store/database.ts'
+import { createDatabaseClock } from './store/database-clock.ts'
+import { countByStatus, oldestOverdueSeconds } from './store/states.ts'
+
+export interface Addresses {
+  readonly ping: string
+  readonly api: string
+  readonly ops: string
+}
+
+export interface App {
+  /** Resolves when all three ports answer. */
+  start(): Promise<Addresses>
+  stop(): Promise<void>
+  readonly metrics: Metrics
+}
+
+export interface AppOptions {
+  readonly config: Config
+  readonly databaseUrl: string
+  readonly secretKey: Buffer
+  readonly log: Log
+  readonly clock?: Clock
+}
+
+const BEAT_MS = 1_000
+/** Two beats missed and a bit: the database cannot be written to. */
+const STALE_BEAT_MS = 2_500
+const EXPIRE_MS = 250
+const EXPIRE_BATCH = 500
+const MEASURE_MS = 5_000
+const PRUNE_MS = 3_600_000
+/** Within the 30 s that Kubernetes gives a pod by default, the drain before it not counted. */
+const GRACE_MS = 20_000
+
+export function createApp({ config, databaseUrl, secretKey, log, clock = systemClock }: AppOptions): App {
+  const metrics = createMetrics({
+    pingTypes: PING_TYPES,
+    pingWarnings: Object.keys(PING_WARNINGS),
+    flipReasons: FLIP_REASONS,
+    statuses: SHOWN_STATUSES,
+    loops: ['beat', 'expire', 'clock', 'prune'],
+  })
+  const onConnectionError = (error: Error) => log.warn({ error }, 'a database connection broke')
+  const database = createDatabase({ url: databaseUrl, name: 'management', connections: 8, onConnectionError })
+  const pingDatabase = createDatabase({ url: databaseUrl, name: 'pings', connections: 3, genericPlans: true, onConnectionError })
+  const databaseClock = createDatabaseClock(pingDatabase, clock)
+  const parts = { database, clock: databaseClock }
+
+  let isStarted = false
+  let isStopping = false
+  let lastBeatAt = Number.NEGATIVE_INFINITY
+
+  const recorder = createPingRecorder({
+    database: pingDatabase,
+    now: databaseClock.now,
+    onGroup(size, seconds) {
+      metrics.pingGroupSize.observe(size)
+      metrics.pingCommitSeconds.observe(seconds)
+    },
+    onError: (error, pings) => log.error({ error, pings }, 'pings could not be stored'),
+  })
+
+  const loopOf = (name: string, everyMs: number, run: LoopOptions['run']) =>
+    createLoop({
+      name,
+      everyMs,
+      run,
+      clock,
+      onError(error) {
+        metrics.loopFailures.inc({ loop: name })
+        log.warn({ error, loop: name }, 'background work failed; it is tried again')
+      },
+    })
+
+  const beatLoop = loopOf('beat', BEAT_MS, async () => {
+    await keepBeat({
+      database: pingDatabase,
+      recorder,
+      onGap(gap) {
+        metrics.gaps.inc()
+        metrics.gapSeconds.inc((gap.endedAt - gap.startedAt) / 1_000)
+        log.warn({ seconds: Math.round((gap.endedAt - gap.startedAt) / 1_000) }, 'no replica could take pings for a while; deadlines are moved accordingly')
+      },
+    })
+    lastBeatAt = clock.now()
+  })
+  const expireLoop = loopOf('expire', EXPIRE_MS, () =>
+    expireOverdue({
+      database: pingDatabase,
+      batch: EXPIRE_BATCH,
+      oldestPingWaitMs: recorder.oldestWaitMs,
+      monotonicMs: clock.now,
+      onFlip(reason, seconds) {
+        metrics.flips.inc({ reason })
+        metrics.detectionSeconds.observe(seconds)
+      },
+      onFailed(error, checkKey) {
+        metrics.undecidable.inc()
+        log.error({ error, checkKey }, 'a check cannot be evaluated; it is put aside for five minutes')
+      },
+    }),
+  )
+  const clockLoop = loopOf('clock', MEASURE_MS, async () => {
+    await databaseClock.measure()
+    metrics.clockOffsetSeconds.set(databaseClock.offsetMs() / 1_000)
+  })
+  const pruneLoop = loopOf('prune', PRUNE_MS, createPruner(parts, { maxPings: config.historyMaxPings, maxDays: config.historyMaxDays, onPruned: (rows) => metrics.pruned.inc(rows) }))
+
+  let baseUrl = config.baseUrl ?? ''
+  const tokens = createTokens(secretKey, databaseClock)
+  const apiApp = createApiApp({
+    parts,
+    tokens,
+    authenticate: createAuthenticate(parts, tokens),
+    rateLimitPerMinute: config.rateLimitPerMinute,
+    baseUrl: () => baseUrl,
+    log,
+    onRequest: (route, method, status, ms) => metrics.httpSeconds.observe({ server: 'api', route, method, status: String(status) }, ms / 1_000),
+  })
+  const pingApp = createPingApp({
+    record: recorder.record,
+    now: databaseClock.now,
+    onPing: (type, result) => metrics.pings.inc({ type, result }),
+    onWarning: (warning) => metrics.pingWarnings.inc({ warning }),
+  })
+  const opsApp = createOpsApp({ isStarted: () => isStarted, whyNotReady, metrics: renderMetrics })
+
+  const plain = (message: string) => ({ type: 'text/plain; charset=utf-8', text: `${message}\n` })
+  const json = (message: string) => ({ type: 'application/json; charset=utf-8', text: JSON.stringify({ error: message }) })
+  const { bindAddress } = config
+  const pingServer = createHttpServer({ name: 'ping', handler: pingApp.callback(), bindAddress, port: config.pingPort, errorText: plain })
+  const apiServer = createHttpServer({ name: 'api', handler: apiApp.callback(), bindAddress, port: config.apiPort, errorText: json })
+  const opsServer = createHttpServer({ name: 'ops', handler: opsApp.callback(), bindAddress, port: config.opsPort, errorText: plain })
+
+  function whyNotReady(): string | null {
+    if (isStopping) return 'stopping'
+    if (!isStarted) return 'starting'
+    return clock.now() - lastBeatAt > STALE_BEAT_MS ? 'the database cannot be written to' : null
+  }
+
+  /** The gauges that mirror the database are computed when somebody looks, and left as they were while it cannot be asked. */
+  async function renderMetrics(): Promise<{ contentType: string; text: string }> {
+    metrics.pingsWaiting.set(recorder.waiting())
+    reportConnections(metrics, 'management', database)
+    reportConnections(metrics, 'pings', pingDatabase)
+    if (whyNotReady() === null) {
+      try {
+        const [counts, overdueSeconds] = await Promise.all([countByStatus(database), oldestOverdueSeconds(database)])
+        for (const [status, count] of Object.entries(counts)) metrics.checks.set({ status }, count)
+        metrics.oldestOverdueSeconds.set(overdueSeconds)
+      } catch (error) {
+        log.warn({ error: describeError(error) }, 'the gauges of the database could not be read')
+      }
+    }
+    return { contentType: metrics.registry.contentType, text: await metrics.registry.metrics() }
+  }
+
+  async function start(): Promise<Addresses> {
+    const local = (port: number) => `http://127.0.0.1:${port}`
+    const ops = await opsServer.listen()
+    await databaseClock.measure()
+    const ping = await pingServer.listen()
+    const api = await apiServer.listen()
+    baseUrl ||= `${local(api.port)}/api/v1`
+    // The gap since the last stop is on record before any deadline is looked at.
+    await beatLoop.runOnce()
+    for (const loop of [beatLoop, expireLoop, clockLoop, pruneLoop]) loop.start()
+    isStarted = true
+    return { ping: config.pingUrl ?? local(ping.port), api: baseUrl, ops: local(ops.port) }
+  }
+
+  async function stop(): Promise<void> {
+    isStopping = true
+    if (isStarted) await clock.sleep(config.drainSeconds * 1_000)
+    await Promise.all([pingServer.close(GRACE_MS), apiServer.close(GRACE_MS)])
+    await Promise.all([expireLoop.stop(), clockLoop.stop(), pruneLoop.stop(), recorder.stop()])
+    await beatLoop.stop()
+    // The gap of a planned stop begins now, not a second ago.
+    if (isStarted) await beatLoop.runOnce().catch((error) => log.warn({ error: describeError(error) }, 'the last beat could not be written'))
+    await Promise.all([database.close(), pingDatabase.close()])
+    await opsServer.close(0)
+  }
+
+  return { start, stop, metrics }
+}
+
+function reportConnections(metrics: Metrics, pool: string, database: Database): void {
+  const { total, idle, waiting } = database.connections()
+  metrics.connections.set({ pool, state: 'busy' }, total - idle)
+  metrics.connections.set({ pool, state: 'idle' }, idle)
+  metrics.connections.set({ pool, state: 'waiting' }, waiting)
+}

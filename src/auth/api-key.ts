@@ -1,0 +1,39 @@
+/**
+ * The text of an API key: `hbk_<prefix>_<secret>`. The prefix finds the row and may be shown; the secret is stored nowhere,
+ * only the SHA-256 of the whole text. A slow hash would protect nothing: a secret of 40 random letters (238 bits) cannot be guessed.
+ */
+
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { randomText } from './random-text.ts'
+
+export interface ParsedApiKey {
+  readonly prefix: string
+  /** SHA-256 of the whole text. */
+  readonly hash: Buffer
+}
+
+const PREFIX_LENGTH = 8
+const SECRET_LENGTH = 40
+const API_KEY = /^hbk_([0-9A-Za-z]{4,32})_[0-9A-Za-z]{16,128}$/
+/** `hbk_`, the longest prefix, `_`, the longest secret. */
+const LONGEST = 4 + 32 + 1 + 128
+
+export function makeApiKey(): string {
+  return `hbk_${randomText(PREFIX_LENGTH)}_${randomText(SECRET_LENGTH)}`
+}
+
+/** Whether a text has the form of an API key, those that people make up for BOOTSTRAP_API_KEY included. */
+export function isApiKey(text: string): boolean {
+  return text.length <= LONGEST && API_KEY.test(text)
+}
+
+/** Null when it is not one of ours. */
+export function parseApiKey(text: string): ParsedApiKey | null {
+  if (text.length > LONGEST) return null
+  const prefix = API_KEY.exec(text)?.[1]
+  return prefix === undefined ? null : { prefix, hash: createHash('sha256').update(text).digest() }
+}
+
+export function isSameHash(one: Buffer, other: Buffer): boolean {
+  return one.length === other.length && timingSafeEqual(one, other)
+}

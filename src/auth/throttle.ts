@@ -1,0 +1,75 @@
+/**
+ * Log-ins are throttled per account and per address, counted by all replicas together. A try is taken before the password is
+ * looked at and given back when it was right, so that many tries at once are no way around the count.
+ */
+
+import { createHash } from 'node:crypto'
+import { isIPv4, isIPv6 } from 'node:net'
+import { AppError } from '../domain/errors.ts'
+import type { Queryable } from '../store/database.ts'
+import { findFullWindow, forgiveWindows, type RateWindow, takeFromWindow } from '../store/rate-windows.ts'
+
+export const LOGIN_WINDOW_SECONDS = 15 * 60
+export const FAILED_TRIES = { account: 10, address: 50 }
+
+export interface LoginTry {
+  /** Throws AppError `too_many_requests` when no more tries are left. Takes none. */
+  assertLeft(): Promise<void>
+  /** Takes one; throws like `assertLeft`. */
+  take(): Promise<void>
+  /** The password was right: the account's count starts anew, the address gets its try back. */
+  forgive(): Promise<void>
+}
+
+/** Whether the account exists makes no difference: its bucket does, by the address that somebody typed. */
+export function createLoginTry(db: Queryable, { email, address }: { email: string; address: string }): LoginTry {
+  const seconds = LOGIN_WINDOW_SECONDS
+  const account: RateWindow = { bucket: bucketOf('account', email.toLowerCase()), limit: FAILED_TRIES.account, seconds }
+  const origin: RateWindow = {
+    bucket: bucketOf('address', addressGroup(address)),
+    limit: FAILED_TRIES.address,
+    seconds,
+  }
+  return {
+    async assertLeft() {
+      const waitSeconds = await findFullWindow(db, [account, origin])
+      if (waitSeconds !== null) throw tooManyTries(waitSeconds)
+    },
+    async take() {
+      // The address first: once it is refused, it can no longer use up the tries of accounts.
+      for (const window of [origin, account]) {
+        const { isAllowed, resetSeconds } = await takeFromWindow(db, window)
+        if (!isAllowed) throw tooManyTries(resetSeconds)
+      }
+    },
+    forgive: () => forgiveWindows(db, account.bucket, origin.bucket),
+  }
+}
+
+function tooManyTries(retryAfterSeconds: number): AppError {
+  const message = `too many failed log-ins for this account or from this address; try again in ${retryAfterSeconds} seconds`
+  return new AppError('too_many_requests', message, { retryAfterSeconds })
+}
+
+/** A hash, so that what a caller types never makes a long key, and the table lists nobody's address. */
+function bucketOf(kind: string, text: string): string {
+  return `login:${kind}:${createHash('sha256').update(text).digest('base64url')}`
+}
+
+/** Whom an address belongs to: with IPv6 the first 64 bits, since one host has all the others to itself. */
+export function addressGroup(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
+  if (mapped !== undefined && isIPv4(mapped)) return mapped
+  if (!isIPv6(address)) return address
+  const [bare = ''] = address.split('%')
+  const [head = '', tail] = bare.split('::')
+  const before = head === '' ? [] : head.split(':')
+  const after = tail === undefined || tail === '' ? [] : tail.split(':')
+  // A dotted quad at the end stands for two groups.
+  const given = before.length + after.length + (bare.includes('.') ? 1 : 0)
+  const groups = tail === undefined ? before : [...before, ...Array<string>(8 - given).fill('0'), ...after]
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`
+}

@@ -1,0 +1,77 @@
+/**
+ * Access tokens: JWTs for a quarter of an hour, made for browsers and command lines. A token says who somebody is and
+ * nothing else; what they may do is read from the database with every call, so that a removed user is out at once.
+ */
+
+import { hkdfSync } from 'node:crypto'
+import { errors, jwtVerify, SignJWT } from 'jose'
+import type { Scope } from '../domain/access.ts'
+import { AppError } from '../domain/errors.ts'
+import { isUuid } from '../domain/ids.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { expiredCredential, unknownCredential } from './refusals.ts'
+
+export const ACCESS_TOKEN_SECONDS = 15 * 60
+
+const ISSUER = 'heartbeat-operator'
+const AUDIENCE = 'heartbeat-operator/api'
+const TYPE = 'at+jwt' // RFC 9068, section 2.1
+const ALGORITHM = 'HS256'
+/** Names the purpose: other keys derived from the same SECRET_KEY have nothing in common with this one (RFC 5869, section 3.2). */
+const KEY_INFO = 'heartbeat-operator access token v1'
+const SECRET_KEY_BYTES = 32
+
+export interface Tokens {
+  issueAccessToken(user: {
+    readonly id: string
+    readonly organizationId: string
+    readonly scope: Scope
+  }): Promise<string>
+  /** Throws AppError `unauthenticated`. That the user still exists is not known here: createAuthenticate looks. */
+  verifyAccessToken(token: string): Promise<{ userId: string }>
+}
+
+/** `secretKey`: the 32 bytes of SECRET_KEY. `clock` decides what has expired. */
+export function createTokens(secretKey: Buffer, clock: Pick<Clock, 'now'>): Tokens {
+  if (secretKey.length !== SECRET_KEY_BYTES) {
+    throw new Error(
+      `SECRET_KEY has ${secretKey.length} bytes, ${SECRET_KEY_BYTES} are needed: make one with "openssl rand -base64 32"`,
+    )
+  }
+  const key = new Uint8Array(hkdfSync('sha256', secretKey, '', KEY_INFO, 32))
+
+  return {
+    issueAccessToken({ id }) {
+      const issuedAt = Math.floor(clock.now() / 1_000)
+      return new SignJWT()
+        .setProtectedHeader({ alg: ALGORITHM, typ: TYPE })
+        .setIssuer(ISSUER)
+        .setAudience(AUDIENCE)
+        .setSubject(id)
+        .setIssuedAt(issuedAt)
+        .setExpirationTime(issuedAt + ACCESS_TOKEN_SECONDS)
+        .sign(key)
+    },
+
+    async verifyAccessToken(token) {
+      try {
+        const { payload } = await jwtVerify(token, key, {
+          algorithms: [ALGORITHM],
+          issuer: ISSUER,
+          audience: AUDIENCE,
+          typ: TYPE,
+          // Without it a token without an end would be good forever.
+          requiredClaims: ['sub', 'exp'],
+          currentDate: new Date(clock.now()),
+        })
+        if (payload.sub === undefined || !isUuid(payload.sub)) throw unknownCredential()
+        return { userId: payload.sub }
+      } catch (error) {
+        // jose looks at the times after the signature, so only the holder of a real token learns that it has expired.
+        if (error instanceof errors.JWTExpired) throw expiredCredential('access token', 'refresh it or log in again')
+        if (error instanceof errors.JOSEError || error instanceof AppError) throw unknownCredential()
+        throw error
+      }
+    },
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * Finds checks whose deadline has passed. Every replica runs it: rows are claimed with `skip locked`, the deadline is
+ * decided again under the lock, and the flip is written in the same transaction, so two replicas never make two flips
+ * and a ping that committed first wins.
+ */
+
+import type { Database } from '../store/database.ts'
+import { listGaps, SHORTEST_GAP_MS } from '../store/gaps.ts'
+import { type LockedCheck, lockDueStates, postponeWake, saveChanges } from '../store/states.ts'
+import { decideChanges } from './change.ts'
+
+export interface ExpireOptions {
+  readonly database: Database
+  readonly batch: number
+  /** Pings that arrived in time may still wait in this process. */
+  readonly oldestPingWaitMs: () => number
+  readonly monotonicMs: () => number
+  readonly onFlip: (reason: string, detectionSeconds: number) => void
+  readonly onFailed: (error: unknown, checkKey: number) => void
+}
+
+/** When the database answered only after this, pings have queued up behind the same stall: let them commit first. */
+const STALL_MS = 500
+/** A check that cannot be decided (its stored schedule makes no sense) is looked at again after this. */
+const POSTPONE_MS = 300_000
+const BUDGET_MS = 4_000
+
+class Stalled extends Error {}
+
+/** One batch; `'again'` when it was full. */
+export async function expireOverdue({ database, batch, oldestPingWaitMs, monotonicMs, onFlip, onFailed }: ExpireOptions): Promise<'again' | void> {
+  if (oldestPingWaitMs() > STALL_MS) return
+  try {
+    const { flips, failed, claimed } = await database.session((session) =>
+      session.groupTransaction(BUDGET_MS, async (tx) => {
+        const askedAt = monotonicMs()
+        const { now, checks } = await lockDueStates(tx, batch, SHORTEST_GAP_MS)
+        if (monotonicMs() - askedAt > STALL_MS) throw new Stalled()
+        if (checks.length === 0) return { result: { flips: [], failed: [], claimed: 0 }, saved: Promise.resolve() }
+
+        const gaps = await listGaps(tx, Math.min(...checks.map(sinceLastCompletion)))
+        const changes = checks.map(({ key }) => ({ key, event: { kind: 'deadline' as const, gaps }, at: now }))
+        const { decisions, changeSet } = decideChanges(checks, changes, { wakeExactly: true })
+        const failed = decisions.flatMap((decision, index) => (decision.kind === 'failed' ? [{ key: checks[index]!.key, error: decision.error }] : []))
+        const saved = [saveChanges(tx, changeSet)]
+        if (failed.length > 0) saved.push(postponeWake(tx, failed.map(({ key }) => key), now + POSTPONE_MS))
+        return { result: { flips: changeSet.flips, failed, claimed: checks.length }, saved: Promise.all(saved) }
+      }),
+    )
+    for (const flip of flips) onFlip(flip.reason, Math.max(0, flip.detectedAt - flip.at) / 1_000)
+    for (const { key, error } of failed) onFailed(error, key)
+    return claimed === batch ? 'again' : undefined
+  } catch (error) {
+    if (error instanceof Stalled) return
+    throw error
+  }
+}
+
+/** Gaps before it cannot have hidden anything. */
+function sinceLastCompletion({ state }: LockedCheck): number {
+  return state.lastPingAt ?? state.since
+}
+

@@ -1,0 +1,86 @@
+/** Reading checks and their history. Unknown, foreign and malformed ids are all the same: `not_found`. */
+
+import type { Tenant } from '../domain/access.ts'
+import type { ShownStatus } from '../domain/check.ts'
+import { notFound } from '../domain/errors.ts'
+import { isUuid } from '../domain/ids.ts'
+import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import {
+  type CheckRecord,
+  type CheckRowsFilter,
+  findCheck,
+  findCheckKey,
+  hasProject,
+  listCheckRows,
+} from '../store/checks.ts'
+import { type FlipRecord, listFlipRows } from '../store/flips.ts'
+import { listPingRows, type PingRecord } from '../store/pings.ts'
+import type { Parts } from './parts.ts'
+
+export type { CheckRecord } from '../store/checks.ts'
+export type { FlipRecord } from '../store/flips.ts'
+export type { PingRecord } from '../store/pings.ts'
+
+export interface CheckFilter {
+  readonly status?: ShownStatus
+  readonly slug?: string
+  /** Part of the name or of the slug, whatever the capitals. */
+  readonly q?: string
+}
+
+export async function getCheck({ database }: Parts, tenant: Tenant, id: string): Promise<CheckRecord> {
+  const check = isUuid(id) ? await findCheck(database, tenant, id) : null
+  if (check === null) throw notFound('check')
+  return check
+}
+
+/** Oldest first. */
+export async function listChecks(
+  { database, clock }: Parts,
+  tenant: Tenant,
+  projectId: string,
+  { status, slug, q }: CheckFilter,
+  { limit, after }: PageRequest,
+): Promise<Page<CheckRecord>> {
+  if (!isUuid(projectId) || !(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
+  const filter = { ...toStored(status), slug: slug ?? null, q: q ?? null }
+  const rows = await listCheckRows(database, tenant, projectId, filter, { now: clock.now(), after, limit: limit + 1 })
+  return toPage(rows, limit, (check) => ({ at: check.createdAt, id: check.id }))
+}
+
+/** Late is nothing stored: it is what has become of `up` (see shownStatus). */
+function toStored(status: ShownStatus | undefined): Pick<CheckRowsFilter, 'status' | 'isLate'> {
+  if (status === undefined) return { status: null, isLate: null }
+  if (status === 'late') return { status: 'up', isLate: true }
+  return { status, isLate: status === 'up' ? false : null }
+}
+
+/** Newest first. */
+export async function listPings(
+  parts: Parts,
+  tenant: Tenant,
+  checkId: string,
+  { limit, after }: PageRequest,
+): Promise<Page<PingRecord>> {
+  const key = await findKey(parts, tenant, checkId)
+  const rows = await listPingRows(parts.database, key, { beforeId: after?.id ?? null, limit: limit + 1 })
+  return toPage(rows, limit, (ping) => ({ at: ping.createdAt, id: ping.id }))
+}
+
+/** Newest first. */
+export async function listFlips(
+  parts: Parts,
+  tenant: Tenant,
+  checkId: string,
+  { limit, after }: PageRequest,
+): Promise<Page<FlipRecord>> {
+  const key = await findKey(parts, tenant, checkId)
+  const rows = await listFlipRows(parts.database, key, { beforeId: after?.id ?? null, limit: limit + 1 })
+  return toPage(rows, limit, (flip) => ({ at: flip.at, id: flip.id }))
+}
+
+async function findKey({ database }: Parts, tenant: Tenant, checkId: string): Promise<number> {
+  const key = isUuid(checkId) ? await findCheckKey(database, tenant, checkId) : null
+  if (key === null) throw notFound('check')
+  return key
+}

@@ -1,0 +1,260 @@
+/**
+ * The ping path (design, section 10). Pings that arrive while a group commits form the next group; every ping is answered
+ * when its own group has committed, the next group going out first. Nobody waits for a group to fill.
+ *
+ * One group is in flight at a time. It ends by its commit, or is cut off with its connection when its oldest ping has waited
+ * for BUDGET_MS: a client must hear 503 within five seconds, and try again, rather than hang on a database that does.
+ * stop() lets everything that was accepted finish.
+ */
+
+import type { PingType } from '../domain/check.ts'
+import type { CheckEvent } from '../domain/transition.ts'
+import type { Database, Session } from '../store/database.ts'
+import { findKeys } from '../store/keys.ts'
+import { isConnectionError, isOutage, isRetriable, LOCK_NOT_AVAILABLE, sqlStateOf } from '../store/sqlstate.ts'
+import { findRunPings, lockStates, runPingKey, saveChanges } from '../store/states.ts'
+import { type Change, type Decision, decideChanges } from './change.ts'
+
+export interface Ping {
+  /** Lower case. */
+  readonly publicId: string
+  readonly type: PingType
+  readonly exitCode: number | null
+  /** The job's own measurement. */
+  readonly durationMs: number | null
+  readonly runId: string | null
+  readonly body: Buffer | null
+  /** Arrival, by the database's clock. */
+  readonly at: number
+}
+
+export type PingResult =
+  | 'stored'
+  /** Stored, and no run was opened: too many are open. */
+  | 'run_refused'
+  /** This run's ping of this type was stored before. */
+  | 'duplicate'
+  | 'unknown'
+  /** It could not be stored; the client should try again. */
+  | 'unavailable'
+
+export interface PingRecorder {
+  record(ping: Ping): Promise<PingResult>
+  /** False from a group that failed until one commits, or `recovered()` is called: the service could not take pings. */
+  isWell(): boolean
+  recovered(): void
+  waiting(): number
+  /** How long the oldest waiting ping waits, in milliseconds. */
+  oldestWaitMs(): number
+  stop(): Promise<void>
+}
+
+export interface PingRecorderOptions {
+  /** A pipelined pool of its own, so that management can never take the connection that pings need. */
+  readonly database: Database
+  readonly now: () => number
+  readonly onGroup: (size: number, seconds: number) => void
+  readonly onError: (error: unknown, pings: number) => void
+}
+
+const LARGEST_GROUP = 500
+/** Beyond it new pings are refused, which bounds the memory that a burst can take (each may hold a body of 10 KB). */
+const MOST_WAITING = 20_000
+const BUDGET_MS = 4_000
+const SHORTEST_BUDGET_MS = 500
+/** Older ones are given up when a connection fails: opening the next may take CONNECT_MS, and then comes the shortest budget. */
+const LONGEST_RETRY_MS = 2_500
+/** Public ids whose key is remembered; about 100 bytes each. */
+const KNOWN_LIMIT = 200_000
+
+interface Waiting {
+  readonly ping: Ping
+  readonly settle: (result: PingResult) => void
+}
+
+export function createPingRecorder({ database, now, onGroup, onError }: PingRecorderOptions): PingRecorder {
+  const known = new Map<string, number>()
+  let waiting: Waiting[] = []
+  let draining: Promise<void> | undefined
+  let isWell = true
+  /** Of the group in flight: its changes may have been committed even if its connection breaks now. */
+  let isWriting = false
+  let isStopping = false
+
+  function record(ping: Ping): Promise<PingResult> {
+    if (isStopping || waiting.length >= MOST_WAITING) return Promise.resolve('unavailable')
+    return new Promise((settle) => {
+      waiting.push({ ping, settle })
+      draining ??= drain()
+    })
+  }
+
+  async function drain(): Promise<void> {
+    let isRetry = false
+    while (waiting.length > 0) {
+      let group: Waiting[] = []
+      try {
+        await database.session(async (session) => {
+          group = takeGroup()
+          let committing = commitGroup(session, group)
+          for (;;) {
+            const results = await committing
+            const done = group
+            group = takeGroup()
+            // On the wire before the answers of the last one are written: the database works while this process does.
+            if (group.length > 0) committing = commitGroup(session, group)
+            answer(done, results)
+            if (group.length === 0) return
+          }
+        })
+        isRetry = false
+      } catch (error) {
+        // No connection, or one that broke. A group of which nothing was written yet gets another connection, once.
+        isWell = false
+        if (group.length > 0 && !isWriting && !isRetry) {
+          waiting = [...group, ...waiting]
+          isRetry = true
+          continue
+        }
+        isRetry = false
+        const given = [...group, ...takeStale(group.length === 0)]
+        onError(error, given.length)
+        for (const { settle } of given) settle('unavailable')
+      }
+    }
+    draining = undefined
+  }
+
+  function takeGroup(): Waiting[] {
+    const group = waiting.length <= LARGEST_GROUP ? waiting : waiting.slice(0, LARGEST_GROUP)
+    waiting = group === waiting ? [] : waiting.slice(LARGEST_GROUP)
+    return group
+  }
+
+  /** Those that could not wait for yet another connection; without a group of its own, a failed attempt fails the next one. */
+  function takeStale(isGroupless: boolean): Waiting[] {
+    const oldest = now() - LONGEST_RETRY_MS
+    const count = waiting.findLastIndex((entry) => entry.ping.at < oldest) + 1
+    const stale = waiting.splice(0, count)
+    return isGroupless && count === 0 ? takeGroup() : stale
+  }
+
+  function answer(group: readonly Waiting[], results: readonly PingResult[]): void {
+    for (let i = 0; i < group.length; i += 1) group[i]!.settle(results[i]!)
+  }
+
+  async function commitGroup(session: Session, group: readonly Waiting[]): Promise<PingResult[]> {
+    const startedAt = now()
+    const budgetMs = Math.max(SHORTEST_BUDGET_MS, BUDGET_MS - (startedAt - group[0]!.ping.at))
+    const pings = group.map((entry) => entry.ping)
+    isWriting = false
+    try {
+      await learnKeys(session, pings)
+      const results = await commit(session, pings, budgetMs, 'wait')
+      isWell = true
+      onGroup(group.length, (now() - startedAt) / 1_000)
+      return results
+    } catch (error) {
+      if (isConnectionError(error)) throw error
+      return commitApart(session, group, error)
+    }
+  }
+
+  /** A statement was refused, so the connection is fine: find the ping that did it, and let it fail alone. */
+  async function commitApart(session: Session, group: readonly Waiting[], error: unknown): Promise<PingResult[]> {
+    if (sqlStateOf(error) === LOCK_NOT_AVAILABLE) {
+      return commit(session, group.map((entry) => entry.ping), SHORTEST_BUDGET_MS, 'skip locked')
+    }
+    if (group.length === 1 || (isOutage(error) && !isRetriable(error))) {
+      isWell &&= !isOutage(error)
+      onError(error, group.length)
+      return group.map(() => 'unavailable')
+    }
+    const middle = group.length >> 1
+    return [...(await commitGroup(session, group.slice(0, middle))), ...(await commitGroup(session, group.slice(middle)))]
+  }
+
+  async function learnKeys(session: Session, pings: readonly Ping[]): Promise<void> {
+    const unknown = pings.filter((ping) => !known.has(ping.publicId)).map((ping) => ping.publicId)
+    if (unknown.length === 0) return
+    if (known.size > KNOWN_LIMIT) known.clear()
+    for (const [publicId, key] of await findKeys(session, unknown)) known.set(publicId, key)
+  }
+
+  function commit(session: Session, pings: readonly Ping[], budgetMs: number, wait: 'wait' | 'skip locked'): Promise<PingResult[]> {
+    const changes = pings.map((ping) => toChange(ping, known.get(ping.publicId)))
+    const runPings = changes.filter((change) => change !== null && change.ping.runId !== null) as (Change & { ping: { runId: string; type: PingType } })[]
+    return session.groupTransaction(budgetMs, async (tx) => {
+      const [locked, stored] = await Promise.all([
+        lockStates(tx, [...new Set(changes.flatMap((change) => (change === null ? [] : [change.key])))], wait),
+        runPings.length === 0 ? new Set<string>() : findRunPings(tx, runPings.map(({ key, ping }) => ({ key, ...ping }))),
+      ])
+      const fresh = changes.filter((change) => change !== null && !isDuplicate(change, stored)) as Change[]
+      const { decisions, changeSet } = decideChanges(locked, fresh, { wakeExactly: false })
+      const decisionOf = new Map(fresh.map((change, index) => [change, decisions[index]!]))
+      const results = changes.map((change, index): PingResult => {
+        if (change === null) return 'unknown'
+        const decision = decisionOf.get(change)
+        if (decision === undefined) return 'duplicate'
+        return resultOf(decision, pings[index]!, wait)
+      })
+      isWriting = changeSet.states.length > 0
+      return { result: results, saved: isWriting ? saveChanges(tx, changeSet) : Promise.resolve() }
+    })
+  }
+
+  function isDuplicate({ key, ping }: Change, stored: Set<string>): boolean {
+    if (ping === undefined || ping.runId === null) return false
+    const runPing = runPingKey(key, ping.runId, ping.type)
+    if (stored.has(runPing)) return true
+    stored.add(runPing)
+    return false
+  }
+
+  function resultOf(decision: Decision, ping: Ping, wait: 'wait' | 'skip locked'): PingResult {
+    if (decision.kind === 'applied') return decision.outcome.runRefused ? 'run_refused' : 'stored'
+    if (decision.kind === 'failed') {
+      onError(decision.error, 1)
+      return 'unavailable'
+    }
+    // Somebody holds the row for longer than we wait, or it is gone: only the former may be told to a client as final.
+    if (wait === 'skip locked') return 'unavailable'
+    known.delete(ping.publicId)
+    return 'unknown'
+  }
+
+  return {
+    record,
+    isWell: () => isWell,
+    recovered: () => {
+      isWell = true
+    },
+    waiting: () => waiting.length,
+    oldestWaitMs: () => (waiting.length === 0 ? 0 : now() - waiting[0]!.ping.at),
+    async stop() {
+      isStopping = true
+      await draining
+    },
+  }
+}
+
+type PingChange = Change & { readonly ping: NonNullable<Change['ping']> }
+
+/** Null for an id that names no check. */
+function toChange(ping: Ping, key: number | undefined): PingChange | null {
+  if (key === undefined) return null
+  const { type, exitCode, runId, body, at } = ping
+  return { key, event: toEvent(ping), at, ping: { type, exitCode, runId, body } }
+}
+
+function toEvent({ type, runId, durationMs }: Ping): CheckEvent {
+  switch (type) {
+    case 'success':
+    case 'fail':
+      return { kind: type, runId, durationMs }
+    case 'start':
+      return { kind: 'start', runId }
+    case 'log':
+      return { kind: 'log' }
+  }
+}

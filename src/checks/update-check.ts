@@ -1,0 +1,79 @@
+import type { Tenant } from '../domain/access.ts'
+import type { CheckState } from '../domain/check.ts'
+import { type CheckRecord, SLUG_IS_UNIQUE, saveSpec, saveTexts } from '../store/checks.ts'
+import { constraintOf } from '../store/sqlstate.ts'
+import type { StoredSpec } from '../store/states.ts'
+import { slugTaken } from './create-check.ts'
+import type { Parts } from './parts.ts'
+import { DEFAULT_TIME_ZONE, readSpec } from './read-spec.ts'
+import { applyEvent, type LockedWork, refuseIfManaged, withLockedCheck } from './with-locked-check.ts'
+
+/** What is left out keeps its value. A schedule ends the period, and the other way round. */
+export interface CheckUpdate {
+  readonly name?: string
+  readonly slug?: string
+  readonly description?: string | null
+  readonly periodSeconds?: number
+  readonly schedule?: string
+  readonly timeZone?: string
+  readonly graceSeconds?: number
+  readonly maxRuntimeSeconds?: number | null
+}
+
+/**
+ * Changes texts and spec; a changed spec recomputes the deadline in the same transaction, never earlier than now + grace
+ * (design, section 3.2). Values that the check has already change nothing. Throws AppError `not_found`; `invalid` for a
+ * schedule that makes no sense, alone or with what is stored; `conflict` for a slug that is taken or a check that is
+ * managed by Kubernetes.
+ */
+export async function updateCheck(parts: Parts, tenant: Tenant, id: string, update: CheckUpdate): Promise<CheckRecord> {
+  try {
+    return await withLockedCheck(parts, tenant, id, async (given) => {
+      const { tx, record } = given
+      refuseIfManaged(record)
+      const { name = record.name, slug = record.slug, description = record.description } = update
+      const spec = mergeSpec(record.spec, update)
+      const state = isSameSpec(spec, record.spec) ? record.state : await changeSpec(parts, given, spec)
+      const isRenamed = name !== record.name || slug !== record.slug || description !== record.description
+      if (isRenamed) await saveTexts(tx, record.key, { name, slug, description })
+      return { ...record, name, slug, description, spec, state }
+    })
+  } catch (error) {
+    if (update.slug !== undefined && constraintOf(error) === SLUG_IS_UNIQUE) throw slugTaken(update.slug)
+    throw error
+  }
+}
+
+function mergeSpec(stored: StoredSpec, update: CheckUpdate): StoredSpec {
+  const { periodSeconds, schedule, timeZone, graceSeconds = stored.graceSeconds } = update
+  const { maxRuntimeSeconds = stored.maxRuntimeSeconds } = update
+  const limits = { graceSeconds, maxRuntimeSeconds }
+  // A combination that excludes itself is kept for readSpec to refuse.
+  if (periodSeconds !== undefined)
+    return { ...limits, periodSeconds, schedule: schedule ?? null, timeZone: timeZone ?? null }
+  if (schedule !== undefined) {
+    return { ...limits, periodSeconds: null, schedule, timeZone: timeZone ?? stored.timeZone ?? DEFAULT_TIME_ZONE }
+  }
+  return {
+    ...limits,
+    periodSeconds: stored.periodSeconds,
+    schedule: stored.schedule,
+    timeZone: timeZone ?? stored.timeZone,
+  }
+}
+
+function isSameSpec(one: StoredSpec, other: StoredSpec): boolean {
+  return (
+    one.periodSeconds === other.periodSeconds &&
+    one.schedule === other.schedule &&
+    one.timeZone === other.timeZone &&
+    one.graceSeconds === other.graceSeconds &&
+    one.maxRuntimeSeconds === other.maxRuntimeSeconds
+  )
+}
+
+async function changeSpec(parts: Parts, { tx, record, locked }: LockedWork, stored: StoredSpec): Promise<CheckState> {
+  const spec = readSpec(stored, parts.clock.now())
+  await saveSpec(tx, record.key, stored)
+  return applyEvent(tx, { ...locked, spec }, { kind: 'update' }, parts)
+}

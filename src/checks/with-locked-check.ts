@@ -1,0 +1,74 @@
+/** What all changes of one check by people have in common: find it, lock it, change it through the spine, all or nothing. */
+
+import type { Tenant } from '../domain/access.ts'
+import type { CheckState } from '../domain/check.ts'
+import { AppError, notFound } from '../domain/errors.ts'
+import { isUuid } from '../domain/ids.ts'
+import type { CheckEvent } from '../domain/transition.ts'
+import { findCheck, findCheckKey, type StoredCheck } from '../store/checks.ts'
+import type { Queryable } from '../store/database.ts'
+import { type LockedCheck, lockStates, saveChanges } from '../store/states.ts'
+import { decideChanges } from './change.ts'
+import type { Parts } from './parts.ts'
+
+export interface LockedWork {
+  readonly tx: Queryable
+  /** As it is under the lock. */
+  readonly record: StoredCheck
+  readonly locked: LockedCheck
+}
+
+/**
+ * Runs `work` in a transaction that holds the check's lock: the state row is locked before anything of the check is read or
+ * written. Throws AppError `not_found` for a check that is unknown, another tenant's, or removed while the lock was awaited.
+ * `work` may run again when the transaction lost a race.
+ */
+export async function withLockedCheck<T>(
+  { database }: Pick<Parts, 'database'>,
+  tenant: Tenant,
+  id: string,
+  work: (given: LockedWork) => Promise<T>,
+): Promise<T> {
+  if (!isUuid(id)) throw notFound('check')
+  return database.transaction(async (tx) => {
+    const key = await findCheckKey(tx, tenant, id)
+    const [locked] = key === null ? [] : await lockStates(tx, [key])
+    const record = locked === undefined ? null : await findCheck(tx, tenant, id)
+    if (locked === undefined || record === null) throw notFound('check')
+    return work({ tx, record, locked })
+  })
+}
+
+/** Puts one event through the spine. Returns the state that the check has now. */
+export async function applyEvent(
+  tx: Queryable,
+  locked: LockedCheck,
+  event: CheckEvent,
+  { clock }: Pick<Parts, 'clock'>,
+): Promise<CheckState> {
+  if (locked.spec === null) {
+    throw new AppError(
+      'conflict',
+      'the stored schedule of this check cannot be read; update the check with a valid schedule first',
+    )
+  }
+  // Read under the lock, not before it: waiting for it takes time.
+  const change = { key: locked.key, event, at: clock.now() }
+  const { decisions, changeSet } = decideChanges([locked], [change], { wakeExactly: true })
+  const decision = decisions[0]!
+  if (decision.kind === 'failed') throw decision.error
+  await saveChanges(tx, changeSet)
+  return changeSet.states[0]?.state ?? locked.state
+}
+
+/** Throws AppError `conflict` for a check whose spec belongs to a resource: the next reconcile would undo the change. */
+export function refuseIfManaged({ managedBy, kubernetes }: StoredCheck): void {
+  if (managedBy === 'api') return
+  throw new AppError('conflict', `check is managed by ${describeResource(kubernetes)}; change the resource instead`)
+}
+
+export function describeResource(kubernetes: StoredCheck['kubernetes']): string {
+  if (kubernetes === null) return 'a HeartbeatCheck'
+  const { cluster, namespace, name } = kubernetes
+  return `HeartbeatCheck ${namespace}/${name} in cluster ${cluster}`
+}

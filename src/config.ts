@@ -1,0 +1,153 @@
+/** The only reader of the environment (design, section 12). All faults at once; nobody else gets more than plain values. */
+
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { z } from 'zod'
+
+export interface Config {
+  readonly role: 'api' | 'all'
+  readonly bindAddress: string
+  readonly pingPort: number
+  readonly apiPort: number
+  readonly opsPort: number
+  /** Public addresses without a slash at the end; null: made from the port that was taken. */
+  readonly pingUrl: string | null
+  readonly baseUrl: string | null
+  readonly dataDir: string
+  readonly rateLimitPerMinute: number
+  readonly historyMaxPings: number
+  readonly historyMaxDays: number
+  /** How long to be not ready before the ports close, so that load balancers notice. */
+  readonly drainSeconds: number
+  readonly logLevel: string
+  readonly logFormat: 'pretty' | 'json'
+  readonly bootstrapEmail: string
+  readonly bootstrapProjectId: string | undefined
+  /** Apart from the rest, so that nobody prints them along. */
+  readonly secrets: {
+    readonly databaseUrl: string | undefined
+    readonly secretKey: Buffer | undefined
+    readonly bootstrapPassword: string | undefined
+    readonly bootstrapApiKey: string | undefined
+  }
+}
+
+/** What is wrong with the environment: one line a fault, each with the variable's name and what would be right. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  readonly faults: readonly string[]
+
+  constructor(faults: readonly string[]) {
+    super(`the configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:\n${faults.map((fault) => `  ${fault}`).join('\n')}`)
+    this.faults = faults
+  }
+}
+
+export const SECRET_KEY_BYTES = 32
+
+const port = (value: number) => integer(0, 65_535).default(value)
+const url = (protocols: string[], example: string) =>
+  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), `must be a URL such as ${example}`)
+const webUrl = (example: string) =>
+  url(['http:', 'https:'], example)
+    .refine((text) => !URL.canParse(text) || (new URL(text).search === '' && new URL(text).hash === ''), 'must have no query and no fragment')
+    .transform((text) => text.replace(/\/+$/, ''))
+
+function integer(min: number, max: number) {
+  return z
+    .string()
+    .refine((text) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max, `must be an integer from ${min} to ${max}`)
+    .transform(Number)
+}
+
+function oneOf<const T extends string>(...values: T[]) {
+  return z.enum(values, { error: () => `must be one of ${values.join(', ')}` })
+}
+
+const VARIABLES = {
+  ROLE: z
+    .string()
+    .refine((text) => text === 'api' || text === 'all', 'must be api or all (this release has no controller role)')
+    .transform((text) => text as 'api' | 'all')
+    .default('all'),
+  BIND_ADDRESS: z.string().default('127.0.0.1'),
+  PING_PORT: port(8080),
+  API_PORT: port(8081),
+  OPS_PORT: port(9090),
+  PING_URL: webUrl('https://ping.example.com').optional(),
+  BASE_URL: webUrl('https://heartbeat.example.com/api/v1').refine((text) => text.endsWith('/api/v1'), 'must end in /api/v1').optional(),
+  DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database').optional(),
+  DATA_DIR: z.string().default('./.data').transform((text) => resolve(text)),
+  SECRET_KEY: z
+    .string()
+    .refine((text) => Buffer.from(text, 'base64').length === SECRET_KEY_BYTES, 'must be 32 bytes in base64: make one with `openssl rand -base64 32`')
+    .transform((text) => Buffer.from(text, 'base64'))
+    .optional(),
+  BOOTSTRAP_EMAIL: z.string().max(254).regex(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address').default('admin@example.com'),
+  BOOTSTRAP_PASSWORD: z.string().min(8, 'must have at least 8 characters').max(200, 'must have at most 200 characters').optional(),
+  BOOTSTRAP_API_KEY: z.string().regex(/^hbk_[0-9A-Za-z]{4,32}_[0-9A-Za-z]{16,128}$/, 'must have the form hbk_<prefix of 4-32 letters or digits>_<secret of 16-128>').optional(),
+  BOOTSTRAP_PROJECT_ID: z.guid('must be a UUID').transform((text) => text.toLowerCase()).optional(),
+  RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000).default(1_000),
+  HISTORY_MAX_PINGS: integer(1, 1_000_000).default(1_000),
+  HISTORY_MAX_DAYS: integer(1, 3_650).default(90),
+  DRAIN_SECONDS: integer(0, 300).default(0),
+  LOG_LEVEL: oneOf('debug', 'info', 'warn', 'error', 'silent').default('info'),
+  LOG_FORMAT: oneOf('pretty', 'json').optional(),
+} as const
+
+type Values = { [Name in keyof typeof VARIABLES]: z.output<(typeof VARIABLES)[Name]> }
+
+export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean): Config {
+  const faults: string[] = []
+  const values: Record<string, unknown> = {}
+  for (const [name, schema] of Object.entries(VARIABLES)) {
+    const given = readVariable(environment, name, faults)
+    const parsed = schema.safeParse(given)
+    if (parsed.success) values[name] = parsed.data
+    else for (const issue of parsed.error.issues) faults.push(`${name} ${issue.message}`)
+  }
+  const read = values as Values
+  if (read.DATABASE_URL !== undefined && read.SECRET_KEY === undefined && !faults.some((fault) => fault.startsWith('SECRET_KEY'))) {
+    faults.push('SECRET_KEY is needed with DATABASE_URL, the same for every replica: make one with `openssl rand -base64 32`')
+  }
+  if (faults.length > 0) throw new ConfigError(faults)
+  return Object.freeze({
+    role: read.ROLE,
+    bindAddress: read.BIND_ADDRESS,
+    pingPort: read.PING_PORT,
+    apiPort: read.API_PORT,
+    opsPort: read.OPS_PORT,
+    pingUrl: read.PING_URL ?? null,
+    baseUrl: read.BASE_URL ?? null,
+    dataDir: read.DATA_DIR,
+    rateLimitPerMinute: read.RATE_LIMIT_PER_MINUTE,
+    historyMaxPings: read.HISTORY_MAX_PINGS,
+    historyMaxDays: read.HISTORY_MAX_DAYS,
+    drainSeconds: read.DRAIN_SECONDS,
+    logLevel: read.LOG_LEVEL,
+    logFormat: read.LOG_FORMAT ?? (isTerminal ? 'pretty' : 'json'),
+    bootstrapEmail: read.BOOTSTRAP_EMAIL,
+    bootstrapProjectId: read.BOOTSTRAP_PROJECT_ID,
+    secrets: Object.freeze({
+      databaseUrl: read.DATABASE_URL,
+      secretKey: read.SECRET_KEY,
+      bootstrapPassword: read.BOOTSTRAP_PASSWORD,
+      bootstrapApiKey: read.BOOTSTRAP_API_KEY,
+    }),
+  })
+}
+
+/** `NAME`, or the contents of the file that `NAME_FILE` names (a mounted secret; its last line break is not part of it). */
+function readVariable(environment: NodeJS.ProcessEnv, name: string, faults: string[]): string | undefined {
+  // Kubernetes and Compose pass variables that somebody left empty; that is "not set", not a value.
+  const value = environment[name] || undefined
+  const file = environment[`${name}_FILE`] || undefined
+  if (file === undefined) return value
+  if (value !== undefined) faults.push(`${name} and ${name}_FILE are both set: keep one of them`)
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+  } catch (error) {
+    faults.push(`${name}_FILE names a file that cannot be read: ${(error as Error).message}`)
+    return undefined
+  }
+}

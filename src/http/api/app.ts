@@ -1,0 +1,94 @@
+/** The management API as a Koa application: built here, mounted and listened for elsewhere. */
+
+import { Router } from '@koa/router'
+import Koa, { type Context, type Middleware } from 'koa'
+import type { Authenticate } from '../../auth/authenticate.ts'
+import type { Tokens } from '../../auth/tokens.ts'
+import type { Parts } from '../../checks/parts.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { Log } from '../../runtime/log.ts'
+import { type Admit, createAdmit } from '../middleware/admit.ts'
+import { renderErrors } from '../middleware/errors.ts'
+import { type OnRequest, observe } from '../middleware/observe.ts'
+import { parsePart } from './faults.ts'
+import { readJsonObject } from './json.ts'
+import { describeRoutes } from './openapi.ts'
+import { readQuery } from './query.ts'
+import type { Api, Route } from './route.ts'
+import { ROUTES } from './routes.ts'
+
+export interface ApiParts {
+  readonly parts: Parts
+  readonly authenticate: Authenticate
+  readonly tokens: Tokens
+  /** Calls of an organization. */
+  readonly rateLimitPerMinute: number
+  /** Where callers reach this API, with /api/v1; asked for when it is told, since the port may be known only after listening. */
+  readonly baseUrl: () => string
+  readonly log: Log
+  /** From then on answers ask clients to leave their connections. */
+  readonly isStopping: () => boolean
+  readonly onRequest?: OnRequest
+}
+
+export const API_PREFIX = '/api/v1'
+
+/** Mount its `callback()` on a node server, and call `deferContinue` (http/body.ts) for that server. */
+export function createApiApp(given: ApiParts): Koa {
+  const { parts, authenticate, tokens, rateLimitPerMinute, baseUrl, log, isStopping, onRequest } = given
+  const document = describeRoutes(ROUTES)
+  const api: Api = { parts, tokens, describe: () => ({ ...document, servers: [{ url: baseUrl() }] }) }
+  const admit = createAdmit(parts, authenticate, rateLimitPerMinute)
+
+  const router = new Router({ prefix: API_PREFIX, sensitive: true })
+  for (const route of ROUTES) {
+    router.register(route.path.replaceAll(/\{(\w+)\}/g, ':$1'), [route.method], serve(route, api, admit))
+  }
+  const app = new Koa({ env: 'production' })
+  // What breaks after the answer has begun: a client that left. koa would print it.
+  app.on('error', (error) => log.debug({ error }, 'response not delivered'))
+  app.use(observe({ log, clock: parts.clock, isStopping, onRequest }))
+  app.use(renderErrors(log))
+  app.use(router.routes())
+  app.use(refuseUnmatched)
+  return app
+}
+
+/** A request, step by step. Each step may refuse it by throwing an AppError. */
+function serve({ path, scope, endpoint }: Route, api: Api, admit: Admit): Middleware {
+  return async (ctx) => {
+    ctx.state.route = API_PREFIX + path
+    const caller = scope === null ? null : await admit(ctx, scope)
+    const params = readParams(endpoint, ctx)
+    const query =
+      endpoint.query === undefined ? {} : parsePart('query', endpoint.query, readQuery(endpoint.query, ctx.querystring))
+    const body =
+      endpoint.body === undefined ? undefined : parsePart('body', endpoint.body, await readJsonObject(ctx.req))
+    const address = ctx.req.socket.remoteAddress ?? 'unknown'
+
+    const answer = await endpoint.handle({ ...api, caller, params, query, body, address })
+
+    ctx.status = endpoint.status
+    if (endpoint.answer === null) return
+    ctx.type = 'json'
+    ctx.body = JSON.stringify(endpoint.answer.parse(answer))
+  }
+}
+
+function readParams({ params }: Route['endpoint'], ctx: Context): unknown {
+  const result = params?.safeParse(ctx.params)
+  if (result?.success === false) throw new AppError('not_found', result.error.issues[0]!.message)
+  return result?.data
+}
+
+/** No route for this path and method: does the path know others? (RFC 9110, section 15.5.6.) */
+function refuseUnmatched(ctx: Context): never {
+  const layers: readonly { methods: readonly string[] }[] = ctx.matched ?? []
+  const methods = new Set(layers.flatMap((layer) => layer.methods))
+  if (methods.size === 0) throw new AppError('not_found', 'not found')
+  ctx.set('Allow', [...methods].sort().join(', '))
+  throw new AppError(
+    'method_not_allowed',
+    `${ctx.method} is not allowed here; ${[...methods].sort().join(', ')} ${methods.size === 1 ? 'is' : 'are'}`,
+  )
+}

@@ -1,0 +1,20 @@
+import { z } from 'zod'
+import * as field from './fields.ts'
+
+/** Nothing is said of what an address or a password must look like: a wrong one is a wrong one. */
+export const LogIn = z
+  .strictObject({ email: field.credential('E-mail address.'), password: field.credential('Password.') })
+  .meta({ id: 'LogIn' })
+
+export const RefreshToken = z
+  .strictObject({ refresh_token: field.credential('The refresh token of the latest pair.') })
+  .meta({ id: 'RefreshToken' })
+
+export const TokenPair = z
+  .object({
+    access_token: z.string().meta({ description: 'For `Authorization: Bearer`.' }),
+    token_type: z.literal('Bearer'),
+    expires_in: z.int().meta({ description: 'Seconds until the access token is refused.' }),
+    refresh_token: z.string().meta({ description: 'Gives the next pair, once.' }),
+  })
+  .meta({ id: 'TokenPair' })

@@ -1,0 +1,49 @@
+/** Logging in and out, for browsers and command lines (design, section 3.4). No credential is asked for; logIn has a throttle of its own. */
+
+import { logIn as enter, logOut as leave, type TokenPair as Pair, refresh as renew } from '../../auth/log-in.ts'
+import { LogIn, RefreshToken, TokenPair } from './auth.schema.ts'
+import { openEndpoint } from './route.ts'
+
+export const logIn = openEndpoint({
+  id: 'logIn',
+  summary: 'Log in',
+  body: LogIn,
+  status: 200,
+  answer: TokenPair,
+  refuses: ['unauthenticated', 'too_many_requests'],
+  async handle({ parts, tokens, body, address }) {
+    return presentPair(await enter(parts, tokens, { ...body, address }))
+  },
+})
+
+export const refresh = openEndpoint({
+  id: 'refresh',
+  summary: 'Trade a refresh token for the next pair; a spent one ends the whole log-in',
+  body: RefreshToken,
+  status: 200,
+  answer: TokenPair,
+  refuses: ['unauthenticated'],
+  async handle({ parts, tokens, body }) {
+    return presentPair(await renew(parts, tokens, body.refresh_token))
+  },
+})
+
+export const logOut = openEndpoint({
+  id: 'logOut',
+  summary: 'Log out: the refresh token and its successors are refused from then on',
+  body: RefreshToken,
+  status: 204,
+  answer: null,
+  async handle({ parts, body }) {
+    await leave(parts, body.refresh_token)
+  },
+})
+
+function presentPair({ accessToken, expiresInSeconds, refreshToken }: Pair) {
+  return {
+    access_token: accessToken,
+    token_type: 'Bearer' as const,
+    expires_in: expiresInSeconds,
+    refresh_token: refreshToken,
+  }
+}

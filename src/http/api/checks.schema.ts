@@ -1,0 +1,117 @@
+import { z } from 'zod'
+import { LIMITS, MANAGERS, SHOWN_STATUSES } from '../../domain/check.ts'
+import { PAGE_LIMIT } from '../../domain/page.ts'
+import * as field from './fields.ts'
+
+const period = () => field.seconds(LIMITS.periodSeconds)
+const grace = () => field.seconds(LIMITS.graceSeconds)
+const maxRuntime = () => field.seconds(LIMITS.maxRuntimeSeconds)
+
+const PERIOD = 'Seconds from one completion to the next.'
+const GRACE = 'Seconds that a completion may be late before the check goes down.'
+const MAX_RUNTIME = 'Seconds that one run may take after its start ping. Null: no limit.'
+
+const WhenFields = {
+  schedule: field.schedule().optional(),
+  time_zone: field.timeZone().optional(),
+  max_runtime_seconds: maxRuntime().nullable().optional().meta({ description: MAX_RUNTIME }),
+}
+
+/** Exactly one of the two forms (design, section 3.1). For the document: requests are judged by checks/read-spec.ts, together with what is stored. */
+const ONE_FORM = { not: { required: ['period_seconds', 'schedule'] } }
+
+/** `description` and `max_runtime_seconds` may be null here as in an answer, so that a check can be made from another's. */
+export const NewCheck = z
+  .strictObject({
+    project_id: field.uuid().meta({ format: 'uuid', description: 'Project that the check belongs to.' }),
+    name: field.name('check'),
+    slug: field.slug('check').optional(),
+    description: field.description().nullable().optional(),
+    period_seconds: period()
+      .optional()
+      .meta({ description: `${PERIOD} Without it and without \`schedule\`: ${LIMITS.periodSeconds.default}.` }),
+    grace_seconds: grace().default(LIMITS.graceSeconds.default).meta({ description: GRACE }),
+    ...WhenFields,
+  })
+  .meta({ id: 'NewCheck', ...ONE_FORM, dependentRequired: { time_zone: ['schedule'] } })
+
+export const CheckUpdate = z
+  .strictObject({
+    name: field.name('check').optional(),
+    slug: field.slug('check').optional(),
+    description: field.description().nullable().optional(),
+    period_seconds: period()
+      .optional()
+      .meta({ description: `${PERIOD} Ends \`schedule\`.` }),
+    grace_seconds: grace().optional().meta({ description: GRACE }),
+    ...WhenFields,
+  })
+  .meta({
+    id: 'CheckUpdate',
+    description: 'Omitted fields keep their values. Null clears a field that allows it.',
+    ...ONE_FORM,
+  })
+
+const Status = z.enum(SHOWN_STATUSES).meta({
+  id: 'CheckStatus',
+  description:
+    'new: no ping yet; late: expected, and still within its grace time; down: missed, failed or overran; paused: alerts nobody.',
+})
+
+const shared = {
+  id: z.string().meta({ format: 'uuid', description: 'Identifier for the management API.' }),
+  name: z.string(),
+  slug: z.string(),
+  status: Status,
+  period_seconds: z
+    .int()
+    .nullable()
+    .meta({ description: `${PERIOD} Null with a schedule.` }),
+  grace_seconds: z.int().meta({ description: GRACE }),
+  schedule: z.string().nullable().meta({ description: 'Cron expression. Null with a period.' }),
+  time_zone: z.string().nullable().meta({ description: 'IANA time zone of the schedule.' }),
+  last_ping_at: field.instant('Last completion.').nullable(),
+  running: z.int().meta({ description: 'How many runs are open: started, not completed.' }),
+}
+
+export const Check = z
+  .object({
+    ...shared,
+    public_id: z
+      .string()
+      .nullable()
+      .meta({
+        format: 'uuid',
+        description: 'Identifier for the ping API, and the right to ping. Null for callers with the scope read.',
+      }),
+    project_id: z.string().meta({ format: 'uuid' }),
+    description: z.string().nullable(),
+    max_runtime_seconds: z.int().nullable().meta({ description: MAX_RUNTIME }),
+    last_start_at: field.instant('Last start ping.').nullable(),
+    created_at: field.instant('When the check was made.'),
+    expected_at: field.instant('When the next completion is expected.').nullable(),
+    due_at: field.instant('The earliest moment at which the check goes down if nothing happens.').nullable(),
+    managed_by: z.enum(MANAGERS).meta({ description: 'Who may change and delete it.' }),
+    kubernetes: z
+      .object({ cluster: z.string(), namespace: z.string(), name: z.string() })
+      .nullable()
+      .meta({ description: 'The HeartbeatCheck that declares it.' }),
+  })
+  .meta({ id: 'Check' })
+
+export const CheckSummary = z.object(shared).meta({ id: 'CheckSummary' })
+
+export const CheckList = z
+  .object({ checks: z.array(CheckSummary), next_cursor: field.nextCursor() })
+  .meta({ id: 'CheckList' })
+
+export const CheckListQuery = z.object({
+  project_id: field.uuid().meta({ format: 'uuid', description: 'Project whose checks are listed.' }),
+  status: field.oneOf(SHOWN_STATUSES).optional().meta({ description: 'Only checks of this status.' }),
+  slug: field.words('Only the check of this slug.'),
+  q: field.words('Only checks whose name or slug contains this, whatever its capitals.'),
+  limit: field.limit(PAGE_LIMIT),
+  cursor: field.cursor(),
+})
+
+export const CheckParams = field.idOf('check')

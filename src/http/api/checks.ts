@@ -1,0 +1,170 @@
+/** Checks: made, read, changed, paused, resumed, removed (interface, section 4.1; design, section 3.2). */
+
+import { createCheck as create } from '../../checks/create-check.ts'
+import { type CheckRecord, getCheck as get, listChecks as list } from '../../checks/find-checks.ts'
+import { pauseCheck as pause } from '../../checks/pause-check.ts'
+import { removeCheck as remove } from '../../checks/remove-check.ts'
+import { resumeCheck as resume } from '../../checks/resume-check.ts'
+import { type CheckUpdate as Update, updateCheck as update } from '../../checks/update-check.ts'
+import { type Caller, includesScope } from '../../domain/access.ts'
+import { type Instant, isOpen, LIMITS, shownStatus } from '../../domain/check.ts'
+import { deadlineOf } from '../../domain/transition.ts'
+import { Check, CheckList, CheckListQuery, CheckParams, CheckUpdate, NewCheck } from './checks.schema.ts'
+import { presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
+import { endpoint } from './route.ts'
+
+export const listChecks = endpoint({
+  id: 'listChecks',
+  summary: 'List the checks of a project, oldest first',
+  query: CheckListQuery,
+  status: 200,
+  answer: CheckList,
+  refuses: ['not_found'],
+  async handle({ parts, caller, query }) {
+    const { project_id, status, slug, q } = query
+    const page = await list(parts, caller, project_id, given({ status, slug, q }), toPageRequest(query))
+    const now = parts.clock.now()
+    return { checks: page.rows.map((check) => presentShared(check, now)), ...presentNext(page) }
+  },
+})
+
+export const createCheck = endpoint({
+  id: 'createCheck',
+  summary: 'Create a check',
+  body: NewCheck,
+  status: 201,
+  answer: Check,
+  refuses: ['not_found', 'conflict'],
+  async handle({ parts, caller, body }) {
+    const { project_id: projectId, name, slug, description = null } = body
+    const check = await create(parts, caller, { projectId, name, ...given({ slug }), description, spec: toSpec(body) })
+    return presentCheck(check, caller, parts.clock.now())
+  },
+})
+
+export const getCheck = endpoint({
+  id: 'getCheck',
+  summary: 'Get a check',
+  params: CheckParams,
+  status: 200,
+  answer: Check,
+  async handle({ parts, caller, params }) {
+    return presentCheck(await get(parts, caller, params.id), caller, parts.clock.now())
+  },
+})
+
+export const updateCheck = endpoint({
+  id: 'updateCheck',
+  summary: 'Change a check; omitted fields keep their values',
+  params: CheckParams,
+  body: CheckUpdate,
+  status: 200,
+  answer: Check,
+  refuses: ['conflict'],
+  async handle({ parts, caller, params, body }) {
+    return presentCheck(await update(parts, caller, params.id, toUpdate(body)), caller, parts.clock.now())
+  },
+})
+
+export const removeCheck = endpoint({
+  id: 'removeCheck',
+  summary: 'Remove a check and its history; its ping address is unknown from then on',
+  params: CheckParams,
+  status: 204,
+  answer: null,
+  refuses: ['conflict'],
+  async handle({ parts, caller, params }) {
+    await remove(parts, caller, params.id)
+  },
+})
+
+export const pauseCheck = endpoint({
+  id: 'pauseCheck',
+  summary: 'Pause a check: pings are kept, nobody is alerted',
+  params: CheckParams,
+  status: 200,
+  answer: Check,
+  refuses: ['conflict'],
+  async handle({ parts, caller, params }) {
+    return presentCheck(await pause(parts, caller, params.id), caller, parts.clock.now())
+  },
+})
+
+export const resumeCheck = endpoint({
+  id: 'resumeCheck',
+  summary: 'Resume a paused check; its next completion is awaited from now on',
+  params: CheckParams,
+  status: 200,
+  answer: Check,
+  refuses: ['conflict'],
+  async handle({ parts, caller, params }) {
+    return presentCheck(await resume(parts, caller, params.id), caller, parts.clock.now())
+  },
+})
+
+type NewCheckBody = (typeof NewCheck)['_output']
+type CheckUpdateBody = (typeof CheckUpdate)['_output']
+
+/** What contradicts itself is handed on as it is: the verb refuses it. */
+function toSpec({ period_seconds, schedule, time_zone, grace_seconds, max_runtime_seconds }: NewCheckBody) {
+  const standard = schedule === undefined ? LIMITS.periodSeconds.default : null
+  return {
+    periodSeconds: period_seconds ?? standard,
+    schedule: schedule ?? null,
+    timeZone: time_zone ?? null,
+    graceSeconds: grace_seconds,
+    maxRuntimeSeconds: max_runtime_seconds ?? null,
+  }
+}
+
+function toUpdate(body: CheckUpdateBody): Update {
+  const { name, slug, description, schedule } = body
+  return given({
+    name,
+    slug,
+    description,
+    schedule,
+    periodSeconds: body.period_seconds,
+    timeZone: body.time_zone,
+    graceSeconds: body.grace_seconds,
+    maxRuntimeSeconds: body.max_runtime_seconds,
+  })
+}
+
+/** The same without its undefined fields: for a verb a field is there or not. */
+function given<Fields extends object>(fields: Fields): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields
+}
+
+function presentCheck(check: CheckRecord, caller: Caller, now: Instant) {
+  const { state, spec } = check
+  return {
+    ...presentShared(check, now),
+    // It is the right to ping, which reading does not include.
+    public_id: includesScope(caller.scope, 'write') ? check.publicId : null,
+    project_id: check.projectId,
+    description: check.description,
+    max_runtime_seconds: spec.maxRuntimeSeconds,
+    last_start_at: toIsoOrNull(state.lastStartAt),
+    created_at: toIso(check.createdAt),
+    expected_at: toIsoOrNull(state.expectedAt),
+    due_at: toIsoOrNull(deadlineOf(state)),
+    managed_by: check.managedBy,
+    kubernetes: check.kubernetes,
+  }
+}
+
+function presentShared({ id, name, slug, spec, state }: CheckRecord, now: Instant) {
+  return {
+    id,
+    name,
+    slug,
+    status: shownStatus(state, now),
+    period_seconds: spec.periodSeconds,
+    grace_seconds: spec.graceSeconds,
+    schedule: spec.schedule,
+    time_zone: spec.timeZone,
+    last_ping_at: toIsoOrNull(state.lastPingAt),
+    running: state.runs.filter((run) => isOpen(run, now)).length,
+  }
+}

@@ -1,0 +1,22 @@
+/** What answers have in common. */
+
+import type { Instant } from '../../domain/check.ts'
+import { encodeCursor, type Page, type PageRequest, type Place } from '../../domain/page.ts'
+
+/** ISO 8601, UTC, with milliseconds: what is stored in microseconds is cut, never rounded into the future. */
+export function toIso(at: Instant): string {
+  return new Date(Math.floor(at)).toISOString()
+}
+
+export function toIsoOrNull(at: Instant | null): string | null {
+  return at === null ? null : toIso(at)
+}
+
+export function toPageRequest(query: { limit: number; cursor?: Place | null | undefined }): PageRequest {
+  return { limit: query.limit, after: query.cursor ?? null }
+}
+
+/** `next_cursor`, when there is more. */
+export function presentNext({ next }: Page<unknown>): { next_cursor?: string } {
+  return next === null ? {} : { next_cursor: encodeCursor(next) }
+}

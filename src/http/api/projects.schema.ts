@@ -1,0 +1,21 @@
+import { z } from 'zod'
+import * as field from './fields.ts'
+
+export const NewProject = z
+  .strictObject({ name: field.name('project'), slug: field.slug('project').optional() })
+  .meta({ id: 'NewProject' })
+
+export const Project = z
+  .object({
+    id: z.string().meta({ format: 'uuid' }),
+    name: z.string(),
+    slug: z.string(),
+    created_at: field.instant('When the project was made.'),
+  })
+  .meta({ id: 'Project' })
+
+export const ProjectList = z
+  .object({ projects: z.array(Project), next_cursor: field.nextCursor() })
+  .meta({ id: 'ProjectList' })
+
+export const ProjectParams = field.idOf('project')

@@ -1,0 +1,52 @@
+/** Projects: what checks belong to (design, section 3.5). */
+
+import {
+  createProject as create,
+  listProjects as list,
+  type ProjectRecord,
+  removeProject as remove,
+} from '../../tenancy/projects.ts'
+import { PageQuery } from './fields.ts'
+import { presentNext, toIso, toPageRequest } from './present.ts'
+import { NewProject, Project, ProjectList, ProjectParams } from './projects.schema.ts'
+import { endpoint } from './route.ts'
+
+export const listProjects = endpoint({
+  id: 'listProjects',
+  summary: 'List the projects',
+  query: PageQuery,
+  status: 200,
+  answer: ProjectList,
+  async handle({ parts, caller, query }) {
+    const page = await list(parts, caller, toPageRequest(query))
+    return { projects: page.rows.map(presentProject), ...presentNext(page) }
+  },
+})
+
+export const createProject = endpoint({
+  id: 'createProject',
+  summary: 'Create a project',
+  body: NewProject,
+  status: 201,
+  answer: Project,
+  refuses: ['conflict'],
+  async handle({ parts, caller, body: { name, slug } }) {
+    return presentProject(await create(parts, caller, slug === undefined ? { name } : { name, slug }))
+  },
+})
+
+export const removeProject = endpoint({
+  id: 'removeProject',
+  summary: 'Remove a project that holds no checks',
+  params: ProjectParams,
+  status: 204,
+  answer: null,
+  refuses: ['conflict'],
+  async handle({ parts, caller, params }) {
+    await remove(parts, caller, params.id)
+  },
+})
+
+function presentProject({ id, name, slug, createdAt }: ProjectRecord) {
+  return { id, name, slug, created_at: toIso(createdAt) }
+}

@@ -1,0 +1,47 @@
+/** Users: people who log in (design, section 3.5). */
+
+import { createUser as create, listUsers as list, removeUser as remove, type UserRecord } from '../../tenancy/users.ts'
+import { PageQuery } from './fields.ts'
+import { presentNext, toIso, toPageRequest } from './present.ts'
+import { endpoint } from './route.ts'
+import { NewUser, User, UserList, UserParams } from './users.schema.ts'
+
+export const listUsers = endpoint({
+  id: 'listUsers',
+  summary: 'List the users',
+  query: PageQuery,
+  status: 200,
+  answer: UserList,
+  async handle({ parts, caller, query }) {
+    const page = await list(parts, caller, toPageRequest(query))
+    return { users: page.rows.map(presentUser), ...presentNext(page) }
+  },
+})
+
+export const createUser = endpoint({
+  id: 'createUser',
+  summary: 'Add a user',
+  body: NewUser,
+  status: 201,
+  answer: User,
+  refuses: ['conflict'],
+  async handle({ parts, caller, body }) {
+    return presentUser(await create(parts, caller, body))
+  },
+})
+
+export const removeUser = endpoint({
+  id: 'removeUser',
+  summary: 'Remove a user; the last admin stays',
+  params: UserParams,
+  status: 204,
+  answer: null,
+  refuses: ['conflict'],
+  async handle({ parts, caller, params }) {
+    await remove(parts, caller, params.id)
+  },
+})
+
+function presentUser({ id, email, scope, createdAt }: UserRecord) {
+  return { id, email, scope, created_at: toIso(createdAt) }
+}

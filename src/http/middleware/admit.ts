@@ -1,0 +1,35 @@
+/** Who calls, may they call now, and may they call this? In that order, so that a refused call still tells how many are left. */
+
+import type { Context } from 'koa'
+import type { Authenticate } from '../../auth/authenticate.ts'
+import type { Parts } from '../../checks/parts.ts'
+import { type Caller, includesScope, type Scope } from '../../domain/access.ts'
+import { AppError } from '../../domain/errors.ts'
+import { takeCall } from '../../tenancy/rate-limit.ts'
+
+export type Admit = (ctx: Context, scope: Scope) => Promise<Caller>
+
+/**
+ * Builds the gate of the management API. It throws `unauthenticated`, `too_many_requests` or `forbidden`. Calls are counted for an
+ * organization over all its credentials (design, section 3.2); the headers are those of the IETF draft "RateLimit header fields", version 06.
+ */
+export function createAdmit(parts: Parts, authenticate: Authenticate, limitPerMinute: number): Admit {
+  return async (ctx, scope) => {
+    const caller = await authenticate(ctx.req.headers.authorization)
+    const { isAllowed, limit, remaining, resetSeconds } = await takeCall(parts, caller.organizationId, limitPerMinute)
+    const reset = Math.max(1, Math.ceil(resetSeconds))
+    ctx.set({
+      'RateLimit-Limit': String(limit),
+      'RateLimit-Remaining': String(remaining),
+      'RateLimit-Reset': String(reset),
+    })
+    if (!isAllowed) {
+      const message = `more than ${limit} calls in a minute for this organization; try again in ${reset} s`
+      throw new AppError('too_many_requests', message, { retryAfterSeconds: reset })
+    }
+    if (!includesScope(caller.scope, scope)) {
+      throw new AppError('forbidden', `this call needs the scope ${scope}; the credential given has ${caller.scope}`)
+    }
+    return caller
+  }
+}

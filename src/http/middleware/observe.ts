@@ -1,0 +1,37 @@
+/** The outermost middleware: gives each request its id, the headers that every answer has, a line in the log, and a place in the metrics. */
+
+import type { Middleware } from 'koa'
+import { formatUuid, writeTimeOrderedId } from '../../domain/ids.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Log } from '../../runtime/log.ts'
+import { randomIdBytes } from '../../runtime/random.ts'
+
+/** `route` is the route's pattern or `unmatched`, never a path that a caller made up. */
+export type OnRequest = (route: string, method: string, status: number, ms: number) => void
+
+export interface ObserveOptions {
+  readonly log: Log
+  readonly clock: Pick<Clock, 'now'>
+  readonly isStopping: () => boolean
+  readonly onRequest?: OnRequest | undefined
+}
+
+export const UNMATCHED = 'unmatched'
+
+export function observe({ log, clock, isStopping, onRequest }: ObserveOptions): Middleware {
+  return async (ctx, next) => {
+    const startedAt = performance.now()
+    // Ours, never the caller's: what a caller sends would stand in our log.
+    const requestId = formatUuid(writeTimeOrderedId(randomIdBytes(), clock.now()))
+    ctx.state.requestId = requestId
+    ctx.set({ 'X-Request-Id': requestId, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store' })
+    await next()
+    // Clients that keep their connection must leave it, or the stop would wait for them.
+    if (isStopping() && !ctx.headerSent) ctx.set('Connection', 'close')
+    const ms = performance.now() - startedAt
+    const { method, status } = ctx
+    const route: string = ctx.state.route ?? UNMATCHED
+    log.debug({ requestId, method, route, status, ms: Math.round(ms) }, 'request')
+    onRequest?.(route, method, status, ms)
+  }
+}

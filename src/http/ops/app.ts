@@ -1,0 +1,50 @@
+/** Probes and metrics, for Kubernetes and Prometheus. Readiness is what app.ts hands in; no probe asks the database itself. */
+
+import Koa from 'koa'
+
+export interface OpsAppOptions {
+  /** True once everything was started. */
+  readonly isStarted: () => boolean
+  /** Null when ready, else why not, in a few words. */
+  readonly whyNotReady: () => string | null
+  readonly metrics: () => Promise<{ contentType: string; text: string }>
+}
+
+export function createOpsApp({ isStarted, whyNotReady, metrics }: OpsAppOptions): Koa {
+  const app = new Koa()
+  app.silent = true
+  app.use(async (ctx) => {
+    ctx.set('Cache-Control', 'no-store')
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
+      ctx.set('Allow', 'GET, HEAD')
+      ctx.status = 405
+      ctx.body = 'method not allowed: use GET\n'
+      return
+    }
+    switch (ctx.path) {
+      case '/livez':
+        return answer('ok', true)
+      case '/startupz':
+        return answer(isStarted() ? 'ok' : 'starting', isStarted())
+      case '/readyz': {
+        const reason = whyNotReady()
+        return answer(reason ?? 'ok', reason === null)
+      }
+      case '/metrics': {
+        const { contentType, text } = await metrics()
+        ctx.type = contentType
+        ctx.body = text
+        return
+      }
+      default:
+        ctx.status = 404
+        ctx.body = 'not found: there are /metrics, /livez, /readyz and /startupz\n'
+    }
+
+    function answer(text: string, isFine: boolean): void {
+      ctx.status = isFine ? 200 : 503
+      ctx.body = `${text}\n`
+    }
+  })
+  return app
+}

@@ -1,0 +1,148 @@
+/**
+ * The ping API (interface, section 4.2; design, section 3.3): the hot path. One middleware and no router: matching the path
+ * by hand is both the whole specification and cheaper. Errors are plain text, JSON for those who ask.
+ */
+
+import Koa, { type Context } from 'koa'
+import { LIMITS } from '../../domain/check.ts'
+import { AppError } from '../../domain/errors.ts'
+import { answerAndDrain, hasBody, RequestAborted, readBody } from '../body.ts'
+import { PING_WARNINGS, type PingTarget, type PingWarning, parsePingMetadata, parsePingPath } from './request.ts'
+
+/** What this edge needs of the product; checks/record-ping.ts has it. */
+export type RecordPing = (
+  ping: PingTarget & { durationMs: number | null; runId: string | null; body: Buffer | null; at: number },
+) => Promise<'stored' | 'run_refused' | 'duplicate' | 'unknown' | 'unavailable'>
+
+export interface PingAppOptions {
+  readonly record: RecordPing
+  /** By the database's clock. */
+  readonly now: () => number
+  readonly onPing: (type: string, result: string) => void
+  readonly onWarning: (warning: PingWarning) => void
+}
+
+const HEADERS = {
+  'Content-Type': 'text/plain; charset=utf-8',
+  'Cache-Control': 'no-store',
+  'Access-Control-Allow-Origin': '*',
+  'Ping-Body-Limit': String(LIMITS.pingBodyBytes),
+}
+const OK_HEADERS = { ...HEADERS, 'Content-Length': '2' }
+const RETRY_AFTER_SECONDS = 5
+
+export function createPingApp({ record, now, onPing, onWarning }: PingAppOptions): Koa {
+  const app = new Koa()
+  app.silent = true
+  app.use(async (ctx) => {
+    const at = now()
+    // Written straight to Node's response: Koa's own rendering costs as much as all the rest of a ping.
+    ctx.respond = false
+    const target = parsePingPath(ctx.path)
+    const refusal = typeof target === 'string' ? refusePath(target) : refuseMethod(ctx.method)
+    if (typeof target === 'string' || refusal !== null) return refuse(ctx, refusal!, 'unknown')
+    try {
+      const body = await readPingBody(ctx)
+      const { durationMs, runId, warnings } = parsePingMetadata(target.type, durationHeader(ctx), ctx.querystring)
+      const result = await record({ ...target, durationMs, runId, body, at })
+      if (result === 'unknown') return refuse(ctx, NOT_FOUND, target.type)
+      if (result === 'unavailable') return refuse(ctx, UNAVAILABLE, target.type)
+      onPing(target.type, result === 'duplicate' ? 'duplicate' : 'stored')
+      accept(ctx, result === 'run_refused' ? [...warnings, 'run_refused'] : warnings)
+    } catch (error) {
+      if (error instanceof RequestAborted) return
+      refuse(ctx, error instanceof AppError ? toRefusal(error) : UNAVAILABLE, target.type)
+    }
+  })
+  return app
+
+  function accept({ res, method }: Context, warnings: readonly PingWarning[]): void {
+    if (warnings.length > 0) {
+      for (const warning of warnings) onWarning(warning)
+      res.setHeader('Ping-Warning', warnings.map((warning) => PING_WARNINGS[warning]).join('; '))
+    }
+    res.writeHead(200, OK_HEADERS)
+    res.end(method === 'HEAD' ? undefined : 'OK')
+  }
+
+  function refuse(ctx: Context, { status, message, result, headers }: Refusal, pingType: string): void {
+    onPing(pingType, result)
+    const { req, res } = ctx
+    const isJson = ctx.accepts('text/plain', 'application/json') === 'application/json'
+    const text = isJson ? JSON.stringify({ error: message }) : `${message}\n`
+    res.statusCode = status
+    const type = isJson ? { 'Content-Type': 'application/json; charset=utf-8' } : {}
+    for (const [name, value] of Object.entries({ ...HEADERS, ...type, ...headers })) res.setHeader(name, value)
+    // Whatever is still being sent was refused with the rest.
+    if (hasBody(req) && !req.readableEnded) return void answerAndDrain(req, res, text)
+    res.setHeader('Content-Length', Buffer.byteLength(text))
+    res.end(ctx.method === 'HEAD' ? undefined : text)
+  }
+}
+
+interface Refusal {
+  readonly status: number
+  readonly message: string
+  /** Label of the counter. */
+  readonly result: string
+  readonly headers?: Record<string, string>
+}
+
+const NOT_FOUND: Refusal = { status: 404, message: 'not found', result: 'not_found' }
+const INVALID_EXIT_CODE: Refusal = {
+  status: 400,
+  message: `invalid exit code: an integer from 0 to ${LIMITS.exitCode} is needed`,
+  result: 'invalid_exit_code',
+}
+const WRONG_METHOD: Refusal = {
+  status: 405,
+  message: 'method not allowed: use GET, HEAD or POST',
+  result: 'wrong_method',
+  headers: { Allow: 'GET, HEAD, POST' },
+}
+const UNAVAILABLE: Refusal = {
+  status: 503,
+  message: 'the ping could not be stored; try again',
+  result: 'unavailable',
+  headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+}
+
+function refusePath(problem: 'not_found' | 'invalid_exit_code'): Refusal {
+  return problem === 'not_found' ? NOT_FOUND : INVALID_EXIT_CODE
+}
+
+function refuseMethod(method: string): Refusal | null {
+  return method === 'GET' || method === 'POST' || method === 'HEAD' ? null : WRONG_METHOD
+}
+
+function toRefusal({ code, message }: AppError): Refusal {
+  switch (code) {
+    case 'too_large':
+      return {
+        status: 413,
+        message: `body too large: at most ${LIMITS.pingBodyBytes} bytes; the ping was not recorded`,
+        result: 'body_too_large',
+      }
+    case 'unsupported_media_type':
+      return { status: 415, message, result: 'body_compressed' }
+    default:
+      return UNAVAILABLE
+  }
+}
+
+/** Only a POST's body is kept; no body is null. Stored as bytes: a job's output need not be valid text. */
+async function readPingBody({ req, method }: Context): Promise<Buffer | null> {
+  if (method !== 'POST') return null
+  if (!hasBody(req)) return null
+  const encoding = req.headers['content-encoding']
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw new AppError('unsupported_media_type', 'compressed bodies are not supported; the ping was not recorded')
+  }
+  const body = await readBody(req, LIMITS.pingBodyBytes)
+  return body.length === 0 ? null : body
+}
+
+function durationHeader({ req }: Context): string | undefined {
+  const value = req.headers['x-service-duration']
+  return Array.isArray(value) ? value.join(',') : value
+}

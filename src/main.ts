@@ -1,0 +1,122 @@
+/** The process: configuration, database, app, until a signal. Exit status 0 after a signal, 2 when it cannot start. */
+
+import { type Addresses, type App, createApp } from './app.ts'
+import { type Config, ConfigError, readConfig } from './config.ts'
+import { ListenError } from './http/server.ts'
+import { systemClock } from './runtime/clock.ts'
+import { createLog } from './runtime/log.ts'
+import { loadOrMakeSecretKey } from './secrets.ts'
+import { createDatabase } from './store/database.ts'
+import { createDatabaseClock } from './store/database-clock.ts'
+import { EmbeddedPostgresError, startEmbeddedPostgres } from './store/embedded-postgres.ts'
+import { explainDatabaseError, mayPass } from './store/explain.ts'
+import { migrate } from './store/migrate.ts'
+import { bootstrap } from './tenancy/bootstrap.ts'
+
+/** It cannot go on; the message is all that the person needs. */
+class StartError extends Error {}
+
+const DATABASE_PATIENCE_MS = 10_000
+const DATABASE_RETRY_MS = 500
+
+const stopping = new AbortController()
+// Ctrl-C reaches npm and this process both, and npm passes its own on: the second changes nothing.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort())
+
+try {
+  await run(readConfig(process.env, process.stderr.isTTY === true))
+} catch (error) {
+  if (!isExpected(error)) throw error
+  process.stderr.write(`${error.message}\n`)
+  process.exitCode = 2
+}
+
+function isExpected(error: unknown): error is Error {
+  return error instanceof ConfigError || error instanceof StartError || error instanceof ListenError || error instanceof EmbeddedPostgresError
+}
+
+async function run(config: Config): Promise<void> {
+  const log = createLog({ level: config.logLevel, format: config.logFormat })
+  await using resources = new AsyncDisposableStack()
+  let databaseUrl = config.secrets.databaseUrl
+  if (databaseUrl === undefined) {
+    const embedded = resources.use(await startEmbeddedPostgres({ dataDir: config.dataDir, note: say }))
+    databaseUrl = embedded.url
+  }
+  const secretKey = config.secrets.secretKey ?? (await loadOrMakeSecretKey(config.dataDir))
+  const made = await prepareDatabase(config, databaseUrl)
+  if (made === null) return
+
+  const app: App = createApp({ config, databaseUrl, secretKey, log })
+  resources.defer(() => app.stop())
+  const addresses = await app.start()
+  introduce(addresses, made)
+  if (!stopping.signal.aborted) await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve))
+  say('stopping ...')
+}
+
+type Prepared = Awaited<ReturnType<typeof bootstrap>>
+
+/** Migrates and bootstraps; waits a little for a server that is still starting. Null when a signal came meanwhile. */
+async function prepareDatabase(config: Config, databaseUrl: string): Promise<Prepared | null> {
+  const database = createDatabase({ url: databaseUrl, name: 'start', connections: 2, patient: true })
+  const giveUpAt = systemClock.now() + DATABASE_PATIENCE_MS
+  let isWaiting = false
+  try {
+    while (!stopping.signal.aborted) {
+      try {
+        await migrate(database)
+        const { bootstrapPassword, bootstrapApiKey } = config.secrets
+        const clock = createDatabaseClock(database, systemClock)
+        await clock.measure()
+        return await bootstrap(
+          { database, clock },
+          {
+            email: config.bootstrapEmail,
+            ...(bootstrapPassword === undefined ? {} : { password: bootstrapPassword }),
+            ...(bootstrapApiKey === undefined ? {} : { apiKey: bootstrapApiKey }),
+            ...(config.bootstrapProjectId === undefined ? {} : { projectId: config.bootstrapProjectId }),
+          },
+        )
+      } catch (error) {
+        if (!mayPass(error) || systemClock.now() > giveUpAt) throw new StartError(explainDatabaseError(error, databaseUrl))
+        if (!isWaiting) say(`waiting for the database at ${new URL(databaseUrl).host} ...`)
+        isWaiting = true
+        await systemClock.sleep(DATABASE_RETRY_MS, stopping.signal)
+      }
+    }
+    return null
+  } finally {
+    await database.close()
+  }
+}
+
+function introduce({ ping, api, ops }: Addresses, { projectId, made }: Prepared): void {
+  say(`
+  ping     ${ping}/ping/<public_id of a check>
+  api      ${api}   (described by ${api}/openapi.json)
+  ops      ${ops}/metrics
+  project  ${projectId}`)
+  if (made === null) {
+    say(`  API key and log-in as printed at the first start
+
+Is it well?
+
+  curl -fsS ${ops}/readyz
+`)
+  } else {
+    say(`  API key  ${made.apiKey}
+  log-in   ${made.email} ${made.password}
+  (key and password are not stored in readable form: note them now)
+
+Make a check that wants a ping every 10 seconds:
+
+  curl -fsS ${api}/checks -H 'Authorization: Bearer ${made.apiKey}' -H 'Content-Type: application/json' -d '{"project_id":"${projectId}","name":"My first job","period_seconds":10,"grace_seconds":5}'
+`)
+  }
+  say(`ready ping=${ping} api=${api} ops=${ops}`)
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

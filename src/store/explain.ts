@@ -1,0 +1,53 @@
+/** What a failed first connection means, in one line for the person who set DATABASE_URL. Never shows the password. */
+
+import { SchemaError } from './migrate.ts'
+import { isOutage, sqlStateOf, UNDEFINED_DATABASE } from './sqlstate.ts'
+
+const STARTING_UP = '57P03'
+
+/** A server that is not there yet may come: containers start in any order. */
+export function mayPass(error: unknown): boolean {
+  const cause = rootOf(error)
+  if (codeOf(cause) === 'ENOTFOUND') return false
+  return isOutage(cause) && sqlStateOf(cause) !== '25006'
+}
+
+export function explainDatabaseError(error: unknown, databaseUrl: string): string {
+  const cause = rootOf(error)
+  const { host, hostname, username, pathname } = new URL(databaseUrl)
+  const database = decodeURIComponent(pathname.slice(1)) || 'postgres'
+  if (cause instanceof SchemaError) return cause.message
+  switch (sqlStateOf(cause)) {
+    case '28P01':
+    case '28000':
+      return `DATABASE_URL: ${host} refuses user ${username || '(none)'} or the password: correct them`
+    case UNDEFINED_DATABASE:
+      return `DATABASE_URL: there is no database ${database} on ${host}: create it, or name another`
+    case '42501':
+      return `DATABASE_URL: user ${username} may not create tables in database ${database}: grant it, or use its owner`
+    case '53300':
+      return `DATABASE_URL: ${host} has no connection left: raise its max_connections, or end other clients`
+    case '25006':
+      return `DATABASE_URL: ${host} is read-only (a standby?): name the primary`
+    case STARTING_UP:
+      return `DATABASE_URL: PostgreSQL on ${host} is still starting up: try again when it is ready`
+  }
+  switch (codeOf(cause)) {
+    case 'ECONNREFUSED':
+      return `DATABASE_URL: nobody listens on ${host}: start PostgreSQL there, or correct the address`
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `DATABASE_URL: there is no host ${hostname}: correct the name`
+  }
+  return `DATABASE_URL: cannot work with ${host}: ${cause instanceof Error ? cause.message : String(cause)}`
+}
+
+function rootOf(error: unknown): unknown {
+  let root = error
+  while (root instanceof Error && root.cause !== undefined) root = root.cause
+  return root instanceof AggregateError ? root.errors[0] : root
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}

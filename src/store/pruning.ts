@@ -1,0 +1,113 @@
+/**
+ * What history keeps. Each statement deletes a bounded number of rows and locks nothing but the rows that it deletes:
+ * check_states is only read, so a ping never waits for pruning.
+ *
+ * Victims are gathered as an array of ctids, which PostgreSQL sorts before it deletes them: all who delete history do it in
+ * that order. A ctid is good for the statement that read it, since no row is ever moved: history is not updated, and what
+ * is deleted meanwhile cannot be replaced while this statement's snapshot is open.
+ */
+
+import type { Instant } from '../domain/check.ts'
+import { instantArray, int8Array } from './binary-arrays.ts'
+import type { Queryable } from './database.ts'
+import { PRUNE_LOCK } from './locks.ts'
+
+/** False: another replica is pruning at this moment. Held to the end of the transaction. */
+export async function tryPruneLock(tx: Queryable): Promise<boolean> {
+  const { rows } = await tx.query<{ got: boolean }>('select pg_try_advisory_xact_lock($1) as got', [PRUNE_LOCK])
+  return rows[0]!.got
+}
+
+/**
+ * Up to `limit` keys after `afterKey` that have history in the table, in their order, whether or not the check is still
+ * there. Hops from key to key along the primary key: one look-up for each key, however many rows it has.
+ */
+export async function listHistoryKeys(
+  tx: Queryable,
+  table: 'pings' | 'flips',
+  afterKey: number,
+  limit: number,
+): Promise<number[]> {
+  const { rows } = await tx.query<{ key: number }>(
+    `with recursive found (key) as (
+        (select h.check_key from ${table} h where h.check_key > $1 order by h.check_key limit 1)
+        union all
+        select (select h.check_key from ${table} h where h.check_key > f.key order by h.check_key limit 1)
+        from found f where f.key is not null)
+      select key from found where key is not null limit $2`,
+    [afterKey, limit],
+  )
+  return rows.map((row) => row.key)
+}
+
+/**
+ * Deletes up to `limit` pings with their bodies: of each check those that are not among the newest `maxPings` and those from
+ * before `oldestId`; all of a check that was removed. Kept whatever their age: the newest completion, the newest start, and
+ * the start of each run that the state remembers, for they explain what the check shows, and a repeated start must find its
+ * first. The state has their times as whole milliseconds.
+ */
+export async function prunePings(
+  tx: Queryable,
+  keys: readonly number[],
+  { oldestId, maxPings, limit }: { oldestId: string; maxPings: number; limit: number },
+): Promise<number> {
+  const { rows } = await tx.query<{ deleted: number }>(
+    `with gone as (
+        delete from pings where ctid = any(array(
+          select old.ctid from unnest($1::int8[]) k (key)
+            left join check_states s on s.check_key = k.key
+            cross join lateral (
+              select p.ctid, p.type, date_trunc('milliseconds', p.created_at) as at from pings p
+              where p.check_key = k.key and p.id < case when s.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+                else greatest($2::uuid, (select n.id from pings n where n.check_key = k.key order by n.id desc offset $3 limit 1)) end
+            ) old
+          where s.check_key is null or not (
+            (old.type in (0, 2) and old.at is not distinct from s.last_ping_at)
+            or (old.type = 1 and old.at is not distinct from s.last_start_at)
+            or (old.type = 1 and exists (
+              select from jsonb_array_elements(s.runs) r where (r ->> 'startedAt')::numeric = extract(epoch from old.at) * 1000)))
+          limit $4))
+        returning check_key, id),
+      bodies as (delete from ping_bodies b using gone where b.check_key = gone.check_key and b.ping_id = gone.id)
+      select count(*) as deleted from gone`,
+    [int8Array(keys), oldestId, maxPings - 1, limit],
+  )
+  return rows[0]!.deleted
+}
+
+/** Deletes up to `limit` flips: those from before `oldestId`, but not the newest of a check, which says since when it is as it is; all of a check that was removed. */
+export async function pruneFlips(
+  tx: Queryable,
+  keys: readonly number[],
+  { oldestId, limit }: { oldestId: string; limit: number },
+): Promise<number> {
+  const { rowCount } = await tx.query(
+    `delete from flips where ctid = any(array(
+        select old.ctid from unnest($1::int8[]) k (key)
+          left join check_states s on s.check_key = k.key
+          cross join lateral (
+            select f.ctid from flips f
+            where f.check_key = k.key and f.id < case when s.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+              else least($2::uuid, (select n.id from flips n where n.check_key = k.key order by n.id desc limit 1)) end
+          ) old
+        limit $3))`,
+    [int8Array(keys), oldestId, limit],
+  )
+  return rowCount
+}
+
+export async function pruneEvents(tx: Queryable, oldestId: string, limit: number): Promise<number> {
+  const { rowCount } = await tx.query(
+    'delete from events where ctid = any(array(select ctid from events where id < $1 limit $2))',
+    [oldestId, limit],
+  )
+  return rowCount
+}
+
+export async function pruneGaps(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
+  const { rowCount } = await tx.query(
+    'delete from gaps where ctid = any(array(select ctid from gaps where ended_at < ($1::timestamptz[])[1] limit $2))',
+    [instantArray([oldest]), limit],
+  )
+  return rowCount
+}

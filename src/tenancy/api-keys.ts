@@ -1,0 +1,81 @@
+/** API keys of an organization. A caller that is bound to a project deals with the keys of that project only. Scopes are the edge's to check. */
+
+import { makeApiKey, parseApiKey } from '../auth/api-key.ts'
+import type { Parts } from '../auth/parts.ts'
+import type { Caller, Scope } from '../domain/access.ts'
+import type { Instant } from '../domain/check.ts'
+import { AppError, notFound } from '../domain/errors.ts'
+import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
+import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { randomIdBytes } from '../runtime/random.ts'
+import * as store from '../store/api-keys.ts'
+import type { Queryable } from '../store/database.ts'
+import { lockProject } from '../store/projects.ts'
+
+export type ApiKeyRecord = store.ApiKeyRow
+
+export interface NewApiKey {
+  readonly name: string
+  readonly scope: Scope
+  /** Null or left out: for the whole organization, or for the project that the caller is bound to. */
+  readonly projectId?: string | null
+  /** Null or left out: never. */
+  readonly expiresAt?: Instant | null
+}
+
+/** In order of creation. */
+export async function listApiKeys(parts: Parts, caller: Caller, page: PageRequest): Promise<Page<ApiKeyRecord>> {
+  const rows = await store.listApiKeys(parts.database, caller, { ...page, limit: page.limit + 1 })
+  return toPage(rows, page.limit, ({ createdAt, id }) => ({ at: createdAt, id }))
+}
+
+/**
+ * The text of the key is in this answer and nowhere else. Throws AppError `not_found` for a project that is not the caller's,
+ * `invalid` for an expiry that has passed.
+ */
+export async function createApiKey(
+  parts: Parts,
+  caller: Caller,
+  { name, scope, projectId: asked = null, expiresAt = null }: NewApiKey,
+): Promise<ApiKeyRecord & { readonly key: string }> {
+  const now = parts.clock.now()
+  if (expiresAt !== null && expiresAt <= now) {
+    const message = 'must be in the future'
+    throw new AppError('invalid', `expires_at ${message}`, { details: [{ path: 'body.expires_at', message }] })
+  }
+  const projectId = asked ?? caller.projectId
+  if (projectId !== null && (!isUuid(projectId) || !isWithin(caller, projectId))) throw notFound('project')
+  return parts.database.transaction(async (tx) => {
+    if (projectId !== null && !(await lockProject(tx, caller.organizationId, projectId, 'keep')))
+      throw notFound('project')
+    return insertKey(tx, { organizationId: caller.organizationId, projectId, name, scope, expiresAt, createdAt: now })
+  })
+}
+
+function isWithin(caller: Caller, projectId: string): boolean {
+  return caller.projectId === null || caller.projectId === projectId.toLowerCase()
+}
+
+const PREFIX_TRIES = 3
+
+/** Makes a key and stores its hash; another one if chance gave it the prefix of an existing key. `key`: its text, if somebody chose it. */
+export async function insertKey(
+  tx: Queryable,
+  row: Omit<store.NewApiKey, 'id' | 'prefix' | 'hash'>,
+  chosen?: string,
+): Promise<ApiKeyRecord & { readonly key: string }> {
+  for (let attempt = 1; attempt <= PREFIX_TRIES; attempt += 1) {
+    const key = chosen ?? makeApiKey()
+    const parsed = parseApiKey(key)
+    if (parsed === null) throw new Error('an API key must have the form hbk_<prefix>_<secret>')
+    const id = formatUuid(writeTimeOrderedId(randomIdBytes(), row.createdAt))
+    const made = await store.insertApiKey(tx, { ...row, id, ...parsed })
+    if (made !== null) return { ...made, key }
+  }
+  throw new Error('no free prefix for an API key was found: another key has it')
+}
+
+/** Ends a key at once. Throws AppError `not_found` for an unknown, foreign or malformed id. */
+export async function revokeApiKey(parts: Parts, caller: Caller, id: string): Promise<void> {
+  if (!isUuid(id) || !(await store.deleteApiKey(parts.database, caller, id))) throw notFound('API key')
+}

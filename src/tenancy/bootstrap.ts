@@ -1,0 +1,102 @@
+/** The first start: without an organization, a project, an admin and a key nobody could call anything (design, sections 3.4 and 12). */
+
+import { isApiKey } from '../auth/api-key.ts'
+import { isEmail } from '../auth/email.ts'
+import type { Parts } from '../auth/parts.ts'
+import { hashPassword, isPassword, PASSWORD_LENGTH } from '../auth/passwords.ts'
+import { randomText } from '../auth/random-text.ts'
+import type { Instant } from '../domain/check.ts'
+import { AppError } from '../domain/errors.ts'
+import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
+import { randomIdBytes } from '../runtime/random.ts'
+import type { Queryable } from '../store/database.ts'
+import { findOldestOrganization, insertOrganization, lockBootstrap } from '../store/organizations.ts'
+import { findOldestProject, insertProject } from '../store/projects.ts'
+import { insertUser } from '../store/users.ts'
+import { insertKey } from './api-keys.ts'
+
+/** What was given; the rest is generated. Looked at only while the database has no organization. */
+export interface Bootstrap {
+  readonly email: string
+  readonly password?: string
+  readonly apiKey?: string
+  readonly projectId?: string
+}
+
+export interface Bootstrapped {
+  readonly projectId: string
+  /** In plain text, and nowhere else; null: the database had an organization already. */
+  readonly made: { readonly email: string; readonly password: string; readonly apiKey: string } | null
+}
+
+const GENERATED_PASSWORD_LENGTH = 24
+
+/**
+ * Replicas that start together make one organization. Throws AppError `invalid` for a given value of a wrong form. In a
+ * database that has an organization nothing changes, except that one without any project gets one: checks need it.
+ */
+export async function bootstrap(parts: Parts, given: Bootstrap): Promise<Bootstrapped> {
+  const existing = await findExistingProject(parts.database)
+  if (existing !== null) return { projectId: existing, made: null }
+  assertGiven(given)
+  const password = given.password ?? randomText(GENERATED_PASSWORD_LENGTH)
+  // Before the lock is taken: the computation takes longer than everything else together.
+  const passwordHash = await hashPassword(password)
+
+  return parts.database.transaction(async (tx) => {
+    await lockBootstrap(tx)
+    const meanwhile = await findExistingProject(tx)
+    if (meanwhile !== null) return { projectId: meanwhile, made: null }
+    const now = parts.clock.now()
+    const oldest = await findOldestOrganization(tx)
+    const organizationId = oldest ?? newId(now)
+    if (oldest === null) await insertOrganization(tx, { id: organizationId, name: 'default', createdAt: now })
+    const project = {
+      id: given.projectId ?? newId(now),
+      organizationId,
+      name: 'Default',
+      slug: 'default',
+      createdAt: now,
+    }
+    await insertProject(tx, project)
+    const projectId = project.id.toLowerCase()
+    if (oldest !== null) return { projectId, made: null }
+    const email = given.email.trim()
+    await insertUser(tx, { id: newId(now), organizationId, email, passwordHash, scope: 'admin', createdAt: now })
+    const row = {
+      organizationId,
+      projectId: null,
+      name: 'bootstrap',
+      scope: 'admin',
+      expiresAt: null,
+      createdAt: now,
+    } as const
+    const { key } = await insertKey(tx, row, given.apiKey)
+    return { projectId, made: { email, password, apiKey: key } }
+  })
+}
+
+async function findExistingProject(db: Queryable): Promise<string | null> {
+  const organizationId = await findOldestOrganization(db)
+  return organizationId === null ? null : findOldestProject(db, organizationId)
+}
+
+function newId(now: Instant): string {
+  return formatUuid(writeTimeOrderedId(randomIdBytes(), now))
+}
+
+/** config.ts finds these faults first; the values are those of people all the same. No value is shown: two are secrets. */
+function assertGiven({ email, password, apiKey, projectId }: Bootstrap): void {
+  if (!isEmail(email.trim())) throw new AppError('invalid', 'BOOTSTRAP_EMAIL is not an e-mail address')
+  if (password !== undefined && !isPassword(password)) {
+    const { min, max } = PASSWORD_LENGTH
+    throw new AppError('invalid', `BOOTSTRAP_PASSWORD must have ${min} to ${max} characters`)
+  }
+  if (apiKey !== undefined && !isApiKey(apiKey)) {
+    throw new AppError(
+      'invalid',
+      'BOOTSTRAP_API_KEY must be hbk_<prefix>_<secret>: 4-32 and 16-128 of 0-9, A-Z and a-z',
+    )
+  }
+  if (projectId !== undefined && !isUuid(projectId)) throw new AppError('invalid', 'BOOTSTRAP_PROJECT_ID is not a UUID')
+}

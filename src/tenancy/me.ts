@@ -1,0 +1,29 @@
+import type { Parts } from '../auth/parts.ts'
+import { unknownCredential } from '../auth/refusals.ts'
+import type { Caller, Scope } from '../domain/access.ts'
+import { describeOrganization } from '../store/organizations.ts'
+
+export interface CallerDescription {
+  readonly kind: 'user' | 'api_key'
+  readonly organization: { readonly id: string; readonly name: string }
+  readonly user: { readonly id: string; readonly email: string } | null
+  readonly scope: Scope
+  readonly projectId: string | null
+}
+
+/** Throws AppError `unauthenticated` when the user was removed since the call began. */
+export async function describeCaller(
+  { database }: Pick<Parts, 'database'>,
+  caller: Caller,
+): Promise<CallerDescription> {
+  const userId = caller.kind === 'user' ? caller.id : null
+  const found = await describeOrganization(database, caller.organizationId, userId)
+  if (found === null || (userId !== null && found.email === null)) throw unknownCredential()
+  return {
+    kind: caller.kind,
+    organization: { id: caller.organizationId, name: found.name },
+    user: userId === null || found.email === null ? null : { id: userId, email: found.email },
+    scope: caller.scope,
+    projectId: caller.projectId,
+  }
+}

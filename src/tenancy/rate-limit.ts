@@ -1,0 +1,26 @@
+import type { Parts } from '../auth/parts.ts'
+import { takeFromWindow } from '../store/rate-windows.ts'
+
+export interface CallTaken {
+  readonly isAllowed: boolean
+  readonly limit: number
+  readonly remaining: number
+  /** Until the window ends and all calls are free again; at least 1. */
+  readonly resetSeconds: number
+}
+
+const WINDOW_SECONDS = 60
+
+/**
+ * Takes one management call of an organization (design, section 3.2): over all its keys, tokens and replicas, in a window of
+ * a minute that starts with its first call, by the database's clock. A refused call neither extends the window nor counts.
+ */
+export async function takeCall(
+  { database }: Pick<Parts, 'database'>,
+  organizationId: string,
+  limitPerMinute: number,
+): Promise<CallTaken> {
+  const window = { bucket: `calls:${organizationId}`, limit: limitPerMinute, seconds: WINDOW_SECONDS }
+  const { isAllowed, used, resetSeconds } = await takeFromWindow(database, window)
+  return { isAllowed, limit: limitPerMinute, remaining: limitPerMinute - used, resetSeconds }
+}

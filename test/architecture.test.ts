@@ -1,0 +1,116 @@
+/** The import table of src/README.md, held by machine. A rule that is broken here is a decision to take there first. */
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const SRC = new URL('../src', import.meta.url).pathname
+
+/** A folder (or a file at the root of src) may import these folders besides itself, and these outside packages. */
+const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
+  domain: { inside: [], outside: [] },
+  runtime: { inside: [], outside: ['pino', 'prom-client'] },
+  store: { inside: ['domain', 'runtime'], outside: ['pg'] },
+  checks: { inside: ['domain', 'runtime', 'store'], outside: [] },
+  auth: { inside: ['domain', 'runtime', 'store', 'checks/parts.ts'], outside: ['jose'] },
+  tenancy: { inside: ['domain', 'runtime', 'store', 'auth', 'checks/parts.ts'], outside: [] },
+  http: { inside: ['domain', 'runtime', 'checks', 'auth', 'tenancy'], outside: ['koa', '@koa/router', 'zod'] },
+  'config.ts': { inside: [], outside: ['zod'] },
+  'secrets.ts': { inside: ['config.ts'], outside: [] },
+  'app.ts': { inside: ['domain', 'runtime', 'store', 'checks', 'auth', 'tenancy', 'http', 'config.ts'], outside: [] },
+  'main.ts': { inside: ['app.ts', 'config.ts', 'secrets.ts', 'domain', 'runtime', 'store', 'checks', 'tenancy', 'http'], outside: [] },
+}
+
+/** Outside packages that have one home. */
+const HOMES: Record<string, RegExp> = {
+  pino: /^runtime\/log\.ts$/,
+  'prom-client': /^runtime\/metrics\.ts$/,
+  zod: /^(config\.ts|http\/api\/|http\/middleware\/)/,
+}
+
+interface Source {
+  readonly file: string
+  readonly text: string
+  readonly code: string
+  readonly imports: readonly { from: string; isTypeOnly: boolean }[]
+}
+
+const sources = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map((file): Source => {
+    const text = readFileSync(join(SRC, file), 'utf8')
+    const imports = [...text.matchAll(/^(?:import|export)\s+(type\s)?[^'";]*?from\s+'([^']+)'|^import\s+'([^']+)'/gm)]
+    const code = text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '')
+    return { file, text, code, imports: imports.map((match) => ({ from: (match[2] ?? match[3])!, isTypeOnly: match[1] !== undefined })) }
+  })
+
+const placeOf = (file: string) => file.split('/')[0]!
+const resolveInside = (file: string, from: string) => relative(SRC, join(SRC, dirname(file), from))
+
+describe('the import table', () => {
+  it('reads the sources', () => {
+    expect(sources.length).toBeGreaterThan(30)
+    expect(sources.reduce((sum, source) => sum + source.imports.length, 0)).toBeGreaterThan(100)
+    expect(sources.map(({ file }) => placeOf(file)).filter((place) => !(place in TABLE))).toEqual([])
+  })
+
+  it.each(sources)('holds for $file', ({ file, imports }) => {
+    const { inside, outside } = TABLE[placeOf(file)]!
+    for (const { from } of imports) {
+      if (from.startsWith('node:')) continue
+      if (!from.startsWith('.')) {
+        const name = from.startsWith('@') ? from.split('/').slice(0, 2).join('/') : from.split('/')[0]!
+        expect(outside, `${file} imports the package ${name}, which belongs elsewhere`).toContain(name)
+        expect(file, `${name} is imported in one place only`).toMatch(HOMES[name] ?? /^/)
+        continue
+      }
+      const target = resolveInside(file, from)
+      const isAllowed = placeOf(target) === placeOf(file) || inside.some((place) => target === place || target.startsWith(`${place}/`))
+      expect(isAllowed, `${file} imports ${target}; the table in src/README.md says who may`).toBe(true)
+    }
+  })
+
+  it('has no cycle', () => {
+    const graph = new Map(sources.map(({ file, imports }) => [file, imports.filter(({ from, isTypeOnly }) => from.startsWith('.') && !isTypeOnly).map(({ from }) => resolveInside(file, from))]))
+    const done = new Set<string>()
+    const visit = (file: string, path: string[]): void => {
+      expect(path, `a cycle: ${[...path, file].join(' -> ')}`).not.toContain(file)
+      if (done.has(file)) return
+      for (const next of graph.get(file) ?? []) visit(next, [...path, file])
+      done.add(file)
+    }
+    for (const file of graph.keys()) visit(file, [])
+  })
+})
+
+describe('the rules of the house', () => {
+  const breaking = (pattern: RegExp, isExempt: (file: string) => boolean) => sources.filter(({ file, code }) => !isExempt(file) && pattern.test(code)).map(({ file }) => file)
+
+  it('the domain reads no clock, no randomness and no environment', () => {
+    expect(breaking(/Date\.now|new Date\(\)|Math\.random|process\.|performance\.|randomUUID|setTimeout|setInterval/, (file) => !file.startsWith('domain/'))).toEqual([])
+  })
+
+  it('the environment is read by main alone, and understood by config', () => {
+    expect(breaking(/process\.env/, (file) => file === 'main.ts')).toEqual([])
+  })
+
+  it('timers live in runtime', () => {
+    expect(breaking(/\b(setTimeout|setInterval|setImmediate)\(/, (file) => file.startsWith('runtime/'))).toEqual([])
+  })
+
+  it('nobody exits the process', () => {
+    expect(breaking(/process\.exit\(/, () => false)).toEqual([])
+  })
+
+  it('every SQL statement is in store', () => {
+    expect(breaking(/[`'"]\s*(select|insert into|update|delete from)\s[\s\S]*\b(from|set|values)\b/i, (file) => file.startsWith('store/'))).toEqual([])
+  })
+
+  it('no file has more than 400 lines', () => {
+    expect(sources.filter(({ text }) => text.split('\n').length > 400).map(({ file }) => file)).toEqual([])
+  })
+
+  it('every suppression of the linter has a reason', () => {
+    expect(sources.filter(({ text }) => /biome-ignore [^:]+:\s*$/m.test(text) || /@ts-(ignore|nocheck|expect-error)\s*$/m.test(text)).map(({ file }) => file)).toEqual([])
+  })
+})

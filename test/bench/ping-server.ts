@@ -1,0 +1,48 @@
+/**
+ * `ping-server.ts <mode> <database URL>`: the product's ping app on a free port, which it prints, with one of three ways to
+ * record a ping behind it. `constant` is the ceiling of the HTTP edge, `transaction` the way everybody would write it first.
+ */
+
+import { type Change, decideChanges } from '../../src/checks/change.ts'
+import { createPingRecorder } from '../../src/checks/record-ping.ts'
+import { createPingApp, type RecordPing } from '../../src/http/ping/app.ts'
+import { createHttpServer } from '../../src/http/server.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { createDatabase } from '../../src/store/database.ts'
+import { findKeys } from '../../src/store/keys.ts'
+import { lockStates, saveChanges } from '../../src/store/states.ts'
+import type { Mode } from './modes.ts'
+
+function recordInGroups(url: string): RecordPing {
+  const database = createDatabase({ url, name: 'bench groups', connections: 3, genericPlans: true })
+  const fail = (error: unknown) => process.stderr.write(`${String(error)}\n`)
+  return createPingRecorder({ database, now: systemClock.now, onGroup: () => {}, onError: fail }).record
+}
+
+/** The same statements, the same pipelining, ten connections, and a transaction for each ping. */
+function recordOneByOne(url: string): RecordPing {
+  const database = createDatabase({ url, name: 'bench transaction', connections: 10, genericPlans: true })
+  const known = new Map<string, number>()
+  return async (ping) => {
+    let key = known.get(ping.publicId)
+    if (key === undefined) {
+      key = (await findKeys(database, [ping.publicId])).get(ping.publicId)!
+      known.set(ping.publicId, key)
+    }
+    const { type, exitCode, runId, body, at } = ping
+    const change: Change = { key, event: { kind: 'success', runId, durationMs: ping.durationMs }, at, ping: { type, exitCode, runId, body } }
+    return database.session((session) =>
+      session.groupTransaction(4_000, async (tx) => {
+        const locked = await lockStates(tx, [change.key])
+        return { result: 'stored' as const, saved: saveChanges(tx, decideChanges(locked, [change], { wakeExactly: false }).changeSet) }
+      }),
+    )
+  }
+}
+
+const [mode, url] = process.argv.slice(2) as [Mode, string]
+const record: RecordPing = { groups: recordInGroups, transaction: recordOneByOne, constant: () => async () => 'stored' as const }[mode](url)
+const app = createPingApp({ record, now: systemClock.now, onPing: () => {}, onWarning: () => {} })
+const server = createHttpServer({ name: 'ping', handler: app.callback(), bindAddress: '127.0.0.1', port: 0, errorText: (text) => ({ type: 'text/plain', text }) })
+const { port } = await server.listen()
+process.stdout.write(`${port}\n`)

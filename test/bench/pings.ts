@@ -1,0 +1,114 @@
+/**
+ * `npm run bench`: pings against the same Koa app answering a constant, and against one transaction a ping. All three servers
+ * are up for the whole run and are loaded in turn, round by round, so that a slow minute of the machine hits all of them;
+ * what counts are the ratios within a round, of which the median is printed.
+ */
+
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import { createDatabase } from '../../src/store/database.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { startPostgresServer } from '../support/postgres-server.ts'
+import type { Load, LoadResult } from './load.ts'
+import { MODES, type Mode } from './modes.ts'
+
+const CHECKS = 10_000
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
+const SECONDS = Number(process.env.BENCH_SECONDS ?? 2)
+const FLOOR = { constant: 0.35, transaction: 2.5 }
+
+interface Scenario extends Pick<Load, 'connections' | 'bodyBytes' | 'isFresh'> {
+  readonly name: string
+  readonly isHot: boolean
+}
+
+const scenario = (name: string, overrides: Partial<Scenario> = {}): Scenario => ({ name, connections: 64, bodyBytes: 0, isFresh: false, isHot: false, ...overrides })
+const SCENARIOS = [
+  scenario('64 connections'),
+  scenario('1 connection', { connections: 1 }),
+  scenario('256 connections', { connections: 256 }),
+  scenario('64, a new connection each', { isFresh: true }),
+  scenario('64, one hot check', { isHot: true }),
+  scenario('64, bodies of 2 KB', { bodyBytes: 2_048 }),
+]
+
+const run = promisify(execFile)
+const median = (values: number[]) => [...values].sort((a, b) => a - b)[values.length >> 1]!
+
+const folder = mkdtempSync(join(tmpdir(), 'heartbeat-bench-'))
+const postgres = await startPostgresServer({ settings: { shared_buffers: '256MB', max_wal_size: '4GB' } })
+const servers: ChildProcess[] = []
+try {
+  const ids = await seed(postgres.url)
+  const ports = {} as Record<Mode, number>
+  for (const mode of MODES) ports[mode] = await startServer(mode)
+  let isAboveFloor = true
+  process.stdout.write(`${CHECKS} checks, ${ROUNDS} rounds of ${SECONDS} s each; median of the rounds\n\n`)
+  process.stdout.write('| load | pings/s | p50 ms | p99 ms | one transaction a ping /s | constant answer /s | of constant | of one transaction a ping |\n|---|---:|---:|---:|---:|---:|---:|---:|\n')
+  for (const one of SCENARIOS) {
+    const rounds = await measure(one, ports, one.isHot ? ids.hot : ids.all)
+    const ratio = (mode: Mode) => median(rounds.map((round) => round.groups.perSecond / round[mode].perSecond))
+    const figure = (mode: Mode, of: keyof LoadResult) => median(rounds.map((round) => round[mode][of]))
+    const failed = rounds.reduce((sum, round) => sum + round.groups.failed + round.transaction.failed + round.constant.failed, 0)
+    if (failed > 0) throw new Error(`${failed} requests of "${one.name}" were not answered with 200`)
+    const cells = [one.name, figure('groups', 'perSecond').toFixed(0), figure('groups', 'p50Ms').toFixed(1), figure('groups', 'p99Ms').toFixed(1), figure('transaction', 'perSecond').toFixed(0), figure('constant', 'perSecond').toFixed(0), ratio('constant').toFixed(2), ratio('transaction').toFixed(1)]
+    process.stdout.write(`| ${cells.join(' | ')} |\n`)
+    if (one === SCENARIOS[0]) isAboveFloor = ratio('constant') >= FLOOR.constant && ratio('transaction') >= FLOOR.transaction
+  }
+  process.stdout.write(`\nat 64 connections: floor ${FLOOR.constant} of the constant answer and ${FLOOR.transaction} times one transaction a ping: ${isAboveFloor ? 'held' : 'MISSED'}\n`)
+  if (!isAboveFloor) process.exitCode = 1
+} finally {
+  for (const server of servers) {
+    server.kill()
+    await once(server, 'exit')
+  }
+  await postgres.remove()
+  rmSync(folder, { recursive: true })
+}
+
+async function seed(url: string): Promise<{ all: string; hot: string }> {
+  const database = createDatabase({ url, name: 'seed', connections: 1, patient: true })
+  await migrate(database)
+  await database.query(`with o as (insert into organizations (id, name) values (gen_random_uuid(), 'bench') returning id)
+    insert into projects (id, organization_id, name, slug) select gen_random_uuid(), id, 'bench', 'bench' from o`)
+  await database.query(
+    `insert into checks (id, public_id, project_id, name, slug, created_at)
+     select gen_random_uuid(), gen_random_uuid(), p.id, 'check ' || n, 'check-' || n, now() from projects p, generate_series(1, $1::int) n`,
+    [CHECKS],
+  )
+  await database.query('insert into check_states (check_key, period_seconds, grace_seconds, since, stamped_at) select key, 3600, 300, now(), now() from checks')
+  await database.query('vacuum analyze')
+  const { rows } = await database.query<{ public_id: string }>('select public_id from checks order by key')
+  await database.close()
+  const files = { all: join(folder, 'ids'), hot: join(folder, 'hot-id') }
+  writeFileSync(files.all, rows.map((row) => row.public_id).join('\n'))
+  writeFileSync(files.hot, rows[0]!.public_id)
+  return files
+}
+
+async function startServer(mode: Mode): Promise<number> {
+  const server = spawn(process.execPath, [new URL('./ping-server.ts', import.meta.url).pathname, mode, postgres.url], { stdio: ['ignore', 'pipe', 'inherit'] })
+  servers.push(server)
+  for await (const line of createInterface(server.stdout!)) return Number(line)
+  throw new Error(`the ${mode} server ended before it listened`)
+}
+
+async function measure({ connections, bodyBytes, isFresh }: Scenario, ports: Record<Mode, number>, ids: string): Promise<Record<Mode, LoadResult>[]> {
+  const rounds: Record<Mode, LoadResult>[] = []
+  // The first round warms caches and the compiler up and does not count.
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    const results = {} as Record<Mode, LoadResult>
+    for (const mode of MODES) {
+      const load: Load = { port: ports[mode], connections, seconds: round === 0 ? 1 : SECONDS, ids, bodyBytes, isFresh }
+      const { stdout } = await run(process.execPath, [new URL('./load.ts', import.meta.url).pathname, JSON.stringify(load)])
+      results[mode] = JSON.parse(stdout) as LoadResult
+    }
+    if (round > 0) rounds.push(results)
+  }
+  return rounds
+}

@@ -1,0 +1,96 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { forgetExpired } from '../../../src/auth/forget-expired.ts'
+import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
+import { hashPassword } from '../../../src/auth/passwords.ts'
+import { createDatabase } from '../../../src/store/database.ts'
+import { removeUser } from '../../../src/tenancy/users.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
+
+const DAY_MS = 86_400_000
+const EMAIL = 'Ann@example.com'
+const WRONG = { name: 'AppError', code: 'unauthenticated', message: 'wrong e-mail address or password' }
+const UNUSABLE = {
+  name: 'AppError',
+  code: 'unauthenticated',
+  message: 'the refresh token is unknown, expired or spent: log in again',
+}
+
+let test: TestDatabase
+let clock: ReturnType<typeof manualClock>
+let organization: Awaited<ReturnType<typeof anOrganization>>
+let user: Awaited<ReturnType<typeof organization.addUser>>
+
+beforeAll(async () => {
+  test = await createTestDatabase()
+})
+afterAll(() => test.close())
+beforeEach(async () => {
+  await test.clear()
+  clock = manualClock()
+  organization = await anOrganization(test.database)
+  user = await organization.addUser(EMAIL, 'write')
+})
+
+const parts = () => ({ database: test.database, clock })
+const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
+  logIn(parts(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
+const renew = (token: string) => refresh(parts(), tokensOf(clock), token)
+const countTokens = async () => {
+  const { rows } = await test.database.query<{ count: number }>('select count(*) as count from refresh_tokens')
+  return rows[0]!.count
+}
+
+describe('a log-in', () => {
+  it('gives a pair of tokens', async () => {
+    const pair = await enter()
+    expect(pair).toEqual({
+      accessToken: expect.any(String),
+      expiresInSeconds: 900,
+      refreshToken: expect.stringMatching(/^hbr_[\w-]{43}$/),
+    })
+    expect(await tokensOf(clock).verifyAccessToken(pair.accessToken)).toEqual({ userId: user.id })
+  })
+
+  it('does not care for capitals and blanks around the address', async () => {
+    expect(await enter({ email: ' aNN@EXAMPLE.com ' })).toMatchObject({ expiresInSeconds: 900 })
+  })
+
+  it('is refused in one way for a wrong password, an unknown address and one that is none', async () => {
+    await expect(enter({ password: 'wrong horse battery' })).rejects.toMatchObject(WRONG)
+    await expect(enter({ password: '' })).rejects.toMatchObject(WRONG)
+    await expect(enter({ password: 'x'.repeat(65_000) })).rejects.toMatchObject(WRONG)
+    await expect(enter({ email: 'bob@example.com' })).rejects.toMatchObject(WRONG)
+    await expect(enter({ email: '' })).rejects.toMatchObject(WRONG)
+    await expect(enter({ email: 'a\u0000@example.com' })).rejects.toMatchObject(WRONG)
+    await expect(enter({ email: `${'x'.repeat(60_000)}@example.com` })).rejects.toMatchObject(WRONG)
+    expect(await countTokens()).toBe(0)
+  })
+
+  it('stores neither of the tokens', async () => {
+    const { accessToken, refreshToken } = await enter()
+    const { rows } = await test.database.query<{ row: string }>('select t::text as row from refresh_tokens t')
+    expect(rows).toHaveLength(1)
+    expect(rows[0]!.row).not.toContain(refreshToken)
+    expect(rows[0]!.row).not.toContain(accessToken)
+  })
+
+  it('renews a hash that was made at an earlier cost', async () => {
+    const stored = await hashPassword(PASSWORD, { logN: 4, r: 8, p: 1 })
+    await organization.addUser('old@example.com', 'read', stored)
+    const readHash = async () => {
+      const { rows } = await test.database.query<{ hash: string }>(
+        `select password_hash as hash from users where email = 'old@example.com'`,
+      )
+      return rows[0]!.hash
+    }
+    await expect(enter({ email: 'old@example.com', password: 'wrong horse battery' })).rejects.toMatchObject(WRONG)
+    expect(await readHash()).toBe(stored)
+    await enter({ email: 'old@example.com' })
+    const renewed = await readHash()
+    expect(renewed).toMatch(/^scrypt\$15\$8\$3\$/)
+    await enter({ email: 'old@example.com' })
+    expect(await readHash()).toBe(renewed)
+  })
+})

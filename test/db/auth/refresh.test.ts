@@ -1,0 +1,190 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { forgetExpired } from '../../../src/auth/forget-expired.ts'
+import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
+import { hashPassword } from '../../../src/auth/passwords.ts'
+import { createDatabase } from '../../../src/store/database.ts'
+import { removeUser } from '../../../src/tenancy/users.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
+
+const DAY_MS = 86_400_000
+const EMAIL = 'Ann@example.com'
+const WRONG = { name: 'AppError', code: 'unauthenticated', message: 'wrong e-mail address or password' }
+const UNUSABLE = {
+  name: 'AppError',
+  code: 'unauthenticated',
+  message: 'the refresh token is unknown, expired or spent: log in again',
+}
+
+let test: TestDatabase
+let clock: ReturnType<typeof manualClock>
+let organization: Awaited<ReturnType<typeof anOrganization>>
+let user: Awaited<ReturnType<typeof organization.addUser>>
+
+beforeAll(async () => {
+  test = await createTestDatabase()
+})
+afterAll(() => test.close())
+beforeEach(async () => {
+  await test.clear()
+  clock = manualClock()
+  organization = await anOrganization(test.database)
+  user = await organization.addUser(EMAIL, 'write')
+})
+
+const parts = () => ({ database: test.database, clock })
+const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
+  logIn(parts(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
+const renew = (token: string) => refresh(parts(), tokensOf(clock), token)
+const countTokens = async () => {
+  const { rows } = await test.database.query<{ count: number }>('select count(*) as count from refresh_tokens')
+  return rows[0]!.count
+}
+
+describe('a refresh', () => {
+  it('gives a new pair for a token, once', async () => {
+    const first = await enter()
+    clock.time = START + 15 * 60_000
+    const second = await renew(first.refreshToken)
+    expect(second.refreshToken).not.toBe(first.refreshToken)
+    expect(await tokensOf(clock).verifyAccessToken(second.accessToken)).toEqual({ userId: user.id })
+    const third = await renew(second.refreshToken)
+    expect(third.refreshToken).not.toBe(second.refreshToken)
+  })
+
+  it('with a spent token ends the whole family, and no other', async () => {
+    const elsewhere = await enter()
+    const first = await enter()
+    const second = await renew(first.refreshToken)
+    const third = await renew(second.refreshToken)
+    await expect(renew(first.refreshToken)).rejects.toMatchObject(UNUSABLE)
+    for (const { refreshToken } of [first, second, third]) {
+      await expect(renew(refreshToken)).rejects.toMatchObject(UNUSABLE)
+    }
+    expect(await renew(elsewhere.refreshToken)).toMatchObject({ expiresInSeconds: 900 })
+  })
+
+  it('lets exactly one of many calls with the same token win, and ends the family', async () => {
+    const { refreshToken } = await enter()
+    const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => renew(refreshToken)))
+    const won = outcomes.filter((outcome) => outcome.status === 'fulfilled')
+    expect(won).toHaveLength(1)
+    for (const outcome of outcomes) if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject(UNUSABLE)
+    await expect(renew(won[0]!.value.refreshToken)).rejects.toMatchObject(UNUSABLE)
+    expect(await countTokens()).toBe(0)
+  })
+
+  it('leaves no token of a family that ends while another call adds one', async () => {
+    for (let round = 1; round <= 10; round += 1) {
+      const first = await enterFast()
+      const second = await renew(first)
+      // The thief's refresh of the new token beside the victim's of the spent one.
+      const [thief] = await Promise.allSettled([renew(second.refreshToken), renew(first)])
+      expect(await countTokens()).toBe(0)
+      if (thief.status === 'fulfilled') {
+        await expect(renew(thief.value.refreshToken)).rejects.toMatchObject(UNUSABLE)
+      }
+    }
+  })
+
+  it('is possible for thirty days, and each gives thirty more', async () => {
+    const first = await enter()
+    clock.time = START + 30 * DAY_MS - 1
+    const second = await renew(first.refreshToken)
+    clock.time += 30 * DAY_MS
+    await expect(renew(second.refreshToken)).rejects.toMatchObject(UNUSABLE)
+    expect(await countTokens()).toBe(2)
+  })
+
+  it('is refused for anything that is no refresh token', async () => {
+    const { accessToken } = await enter()
+    for (const token of [accessToken, '', 'hbr_', `hbr_${'a'.repeat(43)}`, `hbr_${'a'.repeat(1_000_000)}`, 'a\u0000']) {
+      await expect(renew(token)).rejects.toMatchObject(UNUSABLE)
+    }
+  })
+
+  it('is over with the user', async () => {
+    const { refreshToken } = await enter()
+    await removeUser(parts(), organization.caller, user.id)
+    await expect(renew(refreshToken)).rejects.toMatchObject(UNUSABLE)
+  })
+
+  it('beside the removal of its user gives a pair or a refusal, and leaves nothing', async () => {
+    for (let round = 1; round <= 10; round += 1) {
+      const one = await organization.addUser(`user-${round}@example.com`, 'read')
+      const token = await enterFast(one.id)
+      const [renewed] = await Promise.allSettled([renew(token), removeUser(parts(), organization.caller, one.id)])
+      if (renewed.status === 'rejected') expect(renewed.reason).toMatchObject(UNUSABLE)
+      expect(await countTokens()).toBe(0)
+    }
+  })
+})
+
+describe('a log-out', () => {
+  it('ends the family, whichever of its tokens is given, and no other', async () => {
+    const elsewhere = await enter()
+    const first = await enter()
+    const second = await renew(first.refreshToken)
+    await logOut(parts(), first.refreshToken)
+    await expect(renew(second.refreshToken)).rejects.toMatchObject(UNUSABLE)
+    expect(await renew(elsewhere.refreshToken)).toMatchObject({ expiresInSeconds: 900 })
+  })
+
+  it('may come again, and for a token that nobody knows', async () => {
+    const { refreshToken } = await enter()
+    await logOut(parts(), refreshToken)
+    await logOut(parts(), refreshToken)
+    await logOut(parts(), '')
+    await logOut(parts(), `hbr_${'a'.repeat(43)}`)
+    expect(await countTokens()).toBe(0)
+  })
+
+  it('beside a refresh leaves no token', async () => {
+    for (let round = 1; round <= 10; round += 1) {
+      const token = await enterFast()
+      await Promise.allSettled([renew(token), logOut(parts(), token)])
+      expect(await countTokens()).toBe(0)
+    }
+  })
+})
+
+describe('forgetExpired', () => {
+  it('deletes expired tokens and counters whose window is over, and keeps the others', async () => {
+    const spent = await enter()
+    clock.time = START + DAY_MS
+    const good = await renew(spent.refreshToken)
+    clock.time = START + 30 * DAY_MS
+    await expect(enter({ password: 'wrong horse battery' })).rejects.toMatchObject(WRONG)
+    await test.database.query(
+      `insert into rate_windows values ('calls:old', now() - interval '901 seconds', 5), ('calls:new', now() - interval '899 seconds', 5)`,
+    )
+    const forgotten = await forgetExpired(parts())
+    expect(forgotten).toEqual({ refreshTokens: 1, rateWindows: 1, isMore: false })
+    expect(await renew(good.refreshToken)).toMatchObject({ expiresInSeconds: 900 })
+    const { rows } = await test.database.query<{ bucket: string }>('select bucket from rate_windows order by 1')
+    expect(rows.map(({ bucket }) => bucket)).toEqual([
+      'calls:new',
+      expect.stringMatching(/^login:account/),
+      expect.stringMatching(/^login:address/),
+    ])
+  })
+
+  it('says when more is waiting', async () => {
+    await test.database.query(
+      `insert into rate_windows select 'calls:' || n, now() - interval '1 hour', 1 from generate_series(1, 1001) n`,
+    )
+    expect(await forgetExpired(parts())).toEqual({ refreshTokens: 0, rateWindows: 1_000, isMore: true })
+    expect(await forgetExpired(parts())).toEqual({ refreshTokens: 0, rateWindows: 1, isMore: false })
+  })
+})
+
+/** A refresh token of a new family, as a log-in would make it, without its computation. */
+async function enterFast(userId = user.id): Promise<string> {
+  const token = `hbr_${randomBytes(32).toString('base64url')}`
+  await test.database.query(
+    `insert into refresh_tokens (token_hash, family_id, user_id, expires_at) values ($1, $2, $3, to_timestamp($4 / 1000.0))`,
+    [createHash('sha256').update(token).digest(), randomUUID(), userId, START + DAY_MS],
+  )
+  return token
+}

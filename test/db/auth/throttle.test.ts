@@ -1,0 +1,149 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { forgetExpired } from '../../../src/auth/forget-expired.ts'
+import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
+import { hashPassword } from '../../../src/auth/passwords.ts'
+import { createDatabase } from '../../../src/store/database.ts'
+import { removeUser } from '../../../src/tenancy/users.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
+
+const DAY_MS = 86_400_000
+const EMAIL = 'Ann@example.com'
+const WRONG = { name: 'AppError', code: 'unauthenticated', message: 'wrong e-mail address or password' }
+const UNUSABLE = {
+  name: 'AppError',
+  code: 'unauthenticated',
+  message: 'the refresh token is unknown, expired or spent: log in again',
+}
+
+let test: TestDatabase
+let clock: ReturnType<typeof manualClock>
+let organization: Awaited<ReturnType<typeof anOrganization>>
+let user: Awaited<ReturnType<typeof organization.addUser>>
+
+beforeAll(async () => {
+  test = await createTestDatabase()
+})
+afterAll(() => test.close())
+beforeEach(async () => {
+  await test.clear()
+  clock = manualClock()
+  organization = await anOrganization(test.database)
+  user = await organization.addUser(EMAIL, 'write')
+})
+
+const parts = () => ({ database: test.database, clock })
+const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
+  logIn(parts(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
+const renew = (token: string) => refresh(parts(), tokensOf(clock), token)
+const countTokens = async () => {
+  const { rows } = await test.database.query<{ count: number }>('select count(*) as count from refresh_tokens')
+  return rows[0]!.count
+}
+
+describe('the throttle', () => {
+  /** Spends tries without computing hashes: what it counts is tested with real ones below. */
+  const setUsed = (kind: string, used: number) =>
+    test.database.query('update rate_windows set used = $2 where bucket like $1', [`login:${kind}:%`, used])
+  const age = (seconds: number) =>
+    test.database.query(`update rate_windows set started_at = started_at - $1 * interval '1 second'`, [seconds])
+  const usedOf = async (kind: string) => {
+    const { rows } = await test.database.query<{ used: number }>('select used from rate_windows where bucket like $1', [
+      `login:${kind}:%`,
+    ])
+    return rows.map(({ used }) => used)
+  }
+  const fail = (input: { email?: string; address?: string } = {}) =>
+    expect(enter({ password: 'wrong horse battery', ...input })).rejects.toMatchObject(WRONG)
+
+  it('lets an account fail ten times in a quarter of an hour, then not even the right password counts', async () => {
+    await fail({ address: '192.0.2.1' })
+    await setUsed('account', 8)
+    await fail({ address: '192.0.2.2' })
+    await fail({ address: '192.0.2.3' })
+    const refused = await enter({ address: '198.51.100.1' }).catch((error) => error)
+    expect(refused).toMatchObject({ name: 'AppError', code: 'too_many_requests' })
+    expect(refused.retryAfterSeconds).toBeGreaterThan(880)
+    expect(refused.retryAfterSeconds).toBeLessThanOrEqual(900)
+    expect(refused.message).toBe(
+      `too many failed log-ins for this account or from this address; try again in ${refused.retryAfterSeconds} seconds`,
+    )
+    await expect(enter({ email: EMAIL.toUpperCase() })).rejects.toMatchObject({ code: 'too_many_requests' })
+    await age(899 - 890)
+    await expect(enter()).rejects.toMatchObject({ code: 'too_many_requests' })
+    await age(900)
+    expect(await enter()).toMatchObject({ expiresInSeconds: 900 })
+  })
+
+  it('treats an account that does not exist alike', async () => {
+    await fail({ email: 'nobody@example.com' })
+    await setUsed('account', 10)
+    await expect(enter({ email: 'nobody@example.com' })).rejects.toMatchObject({ code: 'too_many_requests' })
+    expect(await enter()).toMatchObject({ expiresInSeconds: 900 })
+  })
+
+  it('lets an address fail fifty times, whatever the accounts', async () => {
+    await fail({ email: 'nobody@example.com' })
+    await setUsed('address', 49)
+    await fail({ email: 'somebody@example.com' })
+    await expect(enter()).rejects.toMatchObject({ code: 'too_many_requests', retryAfterSeconds: expect.any(Number) })
+    expect(await enter({ address: '192.0.2.2' })).toMatchObject({ expiresInSeconds: 900 })
+  })
+
+  it('takes the addresses of one IPv6 network for one', async () => {
+    await fail({ address: '2001:db8::1' })
+    await setUsed('address', 50)
+    await expect(enter({ address: '2001:db8::ffff' })).rejects.toMatchObject({ code: 'too_many_requests' })
+  })
+
+  it('forgets the failures of an account after a success, and no other failure of the address', async () => {
+    await fail()
+    await fail({ email: 'nobody@example.com' })
+    await setUsed('account', 9)
+    await enter()
+    expect(await usedOf('account')).toEqual([9])
+    expect(await usedOf('address')).toEqual([2])
+    await fail()
+    expect((await usedOf('account')).sort()).toEqual([1, 9])
+    expect(await usedOf('address')).toEqual([3])
+  })
+
+  it('does not count what it refused', async () => {
+    await fail()
+    await setUsed('account', 10)
+    for (let tries = 1; tries <= 3; tries += 1) {
+      await expect(enter()).rejects.toMatchObject({ code: 'too_many_requests' })
+    }
+    expect(await usedOf('account')).toEqual([10])
+    expect(await usedOf('address')).toEqual([1])
+  })
+
+  it('is no looser for tries that come at once, on several replicas', async () => {
+    await fail()
+    await setUsed('account', 7)
+    const other = createDatabase({ url: test.url, name: 'other', connections: 5 })
+    const databases = [test.database, other]
+    const outcomes = await Promise.all(
+      Array.from({ length: 10 }, (_, place) =>
+        logIn({ database: databases[place % 2]!, clock }, tokensOf(clock), {
+          email: EMAIL,
+          password: 'wrong horse battery',
+          address: `192.0.2.${place}`,
+        }).catch((error) => error.code),
+      ),
+    )
+    await other.close()
+    expect(outcomes.filter((code) => code === 'unauthenticated')).toHaveLength(3)
+    expect(outcomes.filter((code) => code === 'too_many_requests')).toHaveLength(7)
+  })
+
+  it('has keys of one length that name nobody', async () => {
+    await fail({ email: `${'x'.repeat(10_000)}@example.com`, address: 'y'.repeat(10_000) })
+    const { rows } = await test.database.query<{ bucket: string }>('select bucket from rate_windows order by 1')
+    expect(rows.map(({ bucket }) => bucket)).toEqual([
+      expect.stringMatching(/^login:account:[\w-]{43}$/),
+      expect.stringMatching(/^login:address:[\w-]{43}$/),
+    ])
+  })
+})

@@ -1,0 +1,187 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createCheck } from '../../../src/checks/create-check.ts'
+import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
+import { isUuid } from '../../../src/domain/ids.ts'
+import { addCheck, addProject, addTenant, createFixture, cronSpec, type Fixture, NOW, openTransaction, periodSpec, type TestTenant, untilWaiting } from './fixture.ts'
+
+let fixture: Fixture
+let tenant: TestTenant
+beforeAll(async () => {
+  fixture = await createFixture()
+})
+afterAll(() => fixture.close())
+beforeEach(async () => {
+  await fixture.clear()
+  fixture.clock.time = NOW
+  tenant = await addTenant(fixture)
+})
+
+const firstPage = { limit: 100, after: null }
+const create = (given: object) => addCheck(fixture, tenant, given)
+
+describe('a new check', () => {
+  test('is stored as it is answered, with its first history entry', async () => {
+    fixture.clock.time = NOW + 0.123
+    const made = await create({ description: 'dumps the ledger', spec: periodSpec({ maxRuntimeSeconds: 60 }) })
+
+    expect(made).toMatchObject({
+      projectId: tenant.project,
+      name: 'Nightly backup',
+      slug: 'nightly-backup',
+      description: 'dumps the ledger',
+      managedBy: 'api',
+      kubernetes: null,
+      createdAt: NOW + 0.123,
+      spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 600, maxRuntimeSeconds: 60 },
+    })
+    expect([made.id, made.publicId].every(isUuid)).toBe(true)
+    expect(made.id[14]).toBe('7')
+    expect(made.publicId[14]).toBe('4')
+    expect(await getCheck(fixture.parts, tenant, made.id)).toEqual({ ...made, kubernetesSuspend: null })
+    expect((await listFlips(fixture.parts, tenant, made.id, firstPage)).rows).toEqual([
+      { id: expect.any(String), at: NOW, from: null, to: 'new', reason: 'created', pingId: null },
+    ])
+  })
+
+  test('waits for its first ping: nothing is expected of it and nobody is told of it', async () => {
+    const made = await create({})
+    expect(made.state).toEqual({ status: 'new', since: NOW, lastPingAt: null, lastStartAt: null, expectedAt: null, dueAt: null, runs: [] })
+    const { rows } = await fixture.database.query('select wake_at, stamped_at, (select count(*) from events) as events from check_states')
+    expect(rows).toEqual([{ wake_at: null, stamped_at: NOW, events: 0 }])
+  })
+
+  test('may follow a cron schedule, in UTC unless a zone is given', async () => {
+    const berlin = await create({ spec: cronSpec('0 2 * * *', { timeZone: 'Europe/Berlin' }) })
+    const utc = await create({ spec: cronSpec('@hourly', { timeZone: null }) })
+    expect((await getCheck(fixture.parts, tenant, berlin.id)).spec).toMatchObject({ periodSeconds: null, schedule: '0 2 * * *', timeZone: 'Europe/Berlin' })
+    expect(utc.spec.timeZone).toBe('UTC')
+    expect(await getCheck(fixture.parts, tenant, utc.id)).toMatchObject(utc)
+  })
+
+  test.each([
+    ['schedule', cronSpec('not a schedule')],
+    ['schedule', cronSpec('61 * * * *')],
+    ['schedule', cronSpec('0 0 30 2 *')],
+    ['time_zone', cronSpec('0 2 * * *', { timeZone: 'Mars/Olympus' })],
+    ['time_zone', periodSpec({ timeZone: 'UTC' })],
+    ['schedule', cronSpec('0 2 * * *', { periodSeconds: 60 })],
+    ['period_seconds', periodSpec({ periodSeconds: null })],
+  ])('is refused with a fault of %s, and nothing is stored: %j', async (field, spec) => {
+    const refused = create({ spec })
+    await expect(refused).rejects.toMatchObject({ code: 'invalid', details: [{ path: `body.${field}` }] })
+    await expect(refused).rejects.toThrow(new RegExp(`^${field} `))
+    const { rows } = await fixture.database.query('select count(*) as count from checks')
+    expect(rows).toEqual([{ count: 0 }])
+  })
+})
+
+describe('the project of a new check', () => {
+  const into = (projectId: string, who = tenant) =>
+    createCheck(fixture.parts, who, { projectId, name: 'Backup', spec: periodSpec() })
+
+  test('has to be one of the organization', async () => {
+    const other = await addTenant(fixture)
+    await expect(into(other.project)).rejects.toMatchObject({ code: 'not_found', message: 'project not found' })
+    await expect(into('018f0000-0000-7000-8000-000000000000')).rejects.toMatchObject({ code: 'not_found' })
+    await expect(into('no-uuid')).rejects.toMatchObject({ code: 'not_found' })
+  })
+
+  test('has to be the one that the key is bound to', async () => {
+    const second = await addProject(fixture, tenant)
+    const bound = { organizationId: tenant.organizationId, projectId: second }
+    await expect(createCheck(fixture.parts, bound, { projectId: tenant.project, name: 'Backup', spec: periodSpec() })).rejects.toMatchObject({ code: 'not_found' })
+    await expect(createCheck(fixture.parts, bound, { projectId: second.toUpperCase(), name: 'Backup', spec: periodSpec() })).resolves.toMatchObject({ projectId: second })
+  })
+
+  test('cannot be removed while the check is made', async () => {
+    const making = await openTransaction(fixture, (tx) => createCheck({ ...fixture.parts, database: { ...fixture.database, transaction: (work) => work(tx) } }, tenant, { projectId: tenant.project, name: 'Backup', spec: periodSpec() }))
+    const removing = fixture.database.query('delete from projects where id = $1', [tenant.project])
+    removing.catch(() => {})
+    await untilWaiting(fixture, 1)
+    await making.commit()
+    await expect(removing).rejects.toMatchObject({ code: '23503' })
+  })
+
+  test('when it is removed first, it is unknown', async () => {
+    const removing = await openTransaction(fixture, (tx) => tx.query('delete from projects where id = $1', [tenant.project]))
+    const making = into(tenant.project)
+    making.catch(() => {})
+    await untilWaiting(fixture, 1)
+    await removing.commit()
+    await expect(making).rejects.toMatchObject({ code: 'not_found' })
+  })
+})
+
+describe('the slug of a new check', () => {
+  const slugOf = async (given: object) => (await create(given)).slug
+
+  test('when it was asked for and is taken, is a conflict that names it', async () => {
+    expect(await slugOf({ slug: 'ledger_1' })).toBe('ledger_1')
+    await expect(create({ slug: 'ledger_1' })).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('"ledger_1"') })
+    expect(fixture.database.connections().total).toBeGreaterThan(0)
+  })
+
+  test('when it was derived, gets the first free number', async () => {
+    expect(await slugOf({ slug: 'nightly-backup-3' })).toBe('nightly-backup-3')
+    expect(await slugOf({})).toBe('nightly-backup')
+    expect(await slugOf({})).toBe('nightly-backup-2')
+    expect(await slugOf({})).toBe('nightly-backup-4')
+  })
+
+  test('stays within 100 characters with its number', async () => {
+    const name = 'a'.repeat(100)
+    expect(await slugOf({ name })).toBe(name)
+    expect(await slugOf({ name })).toBe(`${'a'.repeat(98)}-2`)
+  })
+
+  test('is found among a thousand that are taken', async () => {
+    await create({ name: 'job' })
+    await fixture.database.query(
+      `insert into checks (id, public_id, project_id, name, slug, created_at)
+       select gen_random_uuid(), gen_random_uuid(), $1, 'job', 'job-' || n, now() from generate_series(2, 1000) n`,
+      [tenant.project],
+    )
+    expect(await slugOf({ name: 'job' })).toBe('job-1001')
+  })
+
+  test('is its own in each project', async () => {
+    const project = await addProject(fixture, tenant)
+    await create({ slug: 'ledger' })
+    expect((await createCheck(fixture.parts, tenant, { projectId: project, name: 'x', slug: 'ledger', spec: periodSpec() })).slug).toBe('ledger')
+  })
+
+  test('when it is derived by several at once, is another one for each', async () => {
+    const made = await Promise.all(Array.from({ length: 5 }, () => create({})))
+    expect(made.map(({ slug }) => slug).sort()).toEqual(['nightly-backup', 'nightly-backup-2', 'nightly-backup-3', 'nightly-backup-4', 'nightly-backup-5'])
+  })
+
+  const takeSlug = () =>
+    openTransaction(fixture, (tx) =>
+      tx.query(`insert into checks (id, public_id, project_id, name, slug, created_at) values (gen_random_uuid(), gen_random_uuid(), $1, 'x', 'nightly-backup', now())`, [tenant.project]),
+    )
+
+  test('when somebody is just taking the derived one, is the next', async () => {
+    const taking = await takeSlug()
+    const made = create({})
+    await untilWaiting(fixture, 1)
+    await taking.commit()
+    expect((await made).slug).toBe('nightly-backup-2')
+  })
+
+  test('when somebody was taking the derived one and gave up, is that one', async () => {
+    const taking = await takeSlug()
+    const made = create({})
+    await untilWaiting(fixture, 1)
+    await taking.rollback()
+    expect((await made).slug).toBe('nightly-backup')
+  })
+
+  test('when somebody is just taking the one that was asked for, is a conflict', async () => {
+    const taking = await takeSlug()
+    const made = create({ slug: 'nightly-backup' })
+    made.catch(() => {})
+    await untilWaiting(fixture, 1)
+    await taking.commit()
+    await expect(made).rejects.toMatchObject({ code: 'conflict' })
+  })
+})

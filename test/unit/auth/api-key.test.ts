@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { isApiKey, isSameHash, makeApiKey, parseApiKey } from '../../../src/auth/api-key.ts'
+import { randomText } from '../../../src/auth/random-text.ts'
+
+const a = (length: number) => 'a'.repeat(length)
+
+describe('the text of an API key', () => {
+  it('has a prefix of 8 and a secret of 40 letters', () => {
+    expect(makeApiKey()).toMatch(/^hbk_[0-9A-Za-z]{8}_[0-9A-Za-z]{40}$/)
+    expect(makeApiKey()).not.toBe(makeApiKey())
+  })
+
+  it('is taken apart into its prefix and the hash of the whole', () => {
+    const key = `hbk_${a(8)}_${a(40)}`
+    expect(parseApiKey(key)).toEqual({ prefix: a(8), hash: createHash('sha256').update(key).digest() })
+  })
+
+  it.each([
+    ['the shortest', `hbk_${a(4)}_${a(16)}`, true],
+    ['the longest', `hbk_${a(32)}_${a(128)}`, true],
+    ['a short prefix', `hbk_${a(3)}_${a(40)}`, false],
+    ['a long prefix', `hbk_${a(33)}_${a(40)}`, false],
+    ['a short secret', `hbk_${a(8)}_${a(15)}`, false],
+    ['a long secret', `hbk_${a(8)}_${a(129)}`, false],
+    ['another beginning', `hbx_${a(8)}_${a(40)}`, false],
+    ['a letter in front', `xhbk_${a(8)}_${a(40)}`, false],
+    ['a third part', `hbk_${a(8)}_${a(40)}_${a(4)}`, false],
+    ['another letter', `hbk_${a(8)}_${a(39)}é`, false],
+    ['a line feed at the end', `hbk_${a(8)}_${a(40)}\n`, false],
+    ['no secret', `hbk_${a(8)}`, false],
+    ['nothing', '', false],
+    ['a megabyte', `hbk_${a(8)}_${a(1_000_000)}`, false],
+  ])('%s: is one of ours or not', (_, text, isOurs) => {
+    expect(isApiKey(text)).toBe(isOurs)
+    expect(parseApiKey(text) !== null).toBe(isOurs)
+  })
+
+  it('is compared by its hash, whatever the lengths', () => {
+    expect(isSameHash(Buffer.from('one'), Buffer.from('one'))).toBe(true)
+    expect(isSameHash(Buffer.from('one'), Buffer.from('two'))).toBe(false)
+    expect(isSameHash(Buffer.from('one'), Buffer.from('once'))).toBe(false)
+  })
+})
+
+describe('randomText', () => {
+  it('has the length that was asked for', () => {
+    for (const length of [0, 1, 8, 40, 1_000]) expect(randomText(length)).toHaveLength(length)
+  })
+
+  it('draws every letter equally often', () => {
+    const drawn = 620_000
+    const counts = new Map<string, number>()
+    for (const letter of randomText(drawn)) counts.set(letter, (counts.get(letter) ?? 0) + 1)
+    expect(counts.size).toBe(62)
+    // With the bias of a plain modulo the first eight letters would come 25 % oftener; 6 % is six standard deviations.
+    for (const count of counts.values()) expect(Math.abs(count / 10_000 - 1)).toBeLessThan(0.06)
+  })
+})

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest'
+import { isEmail } from '../../../src/auth/email.ts'
+
+describe('isEmail', () => {
+  it.each([
+    'a@b',
+    'admin@example.com',
+    'admin@localhost',
+    'Ann.Lee+jobs@mail.example.org',
+    "o'hara@example.com",
+    'jürgen@müller.example',
+    `${'a'.repeat(64)}@example.com`,
+    `a@${'b'.repeat(252)}`,
+  ])('takes %s', (text) => expect(isEmail(text)).toBe(true))
+
+  it.each([
+    '',
+    'a',
+    '@b',
+    'a@',
+    'a@b@c',
+    'a b@c',
+    'a@b c',
+    ' a@b',
+    'a@b\n',
+    'a\u0000@b',
+    'a\u200b@b',
+    'a@.b',
+    'a@b.',
+    'a@b..c',
+    '<a@b>',
+    '"a"@b',
+    `${'a'.repeat(65)}@example.com`,
+    `a@${'b'.repeat(253)}`,
+  ])('refuses %j', (text) => expect(isEmail(text)).toBe(false))
+
+  it('is quick about a long text made to be slow', () => {
+    const startedAt = performance.now()
+    expect(isEmail(`a@${'b.'.repeat(500_000)}`)).toBe(false)
+    expect(isEmail(`a@${'b.'.repeat(125)}!@`)).toBe(false)
+    expect(performance.now() - startedAt).toBeLessThan(200)
+  })
+})

@@ -1,0 +1,105 @@
+import { scryptSync } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { hashPassword, isOutdatedHash, isPassword, verifyPassword } from '../../../src/auth/passwords.ts'
+
+const CHEAP = { logN: 4, r: 8, p: 1 }
+
+describe('a password', () => {
+  it.each([
+    [7, 'a', false],
+    [8, 'a', true],
+    [200, 'a', true],
+    [201, 'a', false],
+    [7, '🔑', false],
+    [8, '🔑', true],
+    [200, '🔑', true],
+    [201, '🔑', false],
+    [5_000_000, 'a', false],
+  ])('of %i times %s is counted in code points', (length, letter, isGood) => {
+    expect(isPassword(letter.repeat(length))).toBe(isGood)
+  })
+})
+
+describe('a stored password', () => {
+  it('says how it was made, has a salt of its own and does not hold the password', async () => {
+    const [one, other] = await Promise.all([hashPassword('correct horse'), hashPassword('correct horse')])
+    expect(one).toMatch(/^scrypt\$15\$8\$3\$[\w-]{22}\$[\w-]{43}$/)
+    expect(one).not.toBe(other)
+    expect(one).not.toContain('correct')
+    expect(isOutdatedHash(one)).toBe(false)
+  })
+
+  it('is recognised, and another password is not', async () => {
+    const stored = await hashPassword('correct horse')
+    expect(await verifyPassword('correct horse', stored)).toBe(true)
+    expect(await verifyPassword('correct horsf', stored)).toBe(false)
+    expect(await verifyPassword('', stored)).toBe(false)
+  })
+
+  it('made at an earlier cost is still recognised, and is outdated', async () => {
+    const stored = await hashPassword('correct horse', CHEAP)
+    expect(stored).toMatch(/^scrypt\$4\$8\$1\$/)
+    expect(await verifyPassword('correct horse', stored)).toBe(true)
+    expect(await verifyPassword('wrong horse', stored)).toBe(false)
+    expect(isOutdatedHash(stored)).toBe(true)
+  })
+
+  it('matches however its letters are composed', async () => {
+    const stored = await hashPassword('caf\u00e9 au lait', CHEAP)
+    expect(await verifyPassword('cafe\u0301 au lait', stored)).toBe(true)
+  })
+
+  it('made by scrypt elsewhere is recognised', async () => {
+    const salt = Buffer.from('sixteen bytes ok')
+    const hash = scryptSync('correct horse', salt, 32, { N: 2 ** 10, r: 4, p: 2 })
+    const stored = `scrypt$10$4$2$${salt.toString('base64url')}$${hash.toString('base64url')}`
+    expect(await verifyPassword('correct horse', stored)).toBe(true)
+    expect(await verifyPassword('wrong horse', stored)).toBe(false)
+  })
+
+  it('of nobody is never recognised, and takes as long as a wrong password', async () => {
+    const stored = await hashPassword('correct horse')
+    const timed = async (hash: string | null) => {
+      const startedAt = performance.now()
+      expect(await verifyPassword('wrong horse', hash)).toBe(false)
+      return performance.now() - startedAt
+    }
+    const [wrong, nobody] = [await timed(stored), await timed(null)]
+    // Without the computation it would be a thousandth.
+    expect(nobody).toBeGreaterThan(wrong / 5)
+  })
+
+  it.each(['', 'plain', 'scrypt$15$8$3$short$short', `scrypt$31$8$3$${'a'.repeat(22)}$${'a'.repeat(43)}`])(
+    'of a form that is not ours is a fault that does not show it: %s',
+    async (stored) => {
+      const failed = verifyPassword('correct horse', stored)
+      await expect(failed).rejects.toThrow(/users\.password_hash is not of the form/)
+      if (stored !== '') await expect(failed).rejects.not.toThrow(stored)
+    },
+  )
+})
+
+describe('passwords that many want computed at once', () => {
+  it('are computed two at a time, and beyond twenty in line refused', async () => {
+    let running = 0
+    let most = 0
+    const verify = async () => {
+      try {
+        return await verifyPassword('wrong horse', await cheap, async () => {
+          running += 1
+          most = Math.max(most, running)
+          await new Promise((resolve) => setImmediate(resolve))
+          running -= 1
+        })
+      } catch (error) {
+        return (error as { code: string }).code
+      }
+    }
+    const cheap = hashPassword('correct horse', CHEAP)
+    await cheap
+    const outcomes = await Promise.all(Array.from({ length: 30 }, verify))
+    expect(outcomes.filter((outcome) => outcome === false)).toHaveLength(22)
+    expect(outcomes.filter((outcome) => outcome === 'unavailable')).toHaveLength(8)
+    expect(most).toBe(2)
+  })
+})

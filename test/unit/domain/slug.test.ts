@@ -1,0 +1,68 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { LIMITS } from '../../../src/domain/check.ts'
+import { deriveSlug, withSuffix } from '../../../src/domain/slug.ts'
+
+/** Design, section 3.1. */
+const SLUG = /^[a-z0-9](?:[a-z0-9-_]*[a-z0-9])?$/
+
+describe('the slug of a name', () => {
+  test.each([
+    ['Nightly Backup', 'nightly-backup'],
+    ['backup', 'backup'],
+    ['DB: dump (prod) #3', 'db-dump-prod-3'],
+    ['snake_case_job', 'snake-case-job'],
+    ['--- edges ---', 'edges'],
+    ['Übergröße Çelik Łódź', 'ubergrosse-celik-lodz'],
+    ['Ærø straße', 'aero-strasse'],
+    ['İstanbul ısı', 'istanbul-isi'],
+    ['e\u0301te\u0301', 'ete'],
+    ['Ｆｕｌｌ １２', 'full-12'],
+    ['резервная копия', 'check'],
+    ['!!!', 'check'],
+    ['', 'check'],
+    ['夜間 backup', 'backup'],
+  ])('%j gives %j', (name, slug) => {
+    expect(deriveSlug(name)).toBe(slug)
+  })
+
+  test('ends at 100 characters, and never in a separator', () => {
+    expect(deriveSlug('a'.repeat(100))).toBe('a'.repeat(100))
+    expect(deriveSlug('a'.repeat(101))).toBe('a'.repeat(100))
+    expect(deriveSlug(`${'a'.repeat(99)} b`)).toBe('a'.repeat(99))
+    expect(deriveSlug(`${'a'.repeat(98)} b`)).toBe(`${'a'.repeat(98)}-b`)
+  })
+
+  test('is always one that the interface accepts', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 150 }), (name) => {
+        const slug = deriveSlug(name)
+        expect(slug).toMatch(SLUG)
+        expect(slug.length).toBeLessThanOrEqual(LIMITS.slugLength)
+      }),
+    )
+  })
+})
+
+describe('a taken slug', () => {
+  test('is numbered from two on', () => {
+    expect([1, 2, 3, 10].map((nth) => withSuffix('backup', nth))).toEqual([
+      'backup',
+      'backup-2',
+      'backup-3',
+      'backup-10',
+    ])
+  })
+
+  test('makes room for its number within 100 characters', () => {
+    expect(withSuffix('a'.repeat(100), 2)).toBe(`${'a'.repeat(98)}-2`)
+    expect(withSuffix('a'.repeat(98), 2)).toBe(`${'a'.repeat(98)}-2`)
+    expect(withSuffix('a'.repeat(100), 1234)).toBe(`${'a'.repeat(95)}-1234`)
+    expect(withSuffix(`${'a'.repeat(97)}-bc`, 2)).toBe(`${'a'.repeat(97)}-2`)
+  })
+
+  test('gives another one for each number', () => {
+    const slug = 'a'.repeat(100)
+    expect(new Set(Array.from({ length: 200 }, (_, index) => withSuffix(slug, index + 1))).size).toBe(200)
+  })
+})

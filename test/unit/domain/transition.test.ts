@@ -1,0 +1,339 @@
+import { describe, expect, it } from 'vitest'
+import { type CheckState, isOpen, LIMITS, RUN_MEMORY_MS, STATUSES, type StoredStatus, shownStatus } from '../../../src/domain/check.ts'
+import { type CheckEvent, deadlineOf, initialState, NEXT, transition } from '../../../src/domain/transition.ts'
+import { aCronSpec, aSpec, aState, DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
+
+const success = (runId: string | null = null, durationMs: number | null = null): CheckEvent => ({ kind: 'success', runId, durationMs })
+const fail = (runId: string | null = null): CheckEvent => ({ kind: 'fail', runId, durationMs: null })
+const start = (runId: string | null = null): CheckEvent => ({ kind: 'start', runId })
+const deadline = (...gaps: { startedAt: number; endedAt: number }[]): CheckEvent => ({ kind: 'deadline', gaps })
+
+const IN: Record<StoredStatus, CheckState> = {
+  new: aState({ status: 'new', lastPingAt: null }),
+  up: aState(),
+  down: aState({ status: 'down', expectedAt: null, dueAt: null }),
+  paused: aState({ status: 'paused', expectedAt: null, dueAt: null }),
+}
+const LATER = NOON + 2 * HOUR
+
+/** The table of the design, in words: status, event, next status, reason of the flip or none. */
+const TABLE: [StoredStatus, CheckEvent, StoredStatus, string | null][] = [
+  ['new', success(), 'up', 'first_success'],
+  ['new', fail(), 'down', 'failed'],
+  ['new', start(), 'new', null],
+  ['new', { kind: 'log' }, 'new', null],
+  ['new', deadline(), 'down', 'missed'],
+  ['new', { kind: 'pause' }, 'paused', 'paused'],
+  ['new', { kind: 'resume' }, 'new', null],
+  ['new', { kind: 'update' }, 'new', null],
+  ['up', success(), 'up', null],
+  ['up', fail(), 'down', 'failed'],
+  ['up', start(), 'up', null],
+  ['up', { kind: 'log' }, 'up', null],
+  ['up', deadline(), 'down', 'missed'],
+  ['up', { kind: 'pause' }, 'paused', 'paused'],
+  ['up', { kind: 'resume' }, 'up', null],
+  ['up', { kind: 'update' }, 'up', null],
+  ['down', success(), 'up', 'recovered'],
+  ['down', fail(), 'down', null],
+  ['down', start(), 'down', null],
+  ['down', { kind: 'log' }, 'down', null],
+  ['down', deadline(), 'down', null],
+  ['down', { kind: 'pause' }, 'paused', 'paused'],
+  ['down', { kind: 'resume' }, 'down', null],
+  ['down', { kind: 'update' }, 'down', null],
+  ['paused', success(), 'paused', null],
+  ['paused', fail(), 'paused', null],
+  ['paused', start(), 'paused', null],
+  ['paused', { kind: 'log' }, 'paused', null],
+  ['paused', deadline(), 'paused', null],
+  ['paused', { kind: 'pause' }, 'paused', null],
+  ['paused', { kind: 'resume' }, 'new', 'resumed'],
+  ['paused', { kind: 'update' }, 'paused', null],
+]
+
+describe('the transition table', () => {
+  it('has a row here for every cell', () => {
+    const cells = STATUSES.flatMap((status) => Object.keys(NEXT[status]).map((kind) => `${status} ${kind}`))
+    expect(TABLE.map(([status, event]) => `${status} ${event.kind}`).sort()).toEqual(cells.sort())
+  })
+
+  it.each(TABLE.map(([from, event, to, reason]) => ({ from, event, to, reason, kind: event.kind })))('$from on $kind: $to, flip $reason', ({ from, event, to, reason }) => {
+    const { state, flip } = transition(aSpec(), IN[from], event, LATER)
+    expect(state.status).toBe(to)
+    expect(NEXT[from][event.kind]).toBe(to)
+    expect(flip?.reason ?? null).toBe(reason)
+    if (flip !== null) expect({ from: flip.from, to: flip.to, since: state.since }).toEqual({ from, to, since: flip.at })
+    else expect(state.since).toBe(IN[from].since)
+  })
+})
+
+describe('completions', () => {
+  it('expect the next one a period later, due after the grace time', () => {
+    const { state } = transition(aSpec(), IN.up, success(), LATER)
+    expect(state).toMatchObject({ lastPingAt: LATER, expectedAt: LATER + HOUR, dueAt: LATER + HOUR + 5 * MINUTE })
+  })
+
+  it('a little before a cron slot cover that slot', () => {
+    // Slots an hour apart, so a completion up to min(grace, 6 min) early counts for the slot.
+    const spec = aCronSpec('0 * * * *', { graceMs: HOUR })
+    const at = (minutes: number) => transition(spec, IN.up, success(), NOON + minutes * MINUTE).state.expectedAt
+    expect(at(54)).toBe(NOON + 2 * HOUR)
+    expect(at(53)).toBe(NOON + HOUR)
+    expect(at(60)).toBe(NOON + 2 * HOUR)
+  })
+
+  it('never cover a slot earlier than by the grace time', () => {
+    const spec = aCronSpec('0 * * * *', { graceMs: MINUTE })
+    expect(transition(spec, IN.up, success(), NOON + 58 * MINUTE).state.expectedAt).toBe(NOON + HOUR)
+    expect(transition(spec, IN.up, success(), NOON + 59 * MINUTE).state.expectedAt).toBe(NOON + 2 * HOUR)
+  })
+
+  it('that fail take the check down at once, without a second flip', () => {
+    const down = transition(aSpec(), IN.up, fail(), LATER)
+    expect(down.flip).toMatchObject({ reason: 'failed', at: LATER })
+    expect(down.state).toMatchObject({ expectedAt: null, dueAt: null, lastPingAt: LATER })
+    expect(transition(aSpec(), down.state, fail(), LATER + 1).flip).toBeNull()
+  })
+
+  it('while paused move only the last ping', () => {
+    expect(transition(aSpec(), IN.paused, fail(), LATER).state).toEqual({ ...IN.paused, lastPingAt: LATER })
+  })
+})
+
+describe('durations', () => {
+  it('are the given one, whatever the start says', () => {
+    const started = transition(aSpec(), IN.up, start('a'), LATER).state
+    expect(transition(aSpec(), started, success('a', 7), LATER + 100).durationMs).toBe(7)
+  })
+
+  it('are completion minus the matching start', () => {
+    const one = transition(aSpec(), IN.up, start('a'), LATER).state
+    const two = transition(aSpec(), one, start('b'), LATER + 50).state
+    expect(transition(aSpec(), two, success('a'), LATER + 100).durationMs).toBe(100)
+    expect(transition(aSpec(), two, fail('b'), LATER + 100).durationMs).toBe(50)
+  })
+
+  it('never pair a run id with an anonymous start, nor the other way round', () => {
+    expect(transition(aSpec(), transition(aSpec(), IN.up, start(), LATER).state, success('a'), LATER + 1).durationMs).toBeNull()
+    expect(transition(aSpec(), transition(aSpec(), IN.up, start('a'), LATER).state, success(), LATER + 1).durationMs).toBeNull()
+  })
+
+  it('reach up to seven days', () => {
+    const started = transition(aSpec({ maxRuntimeMs: 30 * DAY }), IN.up, start('a'), NOON).state
+    expect(transition(aSpec(), started, success('a'), NOON + LIMITS.durationMs).durationMs).toBe(LIMITS.durationMs)
+    expect(transition(aSpec(), started, success('a'), NOON + LIMITS.durationMs + 1).durationMs).toBeNull()
+  })
+
+  it('are measured while paused and down too', () => {
+    for (const status of ['paused', 'down'] as const) {
+      const started = transition(aSpec(), IN[status], start(), LATER).state
+      expect(transition(aSpec(), started, success(), LATER + 9).durationMs).toBe(9)
+    }
+  })
+})
+
+describe('runs', () => {
+  const spec = aSpec({ maxRuntimeMs: 10 * MINUTE })
+
+  it('started in time stand for the schedule, with a deadline of their own', () => {
+    const { state } = transition(spec, IN.up, start('a'), NOON + HOUR)
+    expect(state).toMatchObject({ expectedAt: null, dueAt: null })
+    expect(deadlineOf(state)).toBe(NOON + HOUR + 10 * MINUTE)
+  })
+
+  it('without a longest run time leave the schedule as it is', () => {
+    const { state } = transition(aSpec(), IN.up, start('a'), NOON + HOUR)
+    expect(deadlineOf(state)).toBe(IN.up.dueAt)
+    expect(state.lastStartAt).toBe(NOON + HOUR)
+  })
+
+  it('that overlap each have their deadline, and the earliest counts', () => {
+    const one = transition(spec, IN.up, start('a'), NOON).state
+    const two = transition(spec, one, start('b'), NOON + MINUTE).state
+    expect(deadlineOf(two)).toBe(NOON + 10 * MINUTE)
+    const left = transition(spec, two, success('a'), NOON + 2 * MINUTE).state
+    expect(left.runs.map((run) => run.id)).toEqual(['b'])
+    expect(deadlineOf(left)).toBe(NOON + 11 * MINUTE)
+  })
+
+  it('that take too long make the check overran, dated at their deadline', () => {
+    const started = transition(spec, IN.up, start('a'), NOON).state
+    const { state, flip } = transition(spec, started, deadline(), NOON + HOUR)
+    expect(flip).toEqual({ from: 'up', to: 'down', reason: 'overran', at: NOON + 10 * MINUTE })
+    expect(state.runs.filter((run) => isOpen(run, NOON + HOUR))).toEqual([])
+    // Its late completion still gets its duration, and recovers the check.
+    const late = transition(spec, state, success('a'), NOON + 2 * HOUR)
+    expect(late).toMatchObject({ durationMs: 2 * HOUR, flip: { reason: 'recovered' } })
+  })
+
+  it('that hang do not take the check down again once another run recovered it', () => {
+    const started = transition(spec, IN.up, start('hung'), NOON).state
+    const down = transition(spec, started, deadline(), NOON + HOUR).state
+    const { state } = transition(spec, down, success('other'), NOON + 2 * HOUR)
+    expect(state.runs).toEqual([])
+    expect(transition(spec, state, deadline(), NOON + 2 * HOUR + MINUTE).flip).toBeNull()
+  })
+
+  it('without an id replace each other', () => {
+    const one = transition(spec, IN.up, start(), NOON).state
+    const two = transition(spec, one, start(), NOON + MINUTE).state
+    expect(two.runs).toEqual([{ id: null, startedAt: NOON + MINUTE, deadlineAt: NOON + 11 * MINUTE }])
+    expect(transition(spec, two, success(), NOON + 3 * MINUTE).durationMs).toBe(2 * MINUTE)
+  })
+
+  it('are forgotten by a pause', () => {
+    const started = transition(spec, IN.up, start('a'), NOON).state
+    expect(transition(spec, started, { kind: 'pause' }, NOON + 1).state.runs).toEqual([])
+  })
+
+  it('are forgotten after seven days, unless somebody still waits for them', () => {
+    const old = { id: 'old', startedAt: NOON, deadlineAt: null }
+    const watched = { id: 'watched', startedAt: NOON, deadlineAt: NOON + 30 * DAY }
+    const state = aState({ runs: [old, watched] })
+    expect(transition(spec, state, start('new'), NOON + RUN_MEMORY_MS - 1).state.runs.map((run) => run.id)).toEqual(['old', 'watched', 'new'])
+    expect(transition(spec, state, start('new'), NOON + RUN_MEMORY_MS).state.runs.map((run) => run.id)).toEqual(['watched', 'new'])
+  })
+
+  it('beyond the limit are not opened, and the schedule goes on', () => {
+    let state = IN.up
+    for (let i = 0; i < LIMITS.openRuns; i += 1) state = transition(aSpec(), state, start(`run-${i}`), NOON + i).state
+    const refused = transition(spec, { ...state, expectedAt: NOON + HOUR, dueAt: NOON + HOUR }, start('one-more'), NOON + MINUTE)
+    expect(refused.runRefused).toBe(true)
+    expect(refused.state.runs).toHaveLength(LIMITS.openRuns)
+    expect(refused.state).toMatchObject({ lastStartAt: NOON + MINUTE, dueAt: NOON + HOUR })
+  })
+})
+
+describe('arming', () => {
+  it('waits for the first ping of a check made by the API', () => {
+    expect(deadlineOf(initialState(aSpec(), false, NOON))).toBeNull()
+  })
+
+  it('is at once for a declared check and a resumed one', () => {
+    expect(deadlineOf(initialState(aSpec(), true, NOON))).toBe(NOON + HOUR + 5 * MINUTE)
+    expect(deadlineOf(transition(aSpec(), IN.paused, { kind: 'resume' }, LATER).state)).toBe(LATER + HOUR + 5 * MINUTE)
+    expect(deadlineOf(initialState(aCronSpec('30 * * * *'), true, NOON))).toBe(NOON + 35 * MINUTE)
+  })
+
+  it('comes with the first start, and is not pushed on by more of them', () => {
+    const first = transition(aSpec(), initialState(aSpec(), false, NOON), start(), NOON).state
+    expect(deadlineOf(first)).toBe(NOON + HOUR + 5 * MINUTE)
+    const second = transition(aSpec(), first, start(), NOON + 30 * MINUTE).state
+    expect(deadlineOf(second)).toBe(NOON + HOUR + 5 * MINUTE)
+  })
+})
+
+describe('deadlines', () => {
+  it('are exclusive before and inclusive at their moment, and date the flip', () => {
+    const due = IN.up.dueAt!
+    expect(transition(aSpec(), IN.up, deadline(), due - 1)).toMatchObject({ flip: null, state: IN.up })
+    expect(transition(aSpec(), IN.up, deadline(), due + 900).flip).toEqual({ from: 'up', to: 'down', reason: 'missed', at: due })
+  })
+
+  it('that a ping moved away are no longer there', () => {
+    const pinged = transition(aSpec(), IN.up, success(), IN.up.dueAt! - 1).state
+    expect(transition(aSpec(), pinged, deadline(), IN.up.dueAt!).flip).toBeNull()
+  })
+})
+
+describe('late', () => {
+  it('is shown from expected on, until the flip is written', () => {
+    expect(shownStatus(IN.up, NOON + HOUR - 1)).toBe('up')
+    expect(shownStatus(IN.up, NOON + HOUR)).toBe('late')
+    expect(shownStatus(IN.up, IN.up.dueAt! + 1)).toBe('late')
+    expect(shownStatus(IN.new, LATER)).toBe('new')
+  })
+})
+
+describe('a changed spec', () => {
+  it('is counted from the last completion, though never due before now + grace', () => {
+    const longer = aSpec({ schedule: { kind: 'period', periodMs: 3 * HOUR } })
+    expect(deadlineOf(transition(longer, IN.up, { kind: 'update' }, NOON + MINUTE).state)).toBe(NOON + 3 * HOUR + 5 * MINUTE)
+    const shorter = aSpec({ schedule: { kind: 'period', periodMs: MINUTE } })
+    expect(deadlineOf(transition(shorter, IN.up, { kind: 'update' }, NOON + 30 * MINUTE).state)).toBe(NOON + 35 * MINUTE)
+  })
+
+  it('gives open runs their deadline, or takes it away', () => {
+    const started = transition(aSpec(), IN.up, start('a'), NOON).state
+    const watched = transition(aSpec({ maxRuntimeMs: HOUR }), started, { kind: 'update' }, NOON + MINUTE).state
+    expect(deadlineOf(watched)).toBe(NOON + HOUR)
+    expect(watched.expectedAt).toBeNull()
+    const again = transition(aSpec(), watched, { kind: 'update' }, NOON + 2 * MINUTE).state
+    expect(again).toMatchObject({ expectedAt: NOON + HOUR, runs: [{ id: 'a', deadlineAt: null }] })
+  })
+
+  it('arms nothing that was not armed', () => {
+    const made = initialState(aSpec(), false, NOON)
+    expect(transition(aSpec({ graceMs: 0 }), made, { kind: 'update' }, LATER).state).toEqual(made)
+  })
+})
+
+describe('own downtime', () => {
+  const due = IN.up.dueAt!
+  const expected = IN.up.expectedAt!
+
+  it('of a minute in the window excuses one interval, and says so', () => {
+    const gap = { startedAt: expected, endedAt: expected + MINUTE }
+    const { state, flip, outage } = transition(aSpec(), IN.up, deadline(gap), due)
+    expect(flip).toBeNull()
+    expect(outage).toEqual(gap)
+    expect(state).toMatchObject({ status: 'up', expectedAt: expected + HOUR, dueAt: due + HOUR })
+    // A job that is really dead is found one interval later.
+    expect(transition(aSpec(), state, deadline(gap), due + HOUR).flip).toMatchObject({ reason: 'missed', at: due + HOUR })
+  })
+
+  it('counts from the early tolerance on', () => {
+    // The tolerance is min(grace, a tenth of the period) = 5 minutes.
+    const ending = (endedAt: number) => transition(aSpec(), IN.up, deadline({ startedAt: endedAt - MINUTE, endedAt }), due)
+    expect(ending(expected - 5 * MINUTE).outage).not.toBeNull()
+    expect(ending(expected - 5 * MINUTE - 1).outage).toBeNull()
+  })
+
+  it('shorter than a minute only gives clients time to retry', () => {
+    const gap = { startedAt: due - 30 * SECOND, endedAt: due - 30 * SECOND + 59_999 }
+    const { state, flip, outage } = transition(aSpec(), IN.up, deadline(gap), due)
+    expect({ flip, outage }).toEqual({ flip: null, outage: null })
+    expect(state).toMatchObject({ expectedAt: expected, dueAt: gap.endedAt + 5 * MINUTE })
+    expect(transition(aSpec(), state, deadline(gap), state.dueAt!).flip).toMatchObject({ at: state.dueAt })
+  })
+
+  it('gives at least a minute, even without grace', () => {
+    const spec = aSpec({ graceMs: 0 })
+    const state = aState({ dueAt: expected })
+    const gap = { startedAt: expected - 10 * SECOND, endedAt: expected - SECOND }
+    expect(transition(spec, state, deadline(gap), expected).state.dueAt).toBe(gap.endedAt + MINUTE)
+  })
+
+  it('before the last completion or long before the deadline changes nothing', () => {
+    const before = { startedAt: NOON - HOUR, endedAt: NOON - 1 }
+    const early = { startedAt: NOON + 1, endedAt: NOON + 10 * MINUTE }
+    expect(transition(aSpec(), IN.up, deadline(before, early), due).flip).toMatchObject({ reason: 'missed', at: due })
+  })
+
+  it('over many intervals excuses all of them in one step', () => {
+    const spec = aSpec({ schedule: { kind: 'period', periodMs: 10 * SECOND }, graceMs: 0 })
+    const state = aState({ expectedAt: NOON + 10 * SECOND, dueAt: NOON + 10 * SECOND })
+    const gap = { startedAt: NOON + SECOND, endedAt: NOON + 7 * DAY + 5 * SECOND }
+    const { state: excused } = transition(spec, state, deadline(gap), gap.endedAt)
+    expect(excused.expectedAt).toBe(NOON + 7 * DAY + 10 * SECOND)
+    expect(excused.dueAt).toBe(gap.endedAt + MINUTE)
+  })
+
+  it('excuses cron slots up to the first one after the gap', () => {
+    const spec = aCronSpec('0 * * * *')
+    const gap = { startedAt: NOON + 30 * MINUTE, endedAt: NOON + 3 * HOUR }
+    const { state } = transition(spec, IN.up, deadline(gap), gap.endedAt + 1)
+    expect(state.expectedAt).toBe(NOON + 4 * HOUR)
+  })
+
+  it('moves the deadlines of open runs, and never excuses them', () => {
+    const spec = aSpec({ maxRuntimeMs: 10 * MINUTE })
+    const started = transition(spec, IN.up, start('a'), NOON).state
+    const gap = { startedAt: NOON + MINUTE, endedAt: NOON + 9 * MINUTE }
+    const { state, outage } = transition(spec, started, deadline(gap), NOON + 10 * MINUTE)
+    expect(outage).toBeNull()
+    expect(deadlineOf(state)).toBe(NOON + 14 * MINUTE)
+    expect(transition(spec, state, deadline(gap), NOON + 14 * MINUTE).flip).toMatchObject({ reason: 'overran' })
+  })
+})
