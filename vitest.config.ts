@@ -1,18 +1,21 @@
 import { defineConfig } from 'vitest/config'
 
-/** A lane for each kind of dependency: `unit` needs nothing; the others get a real PostgreSQL from test/support/postgres-setup.ts. */
-const lane = (name: string, extra: object = {}) => ({
-  test: { name, include: [`test/${name}/**/*.test.ts`], ...extra },
+/**
+ * A lane for each kind of need; they run one after the other, so that a load test never slows another lane's clock down.
+ * unit needs nothing; the others get a real PostgreSQL from test/support/postgres-setup.ts.
+ */
+const lane = (name: string, order: number, extra: object = {}) => ({
+  test: { name, include: [`test/${name}/**/*.test.ts`], sequence: { groupOrder: order }, ...extra },
 })
 const withPostgres = { globalSetup: ['test/support/postgres-setup.ts'], testTimeout: 30_000, hookTimeout: 60_000 }
 
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts', 'test/architecture.test.ts'] } },
-      lane('db', withPostgres),
-      lane('http', withPostgres),
-      lane('process', { ...withPostgres, testTimeout: 120_000 }),
+      lane('unit', 0, { include: ['test/unit/**/*.test.ts', 'test/architecture.test.ts'] }),
+      lane('db', 1, withPostgres),
+      lane('http', 2, withPostgres),
+      lane('process', 3, { ...withPostgres, testTimeout: 300_000, hookTimeout: 120_000, fileParallelism: false }),
     ],
   },
 })

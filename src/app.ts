@@ -137,6 +137,7 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
     authenticate: createAuthenticate(parts, tokens),
     rateLimitPerMinute: config.rateLimitPerMinute,
     baseUrl: () => baseUrl,
+    isStopping: () => isStopping,
     log,
     onRequest: (route, method, status, ms) => metrics.httpSeconds.observe({ server: 'api', route, method, status: String(status) }, ms / 1_000),
   })

@@ -43,7 +43,9 @@ export async function logIn(
   // Whoever has no try left is told so before queueing for a computation.
   await loginTry.assertLeft()
   const user = isEmail(email) ? await findUserByEmail(database, email) : null
-  const isRight = await verifyPassword(input.password, user?.passwordHash ?? null, loginTry.take)
+  const isRight = await verifyPassword(input.password, user?.passwordHash ?? null)
+  // Before the outcome is told: of many tries under way at once, no more than are left learn theirs.
+  await loginTry.take()
   if (user === null || !isRight) throw wrongLogin()
   await loginTry.forgive()
   if (isOutdatedHash(user.passwordHash)) {

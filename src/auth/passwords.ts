@@ -50,18 +50,11 @@ const NOBODY: ParsedHash = { cost: COST, salt: randomBytes(SALT_BYTES), hash: ra
 
 /**
  * Whether the password belongs to `stored`; null stands for an account that does not exist: false, after as long a time.
- * `beforeComputing` runs when the turn of this computation has come, and may refuse it by throwing.
+ * Throws AppError `unavailable` when too many wait for their turn.
  */
-export async function verifyPassword(
-  password: string,
-  stored: string | null,
-  beforeComputing: () => Promise<void> = async () => {},
-): Promise<boolean> {
+export async function verifyPassword(password: string, stored: string | null): Promise<boolean> {
   const { cost, salt, hash } = stored === null ? NOBODY : parseHash(stored)
-  return takeTurn(async () => {
-    await beforeComputing()
-    return timingSafeEqual(await derive(password, salt, cost), hash)
-  })
+  return timingSafeEqual(await takeTurn(() => derive(password, salt, cost)), hash)
 }
 
 /** Whether the hash was made at another cost than today's. */

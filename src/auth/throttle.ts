@@ -1,6 +1,6 @@
 /**
- * Log-ins are throttled per account and per address, counted by all replicas together. A try is taken before the password is
- * looked at and given back when it was right, so that many tries at once are no way around the count.
+ * Log-ins are throttled per account and per address, counted by all replicas together. Every try is counted before its
+ * outcome is told and given back when the password was right, so that many tries at once are no way around the count.
  */
 
 import { createHash } from 'node:crypto'

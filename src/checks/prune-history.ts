@@ -114,9 +114,9 @@ function startOfNext({ table }: PrunePlace): PrunePlace | null {
   return next === undefined ? null : { table: next, afterKey: 0 }
 }
 
-/** The smallest id of its microsecond: ids carry their time, so the primary key finds what is older. */
+/** The smallest id of its microsecond: ids carry their time, so the primary key finds what is older. No id is from before 1970. */
 function firstIdAt(at: Instant): string {
-  return formatUuid(writeTimeOrderedId(Buffer.alloc(16), at))
+  return formatUuid(writeTimeOrderedId(Buffer.alloc(16), Math.max(0, at)))
 }
 
 export interface PrunerOptions extends PruneLimits {
@@ -127,10 +127,7 @@ export interface PrunerOptions extends PruneLimits {
  * For a loop (runtime/loop.ts): a batch a run, `'again'` while there is more. A batch that failed, most likely since a slow
  * disk made it time out, is tried again at half its size; sizes grow back as batches succeed.
  */
-export function createPruner(
-  parts: Parts,
-  { onPruned, ...limits }: PrunerOptions,
-): LoopOptions['run'] {
+export function createPruner(parts: Parts, { onPruned, ...limits }: PrunerOptions): LoopOptions['run'] {
   let place = PRUNE_START
   let share = 1
   return async (signal) => {

@@ -85,7 +85,7 @@ export async function answerAndDrain(request: IncomingMessage, response: ServerR
   response.setHeader('Content-Length', Buffer.byteLength(text))
   response.flushHeaders()
   response.write(text)
-  await drain(request)
+  if (!waiting.has(request)) await drain(request)
   // Only now: after the end of the last answer node closes the socket, whatever is unread.
   response.end()
 }

@@ -53,7 +53,7 @@ const SOUND_AFTER_MS = 30_000
 const START_TRIES = 40
 
 /**
- * Starts PostgreSQL 18 on the data folder and waits until it takes connections: about a second the first time, half of
+ * Starts PostgreSQL 18 on the data folder and waits until it takes connections: about a second the first time, a tenth of
  * that later, longer after a crash. Acknowledged means committed: fsync stays on unless `settings` say otherwise.
  * Throws EmbeddedPostgresError (one line for people), or the reason of `signal`.
  */

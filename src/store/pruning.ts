@@ -5,6 +5,9 @@
  * Victims are gathered as an array of ctids, which PostgreSQL sorts before it deletes them: all who delete history do it in
  * that order. A ctid is good for the statement that read it, since no row is ever moved: history is not updated, and what
  * is deleted meanwhile cannot be replaced while this statement's snapshot is open.
+ *
+ * The materialized ends and the inner limits are fences: without them the planner turns the look-ups into one join, scans
+ * the whole history, and looks for the end of a check again at each of its rows.
  */
 
 import type { Instant } from '../domain/check.ts'
@@ -52,20 +55,20 @@ export async function prunePings(
   { oldestId, maxPings, limit }: { oldestId: string; maxPings: number; limit: number },
 ): Promise<number> {
   const { rows } = await tx.query<{ deleted: number }>(
-    `with gone as (
+    `with ends as materialized (
+        select k.key, s.last_ping_at, s.last_start_at, s.runs, case when s.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+            else greatest($2::uuid, (select n.id from pings n where n.check_key = k.key order by n.id desc offset $3 limit 1)) end as id
+        from unnest($1::int8[]) k (key) left join check_states s on s.check_key = k.key),
+      gone as (
         delete from pings where ctid = any(array(
-          select old.ctid from unnest($1::int8[]) k (key)
-            left join check_states s on s.check_key = k.key
-            cross join lateral (
-              select p.ctid, p.type, date_trunc('milliseconds', p.created_at) as at from pings p
-              where p.check_key = k.key and p.id < case when s.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
-                else greatest($2::uuid, (select n.id from pings n where n.check_key = k.key order by n.id desc offset $3 limit 1)) end
-            ) old
-          where s.check_key is null or not (
-            (old.type in (0, 2) and old.at is not distinct from s.last_ping_at)
-            or (old.type = 1 and old.at is not distinct from s.last_start_at)
-            or (old.type = 1 and exists (
-              select from jsonb_array_elements(s.runs) r where (r ->> 'startedAt')::numeric = extract(epoch from old.at) * 1000)))
+          select old.ctid from ends e cross join lateral (
+            select p.ctid from pings p cross join lateral date_trunc('milliseconds', p.created_at) at
+            where p.check_key = e.key and p.id < e.id
+              and not (p.type in (0, 2) and at is not distinct from e.last_ping_at)
+              and not (p.type = 1 and at is not distinct from e.last_start_at)
+              and not (p.type = 1 and exists (
+                select from jsonb_array_elements(e.runs) r where (r ->> 'startedAt')::numeric = extract(epoch from at) * 1000))
+            limit $4) old
           limit $4))
         returning check_key, id),
       bodies as (delete from ping_bodies b using gone where b.check_key = gone.check_key and b.ping_id = gone.id)
@@ -82,14 +85,13 @@ export async function pruneFlips(
   { oldestId, limit }: { oldestId: string; limit: number },
 ): Promise<number> {
   const { rowCount } = await tx.query(
-    `delete from flips where ctid = any(array(
-        select old.ctid from unnest($1::int8[]) k (key)
-          left join check_states s on s.check_key = k.key
-          cross join lateral (
-            select f.ctid from flips f
-            where f.check_key = k.key and f.id < case when s.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
-              else least($2::uuid, (select n.id from flips n where n.check_key = k.key order by n.id desc limit 1)) end
-          ) old
+    `with ends as materialized (
+        select k.key, case when s.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+            else least($2::uuid, (select n.id from flips n where n.check_key = k.key order by n.id desc limit 1)) end as id
+        from unnest($1::int8[]) k (key) left join check_states s on s.check_key = k.key)
+      delete from flips where ctid = any(array(
+        select old.ctid from ends e cross join lateral (
+          select f.ctid from flips f where f.check_key = e.key and f.id < e.id limit $3) old
         limit $3))`,
     [int8Array(keys), oldestId, limit],
   )

@@ -5,7 +5,7 @@ import type { Tenant } from '../domain/access.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
-import { deriveSlug, numberSlug } from '../domain/slug.ts'
+import { deriveSlug, withSuffix } from '../domain/slug.ts'
 import { randomIdBytes } from '../runtime/random.ts'
 import type { Queryable } from '../store/database.ts'
 import { lockOrganization } from '../store/organizations.ts'
@@ -48,7 +48,7 @@ const MOST_CHOICES = 1_000
 
 async function chooseSlug(tx: Queryable, organizationId: string, name: string): Promise<string> {
   const derived = deriveSlug(name)
-  const choices = Array.from({ length: MOST_CHOICES }, (_, place) => numberSlug(derived, place + 1))
+  const choices = Array.from({ length: MOST_CHOICES }, (_, place) => withSuffix(derived, place + 1))
   const free = await store.findFreeProjectSlug(tx, organizationId, choices)
   if (free === null) throw slugTaken(derived)
   return free

@@ -81,7 +81,7 @@ async function seed(url: string): Promise<{ all: string; hot: string }> {
      select gen_random_uuid(), gen_random_uuid(), p.id, 'check ' || n, 'check-' || n, now() from projects p, generate_series(1, $1::int) n`,
     [CHECKS],
   )
-  await database.query('insert into check_states (check_key, period_seconds, grace_seconds, since, stamped_at) select key, 3600, 300, now(), now() from checks')
+  await database.query('insert into check_states (check_key, period_seconds, grace_seconds, status, since, stamped_at) select key, 3600, 300, 0, now(), now() from checks')
   await database.query('vacuum analyze')
   const { rows } = await database.query<{ public_id: string }>('select public_id from checks order by key')
   await database.close()

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { appendFile, lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -180,6 +180,27 @@ test('sets a new password when its file was lost, and says so when it is the wro
   await using second = await start(dataDir)
   expect(second.url).not.toBe(first.url)
   expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }])
+})
+
+test('quotes the server when it does not start, and says where its log is', async () => {
+  const dataDir = await dirs.newDatabase()
+  await appendFile(join(dataDir, 'postgres', 'postgresql.conf'), 'nonsense = 1\n')
+  const failure = await failureOf(dataDir)
+  expect(failure.message).toMatch(/: FATAL: +configuration file .* contains errors; its log is .*postgres\.log$/)
+  expect(await readFile(join(dataDir, 'postgres.log'), 'utf8')).toContain('nonsense')
+})
+
+test('begins a long log anew', async () => {
+  const dataDir = await dirs.newDatabase()
+  await writeFile(join(dataDir, 'postgres.log'), 'x'.repeat(5 * 1024 * 1024))
+  await using _server = await start(dataDir)
+  expect((await stat(join(dataDir, 'postgres.log'))).size).toBeLessThan(10_000)
+})
+
+test('works in a folder with an awkward name', async () => {
+  const dataDir = `${dirs.newFolder()} o'clock "ümläut" $HOME`
+  await using server = await start(dataDir)
+  expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
 test('a start that is called off ends at once and leaves nothing that disturbs the next', async () => {

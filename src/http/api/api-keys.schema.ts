@@ -7,15 +7,14 @@ export const NewApiKey = z
     name: field.name('key'),
     scope: field.oneOf(SCOPES).meta({ description: 'What the key may do; each scope includes the ones before it.' }),
     project_id: field
-      .uuid()
+      .uuid('Binds the key to one project; everything else is then unknown to it.')
       .nullable()
-      .optional()
-      .meta({ format: 'uuid', description: 'Binds the key to one project; everything else is then unknown to it.' }),
+      .optional(),
     expires_at: field
       .moment()
       .nullable()
       .optional()
-      .meta({ format: 'date-time', description: 'From then on the key is refused. Null: never.' }),
+      .meta({ description: 'From then on the key is refused. Null: never.' }),
   })
   .meta({ id: 'NewApiKey' })
 

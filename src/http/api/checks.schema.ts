@@ -23,7 +23,7 @@ const ONE_FORM = { not: { required: ['period_seconds', 'schedule'] } }
 /** `description` and `max_runtime_seconds` may be null here as in an answer, so that a check can be made from another's. */
 export const NewCheck = z
   .strictObject({
-    project_id: field.uuid().meta({ format: 'uuid', description: 'Project that the check belongs to.' }),
+    project_id: field.uuid('Project that the check belongs to.'),
     name: field.name('check'),
     slug: field.slug('check').optional(),
     description: field.description().nullable().optional(),
@@ -77,13 +77,10 @@ const shared = {
 export const Check = z
   .object({
     ...shared,
-    public_id: z
-      .string()
-      .nullable()
-      .meta({
-        format: 'uuid',
-        description: 'Identifier for the ping API, and the right to ping. Null for callers with the scope read.',
-      }),
+    public_id: z.string().nullable().meta({
+      format: 'uuid',
+      description: 'Identifier for the ping API, and the right to ping. Null for callers with the scope read.',
+    }),
     project_id: z.string().meta({ format: 'uuid' }),
     description: z.string().nullable(),
     max_runtime_seconds: z.int().nullable().meta({ description: MAX_RUNTIME }),
@@ -106,7 +103,7 @@ export const CheckList = z
   .meta({ id: 'CheckList' })
 
 export const CheckListQuery = z.object({
-  project_id: field.uuid().meta({ format: 'uuid', description: 'Project whose checks are listed.' }),
+  project_id: field.uuid('Project whose checks are listed.'),
   status: field.oneOf(SHOWN_STATUSES).optional().meta({ description: 'Only checks of this status.' }),
   slug: field.words('Only the check of this slug.'),
   q: field.words('Only checks whose name or slug contains this, whatever its capitals.'),

@@ -77,9 +77,9 @@ export const seconds = ({ min, max }: { min: number; max: number }) => {
 }
 
 /** The id of something else, in a body or a query. */
-export const uuid = () => {
+export const uuid = (description: string) => {
   const says = rule('must be a UUID')
-  return z.string(says).refine(isUuid, says).toLowerCase().meta({ format: 'uuid' })
+  return z.string(says).refine(isUuid, says).toLowerCase().meta({ format: 'uuid', description })
 }
 
 /** The id in a path. Malformed is as good as unknown, so that nobody learns more from one than from the other. */

@@ -16,13 +16,9 @@ const Ping = z
       .nullable()
       .meta({ description: '0 for success; null for start, log, and a fail without an exit code.' }),
     created_at: field.instant('When the ping arrived.'),
-    duration_ms: z
-      .int()
-      .nullable()
-      .meta({
-        description:
-          "Milliseconds: the job's own measurement, else completion minus start. Null when neither is known.",
-      }),
+    duration_ms: z.int().nullable().meta({
+      description: "Milliseconds: the job's own measurement, else completion minus start. Null when neither is known.",
+    }),
     run_id: z.string().nullable().meta({ format: 'uuid', description: 'The `rid` that the ping carried.' }),
     body: z
       .string()

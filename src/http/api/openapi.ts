@@ -141,16 +141,24 @@ function idOf(schema: z.ZodType): string {
 
 function describeSchemas(routes: readonly Route[]): Json {
   const registry = z.registry<{ id: string }>()
-  const add = (schema: z.ZodType | null | undefined) => {
-    if (schema != null && !registry.has(schema)) registry.add(schema, { id: idOf(schema) })
-  }
-  for (const { endpoint } of routes) {
-    add(endpoint.body)
-    add(endpoint.answer)
+  const add = (schema: unknown): void => {
+    if (!(schema instanceof z.ZodType) || registry.has(schema)) return
+    const id = schema.meta()?.id
+    if (id !== undefined) registry.add(schema, { id })
+    for (const inner of listInner(schema)) add(inner)
   }
   add(ErrorAnswer)
+  for (const { endpoint } of routes) for (const schema of [endpoint.body, endpoint.answer]) add(schema)
   const { schemas } = z.toJSONSchema(registry, { ...SETTINGS, uri: (id) => SCHEMAS + id })
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutHead(schema)]))
+}
+
+/** Named schemas are found wherever they are used. Of zod's kinds these are the ones that ours nest in. */
+function listInner(schema: z.ZodType): unknown[] {
+  if (schema instanceof z.ZodObject) return Object.values(schema.shape)
+  if (schema instanceof z.ZodArray) return [schema.element]
+  if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional) return [schema.unwrap()]
+  return []
 }
 
 /**
@@ -159,9 +167,19 @@ function describeSchemas(routes: readonly Route[]): Json {
  */
 const SETTINGS = { io: 'input', target: 'draft-2020-12', override: tidy } as const
 
-/** zod spells a date out as a regular expression, which says no more than the format does. */
-function tidy({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+/** What zod says too much (dates spelled out, the bounds of every integer of JavaScript) and too little (the default of what it transforms). */
+function tidy({
+  zodSchema,
+  jsonSchema,
+}: {
+  zodSchema: z.core.$ZodType
+  jsonSchema: z.core.JSONSchema.BaseSchema
+}): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+  const standard = z.globalRegistry.get(zodSchema)?.default
+  if (standard !== undefined) jsonSchema.default = standard as number
 }
 
 function toJsonSchema(schema: z.ZodType): Json {

@@ -51,11 +51,10 @@ async function render(ctx: Context, error: unknown, log: Log): Promise<void> {
   if (told.code === 'unauthenticated') ctx.set('WWW-Authenticate', 'Bearer')
   if (told.retryAfterSeconds !== undefined) ctx.set('Retry-After', toWholeSeconds(told.retryAfterSeconds))
   const text = JSON.stringify({ error: told.message, ...(told.details === undefined ? {} : { details: told.details }) })
-  if (!hasBody(ctx.req) || isNearlyRead(ctx.req)) {
+  if (!hasBody(ctx.req) || (told.code !== 'too_large' && isNearlyRead(ctx.req))) {
     ctx.body = text
     return
   }
-  // What is still on its way is refused with the rest, and must not be taken for the next request.
   ctx.respond = false
   await answerAndDrain(ctx.req, ctx.res, text)
 }

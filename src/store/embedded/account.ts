@@ -8,18 +8,15 @@ import { runProgram } from './processes.ts'
 export type Command = { file: string; args: string[]; uid?: number; gid?: number }
 
 /** The account that PostgreSQL runs as: ours, or an unprivileged one when we are root, which PostgreSQL refuses. */
-export type Account = {
-  /** Gives a folder of ours to the account. */
-  own(folder: string): Promise<void>
-  command(file: string, args: string[]): Command
-}
+export type Account = { command(file: string, args: string[]): Command }
 
-const OURSELVES: Account = { own: async () => {}, command: (file, args) => ({ file, args }) }
+const OURSELVES: Account = { command: (file, args) => ({ file, args }) }
 
 type Ids = { uid: number; gid: number }
 
 /**
- * Chooses how to run the programs on `folder` (an existing cluster, or an empty folder for one), and gives it the folder.
+ * Chooses how to run the programs on `folder` (an existing cluster, or the staging folder of a new one); as root, gives it
+ * and what is in it to the account.
  *
  * An ordinary user runs them itself. Root uses the owner of an existing cluster, else `postgres`, else `nobody`. Where
  * that account cannot reach the programs or the folder (root's home, `mktemp -d`, files unpacked under umask 077), it is
@@ -35,7 +32,7 @@ export async function chooseAccount(folder: string, binaries: Binaries, dataDir:
   const ids = await chooseIds(folder)
   await giveTree(folder, ids)
   for (const command of waysToRun(ids)) {
-    if (await canReach(command, binaries, folder)) return { own: (path) => chown(path, ids.uid, ids.gid), command }
+    if (await canReach(command, binaries, folder)) return { command }
   }
   throw new EmbeddedPostgresError(
     'unsupported',
@@ -100,7 +97,8 @@ async function canReach(command: Account['command'], binaries: Binaries, folder:
   try {
     return (await runProgram(file, args, { ...ids, env: binaries.env })).ok
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return false // no setpriv here
+    // No setpriv here, or a root that may not change its account (a container without capabilities).
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'EPERM') return false
     throw error
   }
 }

@@ -113,11 +113,10 @@ async function createCluster(start: Preparation, password: string): Promise<Clus
   const { folder, binaries, settings, note, signal } = start
   const staging = await folder.makeStaging()
   try {
-    const account = await chooseAccount(staging, binaries, folder.name)
-    // A copy of the password that the account can read; it goes with the staging folder.
+    // A copy of the password, for the account to read; it goes with the staging folder.
     const passwordFile = join(staging, 'password')
     await writeNewFile(passwordFile, `${password}\n`)
-    await account.own(passwordFile)
+    const account = await chooseAccount(staging, binaries, folder.name)
     const data = join(staging, 'data')
     const { file, args, ...ids } = account.command(binaries.initdb, [
       ...['-D', data, '-U', SUPERUSER, `--pwfile=${passwordFile}`, '--auth=scram-sha-256', '--encoding=UTF8'],

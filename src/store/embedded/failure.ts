@@ -52,8 +52,11 @@ export function explainFolderError(error: unknown, dataDir: string): EmbeddedPos
     case 'ENOENT':
       return new EmbeddedPostgresError(
         'not-writable',
-        `data folder ${dataDir} is not writable for uid ${process.geteuid?.()} (${code}): ` +
-          'give that account the folder, or set DATA_DIR to another one',
+        process.geteuid?.() === 0
+          ? `data folder ${dataDir} is not writable even for root (${code}; capabilities were taken away, or the disk does ` +
+              'not obey root): start as an ordinary user, or set DATA_DIR to another folder'
+          : `data folder ${dataDir} is not writable for uid ${process.geteuid?.()} (${code}): ` +
+              'give that account the folder, or set DATA_DIR to another one',
         error,
       )
     default:

@@ -1,6 +1,6 @@
 import { execFile, type SpawnOptions, spawn } from 'node:child_process'
-import { readFile, realpath, stat } from 'node:fs/promises'
-import { basename, resolve } from 'node:path'
+import { readFile, stat } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { promisify } from 'node:util'
 import { codeOf } from './failure.ts'
 
@@ -40,20 +40,17 @@ export async function identifyProcess(pid: number): Promise<string | null> {
  */
 export async function isPostmasterOf(pid: number, cluster: string): Promise<boolean> {
   if ((await identifyProcess(pid)) === null) return false
-  const command = isLinux ? await readCommand(pid) : (await askPs(pid, 'command')).split(/ +/)
+  if (!isLinux) return (await askPs(pid, 'command')).includes(`/postgres -D ${cluster} -p `)
+  const command = await readCommand(pid)
   if (basename(command[0] ?? '') !== 'postgres') return false
-  if (isLinux) {
-    try {
-      const [held, ours] = await Promise.all([stat(`/proc/${pid}/cwd`), stat(cluster)])
-      return held.dev === ours.dev && held.ino === ours.ino
-    } catch (error) {
-      if (isGone(error)) return false
-      // Root without CAP_SYS_PTRACE (containers) may not look: the command line has to do.
-      if (codeOf(error) !== 'EACCES' && codeOf(error) !== 'EPERM') throw error
-    }
+  try {
+    // The server's working folder is its cluster, also after the folder was moved.
+    return await isSameFolder(`/proc/${pid}/cwd`, cluster)
+  } catch (error) {
+    // Root without CAP_SYS_PTRACE (containers) may not look: the command line has to do.
+    if (codeOf(error) !== 'EACCES' && codeOf(error) !== 'EPERM') throw error
   }
-  const folder = command[command.indexOf('-D') + 1] ?? ''
-  return resolve(folder) === resolve(cluster) || (await samePath(folder, cluster))
+  return isSameFolder(command[command.indexOf('-D') + 1] ?? '', cluster)
 }
 
 async function readCommand(pid: number): Promise<string[]> {
@@ -65,11 +62,13 @@ async function readCommand(pid: number): Promise<string[]> {
   }
 }
 
-async function samePath(one: string, other: string): Promise<boolean> {
+async function isSameFolder(one: string, other: string): Promise<boolean> {
   try {
-    return (await realpath(one)) === (await realpath(other))
-  } catch {
-    return false
+    const [a, b] = await Promise.all([stat(one), stat(other)])
+    return a.dev === b.dev && a.ino === b.ino
+  } catch (error) {
+    if (isGone(error)) return false
+    throw error
   }
 }
 

@@ -142,10 +142,10 @@ describe('the last use of a key', () => {
     await test.database.transaction(async (tx) => {
       // Somebody holds the row: a write of it would wait until this transaction ends.
       await tx.query('select from api_keys where id = $1 for update', [id])
-      const { database, touches, settled } = watched(test.database)
+      const { database, touches, written } = watched(test.database)
       expect(await authenticate(`Bearer ${key}`, database)).toMatchObject({ id })
-      await settled()
       expect(touches()).toBe(1)
+      expect(await written()).toBe(0)
     })
     const { database, settled } = watched(test.database, () => Promise.reject(new Error('the database is gone')))
     expect(await authenticate(`Bearer ${key}`, database)).toMatchObject({ id })

@@ -1,10 +1,11 @@
 /** Rows to call from: organizations, projects, users and keys of a test. */
 
 import { randomUUID } from 'node:crypto'
+import { vi } from 'vitest'
 import { hashPassword } from '../../../src/auth/passwords.ts'
 import { createTokens } from '../../../src/auth/tokens.ts'
 import type { Caller, Scope } from '../../../src/domain/access.ts'
-import type { Database } from '../../../src/store/database.ts'
+import type { Database, Queryable } from '../../../src/store/database.ts'
 import { insertOrganization } from '../../../src/store/organizations.ts'
 import { insertProject } from '../../../src/store/projects.ts'
 import { insertUser } from '../../../src/store/users.ts'
@@ -53,7 +54,18 @@ export async function anOrganization(database: Database, name = 'acme') {
   }
 }
 
-export async function addCheck(database: Database, projectId: string, slug: string): Promise<void> {
+/** Resolves when `count` connections to this database wait for a lock. */
+export async function lockWaiters(database: Database, count: number): Promise<void> {
+  const isReached = async () => {
+    const { rows } = await database.query<{ waiting: number }>(
+      `select count(*) as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    return rows[0]!.waiting === count
+  }
+  await vi.waitUntil(isReached, { timeout: 5_000, interval: 20 })
+}
+
+export async function addCheck(database: Queryable, projectId: string, slug: string): Promise<void> {
   await database.query(
     `insert into checks (id, public_id, project_id, name, slug, created_at) values ($1, $2, $3, $4, $4, now())`,
     [randomUUID(), randomUUID(), projectId, slug],

@@ -1,21 +1,11 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { forgetExpired } from '../../../src/auth/forget-expired.ts'
-import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
+import { logIn } from '../../../src/auth/log-in.ts'
 import { hashPassword } from '../../../src/auth/passwords.ts'
-import { createDatabase } from '../../../src/store/database.ts'
-import { removeUser } from '../../../src/tenancy/users.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
+import { anOrganization, manualClock, PASSWORD, tokensOf } from './fixtures.ts'
 
-const DAY_MS = 86_400_000
 const EMAIL = 'Ann@example.com'
 const WRONG = { name: 'AppError', code: 'unauthenticated', message: 'wrong e-mail address or password' }
-const UNUSABLE = {
-  name: 'AppError',
-  code: 'unauthenticated',
-  message: 'the refresh token is unknown, expired or spent: log in again',
-}
 
 let test: TestDatabase
 let clock: ReturnType<typeof manualClock>
@@ -36,7 +26,6 @@ beforeEach(async () => {
 const parts = () => ({ database: test.database, clock })
 const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
   logIn(parts(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
-const renew = (token: string) => refresh(parts(), tokensOf(clock), token)
 const countTokens = async () => {
   const { rows } = await test.database.query<{ count: number }>('select count(*) as count from refresh_tokens')
   return rows[0]!.count

@@ -2,7 +2,20 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createCheck } from '../../../src/checks/create-check.ts'
 import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
 import { isUuid } from '../../../src/domain/ids.ts'
-import { addCheck, addProject, addTenant, createFixture, cronSpec, type Fixture, NOW, openTransaction, periodSpec, type TestTenant, untilWaiting } from './fixture.ts'
+import {
+  addCheck,
+  addProject,
+  addTenant,
+  createFixture,
+  cronSpec,
+  type Fixture,
+  NOW,
+  openTransaction,
+  partsWithin,
+  periodSpec,
+  type TestTenant,
+  untilWaiting,
+} from './fixture.ts'
 
 let fixture: Fixture
 let tenant: TestTenant
@@ -45,15 +58,29 @@ describe('a new check', () => {
 
   test('waits for its first ping: nothing is expected of it and nobody is told of it', async () => {
     const made = await create({})
-    expect(made.state).toEqual({ status: 'new', since: NOW, lastPingAt: null, lastStartAt: null, expectedAt: null, dueAt: null, runs: [] })
-    const { rows } = await fixture.database.query('select wake_at, stamped_at, (select count(*) from events) as events from check_states')
+    expect(made.state).toEqual({
+      status: 'new',
+      since: NOW,
+      lastPingAt: null,
+      lastStartAt: null,
+      expectedAt: null,
+      dueAt: null,
+      runs: [],
+    })
+    const { rows } = await fixture.database.query(
+      'select wake_at, stamped_at, (select count(*) from events) as events from check_states',
+    )
     expect(rows).toEqual([{ wake_at: null, stamped_at: NOW, events: 0 }])
   })
 
   test('may follow a cron schedule, in UTC unless a zone is given', async () => {
     const berlin = await create({ spec: cronSpec('0 2 * * *', { timeZone: 'Europe/Berlin' }) })
     const utc = await create({ spec: cronSpec('@hourly', { timeZone: null }) })
-    expect((await getCheck(fixture.parts, tenant, berlin.id)).spec).toMatchObject({ periodSeconds: null, schedule: '0 2 * * *', timeZone: 'Europe/Berlin' })
+    expect((await getCheck(fixture.parts, tenant, berlin.id)).spec).toMatchObject({
+      periodSeconds: null,
+      schedule: '0 2 * * *',
+      timeZone: 'Europe/Berlin',
+    })
     expect(utc.spec.timeZone).toBe('UTC')
     expect(await getCheck(fixture.parts, tenant, utc.id)).toMatchObject(utc)
   })
@@ -89,12 +116,18 @@ describe('the project of a new check', () => {
   test('has to be the one that the key is bound to', async () => {
     const second = await addProject(fixture, tenant)
     const bound = { organizationId: tenant.organizationId, projectId: second }
-    await expect(createCheck(fixture.parts, bound, { projectId: tenant.project, name: 'Backup', spec: periodSpec() })).rejects.toMatchObject({ code: 'not_found' })
-    await expect(createCheck(fixture.parts, bound, { projectId: second.toUpperCase(), name: 'Backup', spec: periodSpec() })).resolves.toMatchObject({ projectId: second })
+    await expect(
+      createCheck(fixture.parts, bound, { projectId: tenant.project, name: 'Backup', spec: periodSpec() }),
+    ).rejects.toMatchObject({ code: 'not_found' })
+    await expect(
+      createCheck(fixture.parts, bound, { projectId: second.toUpperCase(), name: 'Backup', spec: periodSpec() }),
+    ).resolves.toMatchObject({ projectId: second })
   })
 
   test('cannot be removed while the check is made', async () => {
-    const making = await openTransaction(fixture, (tx) => createCheck({ ...fixture.parts, database: { ...fixture.database, transaction: (work) => work(tx) } }, tenant, { projectId: tenant.project, name: 'Backup', spec: periodSpec() }))
+    const making = await openTransaction(fixture, (tx) =>
+      createCheck(partsWithin(fixture, tx), tenant, { projectId: tenant.project, name: 'Backup', spec: periodSpec() }),
+    )
     const removing = fixture.database.query('delete from projects where id = $1', [tenant.project])
     removing.catch(() => {})
     await untilWaiting(fixture, 1)
@@ -103,7 +136,9 @@ describe('the project of a new check', () => {
   })
 
   test('when it is removed first, it is unknown', async () => {
-    const removing = await openTransaction(fixture, (tx) => tx.query('delete from projects where id = $1', [tenant.project]))
+    const removing = await openTransaction(fixture, (tx) =>
+      tx.query('delete from projects where id = $1', [tenant.project]),
+    )
     const making = into(tenant.project)
     making.catch(() => {})
     await untilWaiting(fixture, 1)
@@ -117,7 +152,10 @@ describe('the slug of a new check', () => {
 
   test('when it was asked for and is taken, is a conflict that names it', async () => {
     expect(await slugOf({ slug: 'ledger_1' })).toBe('ledger_1')
-    await expect(create({ slug: 'ledger_1' })).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('"ledger_1"') })
+    await expect(create({ slug: 'ledger_1' })).rejects.toMatchObject({
+      code: 'conflict',
+      message: expect.stringContaining('"ledger_1"'),
+    })
     expect(fixture.database.connections().total).toBeGreaterThan(0)
   })
 
@@ -147,17 +185,29 @@ describe('the slug of a new check', () => {
   test('is its own in each project', async () => {
     const project = await addProject(fixture, tenant)
     await create({ slug: 'ledger' })
-    expect((await createCheck(fixture.parts, tenant, { projectId: project, name: 'x', slug: 'ledger', spec: periodSpec() })).slug).toBe('ledger')
+    expect(
+      (await createCheck(fixture.parts, tenant, { projectId: project, name: 'x', slug: 'ledger', spec: periodSpec() }))
+        .slug,
+    ).toBe('ledger')
   })
 
   test('when it is derived by several at once, is another one for each', async () => {
     const made = await Promise.all(Array.from({ length: 5 }, () => create({})))
-    expect(made.map(({ slug }) => slug).sort()).toEqual(['nightly-backup', 'nightly-backup-2', 'nightly-backup-3', 'nightly-backup-4', 'nightly-backup-5'])
+    expect(made.map(({ slug }) => slug).sort()).toEqual([
+      'nightly-backup',
+      'nightly-backup-2',
+      'nightly-backup-3',
+      'nightly-backup-4',
+      'nightly-backup-5',
+    ])
   })
 
   const takeSlug = () =>
     openTransaction(fixture, (tx) =>
-      tx.query(`insert into checks (id, public_id, project_id, name, slug, created_at) values (gen_random_uuid(), gen_random_uuid(), $1, 'x', 'nightly-backup', now())`, [tenant.project]),
+      tx.query(
+        `insert into checks (id, public_id, project_id, name, slug, created_at) values (gen_random_uuid(), gen_random_uuid(), $1, 'x', 'nightly-backup', now())`,
+        [tenant.project],
+      ),
     )
 
   test('when somebody is just taking the derived one, is the next', async () => {

@@ -30,6 +30,11 @@ export async function createFixture(): Promise<Fixture> {
   return { ...test, clock, parts: { database: test.database, clock } }
 }
 
+/** Parts whose verbs join the transaction at hand, so that a test can hold one open in the middle of its effects. */
+export function partsWithin({ parts }: Fixture, tx: Queryable): Parts {
+  return { ...parts, database: { ...parts.database, transaction: (work) => work(tx) } }
+}
+
 export interface TestTenant extends Tenant {
   readonly projectId: null
   readonly project: string

@@ -4,7 +4,25 @@ import { pauseCheck } from '../../../src/checks/pause-check.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { type CheckUpdate, updateCheck } from '../../../src/checks/update-check.ts'
 import type { CheckRecord } from '../../../src/store/checks.ts'
-import { addCheck, addProject, addTenant, createFixture, cronSpec, DAY_MS, type Fixture, HOUR_MS, MINUTE_MS, manageByKubernetes, NOW, openTransaction, periodSpec, ping, type TestTenant, untilWaiting } from './fixture.ts'
+import {
+  addCheck,
+  addProject,
+  addTenant,
+  createFixture,
+  cronSpec,
+  DAY_MS,
+  type Fixture,
+  HOUR_MS,
+  MINUTE_MS,
+  manageByKubernetes,
+  NOW,
+  openTransaction,
+  partsWithin,
+  periodSpec,
+  ping,
+  type TestTenant,
+  untilWaiting,
+} from './fixture.ts'
 
 let fixture: Fixture
 let tenant: TestTenant
@@ -18,16 +36,24 @@ beforeEach(async () => {
   tenant = await addTenant(fixture)
 })
 
-const update = ({ id }: CheckRecord, given: CheckUpdate, who: Parameters<typeof updateCheck>[1] = tenant) => updateCheck(fixture.parts, who, id, given)
+const update = ({ id }: CheckRecord, given: CheckUpdate, who: Parameters<typeof updateCheck>[1] = tenant) =>
+  updateCheck(fixture.parts, who, id, given)
 const read = ({ id }: CheckRecord) => getCheck(fixture.parts, tenant, id)
-const pinged = (check: CheckRecord, type: 'success' | 'start' | 'fail', at: number) => fixture.database.transaction((tx) => ping(tx, check, type, at))
+const pinged = (check: CheckRecord, type: 'success' | 'start' | 'fail', at: number) =>
+  fixture.database.transaction((tx) => ping(tx, check, type, at))
 async function wakeOf({ key }: CheckRecord): Promise<number | null> {
-  const { rows } = await fixture.database.query<{ wake_at: number | null }>('select wake_at from check_states where check_key = $1', [key])
+  const { rows } = await fixture.database.query<{ wake_at: number | null }>(
+    'select wake_at from check_states where check_key = $1',
+    [key],
+  )
   return rows[0]!.wake_at
 }
 /** Row versions: they move with each write, whatever it writes. */
 async function versionsOf({ key }: CheckRecord): Promise<unknown> {
-  const { rows } = await fixture.database.query('select c.xmin::text as c, s.xmin::text as s, s.stamped_at from checks c join check_states s on s.check_key = c.key where c.key = $1', [key])
+  const { rows } = await fixture.database.query(
+    'select c.xmin::text as c, s.xmin::text as s, s.stamped_at from checks c join check_states s on s.check_key = c.key where c.key = $1',
+    [key],
+  )
   return rows
 }
 
@@ -35,16 +61,29 @@ describe('an update of texts', () => {
   test('changes what is given and keeps the rest', async () => {
     const check = await addCheck(fixture, tenant, { description: 'old' })
     const renamed = await update(check, { name: 'Weekly' })
-    expect(renamed).toMatchObject({ name: 'Weekly', slug: 'nightly-backup', description: 'old', spec: check.spec, state: check.state })
+    expect(renamed).toMatchObject({
+      name: 'Weekly',
+      slug: 'nightly-backup',
+      description: 'old',
+      spec: check.spec,
+      state: check.state,
+    })
     expect(await read(check)).toEqual(renamed)
-    expect(await update(check, { slug: 'weekly', description: null })).toMatchObject({ name: 'Weekly', slug: 'weekly', description: null })
+    expect(await update(check, { slug: 'weekly', description: null })).toMatchObject({
+      name: 'Weekly',
+      slug: 'weekly',
+      description: null,
+    })
     expect(await read(check)).toMatchObject({ name: 'Weekly', slug: 'weekly', description: null })
   })
 
   test('to a taken slug is a conflict that names it, and changes nothing else either', async () => {
     await addCheck(fixture, tenant, { slug: 'taken' })
     const check = await addCheck(fixture, tenant)
-    await expect(update(check, { slug: 'taken', graceSeconds: 1 })).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('"taken"') })
+    await expect(update(check, { slug: 'taken', graceSeconds: 1 })).rejects.toMatchObject({
+      code: 'conflict',
+      message: expect.stringContaining('"taken"'),
+    })
     expect(await read(check)).toEqual({ ...check, kubernetesSuspend: null })
   })
 
@@ -55,7 +94,7 @@ describe('an update of texts', () => {
     expect(await update(check, { slug: 'taken' })).toMatchObject({ slug: 'taken' })
   })
 
-  test('that swap two slugs at once end without harm: each is a conflict or both lost nothing', async () => {
+  test('that swap two slugs at once are both told of the conflict, and change nothing', async () => {
     const one = await addCheck(fixture, tenant, { slug: 'one' })
     const two = await addCheck(fixture, tenant, { slug: 'two' })
     const outcomes = await Promise.allSettled([update(one, { slug: 'two' }), update(two, { slug: 'one' })])
@@ -68,7 +107,17 @@ describe('an update that changes nothing', () => {
   test.each<[string, CheckUpdate]>([
     ['nothing given', {}],
     ['the same period', { periodSeconds: 3_600 }],
-    ['the same of everything', { name: 'Nightly backup', slug: 'nightly-backup', description: null, periodSeconds: 3_600, graceSeconds: 600, maxRuntimeSeconds: null }],
+    [
+      'the same of everything',
+      {
+        name: 'Nightly backup',
+        slug: 'nightly-backup',
+        description: null,
+        periodSeconds: 3_600,
+        graceSeconds: 600,
+        maxRuntimeSeconds: null,
+      },
+    ],
   ])('writes no row and no history: %s', async (_, given) => {
     const check = await addCheck(fixture, tenant)
     await pinged(check, 'success', NOW)
@@ -91,10 +140,24 @@ describe('an update that changes nothing', () => {
 describe('an update of the schedule', () => {
   test('ends the period, and the other way round', async () => {
     const check = await addCheck(fixture, tenant)
-    expect((await update(check, { schedule: '0 2 * * *' })).spec).toMatchObject({ periodSeconds: null, schedule: '0 2 * * *', timeZone: 'UTC' })
-    expect((await update(check, { timeZone: 'Europe/Berlin' })).spec).toMatchObject({ schedule: '0 2 * * *', timeZone: 'Europe/Berlin' })
-    expect((await update(check, { schedule: '0 3 * * *' })).spec).toMatchObject({ schedule: '0 3 * * *', timeZone: 'Europe/Berlin' })
-    expect((await update(check, { periodSeconds: 60 })).spec).toMatchObject({ periodSeconds: 60, schedule: null, timeZone: null })
+    expect((await update(check, { schedule: '0 2 * * *' })).spec).toMatchObject({
+      periodSeconds: null,
+      schedule: '0 2 * * *',
+      timeZone: 'UTC',
+    })
+    expect((await update(check, { timeZone: 'Europe/Berlin' })).spec).toMatchObject({
+      schedule: '0 2 * * *',
+      timeZone: 'Europe/Berlin',
+    })
+    expect((await update(check, { schedule: '0 3 * * *' })).spec).toMatchObject({
+      schedule: '0 3 * * *',
+      timeZone: 'Europe/Berlin',
+    })
+    expect((await update(check, { periodSeconds: 60 })).spec).toMatchObject({
+      periodSeconds: 60,
+      schedule: null,
+      timeZone: null,
+    })
     expect((await read(check)).spec).toEqual(periodSpec({ periodSeconds: 60 }))
   })
 
@@ -108,19 +171,27 @@ describe('an update of the schedule', () => {
     ['time_zone', { schedule: '0 2 * * *', timeZone: 'Mars/Olympus' }],
   ])('is refused with a fault of %s: %j', async (field, given) => {
     const check = await addCheck(fixture, tenant)
-    await expect(update(check, { ...given, name: 'Other' })).rejects.toMatchObject({ code: 'invalid', details: [{ path: `body.${field}` }] })
+    await expect(update(check, { ...given, name: 'Other' })).rejects.toMatchObject({
+      code: 'invalid',
+      details: [{ path: `body.${field}` }],
+    })
     expect(await read(check)).toEqual({ ...check, kubernetesSuspend: null })
   })
 
   test('may not give a zone beside a period where there was a schedule', async () => {
     const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
-    await expect(update(check, { periodSeconds: 60, timeZone: 'UTC' })).rejects.toMatchObject({ details: [{ path: 'body.time_zone' }] })
+    await expect(update(check, { periodSeconds: 60, timeZone: 'UTC' })).rejects.toMatchObject({
+      details: [{ path: 'body.time_zone' }],
+    })
   })
 
   test('can mend a stored schedule that cannot be read', async () => {
     const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
     await fixture.database.query(`update check_states set schedule = 'broken'`)
-    await expect(update(check, { graceSeconds: 1 })).rejects.toMatchObject({ code: 'invalid', details: [{ path: 'body.schedule' }] })
+    await expect(update(check, { graceSeconds: 1 })).rejects.toMatchObject({
+      code: 'invalid',
+      details: [{ path: 'body.schedule' }],
+    })
     await expect(update(check, { name: 'Other' })).resolves.toMatchObject({ name: 'Other' })
     await expect(update(check, { periodSeconds: 60 })).resolves.toMatchObject({ spec: { schedule: null } })
   })
@@ -132,7 +203,12 @@ describe('the deadline after an update', () => {
     await pinged(check, 'success', NOW)
     fixture.clock.time = NOW + MINUTE_MS
     const longer = await update(check, { periodSeconds: 86_400 })
-    expect(longer.state).toMatchObject({ status: 'up', lastPingAt: NOW, expectedAt: NOW + DAY_MS, dueAt: NOW + DAY_MS + 10 * MINUTE_MS })
+    expect(longer.state).toMatchObject({
+      status: 'up',
+      lastPingAt: NOW,
+      expectedAt: NOW + DAY_MS,
+      dueAt: NOW + DAY_MS + 10 * MINUTE_MS,
+    })
     expect(await read(check)).toEqual(longer)
     expect(await wakeOf(check)).toBe(longer.state.dueAt)
     const shorter = await update(check, { periodSeconds: 3_600, graceSeconds: 60 })
@@ -164,7 +240,9 @@ describe('the deadline after an update', () => {
     expect(state.runs).toEqual([{ id: null, startedAt: NOW, deadlineAt: NOW + 2 * HOUR_MS }])
     expect(await read(check)).toMatchObject({ state })
     expect(await wakeOf(check)).toBe(NOW + 2 * HOUR_MS)
-    expect((await update(check, { maxRuntimeSeconds: null })).state.runs).toEqual([{ id: null, startedAt: NOW, deadlineAt: null }])
+    expect((await update(check, { maxRuntimeSeconds: null })).state.runs).toEqual([
+      { id: null, startedAt: NOW, deadlineAt: null },
+    ])
   })
 
   test('stays away from a check that waits for nothing', async () => {
@@ -185,10 +263,13 @@ describe('who may update', () => {
     const check = await addCheck(fixture, tenant)
     const other = await addTenant(fixture)
     const bound = { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) }
-    for (const who of [other, bound]) await expect(update(check, { name: 'x' }, who)).rejects.toMatchObject({ code: 'not_found' })
+    for (const who of [other, bound])
+      await expect(update(check, { name: 'x' }, who)).rejects.toMatchObject({ code: 'not_found' })
     await expect(updateCheck(fixture.parts, tenant, 'no-uuid', {})).rejects.toMatchObject({ code: 'not_found' })
     await expect(updateCheck(fixture.parts, tenant, check.publicId, {})).rejects.toMatchObject({ code: 'not_found' })
-    await expect(update(check, { name: 'x' }, { ...bound, projectId: tenant.project })).resolves.toMatchObject({ name: 'x' })
+    await expect(update(check, { name: 'x' }, { ...bound, projectId: tenant.project })).resolves.toMatchObject({
+      name: 'x',
+    })
   })
 
   test('nobody, when the check is managed by Kubernetes', async () => {
@@ -204,7 +285,11 @@ describe('who may update', () => {
 describe('at the same time', () => {
   test('two updates of different fields both count', async () => {
     const check = await addCheck(fixture, tenant)
-    await Promise.all([update(check, { name: 'Weekly' }), update(check, { graceSeconds: 60 }), update(check, { periodSeconds: 120 })])
+    await Promise.all([
+      update(check, { name: 'Weekly' }),
+      update(check, { graceSeconds: 60 }),
+      update(check, { periodSeconds: 120 }),
+    ])
     expect(await read(check)).toMatchObject({ name: 'Weekly', spec: { periodSeconds: 120, graceSeconds: 60 } })
   })
 
@@ -214,12 +299,17 @@ describe('at the same time', () => {
     const updating = update(check, { periodSeconds: 60 })
     await untilWaiting(fixture, 1)
     await pinging.commit()
-    expect((await updating).state).toMatchObject({ status: 'up', lastPingAt: NOW, expectedAt: NOW + MINUTE_MS, dueAt: NOW + 11 * MINUTE_MS })
+    expect((await updating).state).toMatchObject({
+      status: 'up',
+      lastPingAt: NOW,
+      expectedAt: NOW + MINUTE_MS,
+      dueAt: NOW + 11 * MINUTE_MS,
+    })
   })
 
   test('an update of a check that is being removed finds none', async () => {
     const check = await addCheck(fixture, tenant)
-    const removing = await openTransaction(fixture, (tx) => removeCheck({ ...fixture.parts, database: { ...fixture.database, transaction: (work) => work(tx) } }, tenant, check.id))
+    const removing = await openTransaction(fixture, (tx) => removeCheck(partsWithin(fixture, tx), tenant, check.id))
     const updating = update(check, { name: 'x' })
     updating.catch(() => {})
     await untilWaiting(fixture, 1)

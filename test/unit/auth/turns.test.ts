@@ -40,6 +40,20 @@ describe('turns', () => {
     expect(await Promise.all([second, third])).toEqual(['done', 'late'])
   })
 
+  it('hand a place over: nobody who comes meanwhile runs beside the one who got it', async () => {
+    const takeTurn = createTurns({ atOnce: 1, waiting: 5 })
+    const [first, second, third] = [aWork(), aWork(), aWork()]
+    const results = [takeTurn(first.run), takeTurn(second.run)]
+    first.finish('done')
+    await results[0]
+    results.push(takeTurn(third.run))
+    await settle()
+    expect([second.isStarted, third.isStarted]).toEqual([true, false])
+    second.finish('done')
+    third.finish('done')
+    await Promise.all(results)
+  })
+
   it('go on after work that failed', async () => {
     const takeTurn = createTurns({ atOnce: 1, waiting: 1 })
     const failing = aWork()

@@ -1,0 +1,246 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type CheckFilter, getCheck, listChecks, listFlips, listPings } from '../../../src/checks/find-checks.ts'
+import { pauseCheck } from '../../../src/checks/pause-check.ts'
+import { removeCheck } from '../../../src/checks/remove-check.ts'
+import type { Tenant } from '../../../src/domain/access.ts'
+import { SHOWN_STATUSES, shownStatus } from '../../../src/domain/check.ts'
+import { decodeCursor, encodeCursor, type Page, type Place } from '../../../src/domain/page.ts'
+import type { CheckRecord } from '../../../src/store/checks.ts'
+import {
+  addCheck,
+  addPingRow,
+  addProject,
+  addTenant,
+  createFixture,
+  type Fixture,
+  HOUR_MS,
+  NOW,
+  ping,
+  type TestTenant,
+} from './fixture.ts'
+
+let fixture: Fixture
+let tenant: TestTenant
+beforeAll(async () => {
+  fixture = await createFixture()
+})
+afterAll(() => fixture.close())
+beforeEach(async () => {
+  await fixture.clear()
+  fixture.clock.time = NOW
+  tenant = await addTenant(fixture)
+})
+
+const everything = { limit: 1_000, after: null }
+const list = (filter: CheckFilter = {}, who: Tenant = tenant) =>
+  listChecks(fixture.parts, who, tenant.project, filter, everything)
+const slugsOf = async (filter: CheckFilter) => (await list(filter)).rows.map(({ slug }) => slug).sort()
+const pinged = (check: CheckRecord, type: 'success' | 'start' | 'fail' | 'log', at: number, given = {}) =>
+  fixture.database.transaction((tx) => ping(tx, check, type, at, given))
+
+/** Reads page after page, through the text of the cursor as a client does; `between` runs after each. */
+async function readAll<Row>(
+  read: (after: Place | null) => Promise<Page<Row>>,
+  between: (page: number) => Promise<unknown> = async () => {},
+): Promise<Row[]> {
+  const rows: Row[] = []
+  let after: Place | null = null
+  for (let page = 1; page < 100; page += 1) {
+    const { rows: more, next }: Page<Row> = await read(after)
+    rows.push(...more)
+    if (next === null) return rows
+    after = decodeCursor(encodeCursor(next))
+    await between(page)
+  }
+  throw new Error('the list has no end')
+}
+
+describe('one check', () => {
+  test('is found by its id alone, and only by its own people', async () => {
+    const check = await addCheck(fixture, tenant)
+    const bound = { organizationId: tenant.organizationId, projectId: tenant.project }
+    for (const who of [tenant, bound])
+      expect(await getCheck(fixture.parts, who, check.id.toUpperCase())).toMatchObject(check)
+    const strangers = [await addTenant(fixture), { ...bound, projectId: await addProject(fixture, tenant) }]
+    for (const who of strangers)
+      await expect(getCheck(fixture.parts, who, check.id)).rejects.toMatchObject({
+        code: 'not_found',
+        message: 'check not found',
+      })
+    for (const id of ['', 'no-uuid', check.publicId, `${check.id}'`])
+      await expect(getCheck(fixture.parts, tenant, id)).rejects.toMatchObject({ code: 'not_found' })
+  })
+})
+
+describe('the list of a project', () => {
+  test('holds its checks alone, oldest first, as get shows them', async () => {
+    const checks = []
+    for (const at of [NOW + 2, NOW + 0.002, NOW + 1]) {
+      fixture.clock.time = at
+      checks.push(await addCheck(fixture, tenant))
+    }
+    await addCheck(fixture, { ...tenant, project: await addProject(fixture, tenant) })
+    const { rows, next } = await list()
+    expect(rows.map(({ key }) => key)).toEqual([checks[1]!.key, checks[2]!.key, checks[0]!.key])
+    expect(rows[0]).toEqual(await getCheck(fixture.parts, tenant, checks[1]!.id))
+    expect(next).toBeNull()
+  })
+
+  test('is that of an own project: others are unknown', async () => {
+    const strangers = [
+      await addTenant(fixture),
+      { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) },
+    ]
+    for (const who of strangers)
+      await expect(list({}, who)).rejects.toMatchObject({ code: 'not_found', message: 'project not found' })
+    await expect(listChecks(fixture.parts, tenant, 'no-uuid', {}, everything)).rejects.toMatchObject({
+      code: 'not_found',
+    })
+    expect((await list({}, { organizationId: tenant.organizationId, projectId: tenant.project })).rows).toEqual([])
+  })
+
+  test('comes in pages, none lost or doubled while checks come and go', async () => {
+    const checks: CheckRecord[] = []
+    // Three of each microsecond, so that ids decide as well.
+    for (let i = 0; i < 12; i += 1) {
+      fixture.clock.time = NOW + Math.floor(i / 3) / 1_000
+      checks.push(await addCheck(fixture, tenant))
+    }
+    const expected = checks.map(({ id }) => id).sort()
+    const read = await readAll(
+      (after) => listChecks(fixture.parts, tenant, tenant.project, {}, { limit: 5, after }),
+      async (page) => {
+        fixture.clock.time = NOW - HOUR_MS + page
+        await addCheck(fixture, tenant)
+        if (page === 1) await removeCheck(fixture.parts, tenant, checks[0]!.id)
+      },
+    )
+    expect(read.map(({ id }) => id).sort()).toEqual(expected)
+    const exact = await readAll((after) => listChecks(fixture.parts, tenant, tenant.project, {}, { limit: 13, after }))
+    expect(exact).toHaveLength(13)
+  })
+})
+
+describe('the filters of a list', () => {
+  test('status follows what is shown, late as well', async () => {
+    const checks: Record<string, CheckRecord> = {}
+    for (const name of ['new', 'up', 'late', 'down', 'paused']) checks[name] = await addCheck(fixture, tenant, { name })
+    await pinged(checks.up!, 'success', NOW + 1)
+    await pinged(checks.late!, 'success', NOW)
+    await pinged(checks.down!, 'fail', NOW)
+    await pauseCheck(fixture.parts, tenant, checks.paused!.id)
+
+    fixture.clock.time = NOW + HOUR_MS
+    for (const status of SHOWN_STATUSES) {
+      expect(await slugsOf({ status })).toEqual([status])
+      expect(shownStatus((await list({ status })).rows[0]!.state, fixture.clock.now())).toBe(status)
+    }
+    // A check that is up and waits for a run only is not late.
+    await fixture.database.query('update check_states set expected_at = null, due_at = null where check_key = $1', [
+      checks.late!.key,
+    ])
+    expect(await slugsOf({ status: 'up' })).toEqual(['late', 'up'])
+    expect(await slugsOf({ status: 'late' })).toEqual([])
+  })
+
+  test('slug is exact, q is part of the name or slug, and they join', async () => {
+    await addCheck(fixture, tenant, { name: 'Ledger 100%', slug: 'ledger_a' })
+    await addCheck(fixture, tenant, { name: 'Über-Bücher \\o/', slug: 'ledgerxa' })
+    await addCheck(fixture, tenant, { name: 'other', slug: 'other' })
+    expect(await slugsOf({ slug: 'ledger_a' })).toEqual(['ledger_a'])
+    expect(await slugsOf({ slug: 'ledger' })).toEqual([])
+    expect(await slugsOf({ q: 'LEDGER' })).toEqual(['ledger_a', 'ledgerxa'])
+    expect(await slugsOf({ q: 'r_a' })).toEqual(['ledger_a'])
+    expect(await slugsOf({ q: '0%' })).toEqual(['ledger_a'])
+    expect(await slugsOf({ q: '%' })).toEqual(['ledger_a'])
+    expect(await slugsOf({ q: '\\o' })).toEqual(['ledgerxa'])
+    expect(await slugsOf({ q: 'üBER' })).toEqual(['ledgerxa'])
+    expect(await slugsOf({ q: `'; drop table checks` })).toEqual([])
+    expect(await slugsOf({ q: 'ledger', slug: 'other' })).toEqual([])
+    expect(await slugsOf({ q: 'ledger', status: 'up' })).toEqual([])
+  })
+
+  test('hold for every page', async () => {
+    for (let i = 0; i < 9; i += 1) await addCheck(fixture, tenant, { name: i % 2 === 0 ? 'even' : 'odd' })
+    const read = await readAll((after) =>
+      listChecks(fixture.parts, tenant, tenant.project, { q: 'even' }, { limit: 2, after }),
+    )
+    expect(read.map(({ name }) => name)).toEqual(Array(5).fill('even'))
+  })
+})
+
+describe('the history of pings', () => {
+  test('shows each ping as it was sent, newest first', async () => {
+    const check = await addCheck(fixture, tenant)
+    const runId = '6f1c2a34-5b6d-4e7f-8a9b-0c1d2e3f4a5b'
+    const body = Buffer.from([0x00, 0xff, 0x41])
+    await pinged(check, 'start', NOW + 500, { runId })
+    await pinged(check, 'success', NOW + 1_500.25, { runId })
+    await pinged(check, 'fail', NOW + 2_000, { body })
+    await pinged(check, 'log', NOW + 3_000, { body: Buffer.from('hi') })
+    const { rows, next } = await listPings(fixture.parts, tenant, check.id, everything)
+    expect(next).toBeNull()
+    expect(rows.map(({ id, ...ping }) => ping)).toEqual([
+      {
+        type: 'log',
+        exitCode: null,
+        durationMs: null,
+        runId: null,
+        source: 'http',
+        createdAt: NOW + 3_000,
+        body: Buffer.from('hi'),
+      },
+      { type: 'fail', exitCode: null, durationMs: null, runId: null, source: 'http', createdAt: NOW + 2_000, body },
+      { type: 'success', exitCode: 0, durationMs: 1_000, runId, source: 'http', createdAt: NOW + 1_500.25, body: null },
+      { type: 'start', exitCode: null, durationMs: null, runId, source: 'http', createdAt: NOW + 500, body: null },
+    ])
+  })
+
+  test('comes in pages, none lost or doubled while pings arrive', async () => {
+    const check = await addCheck(fixture, tenant)
+    const other = await addCheck(fixture, tenant)
+    const ids: string[] = []
+    for (let i = 0; i < 10; i += 1) {
+      ids.push(await addPingRow(fixture, check.key, NOW + Math.floor(i / 4)))
+      await addPingRow(fixture, other.key, NOW + i)
+    }
+    const read = await readAll(
+      (after) => listPings(fixture.parts, tenant, check.id, { limit: 3, after }),
+      (page) => addPingRow(fixture, check.key, NOW + 1_000 + page),
+    )
+    expect(read.map(({ id }) => id)).toEqual(ids.sort().reverse())
+  })
+})
+
+describe('the history of flips', () => {
+  test('tells each change of status, newest first, with the ping that made it', async () => {
+    const check = await addCheck(fixture, tenant)
+    await pinged(check, 'success', NOW + 1_000)
+    await pinged(check, 'fail', NOW + 2_000)
+    const pings = (await listPings(fixture.parts, tenant, check.id, everything)).rows
+    const { rows } = await listFlips(fixture.parts, tenant, check.id, everything)
+    expect(rows).toEqual([
+      { id: expect.any(String), at: NOW + 2_000, from: 'up', to: 'down', reason: 'failed', pingId: pings[0]!.id },
+      { id: expect.any(String), at: NOW + 1_000, from: 'new', to: 'up', reason: 'first_success', pingId: pings[1]!.id },
+      { id: expect.any(String), at: NOW, from: null, to: 'new', reason: 'created', pingId: null },
+    ])
+    const paged = await readAll((after) => listFlips(fixture.parts, tenant, check.id, { limit: 1, after }))
+    expect(paged).toEqual(rows)
+  })
+})
+
+test('history is shown to the own people of a check alone', async () => {
+  const check = await addCheck(fixture, tenant)
+  const strangers = [
+    await addTenant(fixture),
+    { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) },
+  ]
+  for (const read of [listPings, listFlips]) {
+    for (const who of strangers)
+      await expect(read(fixture.parts, who, check.id, everything)).rejects.toMatchObject({ code: 'not_found' })
+    await expect(read(fixture.parts, tenant, 'no-uuid', everything)).rejects.toMatchObject({ code: 'not_found' })
+    await expect(
+      read(fixture.parts, { organizationId: tenant.organizationId, projectId: tenant.project }, check.id, everything),
+    ).resolves.toMatchObject({ next: null })
+  }
+})

@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
+import { pauseCheck } from '../../../src/checks/pause-check.ts'
+import { resumeCheck } from '../../../src/checks/resume-check.ts'
+import type { CheckRecord } from '../../../src/store/checks.ts'
+import {
+  addCheck,
+  addProject,
+  addTenant,
+  countRows,
+  createFixture,
+  cronSpec,
+  type Fixture,
+  HOUR_MS,
+  MINUTE_MS,
+  manageByKubernetes,
+  NOW,
+  openTransaction,
+  ping,
+  type TestTenant,
+  untilWaiting,
+} from './fixture.ts'
+
+let fixture: Fixture
+let tenant: TestTenant
+let check: CheckRecord
+beforeAll(async () => {
+  fixture = await createFixture()
+})
+afterAll(() => fixture.close())
+beforeEach(async () => {
+  await fixture.clear()
+  fixture.clock.time = NOW
+  tenant = await addTenant(fixture)
+  check = await addCheck(fixture, tenant)
+})
+
+const pause = (who: Parameters<typeof pauseCheck>[1] = tenant) => pauseCheck(fixture.parts, who, check.id)
+const resume = (who: Parameters<typeof pauseCheck>[1] = tenant) => resumeCheck(fixture.parts, who, check.id)
+const pinged = (type: 'success' | 'start', at: number) =>
+  fixture.database.transaction((tx) => ping(tx, check, type, at))
+const reasons = async () =>
+  (await listFlips(fixture.parts, tenant, check.id, { limit: 99, after: null })).rows.map(({ from, to, reason }) => [
+    from,
+    to,
+    reason,
+  ])
+async function events(): Promise<unknown[]> {
+  const { rows } = await fixture.database.query<{ type: string }>('select type from events order by id')
+  return rows.map(({ type }) => type)
+}
+async function wakeAt(): Promise<number | null> {
+  const { rows } = await fixture.database.query<{ wake_at: number | null }>('select wake_at from check_states')
+  return rows[0]!.wake_at
+}
+
+describe('pausing', () => {
+  test('ends what is expected, forgets open runs, and is told', async () => {
+    await pinged('success', NOW)
+    await pinged('start', NOW + MINUTE_MS)
+    fixture.clock.time = NOW + 2 * MINUTE_MS
+    const paused = await pause()
+    expect(paused.state).toEqual({
+      status: 'paused',
+      since: NOW + 2 * MINUTE_MS,
+      lastPingAt: NOW,
+      lastStartAt: NOW + MINUTE_MS,
+      expectedAt: null,
+      dueAt: null,
+      runs: [],
+    })
+    expect(await getCheck(fixture.parts, tenant, check.id)).toEqual(paused)
+    expect((await reasons())[0]).toEqual(['up', 'paused', 'paused'])
+    expect(await events()).toEqual(['check.paused'])
+    expect(await wakeAt()).toBeNull()
+  })
+
+  test('a paused check again changes nothing', async () => {
+    const paused = await pause()
+    fixture.clock.time = NOW + HOUR_MS
+    expect(await pause()).toEqual(paused)
+    expect(await reasons()).toHaveLength(2)
+    expect(await events()).toHaveLength(1)
+  })
+
+  test('counts after the ping that was committed while it waited', async () => {
+    const pinging = await openTransaction(fixture, (tx) => ping(tx, check, 'success', NOW + 5))
+    const pausing = pause()
+    await untilWaiting(fixture, 1)
+    await pinging.commit()
+    expect((await pausing).state).toMatchObject({ status: 'paused', lastPingAt: NOW + 5, dueAt: null })
+    expect(await reasons()).toEqual([
+      ['up', 'paused', 'paused'],
+      ['new', 'up', 'first_success'],
+      [null, 'new', 'created'],
+    ])
+    expect(await countRows(fixture, 'pings', check.key)).toBe(1)
+  })
+
+  test('twice at once makes one flip', async () => {
+    await Promise.all([pause(), pause(), pause()])
+    expect(await reasons()).toHaveLength(2)
+  })
+
+  test('is refused for a stored schedule that cannot be read, in words that help', async () => {
+    check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
+    await fixture.database.query(`update check_states set schedule = 'broken' where schedule is not null`)
+    await expect(pause()).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('schedule') })
+  })
+})
+
+describe('resuming', () => {
+  test('makes the check new, armed from now, and is told', async () => {
+    await pinged('success', NOW)
+    await pause()
+    fixture.clock.time = NOW + 24 * HOUR_MS
+    const resumed = await resume()
+    expect(resumed.state).toMatchObject({
+      status: 'new',
+      since: NOW + 24 * HOUR_MS,
+      lastPingAt: NOW,
+      expectedAt: NOW + 25 * HOUR_MS,
+      dueAt: NOW + 25 * HOUR_MS + 10 * MINUTE_MS,
+    })
+    expect(await getCheck(fixture.parts, tenant, check.id)).toEqual(resumed)
+    expect((await reasons())[0]).toEqual(['paused', 'new', 'resumed'])
+    expect(await events()).toEqual(['check.paused', 'check.resumed'])
+    expect(await wakeAt()).toBe(resumed.state.dueAt)
+  })
+
+  test('a check that is not paused changes nothing', async () => {
+    expect(await resume()).toMatchObject(check)
+    await pinged('success', NOW)
+    const up = await getCheck(fixture.parts, tenant, check.id)
+    fixture.clock.time = NOW + MINUTE_MS
+    expect(await resume()).toEqual(up)
+    expect(await reasons()).toHaveLength(2)
+    expect(await events()).toEqual([])
+  })
+})
+
+describe('who may pause and resume', () => {
+  test('nobody of another organization or project, and no id that is none', async () => {
+    const other = await addTenant(fixture)
+    const bound = { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) }
+    for (const who of [other, bound]) {
+      await expect(pause(who)).rejects.toMatchObject({ code: 'not_found' })
+      await expect(resume(who)).rejects.toMatchObject({ code: 'not_found' })
+    }
+    await expect(pauseCheck(fixture.parts, tenant, 'no-uuid')).rejects.toMatchObject({ code: 'not_found' })
+    await expect(pause({ ...bound, projectId: tenant.project })).resolves.toMatchObject({ state: { status: 'paused' } })
+  })
+
+  test('people, of a check that is managed by Kubernetes, while spec.suspend is unset', async () => {
+    await manageByKubernetes(fixture, check, null)
+    expect((await pause()).state.status).toBe('paused')
+    expect((await resume()).state.status).toBe('new')
+  })
+
+  test.each([true, false])('not people while spec.suspend is %s', async (suspend) => {
+    await manageByKubernetes(fixture, check, suspend)
+    for (const act of [pause, resume]) {
+      await expect(act()).rejects.toMatchObject({
+        code: 'conflict',
+        message: expect.stringContaining(
+          `HeartbeatCheck payments/nightly in cluster default sets spec.suspend to ${suspend}`,
+        ),
+      })
+    }
+    expect(await reasons()).toHaveLength(1)
+  })
+})

@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { getCheck } from '../../../src/checks/find-checks.ts'
+import { pauseCheck } from '../../../src/checks/pause-check.ts'
+import { PRUNE_START, pruneHistory } from '../../../src/checks/prune-history.ts'
+import { removeCheck } from '../../../src/checks/remove-check.ts'
+import type { CheckRecord } from '../../../src/store/checks.ts'
+import {
+  addCheck,
+  addPingRow,
+  addProject,
+  addTenant,
+  countRows,
+  createFixture,
+  type Fixture,
+  manageByKubernetes,
+  NOW,
+  openTransaction,
+  ping,
+  type TestTenant,
+  untilWaiting,
+} from './fixture.ts'
+
+let fixture: Fixture
+let tenant: TestTenant
+let check: CheckRecord
+beforeAll(async () => {
+  fixture = await createFixture()
+})
+afterAll(() => fixture.close())
+beforeEach(async () => {
+  await fixture.clear()
+  fixture.clock.time = NOW
+  tenant = await addTenant(fixture)
+  check = await addCheck(fixture, tenant)
+})
+
+const remove = (who: Parameters<typeof removeCheck>[1] = tenant) => removeCheck(fixture.parts, who, check.id)
+const pinged = (type: 'success' | 'fail', given = {}) =>
+  fixture.database.transaction((tx) => ping(tx, check, type, NOW, given))
+async function leftOf({ key }: CheckRecord) {
+  const tables = ['check_states', 'pings', 'ping_bodies', 'flips', 'events']
+  return Object.fromEntries(
+    await Promise.all(tables.map(async (table) => [table, await countRows(fixture, table, key)])),
+  )
+}
+
+describe('removing a check', () => {
+  test('takes its state and history along, and leaves what is still to be told', async () => {
+    await pinged('fail', { body: Buffer.from('disk full') })
+    await pinged('success')
+    const other = await addCheck(fixture, tenant)
+    await addPingRow(fixture, other.key, NOW, { body: Buffer.from('kept') })
+    const otherLeft = await leftOf(other)
+
+    expect(await leftOf(check)).toEqual({ check_states: 1, pings: 2, ping_bodies: 1, flips: 3, events: 2 })
+    await remove()
+    expect(await leftOf(check)).toEqual({ check_states: 0, pings: 0, ping_bodies: 0, flips: 0, events: 2 })
+    expect(await leftOf(other)).toEqual(otherLeft)
+    await expect(getCheck(fixture.parts, tenant, check.id)).rejects.toMatchObject({ code: 'not_found' })
+  })
+
+  test('again finds none', async () => {
+    await remove()
+    await expect(remove()).rejects.toMatchObject({ code: 'not_found', message: 'check not found' })
+  })
+
+  test('gives its slug free', async () => {
+    await remove()
+    expect(await addCheck(fixture, tenant, { slug: check.slug })).toMatchObject({ slug: check.slug })
+  })
+
+  test('with very much history leaves the rest of it, in pairs of ping and body, to pruning', async () => {
+    await fixture.database.query(
+      `with added as (
+         insert into pings (id, check_key, type, source, created_at)
+         select ('018f0000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1, 3, 0, now() from generate_series(1, 10500) n returning id, check_key)
+       insert into ping_bodies (check_key, ping_id, body) select check_key, id, 'x' from added`,
+      [check.key],
+    )
+    await remove()
+    expect(await leftOf(check)).toMatchObject({ check_states: 0, pings: 500, ping_bodies: 500 })
+    await pruneHistory(fixture.parts, { maxPings: 1_000, maxDays: 90 }, PRUNE_START)
+    expect(await leftOf(check)).toMatchObject({ pings: 0, ping_bodies: 0 })
+  })
+})
+
+describe('who may remove', () => {
+  test('nobody of another organization or project, and no id that is none', async () => {
+    const other = await addTenant(fixture)
+    const bound = { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) }
+    for (const who of [other, bound]) await expect(remove(who)).rejects.toMatchObject({ code: 'not_found' })
+    await expect(removeCheck(fixture.parts, tenant, 'no-uuid')).rejects.toMatchObject({ code: 'not_found' })
+    expect(await leftOf(check)).toMatchObject({ check_states: 1 })
+    await remove({ ...bound, projectId: tenant.project })
+    expect(await leftOf(check)).toMatchObject({ check_states: 0 })
+  })
+
+  test('nobody, when the check is managed by Kubernetes', async () => {
+    await manageByKubernetes(fixture, check, null)
+    await expect(remove()).rejects.toMatchObject({
+      code: 'conflict',
+      message: 'check is managed by HeartbeatCheck payments/nightly in cluster default; change the resource instead',
+    })
+    expect(await leftOf(check)).toMatchObject({ check_states: 1, flips: 1 })
+  })
+})
+
+describe('a removal and a change at the same time', () => {
+  test('a ping that was first is stored and then removed with its check', async () => {
+    let kind: string | undefined
+    const pinging = await openTransaction(fixture, async (tx) => {
+      kind = await ping(tx, check, 'fail', NOW, { body: Buffer.from('x') })
+    })
+    const removing = remove()
+    await untilWaiting(fixture, 1)
+    await pinging.commit()
+    await removing
+    expect(kind).toBe('applied')
+    expect(await leftOf(check)).toEqual({ check_states: 0, pings: 0, ping_bodies: 0, flips: 0, events: 1 })
+  })
+
+  test('a ping that came second finds no check and leaves nothing', async () => {
+    // The removal holds the state row and waits for the row of `checks`, which this transaction has.
+    const reading = await openTransaction(fixture, (tx) =>
+      tx.query('select from checks where key = $1 for key share', [check.key]),
+    )
+    const removing = remove()
+    await untilWaiting(fixture, 1)
+    const pinging = fixture.database.transaction((tx) => ping(tx, check, 'fail', NOW, { body: Buffer.from('x') }))
+    await untilWaiting(fixture, 2)
+    await reading.commit()
+    await removing
+    expect(await pinging).toBe('unknown')
+    expect(await leftOf(check)).toEqual({ check_states: 0, pings: 0, ping_bodies: 0, flips: 0, events: 0 })
+  })
+
+  test('a pause that came second finds no check', async () => {
+    const reading = await openTransaction(fixture, (tx) =>
+      tx.query('select from checks where key = $1 for key share', [check.key]),
+    )
+    const removing = remove()
+    await untilWaiting(fixture, 1)
+    const pausing = pauseCheck(fixture.parts, tenant, check.id)
+    pausing.catch(() => {})
+    await untilWaiting(fixture, 2)
+    await reading.commit()
+    await removing
+    await expect(pausing).rejects.toMatchObject({ code: 'not_found' })
+  })
+
+  test('of two removals one finds none', async () => {
+    const outcomes = await Promise.allSettled([remove(), remove()])
+    expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'not_found' } })
+  })
+})

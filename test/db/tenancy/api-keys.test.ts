@@ -1,0 +1,154 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createAuthenticate } from '../../../src/auth/authenticate.ts'
+import { createApiKey, insertKey, listApiKeys, revokeApiKey } from '../../../src/tenancy/api-keys.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { anOrganization, manualClock, START, tokensOf } from '../auth/fixtures.ts'
+
+const ALL = { limit: 100, after: null }
+const NO_KEY = { name: 'AppError', code: 'not_found', message: 'API key not found' }
+const NO_PROJECT = { name: 'AppError', code: 'not_found', message: 'project not found' }
+
+let test: TestDatabase
+let clock: ReturnType<typeof manualClock>
+let acme: Awaited<ReturnType<typeof anOrganization>>
+let other: Awaited<ReturnType<typeof anOrganization>>
+
+beforeAll(async () => {
+  test = await createTestDatabase()
+})
+afterAll(() => test.close())
+beforeEach(async () => {
+  await test.clear()
+  clock = manualClock()
+  acme = await anOrganization(test.database)
+  other = await anOrganization(test.database, 'other')
+})
+
+const parts = () => ({ database: test.database, clock })
+const listNames = async (caller = acme.caller) => (await listApiKeys(parts(), caller, ALL)).rows.map(({ name }) => name)
+
+describe('creating an API key', () => {
+  it('shows the key this once', async () => {
+    const made = await createApiKey(parts(), acme.caller, { name: 'ci', scope: 'write' })
+    const { key, ...record } = made
+    expect(key).toMatch(/^hbk_[0-9A-Za-z]{8}_[0-9A-Za-z]{40}$/)
+    expect(record).toEqual({
+      id: expect.stringMatching(/^[0-9a-f-]{14}7/),
+      name: 'ci',
+      prefix: key.split('_')[1],
+      scope: 'write',
+      projectId: null,
+      expiresAt: null,
+      lastUsedAt: null,
+      createdAt: START,
+    })
+    expect((await listApiKeys(parts(), acme.caller, ALL)).rows).toEqual([record])
+    const { rows } = await test.database.query<{ hash: Buffer }>('select secret_hash as hash from api_keys')
+    expect(rows[0]!.hash).toEqual(createHash('sha256').update(key).digest())
+  })
+
+  it('binds it to a project of the organization, and to no other', async () => {
+    const one = await acme.addProject('one')
+    const foreign = await other.addProject('foreign')
+    const made = await createApiKey(parts(), acme.caller, { name: 'ci', scope: 'read', projectId: one })
+    expect(made).toMatchObject({ projectId: one })
+    for (const projectId of [foreign, randomUUID(), 'one', '']) {
+      const refused = createApiKey(parts(), acme.caller, { name: 'no', scope: 'read', projectId })
+      await expect(refused).rejects.toMatchObject(NO_PROJECT)
+    }
+    expect(await listNames()).toEqual(['ci'])
+  })
+
+  it('keeps what a bound caller makes within its project', async () => {
+    const one = await acme.addProject('one')
+    const two = await acme.addProject('two')
+    const bound = acme.boundTo(one)
+    for (const projectId of [undefined, null, one, one.toUpperCase()]) {
+      const input = { name: 'mine', scope: 'admin', ...(projectId === undefined ? {} : { projectId }) } as const
+      expect(await createApiKey(parts(), bound, input)).toMatchObject({ projectId: one })
+    }
+    const refused = createApiKey(parts(), bound, { name: 'no', scope: 'read', projectId: two })
+    await expect(refused).rejects.toMatchObject(NO_PROJECT)
+  })
+
+  it('takes an expiry in the future only', async () => {
+    clock.time = START + 0.5
+    const make = (expiresAt: number) => createApiKey(parts(), acme.caller, { name: 'ci', scope: 'read', expiresAt })
+    expect(await make(START + 1)).toMatchObject({ expiresAt: START + 1 })
+    for (const expiresAt of [START + 0.5, START, 0]) {
+      await expect(make(expiresAt)).rejects.toMatchObject({
+        code: 'invalid',
+        details: [{ path: 'body.expires_at', message: 'must be in the future' }],
+      })
+    }
+  })
+
+  it('tells nobody the text of a key whose prefix is taken', async () => {
+    const row = {
+      organizationId: acme.id,
+      projectId: null,
+      name: 'ci',
+      scope: 'read',
+      expiresAt: null,
+      createdAt: START,
+    } as const
+    const chosen = `hbk_taken_${'a'.repeat(40)}`
+    await insertKey(test.database, row, chosen)
+    const again = insertKey(test.database, { ...row, organizationId: other.id }, chosen)
+    await expect(again).rejects.toThrow('no free prefix for an API key was found: another key has it')
+    expect(await listNames(other.caller)).toEqual([])
+  })
+})
+
+describe('listing API keys', () => {
+  it('shows those of the organization, page by page', async () => {
+    for (const name of ['one', 'two', 'three']) {
+      clock.time += 1
+      await createApiKey(parts(), acme.caller, { name, scope: 'read' })
+    }
+    await createApiKey(parts(), other.caller, { name: 'foreign', scope: 'read' })
+    const first = await listApiKeys(parts(), acme.caller, { limit: 2, after: null })
+    const second = await listApiKeys(parts(), acme.caller, { limit: 2, after: first.next })
+    expect([first, second].map(({ rows }) => rows.map(({ name }) => name))).toEqual([['one', 'two'], ['three']])
+    expect(second.next).toBeNull()
+  })
+
+  it('shows a bound caller those of its project', async () => {
+    const one = await acme.addProject('one')
+    const two = await acme.addProject('two')
+    for (const projectId of [one, two, null]) {
+      await createApiKey(parts(), acme.caller, { name: `of ${projectId}`, scope: 'read', projectId })
+    }
+    expect(await listNames(acme.boundTo(one))).toEqual([`of ${one}`])
+    expect(await listNames(acme.boundTo(randomUUID()))).toEqual([])
+  })
+})
+
+describe('revoking an API key', () => {
+  it('ends it', async () => {
+    const { id, key } = await createApiKey(parts(), acme.caller, { name: 'ci', scope: 'read' })
+    const authenticate = createAuthenticate(parts(), tokensOf(clock))
+    expect(await authenticate(`Bearer ${key}`)).toMatchObject({ id })
+    await revokeApiKey(parts(), acme.caller, id)
+    await expect(authenticate(`Bearer ${key}`)).rejects.toMatchObject({ code: 'unauthenticated' })
+    await expect(revokeApiKey(parts(), acme.caller, id)).rejects.toMatchObject(NO_KEY)
+  })
+
+  it('knows no unknown, foreign or malformed id', async () => {
+    const foreign = await createApiKey(parts(), other.caller, { name: 'foreign', scope: 'read' })
+    for (const id of [foreign.id, randomUUID(), foreign.prefix, '', "' or true --"]) {
+      await expect(revokeApiKey(parts(), acme.caller, id)).rejects.toMatchObject(NO_KEY)
+    }
+    expect(await listNames(other.caller)).toEqual(['foreign'])
+  })
+
+  it('is for a bound caller a matter of its project', async () => {
+    const one = await acme.addProject('one')
+    const mine = await createApiKey(parts(), acme.caller, { name: 'mine', scope: 'read', projectId: one })
+    const free = await createApiKey(parts(), acme.caller, { name: 'free', scope: 'read' })
+    await expect(revokeApiKey(parts(), acme.boundTo(one), free.id)).rejects.toMatchObject(NO_KEY)
+    await revokeApiKey(parts(), acme.boundTo(one), mine.id)
+    expect(await listNames()).toEqual(['free'])
+  })
+})

@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createAuthenticate } from '../../../src/auth/authenticate.ts'
+import { logIn } from '../../../src/auth/log-in.ts'
+import { createDatabase } from '../../../src/store/database.ts'
+import { lockBootstrap } from '../../../src/store/organizations.ts'
+import { type Bootstrap, bootstrap } from '../../../src/tenancy/bootstrap.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { anOrganization, lockWaiters, manualClock, PASSWORD, START, tokensOf } from '../auth/fixtures.ts'
+
+const EMAIL = 'admin@example.com'
+const API_KEY = `hbk_chosen_${'a'.repeat(40)}`
+
+let test: TestDatabase
+const clock = manualClock()
+
+beforeAll(async () => {
+  test = await createTestDatabase()
+})
+afterAll(() => test.close())
+beforeEach(() => test.clear())
+
+const parts = () => ({ database: test.database, clock })
+/** Everything that a bootstrap writes, without ids. */
+const readAll = async () => {
+  const read = async (sql: string) => (await test.database.query<object>(sql)).rows
+  return {
+    organizations: await read('select name from organizations'),
+    projects: await read('select name, slug from projects'),
+    users: await read('select email, scope from users'),
+    apiKeys: await read('select name, prefix, scope, project_id, expires_at from api_keys'),
+  }
+}
+const MADE = {
+  organizations: [{ name: 'default' }],
+  projects: [{ name: 'Default', slug: 'default' }],
+  users: [{ email: EMAIL, scope: 'admin' }],
+}
+
+describe('the first start', () => {
+  it('makes what was not given', async () => {
+    const { projectId, made } = await bootstrap(parts(), { email: EMAIL })
+    expect(made).toEqual({
+      email: EMAIL,
+      password: expect.stringMatching(/^[0-9A-Za-z]{24}$/),
+      apiKey: expect.stringMatching(/^hbk_[0-9A-Za-z]{8}_[0-9A-Za-z]{40}$/),
+    })
+    const { password, apiKey } = made!
+    const prefix = apiKey.split('_')[1]
+    const key = { name: 'bootstrap', prefix, scope: 'admin', project_id: null, expires_at: null }
+    expect(await readAll()).toEqual({ ...MADE, apiKeys: [key] })
+    const { rows } = await test.database.query<{ id: string }>('select id from projects')
+    expect(rows).toEqual([{ id: projectId }])
+
+    const caller = await createAuthenticate(parts(), tokensOf(clock))(`Bearer ${apiKey}`)
+    expect(caller).toMatchObject({ kind: 'api_key', scope: 'admin', projectId: null })
+    const login = { email: EMAIL, password, address: '192.0.2.1' }
+    expect(await logIn(parts(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
+  })
+
+  it('uses what was given', async () => {
+    const projectId = randomUUID()
+    const given = { email: EMAIL, password: PASSWORD, apiKey: API_KEY, projectId: projectId.toUpperCase() }
+    const made = { email: EMAIL, password: PASSWORD, apiKey: API_KEY }
+    expect(await bootstrap(parts(), given)).toEqual({ projectId, made })
+    const caller = await createAuthenticate(parts(), tokensOf(clock))(`Bearer ${API_KEY}`)
+    expect(caller).toMatchObject({ kind: 'api_key', scope: 'admin' })
+    const login = { email: EMAIL, password: PASSWORD, address: '192.0.2.1' }
+    expect(await logIn(parts(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
+  })
+
+  it('leaves no plain text in the database', async () => {
+    const { made } = await bootstrap(parts(), { email: EMAIL })
+    const { rows } = await test.database.query<{ row: string }>(
+      'select u::text as row from users u union all select k::text from api_keys k',
+    )
+    expect(rows).toHaveLength(2)
+    for (const { row } of rows) {
+      expect(row).not.toContain(made!.password)
+      expect(row).not.toContain(made!.apiKey.split('_')[2])
+    }
+  })
+
+  it.each<[string, Partial<Bootstrap>]>([
+    ['BOOTSTRAP_EMAIL', { email: 'nobody' }],
+    ['BOOTSTRAP_PASSWORD', { password: 'hunter2' }],
+    ['BOOTSTRAP_PASSWORD', { password: 'x'.repeat(201) }],
+    ['BOOTSTRAP_API_KEY', { apiKey: 'hunter2' }],
+    ['BOOTSTRAP_API_KEY', { apiKey: 'hbk_abc_tooshort' }],
+    ['BOOTSTRAP_PROJECT_ID', { projectId: 'hunter2' }],
+  ])('refuses a %s of a wrong form, names it and does not show it', async (name, wrong) => {
+    const refused = await bootstrap(parts(), { email: EMAIL, ...wrong }).catch((error) => error)
+    expect(refused).toMatchObject({ name: 'AppError', code: 'invalid', message: expect.stringContaining(name) })
+    for (const value of Object.values(wrong)) expect(refused.message).not.toContain(value)
+    expect((await readAll()).organizations).toEqual([])
+  })
+
+  it('of several replicas at once makes one organization, and one of them tells the secrets', async () => {
+    const other = createDatabase({ url: test.url, name: 'other', connections: 5 })
+    // All of them have found no organization, and wait, before the first may make one.
+    const { starting } = await test.database.transaction(async (tx) => {
+      await lockBootstrap(tx)
+      const starting = [test.database, other, other].map((database) => bootstrap({ database, clock }, { email: EMAIL }))
+      await lockWaiters(test.database, starting.length)
+      return { starting }
+    })
+    const results = await Promise.all(starting)
+    await other.close()
+    expect(new Set(results.map(({ projectId }) => projectId)).size).toBe(1)
+    const told = results.filter(({ made }) => made !== null)
+    expect(told).toHaveLength(1)
+    const { apiKeys, ...rest } = await readAll()
+    expect(rest).toEqual(MADE)
+    expect(apiKeys).toMatchObject([{ prefix: told[0]!.made!.apiKey.split('_')[1] }])
+  })
+})
+
+describe('a later start', () => {
+  it('changes nothing, whatever was given', async () => {
+    const { projectId } = await bootstrap(parts(), { email: EMAIL })
+    const before = await readAll()
+    const given = { email: 'other@example.com', password: PASSWORD, apiKey: API_KEY, projectId: randomUUID() }
+    expect(await bootstrap(parts(), given)).toEqual({ projectId, made: null })
+    expect(await bootstrap(parts(), { email: 'not looked at' })).toEqual({ projectId, made: null })
+    expect(await readAll()).toEqual(before)
+  })
+
+  it('answers with the oldest project of the oldest organization', async () => {
+    const younger = await anOrganization(test.database, 'younger')
+    await younger.addProject('first of all', START - 9_000)
+    await test.database.query('update organizations set created_at = created_at + interval $$1 hour$$')
+    const older = await anOrganization(test.database, 'older')
+    await older.addProject('second', START + 1_000)
+    const oldest = await older.addProject('first', START)
+    expect(await bootstrap(parts(), { email: EMAIL })).toEqual({ projectId: oldest, made: null })
+  })
+
+  it('gives an organization whose projects were all removed one again, and makes nothing else', async () => {
+    const organization = await anOrganization(test.database)
+    const projectId = randomUUID()
+    expect(await bootstrap(parts(), { email: EMAIL, projectId })).toEqual({ projectId, made: null })
+    expect(await readAll()).toEqual({
+      organizations: [{ name: 'acme' }],
+      projects: [{ name: 'Default', slug: 'default' }],
+      users: [],
+      apiKeys: [],
+    })
+    const { rows } = await test.database.query<{ id: string }>('select organization_id as id from projects')
+    expect(rows).toEqual([{ id: organization.id }])
+  })
+})

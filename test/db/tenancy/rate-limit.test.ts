@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createDatabase } from '../../../src/store/database.ts'
+import { takeCall } from '../../../src/tenancy/rate-limit.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+
+let test: TestDatabase
+const organization = randomUUID()
+
+beforeAll(async () => {
+  test = await createTestDatabase()
+})
+afterAll(() => test.close())
+beforeEach(() => test.clear())
+
+const take = (limit: number, id = organization) => takeCall({ database: test.database }, id, limit)
+/** Moves the windows back in time, as if that much had passed. */
+const age = (seconds: number) =>
+  test.database.query(`update rate_windows set started_at = started_at - $1 * interval '1 second'`, [seconds])
+const readWindow = async () => {
+  const { rows } = await test.database.query<{ used: number; startedAt: number }>(
+    'select used, started_at as "startedAt" from rate_windows',
+  )
+  return rows[0]
+}
+
+describe('takeCall', () => {
+  it('counts down to nothing, then refuses', async () => {
+    expect(await take(3)).toEqual({ isAllowed: true, limit: 3, remaining: 2, resetSeconds: 60 })
+    expect(await take(3)).toMatchObject({ isAllowed: true, remaining: 1 })
+    expect(await take(3)).toMatchObject({ isAllowed: true, remaining: 0 })
+    expect(await take(3)).toMatchObject({ isAllowed: false, limit: 3, remaining: 0 })
+    expect(await take(3)).toMatchObject({ isAllowed: false, remaining: 0 })
+  })
+
+  it('neither extends the window nor counts on when it refuses', async () => {
+    for (let call = 1; call <= 3; call += 1) await take(2)
+    const full = await readWindow()
+    for (let call = 1; call <= 20; call += 1) expect(await take(2)).toMatchObject({ isAllowed: false })
+    expect(await readWindow()).toEqual(full)
+    expect((await take(5)).isAllowed).toBe(true)
+  })
+
+  it('says how long it lasts, at least a second', async () => {
+    await take(1)
+    await age(45)
+    const { resetSeconds } = await take(1)
+    expect(resetSeconds).toBeGreaterThanOrEqual(14)
+    expect(resetSeconds).toBeLessThanOrEqual(15)
+    await age(14.99 - (15 - resetSeconds))
+    expect((await take(1)).resetSeconds).toBe(1)
+  })
+
+  it('starts a new window with the first call after a minute', async () => {
+    for (let call = 1; call <= 3; call += 1) await take(2)
+    await age(60)
+    expect(await take(2)).toEqual({ isAllowed: true, limit: 2, remaining: 1, resetSeconds: 60 })
+    expect(await take(2)).toMatchObject({ isAllowed: true, remaining: 0 })
+    expect(await take(2)).toMatchObject({ isAllowed: false })
+  })
+
+  it('counts each organization by itself', async () => {
+    const other = randomUUID()
+    await take(1)
+    expect(await take(1)).toMatchObject({ isAllowed: false })
+    expect(await take(1, other)).toMatchObject({ isAllowed: true })
+  })
+
+  it('locks nobody out when the clock of the server was set back', async () => {
+    for (let call = 1; call <= 2; call += 1) await take(1)
+    await age(-3_600)
+    expect(await take(1)).toEqual({ isAllowed: true, limit: 1, remaining: 0, resetSeconds: 60 })
+    expect(await take(1)).toMatchObject({ isAllowed: false })
+  })
+
+  it('follows a limit that was changed', async () => {
+    for (let call = 1; call <= 5; call += 1) await take(10)
+    expect(await take(3)).toMatchObject({ isAllowed: false, remaining: 0 })
+    expect(await take(10)).toMatchObject({ isAllowed: true })
+  })
+
+  it('lets exactly as many through as the limit says, whichever replica they come to', async () => {
+    const limit = 60
+    const other = createDatabase({ url: test.url, name: 'other', connections: 5 })
+    for (let round = 1; round <= 3; round += 1) {
+      const calls = Array.from({ length: 150 }, (_, place) =>
+        takeCall({ database: place % 2 === 0 ? test.database : other }, organization, limit),
+      )
+      const taken = await Promise.all(calls)
+      const allowed = taken.filter(({ isAllowed }) => isAllowed)
+      expect(allowed).toHaveLength(limit)
+      // Each was told another number: none was counted twice.
+      const remaining = allowed.map((call) => call.remaining).sort((one, two) => one - two)
+      expect(remaining).toEqual(Array.from({ length: limit }, (_, place) => place))
+      for (const { resetSeconds } of taken) {
+        expect(resetSeconds).toBeGreaterThanOrEqual(58)
+        expect(resetSeconds).toBeLessThanOrEqual(60)
+      }
+      await age(60)
+    }
+    await other.close()
+  })
+})

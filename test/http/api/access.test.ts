@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { includesScope, SCOPES } from '../../../src/domain/access.ts'
+import { ROUTES } from '../../../src/http/api/routes.ts'
+import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+
+let api: TestApi
+let foreign: TestOrganization
+let checkId: string
+
+beforeAll(async () => {
+  api = await startTestApi()
+  foreign = await api.addOrganization()
+  checkId = (await api.client.post('/checks', { project_id: api.project, name: 'ours' })).body.id
+})
+afterAll(() => api.close())
+
+const UNKNOWN = '01999999-9999-7999-8999-999999999999'
+const fill = (path: string, id: string) => path.replace('{id}', id)
+const routes = ROUTES.map(({ method, path, scope, endpoint }) => ({
+  method,
+  path,
+  scope,
+  endpoint,
+  title: `${method} ${path}`,
+}))
+const guarded = routes.flatMap((route) => (route.scope === null ? [] : [{ ...route, scope: route.scope }]))
+
+describe.each(guarded)('$title', ({ method, path, scope, endpoint }) => {
+  const call = (key: string | null, id = UNKNOWN) =>
+    api.client.call(method, fill(path, id), { key, ...(endpoint.body === undefined ? {} : { json: {} }) })
+
+  it.each([
+    ['no credential', null],
+    ['an unknown key', 'hbk_unknownkey_unknownunknownunknown'],
+    ['something else', 'x'],
+  ])('wants a credential, and refuses %s', async (_, key) => {
+    const { status, headers, body } = await call(key)
+    expect(status).toBe(401)
+    expect(headers.get('www-authenticate')).toBe('Bearer')
+    expect(headers.get('ratelimit-limit')).toBeNull()
+    expect(body).toEqual({ error: expect.stringContaining('credential') })
+  })
+
+  it.each(SCOPES)('judges a key of the scope %s', async (held) => {
+    const { status, body } = await call(api.keys[held])
+    if (includesScope(held, scope)) return expect(status).not.toBe(403)
+    expect(status).toBe(403)
+    expect(body).toEqual({ error: `this call needs the scope ${scope}; the credential given has ${held}` })
+  })
+
+  if (endpoint.params !== undefined)
+    it('knows no malformed id', async () => {
+      for (const id of [
+        '1',
+        'x'.repeat(36),
+        `${checkId}0`,
+        '%zz',
+        '%00',
+        '%F0%9F%92%A9',
+        '%2e%2e%2f',
+        checkId.replaceAll('-', ''),
+      ]) {
+        const { status, body } = await call(api.keys.admin, id)
+        expect({ id, status, body }).toEqual({
+          id,
+          status: 404,
+          body: { error: expect.stringMatching(/^(check|project|user|API key) not found$/) },
+        })
+      }
+    })
+
+  if (endpoint.params !== undefined)
+    it('knows no unknown id, and says the same of it', async () => {
+      const unknown = await call(api.keys.admin)
+      const malformed = await call(api.keys.admin, '1')
+      if (endpoint.body !== undefined) return expect(unknown.status).toBe(404)
+      expect({ status: unknown.status, body: unknown.body }).toEqual({ status: 404, body: malformed.body })
+    })
+
+  if (path.startsWith('/checks/{id}'))
+    it("knows no other organization's check, whatever the scope", async () => {
+      const { status, body } = await call(foreign.keys.admin, checkId)
+      expect({ status, body }).toEqual({ status: 404, body: { error: 'check not found' } })
+    })
+
+  if (endpoint.body !== undefined)
+    it('names a field that it does not know', async () => {
+      const { status, body } = await api.client.call(method, fill(path, UNKNOWN), { json: { surprise: 1 } })
+      expect(status).toBe(400)
+      expect(body.details).toContainEqual({ path: 'body.surprise', message: 'is not a known field' })
+    })
+})
+
+it('takes an id in capitals', async () => {
+  const { status, body } = await api.client.get(`/checks/${checkId.toUpperCase()}`)
+  expect([status, body.id]).toEqual([200, checkId])
+})
+
+it('has met the check of the other organization unharmed', async () => {
+  expect((await api.client.get(`/checks/${checkId}`)).body).toMatchObject({ id: checkId, name: 'ours', status: 'new' })
+})

@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startTestApi, type TestApi } from '../../support/service.ts'
+
+let api: TestApi
+
+beforeAll(async () => {
+  api = await startTestApi()
+})
+afterAll(() => api.close())
+
+const open = { key: null }
+const logIn = (fields: object = {}) => api.client.post('/auth/login', { ...api.admin, ...fields }, open)
+const refresh = (refresh_token: string) => api.client.post('/auth/refresh', { refresh_token }, open)
+
+describe('logging in', () => {
+  it('gives a pair of tokens, of which one opens the API', async () => {
+    const { status, body } = await logIn()
+    expect(status).toBe(200)
+    expect(body).toEqual({
+      access_token: expect.any(String),
+      token_type: 'Bearer',
+      expires_in: 900,
+      refresh_token: expect.any(String),
+    })
+    const me = await api.client.get('/me', { key: body.access_token })
+    expect(me.body).toMatchObject({ kind: 'user', user: { email: api.admin.email }, scope: 'admin', project_id: null })
+    expect((await api.client.get('/me', { key: body.refresh_token })).status).toBe(401)
+  })
+
+  it('tells nobody which part was wrong', async () => {
+    const wrong = await logIn({ password: 'wrong password' })
+    const unknown = await logIn({ email: 'nobody@example.com' })
+    expect(wrong.status).toBe(401)
+    expect(wrong.headers.get('www-authenticate')).toBe('Bearer')
+    expect([unknown.status, unknown.body]).toEqual([wrong.status, wrong.body])
+  })
+
+  it.each([
+    [{ email: undefined }, 'email is required'],
+    [{ password: undefined }, 'password is required'],
+    [{ password: '' }, 'password must be text of 1 to 1024 characters'],
+    [{ password: 'x'.repeat(1_025) }, 'password must be text of 1 to 1024 characters'],
+    [{ email: ['admin@example.com'] }, 'email must be text of 1 to 1024 characters'],
+    [{ email: 'a\u0000@b' }, 'email must be text of 1 to 1024 characters'],
+    [{ otp: '1' }, 'otp is not a known field'],
+  ])('refuses %j', async (fields, error) => {
+    expect(await logIn(fields)).toMatchObject({ status: 400, body: { error } })
+  })
+
+  it('is throttled, and says for how long; a forwarded address changes nothing', async () => {
+    const answers = []
+    for (let attempt = 0; attempt < 40; attempt += 1) {
+      const headers = { 'x-forwarded-for': `10.0.0.${attempt}`, forwarded: `for=10.0.0.${attempt}` }
+      const answer = await api.client.post(
+        '/auth/login',
+        { email: 'guess@example.com', password: `guess ${attempt}` },
+        { ...open, headers },
+      )
+      answers.push(answer)
+      if (answer.status === 429) break
+    }
+    const last = answers.at(-1)!
+    expect(last.status).toBe(429)
+    expect(Number(last.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(last.body).toEqual({ error: expect.any(String) })
+  })
+})
+
+describe('refreshing', () => {
+  it('spends the token; a spent one ends the whole log-in', async () => {
+    const first = (await logIn()).body
+    const second = await refresh(first.refresh_token)
+    expect(second.status).toBe(200)
+    expect(second.body.refresh_token).not.toBe(first.refresh_token)
+    expect((await refresh(first.refresh_token)).status).toBe(401)
+    expect((await refresh(second.body.refresh_token)).status).toBe(401)
+  })
+
+  it('refuses what is no token', async () => {
+    expect((await refresh('x')).status).toBe(401)
+    expect(await api.client.post('/auth/refresh', {}, open)).toMatchObject({
+      status: 400,
+      body: { error: 'refresh_token is required' },
+    })
+  })
+})
+
+describe('logging out', () => {
+  it('ends the log-in, as often as it is called', async () => {
+    const { refresh_token } = (await logIn()).body
+    for (let call = 0; call < 2; call += 1) {
+      expect(await api.client.post('/auth/logout', { refresh_token }, open)).toMatchObject({ status: 204, body: null })
+    }
+    expect((await refresh(refresh_token)).status).toBe(401)
+  })
+
+  it('wants the token', async () => {
+    expect((await api.client.post('/auth/logout', {}, open)).status).toBe(400)
+  })
+})
+
+describe('an access token', () => {
+  it('is refused once it has expired', async () => {
+    const { access_token } = (await logIn()).body
+    api.moveClock(901_000)
+    expect((await api.client.get('/me', { key: access_token })).status).toBe(401)
+  })
+})

@@ -1,0 +1,473 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+
+const HOUR_MS = 3_600_000
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+let api: TestApi
+let foreign: TestOrganization
+/** A project of its own for each test. */
+let project: string
+
+beforeAll(async () => {
+  api = await startTestApi()
+  foreign = await api.addOrganization()
+})
+afterAll(() => api.close())
+beforeEach(async () => {
+  project = (await api.client.post('/projects', { name: 'Test' })).body.id
+})
+
+const create = (fields: object = {}) =>
+  api.client.post('/checks', { project_id: project, name: 'Nightly backup', ...fields })
+const created = async (fields: object = {}) => {
+  const { status, body } = await create(fields)
+  expect(status, JSON.stringify(body)).toBe(201)
+  return body
+}
+const list = (query = '') => api.client.get(`/checks?project_id=${project}${query}`)
+
+describe('creating a check', () => {
+  it('answers with the full check, and defaults for what was left out', async () => {
+    expect(await created()).toEqual({
+      id: expect.stringMatching(UUID_V7),
+      public_id: expect.stringMatching(UUID_V4),
+      project_id: project,
+      name: 'Nightly backup',
+      slug: 'nightly-backup',
+      description: null,
+      status: 'new',
+      period_seconds: 86_400,
+      grace_seconds: 3_600,
+      schedule: null,
+      time_zone: null,
+      max_runtime_seconds: null,
+      last_ping_at: null,
+      last_start_at: null,
+      created_at: expect.stringMatching(ISO),
+      expected_at: null,
+      due_at: null,
+      running: 0,
+      managed_by: 'api',
+      kubernetes: null,
+    })
+  })
+
+  it('takes every field', async () => {
+    const fields = {
+      slug: 'db_1',
+      description: 'line 1\n\tline 2',
+      period_seconds: 60,
+      grace_seconds: 0,
+      max_runtime_seconds: 30,
+    }
+    expect(await created(fields)).toMatchObject(fields)
+  })
+
+  it('takes a schedule in place of the period', async () => {
+    expect(await created({ schedule: '0 2 * * *', time_zone: 'Europe/Berlin' })).toMatchObject({
+      period_seconds: null,
+      schedule: '0 2 * * *',
+      time_zone: 'Europe/Berlin',
+    })
+    expect(await created({ schedule: '@hourly' })).toMatchObject({
+      period_seconds: null,
+      schedule: '@hourly',
+      time_zone: 'UTC',
+    })
+  })
+
+  it.each([
+    ['white space around the name', { name: '  x \n' }, { name: 'x' }],
+    ['a name of 100 characters outside the first plane', { name: '💾'.repeat(100) }, { name: '💾'.repeat(100) }],
+    ['the shortest period', { period_seconds: 10 }, { period_seconds: 10 }],
+    [
+      'the longest period and grace',
+      { period_seconds: 31_536_000, grace_seconds: 31_536_000 },
+      { period_seconds: 31_536_000, grace_seconds: 31_536_000 },
+    ],
+    ['the longest description', { description: '💾'.repeat(4_096) }, { description: '💾'.repeat(4_096) }],
+    [
+      'null for what may be null',
+      { description: null, max_runtime_seconds: null },
+      { description: null, max_runtime_seconds: null },
+    ],
+    ['a slug of one character', { slug: '7' }, { slug: '7' }],
+    ['the longest slug', { slug: 'a'.repeat(100) }, { slug: 'a'.repeat(100) }],
+  ])('takes %s', async (_, fields, expected) => {
+    expect(await created(fields)).toMatchObject(expected)
+  })
+
+  it('takes numbers as JSON writes them, and a project id in capitals', async () => {
+    const body = `{"project_id": "${project.toUpperCase()}", "name": "x", "period_seconds": 6.00e1, "grace_seconds": -0}`
+    const answer = await api.client.call('POST', '/checks', {
+      body,
+      headers: { 'content-type': 'application/json; charset="UTF-8"' },
+    })
+    expect(answer.body).toMatchObject({ project_id: project, period_seconds: 60, grace_seconds: 0 })
+  })
+
+  const INTEGER = (min: number, max = 31_536_000) => `must be an integer from ${min} to ${max}`
+  const NAME = 'name must be text of 1 to 100 characters, without control characters'
+  const SLUG = 'slug must be 1 to 100 characters of a-z, 0-9, - and _, and begin and end with a letter or digit'
+  const TEXT =
+    'description must be text of at most 4096 characters, without control characters other than line breaks and tabs'
+  it.each<[object, string]>([
+    [{ name: undefined }, 'name is required'],
+    [{ name: null }, NAME],
+    [{ name: 7 }, NAME],
+    [{ name: '' }, NAME],
+    [{ name: ' \t ' }, NAME],
+    [{ name: 'x'.repeat(101) }, NAME],
+    [{ name: '💾'.repeat(101) }, NAME],
+    [{ name: 'a\nb' }, NAME],
+    [{ name: 'a\u0000b' }, NAME],
+    [{ name: 'a\u0085b' }, NAME],
+    [{ name: 'a\ud800b' }, NAME],
+    [{ slug: '' }, SLUG],
+    [{ slug: null }, SLUG],
+    [{ slug: 'Backup' }, SLUG],
+    [{ slug: '-backup' }, SLUG],
+    [{ slug: 'backup_' }, SLUG],
+    [{ slug: 'a'.repeat(101) }, SLUG],
+    [{ slug: `${'a'.repeat(60_000)}!` }, SLUG],
+    [{ description: 'x'.repeat(4_097) }, TEXT],
+    [{ description: 'a\u0000' }, TEXT],
+    [{ description: 'a\u001b[31m' }, TEXT],
+    [{ description: {} }, TEXT],
+    [{ period_seconds: 9 }, `period_seconds ${INTEGER(10)}`],
+    [{ period_seconds: 31_536_001 }, `period_seconds ${INTEGER(10)}`],
+    [{ period_seconds: 60.5 }, `period_seconds ${INTEGER(10)}`],
+    [{ period_seconds: '60' }, `period_seconds ${INTEGER(10)}`],
+    [{ period_seconds: null }, `period_seconds ${INTEGER(10)}`],
+    [{ period_seconds: true }, `period_seconds ${INTEGER(10)}`],
+    [{ period_seconds: 1e300 }, `period_seconds ${INTEGER(10)}`],
+    [{ grace_seconds: -1 }, `grace_seconds ${INTEGER(0)}`],
+    [{ grace_seconds: 31_536_001 }, `grace_seconds ${INTEGER(0)}`],
+    [{ grace_seconds: null }, `grace_seconds ${INTEGER(0)}`],
+    [{ max_runtime_seconds: 0 }, `max_runtime_seconds ${INTEGER(1)}`],
+    [{ max_runtime_seconds: 31_536_001 }, `max_runtime_seconds ${INTEGER(1)}`],
+    [{ project_id: undefined }, 'project_id is required'],
+    [{ project_id: 'x' }, 'project_id must be a UUID'],
+    [{ project_id: null }, 'project_id must be a UUID'],
+    [{ schedule: null }, 'schedule must be a cron expression of at most 200 characters'],
+    [{ schedule: '* '.repeat(101) }, 'schedule must be a cron expression of at most 200 characters'],
+    [{ managed_by: 'api' }, 'managed_by is not a known field'],
+    [{ id: 'x' }, 'id is not a known field'],
+  ])('refuses %j', async (fields, error) => {
+    const { status, body } = await create(fields)
+    expect({ status, error: body.error }).toEqual({ status: 400, error })
+    const [name] = error.split(' ')
+    expect(body.details).toEqual([{ path: `body.${name}`, message: error.slice(name!.length + 1) }])
+  })
+
+  it.each<[object, string]>([
+    [{ period_seconds: 60, schedule: '@daily' }, 'schedule'],
+    [{ time_zone: 'UTC' }, 'time_zone'],
+    [{ time_zone: 'UTC', period_seconds: 60 }, 'time_zone'],
+    [{ schedule: 'every day' }, 'schedule'],
+    [{ schedule: '@daily', time_zone: 'Mars/Olympus' }, 'time_zone'],
+  ])('refuses what does not go together: %j', async (fields, field) => {
+    const { status, body } = await create(fields)
+    expect(status).toBe(400)
+    expect(body.error).toMatch(new RegExp(`^${field} `))
+    expect(body.details).toMatchObject([{ path: `body.${field}` }])
+  })
+
+  it('names every bad field, and the first one in the message', async () => {
+    const { body } = await create({ grace_seconds: 1.5, name: 7, surprise: 1, more: 2 })
+    expect(body.error).toMatch(/^name must be/)
+    expect(body.details.map(({ path }: { path: string }) => path)).toEqual([
+      'body.name',
+      'body.grace_seconds',
+      'body.surprise',
+      'body.more',
+    ])
+  })
+
+  it('knows neither an unknown nor a foreign project', async () => {
+    for (const project_id of ['01999999-9999-7999-8999-999999999999', foreign.project]) {
+      const { status, body } = await create({ project_id })
+      expect({ status, body }).toEqual({ status: 404, body: { error: 'project not found' } })
+    }
+  })
+
+  it('answers 409 when the slug is taken, and finds a free one when none was given', async () => {
+    await created({ slug: 'nightly-backup' })
+    const { status, body } = await create({ slug: 'nightly-backup' })
+    expect(status).toBe(409)
+    expect(body.error).toContain('nightly-backup')
+    expect(await created()).toMatchObject({ slug: 'nightly-backup-2' })
+  })
+})
+
+describe('getting a check', () => {
+  it('gives what creating it gave', async () => {
+    const check = await created({ description: 'x' })
+    expect((await api.client.get(`/checks/${check.id}`)).body).toEqual(check)
+  })
+
+  it('hides the right to ping from those who may only read', async () => {
+    const { id, public_id } = await created()
+    expect((await api.client.get(`/checks/${id}`, { key: api.keys.read })).body.public_id).toBeNull()
+    expect((await api.client.get(`/checks/${id}`, { key: api.keys.write })).body.public_id).toBe(public_id)
+  })
+
+  it('tells times, deadlines and open runs', async () => {
+    const { id, public_id } = await created({ period_seconds: 3_600, grace_seconds: 300 })
+    await api.ping(public_id)
+    await api.ping(public_id, { type: 'start', exitCode: null })
+    const { body } = await api.client.get(`/checks/${id}`)
+    expect(body).toMatchObject({
+      status: 'up',
+      running: 1,
+      last_ping_at: expect.stringMatching(ISO),
+      last_start_at: expect.stringMatching(ISO),
+    })
+    const pingedAt = Date.parse(body.last_ping_at)
+    expect(Date.parse(body.expected_at)).toBe(pingedAt + HOUR_MS)
+    expect(Date.parse(body.due_at)).toBe(pingedAt + HOUR_MS + 300_000)
+    expect(Date.parse(body.last_start_at)).toBeGreaterThanOrEqual(pingedAt)
+  })
+
+  it('gives the deadline of a run as what is due', async () => {
+    const { id, public_id } = await created({ period_seconds: 3_600, max_runtime_seconds: 60 })
+    await api.ping(public_id, { type: 'start', exitCode: null })
+    const { body } = await api.client.get(`/checks/${id}`)
+    expect(body.expected_at).toBeNull()
+    expect(Date.parse(body.due_at)).toBe(Date.parse(body.last_start_at) + 60_000)
+  })
+
+  it('says late after the expected time', async () => {
+    const { id, public_id } = await created({ period_seconds: 60 })
+    await api.ping(public_id)
+    api.moveClock(61_000)
+    expect((await api.client.get(`/checks/${id}`)).body.status).toBe('late')
+  })
+})
+
+describe('listing checks', () => {
+  it('gives the fields of the interface and a few more, oldest first', async () => {
+    const first = await created({ name: 'b' })
+    const second = await created({ name: 'a', schedule: '@daily' })
+    const { body, status } = await list()
+    expect(status).toBe(200)
+    expect(body).toEqual({
+      checks: [first, second].map(
+        ({ id, name, slug, status, period_seconds, grace_seconds, last_ping_at, schedule, time_zone, running }) => ({
+          id,
+          name,
+          slug,
+          status,
+          period_seconds,
+          grace_seconds,
+          last_ping_at,
+          schedule,
+          time_zone,
+          running,
+        }),
+      ),
+    })
+  })
+
+  it('is empty for a project without checks', async () => {
+    expect((await list()).body).toEqual({ checks: [] })
+  })
+
+  it('goes on where a page ended, whatever is removed meanwhile', async () => {
+    const names = ['1', '2', '3', '4', '5']
+    for (const name of names) await created({ name })
+    const first = await list('&limit=2')
+    expect(first.body.checks.map(({ name }: { name: string }) => name)).toEqual(['1', '2'])
+    await api.client.delete(`/checks/${first.body.checks[1].id}`)
+    const second = await list(`&limit=2&cursor=${first.body.next_cursor}`)
+    expect(second.body.checks.map(({ name }: { name: string }) => name)).toEqual(['3', '4'])
+    const third = await list(`&limit=2&cursor=${second.body.next_cursor}`)
+    expect(third.body).toEqual({ checks: [expect.objectContaining({ name: '5' })] })
+  })
+
+  it('filters by status, slug and words, and ignores what it does not know', async () => {
+    const up = await created({ name: 'Database backup' })
+    await created({ name: '100% sure_thing' })
+    await api.ping(up.public_id)
+    const found = async (query: string) => (await list(query)).body.checks.map(({ name }: { name: string }) => name)
+    expect(await found('&status=up')).toEqual(['Database backup'])
+    expect(await found('&status=late')).toEqual([])
+    expect(await found('&slug=database-backup')).toEqual(['Database backup'])
+    expect(await found('&slug=Not%20a%20slug')).toEqual([])
+    expect(await found('&q=BACK')).toEqual(['Database backup'])
+    expect(await found('&q=%25')).toEqual(['100% sure_thing'])
+    expect(await found('&_=1&_=2')).toHaveLength(2)
+  })
+
+  it.each([
+    ['', 'project_id is required'],
+    ['project_id=', 'project_id must be a UUID'],
+    ['project_id=x', 'project_id must be a UUID'],
+    ['project_id=%ff', 'project_id must be a UUID'],
+    ['project_id=$&project_id=$', 'project_id is given more than once'],
+    ['project_id=$&limit=0', 'limit must be an integer of at least 1'],
+    ['project_id=$&limit=-1', 'limit must be an integer of at least 1'],
+    ['project_id=$&limit=1.5', 'limit must be an integer of at least 1'],
+    ['project_id=$&limit=1e3', 'limit must be an integer of at least 1'],
+    ['project_id=$&limit=', 'limit must be an integer of at least 1'],
+    ['project_id=$&limit=x', 'limit must be an integer of at least 1'],
+    ['project_id=$&limit=1&limit=2', 'limit is given more than once'],
+    ['project_id=$&cursor=x', 'cursor must be the next_cursor of an earlier answer'],
+    ['project_id=$&cursor=', 'cursor must be the next_cursor of an earlier answer'],
+    ['project_id=$&status=UP', 'status must be one of new, up, late, down, paused'],
+    ['project_id=$&status=', 'status must be one of new, up, late, down, paused'],
+    ['project_id=$&q=%00', 'q must be text of at most 100 characters, without control characters'],
+    ['project_id=$&slug=%00', 'slug must be text of at most 100 characters, without control characters'],
+  ])('refuses ?%s', async (query, error) => {
+    const { status, body } = await api.client.get(`/checks?${query.replaceAll('$', project)}`)
+    expect({ status, error: body.error }).toEqual({ status: 400, error })
+    expect(body.details).toEqual([
+      { path: `query.${error.split(' ')[0]}`, message: error.slice(error.indexOf(' ') + 1) },
+    ])
+  })
+
+  it.each(['1001', '99999999999999999999999', '0001000'])('takes limit=%s as 1000', async (limit) => {
+    expect((await list(`&limit=${limit}`)).status).toBe(200)
+  })
+
+  it('knows neither an unknown nor a foreign project', async () => {
+    for (const id of ['01999999-9999-7999-8999-999999999999', foreign.project]) {
+      const { status, body } = await api.client.get(`/checks?project_id=${id}`)
+      expect({ status, body }).toEqual({ status: 404, body: { error: 'project not found' } })
+    }
+  })
+})
+
+describe('changing a check', () => {
+  it('keeps what is left out', async () => {
+    const check = await created({ description: 'x', max_runtime_seconds: 5 })
+    const put = (fields: object) => api.client.put(`/checks/${check.id}`, fields)
+    expect(await put({})).toMatchObject({ status: 200, body: check })
+    expect((await put({ name: ' New ' })).body).toEqual({ ...check, name: 'New' })
+    expect((await put({ period_seconds: 60, grace_seconds: 1, slug: 'new' })).body).toEqual({
+      ...check,
+      name: 'New',
+      period_seconds: 60,
+      grace_seconds: 1,
+      slug: 'new',
+    })
+    expect((await put({ description: null, max_runtime_seconds: null })).body).toMatchObject({
+      description: null,
+      max_runtime_seconds: null,
+    })
+  })
+
+  it('changes the one form into the other', async () => {
+    const { id } = await created()
+    const put = async (fields: object) => (await api.client.put(`/checks/${id}`, fields)).body
+    expect(await put({ schedule: '0 2 * * *' })).toMatchObject({
+      period_seconds: null,
+      schedule: '0 2 * * *',
+      time_zone: 'UTC',
+    })
+    expect(await put({ time_zone: 'Asia/Tokyo' })).toMatchObject({ schedule: '0 2 * * *', time_zone: 'Asia/Tokyo' })
+    expect(await put({ period_seconds: 60 })).toMatchObject({ period_seconds: 60, schedule: null, time_zone: null })
+  })
+
+  it.each<[object, string]>([
+    [{ name: null }, 'name'],
+    [{ name: '' }, 'name'],
+    [{ slug: null }, 'slug'],
+    [{ period_seconds: null }, 'period_seconds'],
+    [{ period_seconds: '60' }, 'period_seconds'],
+    [{ grace_seconds: null }, 'grace_seconds'],
+    [{ schedule: null }, 'schedule'],
+    [{ time_zone: 'UTC' }, 'time_zone'],
+    [{ time_zone: 'UTC', period_seconds: 60 }, 'time_zone'],
+    [{ schedule: '@daily', period_seconds: 60 }, 'schedule'],
+    [{ project_id: '01999999-9999-7999-8999-999999999999' }, 'project_id'],
+    [{ status: 'up' }, 'status'],
+  ])('refuses %j', async (fields, field) => {
+    const check = await created()
+    const { status, body } = await api.client.put(`/checks/${check.id}`, fields)
+    expect(status).toBe(400)
+    expect(body.error).toMatch(new RegExp(`^${field} `))
+    expect(body.details).toMatchObject([{ path: `body.${field}` }])
+    expect((await api.client.get(`/checks/${check.id}`)).body).toEqual(check)
+  })
+
+  it('answers 409 when the slug is taken', async () => {
+    await created({ slug: 'taken' })
+    const { id } = await created()
+    expect((await api.client.put(`/checks/${id}`, { slug: 'taken' })).status).toBe(409)
+  })
+})
+
+describe('removing a check', () => {
+  it('answers 204 without a body, and 404 the second time', async () => {
+    const { id } = await created()
+    const first = await api.client.delete(`/checks/${id}`)
+    expect([first.status, first.body]).toEqual([204, null])
+    const second = await api.client.delete(`/checks/${id}`)
+    expect([second.status, second.body]).toEqual([404, { error: 'check not found' }])
+    expect((await list()).body).toEqual({ checks: [] })
+  })
+})
+
+describe('pausing and resuming', () => {
+  it('answers with the full check, as often as it is called, and ignores a body', async () => {
+    const { id, public_id } = await created({ period_seconds: 60, grace_seconds: 30 })
+    await api.ping(public_id)
+    const options = { body: 'nonsense', headers: { 'content-type': 'text/plain' } }
+    for (let call = 0; call < 2; call += 1) {
+      const { status, body } = await api.client.patch(`/checks/${id}/pause`, options)
+      expect({ status, body }).toMatchObject({
+        status: 200,
+        body: { id, status: 'paused', expected_at: null, due_at: null },
+      })
+    }
+    for (let call = 0; call < 2; call += 1) {
+      const { status, body } = await api.client.patch(`/checks/${id}/resume`)
+      expect({ status, body }).toMatchObject({
+        status: 200,
+        body: { id, status: 'new', due_at: expect.stringMatching(ISO) },
+      })
+    }
+  })
+})
+
+describe('a check that Kubernetes declares', () => {
+  it('can be read, and not changed or removed', async () => {
+    const { id } = await created()
+    await api.database.query(
+      `update checks set managed_by = 'kubernetes', kubernetes_cluster = 'c', kubernetes_namespace = 'ns', kubernetes_name = $2 where id = $1`,
+      [id, project],
+    )
+    expect((await api.client.get(`/checks/${id}`)).body).toMatchObject({
+      managed_by: 'kubernetes',
+      kubernetes: { cluster: 'c', namespace: 'ns', name: project },
+    })
+    for (const answer of [
+      await api.client.put(`/checks/${id}`, { name: 'x' }),
+      await api.client.delete(`/checks/${id}`),
+    ]) {
+      expect(answer.status).toBe(409)
+      expect(answer.body.error).toContain(project)
+    }
+    expect((await api.client.patch(`/checks/${id}/pause`)).body.status).toBe('paused')
+  })
+})
+
+describe('a key that is bound to a project', () => {
+  it('sees that project and nothing else', async () => {
+    const inside = await created()
+    const outside = await api.client.post('/checks', { project_id: api.project, name: 'elsewhere' })
+    const { key } = (await api.client.post('/api-keys', { name: 'bound', scope: 'admin', project_id: project })).body
+    expect((await api.client.get(`/checks/${inside.id}`, { key })).status).toBe(200)
+    expect((await api.client.get(`/checks/${outside.body.id}`, { key })).body).toEqual({ error: 'check not found' })
+    expect((await api.client.get(`/checks?project_id=${api.project}`, { key })).body).toEqual({
+      error: 'project not found',
+    })
+    expect((await api.client.get('/projects', { key })).body.projects.map(({ id }: { id: string }) => id)).toEqual([
+      project,
+    ])
+  })
+})

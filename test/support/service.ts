@@ -1,0 +1,117 @@
+/** The product as tests meet it: on real sockets, over a database of its own. */
+
+import { randomUUID } from 'node:crypto'
+import { createAuthenticate } from '../../src/auth/authenticate.ts'
+import { createTokens } from '../../src/auth/tokens.ts'
+import type { Parts } from '../../src/checks/parts.ts'
+import { createPingRecorder, type Ping } from '../../src/checks/record-ping.ts'
+import type { Caller, Scope } from '../../src/domain/access.ts'
+import { API_PREFIX, type ApiParts, createApiApp } from '../../src/http/api/app.ts'
+import { createHttpServer } from '../../src/http/server.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { silentLog } from '../../src/runtime/log.ts'
+import { createApiKey } from '../../src/tenancy/api-keys.ts'
+import { bootstrap } from '../../src/tenancy/bootstrap.ts'
+import { type ApiClient, createApiClient } from './api-client.ts'
+import { createTestDatabase } from './database.ts'
+import { seedTenant } from './seed.ts'
+
+/** An organization with one project, and a key of each scope for the whole of it. */
+export interface TestOrganization {
+  readonly organizationId: string
+  readonly project: string
+  readonly keys: Readonly<Record<Scope, string>>
+}
+
+export interface TestApi extends TestOrganization, AsyncDisposable {
+  /** Base address, with /api/v1. */
+  readonly url: string
+  readonly database: Parts['database']
+  readonly parts: Parts
+  readonly admin: { readonly email: string; readonly password: string }
+  /** Calls with the admin key unless told otherwise. */
+  readonly client: ApiClient
+  /** Another organization, of which the first one knows nothing. */
+  addOrganization(): Promise<TestOrganization>
+  /** Records a success, unless told otherwise. */
+  ping(publicId: string, ping?: Partial<Ping>): Promise<void>
+  /** From now on the service's clock is this much later still. */
+  moveClock(ms: number): void
+  close(): Promise<void>
+}
+
+const ADMIN = { email: 'admin@example.com', password: 'correct horse battery' }
+
+export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<TestApi> {
+  const { database, close: closeDatabase } = await createTestDatabase()
+  let offsetMs = 0
+  const parts: Parts = { database, clock: { now: () => systemClock.now() + offsetMs } }
+  const { projectId: project } = await bootstrap(parts, ADMIN)
+  const tokens = createTokens(Buffer.alloc(32, 7), parts.clock)
+  const { rows } = await database.query<{ id: string }>('select id from organizations')
+  const organization = await addKeys(parts, rows[0]!.id, project)
+
+  const recorder = createPingRecorder({
+    database,
+    now: parts.clock.now,
+    onGroup: () => {},
+    onError: (error) => {
+      throw error
+    },
+  })
+
+  let url = ''
+  const app = createApiApp({
+    parts,
+    tokens,
+    authenticate: createAuthenticate(parts, tokens),
+    rateLimitPerMinute: 1_000_000,
+    baseUrl: () => url,
+    log: silentLog,
+    isStopping: () => false,
+    ...overrides,
+  })
+  const server = createHttpServer({
+    name: 'api',
+    handler: app.callback(),
+    bindAddress: '127.0.0.1',
+    port: 0,
+    errorText: (error) => ({ type: 'application/json; charset=utf-8', text: JSON.stringify({ error }) }),
+  })
+  const { port } = await server.listen()
+  url = `http://127.0.0.1:${port}${API_PREFIX}`
+  const close = async () => {
+    await server.close(0)
+    await recorder.stop()
+    await closeDatabase()
+  }
+  return {
+    ...organization,
+    url,
+    database,
+    parts,
+    admin: ADMIN,
+    client: await createApiClient(url, organization.keys.admin),
+    async addOrganization() {
+      const { organizationId, projectId } = await seedTenant(database)
+      return addKeys(parts, organizationId, projectId)
+    },
+    async ping(publicId, ping) {
+      const standard = { type: 'success', exitCode: 0, durationMs: null, runId: null, body: null } as const
+      const result = await recorder.record({ publicId, ...standard, at: parts.clock.now(), ...ping })
+      if (result !== 'stored') throw new Error(`the ping was not stored: ${result}`)
+    },
+    moveClock(ms) {
+      offsetMs += ms
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+async function addKeys(parts: Parts, organizationId: string, project: string): Promise<TestOrganization> {
+  const caller: Caller = { kind: 'user', id: randomUUID(), organizationId, projectId: null, scope: 'admin' }
+  const makeKey = async (scope: Scope) => (await createApiKey(parts, caller, { name: scope, scope })).key
+  const keys = { read: await makeKey('read'), write: await makeKey('write'), admin: await makeKey('admin') }
+  return { organizationId, project, keys }
+}
