@@ -2,13 +2,14 @@
 
 import { type Addresses, type App, createApp } from './app.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
+import { AppError } from './domain/errors.ts'
 import { ListenError } from './http/server.ts'
 import { systemClock } from './runtime/clock.ts'
 import { createLog } from './runtime/log.ts'
 import { loadOrMakeSecretKey } from './secrets.ts'
 import { createDatabase } from './store/database.ts'
 import { createDatabaseClock } from './store/database-clock.ts'
-import { EmbeddedPostgresError, startEmbeddedPostgres } from './store/embedded-postgres.ts'
+import { type EmbeddedPostgres, EmbeddedPostgresError, startEmbeddedPostgres } from './store/embedded-postgres.ts'
 import { explainDatabaseError, mayPass } from './store/explain.ts'
 import { migrate } from './store/migrate.ts'
 import { bootstrap } from './tenancy/bootstrap.ts'
@@ -40,7 +41,10 @@ async function run(config: Config): Promise<void> {
   await using resources = new AsyncDisposableStack()
   let databaseUrl = config.secrets.databaseUrl
   if (databaseUrl === undefined) {
-    const embedded = resources.use(await startEmbeddedPostgres({ dataDir: config.dataDir, note: say }))
+    const embedded = await startEmbedded(config.dataDir)
+    if (embedded === null) return
+    resources.use(embedded)
+    embedded.exited.then((error) => error !== null && fail(error))
     databaseUrl = embedded.url
   }
   const secretKey = config.secrets.secretKey ?? (await loadOrMakeSecretKey(config.dataDir))
@@ -53,6 +57,23 @@ async function run(config: Config): Promise<void> {
   introduce(addresses, made)
   if (!stopping.signal.aborted) await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve))
   say('stopping ...')
+}
+
+/** Null when a signal came meanwhile. */
+async function startEmbedded(dataDir: string): Promise<EmbeddedPostgres | null> {
+  try {
+    return await startEmbeddedPostgres({ dataDir, note: say, signal: stopping.signal })
+  } catch (error) {
+    if (stopping.signal.aborted) return null
+    throw error
+  }
+}
+
+/** The embedded database is gone for good: there is nothing left to serve. */
+function fail(error: Error): void {
+  process.stderr.write(`${error.message}\n`)
+  process.exitCode = 2
+  stopping.abort()
 }
 
 type Prepared = Awaited<ReturnType<typeof bootstrap>>
@@ -79,6 +100,7 @@ async function prepareDatabase(config: Config, databaseUrl: string): Promise<Pre
           },
         )
       } catch (error) {
+        if (error instanceof AppError && error.code === 'invalid') throw new StartError(`the BOOTSTRAP_ variables: ${error.message}`)
         if (!mayPass(error) || systemClock.now() > giveUpAt) throw new StartError(explainDatabaseError(error, databaseUrl))
         if (!isWaiting) say(`waiting for the database at ${new URL(databaseUrl).host} ...`)
         isWaiting = true

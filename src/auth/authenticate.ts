@@ -1,10 +1,10 @@
 /** Who is calling: an API key or an access token becomes a Caller. One statement for a call. */
 
+import type { Parts } from '../checks/parts.ts'
 import type { Caller } from '../domain/access.ts'
 import { findApiKey, touchApiKey } from '../store/api-keys.ts'
 import { findUser } from '../store/users.ts'
 import { isSameHash, parseApiKey } from './api-key.ts'
-import type { Parts } from './parts.ts'
 import { expiredCredential, unknownCredential } from './refusals.ts'
 import type { Tokens } from './tokens.ts'
 

@@ -4,6 +4,7 @@
  */
 
 import { createHash, randomBytes } from 'node:crypto'
+import type { Parts } from '../checks/parts.ts'
 import type { Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
 import { formatUuid, writeTimeOrderedId } from '../domain/ids.ts'
@@ -12,7 +13,6 @@ import type { Queryable } from '../store/database.ts'
 import { deleteFamily, insertRefreshToken, lockFamily, spendRefreshToken } from '../store/refresh-tokens.ts'
 import { findUserByEmail, type KnownUser, renewPasswordHash } from '../store/users.ts'
 import { isEmail } from './email.ts'
-import type { Parts } from './parts.ts'
 import { hashPassword, isOutdatedHash, verifyPassword } from './passwords.ts'
 import { createLoginTry } from './throttle.ts'
 import { ACCESS_TOKEN_SECONDS, type Tokens } from './tokens.ts'

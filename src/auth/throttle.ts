@@ -9,8 +9,8 @@ import { AppError } from '../domain/errors.ts'
 import type { Queryable } from '../store/database.ts'
 import { findFullWindow, forgiveWindows, type RateWindow, takeFromWindow } from '../store/rate-windows.ts'
 
-export const LOGIN_WINDOW_SECONDS = 15 * 60
-export const FAILED_TRIES = { account: 10, address: 50 }
+const LOGIN_WINDOW_SECONDS = 15 * 60
+const FAILED_TRIES = { account: 10, address: 50 }
 
 export interface LoginTry {
   /** Throws AppError `too_many_requests` when no more tries are left. Takes none. */

@@ -5,15 +5,9 @@ import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { deriveSlug, withSuffix } from '../domain/slug.ts'
 import { deadlineOf, initialState } from '../domain/transition.ts'
 import { randomIdBytes } from '../runtime/random.ts'
-import {
-  type CheckRecord,
-  findTakenSlugs,
-  hasProject,
-  insertCheck,
-  insertState,
-  type NewCheckRow,
-} from '../store/checks.ts'
+import { type CheckRecord, hasProject } from '../store/checks.ts'
 import type { Queryable } from '../store/database.ts'
+import { findTakenSlugs, insertCheck, insertState, type NewCheckRow } from '../store/new-checks.ts'
 import { type StoredSpec, saveChanges } from '../store/states.ts'
 import type { Parts } from './parts.ts'
 import { DEFAULT_TIME_ZONE, readSpec } from './read-spec.ts'

@@ -31,19 +31,19 @@ function readSchedule(
   if (schedule === null) {
     if (periodSeconds === null) throw invalid('period_seconds', 'or schedule must be given')
     if (timeZone !== null)
-      throw invalid('time_zone', 'belongs to a schedule: leave it out, or give schedule instead of period_seconds')
+      throw invalid('time_zone', 'must be left out beside period_seconds: it belongs to a schedule')
     return { kind: 'period', periodMs: periodSeconds * 1_000 }
   }
-  if (periodSeconds !== null) throw invalid('schedule', 'excludes period_seconds: give one of them')
+  if (periodSeconds !== null) throw invalid('schedule', 'must be left out beside period_seconds: give one of them')
   const cron = readCron(schedule, timeZone ?? DEFAULT_TIME_ZONE)
   if (nextSlot(cron, now) === null)
-    throw invalid('schedule', `"${schedule}" never comes: give an expression that names real dates`)
+    throw invalid('schedule', `must come at some time: "${schedule}" names no real date`)
   return { kind: 'cron', cron }
 }
 
 function readCron(schedule: string, timeZone: string): Cron {
   if (!isTimeZone(timeZone))
-    throw invalid('time_zone', `"${timeZone}" is not an IANA time zone: give one like Europe/Berlin`)
+    throw invalid('time_zone', `must be an IANA time zone like Europe/Berlin, not "${timeZone}"`)
   try {
     return parseCron(schedule, timeZone)
   } catch (error) {

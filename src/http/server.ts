@@ -1,12 +1,13 @@
 /**
- * A listening HTTP server around an app. close() takes no new connection, lets requests in progress finish, and cuts what is
+ * A listening HTTP server around an app. What is no valid request is answered here, after the answers that its connection
+ * still owes, and never reaches the app. close() takes no new connection, lets requests in progress finish, and cuts what is
  * left when the grace period is over.
  */
 
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { startTimer } from '../runtime/clock.ts'
-import { deferContinue } from './body.ts'
+import { answerAndDrain, deferContinue } from './body.ts'
 
 export interface HttpServer {
   listen(): Promise<{ port: number }>
@@ -20,6 +21,9 @@ export interface HttpServerOptions {
   readonly port: number
   /** The body of an answer to something that is not HTTP, or too slow: there is no request to tell its wish. */
   readonly errorText: (message: string) => { type: string; text: string }
+  /** How long a request's head, and all of it, may take to arrive; for tests. */
+  readonly headersMs?: number
+  readonly requestMs?: number
 }
 
 /** The address cannot be listened on; the message says why and what to do. */
@@ -32,31 +36,67 @@ const REQUEST_MS = 30_000
 /** Longer than the usual 60 s of load balancers, or they would reuse a connection at the moment we close it. */
 const KEEP_ALIVE_MS = 75_000
 const MOST_HEADER_BYTES = 16_384
+/** How long what still arrives is dropped before the connection of a broken request is cut: a reset would wipe out our answer. */
+const LINGER_MS = 1_000
 
-export function createHttpServer({ name, handler, bindAddress, port, errorText }: HttpServerOptions): HttpServer {
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const { name, handler, bindAddress, port, errorText, headersMs = HEADERS_MS, requestMs = REQUEST_MS } = options
   let isClosing = false
+  /** The answer to the latest request of each connection. */
+  const latest = new WeakMap<Socket, ServerResponse>()
+  const refused = new WeakSet<Socket>()
   const server = createServer({
-    headersTimeout: HEADERS_MS,
-    requestTimeout: REQUEST_MS,
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MOST_HEADER_BYTES,
-    connectionsCheckingInterval: 1_000,
+    connectionsCheckingInterval: Math.min(1_000, headersMs, requestMs),
+    // Node would answer without a text; see below.
+    requireHostHeader: false,
   })
+  // A client that says it will send no more (`printf ... | nc`) still waits for its answer. Not in @types/node.
+  Object.assign(server, { httpAllowHalfOpen: true })
   server.on('request', (request, response) => {
+    latest.set(request.socket, response)
     // Clients of a stopping replica go on with another one.
     if (isClosing) response.setHeader('Connection', 'close')
-    handler(request, response)
+    const fault = findFault(request)
+    if (fault === null) handler(request, response)
+    else refuse(response, fault)
   })
   deferContinue(server)
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuseConnection(error, socket))
+  // Expectations that nobody knows are no reason to lose a heartbeat (RFC 9110, section 10.1.1 allows either).
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    const isBroken = error.code?.startsWith('HPE_') || error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+    if (!isBroken) return void socket.destroy()
+    // Whatever a refused client still sends is broken again.
+    if (refused.has(socket)) return
+    refused.add(socket)
+    refuseRest(socket, ...(CLIENT_ERRORS[error.code ?? ''] ?? [400, 'the request is not valid HTTP']))
+  })
 
-  function refuseConnection(error: NodeJS.ErrnoException, socket: Socket): void {
-    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
-    const [status, message] = CLIENT_ERRORS[error.code ?? ''] ?? ['400 Bad Request', 'the request is not valid HTTP']
+  /** Ends a connection that the parser gave up on. The requests before keep their answers, in their order. */
+  function refuseRest(socket: Socket, status: number, message: string): void {
+    const again = () => refuseRest(socket, status, message)
+    const response = latest.get(socket)
+    const isOwed = response !== undefined && !response.writableFinished
+    // Emitted when it is this answer's turn.
+    if (isOwed && response.socket === null) return void response.once('socket', again)
+    if (isOwed && response.req.complete) return void response.once('close', again)
+    // The broken request may have its answer already: it was refused while it was still coming in.
+    const isAnswered = response !== undefined && !response.req.complete && response.headersSent
+    if (isAnswered) return void endConnection(socket, '')
     const { type, text } = errorText(message)
-    socket.end(
-      `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
-    )
+    const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: ${type}\r\n`
+    endConnection(socket, `${head}Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
+  }
+
+  function refuse(response: ServerResponse, message: string): void {
+    const { type, text } = errorText(message)
+    response.statusCode = 400
+    response.setHeader('Content-Type', type)
+    void answerAndDrain(response.req, response, text)
   }
 
   return {
@@ -81,12 +121,33 @@ export function createHttpServer({ name, handler, bindAddress, port, errorText }
   }
 }
 
-const CLIENT_ERRORS: Record<string, [status: string, message: string]> = {
-  HPE_HEADER_OVERFLOW: [
-    '431 Request Header Fields Too Large',
-    `the request's headers are larger than ${MOST_HEADER_BYTES} bytes`,
-  ],
-  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'the request took too long to arrive'],
+const CLIENT_ERRORS: Record<string, [status: number, message: string]> = {
+  HPE_HEADER_OVERFLOW: [431, `the request's headers are larger than ${MOST_HEADER_BYTES} bytes`],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive'],
+}
+
+/** After it the socket only loses what still comes. */
+function endConnection(socket: Socket, text: string): void {
+  if (!socket.writable) return void socket.destroy()
+  socket.end(text)
+  const stopTimer = startTimer(LINGER_MS, () => socket.destroy())
+  socket.once('close', stopTimer)
+}
+
+const SLASH = 47
+
+/**
+ * What is wrong with a head that the parser let pass; null for nothing. A target in absolute form (RFC 9112, section 3.2.2)
+ * becomes its path and query: what apps parse URLs with throws for addresses that make no sense.
+ */
+function findFault(request: IncomingMessage): string | null {
+  if (request.headers.host === undefined && request.httpVersion === '1.1') return 'the request has no Host header'
+  const target = request.url!
+  if (target.charCodeAt(0) === SLASH || target === '*') return null
+  const url = URL.parse(target)
+  if (url === null) return "the request's target is not a valid address"
+  request.url = `${url.pathname}${url.search}`
+  return null
 }
 
 function explainListenError(

@@ -66,8 +66,7 @@ export async function prunePings(
             where p.check_key = e.key and p.id < e.id
               and not (p.type in (0, 2) and at is not distinct from e.last_ping_at)
               and not (p.type = 1 and at is not distinct from e.last_start_at)
-              and not (p.type = 1 and exists (
-                select from jsonb_array_elements(e.runs) r where (r ->> 'startedAt')::numeric = extract(epoch from at) * 1000))
+              and not (p.type = 1 and coalesce(e.runs @> jsonb_build_array(jsonb_build_object('startedAt', extract(epoch from at) * 1000)), false))
             limit $4) old
           limit $4))
         returning check_key, id),

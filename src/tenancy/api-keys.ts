@@ -1,7 +1,7 @@
 /** API keys of an organization. A caller that is bound to a project deals with the keys of that project only. Scopes are the edge's to check. */
 
 import { makeApiKey, parseApiKey } from '../auth/api-key.ts'
-import type { Parts } from '../auth/parts.ts'
+import type { Parts } from '../checks/parts.ts'
 import type { Caller, Scope } from '../domain/access.ts'
 import type { Instant } from '../domain/check.ts'
 import { AppError, notFound } from '../domain/errors.ts'

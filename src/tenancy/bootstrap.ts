@@ -2,9 +2,9 @@
 
 import { isApiKey } from '../auth/api-key.ts'
 import { isEmail } from '../auth/email.ts'
-import type { Parts } from '../auth/parts.ts'
 import { hashPassword, isPassword, PASSWORD_LENGTH } from '../auth/passwords.ts'
 import { randomText } from '../auth/random-text.ts'
+import type { Parts } from '../checks/parts.ts'
 import type { Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
 import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'

@@ -1,5 +1,5 @@
-import type { Parts } from '../auth/parts.ts'
 import { unknownCredential } from '../auth/refusals.ts'
+import type { Parts } from '../checks/parts.ts'
 import type { Caller, Scope } from '../domain/access.ts'
 import { describeOrganization } from '../store/organizations.ts'
 

@@ -1,6 +1,6 @@
 /** Projects. The scope that a verb needs is the edge's to check (design, section 3.5); whose data it is, is decided here and in the SQL. */
 
-import type { Parts } from '../auth/parts.ts'
+import type { Parts } from '../checks/parts.ts'
 import type { Tenant } from '../domain/access.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'

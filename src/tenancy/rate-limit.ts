@@ -1,4 +1,4 @@
-import type { Parts } from '../auth/parts.ts'
+import type { Parts } from '../checks/parts.ts'
 import { takeFromWindow } from '../store/rate-windows.ts'
 
 export interface CallTaken {

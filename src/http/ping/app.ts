@@ -134,12 +134,18 @@ function toRefusal({ code, message }: AppError): Refusal {
 async function readPingBody({ req, method }: Context): Promise<Buffer | null> {
   if (method !== 'POST') return null
   if (!hasBody(req)) return null
-  const encoding = req.headers['content-encoding']
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+  if (isCompressed(req)) {
     throw new AppError('unsupported_media_type', 'compressed bodies are not supported; the ping was not recorded')
   }
   const body = await readBody(req, LIMITS.pingBodyBytes)
   return body.length === 0 ? null : body
+}
+
+/** A transfer coding besides `chunked` compresses as well; node leaves it in place. */
+function isCompressed({ headers }: Context['req']): boolean {
+  const content = headers['content-encoding']?.toLowerCase() || 'identity'
+  const transfer = headers['transfer-encoding']?.toLowerCase() ?? 'chunked'
+  return content !== 'identity' || transfer !== 'chunked'
 }
 
 function durationHeader({ req }: Context): string | undefined {

@@ -62,7 +62,7 @@ export async function lockWaiters(database: Database, count: number): Promise<vo
     )
     return rows[0]!.waiting === count
   }
-  await vi.waitUntil(isReached, { timeout: 5_000, interval: 20 })
+  await vi.waitUntil(isReached, { timeout: 15_000, interval: 20 })
 }
 
 export async function addCheck(database: Queryable, projectId: string, slug: string): Promise<void> {

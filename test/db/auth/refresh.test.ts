@@ -1,14 +1,13 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { forgetExpired } from '../../../src/auth/forget-expired.ts'
 import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
+import { deleteExpiredRefreshTokens } from '../../../src/store/refresh-tokens.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
 
 const DAY_MS = 86_400_000
 const EMAIL = 'Ann@example.com'
-const WRONG = { name: 'AppError', code: 'unauthenticated', message: 'wrong e-mail address or password' }
 const UNUSABLE = {
   name: 'AppError',
   code: 'unauthenticated',
@@ -147,33 +146,18 @@ describe('a log-out', () => {
   })
 })
 
-describe('forgetExpired', () => {
-  it('deletes expired tokens and counters whose window is over, and keeps the others', async () => {
+describe('forgetting expired refresh tokens', () => {
+  it('takes those whose thirty days are over, spent or not, up to a limit, and no others', async () => {
     const spent = await enter()
+    await enter()
     clock.time = START + DAY_MS
     const good = await renew(spent.refreshToken)
+    const forget = (limit: number) => deleteExpiredRefreshTokens(test.database, clock.time, limit)
+    clock.time = START + 30 * DAY_MS - 1
+    expect(await forget(10)).toBe(0)
     clock.time = START + 30 * DAY_MS
-    await expect(enter({ password: 'wrong horse battery' })).rejects.toMatchObject(WRONG)
-    await test.database.query(
-      `insert into rate_windows values ('calls:old', now() - interval '901 seconds', 5), ('calls:new', now() - interval '899 seconds', 5)`,
-    )
-    const forgotten = await forgetExpired(parts())
-    expect(forgotten).toEqual({ refreshTokens: 1, rateWindows: 1, isMore: false })
+    expect([await forget(1), await forget(10), await forget(10)]).toEqual([1, 1, 0])
     expect(await renew(good.refreshToken)).toMatchObject({ expiresInSeconds: 900 })
-    const { rows } = await test.database.query<{ bucket: string }>('select bucket from rate_windows order by 1')
-    expect(rows.map(({ bucket }) => bucket)).toEqual([
-      'calls:new',
-      expect.stringMatching(/^login:account/),
-      expect.stringMatching(/^login:address/),
-    ])
-  })
-
-  it('says when more is waiting', async () => {
-    await test.database.query(
-      `insert into rate_windows select 'calls:' || n, now() - interval '1 hour', 1 from generate_series(1, 1001) n`,
-    )
-    expect(await forgetExpired(parts())).toEqual({ refreshTokens: 0, rateWindows: 1_000, isMore: true })
-    expect(await forgetExpired(parts())).toEqual({ refreshTokens: 0, rateWindows: 1, isMore: false })
   })
 })
 

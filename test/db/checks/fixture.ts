@@ -5,6 +5,13 @@ import { setTimeout } from 'node:timers/promises'
 import { type Change, decideChanges } from '../../../src/checks/change.ts'
 import { createCheck, type NewCheck } from '../../../src/checks/create-check.ts'
 import type { Parts } from '../../../src/checks/parts.ts'
+import {
+  PRUNE_START,
+  type PruneBatch,
+  type PruneLimits,
+  type PrunePlace,
+  pruneHistory,
+} from '../../../src/checks/prune-history.ts'
 import type { Tenant } from '../../../src/domain/access.ts'
 import { PING_TYPES, type PingType } from '../../../src/domain/check.ts'
 import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
@@ -172,4 +179,21 @@ export async function openTransaction(
       })
     },
   }
+}
+
+export const KEEP_ALL: PruneLimits = { maxPings: 1_000_000, maxDays: 36_500 }
+
+/** The whole walk: how many rows of which table went, and the places where it was. */
+export async function pruneAll({ parts }: Fixture, limits: Partial<PruneLimits>, batch?: PruneBatch) {
+  const places: PrunePlace[] = []
+  const deleted: Partial<Record<PrunePlace['table'], number>> = {}
+  let place: PrunePlace | null = PRUNE_START
+  while (place !== null) {
+    places.push(place)
+    const pruned = await pruneHistory(parts, { ...KEEP_ALL, ...limits }, place, batch)
+    if (pruned === null || places.length > 1_000) throw new Error('the walk does not end')
+    if (pruned.deleted > 0) deleted[place.table] = (deleted[place.table] ?? 0) + pruned.deleted
+    place = pruned.next
+  }
+  return { deleted, places }
 }

@@ -1,21 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { listFlips, listPings } from '../../../src/checks/find-checks.ts'
-import {
-  createPruner,
-  PRUNE_START,
-  type PruneBatch,
-  type PruneLimits,
-  type PrunePlace,
-  pruneHistory,
-} from '../../../src/checks/prune-history.ts'
+import type { PruneLimits } from '../../../src/checks/prune-history.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { PingType } from '../../../src/domain/check.ts'
 import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
 import { randomIdBytes } from '../../../src/runtime/random.ts'
 import type { CheckRecord } from '../../../src/store/checks.ts'
-import { tryPruneLock } from '../../../src/store/pruning.ts'
-import { lockStates } from '../../../src/store/states.ts'
 import {
   addCheck,
   addPingRow,
@@ -27,15 +18,12 @@ import {
   HOUR_MS,
   MINUTE_MS,
   NOW,
-  openTransaction,
-  partsWithin,
   ping,
+  pruneAll,
   type TestTenant,
-  untilWaiting,
 } from './fixture.ts'
 
 const MICROSECOND_MS = 0.001
-const EVERYTHING: PruneLimits = { maxPings: 1_000_000, maxDays: 36_500 }
 
 let fixture: Fixture
 let tenant: TestTenant
@@ -53,23 +41,9 @@ beforeEach(async () => {
 
 const pinged = (type: PingType, at: number, given = {}, of = check) =>
   fixture.database.transaction((tx) => ping(tx, of, type, at, given))
+const prune = (limits: Partial<PruneLimits>) => pruneAll(fixture, limits)
 const pings = async (of = check) => (await listPings(fixture.parts, tenant, of.id, { limit: 1_000, after: null })).rows
 const flips = async (of = check) => (await listFlips(fixture.parts, tenant, of.id, { limit: 1_000, after: null })).rows
-
-/** The whole walk: how many rows of which table went, and the places where it was. */
-async function prune(limits: Partial<PruneLimits>, batch?: PruneBatch) {
-  const places: PrunePlace[] = []
-  const deleted: Partial<Record<PrunePlace['table'], number>> = {}
-  let place: PrunePlace | null = PRUNE_START
-  while (place !== null) {
-    places.push(place)
-    const pruned = await pruneHistory(fixture.parts, { ...EVERYTHING, ...limits }, place, batch)
-    if (pruned === null || places.length > 1_000) throw new Error('the walk does not end')
-    if (pruned.deleted > 0) deleted[place.table] = (deleted[place.table] ?? 0) + pruned.deleted
-    place = pruned.next
-  }
-  return { deleted, places }
-}
 
 describe('of the pings of a check', () => {
   test('the newest stay, up to the number that is kept', async () => {
@@ -263,121 +237,5 @@ describe('of the rest', () => {
     }
     expect(await prune({})).toMatchObject({ deleted: { rate_windows: 1 } })
     expect(await left('rate_windows', 'bucket')).toEqual(['now', 'young'])
-  })
-})
-
-describe('the walk', () => {
-  test('deletes no more than a batch at once, and goes on until nothing is left to delete', async () => {
-    for (let i = 0; i < 7; i += 1) await addPingRow(fixture, check.key, NOW + i)
-    const other = await addCheck(fixture, tenant)
-    for (let i = 0; i < 4; i += 1) await addPingRow(fixture, other.key, NOW + i)
-    const batch = { rows: 3, entries: 100 }
-    const limits = { ...EVERYTHING, maxPings: 2 }
-    const first = await pruneHistory(fixture.parts, limits, PRUNE_START, batch)
-    expect(first).toEqual({ deleted: 3, next: PRUNE_START })
-    expect(await prune(limits, batch)).toMatchObject({ deleted: { pings: 4 } })
-    expect([(await pings()).length, (await pings(other)).length]).toEqual([2, 2])
-  })
-
-  test('takes a few checks at a time, in the order of their keys, and misses none', async () => {
-    const checks = [check]
-    for (let i = 0; i < 6; i += 1) checks.push(await addCheck(fixture, tenant))
-    for (const { key } of checks) for (let i = 0; i < 3; i += 1) await addPingRow(fixture, key, NOW + i)
-    const { deleted, places } = await prune({ maxPings: 1 }, { rows: 100, entries: 2 })
-    expect(deleted).toEqual({ pings: 14 })
-    for (const each of checks) expect(await pings(each)).toHaveLength(1)
-    expect(places.filter(({ table }) => table === 'pings').map(({ afterKey }) => afterKey)).toEqual([
-      0,
-      checks[1]!.key,
-      checks[3]!.key,
-      checks[5]!.key,
-    ])
-  })
-
-  test('goes on at the place that it is given', async () => {
-    const second = await addCheck(fixture, tenant)
-    for (const { key } of [check, second]) for (let i = 0; i < 3; i += 1) await addPingRow(fixture, key, NOW + i)
-    await pruneHistory(fixture.parts, { ...EVERYTHING, maxPings: 1 }, { table: 'pings', afterKey: check.key })
-    expect([(await pings()).length, (await pings(second)).length]).toEqual([3, 1])
-  })
-
-  test('never waits for a check that is locked', async () => {
-    for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
-    const pinging = await openTransaction(fixture, async (tx) => {
-      await ping(tx, check, 'success', NOW + 9)
-      await lockStates(tx, [check.key])
-    })
-    expect(await prune({ maxPings: 1 })).toMatchObject({ deleted: { pings: 2 } })
-    await pinging.commit()
-    expect(await pings()).toHaveLength(2)
-  })
-
-  test('waits for a removal of the same history and then goes on', async () => {
-    for (let i = 0; i < 5; i += 1) await addPingRow(fixture, check.key, NOW + i)
-    const removing = await openTransaction(fixture, (tx) => removeCheck(partsWithin(fixture, tx), tenant, check.id))
-    const pruning = prune({ maxPings: 1 })
-    await untilWaiting(fixture, 1)
-    await removing.commit()
-    expect((await pruning).deleted).toEqual({})
-    expect(await countRows(fixture, 'pings', check.key)).toBe(0)
-  })
-})
-
-describe('the pruner', () => {
-  const going = new AbortController().signal
-
-  test('does a batch a run and says when there is more', async () => {
-    for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
-    const pruned: number[] = []
-    const run = createPruner(fixture.parts, { maxPings: 1, maxDays: 90, onPruned: (rows) => pruned.push(rows) })
-    const outcomes: unknown[] = []
-    do outcomes.push(await run(going))
-    while (outcomes.at(-1) === 'again')
-    expect(outcomes).toHaveLength(6)
-    expect(pruned).toEqual([2])
-    await addPingRow(fixture, check.key, NOW + 9)
-    expect(await run(going)).toBe('again')
-    expect(pruned).toEqual([2, 1])
-  })
-
-  test('does nothing when it is to stop', async () => {
-    for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
-    const run = createPruner(fixture.parts, { maxPings: 1, maxDays: 90, onPruned: () => {} })
-    expect(await run(AbortSignal.abort())).toBeUndefined()
-    expect(await pings()).toHaveLength(3)
-  })
-
-  test('leaves the work to another replica that is at it, and keeps its place', async () => {
-    for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
-    const run = createPruner(fixture.parts, { maxPings: 1, maxDays: 90, onPruned: () => {} })
-    const other = await openTransaction(fixture, tryPruneLock)
-    expect(await run(going)).toBeUndefined()
-    expect(await pings()).toHaveLength(3)
-    await other.commit()
-    expect(await run(going)).toBe('again')
-    expect(await pings()).toHaveLength(1)
-  })
-
-  test('tries a batch that failed again at half its size', async () => {
-    await fixture.database.query(
-      `insert into pings (id, check_key, type, source, created_at)
-       select ('018f0000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1, 3, 0, now() from generate_series(1, 3001) n`,
-      [check.key],
-    )
-    const pruned: number[] = []
-    let failures = 1
-    const database: typeof fixture.database = {
-      ...fixture.database,
-      transaction: (work) =>
-        failures-- > 0 ? Promise.reject(new Error('too slow')) : fixture.database.transaction(work),
-    }
-    const run = createPruner(
-      { ...fixture.parts, database },
-      { maxPings: 1, maxDays: 36_500, onPruned: (rows) => pruned.push(rows) },
-    )
-    await expect(run(going)).rejects.toThrow('too slow')
-    expect(await run(going)).toBe('again')
-    expect(await run(going)).toBe('again')
-    expect(pruned).toEqual([2_500, 500])
   })
 })

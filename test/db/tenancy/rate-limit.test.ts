@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createDatabase } from '../../../src/store/database.ts'
+import { deleteOldWindows } from '../../../src/store/rate-windows.ts'
 import { takeCall } from '../../../src/tenancy/rate-limit.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 
@@ -99,5 +100,18 @@ describe('takeCall', () => {
       await age(60)
     }
     await other.close()
+  })
+})
+
+describe('forgetting old windows', () => {
+  it('takes those that began too long ago, up to a limit, and no others', async () => {
+    await test.database.query(
+      `insert into rate_windows select 'calls:old ' || n, now() - interval '901 seconds', 5 from generate_series(1, 3) n`,
+    )
+    await test.database.query(`insert into rate_windows values ('calls:new', now() - interval '890 seconds', 5)`)
+    const forget = (limit: number) => deleteOldWindows(test.database, 900, limit)
+    expect([await forget(2), await forget(2), await forget(2)]).toEqual([2, 1, 0])
+    const { rows } = await test.database.query<{ bucket: string }>('select bucket from rate_windows')
+    expect(rows).toEqual([{ bucket: 'calls:new' }])
   })
 })

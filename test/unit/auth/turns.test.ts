@@ -4,8 +4,15 @@ import { createTurns } from '../../../src/auth/turns.ts'
 /** Work whose end the test decides. */
 function aWork() {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const work = { isStarted: false, finish: resolve, fail: reject, run: () => ((work.isStarted = true), promise) }
-  return work
+  return {
+    isStarted: false,
+    finish: resolve,
+    fail: reject,
+    run() {
+      this.isStarted = true
+      return promise
+    },
+  }
 }
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
@@ -13,7 +20,7 @@ describe('turns', () => {
   it('start no more pieces of work than may run at once, the others in their order', async () => {
     const takeTurn = createTurns({ atOnce: 2, waiting: 2 })
     const works = [aWork(), aWork(), aWork(), aWork()]
-    const results = works.map((work) => takeTurn(work.run))
+    const results = works.map((work) => takeTurn(() => work.run()))
     await settle()
     expect(works.map((work) => work.isStarted)).toEqual([true, true, false, false])
     works[1]!.finish('second')
@@ -27,14 +34,14 @@ describe('turns', () => {
   it('refuse whoever comes when the line is full, and take them again when it moves', async () => {
     const takeTurn = createTurns({ atOnce: 1, waiting: 1 })
     const [running, waiting, late] = [aWork(), aWork(), aWork()]
-    const first = takeTurn(running.run)
-    const second = takeTurn(waiting.run)
-    await expect(takeTurn(late.run)).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 5 })
+    const first = takeTurn(() => running.run())
+    const second = takeTurn(() => waiting.run())
+    await expect(takeTurn(() => late.run())).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 5 })
     expect(late.isStarted).toBe(false)
     running.finish('done')
     await first
     await settle()
-    const third = takeTurn(late.run)
+    const third = takeTurn(() => late.run())
     waiting.finish('done')
     late.finish('late')
     expect(await Promise.all([second, third])).toEqual(['done', 'late'])
@@ -43,10 +50,10 @@ describe('turns', () => {
   it('hand a place over: nobody who comes meanwhile runs beside the one who got it', async () => {
     const takeTurn = createTurns({ atOnce: 1, waiting: 5 })
     const [first, second, third] = [aWork(), aWork(), aWork()]
-    const results = [takeTurn(first.run), takeTurn(second.run)]
+    const results = [takeTurn(() => first.run()), takeTurn(() => second.run())]
     first.finish('done')
     await results[0]
-    results.push(takeTurn(third.run))
+    results.push(takeTurn(() => third.run()))
     await settle()
     expect([second.isStarted, third.isStarted]).toEqual([true, false])
     second.finish('done')
@@ -57,7 +64,7 @@ describe('turns', () => {
   it('go on after work that failed', async () => {
     const takeTurn = createTurns({ atOnce: 1, waiting: 1 })
     const failing = aWork()
-    const first = takeTurn(failing.run)
+    const first = takeTurn(() => failing.run())
     const second = takeTurn(async () => 'fine')
     failing.fail(new Error('broken'))
     await expect(first).rejects.toThrow('broken')

@@ -1,0 +1,184 @@
+-- Written by `npm run db:schema` from what the migrations made; compared in test/db/schema.test.ts.
+
+create table api_keys (
+  id uuid not null,
+  organization_id uuid not null,
+  project_id uuid,
+  name text not null,
+  prefix text not null,
+  secret_hash bytea not null,
+  scope text not null,
+  expires_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint api_keys_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
+  constraint api_keys_pkey PRIMARY KEY (id),
+  constraint api_keys_prefix_key UNIQUE (prefix),
+  constraint api_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint api_keys_scope_check CHECK ((scope = ANY (ARRAY['read'::text, 'write'::text, 'admin'::text])))
+);
+CREATE INDEX api_keys_organization ON public.api_keys USING btree (organization_id, id);
+
+create table check_states (
+  check_key bigint not null,
+  period_seconds integer,
+  schedule text,
+  time_zone text,
+  grace_seconds integer not null,
+  max_runtime_seconds integer,
+  status smallint not null,
+  since timestamp with time zone not null,
+  last_ping_at timestamp with time zone,
+  last_start_at timestamp with time zone,
+  expected_at timestamp with time zone,
+  due_at timestamp with time zone,
+  runs jsonb,
+  stamped_at timestamp with time zone not null,
+  wake_at timestamp with time zone,
+  constraint check_states_check CHECK (((period_seconds IS NULL) <> (schedule IS NULL))),
+  constraint check_states_check1 CHECK (((schedule IS NULL) = (time_zone IS NULL))),
+  constraint check_states_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
+  constraint check_states_pkey PRIMARY KEY (check_key)
+) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05);
+CREATE INDEX check_states_wake ON public.check_states USING btree (wake_at) WHERE (wake_at IS NOT NULL);
+
+create table checks (
+  key bigint not null generated always as identity,
+  id uuid not null,
+  public_id uuid not null,
+  project_id uuid not null,
+  name text not null,
+  slug text not null,
+  description text,
+  managed_by text not null default 'api'::text,
+  kubernetes_cluster text,
+  kubernetes_namespace text,
+  kubernetes_name text,
+  kubernetes_suspend boolean,
+  created_at timestamp with time zone not null,
+  constraint checks_id_key UNIQUE (id),
+  constraint checks_managed_by_check CHECK ((managed_by = ANY (ARRAY['api'::text, 'kubernetes'::text]))),
+  constraint checks_pkey PRIMARY KEY (key),
+  constraint checks_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint checks_project_id_slug_key UNIQUE (project_id, slug),
+  constraint checks_public_id_key UNIQUE (public_id)
+);
+CREATE INDEX checks_list ON public.checks USING btree (project_id, created_at, id);
+CREATE UNIQUE INDEX checks_resource ON public.checks USING btree (kubernetes_cluster, kubernetes_namespace, kubernetes_name) WHERE (kubernetes_name IS NOT NULL);
+
+create table events (
+  id uuid not null,
+  check_key bigint not null,
+  flip_id uuid not null,
+  type text not null,
+  data jsonb not null,
+  created_at timestamp with time zone not null,
+  constraint events_pkey PRIMARY KEY (id)
+);
+CREATE INDEX events_check ON public.events USING btree (check_key, id);
+
+create table flips (
+  id uuid not null,
+  check_key bigint not null,
+  at timestamp with time zone not null,
+  detected_at timestamp with time zone not null,
+  from_status smallint,
+  to_status smallint not null,
+  reason text not null,
+  ping_id uuid,
+  constraint flips_pkey PRIMARY KEY (check_key, id)
+);
+
+create table gaps (
+  id bigint not null generated always as identity,
+  started_at timestamp with time zone not null,
+  ended_at timestamp with time zone not null,
+  constraint gaps_pkey PRIMARY KEY (id)
+);
+CREATE INDEX gaps_ended ON public.gaps USING btree (ended_at);
+
+create table organizations (
+  id uuid not null,
+  name text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint organizations_pkey PRIMARY KEY (id)
+);
+
+create table ping_bodies (
+  check_key bigint not null,
+  ping_id uuid not null,
+  body bytea not null,
+  constraint ping_bodies_pkey PRIMARY KEY (check_key, ping_id)
+);
+
+create table pings (
+  id uuid not null,
+  check_key bigint not null,
+  type smallint not null,
+  exit_code smallint,
+  duration_ms integer,
+  run_id uuid,
+  source smallint not null,
+  created_at timestamp with time zone not null,
+  constraint pings_pkey PRIMARY KEY (check_key, id)
+);
+CREATE UNIQUE INDEX pings_run ON public.pings USING btree (check_key, run_id, type) WHERE (run_id IS NOT NULL);
+
+create table projects (
+  id uuid not null,
+  organization_id uuid not null,
+  name text not null,
+  slug text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint projects_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
+  constraint projects_organization_id_slug_key UNIQUE (organization_id, slug),
+  constraint projects_pkey PRIMARY KEY (id)
+);
+
+create unlogged table rate_windows (
+  bucket text not null,
+  started_at timestamp with time zone not null,
+  used integer not null,
+  constraint rate_windows_pkey PRIMARY KEY (bucket)
+);
+
+create table refresh_tokens (
+  token_hash bytea not null,
+  family_id uuid not null,
+  user_id uuid not null,
+  expires_at timestamp with time zone not null,
+  spent_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint refresh_tokens_pkey PRIMARY KEY (token_hash),
+  constraint refresh_tokens_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX refresh_tokens_family ON public.refresh_tokens USING btree (family_id);
+CREATE INDEX refresh_tokens_user ON public.refresh_tokens USING btree (user_id);
+
+create table schema_migrations (
+  version integer not null,
+  name text not null,
+  applied_at timestamp with time zone not null default now(),
+  constraint schema_migrations_pkey PRIMARY KEY (version)
+);
+
+create table service_beat (
+  only_row boolean not null default true,
+  beat_at timestamp with time zone,
+  constraint service_beat_only_row_check CHECK (only_row),
+  constraint service_beat_pkey PRIMARY KEY (only_row)
+);
+
+create table users (
+  id uuid not null,
+  organization_id uuid not null,
+  email text not null,
+  password_hash text not null,
+  scope text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint users_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
+  constraint users_pkey PRIMARY KEY (id),
+  constraint users_scope_check CHECK ((scope = ANY (ARRAY['read'::text, 'write'::text, 'admin'::text])))
+);
+CREATE UNIQUE INDEX users_email ON public.users USING btree (lower(email));
+CREATE INDEX users_organization ON public.users USING btree (organization_id, id);

@@ -1,0 +1,118 @@
+/** The whole product in this process, as main.ts starts it, over a database of its own: three ports, and what the first start makes. */
+
+import { createApp } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { type Log, silentLog } from '../../src/runtime/log.ts'
+import type { Database } from '../../src/store/database.ts'
+import { bootstrap } from '../../src/tenancy/bootstrap.ts'
+import { createTestDatabase } from './database.ts'
+
+export interface StoredPing {
+  readonly type: 'success' | 'start' | 'fail' | 'log'
+  readonly exitCode: number | null
+  readonly durationMs: number | null
+  readonly runId: string | null
+  readonly body: Buffer | null
+}
+
+export interface ApiAnswer {
+  readonly status: number
+  readonly headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  readonly body: any
+}
+
+export interface TestApp extends AsyncDisposable {
+  /** `{ping_url}` of the interface. */
+  readonly pingUrl: string
+  /** `{base_url}` of the interface. */
+  readonly apiUrl: string
+  readonly opsUrl: string
+  readonly projectId: string
+  /** Of an admin. */
+  readonly apiKey: string
+  readonly logIn: { readonly email: string; readonly password: string }
+  readonly database: Database
+  /** A management call with the API key, or with `authorization` instead (null: none). */
+  call(method: string, path: string, json?: unknown, authorization?: string | null): Promise<ApiAnswer>
+  /** Makes a check of an hour and five minutes of grace, unless `fields` say otherwise. */
+  createCheck(fields?: Record<string, unknown>): Promise<{ id: string; publicId: string }>
+  /** What the database holds, oldest first. */
+  storedPings(publicId: string): Promise<StoredPing[]>
+  close(): Promise<void>
+}
+
+export interface TestAppOptions {
+  /** Variables of design, section 12, over those of a test. */
+  readonly environment?: Record<string, string>
+  readonly log?: Log
+}
+
+export async function startTestApp({ environment = {}, log = silentLog }: TestAppOptions = {}): Promise<TestApp> {
+  const { url: databaseUrl, database, close: closeDatabase } = await createTestDatabase()
+  const secretKey = Buffer.alloc(32, 7)
+  const config = readConfig(
+    {
+      PING_PORT: '0',
+      API_PORT: '0',
+      OPS_PORT: '0',
+      DATABASE_URL: databaseUrl,
+      SECRET_KEY: secretKey.toString('base64'),
+      ...environment,
+    },
+    false,
+  )
+  const { projectId, made } = await bootstrap({ database, clock: systemClock }, { email: config.bootstrapEmail })
+  const { apiKey, email, password } = made!
+  const app = createApp({ config, databaseUrl, secretKey, log })
+  const { ping: pingUrl, api: apiUrl, ops: opsUrl } = await app.start()
+
+  async function call(method: string, path: string, json?: unknown, authorization: string | null = `Bearer ${apiKey}`) {
+    const response = await fetch(apiUrl + path, {
+      method,
+      headers: {
+        ...(authorization === null ? {} : { authorization }),
+        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) }
+  }
+
+  const close = async () => {
+    await app.stop()
+    await closeDatabase()
+  }
+  return {
+    pingUrl,
+    apiUrl,
+    opsUrl,
+    projectId,
+    apiKey,
+    logIn: { email, password },
+    database,
+    call,
+    async createCheck(fields) {
+      const standard = { project_id: projectId, name: 'Nightly backup', period_seconds: 3_600, grace_seconds: 300 }
+      const { status, body } = await call('POST', '/checks', { ...standard, ...fields })
+      if (status !== 201) throw new Error(`the check was not created: ${status} ${JSON.stringify(body)}`)
+      return { id: body.id, publicId: body.public_id }
+    },
+    async storedPings(publicId) {
+      const { rows } = await database.query<StoredPing>(
+        `select (array['success', 'start', 'fail', 'log'])[p.type + 1] as type, p.exit_code as "exitCode",
+          p.duration_ms as "durationMs", p.run_id as "runId", b.body
+        from checks c
+        join pings p on p.check_key = c.key
+        left join ping_bodies b on b.check_key = p.check_key and b.ping_id = p.id
+        where c.public_id = $1 order by p.id`,
+        [publicId],
+      )
+      return rows
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}

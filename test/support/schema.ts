@@ -1,0 +1,21 @@
+/** The schema as text, read back from the catalog: what all migrations together really made. */
+
+import type { Queryable } from '../../src/store/database.ts'
+
+export async function describeSchema(database: Queryable): Promise<string> {
+  const { rows } = await database.query<{ text: string }>(
+    `select format(E'create %stable %I (\\n  %s\\n)%s;%s', case c.relpersistence when 'u' then 'unlogged ' else '' end, c.relname,
+        (select string_agg(line, E',\\n  ' order by place, line) from (
+           select a.attnum as place, format('%I %s%s%s', a.attname, format_type(a.atttypid, a.atttypmod), case when a.attnotnull then ' not null' else '' end,
+             case when a.attidentity <> '' then ' generated always as identity' when d.adbin is not null then ' default ' || pg_get_expr(d.adbin, d.adrelid) else '' end) as line
+           from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+           where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+           union all
+           select 1000, format('constraint %I %s', k.conname, pg_get_constraintdef(k.oid)) from pg_constraint k where k.conrelid = c.oid and k.contype <> 'n') lines),
+        coalesce(' with (' || array_to_string(c.reloptions, ', ') || ')', ''),
+        coalesce((select string_agg(E'\\n' || pg_get_indexdef(i.indexrelid) || ';', '' order by i.indexrelid::regclass::text) from pg_index i
+          where i.indrelid = c.oid and not exists (select from pg_constraint k where k.conindid = i.indexrelid)), '')) as text
+      from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' order by c.relname`,
+  )
+  return `-- Written by \`npm run db:schema\` from what the migrations made; compared in test/db/schema.test.ts.\n\n${rows.map(({ text }) => `${text}\n`).join('\n')}`
+}

@@ -1,0 +1,205 @@
+/** The real program as a child process, as a container or `npm start` runs it, with an environment that a test writes down. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { identifyProcess } from '../../src/store/embedded/processes.ts'
+import { listProcesses } from './postgres-server.ts'
+
+export const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url))
+
+export interface Exit {
+  readonly status: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** `api` holds /api/v1. */
+export interface Addresses {
+  readonly ping: string
+  readonly api: string
+  readonly ops: string
+}
+
+export interface ServiceProcess extends AsyncDisposable {
+  readonly pid: number
+  readonly stdout: string
+  readonly stderr: string
+  readonly exited: Promise<Exit>
+  /** The first match in what was printed so far, or will be; fails when the process ends, or after `withinMs`. */
+  waitFor(pattern: RegExp, withinMs?: number): Promise<RegExpExecArray>
+  /** Waits for the line that begins with `ready`. */
+  ready(withinMs?: number): Promise<Addresses>
+  signal(name: NodeJS.Signals): void
+  /** SIGTERM, unless told otherwise; fails when it does not end in `withinMs`. */
+  stop(signal?: NodeJS.Signals, withinMs?: number): Promise<Exit>
+  /** kill -9. */
+  kill(): Promise<void>
+}
+
+/** A replica that serves. */
+export interface Service extends ServiceProcess, Addresses {}
+
+export interface Program {
+  readonly command: string
+  readonly args: readonly string[]
+  /** Leads a process group of its own, as a shell's foreground job does; kill and the guard then mean the group. */
+  readonly isGroup?: boolean
+}
+
+const MAIN: Program = { command: process.execPath, args: ['src/main.ts'] }
+
+/** Free ports, and nothing of the environment of the tests except what any process needs. */
+const ENVIRONMENT = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '/', PING_PORT: '0', API_PORT: '0', OPS_PORT: '0' }
+
+const READY = /^ready ping=(\S+) api=(\S+) ops=(\S+)$/m
+const READY_MS = 30_000
+const END_MS = 30_000
+
+/** Known to the tests, so that none has to be read from what is printed. */
+export const API_KEY = `hbk_process_${'0123456789abcdef'.repeat(2)}`
+export const PROJECT_ID = randomUUID()
+export const LOG_IN = { email: 'admin@example.com', password: 'correct horse battery' }
+
+/** For a replica on a PostgreSQL that the test runs. */
+export function databaseEnvironment(url: string): Record<string, string> {
+  return {
+    DATABASE_URL: url,
+    SECRET_KEY: Buffer.alloc(32, 7).toString('base64'),
+    BOOTSTRAP_API_KEY: API_KEY,
+    BOOTSTRAP_PROJECT_ID: PROJECT_ID,
+    BOOTSTRAP_PASSWORD: LOG_IN.password,
+  }
+}
+
+export async function startService(environment: Record<string, string>, program?: Program): Promise<Service> {
+  const service = spawnService(environment, program)
+  try {
+    return Object.assign(service, await service.ready())
+  } catch (error) {
+    await service.kill()
+    throw error
+  }
+}
+
+/** Starts the program without waiting for anything. It does not outlive the tests, even when those are killed. */
+export function spawnService(environment: Record<string, string>, program = MAIN): ServiceProcess {
+  const isGroup = program.isGroup === true
+  const child = spawn(program.command, [...program.args], {
+    cwd: CHECKOUT,
+    env: { ...ENVIRONMENT, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: isGroup,
+  })
+  const pid = child.pid
+  if (pid === undefined) throw new Error(`${program.command} cannot be started`)
+  const removeGuard = guard(isGroup ? -pid : pid)
+  const stdout = collect(child.stdout)
+  const stderr = collect(child.stderr)
+  let exit: Exit | undefined
+  const exited = once(child, 'close').then(([status, signal]): Exit => {
+    removeGuard()
+    exit = { status, signal }
+    return exit
+  })
+  const told = () => `it printed:\n${stdout.text()}${stderr.text()}`
+
+  async function waitFor(pattern: RegExp, withinMs = READY_MS): Promise<RegExpExecArray> {
+    for (const until = performance.now() + withinMs; ; ) {
+      const found = pattern.exec(stdout.text())
+      if (found !== null) return found
+      if (exit !== undefined) throw new Error(`it ended (${exit.status ?? exit.signal}) without ${pattern}; ${told()}`)
+      if (performance.now() > until) throw new Error(`still no ${pattern} after ${withinMs} ms; ${told()}`)
+      await Promise.race([stdout.more(), exited, sleep(until - performance.now() + 1)])
+    }
+  }
+
+  async function stop(signal: NodeJS.Signals = 'SIGTERM', withinMs = END_MS): Promise<Exit> {
+    child.kill(signal)
+    const ended = await Promise.race([exited, sleep(withinMs)])
+    if (ended === undefined) throw new Error(`still running ${withinMs} ms after ${signal}; ${told()}`)
+    return ended
+  }
+
+  async function kill(): Promise<void> {
+    if (isGroup && exit === undefined) process.kill(-pid!, 'SIGKILL')
+    else child.kill('SIGKILL')
+    await exited
+  }
+
+  return {
+    pid,
+    get stdout() {
+      return stdout.text()
+    },
+    get stderr() {
+      return stderr.text()
+    },
+    exited,
+    waitFor,
+    async ready(withinMs) {
+      const [, ping, api, ops] = await waitFor(READY, withinMs)
+      return { ping: ping!, api: api!, ops: ops! }
+    },
+    signal: (name) => void child.kill(name),
+    stop,
+    kill,
+    [Symbol.asyncDispose]: kill,
+  }
+}
+
+/** Kills the process once our end of its pipe closes, which it does however this process ends. */
+function guard(target: number): () => void {
+  const watcher = spawn('/bin/sh', ['-c', 'cat > /dev/null; kill -KILL -- "$1"', 'guard', String(target)], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  watcher.unref()
+  const input = watcher.stdin as typeof watcher.stdin & { unref?: () => void }
+  input.unref?.()
+  input.on('error', () => {})
+  return () => void watcher.kill('SIGKILL')
+}
+
+function collect(stream: ChildProcess['stdout']) {
+  let text = ''
+  let announce = () => {}
+  let next = Promise.resolve()
+  const arm = () => {
+    next = new Promise((resolve) => {
+      announce = resolve
+    })
+  }
+  arm()
+  stream!.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+    announce()
+    arm()
+  })
+  return { text: () => text, more: () => next }
+}
+
+/** Resolves with undefined; only for limits, which no test that passes reaches. */
+function sleep(ms: number): Promise<undefined> {
+  return new Promise((resolve) => setTimeout(resolve, ms).unref())
+}
+
+/** A process that is told from a later one with the same pid. */
+export interface KnownProcess {
+  readonly pid: number
+  readonly identity: string
+}
+
+/** The process and all that it has started, directly or not, as far as the parents still live. */
+export async function listTree(root: number): Promise<KnownProcess[]> {
+  const all = await listProcesses()
+  const pids = [root]
+  for (const pid of pids) pids.push(...all.filter(({ parent }) => parent === pid).map((child) => child.pid))
+  const known = await Promise.all(pids.map(async (pid) => ({ pid, identity: await identifyProcess(pid) })))
+  return known.filter((one): one is KnownProcess => one.identity !== null)
+}
+
+export async function listAlive(processes: readonly KnownProcess[]): Promise<number[]> {
+  const identities = await Promise.all(processes.map(({ pid }) => identifyProcess(pid)))
+  return processes.filter(({ identity }, index) => identity === identities[index]).map(({ pid }) => pid)
+}
