@@ -80,7 +80,7 @@ type Prepared = Awaited<ReturnType<typeof bootstrap>>
 
 /** Migrates and bootstraps; waits a little for a server that is still starting. Null when a signal came meanwhile. */
 async function prepareDatabase(config: Config, databaseUrl: string): Promise<Prepared | null> {
-  const database = createDatabase({ url: databaseUrl, name: 'start', connections: 2, patient: true })
+  const database = createDatabase({ url: databaseUrl, name: 'start', connections: 2, patient: true, signal: stopping.signal })
   const giveUpAt = systemClock.now() + DATABASE_PATIENCE_MS
   let isWaiting = false
   try {
@@ -100,6 +100,7 @@ async function prepareDatabase(config: Config, databaseUrl: string): Promise<Pre
           },
         )
       } catch (error) {
+        if (stopping.signal.aborted) return null
         if (error instanceof AppError && error.code === 'invalid') throw new StartError(`the BOOTSTRAP_ variables: ${error.message}`)
         if (!mayPass(error) || systemClock.now() > giveUpAt) throw new StartError(explainDatabaseError(error, databaseUrl))
         if (!isWaiting) say(`waiting for the database at ${new URL(databaseUrl).host} ...`)

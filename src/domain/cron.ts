@@ -46,17 +46,13 @@ interface FieldRule {
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 const WEEKDAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat']
 
-const MINUTE_RULE: FieldRule = { name: 'minute', min: 0, max: 59, names: [], example: '0, 0,30 or */15' }
-const HOUR_RULE: FieldRule = { name: 'hour', min: 0, max: 23, names: [], example: '2, 8-18 or */6' }
-const DAY_RULE: FieldRule = { name: 'day of month', min: 1, max: 31, names: [], example: '*, 1,15 or 1-7' }
-const MONTH_RULE: FieldRule = { name: 'month', min: 1, max: 12, names: MONTHS, example: '*, JAN,JUL or 1-6' }
-const WEEKDAY_RULE: FieldRule = {
-  name: 'day of week',
-  min: 0,
-  max: 6,
-  names: WEEKDAYS,
-  example: '*, MON-FRI or 0 (Sunday)',
-}
+const RULES: readonly FieldRule[] = [
+  { name: 'minute', min: 0, max: 59, names: [], example: '0, 0,30 or */15' },
+  { name: 'hour', min: 0, max: 23, names: [], example: '2, 8-18 or */6' },
+  { name: 'day of month', min: 1, max: 31, names: [], example: '*, 1,15 or 1-7' },
+  { name: 'month', min: 1, max: 12, names: MONTHS, example: '*, JAN,JUL or 1-6' },
+  { name: 'day of week', min: 0, max: 6, names: WEEKDAYS, example: '*, MON-FRI or 0 (Sunday)' },
+]
 
 const MACROS: ReadonlyMap<string, string> = new Map([
   ['@yearly', '0 0 1 1 *'],
@@ -77,32 +73,18 @@ const WHITE_SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u2
  * Throws InvalidSchedule, and nothing else.
  */
 export function parseCron(expression: string, timeZone: string): Cron {
-  if ([...expression].length > LIMITS.scheduleLength)
+  if (expression.length > LIMITS.scheduleLength)
     throw new InvalidSchedule(`must have at most ${LIMITS.scheduleLength} characters: shorten it`)
   const zone = findTimeZone(timeZone)
   if (zone === undefined)
     throw new InvalidSchedule(`cannot be read in the time zone ${quote(timeZone)}: give a time_zone like Europe/Berlin`)
   const fields = expandMacro(expression).split(WHITE_SPACE).filter(Boolean)
-  const [minute, hour, day, month, weekday] = fields
-  if (
-    minute === undefined ||
-    hour === undefined ||
-    day === undefined ||
-    month === undefined ||
-    weekday === undefined ||
-    fields.length > 5
-  )
+  if (fields.length !== RULES.length)
     throw new InvalidSchedule(
       `must have 5 fields (minute, hour, day of month, month, day of week) and has ${fields.length}: give one like "30 2 * * *"`,
     )
-  return {
-    minutes: parseField(minute, MINUTE_RULE),
-    hours: parseField(hour, HOUR_RULE),
-    days: parseField(day, DAY_RULE),
-    months: parseField(month, MONTH_RULE),
-    weekdays: parseField(weekday, WEEKDAY_RULE),
-    zone,
-  }
+  const [minutes, hours, days, months, weekdays] = RULES.map((rule, index) => parseField(fields[index]!, rule))
+  return { minutes: minutes!, hours: hours!, days: days!, months: months!, weekdays: weekdays!, zone }
 }
 
 function expandMacro(expression: string): string {
@@ -154,8 +136,8 @@ function parsePart(part: string, rule: FieldRule): { from: number; to: number; s
   const step = stepText === undefined ? 1 : parseNumber(stepText, refuse)
   if (moreSteps.length > 0) throw refuse('a step has one slash')
   if (from < rule.min) throw refuse(`${from} is too small`)
-  if (to > rule.max)
-    throw refuse(`${to} is too large${rule === WEEKDAY_RULE && to === 7 ? ', and Sunday is 0 or SUN' : ''}`)
+  if (Math.max(from, to) > rule.max)
+    throw refuse(`${Math.max(from, to)} is too large${rule.names === WEEKDAYS ? ', and Sunday is 0 or SUN' : ''}`)
   if (from > to) throw refuse('the range ends before it begins, so write it as two, joined by a comma')
   if (step === 0) throw refuse('a step is 1 or more')
   return { from, to, step, isAny }
@@ -168,7 +150,8 @@ function parseValue(text: string, rule: FieldRule, refuse: (problem: string) => 
 
 /** Go's strconv.Atoi, less the negative numbers: a sign and leading zeros are fine, an overflow of 64 bits is not. */
 function parseNumber(text: string, refuse: (problem: string) => Error): number {
-  if (!/^[+-]?[0-9]+$/.test(text)) throw refuse(text === '' ? 'a number is missing' : `${quote(text)} is not a number`)
+  if (!/^[+-]?[0-9]+$/.test(text))
+    throw refuse(text === '' ? 'a number is missing beside the - or /' : `${quote(text)} is not a number`)
   if (BigInt(text) > 2n ** 63n - 1n || BigInt(text) < 0n) throw refuse(`${text} is out of range`)
   return Number(text)
 }
@@ -251,7 +234,7 @@ function matchesDay(days: Field, weekdays: Field, local: number): boolean {
   return days.isStar || weekdays.isStar ? isDay && isWeekday : isDay || isWeekday
 }
 
-/** Go's time.Date: what local clocks show, as an instant. In a skipped hour it is the offset after the change that counts... */
+/** Go's time.Date. A local time that was skipped or repeated has two readings; which one Go picks decides the slots after it. */
 function toInstant(zone: TimeZone, local: number): number {
   return local - zone.offsetAt(local - zone.offsetAt(local))
 }

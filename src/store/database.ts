@@ -49,6 +49,8 @@ export interface DatabaseOptions {
   readonly genericPlans?: boolean
   /** No limits of time: for migrations, which may wait for another replica's and rewrite a table. */
   readonly patient?: boolean
+  /** When it aborts, what runs is cut off, connection and all: a start that is to end must not wait for a lock, or for a server that hangs. */
+  readonly signal?: AbortSignal
   readonly onConnectionError?: (error: Error) => void
 }
 
@@ -61,7 +63,7 @@ const ATTEMPTS = 3
 const LIMITS_OF_TIME = { statement_timeout: STATEMENT_MS, query_timeout: ANSWER_MS, lock_timeout: LOCK_MS, idle_in_transaction_session_timeout: 5_000 }
 
 export function createDatabase(options: DatabaseOptions): Database {
-  const { url, name, connections, genericPlans = false, patient = false, onConnectionError } = options
+  const { url, name, connections, genericPlans = false, patient = false, signal, onConnectionError } = options
   const pool = new pg.Pool({
     connectionString: url,
     application_name: `heartbeat-operator ${name}`,
@@ -76,22 +78,27 @@ export function createDatabase(options: DatabaseOptions): Database {
     ...{ pipeline: true },
   })
   // An idle connection that breaks is dropped by the pool; without a listener its error would end the process.
-  pool.on('error', (error) => onConnectionError?.(error))
+  // One that breaks while it is being closed concerns nobody.
+  pool.on('error', (error) => pool.ending || onConnectionError?.(error))
 
   async function withClient<T>(use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     let isBroken = false
     let client: pg.PoolClient | undefined
     // While a client is out, the pool does not listen to its errors; the query in progress reports them.
     const ignore = () => {}
+    const cut = () => client !== undefined && socketOf(client).destroy(new Error('Connection terminated: stopping'))
     try {
       client = await pool.connect()
       client.on('error', ignore)
+      signal?.addEventListener('abort', cut)
+      if (signal?.aborted) cut()
       return await use(client)
     } catch (error) {
       isBroken = error instanceof RollbackFailed || isConnectionError(error)
       const cause = error instanceof RollbackFailed ? error.cause : error
       throw isOutage(cause) ? unavailable(cause) : cause
     } finally {
+      signal?.removeEventListener('abort', cut)
       client?.removeListener('error', ignore)
       client?.release(isBroken)
     }

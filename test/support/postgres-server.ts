@@ -48,7 +48,7 @@ export async function startPostgresServer(
   let paused: number[] = []
 
   const resume = async () => {
-    for (const pid of paused) process.kill(pid, 'SIGCONT')
+    signalAll(paused, 'SIGCONT')
     paused = []
   }
   const stop = async () => {

@@ -57,6 +57,7 @@ describe('a new check', () => {
   })
 
   test('waits for its first ping: nothing is expected of it and nobody is told of it', async () => {
+    fixture.clock.time = NOW + 0.25
     const made = await create({})
     expect(made.state).toEqual({
       status: 'new',
@@ -70,7 +71,7 @@ describe('a new check', () => {
     const { rows } = await fixture.database.query(
       'select wake_at, stamped_at, (select count(*) from events) as events from check_states',
     )
-    expect(rows).toEqual([{ wake_at: null, stamped_at: NOW, events: 0 }])
+    expect(rows).toEqual([{ wake_at: null, stamped_at: NOW + 0.25, events: 0 }])
   })
 
   test('may follow a cron schedule, in UTC unless a zone is given', async () => {

@@ -49,6 +49,11 @@ async function events(): Promise<unknown[]> {
   const { rows } = await fixture.database.query<{ type: string }>('select type from events order by id')
   return rows.map(({ type }) => type)
 }
+/** Moves with each write of the row, whatever it writes. */
+async function version(): Promise<unknown> {
+  const { rows } = await fixture.database.query('select xmin::text from check_states')
+  return rows
+}
 async function wakeAt(): Promise<number | null> {
   const { rows } = await fixture.database.query<{ wake_at: number | null }>('select wake_at from check_states')
   return rows[0]!.wake_at
@@ -77,8 +82,10 @@ describe('pausing', () => {
 
   test('a paused check again changes nothing', async () => {
     const paused = await pause()
+    const before = await version()
     fixture.clock.time = NOW + HOUR_MS
     expect(await pause()).toEqual(paused)
+    expect(await version()).toEqual(before)
     expect(await reasons()).toHaveLength(2)
     expect(await events()).toHaveLength(1)
   })
@@ -132,8 +139,10 @@ describe('resuming', () => {
     expect(await resume()).toMatchObject(check)
     await pinged('success', NOW)
     const up = await getCheck(fixture.parts, tenant, check.id)
+    const before = await version()
     fixture.clock.time = NOW + MINUTE_MS
     expect(await resume()).toEqual(up)
+    expect(await version()).toEqual(before)
     expect(await reasons()).toHaveLength(2)
     expect(await events()).toEqual([])
   })

@@ -103,7 +103,7 @@ describe('readBody', () => {
     const { socket, receive } = open(port)
     for (let call = 1; call <= 2; call += 1) {
       socket.write(head(`Content-Length: ${LIMIT}`) + 'x'.repeat(LIMIT))
-      await receive(new RegExp(`^(HTTP/1.1 200 [sS]*?\r\n\r\n${LIMIT}){${call}}$`))
+      await receive(new RegExp(String.raw`^(HTTP/1.1 200 [\s\S]*?\r\n\r\n${LIMIT}){${call}}$`))
     }
   })
 

@@ -1,0 +1,170 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { AppError } from '../../../../src/domain/errors.ts'
+import { encodeCursor } from '../../../../src/domain/page.ts'
+import { CheckListQuery, CheckUpdate, NewCheck } from '../../../../src/http/api/checks.schema.ts'
+import { parsePart } from '../../../../src/http/api/faults.ts'
+import { HistoryQuery } from '../../../../src/http/api/history.schema.ts'
+import { readQuery } from '../../../../src/http/api/query.ts'
+import { ROUTES } from '../../../../src/http/api/routes.ts'
+
+const project_id = '0199aaaa-0000-7000-8000-00000000000a'
+const bodies = ROUTES.flatMap(({ endpoint: { id, body } }) => (body === undefined ? [] : [{ id, body }]))
+const queries = ROUTES.flatMap(({ endpoint: { id, query } }) => (query === undefined ? [] : [{ id, query }]))
+
+/** What a caller is told, or null. Fails on anything else that is thrown. */
+function refusalOf(parse: () => unknown): AppError | null {
+  try {
+    parse()
+    return null
+  } catch (error) {
+    expect(error).toBeInstanceOf(AppError)
+    return error as AppError
+  }
+}
+
+function expectTellable(refusal: AppError | null, place: string): void {
+  if (refusal === null) return
+  expect(refusal.code).toBe('invalid')
+  expect(refusal.details!.length).toBeGreaterThan(0)
+  for (const { path, message } of refusal.details!) {
+    expect(path === place || path.startsWith(`${place}.`)).toBe(true)
+    // Our own words for every rule, never the library's.
+    expect(message).toMatch(/^(must be |is required$|is not a known field$|is given more than once$)/)
+  }
+  expect(new Set(refusal.details!.map(({ path }) => path)).size).toBe(refusal.details!.length)
+  const [first] = refusal.details!
+  expect(refusal.message).toBe(
+    first!.path === place
+      ? `the ${place} ${first!.message}`
+      : `${first!.path.slice(place.length + 1)} ${first!.message}`,
+  )
+}
+
+describe.each(bodies)('the body of $id', ({ body }) => {
+  const names = Object.keys((body as unknown as { shape: object }).shape)
+  const value = fc.oneof(
+    fc.jsonValue(),
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom<unknown>(
+      project_id,
+      'x',
+      '@daily',
+      'UTC',
+      60,
+      0,
+      -0,
+      1e308,
+      Number.NaN,
+      null,
+      '\ud800',
+      '\u0000',
+      'read',
+      'a@b',
+      '2030-01-01T00:00:00Z',
+    ),
+  )
+
+  it('takes any object, or says what is wrong in our words', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom(...names, 'surprise'), value), (given) => {
+        expectTellable(
+          refusalOf(() => parsePart('body', body, given)),
+          'body',
+        )
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+describe.each(queries)('the query of $id', ({ query }) => {
+  const names = Object.keys(query.shape)
+
+  it('takes any string, or says what is wrong in our words', () => {
+    const parameter = fc.tuple(
+      fc.constantFrom(...names, 'x'),
+      fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('0', '1', '1001', '%zz', '%ff', '+1', project_id, 'up')),
+    )
+    const text = fc.oneof(
+      fc.array(parameter).map((pairs) => pairs.map((pair) => pair.join('=')).join('&')),
+      fc.array(parameter).map((pairs) => String(new URLSearchParams(pairs))),
+      fc.string({ unit: 'binary' }),
+    )
+    fc.assert(
+      fc.property(text, (given) => {
+        expectTellable(
+          refusalOf(() => parsePart('query', query, readQuery(query, given))),
+          'query',
+        )
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+describe('what a body becomes', () => {
+  it('has defaults where the design gives them', () => {
+    expect(parsePart('body', NewCheck, { project_id, name: 'x' })).toEqual({
+      project_id,
+      name: 'x',
+      grace_seconds: 3_600,
+    })
+    expect(parsePart('body', CheckUpdate, {})).toEqual({})
+  })
+
+  it('is trimmed and in lower case where that is no difference', () => {
+    expect(parsePart('body', NewCheck, { project_id: project_id.toUpperCase(), name: '\t x\ufeff\n' })).toMatchObject({
+      project_id,
+      name: 'x',
+    })
+  })
+
+  it('counts characters, not units', () => {
+    const isTaken = (name: string) => refusalOf(() => parsePart('body', CheckUpdate, { name })) === null
+    expect([
+      isTaken('💾'.repeat(100)),
+      isTaken('💾'.repeat(101)),
+      isTaken('é'.repeat(100)),
+      isTaken('é'.repeat(101)),
+    ]).toEqual([true, false, true, false])
+  })
+
+  it('is checked quickly, whatever is sent', () => {
+    const startedAt = performance.now()
+    for (const text of ['a'.repeat(65_000), `${'a-'.repeat(32_000)}`, `${' '.repeat(65_000)}x`, '💾'.repeat(16_000)]) {
+      refusalOf(() =>
+        parsePart('body', NewCheck, {
+          project_id: text,
+          name: text,
+          slug: text,
+          description: text,
+          schedule: text,
+          time_zone: text,
+        }),
+      )
+    }
+    expect(performance.now() - startedAt).toBeLessThan(500)
+  })
+})
+
+describe('what a query becomes', () => {
+  const read = (text: string) => parsePart('query', HistoryQuery, readQuery(HistoryQuery, text))
+
+  it('has the default of its list, and no more than a page', () => {
+    expect(read('')).toEqual({ limit: 100 })
+    expect(read('limit=1')).toEqual({ limit: 1 })
+    expect(read('limit=1000')).toEqual({ limit: 1_000 })
+    expect(read('limit=1001')).toEqual({ limit: 1_000 })
+    expect(parsePart('query', CheckListQuery, { project_id })).toEqual({ project_id, limit: 1_000 })
+  })
+
+  it('has the place that a cursor stands for', () => {
+    const place = { at: 1_763_700_000_000.123, id: project_id }
+    expect(read(`cursor=${encodeCursor(place)}`)).toEqual({ limit: 100, cursor: place })
+  })
+
+  it('has nothing of what it does not know', () => {
+    expect(read('x=1&x=2&__proto__=3&constructor=4')).toEqual({ limit: 100 })
+  })
+})
