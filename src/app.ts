@@ -65,7 +65,13 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
   })
   const onConnectionError = (error: Error) => log.warn({ error }, 'a database connection broke')
   const database = createDatabase({ url: databaseUrl, name: 'management', connections: 8, onConnectionError })
-  const pingDatabase = createDatabase({ url: databaseUrl, name: 'pings', connections: 3, genericPlans: true, onConnectionError })
+  const pingDatabase = createDatabase({
+    url: databaseUrl,
+    name: 'pings',
+    connections: 3,
+    genericPlans: true,
+    onConnectionError,
+  })
   const databaseClock = createDatabaseClock(pingDatabase, clock)
   const parts = { database, clock: databaseClock }
 
@@ -102,10 +108,14 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
       onGap(gap) {
         metrics.gaps.inc()
         metrics.gapSeconds.inc((gap.endedAt - gap.startedAt) / 1_000)
-        log.warn({ seconds: Math.round((gap.endedAt - gap.startedAt) / 1_000) }, 'no replica could take pings for a while; deadlines are moved accordingly')
+        log.warn(
+          { seconds: Math.round((gap.endedAt - gap.startedAt) / 1_000) },
+          'no replica could take pings for a while; deadlines are moved accordingly',
+        )
       },
     })
     lastBeatAt = clock.now()
+    return 'done'
   })
   const expireLoop = loopOf('expire', EXPIRE_MS, () =>
     expireOverdue({
@@ -126,8 +136,17 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
   const clockLoop = loopOf('clock', MEASURE_MS, async () => {
     await databaseClock.measure()
     metrics.clockOffsetSeconds.set(databaseClock.offsetMs() / 1_000)
+    return 'done'
   })
-  const pruneLoop = loopOf('prune', PRUNE_MS, createPruner(parts, { maxPings: config.historyMaxPings, maxDays: config.historyMaxDays, onPruned: (rows) => metrics.pruned.inc(rows) }))
+  const pruneLoop = loopOf(
+    'prune',
+    PRUNE_MS,
+    createPruner(parts, {
+      maxPings: config.historyMaxPings,
+      maxDays: config.historyMaxDays,
+      onPruned: (rows) => metrics.pruned.inc(rows),
+    }),
+  )
 
   let baseUrl = config.baseUrl ?? ''
   const tokens = createTokens(secretKey, databaseClock)
@@ -139,7 +158,8 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
     baseUrl: () => baseUrl,
     isStopping: () => isStopping,
     log,
-    onRequest: (route, method, status, ms) => metrics.httpSeconds.observe({ server: 'api', route, method, status: String(status) }, ms / 1_000),
+    onRequest: (route, method, status, ms) =>
+      metrics.httpSeconds.observe({ server: 'api', route, method, status: String(status) }, ms / 1_000),
   })
   const pingApp = createPingApp({
     record: recorder.record,
@@ -150,11 +170,32 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
   const opsApp = createOpsApp({ isStarted: () => isStarted, whyNotReady, metrics: renderMetrics })
 
   const plain = (message: string) => ({ type: 'text/plain; charset=utf-8', text: `${message}\n` })
-  const json = (message: string) => ({ type: 'application/json; charset=utf-8', text: JSON.stringify({ error: message }) })
+  const json = (message: string) => ({
+    type: 'application/json; charset=utf-8',
+    text: JSON.stringify({ error: message }),
+  })
   const { bindAddress } = config
-  const pingServer = createHttpServer({ name: 'ping', handler: pingApp.callback(), bindAddress, port: config.pingPort, errorText: plain })
-  const apiServer = createHttpServer({ name: 'api', handler: apiApp.callback(), bindAddress, port: config.apiPort, errorText: json })
-  const opsServer = createHttpServer({ name: 'ops', handler: opsApp.callback(), bindAddress, port: config.opsPort, errorText: plain })
+  const pingServer = createHttpServer({
+    name: 'ping',
+    handler: pingApp.callback(),
+    bindAddress,
+    port: config.pingPort,
+    errorText: plain,
+  })
+  const apiServer = createHttpServer({
+    name: 'api',
+    handler: apiApp.callback(),
+    bindAddress,
+    port: config.apiPort,
+    errorText: json,
+  })
+  const opsServer = createHttpServer({
+    name: 'ops',
+    handler: opsApp.callback(),
+    bindAddress,
+    port: config.opsPort,
+    errorText: plain,
+  })
 
   function whyNotReady(): string | null {
     if (isStopping) return 'stopping'
@@ -200,7 +241,10 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
     await Promise.all([expireLoop.stop(), clockLoop.stop(), pruneLoop.stop(), recorder.stop()])
     await beatLoop.stop()
     // The gap of a planned stop begins now, not a second ago.
-    if (isStarted) await beatLoop.runOnce().catch((error) => log.warn({ error: describeError(error) }, 'the last beat could not be written'))
+    if (isStarted)
+      await beatLoop
+        .runOnce()
+        .catch((error) => log.warn({ error: describeError(error) }, 'the last beat could not be written'))
     await Promise.all([database.close(), pingDatabase.close()])
     await opsServer.close(0)
   }

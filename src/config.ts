@@ -44,6 +44,8 @@ export class ConfigError extends Error {
 }
 
 export const SECRET_KEY_BYTES = 32
+/** Node's decoder skips what is no base64, so that it would also make a key of a sentence. */
+const SECRET_KEY = /^[0-9A-Za-z+/_-]{43}=?$/
 
 const port = (value: number) => integer(0, 65_535).default(value)
 const url = (protocols: string[], example: string) =>
@@ -58,6 +60,15 @@ function integer(min: number, max: number) {
     .string()
     .refine((text) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max, `must be an integer from ${min} to ${max}`)
     .transform(Number)
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function oneOf<const T extends string>(...values: T[]) {
@@ -76,11 +87,13 @@ const VARIABLES = {
   OPS_PORT: port(9090),
   PING_URL: webUrl('https://ping.example.com').optional(),
   BASE_URL: webUrl('https://heartbeat.example.com/api/v1').refine((text) => text.endsWith('/api/v1'), 'must end in /api/v1').optional(),
-  DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database').optional(),
+  DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
+    .refine((text) => !URL.canParse(text) || isDecodable(new URL(text).pathname), 'has a % that begins no escape in the name of the database: write it as %25')
+    .optional(),
   DATA_DIR: z.string().default('./.data').transform((text) => resolve(text)),
   SECRET_KEY: z
     .string()
-    .refine((text) => Buffer.from(text, 'base64').length === SECRET_KEY_BYTES, 'must be 32 bytes in base64: make one with `openssl rand -base64 32`')
+    .refine((text) => SECRET_KEY.test(text.trim()), 'must be 32 bytes in base64: make one with `openssl rand -base64 32`')
     .transform((text) => Buffer.from(text, 'base64'))
     .optional(),
   BOOTSTRAP_EMAIL: z.string().max(254).regex(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address').default('admin@example.com'),

@@ -54,7 +54,7 @@ async function run(config: Config): Promise<void> {
   const app: App = createApp({ config, databaseUrl, secretKey, log })
   resources.defer(() => app.stop())
   const addresses = await app.start()
-  introduce(addresses, made)
+  introduce(addresses, made, config.secrets)
   if (!stopping.signal.aborted) await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve))
   say('stopping ...')
 }
@@ -114,7 +114,8 @@ async function prepareDatabase(config: Config, databaseUrl: string): Promise<Pre
   }
 }
 
-function introduce({ ping, api, ops }: Addresses, { projectId, made }: Prepared): void {
+/** Only what was generated is shown: whoever gave a key or a password has it, and this output may be kept as a log. */
+function introduce({ ping, api, ops }: Addresses, { projectId, made }: Prepared, given: Config['secrets']): void {
   say(`
   ping     ${ping}/ping/<public_id of a check>
   api      ${api}   (described by ${api}/openapi.json)
@@ -128,13 +129,16 @@ Is it well?
   curl -fsS ${ops}/readyz
 `)
   } else {
-    say(`  API key  ${made.apiKey}
-  log-in   ${made.email} ${made.password}
-  (key and password are not stored in readable form: note them now)
+    const hasKey = given.bootstrapApiKey !== undefined
+    const hasPassword = given.bootstrapPassword !== undefined
+    const authorization = hasKey ? '"Authorization: Bearer $BOOTSTRAP_API_KEY"' : `'Authorization: Bearer ${made.apiKey}'`
+    say(`  API key  ${hasKey ? 'that of BOOTSTRAP_API_KEY' : made.apiKey}
+  log-in   ${made.email} ${hasPassword ? 'with BOOTSTRAP_PASSWORD' : made.password}
+  (what was generated is shown this once: note it now)
 
 Make a check that wants a ping every 10 seconds:
 
-  curl -fsS ${api}/checks -H 'Authorization: Bearer ${made.apiKey}' -H 'Content-Type: application/json' -d '{"project_id":"${projectId}","name":"My first job","period_seconds":10,"grace_seconds":5}'
+  curl -fsS ${api}/checks -H ${authorization} -H 'Content-Type: application/json' -d '{"project_id":"${projectId}","name":"My first job","period_seconds":10,"grace_seconds":5}'
 `)
   }
   say(`ready ping=${ping} api=${api} ops=${ops}`)

@@ -15,6 +15,9 @@ export async function loadOrMakeSecretKey(dataDir: string): Promise<Buffer> {
     if (code !== 'EEXIST') throw new ConfigError([`DATA_DIR cannot be written to: ${message}`])
   }
   const key = Buffer.from(await readFile(file, 'utf8'), 'base64')
-  if (key.length !== SECRET_KEY_BYTES) throw new ConfigError([`${file} does not hold a key of ${SECRET_KEY_BYTES} bytes: restore it, or remove it (everybody must then log in again)`])
+  if (key.length !== SECRET_KEY_BYTES)
+    throw new ConfigError([
+      `${file} does not hold a key of ${SECRET_KEY_BYTES} bytes: restore it, or remove it (everybody must then log in again)`,
+    ])
   return key
 }

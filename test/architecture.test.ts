@@ -18,7 +18,10 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
   'config.ts': { inside: [], outside: ['zod'] },
   'secrets.ts': { inside: ['config.ts'], outside: [] },
   'app.ts': { inside: ['domain', 'runtime', 'store', 'checks', 'auth', 'tenancy', 'http', 'config.ts'], outside: [] },
-  'main.ts': { inside: ['app.ts', 'config.ts', 'secrets.ts', 'domain', 'runtime', 'store', 'checks', 'tenancy', 'http'], outside: [] },
+  'main.ts': {
+    inside: ['app.ts', 'config.ts', 'secrets.ts', 'domain', 'runtime', 'store', 'checks', 'tenancy', 'http'],
+    outside: [],
+  },
 }
 
 /** Outside packages that have one home. */
@@ -41,7 +44,12 @@ const sources = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
     const text = readFileSync(join(SRC, file), 'utf8')
     const imports = [...text.matchAll(/^(?:import|export)\s+(type\s)?[^'";]*?from\s+'([^']+)'|^import\s+'([^']+)'/gm)]
     const code = text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '')
-    return { file, text, code, imports: imports.map((match) => ({ from: (match[2] ?? match[3])!, isTypeOnly: match[1] !== undefined })) }
+    return {
+      file,
+      text,
+      code,
+      imports: imports.map((match) => ({ from: (match[2] ?? match[3])!, isTypeOnly: match[1] !== undefined })),
+    }
   })
 
 const placeOf = (file: string) => file.split('/')[0]!
@@ -65,13 +73,21 @@ describe('the import table', () => {
         continue
       }
       const target = resolveInside(file, from)
-      const isAllowed = placeOf(target) === placeOf(file) || inside.some((place) => target === place || target.startsWith(`${place}/`))
+      const isAllowed =
+        placeOf(target) === placeOf(file) || inside.some((place) => target === place || target.startsWith(`${place}/`))
       expect(isAllowed, `${file} imports ${target}; the table in src/README.md says who may`).toBe(true)
     }
   })
 
   it('has no cycle', () => {
-    const graph = new Map(sources.map(({ file, imports }) => [file, imports.filter(({ from, isTypeOnly }) => from.startsWith('.') && !isTypeOnly).map(({ from }) => resolveInside(file, from))]))
+    const graph = new Map(
+      sources.map(({ file, imports }) => [
+        file,
+        imports
+          .filter(({ from, isTypeOnly }) => from.startsWith('.') && !isTypeOnly)
+          .map(({ from }) => resolveInside(file, from)),
+      ]),
+    )
     const done = new Set<string>()
     const visit = (file: string, path: string[]): void => {
       expect(path, `a cycle: ${[...path, file].join(' -> ')}`).not.toContain(file)
@@ -84,10 +100,16 @@ describe('the import table', () => {
 })
 
 describe('the rules of the house', () => {
-  const breaking = (pattern: RegExp, isExempt: (file: string) => boolean) => sources.filter(({ file, code }) => !isExempt(file) && pattern.test(code)).map(({ file }) => file)
+  const breaking = (pattern: RegExp, isExempt: (file: string) => boolean) =>
+    sources.filter(({ file, code }) => !isExempt(file) && pattern.test(code)).map(({ file }) => file)
 
   it('the domain reads no clock, no randomness and no environment', () => {
-    expect(breaking(/Date\.now|new Date\(\)|Math\.random|process\.|performance\.|randomUUID|setTimeout|setInterval/, (file) => !file.startsWith('domain/'))).toEqual([])
+    expect(
+      breaking(
+        /Date\.now|new Date\(\)|Math\.random|process\.|performance\.|randomUUID|setTimeout|setInterval/,
+        (file) => !file.startsWith('domain/'),
+      ),
+    ).toEqual([])
   })
 
   it('the environment is read by main alone, and understood by config', () => {
@@ -103,7 +125,11 @@ describe('the rules of the house', () => {
   })
 
   it('every SQL statement is in store', () => {
-    expect(breaking(/[`'"]\s*(select|insert into|update|delete from)\s[\s\S]*\b(from|set|values)\b/i, (file) => file.startsWith('store/'))).toEqual([])
+    expect(
+      breaking(/[`'"]\s*(select|insert into|update|delete from)\s[\s\S]*\b(from|set|values)\b/i, (file) =>
+        file.startsWith('store/'),
+      ),
+    ).toEqual([])
   })
 
   it('no file has more than 400 lines', () => {
@@ -111,6 +137,12 @@ describe('the rules of the house', () => {
   })
 
   it('every suppression of the linter has a reason', () => {
-    expect(sources.filter(({ text }) => /biome-ignore [^:]+:\s*$/m.test(text) || /@ts-(ignore|nocheck|expect-error)\s*$/m.test(text)).map(({ file }) => file)).toEqual([])
+    expect(
+      sources
+        .filter(
+          ({ text }) => /biome-ignore [^:]+:\s*$/m.test(text) || /@ts-(ignore|nocheck|expect-error)\s*$/m.test(text),
+        )
+        .map(({ file }) => file),
+    ).toEqual([])
   })
 })

@@ -17,7 +17,12 @@ export interface Change {
   /** When it happened, by the database's clock. Moved on to follow what is in the check's history already. */
   readonly at: Instant
   /** What the history keeps, when the event is a ping. */
-  readonly ping?: { readonly type: PingType; readonly exitCode: number | null; readonly runId: string | null; readonly body: Buffer | null }
+  readonly ping?: {
+    readonly type: PingType
+    readonly exitCode: number | null
+    readonly runId: string | null
+    readonly body: Buffer | null
+  }
 }
 
 export type Decision =
@@ -34,7 +39,11 @@ const TICK_MS = 0.001
  * Applies changes in their order. `wakeExactly` also moves wake-up times later, which costs an index entry: the evaluator's
  * and the people's changes do that, pings never.
  */
-export function decideChanges(locked: readonly LockedCheck[], changes: readonly Change[], { wakeExactly }: { wakeExactly: boolean }): { decisions: Decision[]; changeSet: ChangeSet } {
+export function decideChanges(
+  locked: readonly LockedCheck[],
+  changes: readonly Change[],
+  { wakeExactly }: { wakeExactly: boolean },
+): { decisions: Decision[]; changeSet: ChangeSet } {
   const rows = new Map<number, Row>()
   for (const check of locked) rows.set(check.key, new Row(check))
   const pings: NewPing[] = []
@@ -78,7 +87,8 @@ class Row {
 
   apply({ key, event, at, ping }: Change, history: History): Outcome {
     const { spec } = this.#check
-    if (spec === null) throw new Error(`the schedule stored for check ${key} cannot be read; update the check with a valid one`)
+    if (spec === null)
+      throw new Error(`the schedule stored for check ${key} cannot be read; update the check with a valid one`)
     const before = this.#state
     // Replicas agree on the clock, yet the lock decides who is first: the later one is dated after the earlier one.
     const stamp = this.#stampAfter(at)
@@ -90,14 +100,19 @@ class Row {
 
     const pingId = ping === undefined ? null : writeTimeOrderedId(randomIdBytes(), stamp)
     if (ping !== undefined) history.pings.push({ ...ping, id: pingId!, key, durationMs: outcome.durationMs, at: stamp })
-    const add = (flip: { from: StoredStatus | null; to: StoredStatus; reason: FlipReason; at: Instant }, gap: Gap | null) => {
+    const add = (
+      flip: { from: StoredStatus | null; to: StoredStatus; reason: FlipReason; at: Instant },
+      gap: Gap | null,
+    ) => {
       this.#stampedAt = this.#stampAfter(at)
       const flipId = writeTimeOrderedId(randomIdBytes(), this.#stampedAt)
       history.flips.push({ ...flip, id: flipId, key, detectedAt: now, pingId })
       const told = eventOf(flip, { since: before.since, detectedAt: now, gap })
-      if (told !== null) history.events.push({ ...told, id: writeTimeOrderedId(randomIdBytes(), this.#stampedAt), key, flipId, at: now })
+      if (told !== null)
+        history.events.push({ ...told, id: writeTimeOrderedId(randomIdBytes(), this.#stampedAt), key, flipId, at: now })
     }
-    if (outcome.outage !== null) add({ from: before.status, to: before.status, reason: 'outage', at: outcome.outage.endedAt }, outcome.outage)
+    if (outcome.outage !== null)
+      add({ from: before.status, to: before.status, reason: 'outage', at: outcome.outage.endedAt }, outcome.outage)
     if (outcome.flip !== null) add(outcome.flip, null)
     return outcome
   }

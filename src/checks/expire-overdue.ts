@@ -28,8 +28,15 @@ const BUDGET_MS = 4_000
 class Stalled extends Error {}
 
 /** One batch; `'again'` when it was full. */
-export async function expireOverdue({ database, batch, oldestPingWaitMs, monotonicMs, onFlip, onFailed }: ExpireOptions): Promise<'again' | void> {
-  if (oldestPingWaitMs() > STALL_MS) return
+export async function expireOverdue({
+  database,
+  batch,
+  oldestPingWaitMs,
+  monotonicMs,
+  onFlip,
+  onFailed,
+}: ExpireOptions): Promise<'again' | 'done'> {
+  if (oldestPingWaitMs() > STALL_MS) return 'done'
   try {
     const { flips, failed, claimed } = await database.session((session) =>
       session.groupTransaction(BUDGET_MS, async (tx) => {
@@ -41,17 +48,26 @@ export async function expireOverdue({ database, batch, oldestPingWaitMs, monoton
         const gaps = await listGaps(tx, Math.min(...checks.map(sinceLastCompletion)))
         const changes = checks.map(({ key }) => ({ key, event: { kind: 'deadline' as const, gaps }, at: now }))
         const { decisions, changeSet } = decideChanges(checks, changes, { wakeExactly: true })
-        const failed = decisions.flatMap((decision, index) => (decision.kind === 'failed' ? [{ key: checks[index]!.key, error: decision.error }] : []))
+        const failed = decisions.flatMap((decision, index) =>
+          decision.kind === 'failed' ? [{ key: checks[index]!.key, error: decision.error }] : [],
+        )
         const saved = [saveChanges(tx, changeSet)]
-        if (failed.length > 0) saved.push(postponeWake(tx, failed.map(({ key }) => key), now + POSTPONE_MS))
+        if (failed.length > 0)
+          saved.push(
+            postponeWake(
+              tx,
+              failed.map(({ key }) => key),
+              now + POSTPONE_MS,
+            ),
+          )
         return { result: { flips: changeSet.flips, failed, claimed: checks.length }, saved: Promise.all(saved) }
       }),
     )
     for (const flip of flips) onFlip(flip.reason, Math.max(0, flip.detectedAt - flip.at) / 1_000)
     for (const { key, error } of failed) onFailed(error, key)
-    return claimed === batch ? 'again' : undefined
+    return claimed === batch ? 'again' : 'done'
   } catch (error) {
-    if (error instanceof Stalled) return
+    if (error instanceof Stalled) return 'done'
     throw error
   }
 }
@@ -60,4 +76,3 @@ export async function expireOverdue({ database, batch, oldestPingWaitMs, monoton
 function sinceLastCompletion({ state }: LockedCheck): number {
   return state.lastPingAt ?? state.since
 }
-

@@ -14,12 +14,14 @@ export interface BeatOptions {
 export async function keepBeat({ database, recorder, onGap }: BeatOptions): Promise<void> {
   // Pings failed since the last beat, though this statement might pass (a full disk): first see whether a ping would.
   if (!recorder.isWell()) {
-    await database.transaction(async (tx) => {
-      await rehearsePing(tx)
-      throw new Rehearsed()
-    }).catch((error) => {
-      if (!(error instanceof Rehearsed)) throw error
-    })
+    await database
+      .transaction(async (tx) => {
+        await rehearsePing(tx)
+        throw new Rehearsed()
+      })
+      .catch((error) => {
+        if (!(error instanceof Rehearsed)) throw error
+      })
     recorder.recovered()
   }
   const gap = await beat(database)

@@ -131,15 +131,15 @@ export function createPruner(parts: Parts, { onPruned, ...limits }: PrunerOption
   let place = PRUNE_START
   let share = 1
   return async (signal) => {
-    if (signal.aborted) return
+    if (signal.aborted) return 'done'
     const batch = { rows: Math.ceil(BATCH.rows * share), entries: Math.ceil(BATCH.entries * share) }
     try {
       const pruned = await pruneHistory(parts, limits, place, batch)
-      if (pruned === null) return
+      if (pruned === null) return 'done'
       if (pruned.deleted > 0) onPruned(pruned.deleted)
       share = Math.min(1, share * 2)
       place = pruned.next ?? PRUNE_START
-      return pruned.next === null ? undefined : 'again'
+      return pruned.next === null ? 'done' : 'again'
     } catch (error) {
       share = Math.max(SMALLEST_SHARE, share / 2)
       throw error

@@ -163,7 +163,12 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
   /** A statement was refused, so the connection is fine: find the ping that did it, and let it fail alone. */
   async function commitApart(session: Session, group: readonly Waiting[], error: unknown): Promise<PingResult[]> {
     if (sqlStateOf(error) === LOCK_NOT_AVAILABLE) {
-      return commit(session, group.map((entry) => entry.ping), SHORTEST_BUDGET_MS, 'skip locked')
+      return commit(
+        session,
+        group.map((entry) => entry.ping),
+        SHORTEST_BUDGET_MS,
+        'skip locked',
+      )
     }
     if (group.length === 1 || (isOutage(error) && !isRetriable(error))) {
       isWell &&= !isOutage(error)
@@ -171,7 +176,10 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
       return group.map(() => 'unavailable')
     }
     const middle = group.length >> 1
-    return [...(await commitGroup(session, group.slice(0, middle))), ...(await commitGroup(session, group.slice(middle)))]
+    return [
+      ...(await commitGroup(session, group.slice(0, middle))),
+      ...(await commitGroup(session, group.slice(middle))),
+    ]
   }
 
   async function learnKeys(session: Session, pings: readonly Ping[]): Promise<void> {
@@ -181,13 +189,25 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
     for (const [publicId, key] of await findKeys(session, unknown)) known.set(publicId, key)
   }
 
-  function commit(session: Session, pings: readonly Ping[], budgetMs: number, wait: 'wait' | 'skip locked'): Promise<PingResult[]> {
+  function commit(
+    session: Session,
+    pings: readonly Ping[],
+    budgetMs: number,
+    wait: 'wait' | 'skip locked',
+  ): Promise<PingResult[]> {
     const changes = pings.map((ping) => toChange(ping, known.get(ping.publicId)))
-    const runPings = changes.filter((change) => change !== null && change.ping.runId !== null) as (Change & { ping: { runId: string; type: PingType } })[]
+    const runPings = changes.filter((change) => change !== null && change.ping.runId !== null) as (Change & {
+      ping: { runId: string; type: PingType }
+    })[]
     return session.groupTransaction(budgetMs, async (tx) => {
       const [locked, stored] = await Promise.all([
         lockStates(tx, [...new Set(changes.flatMap((change) => (change === null ? [] : [change.key])))], wait),
-        runPings.length === 0 ? new Set<string>() : findRunPings(tx, runPings.map(({ key, ping }) => ({ key, ...ping }))),
+        runPings.length === 0
+          ? new Set<string>()
+          : findRunPings(
+              tx,
+              runPings.map(({ key, ping }) => ({ key, ...ping })),
+            ),
       ])
       const fresh = changes.filter((change) => change !== null && !isDuplicate(change, stored)) as Change[]
       const { decisions, changeSet } = decideChanges(locked, fresh, { wakeExactly: false })

@@ -45,7 +45,9 @@ export type FlipReason = (typeof FLIP_REASONS)[number]
 export const MANAGERS = ['api', 'kubernetes'] as const
 export type Manager = (typeof MANAGERS)[number]
 
-export type Schedule = { readonly kind: 'period'; readonly periodMs: number } | { readonly kind: 'cron'; readonly cron: Cron }
+export type Schedule =
+  | { readonly kind: 'period'; readonly periodMs: number }
+  | { readonly kind: 'cron'; readonly cron: Cron }
 
 /** All of the configuration that decides when a check goes down. */
 export interface CheckSpec {

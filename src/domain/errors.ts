@@ -44,7 +44,10 @@ export class AppError extends Error {
 
 /** The store cannot answer now; the same request may succeed in a moment. */
 export function unavailable(cause?: unknown): AppError {
-  return new AppError('unavailable', 'the service cannot reach its database at the moment; try again shortly', { retryAfterSeconds: 5, cause })
+  return new AppError('unavailable', 'the service cannot reach its database at the moment; try again shortly', {
+    retryAfterSeconds: 5,
+    cause,
+  })
 }
 
 export function notFound(what: string): AppError {

@@ -29,7 +29,10 @@ export interface EventFacts {
   readonly gap: { readonly started_at: string; readonly ended_at: string } | null
 }
 
-export function eventOf(flip: Flip, facts: { since: Instant; detectedAt: Instant; gap: Gap | null }): { type: EventType; data: EventFacts } | null {
+export function eventOf(
+  flip: Flip,
+  facts: { since: Instant; detectedAt: Instant; gap: Gap | null },
+): { type: EventType; data: EventFacts } | null {
   const type = EVENT_OF[flip.reason]
   if (type === null) return null
   const { since, detectedAt, gap } = facts

@@ -25,11 +25,8 @@ const UNLISTED = [
   ...under('America', 'Indiana/Indianapolis Kentucky/Louisville'),
   ...under('America/Argentina', 'Buenos_Aires Catamarca ComodRivadavia Cordoba Jujuy Mendoza'),
   ...under('Antarctica', 'South_Pole'),
-  ...under(
-    'Asia',
-    'Ashkhabad Choibalsan Chongqing Chungking Dacca Harbin Ho_Chi_Minh Istanbul Kashgar Kathmandu Kolkata',
-  ),
-  ...under('Asia', 'Macao Tel_Aviv Thimbu Ujung_Pandang Ulan_Bator Yangon'),
+  ...under('Asia', 'Ashkhabad Choibalsan Chongqing Chungking Dacca Harbin Ho_Chi_Minh Istanbul Kashgar Kathmandu'),
+  ...under('Asia', 'Kolkata Macao Tel_Aviv Thimbu Ujung_Pandang Ulan_Bator Yangon'),
   ...under('Atlantic', 'Faroe Jan_Mayen'),
   ...under('Australia', 'ACT Canberra Currie LHI NSW North Queensland South Tasmania Victoria West Yancowinna'),
   ...under('Brazil', 'Acre DeNoronha East West'),
@@ -41,17 +38,11 @@ const UNLISTED = [
   ...under('Europe', 'Belfast Kyiv Nicosia Tiraspol Uzhgorod Zaporozhye'),
   ...under('Mexico', 'BajaNorte BajaSur General'),
   ...under('Pacific', 'Chuuk Johnston Kanton Pohnpei Samoa Yap'),
-  ...under(
-    'US',
-    'Alaska Aleutian Arizona Central East-Indiana Eastern Hawaii Indiana-Starke Michigan Mountain Pacific Samoa',
-  ),
-  ...'CET CST6CDT Cuba EET EST EST5EDT Egypt Eire GB GB-Eire GMT GMT+0 GMT-0 GMT0 Greenwich HST Hongkong Iceland'.split(
-    ' ',
-  ),
-  ...'Iran Israel Jamaica Japan Kwajalein Libya MET MST MST7MDT NZ NZ-CHAT Navajo PRC PST8PDT Poland Portugal'.split(
-    ' ',
-  ),
-  ...'ROC ROK Singapore Turkey UCT UTC Universal W-SU WET Zulu'.split(' '),
+  ...under('US', 'Alaska Aleutian Arizona Central East-Indiana Eastern Hawaii Indiana-Starke Michigan Mountain'),
+  ...under('US', 'Pacific Samoa'),
+  ...'CET CST6CDT Cuba EET EST EST5EDT Egypt Eire GB GB-Eire GMT GMT+0 GMT-0 GMT0 Greenwich HST'.split(' '),
+  ...'Hongkong Iceland Iran Israel Jamaica Japan Kwajalein Libya MET MST MST7MDT NZ NZ-CHAT Navajo'.split(' '),
+  ...'PRC PST8PDT Poland Portugal ROC ROK Singapore Turkey UCT UTC Universal W-SU WET Zulu'.split(' '),
 ]
 
 const NAMES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf('timeZone'), ...UNLISTED])

@@ -3,8 +3,27 @@
  * Every status answers every event. Nothing here reads a clock, and nothing else in the product changes a status.
  */
 
-import { type CheckSpec, type CheckState, type Flip, type FlipReason, type Gap, type Instant, isOpen, LIMITS, type Run, RUN_MEMORY_MS, type StoredStatus } from './check.ts'
-import { type Expectation, expectAfterCompletion, expectAfterExcuse, expectFromNow, NOTHING_EXPECTED, toleranceAt } from './schedule.ts'
+import {
+  type CheckSpec,
+  type CheckState,
+  type Flip,
+  type FlipReason,
+  type Gap,
+  type Instant,
+  isOpen,
+  LIMITS,
+  RUN_MEMORY_MS,
+  type Run,
+  type StoredStatus,
+} from './check.ts'
+import {
+  type Expectation,
+  expectAfterCompletion,
+  expectAfterExcuse,
+  expectFromNow,
+  NOTHING_EXPECTED,
+  toleranceAt,
+} from './schedule.ts'
 
 export type CheckEvent =
   /** A completion. `durationMs` is the job's own measurement, which we trust. */
@@ -31,10 +50,46 @@ export interface Outcome {
 
 /** The statuses that an event leads to. `deadline` counts only when a deadline really has passed, gaps considered. */
 export const NEXT = {
-  new: { success: 'up', fail: 'down', start: 'new', log: 'new', deadline: 'down', pause: 'paused', resume: 'new', update: 'new' },
-  up: { success: 'up', fail: 'down', start: 'up', log: 'up', deadline: 'down', pause: 'paused', resume: 'up', update: 'up' },
-  down: { success: 'up', fail: 'down', start: 'down', log: 'down', deadline: 'down', pause: 'paused', resume: 'down', update: 'down' },
-  paused: { success: 'paused', fail: 'paused', start: 'paused', log: 'paused', deadline: 'paused', pause: 'paused', resume: 'new', update: 'paused' },
+  new: {
+    success: 'up',
+    fail: 'down',
+    start: 'new',
+    log: 'new',
+    deadline: 'down',
+    pause: 'paused',
+    resume: 'new',
+    update: 'new',
+  },
+  up: {
+    success: 'up',
+    fail: 'down',
+    start: 'up',
+    log: 'up',
+    deadline: 'down',
+    pause: 'paused',
+    resume: 'up',
+    update: 'up',
+  },
+  down: {
+    success: 'up',
+    fail: 'down',
+    start: 'down',
+    log: 'down',
+    deadline: 'down',
+    pause: 'paused',
+    resume: 'down',
+    update: 'down',
+  },
+  paused: {
+    success: 'paused',
+    fail: 'paused',
+    start: 'paused',
+    log: 'paused',
+    deadline: 'paused',
+    pause: 'paused',
+    resume: 'new',
+    update: 'paused',
+  },
 } as const satisfies Record<StoredStatus, Record<CheckEvent['kind'], StoredStatus>>
 
 /** Clients retry for about this long once we are back, whatever the grace time. */
@@ -44,7 +99,14 @@ const HIDING_GAP_MS = 60_000
 
 /** A check as it is made. `armed`: a job that never runs must be noticed, so its first completion is awaited at once. */
 export function initialState(spec: CheckSpec, armed: boolean, now: Instant): CheckState {
-  return { status: 'new', since: now, lastPingAt: null, lastStartAt: null, runs: [], ...(armed ? expectFromNow(spec, now) : NOTHING_EXPECTED) }
+  return {
+    status: 'new',
+    since: now,
+    lastPingAt: null,
+    lastStartAt: null,
+    runs: [],
+    ...(armed ? expectFromNow(spec, now) : NOTHING_EXPECTED),
+  }
 }
 
 /** The earliest moment at which the check goes down if nothing happens; null when nothing is awaited. */
@@ -67,9 +129,13 @@ export function transition(spec: CheckSpec, state: CheckState, event: CheckEvent
     case 'deadline':
       return expire(spec, state, event.gaps, now)
     case 'pause':
-      return state.status === 'paused' ? unchanged(state) : flipped({ ...state, ...NOTHING_EXPECTED, runs: [] }, 'paused', 'paused', now)
+      return state.status === 'paused'
+        ? unchanged(state)
+        : flipped({ ...state, ...NOTHING_EXPECTED, runs: [] }, 'paused', 'paused', now)
     case 'resume':
-      return state.status === 'paused' ? flipped({ ...state, ...expectFromNow(spec, now) }, NEXT.paused.resume, 'resumed', now) : unchanged(state)
+      return state.status === 'paused'
+        ? flipped({ ...state, ...expectFromNow(spec, now) }, NEXT.paused.resume, 'resumed', now)
+        : unchanged(state)
     case 'update':
       return unchanged(refit(spec, state, now))
     case 'log':
@@ -85,7 +151,12 @@ function flipped(state: CheckState, to: StoredStatus, reason: FlipReason, at: In
   return { ...unchanged({ ...state, status: to, since: at }), flip: { from: state.status, to, reason, at } }
 }
 
-function complete(spec: CheckSpec, state: CheckState, event: CheckEvent & { kind: 'success' | 'fail' }, now: Instant): Outcome {
+function complete(
+  spec: CheckSpec,
+  state: CheckState,
+  event: CheckEvent & { kind: 'success' | 'fail' },
+  now: Instant,
+): Outcome {
   const run = state.runs.find((candidate) => candidate.id === event.runId)
   const durationMs = event.durationMs ?? durationOf(run, now)
   const runs = state.runs.filter((other) => other !== run && isRemembered(other, now))
@@ -159,7 +230,11 @@ function spare(spec: CheckSpec, state: CheckState, gaps: readonly Gap[]): { stat
       expectation = expectAfterExcuse(spec, expectation.expectedAt!, gap.endedAt)
       outage = gap
     }
-    if (expectation.dueAt !== null && gap.endedAt > (state.lastPingAt ?? Number.NEGATIVE_INFINITY) && gap.startedAt <= expectation.dueAt) {
+    if (
+      expectation.dueAt !== null &&
+      gap.endedAt > (state.lastPingAt ?? Number.NEGATIVE_INFINITY) &&
+      gap.startedAt <= expectation.dueAt
+    ) {
       expectation = { expectedAt: expectation.expectedAt, dueAt: Math.max(expectation.dueAt, retriedBy) }
     }
     runs = runs.map((run) => {
@@ -180,7 +255,10 @@ function refit(spec: CheckSpec, state: CheckState, now: Instant): CheckState {
   const soonest = now + spec.graceMs
   const runs = state.runs.map((run): Run => {
     if (!isOpen(run, now) || state.status === 'paused') return run
-    return { ...run, deadlineAt: spec.maxRuntimeMs === null ? null : Math.max(run.startedAt + spec.maxRuntimeMs, soonest) }
+    return {
+      ...run,
+      deadlineAt: spec.maxRuntimeMs === null ? null : Math.max(run.startedAt + spec.maxRuntimeMs, soonest),
+    }
   })
   const next = { ...state, ...NOTHING_EXPECTED, runs }
   if (state.status === 'down' || state.status === 'paused') return next

@@ -42,6 +42,7 @@ const LINGER_MS = 1_000
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { name, handler, bindAddress, port, errorText, headersMs = HEADERS_MS, requestMs = REQUEST_MS } = options
   let isClosing = false
+  const inProgress = new Set<ServerResponse>()
   /** The answer to the latest request of each connection. */
   const latest = new WeakMap<Socket, ServerResponse>()
   const refused = new WeakSet<Socket>()
@@ -58,8 +59,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   Object.assign(server, { httpAllowHalfOpen: true })
   server.on('request', (request, response) => {
     latest.set(request.socket, response)
-    // Clients of a stopping replica go on with another one.
-    if (isClosing) response.setHeader('Connection', 'close')
+    inProgress.add(response)
+    response.once('close', () => inProgress.delete(response))
+    if (isClosing) sayGoodbye(response)
     const fault = findFault(request)
     if (fault === null) handler(request, response)
     else refuse(response, fault)
@@ -112,6 +114,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
         isClosing = true
         if (!server.listening) return resolve()
         const stopTimer = startTimer(graceMs, () => server.closeAllConnections())
+        for (const response of inProgress) sayGoodbye(response)
         server.close(() => {
           stopTimer()
           resolve()
@@ -124,6 +127,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 const CLIENT_ERRORS: Record<string, [status: number, message: string]> = {
   HPE_HEADER_OVERFLOW: [431, `the request's headers are larger than ${MOST_HEADER_BYTES} bytes`],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive'],
+}
+
+/** Its client goes on with another replica; it would hold us up for as long as it keeps its connection. */
+function sayGoodbye(response: ServerResponse): void {
+  if (!response.headersSent) response.setHeader('Connection', 'close')
 }
 
 /** After it the socket only loses what still comes. */

@@ -10,14 +10,42 @@ export interface LogOptions {
 }
 
 /** Keys whose values are dropped wherever they appear in a line, as a second line of defence behind not logging them. */
-const SECRET_KEYS = ['password', 'key', 'secret', 'token', 'authorization', 'cookie', 'access_token', 'refresh_token', 'databaseUrl', 'secretKey', 'public_id', 'publicId']
+const SECRET_KEYS = [
+  'password',
+  'key',
+  'secret',
+  'token',
+  'authorization',
+  'cookie',
+  'access_token',
+  'refresh_token',
+  'databaseUrl',
+  'secretKey',
+  'public_id',
+  'publicId',
+]
 
 /** Lines go to standard error: standard output belongs to what `npm start` says to people and scripts. */
 export function createLog({ level, format }: LogOptions): Log {
   const redact = { paths: SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]), censor: '[redacted]' }
-  const options = { level, redact, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label: string) => ({ level: label }) }, serializers: { error: describeError } }
+  const options = {
+    level,
+    redact,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+    serializers: { error: describeError },
+  }
   if (format === 'json') return pino(options, pino.destination({ dest: 2, sync: true }))
-  const transport = pino.transport({ target: 'pino-pretty', options: { destination: 2, colorize: process.stderr.isTTY, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' } })
+  const transport = pino.transport({
+    target: 'pino-pretty',
+    options: {
+      destination: 2,
+      colorize: process.stderr.isTTY,
+      ignore: 'pid,hostname',
+      translateTime: 'SYS:HH:MM:ss.l',
+    },
+  })
   return pino({ ...options, formatters: {} }, transport)
 }
 

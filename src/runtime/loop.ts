@@ -16,14 +16,16 @@ export interface Loop {
 export interface LoopOptions {
   readonly name: string
   readonly everyMs: number
-  /** Does the work; `signal` aborts when the loop is to stop. Return `'again'` when more work waits: the next run follows at once. */
-  readonly run: (signal: AbortSignal) => Promise<'again' | void>
+  /** Does the work; `signal` aborts when the loop is to stop. With `'again'` more work waits, and the next run follows at once. */
+  readonly run: (signal: AbortSignal) => Promise<'again' | 'done'>
   readonly onError: (error: unknown) => void
   readonly clock: Clock
 }
 
-/** A failing run is tried again after at most this, so that a loop notices within it that the database is back. */
+/** A failing run is tried again after at most this, so that a frequent loop notices soon that the database is back ... */
 const LONGEST_BACKOFF_MS = 2_000
+/** ... and a rare one does not wait for its next turn. */
+const RARE_RETRY_MS = 60_000
 
 export function createLoop({ everyMs, run, onError, clock }: LoopOptions): Loop {
   const stopping = new AbortController()
@@ -39,7 +41,8 @@ export function createLoop({ everyMs, run, onError, clock }: LoopOptions): Loop 
       } catch (error) {
         onError(error)
         failures += 1
-        waitMs = Math.max(everyMs, Math.min(LONGEST_BACKOFF_MS, 100 * 2 ** Math.min(failures, 10)))
+        const backoffMs = Math.min(LONGEST_BACKOFF_MS, 100 * 2 ** Math.min(failures, 10))
+        waitMs = Math.max(Math.min(everyMs, RARE_RETRY_MS), backoffMs)
       }
       if (waitMs > 0) await clock.sleep(waitMs, stopping.signal)
     }

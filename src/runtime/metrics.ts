@@ -40,28 +40,96 @@ export function createMetrics(values: LabelValues): Metrics {
   collectDefaultMetrics({ register: registry })
   const metrics: Metrics = {
     registry,
-    httpSeconds: new Histogram({ name: 'heartbeat_http_request_seconds', help: 'Time from a request to its answer', labelNames: ['server', 'route', 'method', 'status'], buckets: SECONDS, registers }),
-    connections: new Gauge({ name: 'heartbeat_database_connections', help: 'Connections to PostgreSQL, and callers that wait for one', labelNames: ['pool', 'state'], registers }),
-    pings: new Counter({ name: 'heartbeat_pings_total', help: 'Pings by what became of them', labelNames: ['type', 'result'], registers }),
-    pingWarnings: new Counter({ name: 'heartbeat_ping_warnings_total', help: 'Pings accepted without a part of their metadata', labelNames: ['warning'], registers }),
-    pingCommitSeconds: new Histogram({ name: 'heartbeat_ping_commit_seconds', help: 'Time from sending a group of pings to PostgreSQL to its commit', buckets: SECONDS, registers }),
-    pingGroupSize: new Histogram({ name: 'heartbeat_ping_group_size', help: 'Pings committed together', buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 500], registers }),
-    pingsWaiting: new Gauge({ name: 'heartbeat_pings_waiting', help: 'Pings that wait for the group in flight', registers }),
-    flips: new Counter({ name: 'heartbeat_flips_total', help: 'Flips written by the deadline evaluation of this replica', labelNames: ['reason'], registers }),
-    detectionSeconds: new Histogram({ name: 'heartbeat_deadline_detection_seconds', help: 'Time from a missed deadline to its flip', buckets: SECONDS, registers }),
-    oldestOverdueSeconds: new Gauge({ name: 'heartbeat_deadline_oldest_overdue_seconds', help: 'How long the oldest wake-up time has been waiting', registers }),
-    undecidable: new Counter({ name: 'heartbeat_deadline_undecidable_total', help: 'Checks put aside since their stored schedule cannot be read', registers }),
+    httpSeconds: new Histogram({
+      name: 'heartbeat_http_request_seconds',
+      help: 'Time from a request to its answer',
+      labelNames: ['server', 'route', 'method', 'status'],
+      buckets: SECONDS,
+      registers,
+    }),
+    connections: new Gauge({
+      name: 'heartbeat_database_connections',
+      help: 'Connections to PostgreSQL, and callers that wait for one',
+      labelNames: ['pool', 'state'],
+      registers,
+    }),
+    pings: new Counter({
+      name: 'heartbeat_pings_total',
+      help: 'Pings by what became of them',
+      labelNames: ['type', 'result'],
+      registers,
+    }),
+    pingWarnings: new Counter({
+      name: 'heartbeat_ping_warnings_total',
+      help: 'Pings accepted without a part of their metadata',
+      labelNames: ['warning'],
+      registers,
+    }),
+    pingCommitSeconds: new Histogram({
+      name: 'heartbeat_ping_commit_seconds',
+      help: 'Time from sending a group of pings to PostgreSQL to its commit',
+      buckets: SECONDS,
+      registers,
+    }),
+    pingGroupSize: new Histogram({
+      name: 'heartbeat_ping_group_size',
+      help: 'Pings committed together',
+      buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 500],
+      registers,
+    }),
+    pingsWaiting: new Gauge({
+      name: 'heartbeat_pings_waiting',
+      help: 'Pings that wait for the group in flight',
+      registers,
+    }),
+    flips: new Counter({
+      name: 'heartbeat_flips_total',
+      help: 'Flips written by the deadline evaluation of this replica',
+      labelNames: ['reason'],
+      registers,
+    }),
+    detectionSeconds: new Histogram({
+      name: 'heartbeat_deadline_detection_seconds',
+      help: 'Time from a missed deadline to its flip',
+      buckets: SECONDS,
+      registers,
+    }),
+    oldestOverdueSeconds: new Gauge({
+      name: 'heartbeat_deadline_oldest_overdue_seconds',
+      help: 'How long the oldest wake-up time has been waiting',
+      registers,
+    }),
+    undecidable: new Counter({
+      name: 'heartbeat_deadline_undecidable_total',
+      help: 'Checks put aside since their stored schedule cannot be read',
+      registers,
+    }),
     gaps: new Counter({ name: 'heartbeat_gaps_total', help: 'Own downtimes put on record by this replica', registers }),
     gapSeconds: new Counter({ name: 'heartbeat_gap_seconds_total', help: 'Their length', registers }),
     checks: new Gauge({ name: 'heartbeat_checks', help: 'Checks by status', labelNames: ['status'], registers }),
-    pruned: new Counter({ name: 'heartbeat_pruned_rows_total', help: 'Rows of history forgotten by this replica', registers }),
-    clockOffsetSeconds: new Gauge({ name: 'heartbeat_clock_offset_seconds', help: 'PostgreSQL clock minus the clock of this process', registers }),
-    loopFailures: new Counter({ name: 'heartbeat_loop_failures_total', help: 'Failed runs of background work', labelNames: ['loop'], registers }),
+    pruned: new Counter({
+      name: 'heartbeat_pruned_rows_total',
+      help: 'Rows of history forgotten by this replica',
+      registers,
+    }),
+    clockOffsetSeconds: new Gauge({
+      name: 'heartbeat_clock_offset_seconds',
+      help: 'PostgreSQL clock minus the clock of this process',
+      registers,
+    }),
+    loopFailures: new Counter({
+      name: 'heartbeat_loop_failures_total',
+      help: 'Failed runs of background work',
+      labelNames: ['loop'],
+      registers,
+    }),
   }
   for (const type of values.pingTypes) {
-    for (const result of ['stored', 'duplicate', 'not_found', 'unavailable', 'body_too_large', 'body_compressed']) metrics.pings.inc({ type, result }, 0)
+    for (const result of ['stored', 'duplicate', 'not_found', 'unavailable', 'body_too_large', 'body_compressed'])
+      metrics.pings.inc({ type, result }, 0)
   }
-  for (const result of ['not_found', 'invalid_exit_code', 'wrong_method']) metrics.pings.inc({ type: 'unknown', result }, 0)
+  for (const result of ['not_found', 'invalid_exit_code', 'wrong_method'])
+    metrics.pings.inc({ type: 'unknown', result }, 0)
   for (const warning of values.pingWarnings) metrics.pingWarnings.inc({ warning }, 0)
   for (const reason of values.flipReasons) metrics.flips.inc({ reason }, 0)
   for (const status of values.statuses) metrics.checks.set({ status }, 0)

@@ -26,9 +26,11 @@ export function createDatabaseClock(database: Queryable, local: Pick<Clock, 'now
       const { rows } = await database.query<{ at: number }>('select clock_timestamp() as at')
       const gotAt = local.now()
       const sample = { offsetMs: rows[0]!.at - (sentAt + gotAt) / 2, roundTripMs: gotAt - sentAt, at: gotAt }
-      const isBetter = best === undefined || sample.roundTripMs <= best.roundTripMs || gotAt - best.at > SAMPLE_MEMORY_MS
+      const isBetter =
+        best === undefined || sample.roundTripMs <= best.roundTripMs || gotAt - best.at > SAMPLE_MEMORY_MS
       // The local clock was set, or the database moved: an old sample is then worth nothing, however good it was.
-      const isElsewhere = best !== undefined && Math.abs(sample.offsetMs - best.offsetMs) > sample.roundTripMs + best.roundTripMs + 50
+      const isElsewhere =
+        best !== undefined && Math.abs(sample.offsetMs - best.offsetMs) > sample.roundTripMs + best.roundTripMs + 50
       if (isBetter || isElsewhere) best = sample
     },
   }

@@ -37,7 +37,10 @@ export interface Session extends Queryable {
    * A transaction in two round trips: `begin` travels with the first statement of `work`, `commit` with its last ones, which
    * `work` has issued and hands back unawaited as `saved`. Cut off after `budgetMs`, connection and all.
    */
-  groupTransaction<T>(budgetMs: number, work: (tx: Queryable) => Promise<{ result: T; saved: Promise<unknown> }>): Promise<T>
+  groupTransaction<T>(
+    budgetMs: number,
+    work: (tx: Queryable) => Promise<{ result: T; saved: Promise<unknown> }>,
+  ): Promise<T>
 }
 
 export interface DatabaseOptions {
@@ -60,7 +63,12 @@ const STATEMENT_MS = 3_500
 const ANSWER_MS = 4_000
 const LOCK_MS = 1_500
 const ATTEMPTS = 3
-const LIMITS_OF_TIME = { statement_timeout: STATEMENT_MS, query_timeout: ANSWER_MS, lock_timeout: LOCK_MS, idle_in_transaction_session_timeout: 5_000 }
+const LIMITS_OF_TIME = {
+  statement_timeout: STATEMENT_MS,
+  query_timeout: ANSWER_MS,
+  lock_timeout: LOCK_MS,
+  idle_in_transaction_session_timeout: 5_000,
+}
 
 export function createDatabase(options: DatabaseOptions): Database {
   const { url, name, connections, genericPlans = false, patient = false, signal, onConnectionError } = options
@@ -144,8 +152,14 @@ async function runTransaction<T>(client: pg.PoolClient, work: (tx: Queryable) =>
   }
 }
 
-async function runGroupTransaction<T>(client: pg.PoolClient, budgetMs: number, work: (tx: Queryable) => Promise<{ result: T; saved: Promise<unknown> }>): Promise<T> {
-  const stopTimer = startTimer(budgetMs, () => socketOf(client).destroy(new Error('Connection terminated: the group took too long')))
+async function runGroupTransaction<T>(
+  client: pg.PoolClient,
+  budgetMs: number,
+  work: (tx: Queryable) => Promise<{ result: T; saved: Promise<unknown> }>,
+): Promise<T> {
+  const stopTimer = startTimer(budgetMs, () =>
+    socketOf(client).destroy(new Error('Connection terminated: the group took too long')),
+  )
   try {
     const begun = client.query('begin')
     begun.catch(() => {})

@@ -330,12 +330,17 @@ function insertEvents(events: readonly NewEvent[]) {
 
 /** Puts checks that cannot be evaluated out of the way, so that they do not stop the others. */
 export async function postponeWake(tx: Queryable, keys: readonly number[], until: Instant): Promise<void> {
-  await tx.query('update check_states set wake_at = ($2::timestamptz[])[1] where check_key = any($1::int8[])', [int8Array(keys), instantArray([until])])
+  await tx.query('update check_states set wake_at = ($2::timestamptz[])[1] where check_key = any($1::int8[])', [
+    int8Array(keys),
+    instantArray([until]),
+  ])
 }
 
 /** How far behind the evaluator is, in seconds; 0 when nothing is overdue. */
 export async function oldestOverdueSeconds(tx: Queryable): Promise<number> {
-  const { rows } = await tx.query<{ seconds: number }>('select greatest(0, extract(epoch from now() - min(wake_at)))::float8 as seconds from check_states where wake_at is not null')
+  const { rows } = await tx.query<{ seconds: number }>(
+    'select greatest(0, extract(epoch from now() - min(wake_at)))::float8 as seconds from check_states where wake_at is not null',
+  )
   return rows[0]?.seconds ?? 0
 }
 

@@ -35,7 +35,9 @@ let isOver = false
 function requestFor(id: string): string {
   const connection = load.isFresh ? 'Connection: close\r\n' : ''
   const head = `${load.bodyBytes > 0 ? 'POST' : 'GET'} /ping/${id} HTTP/1.1\r\nHost: 127.0.0.1\r\n${connection}`
-  return load.bodyBytes > 0 ? `${head}Content-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n${body}` : `${head}\r\n`
+  return load.bodyBytes > 0
+    ? `${head}Content-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    : `${head}\r\n`
 }
 
 function open(): Socket {
@@ -109,6 +111,13 @@ setTimeout(() => {
 await Promise.all(Array.from({ length: load.connections }, load.isFresh ? askAnew : keepAsking))
 const seconds = (performance.now() - startedAt) / 1_000
 latencies.sort((a, b) => a - b)
-const at = (share: number) => latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? Number.NaN
-const result: LoadResult = { requests: latencies.length, failed, perSecond: latencies.length / seconds, p50Ms: at(0.5), p99Ms: at(0.99) }
+const at = (share: number) =>
+  latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? Number.NaN
+const result: LoadResult = {
+  requests: latencies.length,
+  failed,
+  perSecond: latencies.length / seconds,
+  p50Ms: at(0.5),
+  p99Ms: at(0.99),
+}
 process.stdout.write(`${JSON.stringify(result)}\n`)

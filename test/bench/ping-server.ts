@@ -30,20 +30,38 @@ function recordOneByOne(url: string): RecordPing {
       known.set(ping.publicId, key)
     }
     const { type, exitCode, runId, body, at } = ping
-    const change: Change = { key, event: { kind: 'success', runId, durationMs: ping.durationMs }, at, ping: { type, exitCode, runId, body } }
+    const change: Change = {
+      key,
+      event: { kind: 'success', runId, durationMs: ping.durationMs },
+      at,
+      ping: { type, exitCode, runId, body },
+    }
     return database.session((session) =>
       session.groupTransaction(4_000, async (tx) => {
         const locked = await lockStates(tx, [change.key])
-        return { result: 'stored' as const, saved: saveChanges(tx, decideChanges(locked, [change], { wakeExactly: false }).changeSet) }
+        return {
+          result: 'stored' as const,
+          saved: saveChanges(tx, decideChanges(locked, [change], { wakeExactly: false }).changeSet),
+        }
       }),
     )
   }
 }
 
 const [mode, url] = process.argv.slice(2) as [Mode, string]
-const record: RecordPing = { groups: recordInGroups, transaction: recordOneByOne, constant: () => async () => 'stored' as const }[mode](url)
+const record: RecordPing = {
+  groups: recordInGroups,
+  transaction: recordOneByOne,
+  constant: () => async () => 'stored' as const,
+}[mode](url)
 const app = createPingApp({ record, now: systemClock.now, onPing: () => {}, onWarning: () => {} })
-const server = createHttpServer({ name: 'ping', handler: app.callback(), bindAddress: '127.0.0.1', port: 0, errorText: (text) => ({ type: 'text/plain', text }) })
+const server = createHttpServer({
+  name: 'ping',
+  handler: app.callback(),
+  bindAddress: '127.0.0.1',
+  port: 0,
+  errorText: (text) => ({ type: 'text/plain', text }),
+})
 const { port } = await server.listen()
 process.stdout.write(`${port}\n`)
 // An orderly end, so that a profile (`node --cpu-prof`) is written.

@@ -27,7 +27,14 @@ interface Scenario extends Pick<Load, 'connections' | 'bodyBytes' | 'isFresh'> {
   readonly isHot: boolean
 }
 
-const scenario = (name: string, overrides: Partial<Scenario> = {}): Scenario => ({ name, connections: 64, bodyBytes: 0, isFresh: false, isHot: false, ...overrides })
+const scenario = (name: string, overrides: Partial<Scenario> = {}): Scenario => ({
+  name,
+  connections: 64,
+  bodyBytes: 0,
+  isFresh: false,
+  isHot: false,
+  ...overrides,
+})
 const SCENARIOS = [
   scenario('64 connections'),
   scenario('1 connection', { connections: 1 }),
@@ -49,18 +56,35 @@ try {
   for (const mode of MODES) ports[mode] = await startServer(mode)
   let isAboveFloor = true
   process.stdout.write(`${CHECKS} checks, ${ROUNDS} rounds of ${SECONDS} s each; median of the rounds\n\n`)
-  process.stdout.write('| load | pings/s | p50 ms | p99 ms | one transaction a ping /s | constant answer /s | of constant | of one transaction a ping |\n|---|---:|---:|---:|---:|---:|---:|---:|\n')
+  process.stdout.write(
+    '| load | pings/s | p50 ms | p99 ms | one transaction a ping /s | constant answer /s | of constant | of one transaction a ping |\n|---|---:|---:|---:|---:|---:|---:|---:|\n',
+  )
   for (const one of SCENARIOS) {
     const rounds = await measure(one, ports, one.isHot ? ids.hot : ids.all)
     const ratio = (mode: Mode) => median(rounds.map((round) => round.groups.perSecond / round[mode].perSecond))
     const figure = (mode: Mode, of: keyof LoadResult) => median(rounds.map((round) => round[mode][of]))
-    const failed = rounds.reduce((sum, round) => sum + round.groups.failed + round.transaction.failed + round.constant.failed, 0)
+    const failed = rounds.reduce(
+      (sum, round) => sum + round.groups.failed + round.transaction.failed + round.constant.failed,
+      0,
+    )
     if (failed > 0) throw new Error(`${failed} requests of "${one.name}" were not answered with 200`)
-    const cells = [one.name, figure('groups', 'perSecond').toFixed(0), figure('groups', 'p50Ms').toFixed(1), figure('groups', 'p99Ms').toFixed(1), figure('transaction', 'perSecond').toFixed(0), figure('constant', 'perSecond').toFixed(0), ratio('constant').toFixed(2), ratio('transaction').toFixed(1)]
+    const cells = [
+      one.name,
+      figure('groups', 'perSecond').toFixed(0),
+      figure('groups', 'p50Ms').toFixed(1),
+      figure('groups', 'p99Ms').toFixed(1),
+      figure('transaction', 'perSecond').toFixed(0),
+      figure('constant', 'perSecond').toFixed(0),
+      ratio('constant').toFixed(2),
+      ratio('transaction').toFixed(1),
+    ]
     process.stdout.write(`| ${cells.join(' | ')} |\n`)
-    if (one === SCENARIOS[0]) isAboveFloor = ratio('constant') >= FLOOR.constant && ratio('transaction') >= FLOOR.transaction
+    if (one === SCENARIOS[0])
+      isAboveFloor = ratio('constant') >= FLOOR.constant && ratio('transaction') >= FLOOR.transaction
   }
-  process.stdout.write(`\nat 64 connections: floor ${FLOOR.constant} of the constant answer and ${FLOOR.transaction} times one transaction a ping: ${isAboveFloor ? 'held' : 'MISSED'}\n`)
+  process.stdout.write(
+    `\nat 64 connections: floor ${FLOOR.constant} of the constant answer and ${FLOOR.transaction} times one transaction a ping: ${isAboveFloor ? 'held' : 'MISSED'}\n`,
+  )
   if (!isAboveFloor) process.exitCode = 1
 } finally {
   for (const server of servers) {
@@ -81,7 +105,9 @@ async function seed(url: string): Promise<{ all: string; hot: string }> {
      select gen_random_uuid(), gen_random_uuid(), p.id, 'check ' || n, 'check-' || n, now() from projects p, generate_series(1, $1::int) n`,
     [CHECKS],
   )
-  await database.query('insert into check_states (check_key, period_seconds, grace_seconds, status, since, stamped_at) select key, 3600, 300, 0, now(), now() from checks')
+  await database.query(
+    'insert into check_states (check_key, period_seconds, grace_seconds, status, since, stamped_at) select key, 3600, 300, 0, now(), now() from checks',
+  )
   await database.query('vacuum analyze')
   const { rows } = await database.query<{ public_id: string }>('select public_id from checks order by key')
   await database.close()
@@ -92,20 +118,29 @@ async function seed(url: string): Promise<{ all: string; hot: string }> {
 }
 
 async function startServer(mode: Mode): Promise<number> {
-  const server = spawn(process.execPath, [new URL('./ping-server.ts', import.meta.url).pathname, mode, postgres.url], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const server = spawn(process.execPath, [new URL('./ping-server.ts', import.meta.url).pathname, mode, postgres.url], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   servers.push(server)
   for await (const line of createInterface(server.stdout!)) return Number(line)
   throw new Error(`the ${mode} server ended before it listened`)
 }
 
-async function measure({ connections, bodyBytes, isFresh }: Scenario, ports: Record<Mode, number>, ids: string): Promise<Record<Mode, LoadResult>[]> {
+async function measure(
+  { connections, bodyBytes, isFresh }: Scenario,
+  ports: Record<Mode, number>,
+  ids: string,
+): Promise<Record<Mode, LoadResult>[]> {
   const rounds: Record<Mode, LoadResult>[] = []
   // The first round warms caches and the compiler up and does not count.
   for (let round = 0; round <= ROUNDS; round += 1) {
     const results = {} as Record<Mode, LoadResult>
     for (const mode of MODES) {
       const load: Load = { port: ports[mode], connections, seconds: round === 0 ? 1 : SECONDS, ids, bodyBytes, isFresh }
-      const { stdout } = await run(process.execPath, [new URL('./load.ts', import.meta.url).pathname, JSON.stringify(load)])
+      const { stdout } = await run(process.execPath, [
+        new URL('./load.ts', import.meta.url).pathname,
+        JSON.stringify(load),
+      ])
       results[mode] = JSON.parse(stdout) as LoadResult
     }
     if (round > 0) rounds.push(results)

@@ -19,7 +19,9 @@ describe('the schema', () => {
   it('is made once by replicas that start together', async () => {
     await test.database.query('drop schema public cascade')
     await test.database.query('create schema public')
-    const replicas = Array.from({ length: 3 }, () => createDatabase({ url: test.url, name: 'replica', connections: 1, patient: true }))
+    const replicas = Array.from({ length: 3 }, () =>
+      createDatabase({ url: test.url, name: 'replica', connections: 1, patient: true }),
+    )
     await Promise.all(replicas.map(migrate))
     await Promise.all(replicas.map((replica) => replica.close()))
     const { rows } = await test.database.query<{ count: number }>('select count(*) from schema_migrations')

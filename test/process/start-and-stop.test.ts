@@ -30,7 +30,7 @@ afterAll(() => temp.remove())
 async function stopAll(service: ServiceProcess, signal: NodeJS.Signals, send?: () => void) {
   const tree = await listTree(service.pid)
   send?.()
-  const exit = send === undefined ? await service.stop(signal) : await service.exited
+  const exit = send === undefined ? await service.stop(signal) : await service.end()
   return { exit, started: tree.length, alive: await listAlive(tree) }
 }
 

@@ -22,5 +22,14 @@ export function aCronSpec(expression: string, overrides: Partial<CheckSpec> = {}
 
 /** Up, last completed at NOON, under `aSpec()`. */
 export function aState(overrides: Partial<CheckState> = {}): CheckState {
-  return { status: 'up', since: NOON, lastPingAt: NOON, lastStartAt: null, expectedAt: NOON + HOUR, dueAt: NOON + HOUR + 5 * MINUTE, runs: [], ...overrides }
+  return {
+    status: 'up',
+    since: NOON,
+    lastPingAt: NOON,
+    lastStartAt: null,
+    expectedAt: NOON + HOUR,
+    dueAt: NOON + HOUR + 5 * MINUTE,
+    runs: [],
+    ...overrides,
+  }
 }

@@ -25,13 +25,14 @@ export interface ServiceProcess extends AsyncDisposable {
   readonly pid: number
   readonly stdout: string
   readonly stderr: string
-  readonly exited: Promise<Exit>
   /** The first match in what was printed so far, or will be; fails when the process ends, or after `withinMs`. */
   waitFor(pattern: RegExp, withinMs?: number): Promise<RegExpExecArray>
   /** Waits for the line that begins with `ready`. */
   ready(withinMs?: number): Promise<Addresses>
   signal(name: NodeJS.Signals): void
-  /** SIGTERM, unless told otherwise; fails when it does not end in `withinMs`. */
+  /** Waits for it to end by itself; fails when it does not in `withinMs`. */
+  end(withinMs?: number): Promise<Exit>
+  /** SIGTERM, unless told otherwise, and waits for the end. */
   stop(signal?: NodeJS.Signals, withinMs?: number): Promise<Exit>
   /** kill -9. */
   kill(): Promise<void>
@@ -114,11 +115,15 @@ export function spawnService(environment: Record<string, string>, program = MAIN
     }
   }
 
-  async function stop(signal: NodeJS.Signals = 'SIGTERM', withinMs = END_MS): Promise<Exit> {
-    child.kill(signal)
+  async function end(withinMs = END_MS): Promise<Exit> {
     const ended = await Promise.race([exited, sleep(withinMs)])
-    if (ended === undefined) throw new Error(`still running ${withinMs} ms after ${signal}; ${told()}`)
+    if (ended === undefined) throw new Error(`still running after ${withinMs} ms; ${told()}`)
     return ended
+  }
+
+  function stop(signal: NodeJS.Signals = 'SIGTERM', withinMs?: number): Promise<Exit> {
+    child.kill(signal)
+    return end(withinMs)
   }
 
   async function kill(): Promise<void> {
@@ -135,13 +140,13 @@ export function spawnService(environment: Record<string, string>, program = MAIN
     get stderr() {
       return stderr.text()
     },
-    exited,
     waitFor,
     async ready(withinMs) {
       const [, ping, api, ops] = await waitFor(READY, withinMs)
       return { ping: ping!, api: api!, ops: ops! }
     },
     signal: (name) => void child.kill(name),
+    end,
     stop,
     kill,
     [Symbol.asyncDispose]: kill,

@@ -52,16 +52,29 @@ const parts = () => ({ database: test.database, clock })
 const stateOf = async (id: string) => (await getCheck(parts(), tenant, id)).state
 const flipsOf = async (id: string) => (await listFlips(parts(), tenant, id, { limit: 100, after: null })).rows
 const eventsOf = async (key: number) =>
-  (await test.database.query<{ type: string; data: { reason: string; down_for_seconds: number | null; gap: unknown } }>('select type, data from events where check_key = $1 order by id', [key])).rows
+  (
+    await test.database.query<{
+      type: string
+      data: { reason: string; down_for_seconds: number | null; gap: unknown }
+    }>('select type, data from events where check_key = $1 order by id', [key])
+  ).rows
 
 /** A check that was up `ageMs` ago: pinged then, by a recorder whose clock says so. */
 async function upSince(ageMs: number, seeded: SeededCheck = {}) {
   const now = () => systemClock.now() - ageMs
   const check = await seedCheck(test.database, tenant, { ...seeded, now })
-  const recorder = createPingRecorder({ database: pingDatabase, now, onGroup: () => {}, onError: (error) => expect(error).toBeUndefined() })
+  const recorder = createPingRecorder({
+    database: pingDatabase,
+    now,
+    onGroup: () => {},
+    onError: (error) => expect(error).toBeUndefined(),
+  })
   const ping = { publicId: check.publicId, exitCode: 0, durationMs: null, runId: null, body: null }
   expect(await recorder.record({ ...ping, type: 'success', at: now() })).toBe('stored')
-  return { check, ping: (type: 'success' | 'start' = 'success') => recorder.record({ ...ping, type, at: systemClock.now() }) }
+  return {
+    check,
+    ping: (type: 'success' | 'start' = 'success') => recorder.record({ ...ping, type, at: systemClock.now() }),
+  }
 }
 
 const TEN_SECONDS = { spec: { periodSeconds: 10, graceSeconds: 0 } }
@@ -75,7 +88,13 @@ describe('a passed deadline', () => {
     expect(flips[0]!.reason).toBe('missed')
     expect(flips[0]!.seconds).toBeGreaterThan(4)
     expect(await stateOf(check.id)).toMatchObject({ status: 'down', since: due, dueAt: null })
-    expect((await flipsOf(check.id))[0]).toMatchObject({ at: due, reason: 'missed', from: 'up', to: 'down', pingId: null })
+    expect((await flipsOf(check.id))[0]).toMatchObject({
+      at: due,
+      reason: 'missed',
+      from: 'up',
+      to: 'down',
+      pingId: null,
+    })
     expect(await eventsOf(check.key)).toMatchObject([{ type: 'check.down', data: { reason: 'missed' } }])
     expect((await expire()).flips).toEqual([])
   })
@@ -90,7 +109,10 @@ describe('a passed deadline', () => {
     const { check, ping } = await upSince(15_000, TEN_SECONDS)
     expect(await ping()).toBe('stored')
     expect((await expire()).flips).toEqual([])
-    const { rows } = await test.database.query<{ wake_at: number; due_at: number }>('select wake_at, due_at from check_states where check_key = $1', [check.key])
+    const { rows } = await test.database.query<{ wake_at: number; due_at: number }>(
+      'select wake_at, due_at from check_states where check_key = $1',
+      [check.key],
+    )
     expect(rows[0]!.wake_at).toBe(rows[0]!.due_at)
   })
 
@@ -98,7 +120,15 @@ describe('a passed deadline', () => {
     const now = () => systemClock.now() - 60_000
     const check = await seedCheck(test.database, tenant, { spec: { maxRuntimeSeconds: 30 }, now })
     const recorder = createPingRecorder({ database: pingDatabase, now, onGroup: () => {}, onError: () => {} })
-    await recorder.record({ publicId: check.publicId, type: 'start', exitCode: null, durationMs: null, runId: null, body: null, at: now() })
+    await recorder.record({
+      publicId: check.publicId,
+      type: 'start',
+      exitCode: null,
+      durationMs: null,
+      runId: null,
+      body: null,
+      at: now(),
+    })
     expect((await expire()).flips).toMatchObject([{ reason: 'overran' }])
     expect((await stateOf(check.id)).status).toBe('down')
   })
@@ -107,7 +137,10 @@ describe('a passed deadline', () => {
     const { check, ping } = await upSince(130_000, TEN_SECONDS)
     await expire()
     await ping()
-    expect(await eventsOf(check.key)).toMatchObject([{ type: 'check.down' }, { type: 'check.up', data: { reason: 'recovered', down_for_seconds: 120 } }])
+    expect(await eventsOf(check.key)).toMatchObject([
+      { type: 'check.down' },
+      { type: 'check.up', data: { reason: 'recovered', down_for_seconds: 120 } },
+    ])
   })
 })
 
@@ -138,8 +171,14 @@ describe('two replicas', () => {
 
 describe('a check that cannot be decided', () => {
   it('is put aside and counted, and the others are found', async () => {
-    const [{ check: broken }, { check: fine }] = [await upSince(20_000, TEN_SECONDS), await upSince(15_000, TEN_SECONDS)]
-    await test.database.query(`update check_states set period_seconds = null, schedule = 'nonsense', time_zone = 'UTC' where check_key = $1`, [broken.key])
+    const [{ check: broken }, { check: fine }] = [
+      await upSince(20_000, TEN_SECONDS),
+      await upSince(15_000, TEN_SECONDS),
+    ]
+    await test.database.query(
+      `update check_states set period_seconds = null, schedule = 'nonsense', time_zone = 'UTC' where check_key = $1`,
+      [broken.key],
+    )
     const { flips, failed } = await expire({ batch: 1 })
     expect(failed).toEqual([broken.key])
     expect(flips).toHaveLength(1)
@@ -149,7 +188,8 @@ describe('a check that cannot be decided', () => {
 })
 
 describe('own downtime', () => {
-  const setBeat = (ageMs: number) => test.database.query(`update service_beat set beat_at = clock_timestamp() - $1 * interval '1 millisecond'`, [ageMs])
+  const setBeat = (ageMs: number) =>
+    test.database.query(`update service_beat set beat_at = clock_timestamp() - $1 * interval '1 millisecond'`, [ageMs])
   const beat = async () => {
     const gaps: { startedAt: number; endedAt: number }[] = []
     await keepBeat({ database: pingDatabase, recorder: well, onGap: (gap) => gaps.push(gap) })
@@ -186,7 +226,10 @@ describe('own downtime', () => {
     expect(state.status).toBe('up')
     expect(state.expectedAt).toBeGreaterThan(systemClock.now())
     expect((await flipsOf(check.id))[0]).toMatchObject({ reason: 'outage', from: 'up', to: 'up' })
-    expect((await eventsOf(check.key))[0]).toMatchObject({ type: 'check.unknown', data: { gap: { started_at: expect.any(String) } } })
+    expect((await eventsOf(check.key))[0]).toMatchObject({
+      type: 'check.unknown',
+      data: { gap: { started_at: expect.any(String) } },
+    })
   })
 
   it('of ten seconds gives time to retry', async () => {
@@ -212,7 +255,9 @@ describe('own downtime', () => {
     try {
       await expect(keepBeat({ database: pingDatabase, recorder, onGap: () => {} })).rejects.toThrow('pings')
       expect(isWell).toBe(false)
-      const { rows } = await test.database.query<{ age: number }>('select extract(epoch from clock_timestamp() - beat_at)::float8 as age from service_beat')
+      const { rows } = await test.database.query<{ age: number }>(
+        'select extract(epoch from clock_timestamp() - beat_at)::float8 as age from service_beat',
+      )
       expect(rows[0]!.age).toBeGreaterThan(2.9)
     } finally {
       await test.database.query('alter table pings_away rename to pings')

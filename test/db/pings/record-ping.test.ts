@@ -36,15 +36,31 @@ afterEach(async () => {
 })
 
 function createRecorder(database: Database): PingRecorder {
-  return createPingRecorder({ database, now: clock.now, onGroup: (size) => groups.push(size), onError: (error) => errors.push(error) })
+  return createPingRecorder({
+    database,
+    now: clock.now,
+    onGroup: (size) => groups.push(size),
+    onError: (error) => errors.push(error),
+  })
 }
 
 function aPing(publicId: string, overrides: Partial<Ping> = {}): Ping {
-  return { publicId, type: 'success', exitCode: 0, durationMs: null, runId: null, body: null, at: clock.now(), ...overrides }
+  return {
+    publicId,
+    type: 'success',
+    exitCode: 0,
+    durationMs: null,
+    runId: null,
+    body: null,
+    at: clock.now(),
+    ...overrides,
+  }
 }
 
-const historyOf = async (id: string) => (await listPings({ database: test.database, clock }, tenant, id, { limit: 1_000, after: null })).rows
-const flipsOf = async (id: string) => (await listFlips({ database: test.database, clock }, tenant, id, { limit: 1_000, after: null })).rows
+const historyOf = async (id: string) =>
+  (await listPings({ database: test.database, clock }, tenant, id, { limit: 1_000, after: null })).rows
+const flipsOf = async (id: string) =>
+  (await listFlips({ database: test.database, clock }, tenant, id, { limit: 1_000, after: null })).rows
 const stateOf = async (id: string) => (await getCheck({ database: test.database, clock }, tenant, id)).state
 
 describe('a ping', () => {
@@ -60,12 +76,22 @@ describe('a ping', () => {
     const state = await stateOf(check.id)
     expect(state).toMatchObject({ status: 'down', expectedAt: null, dueAt: null })
     expect(state.lastPingAt).toBe(Math.floor(stored!.createdAt))
-    expect((await flipsOf(check.id))[0]).toMatchObject({ reason: 'failed', from: 'new', to: 'down', pingId: stored!.id })
+    expect((await flipsOf(check.id))[0]).toMatchObject({
+      reason: 'failed',
+      from: 'new',
+      to: 'down',
+      pingId: stored!.id,
+    })
   })
 
   it('for nobody is unknown, and harms no other of its group', async () => {
     const check = await seedCheck(test.database, tenant)
-    const results = await Promise.all([recorder.record(aPing(randomUUID())), recorder.record(aPing(check.publicId)), recorder.record(aPing(randomUUID())), recorder.record(aPing(check.publicId))])
+    const results = await Promise.all([
+      recorder.record(aPing(randomUUID())),
+      recorder.record(aPing(check.publicId)),
+      recorder.record(aPing(randomUUID())),
+      recorder.record(aPing(check.publicId)),
+    ])
     expect(results).toEqual(['unknown', 'stored', 'unknown', 'stored'])
     expect(await historyOf(check.id)).toHaveLength(2)
   })
@@ -74,7 +100,12 @@ describe('a ping', () => {
     const check = await seedCheck(test.database, tenant)
     const runId = randomUUID()
     const send = (type: Ping['type']) => recorder.record(aPing(check.publicId, { runId, type }))
-    expect(await Promise.all([send('start'), send('start'), send('success'), send('success')])).toEqual(['stored', 'duplicate', 'stored', 'duplicate'])
+    expect(await Promise.all([send('start'), send('start'), send('success'), send('success')])).toEqual([
+      'stored',
+      'duplicate',
+      'stored',
+      'duplicate',
+    ])
     const { lastPingAt } = await stateOf(check.id)
     expect(await send('success')).toBe('duplicate')
     expect((await stateOf(check.id)).lastPingAt).toBe(lastPingAt)
@@ -84,7 +115,9 @@ describe('a ping', () => {
   it('with the run id of another check is its own', async () => {
     const [one, two] = [await seedCheck(test.database, tenant), await seedCheck(test.database, tenant)]
     const runId = randomUUID()
-    expect(await Promise.all([one, two].map(({ publicId }) => recorder.record(aPing(publicId, { runId, type: 'start' }))))).toEqual(['stored', 'stored'])
+    expect(
+      await Promise.all([one, two].map(({ publicId }) => recorder.record(aPing(publicId, { runId, type: 'start' })))),
+    ).toEqual(['stored', 'stored'])
   })
 
   it('while paused is stored, and changes neither status nor deadline', async () => {
@@ -119,9 +152,25 @@ describe('groups', () => {
 
   it('apply the pings of one check in their order of arrival', async () => {
     const check = await seedCheck(test.database, tenant)
-    await Promise.all(['start', 'fail', 'success', 'fail', 'success'].map((type) => recorder.record(aPing(check.publicId, { type: type as Ping['type'] }))))
-    expect((await historyOf(check.id)).map((ping) => ping.type)).toEqual(['success', 'fail', 'success', 'fail', 'start'])
-    expect((await flipsOf(check.id)).map((flip) => flip.reason)).toEqual(['recovered', 'failed', 'recovered', 'failed', 'created'])
+    await Promise.all(
+      ['start', 'fail', 'success', 'fail', 'success'].map((type) =>
+        recorder.record(aPing(check.publicId, { type: type as Ping['type'] })),
+      ),
+    )
+    expect((await historyOf(check.id)).map((ping) => ping.type)).toEqual([
+      'success',
+      'fail',
+      'success',
+      'fail',
+      'start',
+    ])
+    expect((await flipsOf(check.id)).map((flip) => flip.reason)).toEqual([
+      'recovered',
+      'failed',
+      'recovered',
+      'failed',
+      'created',
+    ])
   })
 
   it('date every entry of a check after the one before, whatever the clocks say', async () => {
@@ -136,8 +185,14 @@ describe('groups', () => {
 
   it('lose one ping to a broken check, not the others', async () => {
     const [broken, fine] = [await seedCheck(test.database, tenant), await seedCheck(test.database, tenant)]
-    await test.database.query(`update check_states set period_seconds = null, schedule = 'nonsense', time_zone = 'UTC' where check_key = $1`, [broken.key])
-    expect(await Promise.all([broken, fine].map(({ publicId }) => recorder.record(aPing(publicId))))).toEqual(['unavailable', 'stored'])
+    await test.database.query(
+      `update check_states set period_seconds = null, schedule = 'nonsense', time_zone = 'UTC' where check_key = $1`,
+      [broken.key],
+    )
+    expect(await Promise.all([broken, fine].map(({ publicId }) => recorder.record(aPing(publicId))))).toEqual([
+      'unavailable',
+      'stored',
+    ])
     expect(String(errors[0])).toContain('cannot be read')
   })
 
@@ -145,7 +200,9 @@ describe('groups', () => {
     const checks = await Promise.all(Array.from({ length: 8 }, () => seedCheck(test.database, tenant)))
     await test.database.query(`alter table pings add constraint poison check (duration_ms is distinct from 666)`)
     try {
-      const results = await Promise.all(checks.map(({ publicId }, index) => recorder.record(aPing(publicId, { durationMs: index === 3 ? 666 : 1 }))))
+      const results = await Promise.all(
+        checks.map(({ publicId }, index) => recorder.record(aPing(publicId, { durationMs: index === 3 ? 666 : 1 }))),
+      )
       expect(results).toEqual(checks.map((_, index) => (index === 3 ? 'unavailable' : 'stored')))
       for (const [index, { id }] of checks.entries()) expect(await historyOf(id)).toHaveLength(index === 3 ? 0 : 1)
     } finally {
@@ -159,7 +216,10 @@ describe('groups', () => {
     await holder.connect()
     await holder.query('begin')
     await holder.query('select from check_states where check_key = $1 for update', [held.key])
-    expect(await Promise.all([held, free].map(({ publicId }) => recorder.record(aPing(publicId))))).toEqual(['unavailable', 'stored'])
+    expect(await Promise.all([held, free].map(({ publicId }) => recorder.record(aPing(publicId))))).toEqual([
+      'unavailable',
+      'stored',
+    ])
     await holder.query('rollback')
     await holder.end()
     expect(await recorder.record(aPing(held.publicId))).toBe('stored')
@@ -173,7 +233,11 @@ describe('two replicas', () => {
     const other = createRecorder(otherDatabase)
     const types = ['success', 'fail', 'start', 'log'] as const
     const sent = await Promise.all(
-      Array.from({ length: 2_000 }, (_, index) => (index % 2 === 0 ? recorder : other).record(aPing(checks[index % 20]!.publicId, { type: types[(index * 7) % 4]! }))),
+      Array.from({ length: 2_000 }, (_, index) =>
+        (index % 2 === 0 ? recorder : other).record(
+          aPing(checks[index % 20]!.publicId, { type: types[(index * 7) % 4]! }),
+        ),
+      ),
     )
     expect(new Set(sent)).toEqual(new Set(['stored']))
     for (const { id } of checks) {
@@ -183,7 +247,7 @@ describe('two replicas', () => {
       expect(times).toEqual([...times].sort((a, b) => b - a))
       expect(new Set(times).size).toBe(100)
       const flips = [...(await flipsOf(id))].reverse()
-      flips.forEach((flip, index) => expect(flip.from).toBe(index === 0 ? null : flips[index - 1]!.to))
+      expect(flips.map((flip) => flip.from)).toEqual([null, ...flips.slice(0, -1).map((flip) => flip.to)])
       expect((await stateOf(id)).status).toBe(flips.at(-1)!.to)
     }
     await other.stop()
@@ -210,10 +274,16 @@ describe('the hot row', () => {
     const ownRecorder = createRecorder(ownPings)
     for (let i = 0; i < 51; i += 1) await ownRecorder.record(aPing(check.publicId))
     await ownPings.close()
-    const { rows } = await own.database.query<{ wake_at: number; due_at: number }>('select wake_at, due_at from check_states')
+    const { rows } = await own.database.query<{ wake_at: number; due_at: number }>(
+      'select wake_at, due_at from check_states',
+    )
     expect(rows[0]!.due_at).toBeGreaterThan(rows[0]!.wake_at)
     const counts = async () =>
-      (await own.database.query<{ updates: number; others: number }>(`select n_tup_upd as updates, n_tup_upd - n_tup_hot_upd as others from pg_stat_all_tables where relname = 'check_states'`)).rows[0]!
+      (
+        await own.database.query<{ updates: number; others: number }>(
+          `select n_tup_upd as updates, n_tup_upd - n_tup_hot_upd as others from pg_stat_all_tables where relname = 'check_states'`,
+        )
+      ).rows[0]!
     await expect.poll(async () => (await counts()).updates, { timeout: 10_000 }).toBe(52)
     // The first ping arms the wake-up time; a page may fill up once.
     expect((await counts()).others).toBeLessThanOrEqual(2)

@@ -4,15 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startTestApp, type TestApp } from '../../support/app.ts'
-import {
-  type Connection,
-  exchange,
-  LAST_CHUNK,
-  openConnection,
-  writeChunk,
-  writeHead,
-  writePost,
-} from '../../support/http.ts'
+import { exchange, LAST_CHUNK, openConnection, writeChunk, writeHead, writePost } from '../../support/http.ts'
 
 const LIMIT = 10_240
 const CHUNKED = 'Transfer-Encoding: chunked'
@@ -149,95 +141,6 @@ describe('the limit', () => {
     const { status } = await exchange(app.pingUrl, writeHead('POST', target, CHUNKED), ...chunks, LAST_CHUNK)
     expect(status).toBe(200)
     expect((await bodies())[0]).toHaveLength(1_000)
-  })
-})
-
-describe('Expect: 100-continue', () => {
-  const expecting = (length: number, path = target) =>
-    writeHead('POST', path, `Content-Length: ${length}`, 'Expect: 100-continue')
-
-  async function withConnection<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
-    const connection = openConnection(app.pingUrl)
-    try {
-      return await use(connection)
-    } finally {
-      connection.socket.destroy()
-    }
-  }
-
-  it('gets its 100, and then its 200', () =>
-    withConnection(async (connection) => {
-      connection.send(expecting(LIMIT))
-      expect((await connection.receive()).status).toBe(100)
-      connection.send('x'.repeat(LIMIT))
-      const { status, headers } = await connection.receive()
-      expect({ status, connection: headers.connection }).toEqual({ status: 200, connection: 'keep-alive' })
-      expect((await bodies())[0]).toHaveLength(LIMIT)
-    }))
-
-  it('is refused without a 100 when the body is too large', () =>
-    withConnection(async (connection) => {
-      connection.send(expecting(LIMIT + 1))
-      await expectTooLarge(await connection.receive())
-      expect(await connection.ended).toEqual({ rest: '', error: null })
-    }))
-
-  it('is refused without a 100 when there is no such path', () =>
-    withConnection(async (connection) => {
-      connection.send(expecting(5, '/nowhere'))
-      expect((await connection.receive()).status).toBe(404)
-    }))
-
-  it('is taken by a GET as word that no body is needed', () =>
-    withConnection(async (connection) => {
-      connection.send(writeHead('GET', target, 'Content-Length: 5', 'Expect: 100-continue'))
-      expect((await connection.receive()).status).toBe(200)
-    }))
-
-  it('other expectations cost no heartbeat', async () => {
-    expect((await post('x', 'Expect: a-miracle')).status).toBe(200)
-    expect(await stored()).toHaveLength(1)
-  })
-})
-
-describe('a client that is still sending', () => {
-  /** Sends everything before it reads a byte, as simple clients do. */
-  async function sendThenRead(head: string, part: Buffer, parts: number) {
-    const connection = openConnection(app.pingUrl)
-    connection.socket.pause()
-    connection.send(head)
-    for (let sent = 0; sent < parts; sent += 1) {
-      await new Promise<void>((resolve, reject) => {
-        connection.socket.write(part, (error) => (error ? reject(error) : resolve()))
-      })
-    }
-    connection.socket.resume()
-    return { answer: await connection.receive(), ended: await connection.ended }
-  }
-
-  it('gets the 413 and no reset, by Content-Length', async () => {
-    const head = writeHead('POST', target, `Content-Length: ${64 * 8_192}`)
-    const { answer, ended } = await sendThenRead(head, Buffer.alloc(8_192, 'x'), 64)
-    await expectTooLarge(answer)
-    expect(answer.headers.connection).toBe('close')
-    expect(ended).toEqual({ rest: '', error: null })
-  })
-
-  it('gets the 413 and no reset, in chunks without end', async () => {
-    const { answer, ended } = await sendThenRead(
-      writeHead('POST', target, CHUNKED),
-      writeChunk(Buffer.alloc(8_192, 'x')),
-      64,
-    )
-    await expectTooLarge(answer)
-    expect(ended).toEqual({ rest: '', error: null })
-  })
-
-  it.each(['/nowhere', '/ping/{id}/256'])('gets the refusal of %s and no reset', async (path) => {
-    const head = writeHead('POST', path.replace('{id}', publicId), `Content-Length: ${64 * 8_192}`)
-    const { answer, ended } = await sendThenRead(head, Buffer.alloc(8_192, 'x'), 64)
-    expect([400, 404]).toContain(answer.status)
-    expect(ended).toEqual({ rest: '', error: null })
   })
 })
 

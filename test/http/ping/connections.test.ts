@@ -85,26 +85,39 @@ describe('a request that breaks off', () => {
 describe('a connection', () => {
   it('carries pipelined pings; answers and history keep their order', async () => {
     const connection = openConnection(app.pingUrl)
+    const rests = ['/start', '/log', '/7', '', '/start', '/255', '/log', '/0']
+    connection.send(...rests.map((rest) => writeHead('GET', target + rest)))
+    for (const _ of rests) expect((await connection.receive()).status).toBe(200)
+    connection.socket.destroy()
+    expect((await stored()).map(({ type, exitCode }) => `${type} ${exitCode}`)).toEqual([
+      'start null',
+      'log null',
+      'fail 7',
+      'success 0',
+      'start null',
+      'fail 255',
+      'log null',
+      'success 0',
+    ])
+  })
+
+  it('answers pipelined requests of all kinds in their order', async () => {
+    const connection = openConnection(app.pingUrl)
     connection.send(
-      writeHead('GET', `${target}/start`),
       writePost(`${target}/log`, 'half way'),
       writeHead('GET', '/nowhere'),
       writePost(`${target}/7`, 'failed'),
       writeHead('HEAD', target),
       writeHead('GET', `${target}/256`),
+      writeHead('PUT', target),
     )
     const statuses: number[] = []
-    for (const method of ['GET', 'POST', 'GET', 'POST', 'HEAD', 'GET']) {
+    for (const method of ['POST', 'GET', 'POST', 'HEAD', 'GET', 'PUT']) {
       statuses.push((await connection.receive(method)).status)
     }
     connection.socket.destroy()
-    expect(statuses).toEqual([200, 200, 404, 200, 200, 400])
-    expect((await stored()).map(({ type, exitCode }) => [type, exitCode])).toEqual([
-      ['start', null],
-      ['log', null],
-      ['fail', 7],
-      ['success', 0],
-    ])
+    expect(statuses).toEqual([200, 404, 200, 200, 400, 405])
+    expect(await stored()).toHaveLength(3)
   })
 
   it.each([
@@ -149,103 +162,5 @@ describe('a connection', () => {
   it('that asks for an upgrade gets plain HTTP/1.1', async () => {
     const upgrade = writeHead('GET', target, 'Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: x')
     expect((await exchange(app.pingUrl, upgrade)).status).toBe(200)
-  })
-})
-
-describe('what is not HTTP', () => {
-  const NOT_HTTP = { status: 400, text: 'the request is not valid HTTP\n' }
-
-  it.each([
-    ['words', 'hello\r\n\r\n'],
-    ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
-    ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-    ['an unknown method', 'PING / HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['an unknown version', 'GET / HTTP/9.9\r\nHost: x\r\n\r\n'],
-    ['a header without a name', 'GET / HTTP/1.1\r\nHost: x\r\n: y\r\n\r\n'],
-    ['a header with NUL', 'GET / HTTP/1.1\r\nHost: x\r\nA: \0\r\n\r\n'],
-    ['a folded header', 'GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n'],
-    ['a space before the colon', 'GET / HTTP/1.1\r\nHost: x\r\nContent-Length : 5\r\n\r\nhello'],
-    ['two lengths', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!'],
-    ['a negative length', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n'],
-    ['a length beyond numbers', `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${'9'.repeat(40)}\r\n\r\n`],
-    [
-      'a length and chunks',
-      'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-    ],
-    ['a chunk of no size', 'POST /{t} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n'],
-  ])('%s: 400 in plain text, and the end', async (_, bytes) => {
-    const connection = openConnection(app.pingUrl)
-    connection.send(bytes.replace('/{t}', target))
-    const { status, text, headers } = await connection.receive('POST')
-    expect({ status, text }).toEqual(NOT_HTTP)
-    expect(headers).toMatchObject({ 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
-    expect(await connection.ended).toEqual({ rest: '', error: null })
-    await expectWell()
-  })
-
-  it('waits for its turn behind pings that still wait for their answer', async () => {
-    const connection = openConnection(app.pingUrl)
-    connection.send(
-      writeHead('GET', `${target}/start`),
-      writePost(target, 'done'),
-      'and now for something else\r\n\r\n',
-    )
-    expect((await connection.receive()).status).toBe(200)
-    expect((await connection.receive()).status).toBe(200)
-    expect(await connection.receive()).toMatchObject(NOT_HTTP)
-    expect(await connection.ended).toEqual({ rest: '', error: null })
-    expect((await stored()).map(({ type }) => type)).toEqual(['start', 'success'])
-  })
-
-  it('as the body of a pipelined ping is answered in that ping’s place', async () => {
-    const connection = openConnection(app.pingUrl)
-    connection.send(get(), writeHead('POST', target, 'Transfer-Encoding: chunked'), 'zz\r\n')
-    expect((await connection.receive()).status).toBe(200)
-    expect(await connection.receive()).toMatchObject(NOT_HTTP)
-    expect(await connection.ended).toEqual({ rest: '', error: null })
-    expect(await stored()).toHaveLength(1)
-  })
-
-  it('after a refusal adds no second answer to it', async () => {
-    const connection = openConnection(app.pingUrl)
-    connection.send(writeHead('POST', '/nowhere', 'Transfer-Encoding: chunked'), 'zz\r\n')
-    expect([400, 404]).toContain((await connection.receive()).status)
-    expect(await connection.ended).toEqual({ rest: '', error: null })
-  })
-
-  it.each(['http://[::1', 'http://', 'http://a:port/', 'http://x:y@[/', 'http://a:99999/'])(
-    'a target such as %s is 400, not our fault',
-    async (target) => {
-      const { status, text } = await exchange(app.pingUrl, writeHead('GET', target))
-      expect({ status, text }).toEqual({ status: 400, text: "the request's target is not a valid address\n" })
-    },
-  )
-
-  it('a request without a Host is 400 (RFC 9112, section 3.2)', async () => {
-    const { status, text } = await exchange(app.pingUrl, `GET ${target} HTTP/1.1\r\n\r\n`)
-    expect({ status, text }).toEqual({ status: 400, text: 'the request has no Host header\n' })
-    expect(await stored()).toEqual([])
-  })
-})
-
-describe('the size of a head', () => {
-  it('may be some kilobytes: of the address, or of the headers', async () => {
-    expect((await exchange(app.pingUrl, writeHead('GET', `${target}?note=${'x'.repeat(15_000)}`))).status).toBe(200)
-    expect((await exchange(app.pingUrl, writeHead('GET', target, `X-Note: ${'x'.repeat(15_000)}`))).status).toBe(200)
-    expect(await stored()).toHaveLength(2)
-  })
-
-  it.each([
-    ['address', () => writeHead('GET', `${target}?note=${'x'.repeat(17_000)}`)],
-    ['header', () => writeHead('GET', target, `X-Note: ${'x'.repeat(17_000)}`)],
-    ['number of headers', () => writeHead('GET', target, ...Array(2_000).fill('X-Note: xxxxx'))],
-    ['header of a client that never stops', () => writeHead('GET', target, `X-Note: ${'x'.repeat(500_000)}`)],
-  ])('beyond 16 KB is 431, by its %s', async (_, write) => {
-    const connection = openConnection(app.pingUrl)
-    connection.send(write())
-    const { status, text } = await connection.receive()
-    expect({ status, text }).toEqual({ status: 431, text: "the request's headers are larger than 16384 bytes\n" })
-    expect(await connection.ended).toEqual({ rest: '', error: null })
-    expect(await stored()).toEqual([])
   })
 })

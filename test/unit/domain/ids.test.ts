@@ -21,5 +21,11 @@ it('ids a microsecond apart are in order, whatever their random bits', () => {
 
 it('a UUID is 36 characters of hexadecimal digits and dashes', () => {
   expect(isUuid('0B9F7C52-6f0c-4f6e-9d0e-0a4b4c3d2e1f')).toBe(true)
-  for (const text of ['', '0b9f7c526f0c4f6e9d0e0a4b4c3d2e1f', '0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1g', '0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f\n']) expect(isUuid(text)).toBe(false)
+  for (const text of [
+    '',
+    '0b9f7c526f0c4f6e9d0e0a4b4c3d2e1f',
+    '0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1g',
+    '0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f\n',
+  ])
+    expect(isUuid(text)).toBe(false)
 })

@@ -14,7 +14,14 @@ it('a cursor comes back as the place it was made of, to the microsecond', () => 
 })
 
 it('anything else is no cursor', () => {
-  for (const text of ['', 'x', id, encodeCursor({ at: NOON, id }).slice(1), `${encodeCursor({ at: NOON, id })}=`, Buffer.from(`1.${id}'; --`).toString('base64url')]) {
+  for (const text of [
+    '',
+    'x',
+    id,
+    encodeCursor({ at: NOON, id }).slice(1),
+    `${encodeCursor({ at: NOON, id })}=`,
+    Buffer.from(`1.${id}'; --`).toString('base64url'),
+  ]) {
     expect(decodeCursor(text)).toBeNull()
   }
   fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => decodeCursor(text) === null))

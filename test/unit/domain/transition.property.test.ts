@@ -14,7 +14,13 @@ const SPECS: CheckSpec[] = [
 
 const runId = fc.constantFrom(null, 'a', 'b', 'c')
 const gap = fc.record({ before: fc.integer({ min: 0, max: DAY }), lengthMs: fc.integer({ min: 5 * SECOND, max: DAY }) })
-type Step = { afterMs: number; kind: CheckEvent['kind']; runId: string | null; spec: number; gaps: { before: number; lengthMs: number }[] }
+type Step = {
+  afterMs: number
+  kind: CheckEvent['kind']
+  runId: string | null
+  spec: number
+  gaps: { before: number; lengthMs: number }[]
+}
 const step: fc.Arbitrary<Step> = fc.record({
   afterMs: fc.oneof(fc.integer({ min: 0, max: 2 * MINUTE }), fc.integer({ min: 0, max: 2 * DAY })),
   kind: fc.constantFrom('success', 'fail', 'start', 'log', 'deadline', 'pause', 'resume', 'update'),
@@ -27,11 +33,19 @@ function toEvent(kind: CheckEvent['kind'], { runId, gaps }: Step, now: number): 
   if (kind === 'success' || kind === 'fail') return { kind, runId, durationMs: null }
   if (kind === 'start') return { kind, runId }
   if (kind !== 'deadline') return { kind }
-  return { kind, gaps: gaps.map(({ before, lengthMs }) => ({ startedAt: now - before - lengthMs, endedAt: now - before })) }
+  return {
+    kind,
+    gaps: gaps.map(({ before, lengthMs }) => ({ startedAt: now - before - lengthMs, endedAt: now - before })),
+  }
 }
 
 /** Walks a story; `look` sees every step. */
-function walk(armed: boolean, first: number, steps: readonly Step[], look: (before: CheckState, event: CheckEvent, now: number, outcome: ReturnType<typeof transition>) => void): CheckState {
+function walk(
+  armed: boolean,
+  first: number,
+  steps: readonly Step[],
+  look: (before: CheckState, event: CheckEvent, now: number, outcome: ReturnType<typeof transition>) => void,
+): CheckState {
   let now = NOON
   let spec = SPECS[first]!
   let state = initialState(spec, armed, now)
@@ -65,7 +79,8 @@ it('nothing is expected of a check that is down or paused, and expected and due 
       walk(armed, first, steps, (_before, _event, _now, { state }) => {
         expect(state.expectedAt === null).toBe(state.dueAt === null)
         if (state.expectedAt !== null) expect(state.dueAt!).toBeGreaterThanOrEqual(state.expectedAt)
-        if (state.status === 'down' || state.status === 'paused') expect([state.expectedAt, deadlineOf(state)]).toEqual([null, null])
+        if (state.status === 'down' || state.status === 'paused')
+          expect([state.expectedAt, deadlineOf(state)]).toEqual([null, null])
       })
     }),
   )

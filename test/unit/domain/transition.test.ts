@@ -1,9 +1,21 @@
 import { describe, expect, it } from 'vitest'
-import { type CheckState, isOpen, LIMITS, RUN_MEMORY_MS, STATUSES, type StoredStatus, shownStatus } from '../../../src/domain/check.ts'
+import {
+  type CheckState,
+  isOpen,
+  LIMITS,
+  RUN_MEMORY_MS,
+  STATUSES,
+  type StoredStatus,
+  shownStatus,
+} from '../../../src/domain/check.ts'
 import { type CheckEvent, deadlineOf, initialState, NEXT, transition } from '../../../src/domain/transition.ts'
 import { aCronSpec, aSpec, aState, DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 
-const success = (runId: string | null = null, durationMs: number | null = null): CheckEvent => ({ kind: 'success', runId, durationMs })
+const success = (runId: string | null = null, durationMs: number | null = null): CheckEvent => ({
+  kind: 'success',
+  runId,
+  durationMs,
+})
 const fail = (runId: string | null = null): CheckEvent => ({ kind: 'fail', runId, durationMs: null })
 const start = (runId: string | null = null): CheckEvent => ({ kind: 'start', runId })
 const deadline = (...gaps: { startedAt: number; endedAt: number }[]): CheckEvent => ({ kind: 'deadline', gaps })
@@ -58,14 +70,18 @@ describe('the transition table', () => {
     expect(TABLE.map(([status, event]) => `${status} ${event.kind}`).sort()).toEqual(cells.sort())
   })
 
-  it.each(TABLE.map(([from, event, to, reason]) => ({ from, event, to, reason, kind: event.kind })))('$from on $kind: $to, flip $reason', ({ from, event, to, reason }) => {
-    const { state, flip } = transition(aSpec(), IN[from], event, LATER)
-    expect(state.status).toBe(to)
-    expect(NEXT[from][event.kind]).toBe(to)
-    expect(flip?.reason ?? null).toBe(reason)
-    if (flip !== null) expect({ from: flip.from, to: flip.to, since: state.since }).toEqual({ from, to, since: flip.at })
-    else expect(state.since).toBe(IN[from].since)
-  })
+  it.each(TABLE.map(([from, event, to, reason]) => ({ from, event, to, reason, kind: event.kind })))(
+    '$from on $kind: $to, flip $reason',
+    ({ from, event, to, reason }) => {
+      const { state, flip } = transition(aSpec(), IN[from], event, LATER)
+      expect(state.status).toBe(to)
+      expect(NEXT[from][event.kind]).toBe(to)
+      expect(flip?.reason ?? null).toBe(reason)
+      if (flip !== null)
+        expect({ from: flip.from, to: flip.to, since: state.since }).toEqual({ from, to, since: flip.at })
+      else expect(state.since).toBe(IN[from].since)
+    },
+  )
 })
 
 describe('completions', () => {
@@ -115,8 +131,12 @@ describe('durations', () => {
   })
 
   it('never pair a run id with an anonymous start, nor the other way round', () => {
-    expect(transition(aSpec(), transition(aSpec(), IN.up, start(), LATER).state, success('a'), LATER + 1).durationMs).toBeNull()
-    expect(transition(aSpec(), transition(aSpec(), IN.up, start('a'), LATER).state, success(), LATER + 1).durationMs).toBeNull()
+    expect(
+      transition(aSpec(), transition(aSpec(), IN.up, start(), LATER).state, success('a'), LATER + 1).durationMs,
+    ).toBeNull()
+    expect(
+      transition(aSpec(), transition(aSpec(), IN.up, start('a'), LATER).state, success(), LATER + 1).durationMs,
+    ).toBeNull()
   })
 
   it('reach up to seven days', () => {
@@ -191,14 +211,26 @@ describe('runs', () => {
     const old = { id: 'old', startedAt: NOON, deadlineAt: null }
     const watched = { id: 'watched', startedAt: NOON, deadlineAt: NOON + 30 * DAY }
     const state = aState({ runs: [old, watched] })
-    expect(transition(spec, state, start('new'), NOON + RUN_MEMORY_MS - 1).state.runs.map((run) => run.id)).toEqual(['old', 'watched', 'new'])
-    expect(transition(spec, state, start('new'), NOON + RUN_MEMORY_MS).state.runs.map((run) => run.id)).toEqual(['watched', 'new'])
+    expect(transition(spec, state, start('new'), NOON + RUN_MEMORY_MS - 1).state.runs.map((run) => run.id)).toEqual([
+      'old',
+      'watched',
+      'new',
+    ])
+    expect(transition(spec, state, start('new'), NOON + RUN_MEMORY_MS).state.runs.map((run) => run.id)).toEqual([
+      'watched',
+      'new',
+    ])
   })
 
   it('beyond the limit are not opened, and the schedule goes on', () => {
     let state = IN.up
     for (let i = 0; i < LIMITS.openRuns; i += 1) state = transition(aSpec(), state, start(`run-${i}`), NOON + i).state
-    const refused = transition(spec, { ...state, expectedAt: NOON + HOUR, dueAt: NOON + HOUR }, start('one-more'), NOON + MINUTE)
+    const refused = transition(
+      spec,
+      { ...state, expectedAt: NOON + HOUR, dueAt: NOON + HOUR },
+      start('one-more'),
+      NOON + MINUTE,
+    )
     expect(refused.runRefused).toBe(true)
     expect(refused.state.runs).toHaveLength(LIMITS.openRuns)
     expect(refused.state).toMatchObject({ lastStartAt: NOON + MINUTE, dueAt: NOON + HOUR })
@@ -228,7 +260,12 @@ describe('deadlines', () => {
   it('are exclusive before and inclusive at their moment, and date the flip', () => {
     const due = IN.up.dueAt!
     expect(transition(aSpec(), IN.up, deadline(), due - 1)).toMatchObject({ flip: null, state: IN.up })
-    expect(transition(aSpec(), IN.up, deadline(), due + 900).flip).toEqual({ from: 'up', to: 'down', reason: 'missed', at: due })
+    expect(transition(aSpec(), IN.up, deadline(), due + 900).flip).toEqual({
+      from: 'up',
+      to: 'down',
+      reason: 'missed',
+      at: due,
+    })
   })
 
   it('that a ping moved away are no longer there', () => {
@@ -249,9 +286,13 @@ describe('late', () => {
 describe('a changed spec', () => {
   it('is counted from the last completion, though never due before now + grace', () => {
     const longer = aSpec({ schedule: { kind: 'period', periodMs: 3 * HOUR } })
-    expect(deadlineOf(transition(longer, IN.up, { kind: 'update' }, NOON + MINUTE).state)).toBe(NOON + 3 * HOUR + 5 * MINUTE)
+    expect(deadlineOf(transition(longer, IN.up, { kind: 'update' }, NOON + MINUTE).state)).toBe(
+      NOON + 3 * HOUR + 5 * MINUTE,
+    )
     const shorter = aSpec({ schedule: { kind: 'period', periodMs: MINUTE } })
-    expect(deadlineOf(transition(shorter, IN.up, { kind: 'update' }, NOON + 30 * MINUTE).state)).toBe(NOON + 35 * MINUTE)
+    expect(deadlineOf(transition(shorter, IN.up, { kind: 'update' }, NOON + 30 * MINUTE).state)).toBe(
+      NOON + 35 * MINUTE,
+    )
   })
 
   it('gives open runs their deadline, or takes it away', () => {
@@ -280,12 +321,16 @@ describe('own downtime', () => {
     expect(outage).toEqual(gap)
     expect(state).toMatchObject({ status: 'up', expectedAt: expected + HOUR, dueAt: due + HOUR })
     // A job that is really dead is found one interval later.
-    expect(transition(aSpec(), state, deadline(gap), due + HOUR).flip).toMatchObject({ reason: 'missed', at: due + HOUR })
+    expect(transition(aSpec(), state, deadline(gap), due + HOUR).flip).toMatchObject({
+      reason: 'missed',
+      at: due + HOUR,
+    })
   })
 
   it('counts from the early tolerance on', () => {
     // The tolerance is min(grace, a tenth of the period) = 5 minutes.
-    const ending = (endedAt: number) => transition(aSpec(), IN.up, deadline({ startedAt: endedAt - MINUTE, endedAt }), due)
+    const ending = (endedAt: number) =>
+      transition(aSpec(), IN.up, deadline({ startedAt: endedAt - MINUTE, endedAt }), due)
     expect(ending(expected - 5 * MINUTE).outage).not.toBeNull()
     expect(ending(expected - 5 * MINUTE - 1).outage).toBeNull()
   })

@@ -21,15 +21,32 @@ describe('the path of a ping', () => {
     expect(parsePingPath(`/ping/${ID}${rest}`)).toEqual({ publicId: ID, type, exitCode })
   })
 
-  it.each(['/256', '/-1', '/+1', '/1000', '/99999999999999999999', '/-0'])('%s is an integer, but no exit code', (rest) => {
-    expect(parsePingPath(`/ping/${ID}${rest}`)).toBe('invalid_exit_code')
-  })
+  it.each(['/256', '/-1', '/+1', '/1000', '/99999999999999999999', '/-0'])(
+    '%s is an integer, but no exit code',
+    (rest) => {
+      expect(parsePingPath(`/ping/${ID}${rest}`)).toBe('invalid_exit_code')
+    },
+  )
 
-  it.each(['/stop', '/START', '//', '/start//', '/1.5', '/0x1', '/1e1', '/start/1', '/%73tart', '?', ' '])('%s is no ping', (rest) => {
-    expect(parsePingPath(`/ping/${ID}${rest}`)).toBe('not_found')
-  })
+  it.each(['/stop', '/START', '//', '/start//', '/1.5', '/0x1', '/1e1', '/start/1', '/%73tart', '?', ' '])(
+    '%s is no ping',
+    (rest) => {
+      expect(parsePingPath(`/ping/${ID}${rest}`)).toBe('not_found')
+    },
+  )
 
-  it.each(['', '/', '/ping', '/ping/', `/ping/${ID.slice(1)}`, `/ping/${ID.replaceAll('-', '')}`, `/pings/${ID}`, `/ping//${ID}`, `/ping/${ID}x`, '/ping/gggggggg-6f0c-4f6e-9d0e-0a4b4c3d2e1f'])('%s is no ping', (path) => {
+  it.each([
+    '',
+    '/',
+    '/ping',
+    '/ping/',
+    `/ping/${ID.slice(1)}`,
+    `/ping/${ID.replaceAll('-', '')}`,
+    `/pings/${ID}`,
+    `/ping//${ID}`,
+    `/ping/${ID}x`,
+    '/ping/gggggggg-6f0c-4f6e-9d0e-0a4b4c3d2e1f',
+  ])('%s is no ping', (path) => {
     expect(parsePingPath(path)).toBe('not_found')
   })
 
@@ -38,11 +55,19 @@ describe('the path of a ping', () => {
   })
 
   it('is understood or refused, whatever comes', () => {
-    fc.assert(fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.string().map((rest) => `/ping/${ID}${rest}`)), (path) => {
-      const target = parsePingPath(path)
-      if (typeof target === 'string') expect(['not_found', 'invalid_exit_code']).toContain(target)
-      else expect(target.exitCode === null || (target.exitCode >= 0 && target.exitCode <= 255)).toBe(true)
-    }))
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string({ unit: 'binary' }),
+          fc.string().map((rest) => `/ping/${ID}${rest}`),
+        ),
+        (path) => {
+          const target = parsePingPath(path)
+          if (typeof target === 'string') expect(['not_found', 'invalid_exit_code']).toContain(target)
+          else expect(target.exitCode === null || (target.exitCode >= 0 && target.exitCode <= 255)).toBe(true)
+        },
+      ),
+    )
   })
 })
 
@@ -51,40 +76,72 @@ describe('the duration', () => {
     expect(parsePingMetadata('success', given, '')).toEqual({ durationMs: Number(given), runId: null, warnings: [] })
   })
 
-  it.each(['', '-1', '1.5', '604800001', '1e3', ' 5', 'abc', '9999999999', '5, 6'])('%j is dropped, and said', (given) => {
-    expect(parsePingMetadata('fail', given, '')).toEqual({ durationMs: null, runId: null, warnings: ['duration_invalid'] })
-  })
+  it.each(['', '-1', '1.5', '604800001', '1e3', ' 5', 'abc', '9999999999', '5, 6'])(
+    '%j is dropped, and said',
+    (given) => {
+      expect(parsePingMetadata('fail', given, '')).toEqual({
+        durationMs: null,
+        runId: null,
+        warnings: ['duration_invalid'],
+      })
+    },
+  )
 
   it('of the header wins; then the query is not looked at', () => {
     expect(parsePingMetadata('success', '5', 'duration=nonsense').durationMs).toBe(5)
-    expect(parsePingMetadata('success', 'nonsense', 'duration=5')).toMatchObject({ durationMs: null, warnings: ['duration_invalid'] })
+    expect(parsePingMetadata('success', 'nonsense', 'duration=5')).toMatchObject({
+      durationMs: null,
+      warnings: ['duration_invalid'],
+    })
     expect(parsePingMetadata('success', undefined, 'duration=5').durationMs).toBe(5)
   })
 
   it('twice in the query is none', () => {
-    expect(parsePingMetadata('success', undefined, 'duration=5&duration=6')).toMatchObject({ durationMs: null, warnings: ['duration_invalid'] })
+    expect(parsePingMetadata('success', undefined, 'duration=5&duration=6')).toMatchObject({
+      durationMs: null,
+      warnings: ['duration_invalid'],
+    })
   })
 
   it.each(['start', 'log'] as const)('does not belong to a %s ping', (type) => {
-    expect(parsePingMetadata(type, '5', '')).toEqual({ durationMs: null, runId: null, warnings: ['duration_unexpected'] })
+    expect(parsePingMetadata(type, '5', '')).toEqual({
+      durationMs: null,
+      runId: null,
+      warnings: ['duration_unexpected'],
+    })
     expect(parsePingMetadata(type, undefined, 'duration=5').warnings).toEqual(['duration_unexpected'])
   })
 })
 
 describe('the run id', () => {
   it('is a UUID in either case', () => {
-    expect(parsePingMetadata('start', undefined, `rid=${ID.toUpperCase()}`)).toEqual({ durationMs: null, runId: ID, warnings: [] })
+    expect(parsePingMetadata('start', undefined, `rid=${ID.toUpperCase()}`)).toEqual({
+      durationMs: null,
+      runId: ID,
+      warnings: [],
+    })
   })
 
   it.each(['', 'x', ID.slice(1), `${ID}&rid=${ID}`])('%j is ignored, and said', (rid) => {
-    expect(parsePingMetadata('start', undefined, `rid=${rid}`)).toEqual({ durationMs: null, runId: null, warnings: ['run_id_invalid'] })
+    expect(parsePingMetadata('start', undefined, `rid=${rid}`)).toEqual({
+      durationMs: null,
+      runId: null,
+      warnings: ['run_id_invalid'],
+    })
   })
 })
 
 it('metadata of any shape never throws, and warns only from the closed list', () => {
-  fc.assert(fc.property(fc.constantFrom('success', 'start', 'fail', 'log'), fc.option(fc.string({ unit: 'binary' }), { nil: undefined }), fc.string({ unit: 'binary' }), (type, header, query) => {
-    const { durationMs, warnings } = parsePingMetadata(type, header, query)
-    expect(durationMs === null || Number.isSafeInteger(durationMs)).toBe(true)
-    for (const warning of warnings) expect(PING_WARNINGS).toHaveProperty(warning)
-  }))
+  fc.assert(
+    fc.property(
+      fc.constantFrom('success', 'start', 'fail', 'log'),
+      fc.option(fc.string({ unit: 'binary' }), { nil: undefined }),
+      fc.string({ unit: 'binary' }),
+      (type, header, query) => {
+        const { durationMs, warnings } = parsePingMetadata(type, header, query)
+        expect(durationMs === null || Number.isSafeInteger(durationMs)).toBe(true)
+        for (const warning of warnings) expect(PING_WARNINGS).toHaveProperty(warning)
+      },
+    ),
+  )
 })

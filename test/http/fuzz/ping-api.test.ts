@@ -1,0 +1,110 @@
+/** Whatever reaches the ping API: it is answered, never with a fault of ours, and pings are still taken afterwards. */
+
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { exchange, writeHead } from '../../support/http.ts'
+import { mutateTargetPart, mutateText, TEXTS } from './mutations.ts'
+import { chooseSeed, type Random } from './random.ts'
+import { METHODS, writeRequest } from './requests.ts'
+import { fuzz } from './run.ts'
+import { startWatchedApp, type WatchedApp } from './watched-app.ts'
+
+const REQUESTS = 4_000
+const RESTS = ['', '/', '/start', '/fail', '/log', '/0', '/1', '/255', '/256', '/-1', '/start/', '/x', '//', '/1.5']
+const NUMBERS = [
+  '0',
+  '1',
+  '604800000',
+  '604800001',
+  '-1',
+  '1.5',
+  '',
+  'x',
+  '9'.repeat(30),
+  '１',
+  '1, 2',
+  '+1',
+  '1e3',
+  '\t1',
+]
+const LENGTHS = [0, 1, 5, 1_000, 10_239, 10_240, 10_241, 20_000, 70_000]
+
+let watched: WatchedApp
+let checks: { id: string; publicId: string }[]
+beforeAll(async () => {
+  watched = await startWatchedApp()
+  checks = await Promise.all(Array.from({ length: 8 }, (_, job) => watched.app.createCheck({ name: `Job ${job}` })))
+})
+afterAll(() => watched.app.close())
+
+function makeTarget(random: Random, rids: readonly string[]): string {
+  const publicId = random.chance(0.8) ? random.pick(checks).publicId : random.pick(rids)
+  const id = random.chance(0.1) ? mutateTargetPart(random, publicId) : publicId
+  const rest = random.chance(0.1) ? `/${mutateTargetPart(random, 'start')}` : random.pick(RESTS)
+  const parameters: string[] = []
+  const value = (usual: string) => (random.chance(0.3) ? mutateTargetPart(random, usual) : usual)
+  if (random.chance(0.3)) parameters.push(`rid=${value(random.pick(rids))}`)
+  if (random.chance(0.3)) parameters.push(`duration=${value(encodeURIComponent(random.pick(NUMBERS)))}`)
+  if (random.chance(0.2)) parameters.push(mutateTargetPart(random, 'a=b'))
+  if (parameters.length > 0 && random.chance(0.1)) parameters.push(parameters[0]!)
+  const prefix = random.chance(0.03) ? random.pick(['http://x', 'http://[', 'http://a:b', '/', '']) : ''
+  return `${prefix}/ping/${id}${rest}${parameters.length > 0 || random.chance(0.05) ? '?' : ''}${parameters.join('&')}`
+}
+
+function makeHeaders(random: Random): string[] {
+  const texts = [...TEXTS.filter((text) => text.length < 5_000), random.word(20)].map((text) =>
+    Buffer.from(text).toString('latin1'),
+  )
+  const any = () => random.pick(texts).replaceAll(/[\r\n\0]/g, ' ')
+  return [
+    ...(random.chance(0.3) ? [`X-Service-Duration: ${Buffer.from(random.pick(NUMBERS)).toString('latin1')}`] : []),
+    ...(random.chance(0.05) ? [`X-Service-Duration: ${any()}`] : []),
+    ...(random.chance(0.1) ? [`Content-Encoding: ${random.pick(['gzip', 'identity', '', 'br', any()])}`] : []),
+    ...(random.chance(0.2)
+      ? [`Accept: ${random.pick(['*/*', 'application/json', 'text/html;q=0', ';;,', any()])}`]
+      : []),
+    ...(random.chance(0.1) ? [`Expect: ${random.pick(['100-continue', '100-Continue, x', 'x', any()])}`] : []),
+    ...(random.chance(0.1) ? [`Connection: ${random.pick(['close', 'keep-alive', 'Upgrade', any()])}`] : []),
+    ...(random.chance(0.05) ? ['Upgrade: websocket'] : []),
+    ...(random.chance(0.1) ? [`Content-Type: ${any()}`] : []),
+    ...(random.chance(0.1)
+      ? [`${random.pick(['X-Any', 'Cookie', 'Authorization', 'Range', 'Via', 'Host'])}: ${any()}`]
+      : []),
+  ]
+}
+
+it('answers every request, and goes on', { timeout: 120_000 }, async () => {
+  const rids = Array.from({ length: 20 }, () => randomUUID())
+  const statuses = await fuzz({
+    url: watched.app.pingUrl,
+    seed: chooseSeed(),
+    requests: REQUESTS,
+    make(random) {
+      const method = random.chance(0.85) ? random.pick(['GET', 'POST', 'POST', 'HEAD']) : random.pick(METHODS)
+      const body = random.chance(method === 'POST' ? 0.8 : 0.1) ? makeBody(random) : null
+      return writeRequest(random, { method, target: makeTarget(random, rids), headers: makeHeaders(random), body })
+    },
+    judge({ status, text, headers }, method) {
+      expect([200, 400, 404, 405, 413, 415, 431]).toContain(status)
+      if (method === 'HEAD') return
+      if (status === 200) expect(text).toBe('OK')
+      else if (headers['content-type']?.startsWith('application/json')) expect(JSON.parse(text).error).toMatch(/./)
+      else expect(text).toMatch(/^[\x20-\x7e]+\n$/)
+    },
+  })
+  for (const status of [200, 400, 404, 405, 413, 415])
+    expect(statuses.get(status), `none was ${status}`).toBeGreaterThan(0)
+
+  await watched.expectWell()
+  for (const { id, publicId } of checks) {
+    expect((await exchange(watched.app.pingUrl, writeHead('GET', `/ping/${publicId}`))).status).toBe(200)
+    const { status, body } = await watched.app.call('GET', `/checks/${id}/pings?limit=1000`)
+    expect({ status, newest: body.pings[0].type }).toEqual({ status: 200, newest: 'success' })
+  }
+})
+
+function makeBody(random: Random): Buffer {
+  const length = random.pick(LENGTHS)
+  if (random.chance(0.3)) return Buffer.from(mutateText(random, 'disk full\n')).subarray(0, 20_000)
+  return length > 2_000 ? Buffer.alloc(length, random.bytes(64)) : random.bytes(length)
+}

@@ -1,0 +1,103 @@
+/** Sends made-up requests on sockets, judges each answer, and tells how to repeat what went wrong. */
+
+import { type Answer, openConnection, readAnswer } from '../../support/http.ts'
+import { createRandom, type Random } from './random.ts'
+
+export interface MadeRequest {
+  readonly bytes: Buffer
+  /** That of the (first) request in it: a HEAD's answer has no body. */
+  readonly method: string
+  /**
+   * answer: the request is whole, so an answer must come, though nothing ends the connection;
+   * end: we say that we send no more, and read what comes; leave: we are gone before anything comes.
+   */
+  readonly then: 'answer' | 'end' | 'leave'
+}
+
+export interface FuzzOptions {
+  readonly url: string
+  readonly seed: number
+  readonly requests: number
+  readonly make: (random: Random) => MadeRequest
+  /** Throws when an answer is not what it must be, whatever was asked. */
+  readonly judge: (answer: Answer, method: string) => void
+}
+
+const CONCURRENCY = 16
+/** Slow machines send fewer requests rather than taking for ever. */
+const LONGEST_RUN_MS = 20_000
+const PATIENCE_MS = 15_000
+const SHOWN_BYTES = 3_000
+
+/** Gives how often each status came. */
+export async function fuzz({ url, seed, requests, make, judge }: FuzzOptions): Promise<Map<number, number>> {
+  console.log(`FUZZ_SEED=${seed}`)
+  const statuses = new Map<number, number>()
+  const giveUpAt = performance.now() + LONGEST_RUN_MS
+  let next = 0
+
+  async function work(): Promise<void> {
+    while (next < requests && performance.now() < giveUpAt) {
+      const index = next
+      next += 1
+      // Each request has a seed of its own, so that it does not depend on how long the ones before took.
+      const random = createRandom(Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(index + 1, 0x85ebca6b))
+      const made = make(random)
+      try {
+        for (const answer of await send(url, made, random)) {
+          statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
+          judge(answer, made.method)
+        }
+      } catch (error) {
+        const shown = JSON.stringify(made.bytes.toString('latin1', 0, SHOWN_BYTES))
+        const length = `${made.bytes.length} bytes, then ${made.then}`
+        throw new Error(`FUZZ_SEED=${seed}, request ${index}: ${String(error)}\n${length}: ${shown}`, { cause: error })
+      }
+    }
+  }
+
+  await Promise.all(Array.from({ length: CONCURRENCY }, work))
+  return statuses
+}
+
+async function send(url: string, { bytes, method, then }: MadeRequest, random: Random): Promise<Answer[]> {
+  const connection = openConnection(url, { allowHalfOpen: then === 'end' })
+  const { socket, ended } = connection
+  const cut = random.chance(0.2) ? random.int(0, bytes.length) : bytes.length
+  connection.send(bytes.subarray(0, cut))
+  if (cut < bytes.length) await new Promise((resolve) => setImmediate(resolve))
+  try {
+    if (then === 'leave') {
+      await new Promise<void>((resolve) => socket.write(bytes.subarray(cut), () => resolve()))
+      return []
+    }
+    connection.send(bytes.subarray(cut))
+    if (then === 'answer') {
+      for (;;) {
+        const answer = await connection.receive(method)
+        if (answer.status >= 200) return [answer]
+      }
+    }
+    socket.end()
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(() => reject(new Error(`the connection stays open for ${PATIENCE_MS} ms`)), PATIENCE_MS)
+    // The server's end ends ours: we have sent our own already.
+    const { rest } = await Promise.race([ended, late]).finally(() => clearTimeout(timer))
+    return readAll(Buffer.from(rest, 'latin1'), method)
+  } finally {
+    socket.destroy()
+  }
+}
+
+function readAll(bytes: Buffer, method: string): Answer[] {
+  const answers: Answer[] = []
+  let rest = bytes
+  while (rest.length > 0) {
+    const found = readAnswer(rest, answers.length === 0 ? method : 'GET', true)
+    // We may have been cut off, having sent what nobody wanted; what came before was judged.
+    if (found === null) return answers
+    if (found.answer.status >= 200) answers.push(found.answer)
+    rest = rest.subarray(found.length)
+  }
+  return answers
+}

@@ -1,0 +1,199 @@
+/** The ops port: probes and metrics (design, sections 8 and 11). */
+
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { FLIP_REASONS, PING_TYPES, SHOWN_STATUSES } from '../../../src/domain/check.ts'
+import { startTestApp, type TestApp } from '../../support/app.ts'
+import { exchange, writeHead, writePost } from '../../support/http.ts'
+
+let app: TestApp
+/** As they were before anything happened. */
+let atStart: Map<string, number>
+
+beforeAll(async () => {
+  app = await startTestApp()
+  atStart = await readMetrics()
+})
+afterAll(() => app.close())
+
+const get = (path: string, ...headers: string[]) => exchange(app.opsUrl, writeHead('GET', path, ...headers))
+
+/** Series to value, by their whole text: `name{label="value"}`. */
+async function readMetrics(): Promise<Map<string, number>> {
+  const { text } = await get('/metrics')
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
+}
+
+async function ping(rest: string): Promise<void> {
+  await exchange(app.pingUrl, writeHead('GET', `/ping/${rest}`))
+}
+
+describe('a probe', () => {
+  it.each(['/livez', '/readyz', '/startupz'])('%s is ok in plain text, and nobody keeps it', async (path) => {
+    const { status, text, headers } = await get(path)
+    expect({ status, text }).toEqual({ status: 200, text: 'ok\n' })
+    expect(headers).toMatchObject({ 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' })
+  })
+
+  it.each(['/livez', '/metrics'])('may be a HEAD: %s', async (path) => {
+    const { status, body } = await exchange(app.opsUrl, writeHead('HEAD', path))
+    expect({ status, length: body.length }).toEqual({ status: 200, length: 0 })
+  })
+
+  it('is nothing else', async () => {
+    expect((await get('/healthz')).status).toBe(404)
+    const { status, headers } = await exchange(app.opsUrl, writePost('/livez', 'x'))
+    expect({ status, allow: headers.allow }).toEqual({ status: 405, allow: 'GET, HEAD' })
+  })
+
+  it('needs no credential, and the other ports have none', async () => {
+    for (const url of [app.pingUrl, new URL(app.apiUrl).origin]) {
+      expect((await exchange(url, writeHead('GET', '/livez'))).status).toBe(404)
+      expect((await exchange(url, writeHead('GET', '/metrics'))).status).toBe(404)
+    }
+  })
+})
+
+describe('readiness', () => {
+  it('is lost while the service cannot write its beat, and comes back; liveness stays', async () => {
+    await using own = await startTestApp()
+    const probe = async (path: string) => (await exchange(own.opsUrl, writeHead('GET', path))).status
+    await own.database.query('alter table service_beat rename to service_beat_away')
+    await vi.waitFor(async () => expect(await probe('/readyz')).toBe(503), { timeout: 15_000, interval: 50 })
+    expect(await probe('/livez')).toBe(200)
+    expect(await probe('/startupz')).toBe(200)
+    expect(await probe('/metrics')).toBe(200)
+    await own.database.query('alter table service_beat_away rename to service_beat')
+    await vi.waitFor(async () => expect(await probe('/readyz')).toBe(200), { timeout: 15_000, interval: 50 })
+  })
+})
+
+describe('/metrics', () => {
+  it('is Prometheus text', async () => {
+    const { status, headers, text } = await get('/metrics')
+    expect(status).toBe(200)
+    expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8')
+    expect(text).toMatch(/^# HELP process_cpu_seconds_total /m)
+    expect(text.endsWith('\n')).toBe(true)
+  })
+
+  it('explains each of its metrics', async () => {
+    const { text } = await get('/metrics')
+    const types = [...text.matchAll(/^# TYPE (\S+) (counter|gauge|histogram)$/gm)].map(([, name]) => name)
+    const helps = [...text.matchAll(/^# HELP (\S+) \S+/gm)].map(([, name]) => name)
+    expect(helps).toEqual(types)
+    expect(types.filter((name) => name!.startsWith('heartbeat_')).length).toBeGreaterThan(10)
+  })
+
+  it('has every set of labels at zero from the start', () => {
+    const zeros = [
+      ...PING_TYPES.flatMap((type) =>
+        ['stored', 'duplicate', 'not_found', 'unavailable', 'body_too_large', 'body_compressed'].map(
+          (result) => `heartbeat_pings_total{type="${type}",result="${result}"}`,
+        ),
+      ),
+      ...['not_found', 'invalid_exit_code', 'wrong_method'].map(
+        (result) => `heartbeat_pings_total{type="unknown",result="${result}"}`,
+      ),
+      ...['duration_invalid', 'duration_unexpected', 'run_id_invalid', 'run_refused'].map(
+        (warning) => `heartbeat_ping_warnings_total{warning="${warning}"}`,
+      ),
+      ...FLIP_REASONS.map((reason) => `heartbeat_flips_total{reason="${reason}"}`),
+      ...SHOWN_STATUSES.map((status) => `heartbeat_checks{status="${status}"}`),
+      ...['beat', 'expire', 'clock', 'prune'].map((loop) => `heartbeat_loop_failures_total{loop="${loop}"}`),
+      'heartbeat_ping_commit_seconds_count',
+      'heartbeat_deadline_detection_seconds_count',
+    ]
+    expect(zeros.filter((series) => atStart.get(series) !== 0)).toEqual([])
+  })
+
+  it('moves with pings', async () => {
+    const { publicId } = await app.createCheck()
+    const before = await readMetrics()
+    const rid = randomUUID()
+    await ping(`${publicId}/start?rid=${rid}`)
+    await ping(`${publicId}/start?rid=${rid}`)
+    await ping(`${publicId}?duration=soon&rid=${rid}`)
+    await ping(`${publicId}/1`)
+    await ping(`${publicId}/256`)
+    await ping(`${randomUUID()}/log`)
+    await ping('nonsense')
+    await exchange(app.pingUrl, writeHead('PUT', `/ping/${publicId}`))
+    await exchange(app.pingUrl, writePost(`/ping/${publicId}/fail`, 'x'.repeat(10_241)))
+    await exchange(app.pingUrl, writePost(`/ping/${publicId}/log`, 'x', 'Content-Encoding: gzip'))
+    const after = await readMetrics()
+    const moved = Object.fromEntries(
+      [...after]
+        .filter(([series]) => /^heartbeat_ping(s|_warnings)_total/.test(series))
+        .flatMap(([series, value]) => {
+          const by = value - (before.get(series) ?? 0)
+          return by === 0 ? [] : [[series, by]]
+        }),
+    )
+    expect(moved).toEqual({
+      'heartbeat_pings_total{type="start",result="stored"}': 1,
+      'heartbeat_pings_total{type="start",result="duplicate"}': 1,
+      'heartbeat_pings_total{type="success",result="stored"}': 1,
+      'heartbeat_pings_total{type="fail",result="stored"}': 1,
+      'heartbeat_pings_total{type="unknown",result="invalid_exit_code"}': 1,
+      'heartbeat_pings_total{type="log",result="not_found"}': 1,
+      'heartbeat_pings_total{type="unknown",result="not_found"}': 1,
+      'heartbeat_pings_total{type="unknown",result="wrong_method"}': 1,
+      'heartbeat_pings_total{type="fail",result="body_too_large"}': 1,
+      'heartbeat_pings_total{type="log",result="body_compressed"}': 1,
+      'heartbeat_ping_warnings_total{warning="duration_invalid"}': 1,
+    })
+    expect(after.get('heartbeat_ping_commit_seconds_count')).toBeGreaterThan(0)
+  })
+
+  it('counts checks by the status that people see', async () => {
+    const count = async (status: string) => (await readMetrics()).get(`heartbeat_checks{status="${status}"}`)!
+    const before = { new: await count('new'), up: await count('up') }
+    const { publicId } = await app.createCheck({ name: 'Counted' })
+    expect(await count('new')).toBe(before.new + 1)
+    await ping(publicId)
+    expect({ new: await count('new'), up: await count('up') }).toEqual({ new: before.new, up: before.up + 1 })
+  })
+
+  it('counts management calls by their route, never by their path', async () => {
+    const { id } = await app.createCheck({ name: 'Called' })
+    const counts = async () => {
+      const metrics = await readMetrics()
+      return [
+        'route="/api/v1/checks/{id}",method="GET",status="200"',
+        'route="unmatched",method="GET",status="404"',
+      ].map((labels) => metrics.get(`heartbeat_http_request_seconds_count{server="api",${labels}}`) ?? 0)
+    }
+    const [matched = 0, unmatched = 0] = await counts()
+    await app.call('GET', `/checks/${id}`)
+    await app.call('GET', `/nowhere/${id}`)
+    expect(await counts()).toEqual([matched + 1, unmatched + 1])
+  })
+
+  it('holds no id, no key, no address and no text of a job', async () => {
+    const { id, publicId } = await app.createCheck({ name: 'Secret name', slug: 'secret-slug' })
+    const rid = randomUUID()
+    await exchange(
+      app.pingUrl,
+      writePost(`/ping/${publicId}/fail?rid=${rid}`, 'secret text', 'User-Agent: secret-agent'),
+    )
+    await exchange(app.pingUrl, writeHead('SEARCH', `/ping/${publicId}`))
+    await app.call('GET', `/checks/${id}`)
+    await app.call('POST', '/auth/login', app.logIn, null)
+    const { text } = await get('/metrics')
+    const secrets = [
+      id,
+      publicId,
+      publicId.slice(0, 8),
+      rid,
+      app.apiKey,
+      app.projectId,
+      app.logIn.email,
+      app.logIn.password,
+    ]
+    for (const secret of [...secrets, 'secret'])
+      expect(text.includes(secret), 'a secret stands in /metrics').toBe(false)
+    expect(text).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-/)
+  })
+})

@@ -1,0 +1,191 @@
+/** The clients that people have: curl, and wrappers such as runitor that speak the wire format of healthchecks. */
+
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createPingApp, type RecordPing } from '../../../src/http/ping/app.ts'
+import { createHttpServer } from '../../../src/http/server.ts'
+import { startTestApp, type TestApp } from '../../support/app.ts'
+
+let app: TestApp
+let publicId: string
+let url: string
+
+beforeAll(async () => {
+  app = await startTestApp()
+})
+afterAll(() => app.close())
+beforeEach(async () => {
+  ;({ publicId } = await app.createCheck({ name: `Job ${randomUUID()}` }))
+  url = `${app.pingUrl}/ping/${publicId}`
+})
+
+const stored = () => app.storedPings(publicId)
+
+/** A ping API that answers what it is told to, one after the other. */
+async function startScriptedServer(...results: Awaited<ReturnType<RecordPing>>[]) {
+  const pings: unknown[] = []
+  const pingApp = createPingApp({
+    record: async (ping) => {
+      pings.push(ping)
+      return results[pings.length - 1] ?? 'stored'
+    },
+    now: () => 0,
+    onPing: () => {},
+    onWarning: () => {},
+  })
+  const server = createHttpServer({
+    name: 'ping',
+    handler: pingApp.callback(),
+    bindAddress: '127.0.0.1',
+    port: 0,
+    errorText: (message) => ({ type: 'text/plain', text: message }),
+  })
+  const { port } = await server.listen()
+  const close = () => server.close(0)
+  return { url: `http://127.0.0.1:${port}/ping/${publicId}`, pings, [Symbol.asyncDispose]: close }
+}
+
+describe('curl', () => {
+  async function curl(input: string | Buffer, ...args: string[]) {
+    const child = spawn('curl', ['--noproxy', '*', ...args])
+    // It need not read all of it.
+    child.stdin.on('error', () => {})
+    child.stdin.end(input)
+    const [output, errors, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+    return { status, output, errors }
+  }
+  const USUAL = ['-fsS', '-m', '10', '--retry', '3']
+
+  it('pings', async () => {
+    expect(await curl('', ...USUAL, url)).toEqual({ status: 0, output: 'OK', errors: '' })
+    expect(await stored()).toMatchObject([{ type: 'success', body: null }])
+  })
+
+  it('sends what a job wrote, with its exit code', async () => {
+    const log = 'step 1\nstep 2: disk full\n'
+    expect((await curl(log, ...USUAL, '-X', 'POST', '--data-binary', '@-', `${url}/7`)).status).toBe(0)
+    expect(await stored()).toMatchObject([{ type: 'fail', exitCode: 7, body: Buffer.from(log) }])
+  })
+
+  it('sends its duration', async () => {
+    expect((await curl('', ...USUAL, '-H', 'X-Service-Duration: 1500', url)).status).toBe(0)
+    expect(await stored()).toMatchObject([{ durationMs: 1_500 }])
+  })
+
+  it('looks at the head alone', async () => {
+    const { status, output } = await curl('', '-sS', '--head', url)
+    expect(status).toBe(0)
+    expect(output).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+    expect(output).toMatch(/\r\nPing-Body-Limit: 10240\r\n/)
+    expect(await stored()).toHaveLength(1)
+  })
+
+  it.each([10_240, 10_241, 100_000, 2_000_000])('learns whether %s bytes are too many', async (length) => {
+    const body = Buffer.alloc(length, 'x')
+    for (const args of [
+      ['--data-binary', '@-'],
+      ['-T', '-', '-H', 'Transfer-Encoding: chunked'],
+      ['--data-binary', '@-', '-H', 'Expect:'],
+    ]) {
+      const { status, errors } = await curl(body, ...USUAL, '-X', 'POST', ...args, url)
+      if (length <= 10_240) expect({ status, errors }).toEqual({ status: 0, errors: '' })
+      else
+        expect({ status, errors: errors.trim() }).toEqual({
+          status: 22,
+          errors: 'curl: (22) The requested URL returned error: 413',
+        })
+    }
+    expect(await stored()).toHaveLength(length <= 10_240 ? 3 : 0)
+  })
+
+  it('gives up at once on a check that is not there', async () => {
+    await using server = await startScriptedServer('unknown', 'unknown', 'unknown', 'unknown')
+    const { status, errors } = await curl('', ...USUAL, server.url)
+    expect({ status, errors: errors.trim() }).toEqual({
+      status: 22,
+      errors: 'curl: (22) The requested URL returned error: 404',
+    })
+    expect(server.pings).toHaveLength(1)
+  })
+
+  it('tries again when a ping could not be stored, after the time that we ask for', async () => {
+    await using server = await startScriptedServer('unavailable')
+    const startedAt = performance.now()
+    const { status, output } = await curl('log', ...USUAL, '-X', 'POST', '--data-binary', '@-', server.url)
+    expect({ status, output }).toEqual({ status: 0, output: 'OK' })
+    expect(performance.now() - startedAt).toBeGreaterThan(4_900)
+    expect(server.pings).toMatchObject([{ body: Buffer.from('log') }, { body: Buffer.from('log') }])
+  })
+})
+
+describe('a wrapper in the manner of runitor', () => {
+  const RETRIED = [408, 429, 500, 502, 503, 504]
+
+  /** Only 200 is accepted; what may pass is tried again, twice, after 10 ms and 20 ms; everything else is final. */
+  async function ping(address: string, body: string): Promise<{ bodyLimit: number | null; tries: number }> {
+    for (let tries = 1; ; tries += 1) {
+      const response = await fetch(address, { method: 'POST', headers: { 'Content-Type': 'text/plain' }, body })
+      await response.arrayBuffer()
+      if (response.status === 200) {
+        const limit = response.headers.get('Ping-Body-Limit')
+        return { bodyLimit: limit === null ? null : Number(limit), tries }
+      }
+      if (!RETRIED.includes(response.status)) throw new Error(`gave up: ${response.status}`)
+      if (tries === 3) throw new Error(`gave up after ${tries}: ${response.status}`)
+      await new Promise((resolve) => setTimeout(resolve, tries * 10))
+    }
+  }
+
+  it('starts a run, logs, and completes it with the tail that fits', async () => {
+    const rid = randomUUID()
+    const { bodyLimit } = await ping(`${url}/start?rid=${rid}`, '')
+    expect(bodyLimit).toBe(10_240)
+    const output = 'a line of what the job wrote\n'.repeat(1_000)
+    await ping(`${url}/log?rid=${rid}`, 'half way')
+    await ping(`${url}/3?rid=${rid}`, output.slice(-bodyLimit!))
+    expect(await stored()).toMatchObject([
+      { type: 'start', runId: rid, body: null },
+      { type: 'log', runId: rid, body: Buffer.from('half way') },
+      {
+        type: 'fail',
+        exitCode: 3,
+        runId: rid,
+        durationMs: expect.any(Number),
+        body: Buffer.from(output.slice(-10_240)),
+      },
+    ])
+  })
+
+  it('may ask for creation of its check, as it does elsewhere; that is ignored', async () => {
+    await ping(`${url}/0?create=1&rid=${randomUUID()}`, '')
+    expect(await stored()).toHaveLength(1)
+  })
+
+  it('repeats a ping whose answer got lost, and it is stored once', async () => {
+    const address = `${url}/0?rid=${randomUUID()}`
+    await ping(address, 'done')
+    await ping(address, 'done')
+    expect(await stored()).toHaveLength(1)
+  })
+
+  it('tries again while pings cannot be stored', async () => {
+    await using server = await startScriptedServer('unavailable', 'unavailable')
+    expect((await ping(`${server.url}/0`, 'done')).tries).toBe(3)
+  })
+
+  it('is never told anything final because of our own trouble', async () => {
+    await using server = await startScriptedServer('unavailable', 'unavailable', 'unavailable')
+    await expect(ping(server.url, '')).rejects.toThrow('gave up after 3: 503')
+  })
+
+  it.each([
+    ['a check that is not there', () => `${app.pingUrl}/ping/${randomUUID()}/start`, '', 404],
+    ['an exit code that is none', () => `${url}/300`, '', 400],
+    ['a body that is too large', () => url, 'x'.repeat(10_241), 413],
+  ])('gives up on %s', async (_, address, body, status) => {
+    await expect(ping(address(), body)).rejects.toThrow(`gave up: ${status}`)
+  })
+})

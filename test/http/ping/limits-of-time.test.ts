@@ -1,0 +1,125 @@
+/** A server whose limits are short enough to be met: nobody holds it up, and stopping it cuts nobody off. */
+
+import { afterEach, describe, expect, it } from 'vitest'
+import { createPingApp, type RecordPing } from '../../../src/http/ping/app.ts'
+import { createHttpServer, type HttpServer } from '../../../src/http/server.ts'
+import { openConnection, writeHead, writePost } from '../../support/http.ts'
+
+const TARGET = '/ping/0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f'
+const TOO_SLOW = { status: 408, text: 'the request took too long to arrive\n' }
+const HEADERS_MS = 300
+const REQUEST_MS = 600
+
+let server: HttpServer
+afterEach(() => server.close(0))
+
+async function startServer(record: RecordPing = async () => 'stored') {
+  const recorded: unknown[] = []
+  const app = createPingApp({
+    record: (ping) => {
+      recorded.push(ping)
+      return record(ping)
+    },
+    now: () => 0,
+    onPing: () => {},
+    onWarning: () => {},
+  })
+  server = createHttpServer({
+    name: 'ping',
+    handler: app.callback(),
+    bindAddress: '127.0.0.1',
+    port: 0,
+    errorText: (message) => ({ type: 'text/plain; charset=utf-8', text: `${message}\n` }),
+    headersMs: HEADERS_MS,
+    requestMs: REQUEST_MS,
+  })
+  const { port } = await server.listen()
+  return { url: `http://127.0.0.1:${port}`, recorded }
+}
+
+describe('a request that never comes to its end', () => {
+  it.each([
+    ['nothing at all', ''],
+    ['half a head', 'GET /ping/'],
+    ['half a body', `${writeHead('POST', TARGET, 'Content-Length: 10')}half`],
+    ['half its chunks', `${writeHead('POST', TARGET, 'Transfer-Encoding: chunked')}4\r\nhalf\r\n`],
+    ['no body, although it was asked for it', writeHead('POST', TARGET, 'Content-Length: 10', 'Expect: 100-continue')],
+  ])('gets 408 and is not recorded: %s', async (_, bytes) => {
+    const { url, recorded } = await startServer()
+    const connection = openConnection(url)
+    const startedAt = performance.now()
+    connection.send(bytes)
+    let answer = await connection.receive('POST')
+    if (answer.status === 100) answer = await connection.receive('POST')
+    expect(answer).toMatchObject(TOO_SLOW)
+    expect(answer.headers.connection).toBe('close')
+    expect(await connection.ended).toEqual({ rest: '', error: null })
+    expect(performance.now() - startedAt).toBeLessThan(REQUEST_MS + 2_000)
+    expect(recorded).toEqual([])
+  })
+
+  it('gets 408 however steadily it drips', async () => {
+    const { url, recorded } = await startServer()
+    const connection = openConnection(url)
+    connection.send(writeHead('POST', TARGET, 'Content-Length: 10000'))
+    const dripping = setInterval(() => connection.socket.write('x'), 10)
+    expect(await connection.receive('POST')).toMatchObject(TOO_SLOW)
+    clearInterval(dripping)
+    await connection.ended
+    expect(recorded).toEqual([])
+  })
+
+  it('behind a ping on the same connection leaves that ping its answer', async () => {
+    const { url, recorded } = await startServer()
+    const connection = openConnection(url)
+    connection.send(writeHead('GET', TARGET), writeHead('POST', TARGET, 'Content-Length: 10'))
+    expect((await connection.receive()).status).toBe(200)
+    expect(await connection.receive('POST')).toMatchObject(TOO_SLOW)
+    expect(recorded).toHaveLength(1)
+  })
+})
+
+describe('close', () => {
+  /** A ping that is being recorded until `go` is called. */
+  async function startSlowPing() {
+    const begun = Promise.withResolvers<void>()
+    const going = Promise.withResolvers<void>()
+    const { url } = await startServer(async () => {
+      begun.resolve()
+      await going.promise
+      return 'stored'
+    })
+    const connection = openConnection(url)
+    connection.send(writePost(TARGET, 'body'))
+    await begun.promise
+    return { connection, go: going.resolve }
+  }
+
+  it('lets a ping in progress finish, and does not wait for its connection', async () => {
+    const { connection, go } = await startSlowPing()
+    const closed = server.close(20_000)
+    const startedAt = performance.now()
+    go()
+    const { status, headers } = await connection.receive('POST')
+    expect({ status, connection: headers.connection }).toEqual({ status: 200, connection: 'close' })
+    await closed
+    expect(performance.now() - startedAt).toBeLessThan(2_000)
+  })
+
+  it('cuts what has not finished when the grace period is over', async () => {
+    const { connection } = await startSlowPing()
+    await server.close(100)
+    expect((await connection.ended).rest).toBe('')
+  })
+
+  it('does not wait for a client that was refused and stays', async () => {
+    const { url } = await startServer()
+    const connection = openConnection(url, { allowHalfOpen: true })
+    connection.send('nonsense\r\n\r\n')
+    expect((await connection.receive()).status).toBe(400)
+    const startedAt = performance.now()
+    await server.close(20_000)
+    expect(performance.now() - startedAt).toBeLessThan(3_000)
+    connection.socket.destroy()
+  })
+})
