@@ -34,8 +34,8 @@ export const METHODS = [
 export function writeRequest(random: Random, parts: Parts): MadeRequest {
   const { method } = parts
   const roll = random.int(0, 99)
-  if (roll < 75) return { bytes: writeWhole(random, parts), method, then: 'answer' }
-  const then = random.pick(['end', 'end', 'end', 'leave'] as const)
+  if (roll < 75) return { bytes: writeWhole(random, parts), method, ending: 'answer' }
+  const ending = random.pick(['end', 'end', 'end', 'leave'] as const)
   // What follows a HEAD cannot be told from its answer.
   const named = method === 'HEAD' ? { ...parts, method: 'GET' } : parts
   const make = () => {
@@ -47,7 +47,7 @@ export function writeRequest(random: Random, parts: Parts): MadeRequest {
     }
     return writeGarbage(random)
   }
-  return { bytes: make(), method: named.method, then }
+  return { bytes: make(), method: named.method, ending }
 }
 
 function writeWhole(random: Random, { method, target, headers, body }: Parts): Buffer {

@@ -11,7 +11,7 @@ export interface MadeRequest {
    * answer: the request is whole, so an answer must come, though nothing ends the connection;
    * end: we say that we send no more, and read what comes; leave: we are gone before anything comes.
    */
-  readonly then: 'answer' | 'end' | 'leave'
+  readonly ending: 'answer' | 'end' | 'leave'
 }
 
 export interface FuzzOptions {
@@ -50,29 +50,30 @@ export async function fuzz({ url, seed, requests, make, judge }: FuzzOptions): P
         }
       } catch (error) {
         const shown = JSON.stringify(made.bytes.toString('latin1', 0, SHOWN_BYTES))
-        const length = `${made.bytes.length} bytes, then ${made.then}`
+        const length = `${made.bytes.length} bytes, then ${made.ending}`
         throw new Error(`FUZZ_SEED=${seed}, request ${index}: ${String(error)}\n${length}: ${shown}`, { cause: error })
       }
     }
   }
 
   await Promise.all(Array.from({ length: CONCURRENCY }, work))
+  console.log(JSON.stringify([...statuses]), next, performance.now() - giveUpAt + LONGEST_RUN_MS)
   return statuses
 }
 
-async function send(url: string, { bytes, method, then }: MadeRequest, random: Random): Promise<Answer[]> {
-  const connection = openConnection(url, { allowHalfOpen: then === 'end' })
+async function send(url: string, { bytes, method, ending }: MadeRequest, random: Random): Promise<Answer[]> {
+  const connection = openConnection(url, { allowHalfOpen: ending === 'end' })
   const { socket, ended } = connection
   const cut = random.chance(0.2) ? random.int(0, bytes.length) : bytes.length
   connection.send(bytes.subarray(0, cut))
   if (cut < bytes.length) await new Promise((resolve) => setImmediate(resolve))
   try {
-    if (then === 'leave') {
+    if (ending === 'leave') {
       await new Promise<void>((resolve) => socket.write(bytes.subarray(cut), () => resolve()))
       return []
     }
     connection.send(bytes.subarray(cut))
-    if (then === 'answer') {
+    if (ending === 'answer') {
       for (;;) {
         const answer = await connection.receive(method)
         if (answer.status >= 200) return [answer]
