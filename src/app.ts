@@ -17,7 +17,7 @@ import { createPingApp } from './http/ping/app.ts'
 import { PING_WARNINGS } from './http/ping/request.ts'
 import { createHttpServer } from './http/server.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
-import { describeError, type Log } from './runtime/log.ts'
+import type { Log } from './runtime/log.ts'
 import { createLoop, type LoopOptions } from './runtime/loop.ts'
 import { createMetrics, type Metrics } from './runtime/metrics.ts'
 import { createDatabase, type Database } from './store/database.ts'
@@ -214,7 +214,7 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
         for (const [status, count] of Object.entries(counts)) metrics.checks.set({ status }, count)
         metrics.oldestOverdueSeconds.set(overdueSeconds)
       } catch (error) {
-        log.warn({ error: describeError(error) }, 'the gauges of the database could not be read')
+        log.warn({ error }, 'the gauges of the database could not be read')
       }
     }
     return { contentType: metrics.registry.contentType, text: await metrics.registry.metrics() }
@@ -241,10 +241,7 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
     await Promise.all([expireLoop.stop(), clockLoop.stop(), pruneLoop.stop(), recorder.stop()])
     await beatLoop.stop()
     // The gap of a planned stop begins now, not a second ago.
-    if (isStarted)
-      await beatLoop
-        .runOnce()
-        .catch((error) => log.warn({ error: describeError(error) }, 'the last beat could not be written'))
+    if (isStarted) await beatLoop.runOnce().catch((error) => log.warn({ error }, 'the last beat could not be written'))
     await Promise.all([database.close(), pingDatabase.close()])
     await opsServer.close(0)
   }

@@ -38,7 +38,9 @@ export class ConfigError extends Error {
   readonly faults: readonly string[]
 
   constructor(faults: readonly string[]) {
-    super(`the configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:\n${faults.map((fault) => `  ${fault}`).join('\n')}`)
+    super(
+      `the configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:\n${faults.map((fault) => `  ${fault}`).join('\n')}`,
+    )
     this.faults = faults
   }
 }
@@ -49,16 +51,27 @@ const SECRET_KEY = /^[0-9A-Za-z+/_-]{43}=?$/
 
 const port = (value: number) => integer(0, 65_535).default(value)
 const url = (protocols: string[], example: string) =>
-  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), `must be a URL such as ${example}`)
+  z
+    .string()
+    .refine(
+      (text) => URL.canParse(text) && protocols.includes(new URL(text).protocol),
+      `must be a URL such as ${example}`,
+    )
 const webUrl = (example: string) =>
   url(['http:', 'https:'], example)
-    .refine((text) => !URL.canParse(text) || (new URL(text).search === '' && new URL(text).hash === ''), 'must have no query and no fragment')
+    .refine(
+      (text) => !URL.canParse(text) || (new URL(text).search === '' && new URL(text).hash === ''),
+      'must have no query and no fragment',
+    )
     .transform((text) => text.replace(/\/+$/, ''))
 
 function integer(min: number, max: number) {
   return z
     .string()
-    .refine((text) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max, `must be an integer from ${min} to ${max}`)
+    .refine(
+      (text) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max,
+      `must be an integer from ${min} to ${max}`,
+    )
     .transform(Number)
 }
 
@@ -86,20 +99,48 @@ const VARIABLES = {
   API_PORT: port(8081),
   OPS_PORT: port(9090),
   PING_URL: webUrl('https://ping.example.com').optional(),
-  BASE_URL: webUrl('https://heartbeat.example.com/api/v1').refine((text) => text.endsWith('/api/v1'), 'must end in /api/v1').optional(),
-  DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
-    .refine((text) => !URL.canParse(text) || isDecodable(new URL(text).pathname), 'has a % that begins no escape in the name of the database: write it as %25')
+  BASE_URL: webUrl('https://heartbeat.example.com/api/v1')
+    .refine((text) => text.endsWith('/api/v1'), 'must end in /api/v1')
     .optional(),
-  DATA_DIR: z.string().default('./.data').transform((text) => resolve(text)),
+  DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
+    .refine(
+      (text) => !URL.canParse(text) || isDecodable(new URL(text).pathname),
+      'has a % that begins no escape in the name of the database: write it as %25',
+    )
+    .optional(),
+  DATA_DIR: z
+    .string()
+    .default('./.data')
+    .transform((text) => resolve(text)),
   SECRET_KEY: z
     .string()
-    .refine((text) => SECRET_KEY.test(text.trim()), 'must be 32 bytes in base64: make one with `openssl rand -base64 32`')
+    .refine(
+      (text) => SECRET_KEY.test(text.trim()),
+      'must be 32 bytes in base64: make one with `openssl rand -base64 32`',
+    )
     .transform((text) => Buffer.from(text, 'base64'))
     .optional(),
-  BOOTSTRAP_EMAIL: z.string().max(254).regex(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address').default('admin@example.com'),
-  BOOTSTRAP_PASSWORD: z.string().min(8, 'must have at least 8 characters').max(200, 'must have at most 200 characters').optional(),
-  BOOTSTRAP_API_KEY: z.string().regex(/^hbk_[0-9A-Za-z]{4,32}_[0-9A-Za-z]{16,128}$/, 'must have the form hbk_<prefix of 4-32 letters or digits>_<secret of 16-128>').optional(),
-  BOOTSTRAP_PROJECT_ID: z.guid('must be a UUID').transform((text) => text.toLowerCase()).optional(),
+  BOOTSTRAP_EMAIL: z
+    .string()
+    .max(254)
+    .regex(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address')
+    .default('admin@example.com'),
+  BOOTSTRAP_PASSWORD: z
+    .string()
+    .min(8, 'must have at least 8 characters')
+    .max(200, 'must have at most 200 characters')
+    .optional(),
+  BOOTSTRAP_API_KEY: z
+    .string()
+    .regex(
+      /^hbk_[0-9A-Za-z]{4,32}_[0-9A-Za-z]{16,128}$/,
+      'must have the form hbk_<prefix of 4-32 letters or digits>_<secret of 16-128>',
+    )
+    .optional(),
+  BOOTSTRAP_PROJECT_ID: z
+    .guid('must be a UUID')
+    .transform((text) => text.toLowerCase())
+    .optional(),
   RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000).default(1_000),
   HISTORY_MAX_PINGS: integer(1, 1_000_000).default(1_000),
   HISTORY_MAX_DAYS: integer(1, 3_650).default(90),
@@ -120,8 +161,14 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     else for (const issue of parsed.error.issues) faults.push(`${name} ${issue.message}`)
   }
   const read = values as Values
-  if (read.DATABASE_URL !== undefined && read.SECRET_KEY === undefined && !faults.some((fault) => fault.startsWith('SECRET_KEY'))) {
-    faults.push('SECRET_KEY is needed with DATABASE_URL, the same for every replica: make one with `openssl rand -base64 32`')
+  if (
+    read.DATABASE_URL !== undefined &&
+    read.SECRET_KEY === undefined &&
+    !faults.some((fault) => fault.startsWith('SECRET_KEY'))
+  ) {
+    faults.push(
+      'SECRET_KEY is needed with DATABASE_URL, the same for every replica: make one with `openssl rand -base64 32`',
+    )
   }
   if (faults.length > 0) throw new ConfigError(faults)
   return Object.freeze({

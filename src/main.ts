@@ -33,7 +33,12 @@ try {
 }
 
 function isExpected(error: unknown): error is Error {
-  return error instanceof ConfigError || error instanceof StartError || error instanceof ListenError || error instanceof EmbeddedPostgresError
+  return (
+    error instanceof ConfigError ||
+    error instanceof StartError ||
+    error instanceof ListenError ||
+    error instanceof EmbeddedPostgresError
+  )
 }
 
 async function run(config: Config): Promise<void> {
@@ -80,7 +85,13 @@ type Prepared = Awaited<ReturnType<typeof bootstrap>>
 
 /** Migrates and bootstraps; waits a little for a server that is still starting. Null when a signal came meanwhile. */
 async function prepareDatabase(config: Config, databaseUrl: string): Promise<Prepared | null> {
-  const database = createDatabase({ url: databaseUrl, name: 'start', connections: 2, patient: true, signal: stopping.signal })
+  const database = createDatabase({
+    url: databaseUrl,
+    name: 'start',
+    connections: 2,
+    patient: true,
+    signal: stopping.signal,
+  })
   const giveUpAt = systemClock.now() + DATABASE_PATIENCE_MS
   let isWaiting = false
   try {
@@ -101,8 +112,10 @@ async function prepareDatabase(config: Config, databaseUrl: string): Promise<Pre
         )
       } catch (error) {
         if (stopping.signal.aborted) return null
-        if (error instanceof AppError && error.code === 'invalid') throw new StartError(`the BOOTSTRAP_ variables: ${error.message}`)
-        if (!mayPass(error) || systemClock.now() > giveUpAt) throw new StartError(explainDatabaseError(error, databaseUrl))
+        if (error instanceof AppError && error.code === 'invalid')
+          throw new StartError(`the BOOTSTRAP_ variables: ${error.message}`)
+        if (!mayPass(error) || systemClock.now() > giveUpAt)
+          throw new StartError(explainDatabaseError(error, databaseUrl))
         if (!isWaiting) say(`waiting for the database at ${new URL(databaseUrl).host} ...`)
         isWaiting = true
         await systemClock.sleep(DATABASE_RETRY_MS, stopping.signal)
@@ -131,7 +144,9 @@ Is it well?
   } else {
     const hasKey = given.bootstrapApiKey !== undefined
     const hasPassword = given.bootstrapPassword !== undefined
-    const authorization = hasKey ? '"Authorization: Bearer $BOOTSTRAP_API_KEY"' : `'Authorization: Bearer ${made.apiKey}'`
+    const authorization = hasKey
+      ? '"Authorization: Bearer $BOOTSTRAP_API_KEY"'
+      : `'Authorization: Bearer ${made.apiKey}'`
     say(`  API key  ${hasKey ? 'that of BOOTSTRAP_API_KEY' : made.apiKey}
   log-in   ${made.email} ${hasPassword ? 'with BOOTSTRAP_PASSWORD' : made.password}
   (what was generated is shown this once: note it now)

@@ -43,7 +43,7 @@ export async function expireOverdue({
         const askedAt = monotonicMs()
         const { now, checks } = await lockDueStates(tx, batch, SHORTEST_GAP_MS)
         if (monotonicMs() - askedAt > STALL_MS) throw new Stalled()
-        if (checks.length === 0) return { result: { flips: [], failed: [], claimed: 0 }, saved: Promise.resolve() }
+        if (checks.length === 0) return { result: { flips: [], failed: [], claimed: 0 }, save: async () => {} }
 
         const gaps = await listGaps(tx, Math.min(...checks.map(sinceLastCompletion)))
         const changes = checks.map(({ key }) => ({ key, event: { kind: 'deadline' as const, gaps }, at: now }))
@@ -51,16 +51,13 @@ export async function expireOverdue({
         const failed = decisions.flatMap((decision, index) =>
           decision.kind === 'failed' ? [{ key: checks[index]!.key, error: decision.error }] : [],
         )
-        const saved = [saveChanges(tx, changeSet)]
-        if (failed.length > 0)
-          saved.push(
-            postponeWake(
-              tx,
-              failed.map(({ key }) => key),
-              now + POSTPONE_MS,
-            ),
-          )
-        return { result: { flips: changeSet.flips, failed, claimed: checks.length }, saved: Promise.all(saved) }
+        const save = async () => {
+          const saves = [saveChanges(tx, changeSet)]
+          const put = failed.map(({ key }) => key)
+          if (put.length > 0) saves.push(postponeWake(tx, put, now + POSTPONE_MS))
+          await Promise.all(saves)
+        }
+        return { result: { flips: changeSet.flips, failed, claimed: checks.length }, save }
       }),
     )
     for (const flip of flips) onFlip(flip.reason, Math.max(0, flip.detectedAt - flip.at) / 1_000)

@@ -77,7 +77,7 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
   let waiting: Waiting[] = []
   let draining: Promise<void> | undefined
   let isWell = true
-  /** Of the group in flight: its changes may have been committed even if its connection breaks now. */
+  /** Of the group in flight: changes may have been committed, of a part of it too, even if its connection breaks now. */
   let isWriting = false
   let isStopping = false
 
@@ -96,11 +96,13 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
       try {
         await database.session(async (session) => {
           group = takeGroup()
+          isWriting = false
           let committing = commitGroup(session, group)
           for (;;) {
             const results = await committing
             const done = group
             group = takeGroup()
+            isWriting = false
             // On the wire before the answers of the last one are written: the database works while this process does.
             if (group.length > 0) committing = commitGroup(session, group)
             answer(done, results)
@@ -111,14 +113,14 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
       } catch (error) {
         // No connection, or one that broke. A group of which nothing was written yet gets another connection, once.
         isWell = false
-        if (group.length > 0 && !isWriting && !isRetry) {
-          waiting = [...group, ...waiting]
-          isRetry = true
-          continue
-        }
-        isRetry = false
-        const given = [...group, ...takeStale(group.length === 0)]
-        onError(error, given.length)
+        const mayRetry: boolean = group.length > 0 && !isWriting && !isRetry
+        if (mayRetry) waiting = [...group, ...waiting]
+        const stale = takeStale()
+        isRetry = mayRetry && stale.length < group.length
+        const given = mayRetry ? stale : [...group, ...stale]
+        // Where not even a connection was to be had, some must be told, or they would be tried for ever.
+        if (given.length === 0 && !mayRetry) given.push(...takeGroup())
+        if (given.length > 0) onError(error, given.length)
         for (const { settle } of given) settle('unavailable')
       }
     }
@@ -131,12 +133,10 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
     return group
   }
 
-  /** Those that could not wait for yet another connection; without a group of its own, a failed attempt fails the next one. */
-  function takeStale(isGroupless: boolean): Waiting[] {
+  /** Those that cannot wait for yet another connection. */
+  function takeStale(): Waiting[] {
     const oldest = now() - LONGEST_RETRY_MS
-    const count = waiting.findLastIndex((entry) => entry.ping.at < oldest) + 1
-    const stale = waiting.splice(0, count)
-    return isGroupless && count === 0 ? takeGroup() : stale
+    return waiting.splice(0, waiting.findLastIndex((entry) => entry.ping.at < oldest) + 1)
   }
 
   function answer(group: readonly Waiting[], results: readonly PingResult[]): void {
@@ -145,12 +145,11 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
 
   async function commitGroup(session: Session, group: readonly Waiting[]): Promise<PingResult[]> {
     const startedAt = now()
-    const budgetMs = Math.max(SHORTEST_BUDGET_MS, BUDGET_MS - (startedAt - group[0]!.ping.at))
     const pings = group.map((entry) => entry.ping)
-    isWriting = false
+    const leftMs = () => Math.max(SHORTEST_BUDGET_MS, BUDGET_MS - (now() - pings[0]!.at))
     try {
-      await learnKeys(session, pings)
-      const results = await commit(session, pings, budgetMs, 'wait')
+      await learnKeys(session, pings, leftMs())
+      const results = await commit(session, pings, leftMs(), 'wait')
       isWell = true
       onGroup(group.length, (now() - startedAt) / 1_000)
       return results
@@ -182,11 +181,13 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
     ]
   }
 
-  async function learnKeys(session: Session, pings: readonly Ping[]): Promise<void> {
+  async function learnKeys(session: Session, pings: readonly Ping[], budgetMs: number): Promise<void> {
     const unknown = pings.filter((ping) => !known.has(ping.publicId)).map((ping) => ping.publicId)
     if (unknown.length === 0) return
     if (known.size > KNOWN_LIMIT) known.clear()
-    for (const [publicId, key] of await findKeys(session, unknown)) known.set(publicId, key)
+    for (const [publicId, key] of await session.within(budgetMs, () => findKeys(session, unknown))) {
+      known.set(publicId, key)
+    }
   }
 
   function commit(
@@ -218,8 +219,9 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
         if (decision === undefined) return 'duplicate'
         return resultOf(decision, pings[index]!, wait)
       })
-      isWriting = changeSet.states.length > 0
-      return { result: results, saved: isWriting ? saveChanges(tx, changeSet) : Promise.resolve() }
+      const isChange = changeSet.states.length > 0
+      isWriting ||= isChange
+      return { result: results, save: async () => (isChange ? saveChanges(tx, changeSet) : undefined) }
     })
   }
 

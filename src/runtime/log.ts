@@ -55,11 +55,21 @@ export const silentLog: Log = pino({ level: 'silent' })
  * What we tell of an error: never its whole object. A PostgreSQL error carries the values of the row it failed on in
  * `detail` and `where`; a failed request its headers.
  */
-export function describeError(error: unknown): { name: string; message: string; code?: string; stack?: string } {
+export function describeError(error: unknown): DescribedError {
   if (!(error instanceof Error)) return { name: 'unknown', message: redactIds(String(error)) }
   const code = 'code' in error && typeof error.code === 'string' ? { code: error.code } : {}
   const stack = error.stack === undefined ? {} : { stack: redactIds(error.stack) }
-  return { name: error.name, message: redactIds(error.message), ...code, ...stack }
+  // "The database cannot be reached" is for callers; what it said itself is for whoever reads this.
+  const cause = error.cause instanceof Error ? { cause: describeError(error.cause) } : {}
+  return { name: error.name, message: redactIds(error.message), ...code, ...stack, ...cause }
+}
+
+export interface DescribedError {
+  readonly name: string
+  readonly message: string
+  readonly code?: string
+  readonly stack?: string
+  readonly cause?: DescribedError
 }
 
 const UUID_V4 = /\b([0-9a-f]{8})-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b/gi

@@ -39,10 +39,8 @@ function recordOneByOne(url: string): RecordPing {
     return database.session((session) =>
       session.groupTransaction(4_000, async (tx) => {
         const locked = await lockStates(tx, [change.key])
-        return {
-          result: 'stored' as const,
-          saved: saveChanges(tx, decideChanges(locked, [change], { wakeExactly: false }).changeSet),
-        }
+        const { changeSet } = decideChanges(locked, [change], { wakeExactly: false })
+        return { result: 'stored' as const, save: () => saveChanges(tx, changeSet) }
       }),
     )
   }

@@ -11,7 +11,16 @@ import { createApiClient } from '../support/api-client.ts'
 import { poll } from '../support/embedded.ts'
 import { startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, createAgent, findMissing, type SentPing, sendPing } from '../support/sent-pings.ts'
-import { CHECKOUT, databaseEnvironment, listAlive, listTree, type Program, type ServiceProcess, spawnService, startService } from '../support/service-process.ts'
+import {
+  CHECKOUT,
+  databaseEnvironment,
+  listAlive,
+  listTree,
+  type Program,
+  type ServiceProcess,
+  spawnService,
+  startService,
+} from '../support/service-process.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
 
 const run = promisify(execFile)
@@ -80,9 +89,24 @@ describe('the first start', () => {
 describe('a signal during the start', () => {
   const moments: [string, (dataDir: string, service: ServiceProcess) => Promise<unknown>][] = [
     ['while the database is made', (_dataDir, service) => service.waitFor(/setting up/)],
-    ['while initdb works', (dataDir) => poll(() => readdir(dataDir).then((names) => names.find((name) => name.startsWith('postgres-new-')) ?? null, () => null))],
-    ['while the server starts', (dataDir) => poll(() => readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => null))],
-    ['while the schema is made', (dataDir) => poll(async () => (await readPidFile(join(dataDir, 'postgres'))).status === 'ready')],
+    [
+      'while initdb works',
+      (dataDir) =>
+        poll(() =>
+          readdir(dataDir).then(
+            (names) => names.find((name) => name.startsWith('postgres-new-')) ?? null,
+            () => null,
+          ),
+        ),
+    ],
+    [
+      'while the server starts',
+      (dataDir) => poll(() => readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => null)),
+    ],
+    [
+      'while the schema is made',
+      (dataDir) => poll(async () => (await readPidFile(join(dataDir, 'postgres'))).status === 'ready'),
+    ],
   ]
 
   it.each(moments)('%s ends everything, and the next start finds nothing wrong', async (_name, moment) => {
@@ -102,7 +126,9 @@ describe('a signal during the start', () => {
     await other.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
       await using service = spawnService(databaseEnvironment(server.url))
-      await poll(async () => (await tx.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rowCount > 0)
+      await poll(
+        async () => (await tx.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rowCount > 0,
+      )
       expect(await service.stop('SIGTERM', 5_000)).toEqual(ENDED_WELL)
     })
     await other.close()
@@ -123,7 +149,10 @@ describe('kill -9', () => {
     const dataDir = newDataDir()
     await using service = await startService({ DATA_DIR: dataDir, ...databaseEnvironment(''), DATABASE_URL: '' })
     const client = await createApiClient(service.api, databaseEnvironment('').BOOTSTRAP_API_KEY!)
-    const { body: check } = await client.post('/checks', { project_id: databaseEnvironment('').BOOTSTRAP_PROJECT_ID, name: 'Backup' })
+    const { body: check } = await client.post('/checks', {
+      project_id: databaseEnvironment('').BOOTSTRAP_PROJECT_ID,
+      name: 'Backup',
+    })
     const tree = await listTree(service.pid)
     const acknowledged: SentPing[] = []
     const agent = createAgent()
@@ -146,7 +175,11 @@ describe('kill -9', () => {
     expect(await listAlive(tree)).toEqual([])
     const password = (await readFile(join(dataDir, 'postgres-password'), 'utf8')).trim()
     const port = /"-p" "(\d+)"/.exec(await readFile(join(dataDir, 'postgres', 'postmaster.opts'), 'utf8'))![1]
-    const database = createDatabase({ url: `postgres://heartbeat:${password}@127.0.0.1:${port}/heartbeat`, name: 'test', connections: 1 })
+    const database = createDatabase({
+      url: `postgres://heartbeat:${password}@127.0.0.1:${port}/heartbeat`,
+      name: 'test',
+      connections: 1,
+    })
     expect(await findMissing(database, acknowledged)).toEqual([])
     await database.close()
     expect((await next.stop()).status).toBe(0)
@@ -156,7 +189,10 @@ describe('kill -9', () => {
     const dataDir = newDataDir()
     await using service = await startService({ DATA_DIR: dataDir, ...databaseEnvironment(''), DATABASE_URL: '' })
     const client = await createApiClient(service.api, databaseEnvironment('').BOOTSTRAP_API_KEY!)
-    const { body: check } = await client.post('/checks', { project_id: databaseEnvironment('').BOOTSTRAP_PROJECT_ID, name: 'Backup' })
+    const { body: check } = await client.post('/checks', {
+      project_id: databaseEnvironment('').BOOTSTRAP_PROJECT_ID,
+      name: 'Backup',
+    })
     expect((await sendPing(service.ping, aPing(check.public_id))).status).toBe(200)
     const { pid } = await readPidFile(join(dataDir, 'postgres'))
     process.kill(pid, 'SIGKILL')
@@ -175,7 +211,12 @@ describe('npm start', () => {
 
   beforeAll(async () => {
     // With other packages than the locked ones `npm start` would first replace those that these tests run on.
-    const isCurrent = await run('bash', ['-c', '[ node_modules/.package-lock.json -nt package-lock.json ]'], { cwd: CHECKOUT }).then(() => true, () => false)
+    const isCurrent = await run('bash', ['-c', '[ node_modules/.package-lock.json -nt package-lock.json ]'], {
+      cwd: CHECKOUT,
+    }).then(
+      () => true,
+      () => false,
+    )
     if (!isCurrent) throw new Error('the installed packages are older than package-lock.json: run `npm ci` first')
   })
 

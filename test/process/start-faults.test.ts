@@ -32,7 +32,8 @@ async function failureOf(environment: Record<string, string>): Promise<string[]>
   const { stdout, stderr } = service
   expect({ status, signal, stderr }).toEqual({ status: 2, signal: null, stderr: expect.stringMatching(/^.+\n/) })
   expect(stdout).not.toContain('ready')
-  for (const secret of [PASSWORD, passwordOf(server.url), API_KEY, LOG_IN.password]) expect(stdout + stderr).not.toContain(secret)
+  for (const secret of [PASSWORD, passwordOf(server.url), API_KEY, LOG_IN.password])
+    expect(stdout + stderr).not.toContain(secret)
   return stderr.trimEnd().split('\n')
 }
 
@@ -47,7 +48,10 @@ function changed(url: string, change: (url: URL) => void): string {
 async function takePort() {
   const holder = createServer()
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))
-  return { port: String((holder.address() as { port: number }).port), [Symbol.asyncDispose]: () => new Promise<void>((resolve) => holder.close(() => resolve())) }
+  return {
+    port: String((holder.address() as { port: number }).port),
+    [Symbol.asyncDispose]: () => new Promise<void>((resolve) => holder.close(() => resolve())),
+  }
 }
 
 describe('a port', () => {
@@ -74,16 +78,38 @@ describe('a port', () => {
 
 describe('DATABASE_URL', () => {
   const wrong: [string, (url: string) => string | Promise<string>, string | RegExp][] = [
-    ['where nobody listens', freeAddress, /^DATABASE_URL: nobody listens on 127\.0\.0\.1:\d+: start PostgreSQL there, or correct the address$/],
-    ['with a wrong password', (url) => changed(url, (copy) => (copy.password = PASSWORD)), /^DATABASE_URL: 127\.0\.0\.1:\d+ refuses user heartbeat or the password: correct them$/],
-    ['with an unknown user', (url) => changed(url, (copy) => (copy.username = 'nobody')), /^DATABASE_URL: 127\.0\.0\.1:\d+ refuses user nobody or the password: correct them$/],
-    ['with an unknown database', (url) => changed(url, (copy) => (copy.pathname = '/nowhere')), /^DATABASE_URL: there is no database nowhere on 127\.0\.0\.1:\d+: create it, or name another$/],
-    ['with an unknown host', () => `postgres://heartbeat:${PASSWORD}@nowhere.invalid/heartbeat`, 'DATABASE_URL: there is no host nowhere.invalid: correct the name'],
+    [
+      'where nobody listens',
+      freeAddress,
+      /^DATABASE_URL: nobody listens on 127\.0\.0\.1:\d+: start PostgreSQL there, or correct the address$/,
+    ],
+    [
+      'with a wrong password',
+      (url) => changed(url, (copy) => (copy.password = PASSWORD)),
+      /^DATABASE_URL: 127\.0\.0\.1:\d+ refuses user heartbeat or the password: correct them$/,
+    ],
+    [
+      'with an unknown user',
+      (url) => changed(url, (copy) => (copy.username = 'nobody')),
+      /^DATABASE_URL: 127\.0\.0\.1:\d+ refuses user nobody or the password: correct them$/,
+    ],
+    [
+      'with an unknown database',
+      (url) => changed(url, (copy) => (copy.pathname = '/nowhere')),
+      /^DATABASE_URL: there is no database nowhere on 127\.0\.0\.1:\d+: create it, or name another$/,
+    ],
+    [
+      'with an unknown host',
+      () => `postgres://heartbeat:${PASSWORD}@nowhere.invalid/heartbeat`,
+      'DATABASE_URL: there is no host nowhere.invalid: correct the name',
+    ],
   ]
 
   it.concurrent.each(wrong)('%s is explained in one line', async (_name, make, message) => {
     const url = await make(server.url)
-    expect(await failureOf(databaseEnvironment(url))).toEqual([typeof message === 'string' ? message : expect.stringMatching(message)])
+    expect(await failureOf(databaseEnvironment(url))).toEqual([
+      typeof message === 'string' ? message : expect.stringMatching(message),
+    ])
   })
 
   it.concurrent.each([
@@ -117,7 +143,9 @@ describe('a database', () => {
     await service.stop()
     await query(newer.url, `insert into schema_migrations (version, name) values (4711, '4711_future.sql')`)
     expect(await failureOf(databaseEnvironment(newer.url))).toEqual([
-      expect.stringMatching(/^the database has schema 4711, this program knows up to \d+: run the newer release that made it, or restore a backup of schema \d+$/),
+      expect.stringMatching(
+        /^the database has schema 4711, this program knows up to \d+: run the newer release that made it, or restore a backup of schema \d+$/,
+      ),
     ])
   })
 
@@ -135,7 +163,9 @@ describe('a database', () => {
   it.concurrent('that is read-only is explained', async () => {
     await query(server.adminUrl, 'create database standby owner heartbeat')
     await query(server.adminUrl, 'alter database standby set default_transaction_read_only = on')
-    const [line, ...more] = await failureOf(databaseEnvironment(changed(server.url, (copy) => (copy.pathname = '/standby'))))
+    const [line, ...more] = await failureOf(
+      databaseEnvironment(changed(server.url, (copy) => (copy.pathname = '/standby'))),
+    )
     expect(line).toMatch(/^DATABASE_URL: .* is read-only/)
     expect(more).toEqual([])
   })
@@ -155,23 +185,62 @@ describe('a database', () => {
 
 describe('a secret', () => {
   const faults: [string, () => Record<string, string>, string][] = [
-    ['key is needed with DATABASE_URL', () => ({ SECRET_KEY: '' }), 'SECRET_KEY is needed with DATABASE_URL, the same for every replica: make one with `openssl rand -base64 32`'],
-    ['key that is too short is refused', () => ({ SECRET_KEY: Buffer.alloc(31).toString('base64') }), 'SECRET_KEY must be 32 bytes in base64: make one with `openssl rand -base64 32`'],
-    ['key that is no base64 is refused', () => ({ SECRET_KEY: '!'.repeat(11) + 'A'.repeat(43) }), 'SECRET_KEY must be 32 bytes in base64: make one with `openssl rand -base64 32`'],
-    ['API key of another form is refused', () => ({ BOOTSTRAP_API_KEY: 'secret' }), 'BOOTSTRAP_API_KEY must have the form hbk_<prefix of 4-32 letters or digits>_<secret of 16-128>'],
-    ['password that is too short is refused', () => ({ BOOTSTRAP_PASSWORD: 'short' }), 'BOOTSTRAP_PASSWORD must have at least 8 characters'],
+    [
+      'key is needed with DATABASE_URL',
+      () => ({ SECRET_KEY: '' }),
+      'SECRET_KEY is needed with DATABASE_URL, the same for every replica: make one with `openssl rand -base64 32`',
+    ],
+    [
+      'key that is too short is refused',
+      () => ({ SECRET_KEY: Buffer.alloc(31).toString('base64') }),
+      'SECRET_KEY must be 32 bytes in base64: make one with `openssl rand -base64 32`',
+    ],
+    [
+      'key that is no base64 is refused',
+      () => ({ SECRET_KEY: '!'.repeat(11) + 'A'.repeat(43) }),
+      'SECRET_KEY must be 32 bytes in base64: make one with `openssl rand -base64 32`',
+    ],
+    [
+      'API key of another form is refused',
+      () => ({ BOOTSTRAP_API_KEY: 'secret' }),
+      'BOOTSTRAP_API_KEY must have the form hbk_<prefix of 4-32 letters or digits>_<secret of 16-128>',
+    ],
+    [
+      'password that is too short is refused',
+      () => ({ BOOTSTRAP_PASSWORD: 'short' }),
+      'BOOTSTRAP_PASSWORD must have at least 8 characters',
+    ],
   ]
 
   it.concurrent.each(faults)('%s', async (_name, environment, fault) => {
-    expect(await failureOf({ ...databaseEnvironment(server.url), ...environment() })).toEqual(['the configuration has a fault:', `  ${fault}`])
+    expect(await failureOf({ ...databaseEnvironment(server.url), ...environment() })).toEqual([
+      'the configuration has a fault:',
+      `  ${fault}`,
+    ])
   })
 })
 
 describe('several faults', () => {
   it.concurrent('are listed together', async () => {
-    const lines = await failureOf({ ROLE: 'everything', PING_PORT: '99999', OPS_PORT: 'x', BASE_URL: 'nowhere', LOG_LEVEL: 'loud', BOOTSTRAP_PROJECT_ID: 'one', DATABASE_URL: server.url })
+    const lines = await failureOf({
+      ROLE: 'everything',
+      PING_PORT: '99999',
+      OPS_PORT: 'x',
+      BASE_URL: 'nowhere',
+      LOG_LEVEL: 'loud',
+      BOOTSTRAP_PROJECT_ID: 'one',
+      DATABASE_URL: server.url,
+    })
     expect(lines[0]).toBe('the configuration has 7 faults:')
-    expect(lines.slice(1).map((line) => /^ {2}(\w+) /.exec(line)?.[1])).toEqual(['ROLE', 'PING_PORT', 'OPS_PORT', 'BASE_URL', 'BOOTSTRAP_PROJECT_ID', 'LOG_LEVEL', 'SECRET_KEY'])
+    expect(lines.slice(1).map((line) => /^ {2}(\w+) /.exec(line)?.[1])).toEqual([
+      'ROLE',
+      'PING_PORT',
+      'OPS_PORT',
+      'BASE_URL',
+      'BOOTSTRAP_PROJECT_ID',
+      'LOG_LEVEL',
+      'SECRET_KEY',
+    ])
   })
 })
 
@@ -195,7 +264,9 @@ describe('NAME_FILE', () => {
   })
 
   it.concurrent('beside the value itself is refused', async () => {
-    expect(await failureOf({ ...databaseEnvironment(server.url), SECRET_KEY_FILE: await inFile('second', 'x') })).toEqual([
+    expect(
+      await failureOf({ ...databaseEnvironment(server.url), SECRET_KEY_FILE: await inFile('second', 'x') }),
+    ).toEqual([
       'the configuration has 2 faults:',
       '  SECRET_KEY and SECRET_KEY_FILE are both set: keep one of them',
       expect.stringContaining('SECRET_KEY must be 32 bytes'),
@@ -215,7 +286,10 @@ describe('NAME_FILE', () => {
   })
 
   it.concurrent('of a file whose contents are wrong is refused', async () => {
-    expect(await failureOf({ LOG_LEVEL_FILE: await inFile('level', 'loud\n') })).toEqual(['the configuration has a fault:', '  LOG_LEVEL must be one of debug, info, warn, error, silent'])
+    expect(await failureOf({ LOG_LEVEL_FILE: await inFile('level', 'loud\n') })).toEqual([
+      'the configuration has a fault:',
+      '  LOG_LEVEL must be one of debug, info, warn, error, silent',
+    ])
   })
 })
 
@@ -232,7 +306,9 @@ describe('DATA_DIR', () => {
   it.concurrent('that is a file is refused', async () => {
     const dataDir = join(temp.path, 'a-file')
     await writeFile(dataDir, '')
-    expect(await failureOf({ DATA_DIR: dataDir })).toEqual([`data folder ${dataDir} is not a folder: remove the file in its place, or set DATA_DIR to another folder`])
+    expect(await failureOf({ DATA_DIR: dataDir })).toEqual([
+      `data folder ${dataDir} is not a folder: remove the file in its place, or set DATA_DIR to another folder`,
+    ])
   })
 
   it.concurrent('that cannot be written is refused', async () => {
@@ -251,7 +327,9 @@ describe('DATA_DIR', () => {
   it.concurrent('in use by another process is refused', async () => {
     const dataDir = join(temp.path, 'shared')
     await using first = await startService({ DATA_DIR: dataDir })
-    expect(await failureOf({ DATA_DIR: dataDir })).toEqual([`data folder ${dataDir} is in use by process ${first.pid}: stop it, or set DATA_DIR to another folder`])
+    expect(await failureOf({ DATA_DIR: dataDir })).toEqual([
+      `data folder ${dataDir} is in use by process ${first.pid}: stop it, or set DATA_DIR to another folder`,
+    ])
     expect((await first.stop()).status).toBe(0)
   })
 })
@@ -261,7 +339,8 @@ describe('a given secret', () => {
     await query(server.adminUrl, 'create database fresh owner heartbeat')
     const url = changed(server.url, (copy) => (copy.pathname = '/fresh'))
     await using service = await startService(databaseEnvironment(url))
-    for (const secret of [API_KEY, LOG_IN.password, passwordOf(url)]) expect(service.stdout + service.stderr).not.toContain(secret)
+    for (const secret of [API_KEY, LOG_IN.password, passwordOf(url)])
+      expect(service.stdout + service.stderr).not.toContain(secret)
     expect((await (await createApiClient(service.api, API_KEY)).get('/me')).status).toBe(200)
     expect((await service.stop()).status).toBe(0)
   })

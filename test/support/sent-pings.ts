@@ -31,7 +31,15 @@ export interface Outcome {
 const PATIENCE_MS = 20_000
 
 export function aPing(publicId: string, overrides: Partial<SentPing> = {}): SentPing {
-  return { publicId, type: 'success', exitCode: 0, runId: null, durationMs: null, body: `ping ${randomUUID()}`, ...overrides }
+  return {
+    publicId,
+    type: 'success',
+    exitCode: 0,
+    runId: null,
+    durationMs: null,
+    body: `ping ${randomUUID()}`,
+    ...overrides,
+  }
 }
 
 export function createAgent(connections = Number.POSITIVE_INFINITY): Agent {
@@ -46,7 +54,10 @@ export interface Answer {
 }
 
 /** Rejects when no whole answer comes. */
-export function ask(url: string, options: { method?: string; headers?: Record<string, string>; body?: string; agent?: Agent } = {}): Promise<Answer> {
+export function ask(
+  url: string,
+  options: { method?: string; headers?: Record<string, string>; body?: string; agent?: Agent } = {},
+): Promise<Answer> {
   const { method = 'GET', headers = {}, body, agent } = options
   const startedAt = performance.now()
   return new Promise((resolve, reject) => {
@@ -56,7 +67,9 @@ export function ask(url: string, options: { method?: string; headers?: Record<st
       response.on('data', (chunk: string) => {
         text += chunk
       })
-      response.on('end', () => resolve({ status: response.statusCode!, headers: response.headers, text, ms: performance.now() - startedAt }))
+      response.on('end', () =>
+        resolve({ status: response.statusCode!, headers: response.headers, text, ms: performance.now() - startedAt }),
+      )
       response.on('error', reject)
     })
     sent.on('timeout', () => sent.destroy(new Error(`no answer within ${PATIENCE_MS} ms`)))
@@ -68,7 +81,12 @@ export function ask(url: string, options: { method?: string; headers?: Record<st
 /** Never rejects: what went wrong is in the outcome. */
 export async function sendPing(base: string, ping: SentPing, agent?: Agent): Promise<Outcome> {
   const sentAt = performance.now()
-  const result = (rest: Pick<Outcome, 'status' | 'retryAfter' | 'isClosing' | 'error'>): Outcome => ({ ping, sentAt, ms: performance.now() - sentAt, ...rest })
+  const result = (rest: Pick<Outcome, 'status' | 'retryAfter' | 'isClosing' | 'error'>): Outcome => ({
+    ping,
+    sentAt,
+    ms: performance.now() - sentAt,
+    ...rest,
+  })
   const { durationMs, body } = ping
   try {
     const { status, headers } = await ask(base + pathOf(ping), {
@@ -77,7 +95,12 @@ export async function sendPing(base: string, ping: SentPing, agent?: Agent): Pro
       ...(body === null ? {} : { body }),
       ...(agent === undefined ? {} : { agent }),
     })
-    return result({ status, retryAfter: headers['retry-after'] ?? null, isClosing: headers.connection === 'close', error: null })
+    return result({
+      status,
+      retryAfter: headers['retry-after'] ?? null,
+      isClosing: headers.connection === 'close',
+      error: null,
+    })
   } catch (error) {
     return result({ status: null, retryAfter: null, isClosing: true, error: String(error) })
   }
@@ -90,14 +113,27 @@ export function pathOf({ publicId, type, exitCode, runId }: SentPing): string {
 
 /** Those that PostgreSQL does not have as they were sent. Each must carry a body or a run id of its own, or none could be told from another. */
 export async function findMissing(database: Database, pings: readonly SentPing[]): Promise<SentPing[]> {
-  const { rows } = await database.query<{ publicId: string; type: number; exitCode: number | null; durationMs: number | null; runId: string | null; body: Buffer | null }>(
+  const { rows } = await database.query<{
+    publicId: string
+    type: number
+    exitCode: number | null
+    durationMs: number | null
+    runId: string | null
+    body: Buffer | null
+  }>(
     `select c.public_id as "publicId", p.type, p.exit_code as "exitCode", p.duration_ms as "durationMs", p.run_id as "runId", b.body
       from pings p join checks c on c.key = p.check_key
       left join ping_bodies b on b.check_key = p.check_key and b.ping_id = p.id`,
   )
-  const stored = new Map(rows.map((row) => [markOf({ ...row, type: PING_TYPES[row.type]!, body: row.body?.toString() ?? null }), row.durationMs]))
+  const stored = new Map(
+    rows.map((row) => [
+      markOf({ ...row, type: PING_TYPES[row.type]!, body: row.body?.toString() ?? null }),
+      row.durationMs,
+    ]),
+  )
   return pings.filter((ping) => {
-    if (ping.body === null && ping.runId === null) throw new Error('a ping without body and run id cannot be told from another')
+    if (ping.body === null && ping.runId === null)
+      throw new Error('a ping without body and run id cannot be told from another')
     const durationMs = stored.get(markOf(ping))
     return durationMs === undefined || (ping.durationMs !== null && ping.durationMs !== durationMs)
   })

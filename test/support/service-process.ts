@@ -51,7 +51,13 @@ export interface Program {
 const MAIN: Program = { command: process.execPath, args: ['src/main.ts'] }
 
 /** Free ports, and nothing of the environment of the tests except what any process needs. */
-const ENVIRONMENT = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '/', PING_PORT: '0', API_PORT: '0', OPS_PORT: '0' }
+const ENVIRONMENT = {
+  PATH: process.env.PATH ?? '',
+  HOME: process.env.HOME ?? '/',
+  PING_PORT: '0',
+  API_PORT: '0',
+  OPS_PORT: '0',
+}
 
 const READY = /^ready ping=(\S+) api=(\S+) ops=(\S+)$/m
 const READY_MS = 30_000
@@ -186,7 +192,7 @@ function collect(stream: ChildProcess['stdout']) {
 
 /** Resolves with undefined; only for limits, which no test that passes reaches. */
 function sleep(ms: number): Promise<undefined> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref())
+  return new Promise((resolve) => setTimeout(() => resolve(undefined), ms).unref())
 }
 
 /** A process that is told from a later one with the same pid. */

@@ -112,7 +112,7 @@ export function mutateBytes(random: Random, bytes: Buffer): Buffer {
 
 /** JSON text of `value`, more or less. */
 export function mutateJson(random: Random, value: unknown): Buffer {
-  const text = writeJson(random, value, random.pick([0, 0.1, 0.3, 1]))
+  const text = writeJson(random, value, random.pick([0, 0, 0.05, 0.1, 0.3, 1]))
   const bytes = Buffer.from(text)
   if (random.chance(0.85)) return bytes
   switch (random.int(0, 4)) {

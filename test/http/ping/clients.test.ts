@@ -25,12 +25,14 @@ beforeEach(async () => {
 const stored = () => app.storedPings(publicId)
 
 /** A ping API that answers what it is told to, one after the other. */
-async function startScriptedServer(...results: Awaited<ReturnType<RecordPing>>[]) {
+async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> | Error)[]) {
   const pings: unknown[] = []
   const pingApp = createPingApp({
     record: async (ping) => {
       pings.push(ping)
-      return results[pings.length - 1] ?? 'stored'
+      const result = results[pings.length - 1] ?? 'stored'
+      if (result instanceof Error) throw result
+      return result
     },
     now: () => 0,
     onPing: () => {},
@@ -176,8 +178,18 @@ describe('a wrapper in the manner of runitor', () => {
     expect((await ping(`${server.url}/0`, 'done')).tries).toBe(3)
   })
 
+  it('is told when to try again, in text or in JSON', async () => {
+    await using server = await startScriptedServer('unavailable', 'unavailable')
+    const plain = await fetch(server.url)
+    expect([plain.status, plain.headers.get('Retry-After')]).toEqual([503, '5'])
+    expect(await plain.text()).toBe('the ping could not be stored; try again\n')
+    const json = await fetch(server.url, { headers: { Accept: 'application/json' } })
+    expect(await json.json()).toEqual({ error: 'the ping could not be stored; try again' })
+  })
+
   it('is never told anything final because of our own trouble', async () => {
-    await using server = await startScriptedServer('unavailable', 'unavailable', 'unavailable')
+    const fault = new Error('a fault of ours')
+    await using server = await startScriptedServer('unavailable', fault, fault)
     await expect(ping(server.url, '')).rejects.toThrow('gave up after 3: 503')
   })
 

@@ -1,6 +1,7 @@
 /** Clients that ask before they send, and clients that do not listen while they send: neither is cut off without an answer. */
 
 import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startTestApp, type TestApp } from '../../support/app.ts'
 import { type Connection, exchange, openConnection, writeChunk, writeHead, writePost } from '../../support/http.ts'
@@ -86,6 +87,8 @@ describe('a client that is still sending', () => {
       await new Promise<void>((resolve, reject) => {
         connection.socket.write(part, (error) => (error ? reject(error) : resolve()))
       })
+      // The server shares this process: it must get its turn while we are still sending.
+      await wait(1)
     }
     connection.socket.resume()
     return { answer: await connection.receive(), ended: await connection.ended }

@@ -1,0 +1,151 @@
+/** Good requests for every operation of the management API, to be spoiled. */
+
+import type { TestApp } from '../../support/app.ts'
+import type { Random } from './random.ts'
+
+/** What requests are made of: it exists at the start of a run; some of it will be gone at its end. */
+export interface Material {
+  readonly projectId: string
+  readonly emptyProjectIds: readonly string[]
+  readonly checkIds: readonly string[]
+  readonly apiKeyIds: readonly string[]
+  readonly userIds: readonly string[]
+  readonly cursors: readonly string[]
+  readonly logIn: { readonly email: string; readonly password: string }
+  readonly refreshTokens: readonly string[]
+}
+
+export interface Operation {
+  readonly method: string
+  /** Path below {base_url}, in parts. */
+  readonly path: readonly string[]
+  readonly query?: Readonly<Record<string, string>>
+  readonly body?: unknown
+}
+
+const SCHEDULES = ['*/5 * * * *', '@hourly', '0 2 31 2 *', '60 * * * *', '* * * *', '1-0 * * * *', '*/0 * * * *', 'TZ=UTC * * * * *', '0 0 ? * MON#1', '@every 1s', '0 0 L * *', '* * * * * *', '0 0 * * 7', '59 23 31 12 SUN'] // biome-ignore format: a list
+const TIME_ZONES = [
+  'UTC',
+  'Europe/Berlin',
+  'Local',
+  '',
+  'utc',
+  'GMT+25',
+  '+01:00',
+  '../../etc/passwd',
+  'constructor',
+  'America/Sao_Paulo',
+]
+
+export async function makeMaterial(app: TestApp): Promise<Material> {
+  const ids = async (count: number, path: string, make: (index: number) => object) => {
+    const answers = await Promise.all(Array.from({ length: count }, (_, index) => app.call('POST', path, make(index))))
+    return answers.map(({ body }) => body.id as string)
+  }
+  const checkIds = await ids(40, '/checks', (index) => ({ project_id: app.projectId, name: `Job ${index}` }))
+  const { body } = await app.call('GET', `/checks/${checkIds[0]}`)
+  for (let ping = 0; ping < 3; ping += 1) await fetch(`${app.pingUrl}/ping/${body.public_id}/${ping}`)
+  const logIns = await Promise.all([1, 2, 3].map(() => app.call('POST', '/auth/login', app.logIn, null)))
+  const lists = [
+    `/checks?project_id=${app.projectId}&limit=1`,
+    `/checks/${checkIds[0]}/pings?limit=1`,
+    `/checks/${checkIds[0]}/flips?limit=1`,
+  ]
+  const cursors = await Promise.all(lists.map(async (list) => (await app.call('GET', list)).body.next_cursor as string))
+  return {
+    projectId: app.projectId,
+    emptyProjectIds: await ids(5, '/projects', (index) => ({ name: `Project ${index}` })),
+    checkIds,
+    apiKeyIds: await ids(5, '/api-keys', (index) => ({ name: `Key ${index}`, scope: 'read' })),
+    userIds: await ids(2, '/users', (index) => ({
+      email: `user${index}@example.com`,
+      password: 'long enough',
+      scope: 'read',
+    })),
+    cursors,
+    logIn: app.logIn,
+    refreshTokens: logIns.map((answer) => answer.body.refresh_token),
+  }
+}
+
+/** Each in proportion to what it may break, and to what it costs: a password takes long to compute. */
+export function pickOperation(random: Random, material: Material): Operation {
+  const check = random.pick(material.checkIds)
+  const page = () => ({
+    ...(random.chance(0.5) ? { limit: random.pick(['1', '2', '1000', '1001', '0']) } : {}),
+    ...(random.chance(0.5) ? { cursor: random.pick(material.cursors) } : {}),
+  })
+  const when = () =>
+    random.chance(0.5)
+      ? { period_seconds: random.pick([10, 60, 31_536_000, 9]) }
+      : { schedule: random.pick(SCHEDULES), time_zone: random.pick(TIME_ZONES) }
+  const fields = () => ({
+    name: `Fuzzed ${random.word(5)}`,
+    slug: random.pick(['fuzzed', 'a', `s${random.int(0, 1e9)}`]),
+    description: 'A description\nof two lines',
+    grace_seconds: random.pick([0, 60, 31_536_000]),
+    max_runtime_seconds: random.pick([1, 3_600, null]),
+    ...when(),
+  })
+  const operations: (readonly [weight: number, () => Operation])[] = [
+    [20, () => ({ method: 'POST', path: ['checks'], body: { project_id: material.projectId, ...fields() } })],
+    [20, () => ({ method: 'PUT', path: ['checks', check], body: fields() })],
+    [10, () => ({ method: 'GET', path: ['checks', check] })],
+    [2, () => ({ method: 'DELETE', path: ['checks', check] })],
+    [4, () => ({ method: 'PATCH', path: ['checks', check, random.pick(['pause', 'resume'])] })],
+    [8, () => ({ method: 'GET', path: ['checks', check, random.pick(['pings', 'flips'])], query: page() })],
+    [
+      15,
+      () => ({
+        method: 'GET',
+        path: ['checks'],
+        query: { project_id: material.projectId, status: 'up', slug: 'a', q: 'job', ...page() },
+      }),
+    ],
+    [6, () => ({ method: 'GET', path: [random.pick(['projects', 'api-keys', 'users'])], query: page() })],
+    [6, () => ({ method: 'POST', path: ['projects'], body: { name: 'Fuzzed', slug: `p${random.int(0, 1e6)}` } })],
+    [1, () => ({ method: 'DELETE', path: ['projects', random.pick(material.emptyProjectIds)] })],
+    [
+      6,
+      () => ({
+        method: 'POST',
+        path: ['api-keys'],
+        body: {
+          name: 'Fuzzed',
+          scope: 'read',
+          project_id: material.projectId,
+          expires_at: '2031-01-31T12:00:00+01:00',
+        },
+      }),
+    ],
+    [1, () => ({ method: 'DELETE', path: ['api-keys', random.pick(material.apiKeyIds)] })],
+    [
+      1,
+      () => ({
+        method: 'POST',
+        path: ['users'],
+        body: { email: `u${random.int(0, 1e6)}@example.com`, password: 'long enough', scope: 'read' },
+      }),
+    ],
+    [1, () => ({ method: 'DELETE', path: ['users', random.pick(material.userIds)] })],
+    [1, () => ({ method: 'POST', path: ['auth', 'login'], body: material.logIn })],
+    [
+      4,
+      () => ({
+        method: 'POST',
+        path: ['auth', random.pick(['refresh', 'logout'])],
+        body: { refresh_token: random.pick(material.refreshTokens) },
+      }),
+    ],
+    [2, () => ({ method: 'GET', path: [random.pick(['me', 'openapi.json', 'nowhere', ''])] })],
+  ]
+  let left = random.int(
+    1,
+    operations.reduce((sum, [weight]) => sum + weight, 0),
+  )
+  for (const [weight, make] of operations) {
+    left -= weight
+    if (left <= 0) return make()
+  }
+  throw new Error('the weights do not add up')
+}
