@@ -175,9 +175,14 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
     text: JSON.stringify({ error: message }),
   })
   const { bindAddress } = config
+  const handlePing = pingApp.callback()
   const pingServer = createHttpServer({
     name: 'ping',
-    handler: pingApp.callback(),
+    handler(request, response) {
+      // Already during the drain: a connection that is idle when the port closes may be cut with a ping on its way.
+      if (isStopping) response.setHeader('Connection', 'close')
+      return handlePing(request, response)
+    },
     bindAddress,
     port: config.pingPort,
     errorText: plain,

@@ -75,7 +75,7 @@ async function insertUnderFreeSlug(
   tx: Queryable,
   check: Omit<NewCheckRow, 'slug'>,
 ): Promise<{ key: number; slug: string }> {
-  const derived = deriveSlug(check.name)
+  const derived = deriveSlug(check.name, 'check')
   for (;;) {
     const slug = await findFreeSlug(tx, check.projectId, derived)
     const key = await insertCheck(tx, { ...check, slug })

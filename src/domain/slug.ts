@@ -17,14 +17,14 @@ const FOLDED: Readonly<Record<string, string>> = {
   þ: 'th',
 }
 
-/** The slug that a name leads to, 1-100 characters. A name without any usable character gives `check`. */
-export function deriveSlug(name: string): string {
+/** The slug that a name leads to, 1-100 characters. A name without any usable character gives `fallback`. */
+export function deriveSlug(name: string, fallback: 'check' | 'project'): string {
   const letters = name
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9]/g, (letter) => FOLDED[letter] ?? '-')
-  return cut(letters.replace(/-+/g, '-').replace(/^-/, ''), LIMITS.slugLength) || 'check'
+  return cut(letters.replace(/-+/g, '-').replace(/^-/, ''), LIMITS.slugLength) || fallback
 }
 
 /** The `nth` choice for a check whose slug is taken: `backup`, `backup-2`, `backup-3` ...; never over 100 characters. */

@@ -71,12 +71,22 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const isBroken = error.code?.startsWith('HPE_') || error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-    if (!isBroken) return void socket.destroy()
+    if (isBroken) giveUp(socket, ...(CLIENT_ERRORS[error.code ?? ''] ?? NOT_HTTP))
+    else socket.destroy()
+  })
+  // The parser notices when a client leaves in the middle of its request, except for one that asks for an upgrade.
+  server.on('connection', (socket: Socket) => {
+    socket.once('end', () => {
+      if (latest.get(socket)?.req.complete === false) giveUp(socket, ...NOT_HTTP)
+    })
+  })
+
+  function giveUp(socket: Socket, status: number, message: string): void {
     // Whatever a refused client still sends is broken again.
     if (refused.has(socket)) return
     refused.add(socket)
-    refuseRest(socket, ...(CLIENT_ERRORS[error.code ?? ''] ?? [400, 'the request is not valid HTTP']))
-  })
+    refuseRest(socket, status, message)
+  }
 
   /** Ends a connection that the parser gave up on. The requests before keep their answers, in their order. */
   function refuseRest(socket: Socket, status: number, message: string): void {
@@ -124,7 +134,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
 }
 
-const CLIENT_ERRORS: Record<string, [status: number, message: string]> = {
+type Fault = [status: number, message: string]
+const NOT_HTTP: Fault = [400, 'the request is not valid HTTP']
+const CLIENT_ERRORS: Record<string, Fault> = {
   HPE_HEADER_OVERFLOW: [431, `the request's headers are larger than ${MOST_HEADER_BYTES} bytes`],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive'],
 }

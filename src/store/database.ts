@@ -92,15 +92,21 @@ export function createDatabase(options: DatabaseOptions): Database {
   // One that breaks while it is being closed concerns nobody.
   pool.on('error', (error) => pool.ending || onConnectionError?.(error))
 
+  // The pool listens while a connection is idle. While it is lent its statement tells the error; while it is opened or
+  // closed nobody would listen, and an error to which nobody listens ends the process.
+  const clients = new Set<pg.PoolClient>()
+  pool.on('connect', (client) => {
+    client.on('error', () => {})
+    clients.add(client)
+  })
+  pool.on('remove', (client) => clients.delete(client))
+
   async function withClient<T>(use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     let isBroken = false
     let client: pg.PoolClient | undefined
-    // While a client is out, the pool does not listen to its errors; the query in progress reports them.
-    const ignore = () => {}
     const cut = () => client !== undefined && socketOf(client).destroy(new Error('Connection terminated: stopping'))
     try {
       client = await pool.connect()
-      client.on('error', ignore)
       signal?.addEventListener('abort', cut)
       if (signal?.aborted) cut()
       return await use(client)
@@ -110,7 +116,6 @@ export function createDatabase(options: DatabaseOptions): Database {
       throw isOutage(cause) ? unavailable(cause) : cause
     } finally {
       signal?.removeEventListener('abort', cut)
-      client?.removeListener('error', ignore)
       client?.release(isBroken)
     }
   }
@@ -140,7 +145,11 @@ export function createDatabase(options: DatabaseOptions): Database {
       ),
 
     connections: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
-    close: () => pool.end(),
+    async close() {
+      await pool.end()
+      // They have said goodbye. A server that hangs never answers that, and its connections would keep this process alive.
+      for (const client of clients) socketOf(client).unref()
+    },
   }
 }
 

@@ -47,7 +47,7 @@ export async function createProject(
 const MOST_CHOICES = 1_000
 
 async function chooseSlug(tx: Queryable, organizationId: string, name: string): Promise<string> {
-  const derived = deriveSlug(name)
+  const derived = deriveSlug(name, 'project')
   const choices = Array.from({ length: MOST_CHOICES }, (_, place) => withSuffix(derived, place + 1))
   const free = await store.findFreeProjectSlug(tx, organizationId, choices)
   if (free === null) throw slugTaken(derived)

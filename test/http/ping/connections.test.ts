@@ -67,10 +67,14 @@ describe('a request that breaks off', () => {
     await expectWell()
   })
 
-  it('is told so when its client still listens', async () => {
+  it.each([
+    ['', []],
+    [', even if it asked for an upgrade', ['Connection: Upgrade', 'Upgrade: websocket']],
+  ])('is told so when its client still listens%s', async (_, headers) => {
     const connection = openConnection(app.pingUrl, { allowHalfOpen: true })
-    connection.socket.end(`${writeHead('POST', target, 'Content-Length: 10')}half`)
+    connection.socket.end(`${writeHead('POST', target, ...headers, 'Content-Length: 10')}half`)
     expect((await connection.receive()).status).toBe(400)
+    connection.socket.destroy()
     expect(await stored()).toEqual([])
   })
 

@@ -23,20 +23,20 @@ describe('the slug of a name', () => {
     ['', 'check'],
     ['夜間 backup', 'backup'],
   ])('%j gives %j', (name, slug) => {
-    expect(deriveSlug(name)).toBe(slug)
+    expect(deriveSlug(name, 'check')).toBe(slug)
   })
 
   test('ends at 100 characters, and never in a separator', () => {
-    expect(deriveSlug('a'.repeat(100))).toBe('a'.repeat(100))
-    expect(deriveSlug('a'.repeat(101))).toBe('a'.repeat(100))
-    expect(deriveSlug(`${'a'.repeat(99)} b`)).toBe('a'.repeat(99))
-    expect(deriveSlug(`${'a'.repeat(98)} b`)).toBe(`${'a'.repeat(98)}-b`)
+    expect(deriveSlug('a'.repeat(100), 'check')).toBe('a'.repeat(100))
+    expect(deriveSlug('a'.repeat(101), 'check')).toBe('a'.repeat(100))
+    expect(deriveSlug(`${'a'.repeat(99)} b`, 'check')).toBe('a'.repeat(99))
+    expect(deriveSlug(`${'a'.repeat(98)} b`, 'check')).toBe(`${'a'.repeat(98)}-b`)
   })
 
   test('is always one that the interface accepts', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 150 }), (name) => {
-        const slug = deriveSlug(name)
+        const slug = deriveSlug(name, 'check')
         expect(slug).toMatch(SLUG)
         expect(slug.length).toBeLessThanOrEqual(LIMITS.slugLength)
       }),
@@ -65,4 +65,8 @@ describe('a taken slug', () => {
     const slug = 'a'.repeat(100)
     expect(new Set(Array.from({ length: 200 }, (_, index) => withSuffix(slug, index + 1))).size).toBe(200)
   })
+})
+
+it('a project whose name has no usable letter is called project', () => {
+  expect(deriveSlug('Платежи', 'project')).toBe('project')
 })

@@ -1,0 +1,159 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createDatabase } from '../../src/store/database.ts'
+import { createApiClient } from '../support/api-client.ts'
+import { poll } from '../support/embedded.ts'
+import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
+import { aPing, ask, createAgent, findMissing, type Outcome, pathOf, type SentPing, sendPing } from '../support/sent-pings.ts'
+import { API_KEY, databaseEnvironment, PROJECT_ID, type Service, startService } from '../support/service-process.ts'
+
+/** SIGTERM in the middle of everything: what was answered 200 is stored, and what had begun is answered. */
+
+const ENDED_WELL = { status: 0, signal: null }
+const CLIENTS = 16
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgresServer()
+  // The first start makes the schema; the replicas of the tests then start together.
+  await (await startService(databaseEnvironment(server.url))).stop()
+})
+afterAll(() => server.remove())
+
+async function startReplica(environment: Record<string, string> = {}) {
+  const service = await startService({ ...databaseEnvironment(server.url), ...environment })
+  const client = await createApiClient(service.api, API_KEY)
+  const { body } = await client.post('/checks', { project_id: PROJECT_ID, name: 'Job' })
+  return { service, client, publicId: body.public_id as string, id: body.id as string }
+}
+
+/** Keep-alive clients that send the next ping when the last was answered, until told to stop or no longer let in. */
+function startClients(service: Service, publicId: string) {
+  const outcomes: Outcome[] = []
+  let isOver = false
+  const running = Array.from({ length: CLIENTS }, async () => {
+    const agent = createAgent(1)
+    for (let isRefused = false; !isOver && !isRefused; ) {
+      const outcome = await sendPing(service.ping, aPing(publicId), agent)
+      outcomes.push(outcome)
+      isRefused = outcome.error?.includes('ECONNREFUSED') === true
+    }
+    agent.destroy()
+  })
+  return {
+    outcomes,
+    stop: () => {
+      isOver = true
+    },
+    stopped: Promise.all(running),
+  }
+}
+
+async function missingOf(outcomes: readonly Outcome[]): Promise<SentPing[]> {
+  const database = createDatabase({ url: server.url, name: 'test', connections: 1 })
+  const missing = await findMissing(database, outcomes.filter(({ status }) => status === 200).map(({ ping }) => ping))
+  await database.close()
+  return missing
+}
+
+/** A POST of which only the head and half of the body has been sent. */
+async function beginPing(service: Service, publicId: string) {
+  const ping = aPing(publicId)
+  const body = ping.body!
+  const socket = connect(Number(new URL(service.ping).port), '127.0.0.1')
+  await once(socket, 'connect')
+  socket.write(`POST ${pathOf(ping)} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`)
+  return { ping, socket, answer: readAll(socket), finish: () => socket.write(body.slice(10)) }
+}
+
+async function readAll(socket: Socket): Promise<string> {
+  let text = ''
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+  })
+  await once(socket, 'close')
+  return text
+}
+
+describe('SIGTERM under load', () => {
+  it.concurrent('with a drain, and a balancer that looks at readiness, costs no request at all', async () => {
+    const { service, publicId } = await startReplica({ DRAIN_SECONDS: '2' })
+    const clients = startClients(service, publicId)
+    const idle = createAgent(1)
+    expect((await sendPing(service.ping, aPing(publicId), idle)).isClosing).toBe(false)
+    await poll(() => clients.outcomes.length > 200)
+
+    service.signal('SIGTERM')
+    const { text } = await poll(() => ask(`${service.ops}/readyz`).then((answer) => (answer.status === 503 ? answer : null)))
+    clients.stop()
+    expect(text).toBe('stopping\n')
+    expect((await ask(`${service.ops}/livez`)).status).toBe(200)
+    // Whoever still comes is served, and asked to leave.
+    const late = [await sendPing(service.ping, aPing(publicId)), await sendPing(service.ping, aPing(publicId), idle)]
+    expect(late).toMatchObject([{ status: 200, isClosing: true }, { status: 200, isClosing: true }])
+    expect((await ask(`${service.api}/openapi.json`)).headers.connection).toBe('close')
+
+    await clients.stopped
+    expect(await service.end(10_000)).toEqual(ENDED_WELL)
+    expect(clients.outcomes.filter(({ status }) => status !== 200)).toEqual([])
+    expect(await missingOf([...clients.outcomes, ...late])).toEqual([])
+  })
+
+  it.concurrent('without a drain loses nothing that was answered, and answers what it had begun', async () => {
+    const { service, publicId } = await startReplica()
+    const held = await startReplica()
+    await held.service.stop()
+    const clients = startClients(service, publicId)
+    const begun = await Promise.all(Array.from({ length: 5 }, () => beginPing(service, publicId)))
+    // One more waits in PostgreSQL.
+    const holder = new pg.Client({ connectionString: server.url })
+    await holder.connect()
+    await holder.query('begin')
+    await holder.query('select from check_states where check_key = (select key from checks where id = $1) for update', [held.id])
+    await poll(() => clients.outcomes.length > 200)
+    const waiting = sendPing(service.ping, aPing(held.publicId))
+    await poll(async () => (await holder.query(`select from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'heartbeat-operator pings'`)).rowCount === 1)
+
+    // Somebody who presses Ctrl-C twice changes nothing.
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGTERM'] as const) service.signal(signal)
+    await poll(async () => (await ask(`${service.ops}/readyz`)).status === 503)
+    await holder.query('rollback')
+    await holder.end()
+    await clients.stopped
+    expect((await waiting).status).toBe(200)
+    for (const { finish } of begun) finish()
+    const answers = await Promise.all(begun.map(({ answer }) => answer))
+    const answeredAt = performance.now()
+    for (const answer of answers) expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*Connection: close\r\n/i)
+
+    expect(await service.end(10_000)).toEqual(ENDED_WELL)
+    expect(performance.now() - answeredAt).toBeLessThan(3_000)
+    // Whoever is not answered knows it: there was no connection, or it ended.
+    expect(clients.outcomes.filter(({ status }) => status !== 200 && status !== null)).toEqual([])
+    const outcomes = [...clients.outcomes, await waiting, ...begun.map(({ ping }) => ({ ping, status: 200 }) as Outcome)]
+    expect(await missingOf(outcomes)).toEqual([])
+  })
+
+  it.concurrent('does not wait for ever for a request that never ends', async () => {
+    const { service, publicId } = await startReplica()
+    const { socket, answer } = await beginPing(service, publicId)
+    expect(await service.stop('SIGTERM', 28_000)).toEqual(ENDED_WELL)
+    expect(await answer).toBe('')
+    socket.destroy()
+  })
+
+  it.concurrent('while the database is gone ends all the same', async () => {
+    await using own = await startPostgresServer({ settings: { fsync: 'off' } })
+    const service = await startService(databaseEnvironment(own.url))
+    await own.pause()
+    const pings = Array.from({ length: 5 }, () => sendPing(service.ping, aPing('00000000-0000-4000-8000-000000000000')))
+    // By then they have long been read.
+    await poll(async () => (await ask(`${service.ops}/readyz`)).status === 503)
+    expect(await service.stop('SIGTERM', 15_000)).toEqual(ENDED_WELL)
+    for (const { status, error } of await Promise.all(pings)) expect({ status, error }).toEqual({ status: 503, error: null })
+    await own.resume()
+  })
+})
