@@ -166,6 +166,7 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
     now: databaseClock.now,
     onPing: (type, result) => metrics.pings.inc({ type, result }),
     onWarning: (warning) => metrics.pingWarnings.inc({ warning }),
+    onError: (error) => log.error({ error }, 'a ping failed'),
   })
   const opsApp = createOpsApp({ isStarted: () => isStarted, whyNotReady, metrics: renderMetrics })
 

@@ -69,6 +69,8 @@ const KNOWN_LIMIT = 200_000
 
 interface Waiting {
   readonly ping: Ping
+  /** Not its arrival: its body may have taken long to come. */
+  readonly since: number
   readonly settle: (result: PingResult) => void
 }
 
@@ -84,7 +86,7 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
   function record(ping: Ping): Promise<PingResult> {
     if (isStopping || waiting.length >= MOST_WAITING) return Promise.resolve('unavailable')
     return new Promise((settle) => {
-      waiting.push({ ping, settle })
+      waiting.push({ ping, since: now(), settle })
       draining ??= drain()
     })
   }
@@ -136,7 +138,7 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
   /** Those that cannot wait for yet another connection. */
   function takeStale(): Waiting[] {
     const oldest = now() - LONGEST_RETRY_MS
-    return waiting.splice(0, waiting.findLastIndex((entry) => entry.ping.at < oldest) + 1)
+    return waiting.splice(0, waiting.findLastIndex((entry) => entry.since < oldest) + 1)
   }
 
   function answer(group: readonly Waiting[], results: readonly PingResult[]): void {
@@ -146,7 +148,7 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
   async function commitGroup(session: Session, group: readonly Waiting[]): Promise<PingResult[]> {
     const startedAt = now()
     const pings = group.map((entry) => entry.ping)
-    const leftMs = () => Math.max(SHORTEST_BUDGET_MS, BUDGET_MS - (now() - pings[0]!.at))
+    const leftMs = () => Math.max(SHORTEST_BUDGET_MS, BUDGET_MS - (now() - group[0]!.since))
     try {
       await learnKeys(session, pings, leftMs())
       const results = await commit(session, pings, leftMs(), 'wait')
@@ -252,7 +254,7 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
       isWell = true
     },
     waiting: () => waiting.length,
-    oldestWaitMs: () => (waiting.length === 0 ? 0 : now() - waiting[0]!.ping.at),
+    oldestWaitMs: () => (waiting.length === 0 ? 0 : now() - waiting[0]!.since),
     async stop() {
       isStopping = true
       await draining

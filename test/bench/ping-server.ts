@@ -52,7 +52,13 @@ const record: RecordPing = {
   transaction: recordOneByOne,
   constant: () => async () => 'stored' as const,
 }[mode](url)
-const app = createPingApp({ record, now: systemClock.now, onPing: () => {}, onWarning: () => {} })
+const app = createPingApp({
+  record,
+  now: systemClock.now,
+  onPing: () => {},
+  onWarning: () => {},
+  onError: (error) => process.stderr.write(`${String(error)}\n`),
+})
 const server = createHttpServer({
   name: 'ping',
   handler: app.callback(),

@@ -13,7 +13,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type CheckSpec, type CheckState, type Flip, type FlipReason, type Gap, type Instant, type PingType, PING_TYPES, type StoredStatus, STATUSES } from '../../src/domain/check.ts'
 import { eventOf } from '../../src/domain/event.ts'
-import { type CheckEvent, initialState, type Outcome, transition } from '../../src/domain/transition.ts'
+import { type CheckEvent, deadlineOf, initialState, type Outcome, transition } from '../../src/domain/transition.ts'
 import type { Database, Queryable } from '../../src/store/database.ts'
 import { type LockedCheck, lockStates } from '../../src/store/states.ts'
 
@@ -103,7 +103,7 @@ function replay(history: History, options: ReplayOptions): string | null {
     }
     const reached: CheckState[] = []
     const wrong: unknown[] = []
-    for (const before of widen(spec, states, gapsUntil(gaps, now), now)) {
+    for (const before of widen(spec, states, gaps, now)) {
       const event = eventFor(entry, gapsUntil(gaps, now), options)
       const outcome = transition(spec, before, event, now)
       const problem = compareOutcome(before, outcome, entry, group, history, now)
@@ -157,12 +157,15 @@ function compareOutcome(before: CheckState, outcome: Outcome, entry: Entry, stor
   return isDeepStrictEqual(storedEvents, replayedEvents) ? null : { storedEvents, replayedEvents }
 }
 
-/** The states, and those that the evaluator may have made of them by sparing them on account of the gaps known so far. */
-function widen(spec: CheckSpec, states: readonly CheckState[], gaps: readonly Gap[], now: Instant): CheckState[] {
+/** The states, and those that the evaluator may have made of them until `until` by sparing them on account of gaps. */
+function widen(spec: CheckSpec, states: readonly CheckState[], gaps: readonly Gap[], until: Instant): CheckState[] {
   const all = [...states]
-  for (let known = 1; known <= gaps.length; known += 1) {
+  for (const [index, { endedAt }] of gaps.entries()) {
     for (const state of [...all]) {
-      const { state: spared, flip, outage } = transition(spec, state, { kind: 'deadline', gaps: gaps.slice(0, known) }, now)
+      // The first look at which it had passed and the gap was known; a later one would have come to the same.
+      const lookedAt = Math.max(deadlineOf(state) ?? Number.POSITIVE_INFINITY, endedAt)
+      if (lookedAt === Number.POSITIVE_INFINITY || lookedAt > until) continue
+      const { state: spared, flip, outage } = transition(spec, state, { kind: 'deadline', gaps: gaps.slice(0, index + 1) }, lookedAt)
       if (flip === null && outage === null) all.push(spared)
     }
   }

@@ -20,6 +20,8 @@ export interface PingAppOptions {
   readonly now: () => number
   readonly onPing: (type: string, result: string) => void
   readonly onWarning: (warning: PingWarning) => void
+  /** A fault of ours: the client hears 503 and tries again. */
+  readonly onError: (error: unknown) => void
 }
 
 const HEADERS = {
@@ -31,7 +33,7 @@ const HEADERS = {
 const OK_HEADERS = { ...HEADERS, 'Content-Length': '2' }
 const RETRY_AFTER_SECONDS = 5
 
-export function createPingApp({ record, now, onPing, onWarning }: PingAppOptions): Koa {
+export function createPingApp({ record, now, onPing, onWarning, onError }: PingAppOptions): Koa {
   const app = new Koa()
   app.silent = true
   app.use(async (ctx) => {
@@ -51,6 +53,7 @@ export function createPingApp({ record, now, onPing, onWarning }: PingAppOptions
       accept(ctx, result === 'run_refused' ? [...warnings, 'run_refused'] : warnings)
     } catch (error) {
       if (error instanceof RequestAborted) return
+      if (!(error instanceof AppError)) onError(error)
       refuse(ctx, error instanceof AppError ? toRefusal(error) : UNAVAILABLE, target.type)
     }
   })

@@ -37,6 +37,7 @@ async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> 
     now: () => 0,
     onPing: () => {},
     onWarning: () => {},
+    onError: (error) => expect(error).toBeUndefined(),
   })
   const server = createHttpServer({
     name: 'ping',

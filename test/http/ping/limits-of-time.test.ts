@@ -23,6 +23,7 @@ async function startServer(record: RecordPing = async () => 'stored') {
     now: () => 0,
     onPing: () => {},
     onWarning: () => {},
+    onError: (error) => expect(error).toBeUndefined(),
   })
   server = createHttpServer({
     name: 'ping',

@@ -67,6 +67,6 @@ describe('a taken slug', () => {
   })
 })
 
-it('a project whose name has no usable letter is called project', () => {
+test('a project whose name has no usable letter is called project', () => {
   expect(deriveSlug('Платежи', 'project')).toBe('project')
 })

@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { FLIP_REASONS } from '../../src/domain/check.ts'
+import { createDatabase } from '../../src/store/database.ts'
+import { createApiClient } from '../support/api-client.ts'
+import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
+import { replayAll } from '../support/replay.ts'
+import { findMissing } from '../support/sent-pings.ts'
+import { type Addresses, API_KEY, databaseEnvironment, PROJECT_ID, type ServiceProcess, spawnService } from '../support/service-process.ts'
+import { GIVEN_DURATION_MS, type Job, startJob, wait } from './job.ts'
+import { createChance } from './random.ts'
+
+/** Two replicas and their PostgreSQL are killed over and over while jobs ping: acknowledged means committed, and nothing is half done. */
+
+const KILLS = 50
+const KILL_POSTGRES_EVERY = 10
+const SEED = Number(process.env.TEST_SEED ?? 20_261_121)
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgresServer()
+})
+afterAll(() => server.remove())
+
+const environment = () => ({ ...databaseEnvironment(server.url), RATE_LIMIT_PER_MINUTE: '1000000', HISTORY_MAX_PINGS: '1000000' })
+
+/** A replica that is started again whenever it was killed. */
+function createReplica() {
+  let process: ServiceProcess
+  let addresses: Addresses | null = null
+  let starting: Promise<void>
+  const start = () => {
+    const started = spawnService(environment())
+    process = started
+    // Killed before it served: then there is nothing to learn.
+    starting = started.ready().then(
+      (found) => {
+        if (process === started) addresses = found
+      },
+      () => {},
+    )
+  }
+  start()
+  return {
+    ping: () => addresses?.ping ?? null,
+    api: () => addresses?.api ?? null,
+    started: () => starting,
+    async kill() {
+      addresses = null
+      await process.kill()
+      start()
+    },
+    async stop() {
+      await starting
+      return process.stop()
+    },
+    async [Symbol.asyncDispose]() {
+      await process.kill()
+    },
+  }
+}
+
+/** Several kinds of checks: what a crash can spoil depends on what is waited for. */
+const KINDS: { body: object; silenceMs: number }[] = [
+  { body: {}, silenceMs: 0 },
+  { body: {}, silenceMs: 0 },
+  { body: { schedule: '* * * * *', grace_seconds: 30 }, silenceMs: 0 },
+  { body: { period_seconds: 10, grace_seconds: 0 }, silenceMs: 0 },
+  { body: { period_seconds: 10, grace_seconds: 1 }, silenceMs: 12_000 },
+  { body: { period_seconds: 10, grace_seconds: 0 }, silenceMs: 11_000 },
+  { body: { max_runtime_seconds: 1 }, silenceMs: 0 },
+  { body: { max_runtime_seconds: 2, period_seconds: 60 }, silenceMs: 3_000 },
+]
+
+it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what the history says`, async () => {
+  const chance = createChance(SEED)
+  await using one = createReplica()
+  await one.started()
+  await using two = createReplica()
+  const replicas = [one, two]
+  await two.started()
+
+  const client = await createApiClient(one.api()!, API_KEY)
+  const checks: { id: string; publicId: string }[] = []
+  for (const [index, { body }] of [...KINDS, ...KINDS].entries()) {
+    const made = await client.post('/checks', { project_id: PROJECT_ID, name: `Job ${index}`, ...body })
+    expect(made.status).toBe(201)
+    checks.push({ id: made.body.id, publicId: made.body.public_id })
+  }
+  const pickReplica = () => chance.pick(replicas.map(({ ping }) => ping()).filter((address) => address !== null)) ?? null
+  const jobs: Job[] = checks.map(({ publicId }, index) => startJob({ publicId, chance: createChance(SEED + index), pickReplica, silenceMs: KINDS[index % KINDS.length]!.silenceMs }))
+  const people = startTurning(checks.slice(0, 2).map(({ id }) => id), () => replicas.map(({ api }) => api()).find((address) => address !== null) ?? null)
+
+  for (let kill = 1; kill <= KILLS; kill += 1) {
+    const victim = chance.pick(replicas)
+    // Now and then in the middle of its start.
+    if (chance.isLucky(0.8)) await victim.started()
+    await wait(chance.between(0, 400))
+    await victim.kill()
+    if (kill % KILL_POSTGRES_EVERY === 0) {
+      await wait(chance.between(0, 300))
+      await server.kill()
+      await server.start()
+    }
+  }
+  await Promise.all(replicas.map((replica) => replica.started()))
+  await wait(2_000)
+  await Promise.all([...jobs.map((job) => job.stop()), people.stop()])
+  expect(await Promise.all(replicas.map((replica) => replica.stop()))).toEqual([{ status: 0, signal: null }, { status: 0, signal: null }])
+
+  const outcomes = jobs.flatMap((job) => job.outcomes)
+  expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set([200, 503, null]))
+  const acknowledged = outcomes.filter(({ status }) => status === 200).map(({ ping }) => ping)
+  const database = createDatabase({ url: server.url, name: 'test', connections: 4 })
+  expect(await findMissing(database, acknowledged)).toEqual([])
+  // Each body was sent once, unless its run id keeps it from being stored twice.
+  const { rows: doubled } = await database.query('select body from ping_bodies group by body having count(*) > 1')
+  expect(doubled).toEqual([])
+  const replayed = await replayAll(database, { isGiven: (durationMs) => durationMs >= GIVEN_DURATION_MS })
+  expect(replayed.problems).toEqual([])
+
+  // It is worth something only if all of it happened.
+  const { rows } = await database.query<{ reason: string }>('select distinct reason from flips')
+  expect(rows.map(({ reason }) => reason).sort()).toEqual(FLIP_REASONS.filter((reason) => reason !== 'outage').sort())
+  expect(acknowledged.length).toBeGreaterThan(5_000)
+  expect(people.turned()).toBeGreaterThan(10)
+  const { rows: gaps } = await database.query('select from gaps')
+  console.log(`${acknowledged.length} pings acknowledged, ${outcomes.length - acknowledged.length} not; replayed ${JSON.stringify({ ...replayed, problems: 0 })}; ${gaps.length} gaps`)
+  await database.close()
+})
+
+/** Somebody who pauses and resumes checks by the management API all the time. */
+function startTurning(ids: readonly string[], pickReplica: () => string | null) {
+  const stopping = new AbortController()
+  let turned = 0
+  const working = (async () => {
+    for (let round = 0; !stopping.signal.aborted; round += 1) {
+      await wait(150, stopping.signal)
+      const base = pickReplica()
+      if (base === null) continue
+      const verb = round % 4 < 2 ? 'pause' : 'resume'
+      const headers = { Authorization: `Bearer ${API_KEY}` }
+      const status = await fetch(`${base}/checks/${ids[round % ids.length]}/${verb}`, { method: 'PATCH', headers }).then((answer) => answer.status, () => null)
+      expect([200, 503, null]).toContain(status)
+      if (status === 200) turned += 1
+    }
+  })()
+  return {
+    turned: () => turned,
+    async stop() {
+      stopping.abort()
+      await working
+    },
+  }
+}
