@@ -27,6 +27,7 @@ const stored = () => app.storedPings(publicId)
 /** A ping API that answers what it is told to, one after the other. */
 async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> | Error)[]) {
   const pings: unknown[] = []
+  const faults: unknown[] = []
   const pingApp = createPingApp({
     record: async (ping) => {
       pings.push(ping)
@@ -37,7 +38,7 @@ async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> 
     now: () => 0,
     onPing: () => {},
     onWarning: () => {},
-    onError: (error) => expect(error).toBeUndefined(),
+    onError: (error) => faults.push(error),
   })
   const server = createHttpServer({
     name: 'ping',
@@ -48,7 +49,7 @@ async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> 
   })
   const { port } = await server.listen()
   const close = () => server.close(0)
-  return { url: `http://127.0.0.1:${port}/ping/${publicId}`, pings, [Symbol.asyncDispose]: close }
+  return { url: `http://127.0.0.1:${port}/ping/${publicId}`, pings, faults, [Symbol.asyncDispose]: close }
 }
 
 describe('curl', () => {
@@ -192,6 +193,7 @@ describe('a wrapper in the manner of runitor', () => {
     const fault = new Error('a fault of ours')
     await using server = await startScriptedServer('unavailable', fault, fault)
     await expect(ping(server.url, '')).rejects.toThrow('gave up after 3: 503')
+    expect(server.faults).toEqual([fault, fault])
   })
 
   it.each([
