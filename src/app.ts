@@ -10,8 +10,8 @@ import { keepBeat } from './checks/keep-beat.ts'
 import { createPruner } from './checks/prune-history.ts'
 import { createPingRecorder } from './checks/record-ping.ts'
 import type { Config } from './config.ts'
-import { FLIP_REASONS, PING_TYPES, SHOWN_STATUSES } from './domain/check.ts'
-import { createApiApp } from './http/api/app.ts'
+import { PING_TYPES, SHOWN_STATUSES } from './domain/check.ts'
+import { API_PREFIX, createApiApp } from './http/api/app.ts'
 import { createOpsApp } from './http/ops/app.ts'
 import { createPingApp } from './http/ping/app.ts'
 import { PING_WARNINGS } from './http/ping/request.ts'
@@ -24,6 +24,7 @@ import { createDatabase, type Database } from './store/database.ts'
 import { createDatabaseClock } from './store/database-clock.ts'
 import { countByStatus, oldestOverdueSeconds } from './store/states.ts'
 
+/** Without a slash at the end; `api` with its /api/v1. */
 export interface Addresses {
   readonly ping: string
   readonly api: string
@@ -32,7 +33,7 @@ export interface Addresses {
 
 export interface App {
   /** Resolves when all three ports answer. */
-  start(): Promise<Addresses>
+  start(): Promise<Addresses & { readonly listening: Addresses }>
   stop(): Promise<void>
   readonly metrics: Metrics
 }
@@ -51,7 +52,8 @@ const STALE_BEAT_MS = 2_500
 const EXPIRE_MS = 250
 const EXPIRE_BATCH = 500
 const MEASURE_MS = 5_000
-const PRUNE_MS = 3_600_000
+/** The pruner itself rests in proportion to what its last pass cost. */
+const PRUNE_MS = 60_000
 /** Within the 30 s that Kubernetes gives a pod by default, the drain before it not counted. */
 const GRACE_MS = 20_000
 
@@ -59,7 +61,7 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
   const metrics = createMetrics({
     pingTypes: PING_TYPES,
     pingWarnings: Object.keys(PING_WARNINGS),
-    flipReasons: FLIP_REASONS,
+    flipReasons: ['missed', 'overran', 'outage'],
     statuses: SHOWN_STATUSES,
     loops: ['beat', 'expire', 'clock', 'prune'],
   })
@@ -226,18 +228,23 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
     return { contentType: metrics.registry.contentType, text: await metrics.registry.metrics() }
   }
 
-  async function start(): Promise<Addresses> {
-    const local = (port: number) => `http://127.0.0.1:${port}`
-    const ops = await opsServer.listen()
+  async function start(): ReturnType<App['start']> {
+    const ops = addressOf(await opsServer.listen())
     await databaseClock.measure()
-    const ping = await pingServer.listen()
-    const api = await apiServer.listen()
-    baseUrl ||= `${local(api.port)}/api/v1`
+    const ping = addressOf(await pingServer.listen())
+    const api = `${addressOf(await apiServer.listen())}${API_PREFIX}`
+    baseUrl ||= api
     // The gap since the last stop is on record before any deadline is looked at.
     await beatLoop.runOnce()
     for (const loop of [beatLoop, expireLoop, clockLoop, pruneLoop]) loop.start()
     isStarted = true
-    return { ping: config.pingUrl ?? local(ping.port), api: baseUrl, ops: local(ops.port) }
+    return { ping: config.pingUrl ?? ping, api: baseUrl, ops, listening: { ping, api, ops } }
+  }
+
+  /** An address that listens everywhere is reached at the loopback address too. */
+  function addressOf({ port }: { port: number }): string {
+    const host = ['0.0.0.0', '::'].includes(bindAddress) ? '127.0.0.1' : bindAddress
+    return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
   }
 
   async function stop(): Promise<void> {

@@ -1,16 +1,17 @@
 /** The process: configuration, database, app, until a signal. Exit status 0 after a signal, 2 when it cannot start. */
 
-import { type Addresses, type App, createApp } from './app.ts'
+import { type App, createApp } from './app.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
 import { AppError } from './domain/errors.ts'
 import { ListenError } from './http/server.ts'
+import { describeCredentials, describeService } from './introduction.ts'
 import { systemClock } from './runtime/clock.ts'
 import { createLog } from './runtime/log.ts'
 import { loadOrMakeSecretKey } from './secrets.ts'
 import { createDatabase } from './store/database.ts'
 import { createDatabaseClock } from './store/database-clock.ts'
 import { type EmbeddedPostgres, EmbeddedPostgresError, startEmbeddedPostgres } from './store/embedded-postgres.ts'
-import { explainDatabaseError, mayPass } from './store/explain.ts'
+import { explainDatabaseError, isDatabaseError, mayPass } from './store/explain.ts'
 import { migrate } from './store/migrate.ts'
 import { bootstrap } from './tenancy/bootstrap.ts'
 
@@ -53,13 +54,19 @@ async function run(config: Config): Promise<void> {
     databaseUrl = embedded.url
   }
   const secretKey = config.secrets.secretKey ?? (await loadOrMakeSecretKey(config.dataDir))
-  const made = await prepareDatabase(config, databaseUrl)
-  if (made === null) return
+  const prepared = await prepareDatabase(config, databaseUrl)
+  if (prepared === null) return
+
+  const { bootstrapApiKey } = config.secrets
+  say(`\n${describeCredentials(prepared.projectId, prepared.made, config.secrets)}`)
 
   const app: App = createApp({ config, databaseUrl, secretKey, log })
   resources.defer(() => app.stop())
-  const addresses = await app.start()
-  introduce(addresses, made, config.secrets)
+  const { listening, ...addresses } = await startApp(app, databaseUrl)
+  const shownKey = bootstrapApiKey === undefined ? (prepared.made?.apiKey ?? null) : null
+  say(describeService(addresses, prepared.projectId, shownKey))
+  // Where this process listens, whatever its public addresses are: what scripts wait for, and where port 0 is told.
+  say(`ready ping=${listening.ping} api=${listening.api} ops=${listening.ops}`)
   if (!stopping.signal.aborted) await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve))
   say('stopping ...')
 }
@@ -71,6 +78,16 @@ async function startEmbedded(dataDir: string): Promise<EmbeddedPostgres | null> 
   } catch (error) {
     if (stopping.signal.aborted) return null
     throw error
+  }
+}
+
+/** The database was fine a moment ago; what it refuses now is told as well as what it refused then. */
+async function startApp(app: App, databaseUrl: string): ReturnType<App['start']> {
+  try {
+    return await app.start()
+  } catch (error) {
+    if (!isDatabaseError(error)) throw error
+    throw new StartError(explainDatabaseError(error, databaseUrl))
   }
 }
 
@@ -125,38 +142,6 @@ async function prepareDatabase(config: Config, databaseUrl: string): Promise<Pre
   } finally {
     await database.close()
   }
-}
-
-/** Only what was generated is shown: whoever gave a key or a password has it, and this output may be kept as a log. */
-function introduce({ ping, api, ops }: Addresses, { projectId, made }: Prepared, given: Config['secrets']): void {
-  say(`
-  ping     ${ping}/ping/<public_id of a check>
-  api      ${api}   (described by ${api}/openapi.json)
-  ops      ${ops}/metrics
-  project  ${projectId}`)
-  if (made === null) {
-    say(`  API key and log-in as printed at the first start
-
-Is it well?
-
-  curl -fsS ${ops}/readyz
-`)
-  } else {
-    const hasKey = given.bootstrapApiKey !== undefined
-    const hasPassword = given.bootstrapPassword !== undefined
-    const authorization = hasKey
-      ? '"Authorization: Bearer $BOOTSTRAP_API_KEY"'
-      : `'Authorization: Bearer ${made.apiKey}'`
-    say(`  API key  ${hasKey ? 'that of BOOTSTRAP_API_KEY' : made.apiKey}
-  log-in   ${made.email} ${hasPassword ? 'with BOOTSTRAP_PASSWORD' : made.password}
-  (what was generated is shown this once: note it now)
-
-Make a check that wants a ping every 10 seconds:
-
-  curl -fsS ${api}/checks -H ${authorization} -H 'Content-Type: application/json' -d '{"project_id":"${projectId}","name":"My first job","period_seconds":10,"grace_seconds":5}'
-`)
-  }
-  say(`ready ping=${ping} api=${api} ops=${ops}`)
 }
 
 function say(line: string): void {

@@ -45,7 +45,7 @@ export async function expireOverdue({
         if (monotonicMs() - askedAt > STALL_MS) throw new Stalled()
         if (checks.length === 0) return { result: { flips: [], failed: [], claimed: 0 }, save: async () => {} }
 
-        const gaps = await listGaps(tx, Math.min(...checks.map(sinceLastCompletion)))
+        const gaps = await listGaps(tx, Math.min(...checks.map(awaitedSince)))
         const changes = checks.map(({ key }) => ({ key, event: { kind: 'deadline' as const, gaps }, at: now }))
         const { decisions, changeSet } = decideChanges(checks, changes, { wakeExactly: true })
         const failed = decisions.flatMap((decision, index) =>
@@ -69,7 +69,7 @@ export async function expireOverdue({
   }
 }
 
-/** Gaps before it cannot have hidden anything. */
-function sinceLastCompletion({ state }: LockedCheck): number {
-  return state.lastPingAt ?? state.since
+/** Gaps that ended before it cannot have hidden anything: neither a completion nor the end of an open run. */
+function awaitedSince({ state }: LockedCheck): number {
+  return Math.min(state.lastPingAt ?? state.since, ...state.runs.map((run) => run.startedAt))
 }

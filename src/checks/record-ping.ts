@@ -171,7 +171,7 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
         'skip locked',
       )
     }
-    if (group.length === 1 || (isOutage(error) && !isRetriable(error))) {
+    if (group.length <= 1 || (isOutage(error) && !isRetriable(error))) {
       isWell &&= !isOutage(error)
       onError(error, group.length)
       return group.map(() => 'unavailable')
@@ -184,9 +184,10 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
   }
 
   async function learnKeys(session: Session, pings: readonly Ping[], budgetMs: number): Promise<void> {
+    // Before the look: what is forgotten now must be asked for now, or a known check would be answered with 404.
+    if (known.size > KNOWN_LIMIT) known.clear()
     const unknown = pings.filter((ping) => !known.has(ping.publicId)).map((ping) => ping.publicId)
     if (unknown.length === 0) return
-    if (known.size > KNOWN_LIMIT) known.clear()
     for (const [publicId, key] of await session.within(budgetMs, () => findKeys(session, unknown))) {
       known.set(publicId, key)
     }
@@ -212,27 +213,20 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
               runPings.map(({ key, ping }) => ({ key, ...ping })),
             ),
       ])
-      const fresh = changes.filter((change) => change !== null && !isDuplicate(change, stored)) as Change[]
+      const repeats = findRepeats(changes, stored)
+      const fresh = changes.filter((change, index) => change !== null && !repeats.has(index)) as Change[]
       const { decisions, changeSet } = decideChanges(locked, fresh, { wakeExactly: false })
-      const decisionOf = new Map(fresh.map((change, index) => [change, decisions[index]!]))
-      const results = changes.map((change, index): PingResult => {
-        if (change === null) return 'unknown'
-        const decision = decisionOf.get(change)
-        if (decision === undefined) return 'duplicate'
-        return resultOf(decision, pings[index]!, wait)
+      let decided = 0
+      const results: PingResult[] = []
+      changes.forEach((change, index) => {
+        if (change === null) results.push('unknown')
+        else if (repeats.has(index)) results.push(resultOfRepeat(results[repeats.get(index)!]))
+        else results.push(resultOf(decisions[decided++]!, pings[index]!, wait))
       })
       const isChange = changeSet.states.length > 0
       isWriting ||= isChange
       return { result: results, save: async () => (isChange ? saveChanges(tx, changeSet) : undefined) }
     })
-  }
-
-  function isDuplicate({ key, ping }: Change, stored: Set<string>): boolean {
-    if (ping === undefined || ping.runId === null) return false
-    const runPing = runPingKey(key, ping.runId, ping.type)
-    if (stored.has(runPing)) return true
-    stored.add(runPing)
-    return false
   }
 
   function resultOf(decision: Decision, ping: Ping, wait: 'wait' | 'skip locked'): PingResult {
@@ -260,6 +254,27 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
       await draining
     },
   }
+}
+
+const STORED_BEFORE = -1
+
+/** Pings whose run has one of their type already, by their place: where in this group the first one is, or STORED_BEFORE. */
+function findRepeats(changes: readonly (PingChange | null)[], stored: ReadonlySet<string>): Map<number, number> {
+  const repeats = new Map<number, number>()
+  const firsts = new Map<string, number>()
+  changes.forEach((change, index) => {
+    if (change === null || change.ping.runId === null) return
+    const runPing = runPingKey(change.key, change.ping.runId, change.ping.type)
+    const first = stored.has(runPing) ? STORED_BEFORE : firsts.get(runPing)
+    if (first === undefined) firsts.set(runPing, index)
+    else repeats.set(index, first)
+  })
+  return repeats
+}
+
+/** A repeat fares as the first one did: accepted only if that one is stored. */
+function resultOfRepeat(first: PingResult | undefined): PingResult {
+  return first === undefined || first === 'stored' || first === 'run_refused' ? 'duplicate' : first
 }
 
 type PingChange = Change & { readonly ping: NonNullable<Change['ping']> }

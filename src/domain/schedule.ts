@@ -46,10 +46,22 @@ export function expectAfterExcuse(spec: CheckSpec, expectedAt: Instant, until: I
   return expectAt(slot, graceMs)
 }
 
-/** How much before `slot` a completion still covers it: a tenth of the interval, and never more than the grace time. */
-export function toleranceAt(spec: CheckSpec, slot: Instant): number {
-  const { schedule, graceMs } = spec
+/**
+ * How much before `slot` a completion still covers it: a tenth of the interval, and never more than the grace time. With cron
+ * it is the shorter of the gaps around the slot that counts: `0 9-17 * * *` pauses 16 hours after 17:00, and the
+ * completion of 16:00 must not cover 17:00 for that.
+ */
+export function toleranceAt({ schedule, graceMs }: CheckSpec, slot: Instant): number {
   if (schedule.kind === 'period') return Math.min(graceMs, schedule.periodMs / 10)
   const following = nextSlot(schedule.cron, slot)
-  return following === null ? graceMs : Math.min(graceMs, (following - slot) / 10)
+  const tolerance = following === null ? graceMs : Math.min(graceMs, (following - slot) / 10)
+  // Only a slot within ten tolerances before this one could make it smaller.
+  let previous: Instant | null = null
+  for (
+    let at = nextSlot(schedule.cron, slot - tolerance * 10);
+    at !== null && at < slot;
+    at = nextSlot(schedule.cron, at)
+  )
+    previous = at
+  return previous === null ? tolerance : Math.min(tolerance, (slot - previous) / 10)
 }

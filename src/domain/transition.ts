@@ -218,7 +218,7 @@ function expire(spec: CheckSpec, state: CheckState, gaps: readonly Gap[], now: I
 /**
  * Our own downtime is never the job's fault (design, section 4, "Own downtime"). Applying a gap again changes nothing more.
  * A gap of a minute or more in the window of an expected completion may have swallowed it: that interval is excused.
- * Any other gap since the last completion gives clients the time to retry.
+ * Any gap since the last completion gives clients the time to retry, the one that was excused for too.
  */
 function spare(spec: CheckSpec, state: CheckState, gaps: readonly Gap[]): { state: CheckState; outage: Gap | null } {
   let expectation: Expectation = state
@@ -226,15 +226,13 @@ function spare(spec: CheckSpec, state: CheckState, gaps: readonly Gap[]): { stat
   let outage: Gap | null = null
   for (const gap of gaps) {
     const retriedBy = gap.endedAt + Math.max(spec.graceMs, RETRY_MS)
-    if (isHidden(spec, expectation, gap)) {
-      expectation = expectAfterExcuse(spec, expectation.expectedAt!, gap.endedAt)
+    // What was over before the last completion, or before the check was armed, has hidden nothing.
+    const isAwaited = gap.endedAt > Math.max(state.since, state.lastPingAt ?? state.since)
+    if (isAwaited && isHidden(spec, expectation, gap)) {
+      expectation = postpone(expectation, expectAfterExcuse(spec, expectation.expectedAt!, gap.endedAt))
       outage = gap
     }
-    if (
-      expectation.dueAt !== null &&
-      gap.endedAt > (state.lastPingAt ?? Number.NEGATIVE_INFINITY) &&
-      gap.startedAt <= expectation.dueAt
-    ) {
+    if (isAwaited && expectation.dueAt !== null && gap.startedAt <= expectation.dueAt) {
       expectation = { expectedAt: expectation.expectedAt, dueAt: Math.max(expectation.dueAt, retriedBy) }
     }
     runs = runs.map((run) => {
@@ -243,6 +241,12 @@ function spare(spec: CheckSpec, state: CheckState, gaps: readonly Gap[]): { stat
     })
   }
   return { state: { ...state, expectedAt: expectation.expectedAt, dueAt: expectation.dueAt, runs }, outage }
+}
+
+/** Being spared never brings a deadline nearer, whatever had moved it before. */
+function postpone(from: Expectation, to: Expectation): Expectation {
+  if (from.dueAt === null || to.dueAt === null) return to
+  return { expectedAt: to.expectedAt, dueAt: Math.max(from.dueAt, to.dueAt) }
 }
 
 function isHidden(spec: CheckSpec, { expectedAt, dueAt }: Expectation, gap: Gap): boolean {
@@ -262,7 +266,9 @@ function refit(spec: CheckSpec, state: CheckState, now: Instant): CheckState {
   })
   const next = { ...state, ...NOTHING_EXPECTED, runs }
   if (state.status === 'down' || state.status === 'paused') return next
-  if (runs.some((run) => run.deadlineAt !== null && now < run.deadlineAt)) return next
+  // A run goes on standing for the schedule, or begins to when it is watched from now on; beside an expectation it never did.
+  const mayStand = state.expectedAt === null || state.runs.some((run) => run.deadlineAt === null)
+  if (mayStand && runs.some((run) => run.deadlineAt !== null && now < run.deadlineAt)) return next
   const isArmed = deadlineOf(state) !== null
   if (state.status === 'new') return isArmed ? { ...next, ...expectFromNow(spec, now) } : next
   const { expectedAt, dueAt } = expectAfterCompletion(spec, state.lastPingAt ?? now)

@@ -12,6 +12,12 @@ export function mayPass(error: unknown): boolean {
   return isOutage(cause) && sqlStateOf(cause) !== '25006'
 }
 
+/** Whether PostgreSQL, or the way to it, refused; anything else is a fault of this program. */
+export function isDatabaseError(error: unknown): boolean {
+  const cause = rootOf(error)
+  return sqlStateOf(cause) !== undefined || isOutage(cause)
+}
+
 export function explainDatabaseError(error: unknown, databaseUrl: string): string {
   const cause = rootOf(error)
   const { host, hostname, username, pathname } = new URL(databaseUrl)
@@ -24,7 +30,7 @@ export function explainDatabaseError(error: unknown, databaseUrl: string): strin
     case UNDEFINED_DATABASE:
       return `DATABASE_URL: there is no database ${database} on ${host}: create it, or name another`
     case '42501':
-      return `DATABASE_URL: user ${username} may not create tables in database ${database}: grant it, or use its owner`
+      return `DATABASE_URL: user ${username} lacks rights in database ${database} (${(cause as Error).message}): grant them, or use its owner`
     case '53300':
       return `DATABASE_URL: ${host} has no connection left: raise its max_connections, or end other clients`
     case '25006':

@@ -5,7 +5,14 @@ import { createApiClient } from '../support/api-client.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { replayAll } from '../support/replay.ts'
 import { findMissing } from '../support/sent-pings.ts'
-import { type Addresses, API_KEY, databaseEnvironment, PROJECT_ID, type ServiceProcess, spawnService } from '../support/service-process.ts'
+import {
+  type Addresses,
+  API_KEY,
+  databaseEnvironment,
+  PROJECT_ID,
+  type ServiceProcess,
+  spawnService,
+} from '../support/service-process.ts'
 import { GIVEN_DURATION_MS, type Job, startJob, wait } from './job.ts'
 import { createChance } from './random.ts'
 
@@ -22,7 +29,11 @@ beforeAll(async () => {
 })
 afterAll(() => server.remove())
 
-const environment = () => ({ ...databaseEnvironment(server.url), RATE_LIMIT_PER_MINUTE: '1000000', HISTORY_MAX_PINGS: '1000000' })
+const environment = () => ({
+  ...databaseEnvironment(server.url),
+  RATE_LIMIT_PER_MINUTE: '1000000',
+  HISTORY_MAX_PINGS: '1000000',
+})
 
 /** A replica that is started again whenever it was killed. */
 function createReplica() {
@@ -87,9 +98,20 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
     expect(made.status).toBe(201)
     checks.push({ id: made.body.id, publicId: made.body.public_id })
   }
-  const pickReplica = () => chance.pick(replicas.map(({ ping }) => ping()).filter((address) => address !== null)) ?? null
-  const jobs: Job[] = checks.map(({ publicId }, index) => startJob({ publicId, chance: createChance(SEED + index), pickReplica, silenceMs: KINDS[index % KINDS.length]!.silenceMs }))
-  const people = startTurning(checks.slice(0, 2).map(({ id }) => id), () => replicas.map(({ api }) => api()).find((address) => address !== null) ?? null)
+  const pickReplica = () =>
+    chance.pick(replicas.map(({ ping }) => ping()).filter((address) => address !== null)) ?? null
+  const jobs: Job[] = checks.map(({ publicId }, index) =>
+    startJob({
+      publicId,
+      chance: createChance(SEED + index),
+      pickReplica,
+      silenceMs: KINDS[index % KINDS.length]!.silenceMs,
+    }),
+  )
+  const people = startTurning(
+    checks.slice(0, 2).map(({ id }) => id),
+    () => replicas.map(({ api }) => api()).find((address) => address !== null) ?? null,
+  )
 
   for (let kill = 1; kill <= KILLS; kill += 1) {
     const victim = chance.pick(replicas)
@@ -106,7 +128,10 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
   await Promise.all(replicas.map((replica) => replica.started()))
   await wait(2_000)
   await Promise.all([...jobs.map((job) => job.stop()), people.stop()])
-  expect(await Promise.all(replicas.map((replica) => replica.stop()))).toEqual([{ status: 0, signal: null }, { status: 0, signal: null }])
+  expect(await Promise.all(replicas.map((replica) => replica.stop()))).toEqual([
+    { status: 0, signal: null },
+    { status: 0, signal: null },
+  ])
 
   const outcomes = jobs.flatMap((job) => job.outcomes)
   expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set([200, 503, null]))
@@ -125,7 +150,9 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
   expect(acknowledged.length).toBeGreaterThan(5_000)
   expect(people.turned()).toBeGreaterThan(10)
   const { rows: gaps } = await database.query('select from gaps')
-  console.log(`${acknowledged.length} pings acknowledged, ${outcomes.length - acknowledged.length} not; replayed ${JSON.stringify({ ...replayed, problems: 0 })}; ${gaps.length} gaps`)
+  console.log(
+    `${acknowledged.length} pings acknowledged, ${outcomes.length - acknowledged.length} not; replayed ${JSON.stringify({ ...replayed, problems: 0 })}; ${gaps.length} gaps`,
+  )
   await database.close()
 })
 
@@ -140,7 +167,13 @@ function startTurning(ids: readonly string[], pickReplica: () => string | null) 
       if (base === null) continue
       const verb = round % 4 < 2 ? 'pause' : 'resume'
       const headers = { Authorization: `Bearer ${API_KEY}` }
-      const status = await fetch(`${base}/checks/${ids[round % ids.length]}/${verb}`, { method: 'PATCH', headers }).then((answer) => answer.status, () => null)
+      const status = await fetch(`${base}/checks/${ids[round % ids.length]}/${verb}`, {
+        method: 'PATCH',
+        headers,
+      }).then(
+        (answer) => answer.status,
+        () => null,
+      )
       expect([200, 503, null]).toContain(status)
       if (status === 200) turned += 1
     }

@@ -59,7 +59,18 @@ export function startJob({ publicId, chance, pickReplica, silenceMs }: JobOption
 
   function nextPing(): SentPing {
     count += 1
-    const type = chance.pick(['success', 'success', 'success', 'success', 'start', 'start', 'start', 'fail', 'log', 'log'] as const)
+    const type = chance.pick([
+      'success',
+      'success',
+      'success',
+      'success',
+      'start',
+      'start',
+      'start',
+      'fail',
+      'log',
+      'log',
+    ] as const)
     const exitCode = type === 'success' ? 0 : type === 'fail' && chance.isLucky(0.5) ? chance.between(1, 255) : null
     const isCompletion = type === 'success' || type === 'fail'
     const runId = chance.isLucky(0.5) ? pickRun(type === 'start', isCompletion) : null

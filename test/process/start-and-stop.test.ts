@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -199,6 +199,20 @@ describe('kill -9', () => {
     await service.waitFor(/is back$/m)
     await poll(async () => (await sendPing(service.ping, aPing(check.public_id))).status === 200)
     expect(await stopAll(service, 'SIGTERM')).toMatchObject({ exit: ENDED_WELL, alive: [] })
+  })
+})
+
+describe('a data folder that is removed under the service', () => {
+  it('ends it with a line that says so, once its database is gone', async () => {
+    const dataDir = newDataDir()
+    await using service = await startService({ DATA_DIR: dataDir })
+    const { pid } = await readPidFile(join(dataDir, 'postgres'))
+    const tree = await listTree(service.pid)
+    await rm(dataDir, { recursive: true })
+    process.kill(pid, 'SIGKILL')
+    expect(await service.end()).toEqual({ status: 2, signal: null })
+    expect(service.stderr).toContain(`data folder ${dataDir} was removed`)
+    await poll(async () => (await listAlive(tree)).length === 0)
   })
 })
 

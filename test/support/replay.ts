@@ -11,7 +11,18 @@
  */
 
 import { isDeepStrictEqual } from 'node:util'
-import { type CheckSpec, type CheckState, type Flip, type FlipReason, type Gap, type Instant, type PingType, PING_TYPES, type StoredStatus, STATUSES } from '../../src/domain/check.ts'
+import {
+  type CheckSpec,
+  type CheckState,
+  type Flip,
+  type FlipReason,
+  type Gap,
+  type Instant,
+  PING_TYPES,
+  type PingType,
+  STATUSES,
+  type StoredStatus,
+} from '../../src/domain/check.ts'
 import { eventOf } from '../../src/domain/event.ts'
 import { type CheckEvent, deadlineOf, initialState, type Outcome, transition } from '../../src/domain/transition.ts'
 import type { Database, Queryable } from '../../src/store/database.ts'
@@ -97,7 +108,12 @@ function replay(history: History, options: ReplayOptions): string | null {
     const group: StoredFlip[] = entry.kind === 'ping' ? [...(history.flipsOfPings.get(entry.id) ?? [])] : [entry]
     // Excused, and down all the same: one look of the evaluator, two entries.
     const [next] = queue
-    if (entry.kind === 'flip' && entry.reason === 'outage' && next?.kind === 'flip' && next.detectedAt === entry.detectedAt) {
+    if (
+      entry.kind === 'flip' &&
+      entry.reason === 'outage' &&
+      next?.kind === 'flip' &&
+      next.detectedAt === entry.detectedAt
+    ) {
       group.push(next)
       queue.shift()
     }
@@ -114,7 +130,8 @@ function replay(history: History, options: ReplayOptions): string | null {
     states = distinct(reached)
   }
   const possible = widen(spec, states, gaps, Number.POSITIVE_INFINITY)
-  if (!possible.some((one) => isDeepStrictEqual(one, state))) return `its state is ${JSON.stringify(state)}, and its history gives ${JSON.stringify(possible)}`
+  if (!possible.some((one) => isDeepStrictEqual(one, state)))
+    return `its state is ${JSON.stringify(state)}, and its history gives ${JSON.stringify(possible)}`
   return null
 }
 
@@ -137,15 +154,33 @@ function eventFor(entry: Entry, gaps: readonly Gap[], { isGiven }: ReplayOptions
 }
 
 /** Null when the core says what was stored: the duration, the flips, and the events of the flips. */
-function compareOutcome(before: CheckState, outcome: Outcome, entry: Entry, stored: readonly StoredFlip[], { events }: History, now: Instant): unknown {
-  if (entry.kind === 'ping' && entry.durationMs !== outcome.durationMs) return { storedDurationMs: entry.durationMs, replayedDurationMs: outcome.durationMs }
+function compareOutcome(
+  before: CheckState,
+  outcome: Outcome,
+  entry: Entry,
+  stored: readonly StoredFlip[],
+  { events }: History,
+  now: Instant,
+): unknown {
+  if (entry.kind === 'ping' && entry.durationMs !== outcome.durationMs)
+    return { storedDurationMs: entry.durationMs, replayedDurationMs: outcome.durationMs }
   const expected: { flip: Flip; gap: Gap | null }[] = []
   const { outage, flip } = outcome
-  if (outage !== null) expected.push({ flip: { from: before.status, to: before.status, reason: 'outage', at: outage.endedAt }, gap: outage })
+  if (outage !== null)
+    expected.push({
+      flip: { from: before.status, to: before.status, reason: 'outage', at: outage.endedAt },
+      gap: outage,
+    })
   if (flip !== null) expected.push({ flip, gap: null })
 
   const storedFlips = stored.map(({ from, to, reason, at, detectedAt }) => ({ from, to, reason, at, detectedAt }))
-  const replayedFlips = expected.map(({ flip: { from, to, reason, at } }) => ({ from, to, reason, at, detectedAt: now }))
+  const replayedFlips = expected.map(({ flip: { from, to, reason, at } }) => ({
+    from,
+    to,
+    reason,
+    at,
+    detectedAt: now,
+  }))
   if (!isDeepStrictEqual(storedFlips, replayedFlips)) return { storedFlips, replayedFlips }
   if (entry.kind === 'flip' && stored.length === 0) return { missing: entry }
 
@@ -165,7 +200,11 @@ function widen(spec: CheckSpec, states: readonly CheckState[], gaps: readonly Ga
       // The first look at which it had passed and the gap was known; a later one would have come to the same.
       const lookedAt = Math.max(deadlineOf(state) ?? Number.POSITIVE_INFINITY, endedAt)
       if (lookedAt === Number.POSITIVE_INFINITY || lookedAt > until) continue
-      const { state: spared, flip, outage } = transition(spec, state, { kind: 'deadline', gaps: gaps.slice(0, index + 1) }, lookedAt)
+      const {
+        state: spared,
+        flip,
+        outage,
+      } = transition(spec, state, { kind: 'deadline', gaps: gaps.slice(0, index + 1) }, lookedAt)
       if (flip === null && outage === null) all.push(spared)
     }
   }
@@ -183,7 +222,10 @@ function distinct(states: readonly CheckState[]): CheckState[] {
 function readHistories(database: Database): Promise<History[]> {
   return database.transaction(async (tx) => {
     const { rows: keys } = await tx.query<{ key: number }>('select check_key as key from check_states')
-    const checks = await lockStates(tx, keys.map(({ key }) => key))
+    const checks = await lockStates(
+      tx,
+      keys.map(({ key }) => key),
+    )
     const gaps = await readGaps(tx)
     return Promise.all(checks.map((check) => readHistory(tx, check, gaps)))
   })
@@ -191,13 +233,18 @@ function readHistories(database: Database): Promise<History[]> {
 
 /** As store/gaps.ts hands them to the evaluator. */
 async function readGaps(tx: Queryable): Promise<Gap[]> {
-  const { rows } = await tx.query<Gap>('select started_at as "startedAt", ended_at as "endedAt" from gaps order by started_at')
+  const { rows } = await tx.query<Gap>(
+    'select started_at as "startedAt", ended_at as "endedAt" from gaps order by started_at',
+  )
   return rows.map(({ startedAt, endedAt }) => ({ startedAt: Math.floor(startedAt), endedAt: Math.ceil(endedAt) }))
 }
 
 async function readHistory(tx: Queryable, check: LockedCheck, gaps: readonly Gap[]): Promise<History> {
   const [pings, flips, events] = await Promise.all([
-    tx.query<Omit<StoredPing, 'kind' | 'type'> & { type: number }>('select id, type, duration_ms as "durationMs", run_id as "runId", created_at as at from pings where check_key = $1', [check.key]),
+    tx.query<Omit<StoredPing, 'kind' | 'type'> & { type: number }>(
+      'select id, type, duration_ms as "durationMs", run_id as "runId", created_at as at from pings where check_key = $1',
+      [check.key],
+    ),
     tx.query<Omit<StoredFlip, 'kind' | 'from' | 'to'> & { from: number | null; to: number }>(
       'select id, at, detected_at as "detectedAt", from_status as "from", to_status as "to", reason, ping_id as "pingId" from flips where check_key = $1',
       [check.key],
@@ -205,13 +252,23 @@ async function readHistory(tx: Queryable, check: LockedCheck, gaps: readonly Gap
     tx.query<StoredEvent>('select flip_id as "flipId", type, data from events where check_key = $1', [check.key]),
   ])
   const storedPings = pings.rows.map((row): StoredPing => ({ ...row, kind: 'ping', type: PING_TYPES[row.type]! }))
-  const storedFlips = flips.rows.map((row): StoredFlip => ({ ...row, kind: 'flip', from: row.from === null ? null : STATUSES[row.from]!, to: STATUSES[row.to]! }))
+  const storedFlips = flips.rows.map(
+    (row): StoredFlip => ({
+      ...row,
+      kind: 'flip',
+      from: row.from === null ? null : STATUSES[row.from]!,
+      to: STATUSES[row.to]!,
+    }),
+  )
   const own = [...storedPings, ...storedFlips.filter(({ pingId }) => pingId === null)]
   return {
     check,
     gaps,
     entries: own.sort((a, b) => (a.id < b.id ? -1 : 1)),
-    flipsOfPings: Map.groupBy(storedFlips.filter(({ pingId }) => pingId !== null), ({ pingId }) => pingId!),
+    flipsOfPings: Map.groupBy(
+      storedFlips.filter(({ pingId }) => pingId !== null),
+      ({ pingId }) => pingId!,
+    ),
     events: Map.groupBy(events.rows, ({ flipId }) => flipId),
   }
 }

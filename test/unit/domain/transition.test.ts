@@ -112,6 +112,19 @@ describe('completions', () => {
     expect(transition(aSpec(), down.state, fail(), LATER + 1).flip).toBeNull()
   })
 
+  it('on time before a long pause of the schedule do not cover the next slot', () => {
+    // Slots at 9, 10, ... 17: after 17:00 come 16 hours without one.
+    const spec = aCronSpec('0 9-17 * * *', { graceMs: HOUR })
+    const at = (hour: number, minute: number) => Date.UTC(2026, 10, 21, hour, minute)
+    const expectedAfter = (completion: number) => transition(spec, IN.up, success(), completion).state.expectedAt
+    expect(expectedAfter(at(16, 0) + 10 * SECOND)).toBe(at(17, 0))
+    expect(expectedAfter(at(16, 53))).toBe(at(17, 0))
+    expect(expectedAfter(at(16, 54))).toBe(at(9, 0) + DAY)
+    // The first slot after the pause is covered by no more than a tenth of the gap that follows it.
+    expect(expectedAfter(at(8, 53))).toBe(at(9, 0))
+    expect(expectedAfter(at(8, 54))).toBe(at(10, 0))
+  })
+
   it('while paused move only the last ping', () => {
     expect(transition(aSpec(), IN.paused, fail(), LATER).state).toEqual({ ...IN.paused, lastPingAt: LATER })
   })
@@ -304,6 +317,22 @@ describe('a changed spec', () => {
     expect(again).toMatchObject({ expectedAt: NOON + HOUR, runs: [{ id: 'a', deadlineAt: null }] })
   })
 
+  it('keeps what is expected beside a run that stands for nothing', () => {
+    const spec = aSpec({ maxRuntimeMs: DAY })
+    const one = transition(spec, IN.up, start('a'), NOON).state
+    const two = transition(spec, one, start('b'), NOON + 1).state
+    const left = transition(spec, two, success('b'), NOON + MINUTE).state
+    const longer = aSpec({ maxRuntimeMs: DAY, graceMs: 6 * MINUTE })
+    expect(deadlineOf(transition(longer, left, { kind: 'update' }, NOON + 2 * MINUTE).state)).toBe(
+      NOON + HOUR + 7 * MINUTE,
+    )
+    // While the first run still stands for the schedule, it goes on doing so.
+    expect(transition(longer, two, { kind: 'update' }, NOON + 2 * MINUTE).state).toMatchObject({
+      expectedAt: null,
+      dueAt: null,
+    })
+  })
+
   it('arms nothing that was not armed', () => {
     const made = initialState(aSpec(), false, NOON)
     expect(transition(aSpec({ graceMs: 0 }), made, { kind: 'update' }, LATER).state).toEqual(made)
@@ -354,6 +383,17 @@ describe('own downtime', () => {
     const before = { startedAt: NOON - HOUR, endedAt: NOON - 1 }
     const early = { startedAt: NOON + 1, endedAt: NOON + 10 * MINUTE }
     expect(transition(aSpec(), IN.up, deadline(before, early), due).flip).toMatchObject({ reason: 'missed', at: due })
+  })
+
+  it('that was over before the check was armed excuses nothing', () => {
+    const spec = aSpec({ graceMs: HOUR, schedule: { kind: 'period', periodMs: 10 * HOUR } })
+    const resumed = transition(spec, IN.paused, { kind: 'resume' }, NOON).state
+    const gap = { startedAt: NOON - 2 * HOUR, endedAt: NOON - 1 }
+    const early = { ...resumed, expectedAt: NOON + MINUTE, dueAt: NOON + 2 * MINUTE }
+    expect(transition(spec, early, deadline(gap), NOON + HOUR)).toMatchObject({
+      outage: null,
+      flip: { reason: 'missed' },
+    })
   })
 
   it('over many intervals excuses all of them in one step', () => {
