@@ -161,18 +161,26 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
     isStopping: () => isStopping,
     log,
     onRequest: (route, method, status, ms) =>
-      metrics.httpSeconds.observe({ server: 'api', route, method, status: String(status) }, ms / 1_000),
+      observeHttp(metrics, { server: 'api', route, method, status: String(status) }, ms / 1_000),
   })
   const pingApp = createPingApp({
     record: recorder.record,
     now: databaseClock.now,
     onPing: (type, result) => metrics.pings.inc({ type, result }),
+    onRequest: (method, status, seconds) =>
+      observeHttp(metrics, { server: 'ping', route: PING_ROUTE, method, status: String(status) }, seconds),
     onWarning: (warning) => metrics.pingWarnings.inc({ warning }),
     onError: (error) => log.error({ error }, 'a ping failed'),
   })
-  const opsApp = createOpsApp({ isStarted: () => isStarted, whyNotReady, metrics: renderMetrics })
+  const opsApp = createOpsApp({
+    isStarted: () => isStarted,
+    whyNotReady,
+    metrics: renderMetrics,
+    onRequest: (route, method, status, ms) =>
+      observeHttp(metrics, { server: 'ops', route, method, status: String(status) }, ms / 1_000),
+  })
 
-  const plain = (message: string) => ({ type: 'text/plain; charset=utf-8', text: `${message}\n` })
+  const plain = (message: string) => ({ type: 'text/plain; charset=utf-8', text: message })
   const json = (message: string) => ({
     type: 'application/json; charset=utf-8',
     text: JSON.stringify({ error: message }),
@@ -250,16 +258,29 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
   async function stop(): Promise<void> {
     isStopping = true
     if (isStarted) await clock.sleep(config.drainSeconds * 1_000)
-    await Promise.all([pingServer.close(GRACE_MS), apiServer.close(GRACE_MS)])
-    await Promise.all([expireLoop.stop(), clockLoop.stop(), pruneLoop.stop(), recorder.stop()])
-    await beatLoop.stop()
-    // The gap of a planned stop begins now, not a second ago.
+    const closing = Promise.all([pingServer.close(GRACE_MS), apiServer.close(GRACE_MS)])
+    // From here on nobody can ping this replica: a gap, unless others beat, begins now, and no deadline is this one's to judge.
+    await Promise.all([expireLoop.stop(), beatLoop.stop()])
     if (isStarted) await beatLoop.runOnce().catch((error) => log.warn({ error }, 'the last beat could not be written'))
+    await closing
+    await Promise.all([clockLoop.stop(), pruneLoop.stop(), recorder.stop()])
     await Promise.all([database.close(), pingDatabase.close()])
     await opsServer.close(0)
   }
 
   return { start, stop, metrics }
+}
+
+const PING_ROUTE = '/ping/{public_id}'
+const KNOWN_METHODS = new Set(['GET', 'POST', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
+/** Callers may make up methods, and a label must not follow them. */
+function observeHttp(
+  { httpSeconds }: Metrics,
+  labels: { server: string; route: string; method: string; status: string },
+  seconds: number,
+): void {
+  httpSeconds.observe(KNOWN_METHODS.has(labels.method) ? labels : { ...labels, method: 'other' }, seconds)
 }
 
 function reportConnections(metrics: Metrics, pool: string, database: Database): void {

@@ -133,8 +133,8 @@ const VARIABLES = {
   BOOTSTRAP_API_KEY: z
     .string()
     .regex(
-      /^hbk_[0-9A-Za-z]{4,32}_[0-9A-Za-z]{16,128}$/,
-      'must have the form hbk_<prefix of 4-32 letters or digits>_<secret of 16-128>',
+      /^hbk_[0-9A-Za-z]{1,32}_[0-9A-Za-z_-]{6,128}$/,
+      'must have the form hbk_<prefix>_<secret>: 1-32 letters or digits, and 6-128 letters, digits, - or _',
     )
     .optional(),
   BOOTSTRAP_PROJECT_ID: z

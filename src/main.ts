@@ -144,6 +144,9 @@ async function prepareDatabase(config: Config, databaseUrl: string): Promise<Pre
   }
 }
 
+// Whoever reads our output may stop reading (`npm start | head`); that is no reason to end without an orderly stop.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+
 function say(line: string): void {
   process.stdout.write(`${line}\n`)
 }

@@ -16,10 +16,22 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
   tenancy: { inside: ['domain', 'runtime', 'store', 'auth', 'checks/parts.ts'], outside: [] },
   http: { inside: ['domain', 'runtime', 'checks', 'auth', 'tenancy'], outside: ['koa', '@koa/router', 'zod'] },
   'config.ts': { inside: [], outside: ['zod'] },
+  'introduction.ts': { inside: ['app.ts', 'config.ts'], outside: [] },
   'secrets.ts': { inside: ['config.ts'], outside: [] },
   'app.ts': { inside: ['domain', 'runtime', 'store', 'checks', 'auth', 'tenancy', 'http', 'config.ts'], outside: [] },
   'main.ts': {
-    inside: ['app.ts', 'config.ts', 'secrets.ts', 'domain', 'runtime', 'store', 'checks', 'tenancy', 'http'],
+    inside: [
+      'app.ts',
+      'config.ts',
+      'introduction.ts',
+      'secrets.ts',
+      'domain',
+      'runtime',
+      'store',
+      'checks',
+      'tenancy',
+      'http',
+    ],
     outside: [],
   },
 }

@@ -14,8 +14,8 @@ export interface ParsedApiKey {
 
 const PREFIX_LENGTH = 8
 const SECRET_LENGTH = 40
-/** Bounded and anchored: a text of any length is judged by its first 165 letters. */
-const API_KEY = /^hbk_([0-9A-Za-z]{4,32})_[0-9A-Za-z]{16,128}$/
+/** Wider than what we make, for keys that people give (BOOTSTRAP_API_KEY); bounded and anchored, so that a long text costs little. */
+const API_KEY = /^hbk_([0-9A-Za-z]{1,32})_[0-9A-Za-z_-]{6,128}$/
 
 export function makeApiKey(): string {
   return `hbk_${randomText(PREFIX_LENGTH)}_${randomText(SECRET_LENGTH)}`

@@ -1,7 +1,7 @@
 /** When is the next completion expected? (Design, section 4.) Pure arithmetic on a schedule; no state. */
 
 import type { CheckSpec, Instant } from './check.ts'
-import { nextSlot } from './cron.ts'
+import { type Cron, nextSlot } from './cron.ts'
 
 /** The moments a check waits for; both null when nothing will ever be expected (a cron expression without further slots). */
 export interface Expectation {
@@ -56,12 +56,23 @@ export function toleranceAt({ schedule, graceMs }: CheckSpec, slot: Instant): nu
   const following = nextSlot(schedule.cron, slot)
   const tolerance = following === null ? graceMs : Math.min(graceMs, (following - slot) / 10)
   // Only a slot within ten tolerances before this one could make it smaller.
-  let previous: Instant | null = null
-  for (
-    let at = nextSlot(schedule.cron, slot - tolerance * 10);
-    at !== null && at < slot;
-    at = nextSlot(schedule.cron, at)
-  )
-    previous = at
+  const previous = lastSlotBetween(schedule.cron, slot - tolerance * 10, slot)
   return previous === null ? tolerance : Math.min(tolerance, (slot - previous) / 10)
+}
+
+/** Slots are at least this far apart. */
+const SLOT_MS = 60_000
+
+/** The last slot after `from` and before `to`, or null. By halves: there may be thousands, and this runs within a ping. */
+function lastSlotBetween(cron: Cron, from: Instant, to: Instant): Instant | null {
+  const isBeforeTo = (at: Instant) => (nextSlot(cron, at) ?? to) < to
+  if (!isBeforeTo(from)) return null
+  let before = from
+  let after = to
+  while (after - before > SLOT_MS) {
+    const middle = Math.floor((before + after) / 2)
+    if (isBeforeTo(middle)) before = middle
+    else after = middle
+  }
+  return nextSlot(cron, before)
 }

@@ -187,7 +187,8 @@ function start(spec: CheckSpec, state: CheckState, runId: string | null, now: In
   if (others.length >= LIMITS.openRuns) return { ...unchanged({ ...seen, runs: others }), runRefused: true }
 
   const isWatched = spec.maxRuntimeMs !== null && state.status !== 'paused'
-  const run: Run = { id: runId, startedAt: now, deadlineAt: isWatched ? now + spec.maxRuntimeMs : null }
+  const deadlineAt = isWatched ? deadlineOfStart(spec, state, runId, now) : null
+  const run: Run = { id: runId, startedAt: now, deadlineAt }
   const started = { ...seen, runs: [...others, run] }
   if (state.status === 'down' || state.status === 'paused') return unchanged(started)
 
@@ -197,6 +198,21 @@ function start(spec: CheckSpec, state: CheckState, runId: string | null, now: In
   // Only the first start arms: a job that starts each day and never completes must not push its own deadline on for ever.
   if (state.status === 'new' && state.dueAt === null) return unchanged({ ...started, ...expectFromNow(spec, now) })
   return unchanged(started)
+}
+
+/**
+ * Anonymous starts replace each other: within an interval as the same run begun again, with a deadline of its own. One that
+ * comes an interval later is another run, and the first still has not ended: it keeps its deadline, or a job that starts
+ * every hour and never completes would push a longest run time of two hours on for ever.
+ */
+function deadlineOfStart(spec: CheckSpec, state: CheckState, runId: string | null, now: Instant): Instant {
+  const deadlineAt = now + (spec.maxRuntimeMs ?? 0)
+  const replaced = state.runs.find((run) => run.id === runId)
+  if (runId !== null || replaced === undefined || replaced.deadlineAt === null || !isOpen(replaced, now))
+    return deadlineAt
+  const { expectedAt } = expectAfterCompletion(spec, replaced.startedAt)
+  const isAnother = expectedAt !== null && now >= expectedAt - toleranceAt(spec, expectedAt)
+  return isAnother ? Math.min(replaced.deadlineAt, deadlineAt) : deadlineAt
 }
 
 /** Forgetting a run whose deadline is still to come would leave nobody watching it. */
@@ -259,10 +275,11 @@ function refit(spec: CheckSpec, state: CheckState, now: Instant): CheckState {
   const soonest = now + spec.graceMs
   const runs = state.runs.map((run): Run => {
     if (!isOpen(run, now) || state.status === 'paused') return run
-    return {
-      ...run,
-      deadlineAt: spec.maxRuntimeMs === null ? null : Math.max(run.startedAt + spec.maxRuntimeMs, soonest),
-    }
+    if (spec.maxRuntimeMs === null) return { ...run, deadlineAt: null }
+    const deadlineAt = run.startedAt + spec.maxRuntimeMs
+    // Nobody watched it so far, and it is over time already: most likely it crashed days ago, and other runs came after it.
+    if (run.deadlineAt === null && deadlineAt <= now) return run
+    return { ...run, deadlineAt: Math.max(deadlineAt, soonest) }
   })
   const next = { ...state, ...NOTHING_EXPECTED, runs }
   if (state.status === 'down' || state.status === 'paused') return next

@@ -43,6 +43,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { name, handler, bindAddress, port, errorText, headersMs = HEADERS_MS, requestMs = REQUEST_MS } = options
   let isClosing = false
   const inProgress = new Set<ServerResponse>()
+  const sockets = new Set<Socket>()
   /** The answer to the latest request of each connection. */
   const latest = new WeakMap<Socket, ServerResponse>()
   const refused = new WeakSet<Socket>()
@@ -57,6 +58,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   })
   // A client that says it will send no more (`printf ... | nc`) still waits for its answer. Not in @types/node.
   Object.assign(server, { httpAllowHalfOpen: true })
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  const isOwedAnAnswer = (socket: Socket) => latest.get(socket)?.writableFinished === false
   server.on('request', (request, response) => {
     latest.set(request.socket, response)
     inProgress.add(response)
@@ -125,6 +131,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
         if (!server.listening) return resolve()
         const stopTimer = startTimer(graceMs, () => server.closeAllConnections())
         for (const response of inProgress) sayGoodbye(response)
+        // Node stops timing requests out once it closes, and takes a connection with half a request for a busy one.
+        for (const socket of sockets) if (!isOwedAnAnswer(socket)) socket.destroy()
         server.close(() => {
           stopTimer()
           resolve()

@@ -73,7 +73,7 @@ export interface DescribedError {
 }
 
 const UUID_V4 = /\b([0-9a-f]{8})-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b/gi
-const API_KEY = /\bhbk_([0-9a-zA-Z]+)_[0-9a-zA-Z]+/g
+const API_KEY = /\bhbk_([0-9a-zA-Z]+)_[0-9a-zA-Z_-]+/g
 const URL_PASSWORD = /(\b[a-z]+:\/\/[^:/@\s]+:)[^@\s]+@/gi
 
 /** A public id is a random (version 4) UUID and the capability to ping; our other ids are version 7 and harmless. */

@@ -8,7 +8,7 @@ import type { Socket } from 'node:net'
 import pg from 'pg'
 import { unavailable } from '../domain/errors.ts'
 import { startTimer } from '../runtime/clock.ts'
-import { isConnectionError, isOutage, isRetriable } from './sqlstate.ts'
+import { isConnectionError, isOutage, isRetriable, RollbackFailed } from './sqlstate.ts'
 
 export interface Statement {
   /** A named statement is planned once for a connection. */
@@ -76,14 +76,13 @@ const LIMITS_OF_TIME = {
 export function createDatabase(options: DatabaseOptions): Database {
   const { url, name, connections, genericPlans = false, patient = false, signal, onConnectionError } = options
   const pool = new pg.Pool({
-    connectionString: url,
+    // Knowing the length of its arrays the planner would hash them and scan all checks; the generic plan looks rows up.
+    ...withOurOptions(url, `-c TimeZone=UTC${genericPlans ? ' -c plan_cache_mode=force_generic_plan' : ''}`),
     application_name: `heartbeat-operator ${name}`,
     max: connections,
     connectionTimeoutMillis: CONNECT_MS,
     ...(patient ? {} : LIMITS_OF_TIME),
     keepAlive: true,
-    // Knowing the length of its arrays the planner would hash them and scan all checks; the generic plan looks rows up.
-    options: `-c TimeZone=UTC${genericPlans ? ' -c plan_cache_mode=force_generic_plan' : ''}`,
     types: { getTypeParser },
     // Statements go out without awaiting the one before, so that a transaction takes two round trips. Not in @types/pg yet.
     ...{ pipeline: true },
@@ -111,7 +110,7 @@ export function createDatabase(options: DatabaseOptions): Database {
       if (signal?.aborted) cut()
       return await use(client)
     } catch (error) {
-      isBroken = error instanceof RollbackFailed || isConnectionError(error)
+      isBroken = isConnectionError(error)
       const cause = error instanceof RollbackFailed ? error.cause : error
       throw isOutage(cause) ? unavailable(cause) : cause
     } finally {
@@ -151,6 +150,14 @@ export function createDatabase(options: DatabaseOptions): Database {
       for (const client of clients) socketOf(client).unref()
     },
   }
+}
+
+/** pg would let the URL's own `options` replace ours, and the session's zone is what `parseInstant` stands on. */
+function withOurOptions(url: string, ours: string): { connectionString: string; options: string } {
+  const parsed = new URL(url)
+  const theirs = parsed.searchParams.get('options')
+  parsed.searchParams.delete('options')
+  return { connectionString: parsed.href, options: theirs === null ? ours : `${theirs} ${ours}` }
 }
 
 async function runTransaction<T>(client: pg.PoolClient, work: (tx: Queryable) => Promise<T>): Promise<T> {
@@ -201,8 +208,6 @@ async function runGroupTransaction<T>(
 function assertCommitted({ command }: pg.QueryResult): void {
   if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`)
 }
-
-class RollbackFailed extends Error {}
 
 async function rollback(client: pg.PoolClient, cause: unknown): Promise<void> {
   // withClient closes the connection, and the server rolls back by itself.

@@ -45,12 +45,19 @@ const SOCKET_CODES = new Set([
   'EAI_AGAIN',
   'EMFILE',
 ])
+const SOCKET_CALLS = new Set(['connect', 'read', 'write', 'getaddrinfo'])
+
+/** Not even a rollback was possible: the server ended the connection, or nobody knows what state it is in. `cause` is what came first. */
+export class RollbackFailed extends Error {}
+
 /** pg raises these as plain errors without a code. */
 const PG_MESSAGES =
   /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|The server does not support|Client was closed|Cannot use a pool after)/
 
 export function isConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false
+  if (error instanceof RollbackFailed) return true
+  if ('syscall' in error && SOCKET_CALLS.has(String(error.syscall))) return true
   if ('code' in error && typeof error.code === 'string' && SOCKET_CODES.has(error.code)) return true
   if (error instanceof AggregateError) return error.errors.some(isConnectionError)
   return PG_MESSAGES.test(error.message)

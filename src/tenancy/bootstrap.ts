@@ -95,7 +95,7 @@ function assertGiven({ email, password, apiKey, projectId }: Bootstrap): void {
   if (apiKey !== undefined && !isApiKey(apiKey)) {
     throw new AppError(
       'invalid',
-      'BOOTSTRAP_API_KEY must be hbk_<prefix>_<secret>: 4-32 and 16-128 of 0-9, A-Z and a-z',
+      'BOOTSTRAP_API_KEY must have the form hbk_<prefix>_<secret>: 1-32 letters or digits, and 6-128 letters, digits, - or _',
     )
   }
   if (projectId !== undefined && !isUuid(projectId)) throw new AppError('invalid', 'BOOTSTRAP_PROJECT_ID is not a UUID')

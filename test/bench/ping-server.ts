@@ -56,6 +56,7 @@ const app = createPingApp({
   record,
   now: systemClock.now,
   onPing: () => {},
+  onRequest: () => {},
   onWarning: () => {},
   onError: (error) => process.stderr.write(`${String(error)}\n`),
 })

@@ -20,6 +20,7 @@ import { createChance } from './random.ts'
 
 const KILLS = 50
 const KILL_POSTGRES_EVERY = 10
+const LONG_OUTAGE_AFTER = 30
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121)
 
 let server: PostgresServer
@@ -122,6 +123,8 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
     if (kill % KILL_POSTGRES_EVERY === 0) {
       await wait(chance.between(0, 300))
       await server.kill()
+      // Once for long enough that deadlines are moved on account of it.
+      if (kill === LONG_OUTAGE_AFTER) await wait(6_500)
       await server.start()
     }
   }
@@ -150,6 +153,7 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
   expect(acknowledged.length).toBeGreaterThan(5_000)
   expect(people.turned()).toBeGreaterThan(10)
   const { rows: gaps } = await database.query('select from gaps')
+  expect(gaps.length).toBeGreaterThan(0)
   console.log(
     `${acknowledged.length} pings acknowledged, ${outcomes.length - acknowledged.length} not; replayed ${JSON.stringify({ ...replayed, problems: 0 })}; ${gaps.length} gaps`,
   )

@@ -203,7 +203,7 @@ describe('a secret', () => {
     [
       'API key of another form is refused',
       () => ({ BOOTSTRAP_API_KEY: 'secret' }),
-      'BOOTSTRAP_API_KEY must have the form hbk_<prefix of 4-32 letters or digits>_<secret of 16-128>',
+      'BOOTSTRAP_API_KEY must have the form hbk_<prefix>_<secret>: 1-32 letters or digits, and 6-128 letters, digits, - or _',
     ],
     [
       'password that is too short is refused',

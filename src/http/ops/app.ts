@@ -8,11 +8,20 @@ export interface OpsAppOptions {
   /** Null when ready, else why not, in a few words. */
   readonly whyNotReady: () => string | null
   readonly metrics: () => Promise<{ contentType: string; text: string }>
+  /** After each answer. `route` is one of ours, or `other`. */
+  readonly onRequest: (route: string, method: string, status: number, ms: number) => void
 }
 
-export function createOpsApp({ isStarted, whyNotReady, metrics }: OpsAppOptions): Koa {
+const ROUTES = ['/livez', '/readyz', '/startupz', '/metrics']
+
+export function createOpsApp({ isStarted, whyNotReady, metrics, onRequest }: OpsAppOptions): Koa {
   const app = new Koa()
   app.silent = true
+  app.use(async (ctx, next) => {
+    const startedAt = performance.now()
+    await next()
+    onRequest(ROUTES.includes(ctx.path) ? ctx.path : 'other', ctx.method, ctx.status, performance.now() - startedAt)
+  })
   app.use(async (ctx) => {
     ctx.set('Cache-Control', 'no-store')
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {

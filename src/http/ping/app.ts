@@ -19,6 +19,8 @@ export interface PingAppOptions {
   /** By the database's clock. */
   readonly now: () => number
   readonly onPing: (type: string, result: string) => void
+  /** After each answer. */
+  readonly onRequest: (method: string, status: number, seconds: number) => void
   readonly onWarning: (warning: PingWarning) => void
   /** A fault of ours: the client hears 503 and tries again. */
   readonly onError: (error: unknown) => void
@@ -33,11 +35,17 @@ const HEADERS = {
 const OK_HEADERS = { ...HEADERS, 'Content-Length': '2' }
 const RETRY_AFTER_SECONDS = 5
 
-export function createPingApp({ record, now, onPing, onWarning, onError }: PingAppOptions): Koa {
+export function createPingApp({ record, now, onPing, onRequest, onWarning, onError }: PingAppOptions): Koa {
   const app = new Koa()
   app.silent = true
   app.use(async (ctx) => {
     const at = now()
+    await serve(ctx, at)
+    onRequest(ctx.method, ctx.res.statusCode, (now() - at) / 1_000)
+  })
+  return app
+
+  async function serve(ctx: Context, at: number): Promise<void> {
     // Written straight to Node's response: Koa's own rendering costs as much as all the rest of a ping.
     ctx.respond = false
     const target = parsePingPath(ctx.path)
@@ -56,8 +64,7 @@ export function createPingApp({ record, now, onPing, onWarning, onError }: PingA
       if (!(error instanceof AppError)) onError(error)
       refuse(ctx, error instanceof AppError ? toRefusal(error) : UNAVAILABLE, target.type)
     }
-  })
-  return app
+  }
 
   function accept({ res, method }: Context, warnings: readonly PingWarning[]): void {
     if (warnings.length > 0) {
@@ -72,7 +79,7 @@ export function createPingApp({ record, now, onPing, onWarning, onError }: PingA
     onPing(pingType, result)
     const { req, res } = ctx
     const isJson = ctx.accepts('text/plain', 'application/json') === 'application/json'
-    const text = isJson ? JSON.stringify({ error: message }) : `${message}\n`
+    const text = isJson ? JSON.stringify({ error: message }) : message
     res.statusCode = status
     const type = isJson ? { 'Content-Type': 'application/json; charset=utf-8' } : {}
     for (const [name, value] of Object.entries({ ...HEADERS, ...type, ...headers })) res.setHeader(name, value)
@@ -94,7 +101,7 @@ interface Refusal {
 const NOT_FOUND: Refusal = { status: 404, message: 'not found', result: 'not_found' }
 const INVALID_EXIT_CODE: Refusal = {
   status: 400,
-  message: `invalid exit code: an integer from 0 to ${LIMITS.exitCode} is needed`,
+  message: 'invalid exit code',
   result: 'invalid_exit_code',
 }
 const WRONG_METHOD: Refusal = {

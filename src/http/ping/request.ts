@@ -40,7 +40,7 @@ function parseVerb(rest: string): Omit<PingTarget, 'publicId'> | 'not_found' | '
   }
   const integer = /^\/([+-]?\d+)\/?$/.exec(rest)?.[1]
   if (integer === undefined) return 'not_found'
-  if (!/^\d{1,3}$/.test(integer) || Number(integer) > LIMITS.exitCode) return 'invalid_exit_code'
+  if (!/^0*\d{1,3}$/.test(integer) || Number(integer) > LIMITS.exitCode) return 'invalid_exit_code'
   const exitCode = Number(integer)
   return { type: exitCode === 0 ? 'success' : 'fail', exitCode }
 }

@@ -210,6 +210,27 @@ describe('groups', () => {
     }
   })
 
+  it('answer a repeat as its first: never 200 for what is not stored', async () => {
+    const [held, gone] = [await seedCheck(test.database, tenant), await seedCheck(test.database, tenant)]
+    expect(await recorder.record(aPing(gone.publicId))).toBe('stored')
+    await removeCheck({ database: test.database, clock }, tenant, gone.id)
+    const holder = new pg.Client({ connectionString: test.url })
+    await holder.connect()
+    await holder.query('begin')
+    await holder.query('select from check_states where check_key = $1 for update', [held.key])
+    const runId = randomUUID()
+    const twice = (publicId: string) => [1, 2].map(() => recorder.record(aPing(publicId, { runId })))
+    // The first goes out alone; the others form a group behind it.
+    const first = recorder.record(aPing(randomUUID()))
+    expect(await Promise.all(twice(held.publicId))).toEqual(['unavailable', 'unavailable'])
+    await holder.query('rollback')
+    await holder.end()
+    expect(await first).toBe('unknown')
+    const second = recorder.record(aPing(held.publicId))
+    expect(await Promise.all(twice(gone.publicId))).toEqual(['unknown', 'unknown'])
+    expect(await second).toBe('stored')
+  })
+
   it('leave out a check whose row somebody holds, and tell its job to try again', async () => {
     const [held, free] = [await seedCheck(test.database, tenant), await seedCheck(test.database, tenant)]
     const holder = new pg.Client({ connectionString: test.url })

@@ -37,6 +37,7 @@ async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> 
     },
     now: () => 0,
     onPing: () => {},
+    onRequest: () => {},
     onWarning: () => {},
     onError: (error) => faults.push(error),
   })

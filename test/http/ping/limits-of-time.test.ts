@@ -22,6 +22,7 @@ async function startServer(record: RecordPing = async () => 'stored') {
     },
     now: () => 0,
     onPing: () => {},
+    onRequest: () => {},
     onWarning: () => {},
     onError: (error) => expect(error).toBeUndefined(),
   })

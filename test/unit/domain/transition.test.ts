@@ -125,6 +125,16 @@ describe('completions', () => {
     expect(expectedAfter(at(8, 54))).toBe(at(10, 0))
   })
 
+  it('of a schedule with thousands of slots in a row are decided without walking them', () => {
+    const spec = aCronSpec('* * * 1 *', { graceMs: 365 * DAY })
+    const last = Date.UTC(2027, 0, 31, 23, 59)
+    const startedAt = performance.now()
+    for (let i = 0; i < 50; i += 1)
+      expect(transition(spec, IN.up, success(), last - 30 * SECOND).state.expectedAt).toBe(last)
+    // Walking took 37 ms each; the bound is wide, since it only has to tell the two apart.
+    expect(performance.now() - startedAt).toBeLessThan(1_000)
+  })
+
   it('while paused move only the last ping', () => {
     expect(transition(aSpec(), IN.paused, fail(), LATER).state).toEqual({ ...IN.paused, lastPingAt: LATER })
   })
@@ -213,6 +223,22 @@ describe('runs', () => {
     const two = transition(spec, one, start(), NOON + MINUTE).state
     expect(two.runs).toEqual([{ id: null, startedAt: NOON + MINUTE, deadlineAt: NOON + 11 * MINUTE }])
     expect(transition(spec, two, success(), NOON + 3 * MINUTE).durationMs).toBe(2 * MINUTE)
+  })
+
+  it('that start anew an interval later keep the deadline of the one that never ended', () => {
+    const spec = aSpec({ maxRuntimeMs: 2 * HOUR })
+    let state = IN.up
+    for (let hour = 0; hour < 2; hour += 1) state = transition(spec, state, start(), NOON + hour * HOUR).state
+    expect(deadlineOf(state)).toBe(NOON + 2 * HOUR)
+    // Begun again within the interval it is the same run: a job retried after a crash has its whole time.
+    const retried = transition(spec, transition(spec, IN.up, start(), NOON).state, start(), NOON + 30 * MINUTE).state
+    expect(deadlineOf(retried)).toBe(NOON + 2.5 * HOUR)
+  })
+
+  it('that nobody watched and that are over time already are not reported by a changed spec', () => {
+    const stale = aState({ runs: [{ id: 'crashed', startedAt: NOON - DAY, deadlineAt: null }], lastPingAt: NOON })
+    const { state } = transition(aSpec({ maxRuntimeMs: HOUR }), stale, { kind: 'update' }, NOON + MINUTE)
+    expect(state).toMatchObject({ expectedAt: NOON + HOUR, runs: [{ deadlineAt: null }] })
   })
 
   it('are forgotten by a pause', () => {

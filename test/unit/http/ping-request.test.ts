@@ -14,6 +14,7 @@ describe('the path of a ping', () => {
     ['/log', 'log', null],
     ['/0', 'success', 0],
     ['/00', 'success', 0],
+    ['/0001', 'fail', 1],
     ['/1', 'fail', 1],
     ['/255', 'fail', 255],
     ['/255/', 'fail', 255],
