@@ -2,9 +2,10 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { FLIP_REASONS } from '../../src/domain/check.ts'
 import { createDatabase } from '../../src/store/database.ts'
 import { createApiClient } from '../support/api-client.ts'
+import { poll } from '../support/embedded.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { replayAll } from '../support/replay.ts'
-import { findMissing } from '../support/sent-pings.ts'
+import { aPing, findMissing, sendPing } from '../support/sent-pings.ts'
 import {
   type Addresses,
   API_KEY,
@@ -93,12 +94,14 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
   await two.started()
 
   const client = await createApiClient(one.api()!, API_KEY)
-  const checks: { id: string; publicId: string }[] = []
-  for (const [index, { body }] of [...KINDS, ...KINDS].entries()) {
-    const made = await client.post('/checks', { project_id: PROJECT_ID, name: `Job ${index}`, ...body })
-    expect(made.status).toBe(201)
-    checks.push({ id: made.body.id, publicId: made.body.public_id })
+  const makeCheck = async (spec: object): Promise<{ id: string; publicId: string }> => {
+    const { status, body } = await client.post('/checks', { project_id: PROJECT_ID, name: 'Job', ...spec })
+    expect(status).toBe(201)
+    return { id: body.id, publicId: body.public_id }
   }
+  const checks = []
+  for (const { body } of [...KINDS, ...KINDS]) checks.push(await makeCheck(body))
+  const hung = await makeCheck({ max_runtime_seconds: 3, grace_seconds: 0 })
   const pickReplica = () =>
     chance.pick(replicas.map(({ ping }) => ping()).filter((address) => address !== null)) ?? null
   const jobs: Job[] = checks.map(({ publicId }, index) =>
@@ -109,6 +112,13 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
       silenceMs: KINDS[index % KINDS.length]!.silenceMs,
     }),
   )
+  const startRun = (publicId: string) =>
+    poll(async () => {
+      const replica = pickReplica()
+      return (
+        replica !== null && (await sendPing(replica, aPing(publicId, { type: 'start', exitCode: null }))).status === 200
+      )
+    })
   const people = startTurning(
     checks.slice(0, 2).map(({ id }) => id),
     () => replicas.map(({ api }) => api()).find((address) => address !== null) ?? null,
@@ -122,8 +132,9 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
     await victim.kill()
     if (kill % KILL_POSTGRES_EVERY === 0) {
       await wait(chance.between(0, 300))
+      if (kill === LONG_OUTAGE_AFTER) await startRun(hung.publicId)
       await server.kill()
-      // Once for long enough that deadlines are moved on account of it.
+      // Long enough for a gap: the deadline of the run is in it, and moved.
       if (kill === LONG_OUTAGE_AFTER) await wait(6_500)
       await server.start()
     }
@@ -154,6 +165,11 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
   expect(people.turned()).toBeGreaterThan(10)
   const { rows: gaps } = await database.query('select from gaps')
   expect(gaps.length).toBeGreaterThan(0)
+  const { rows: spared } = await database.query(
+    'select from flips f join checks c on c.key = f.check_key where c.id = $1',
+    [hung.id],
+  )
+  expect(spared).toHaveLength(1)
   console.log(
     `${acknowledged.length} pings acknowledged, ${outcomes.length - acknowledged.length} not; replayed ${JSON.stringify({ ...replayed, problems: 0 })}; ${gaps.length} gaps`,
   )

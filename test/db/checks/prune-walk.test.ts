@@ -122,7 +122,7 @@ describe('the pruner', () => {
   test('does nothing when it is to stop', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
     const run = createPruner(fixture.parts, { maxPings: 1, maxDays: 90, onPruned: () => {} })
-    expect(await run(AbortSignal.abort())).toBeUndefined()
+    expect(await run(AbortSignal.abort())).toBe('done')
     expect(await pings()).toHaveLength(3)
   })
 
@@ -130,9 +130,23 @@ describe('the pruner', () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
     const run = createPruner(fixture.parts, { maxPings: 1, maxDays: 90, onPruned: () => {} })
     const other = await openTransaction(fixture, tryPruneLock)
-    expect(await run(going)).toBeUndefined()
+    expect(await run(going)).toBe('done')
     expect(await pings()).toHaveLength(3)
     await other.commit()
+    expect(await run(going)).toBe('again')
+    expect(await pings()).toHaveLength(1)
+  })
+
+  test('rests after a pass in proportion to what it cost', async () => {
+    const run = createPruner(fixture.parts, { maxPings: 1, maxDays: 90, onPruned: () => {} })
+    expect(await run(going)).toBe('again')
+    fixture.clock.time += 10_000
+    while ((await run(going)) === 'again');
+    for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
+    fixture.clock.time += 199_999
+    expect(await run(going)).toBe('done')
+    expect(await pings()).toHaveLength(3)
+    fixture.clock.time += 1
     expect(await run(going)).toBe('again')
     expect(await pings()).toHaveLength(1)
   })

@@ -86,7 +86,7 @@ describe('the first start', () => {
     ['BOOTSTRAP_PASSWORD', { password: 'hunter2' }],
     ['BOOTSTRAP_PASSWORD', { password: 'x'.repeat(201) }],
     ['BOOTSTRAP_API_KEY', { apiKey: 'hunter2' }],
-    ['BOOTSTRAP_API_KEY', { apiKey: 'hbk_abc_tooshort' }],
+    ['BOOTSTRAP_API_KEY', { apiKey: 'hbk_abc_short' }],
     ['BOOTSTRAP_PROJECT_ID', { projectId: 'hunter2' }],
   ])('refuses a %s of a wrong form, names it and does not show it', async (name, wrong) => {
     const refused = await bootstrap(parts(), { email: EMAIL, ...wrong }).catch((error) => error)

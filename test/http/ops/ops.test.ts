@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { FLIP_REASONS, PING_TYPES, SHOWN_STATUSES } from '../../../src/domain/check.ts'
+import { PING_TYPES, SHOWN_STATUSES } from '../../../src/domain/check.ts'
 import { startTestApp, type TestApp } from '../../support/app.ts'
 import { exchange, writeHead, writePost } from '../../support/http.ts'
 
@@ -99,13 +99,27 @@ describe('/metrics', () => {
       ...['duration_invalid', 'duration_unexpected', 'run_id_invalid', 'run_refused'].map(
         (warning) => `heartbeat_ping_warnings_total{warning="${warning}"}`,
       ),
-      ...FLIP_REASONS.map((reason) => `heartbeat_flips_total{reason="${reason}"}`),
+      ...['missed', 'overran', 'outage'].map((reason) => `heartbeat_flips_total{reason="${reason}"}`),
       ...SHOWN_STATUSES.map((status) => `heartbeat_checks{status="${status}"}`),
       ...['beat', 'expire', 'clock', 'prune'].map((loop) => `heartbeat_loop_failures_total{loop="${loop}"}`),
       'heartbeat_ping_commit_seconds_count',
       'heartbeat_deadline_detection_seconds_count',
     ]
     expect(zeros.filter((series) => atStart.get(series) !== 0)).toEqual([])
+  })
+
+  it('times the requests of all three servers by route', async () => {
+    const { publicId } = await app.createCheck()
+    await fetch(`${app.pingUrl}/ping/${publicId}`)
+    await readMetrics()
+    const series = await readMetrics()
+    for (const labels of [
+      'server="ping",route="/ping/{public_id}",method="GET",status="200"',
+      'server="api",route="/api/v1/checks",method="POST",status="201"',
+      'server="ops",route="/metrics",method="GET",status="200"',
+    ]) {
+      expect(series.get(`heartbeat_http_request_seconds_count{${labels}}`), labels).toBeGreaterThan(0)
+    }
   })
 
   it('moves with pings', async () => {

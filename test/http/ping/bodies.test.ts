@@ -32,7 +32,7 @@ const post = (body: Buffer | string, ...headers: string[]) => exchange(app.pingU
 async function expectTooLarge({ status, text }: { status: number; text: string }): Promise<void> {
   expect({ status, text }).toEqual({
     status: 413,
-    text: 'body too large: at most 10240 bytes; the ping was not recorded\n',
+    text: 'body too large: at most 10240 bytes; the ping was not recorded',
   })
   expect(await stored()).toEqual([])
   expect((await app.call('GET', `/checks/${id}`)).body).toMatchObject({ status: 'new', last_ping_at: null })
@@ -149,7 +149,7 @@ describe('a compressed body', () => {
     const { status, text } = await post(gzipSync('disk full'), `Content-Encoding: ${encoding}`)
     expect({ status, text }).toEqual({
       status: 415,
-      text: 'compressed bodies are not supported; the ping was not recorded\n',
+      text: 'compressed bodies are not supported; the ping was not recorded',
     })
     expect(await stored()).toEqual([])
   })

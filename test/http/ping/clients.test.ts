@@ -185,7 +185,7 @@ describe('a wrapper in the manner of runitor', () => {
     await using server = await startScriptedServer('unavailable', 'unavailable')
     const plain = await fetch(server.url)
     expect([plain.status, plain.headers.get('Retry-After')]).toEqual([503, '5'])
-    expect(await plain.text()).toBe('the ping could not be stored; try again\n')
+    expect(await plain.text()).toBe('the ping could not be stored; try again')
     const json = await fetch(server.url, { headers: { Accept: 'application/json' } })
     expect(await json.json()).toEqual({ error: 'the ping could not be stored; try again' })
   })

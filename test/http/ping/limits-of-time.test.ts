@@ -6,7 +6,7 @@ import { createHttpServer, type HttpServer } from '../../../src/http/server.ts'
 import { openConnection, writeHead, writePost } from '../../support/http.ts'
 
 const TARGET = '/ping/0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f'
-const TOO_SLOW = { status: 408, text: 'the request took too long to arrive\n' }
+const TOO_SLOW = { status: 408, text: 'the request took too long to arrive' }
 const HEADERS_MS = 300
 const REQUEST_MS = 600
 
@@ -31,7 +31,7 @@ async function startServer(record: RecordPing = async () => 'stored') {
     handler: app.callback(),
     bindAddress: '127.0.0.1',
     port: 0,
-    errorText: (message) => ({ type: 'text/plain; charset=utf-8', text: `${message}\n` }),
+    errorText: (message) => ({ type: 'text/plain; charset=utf-8', text: message }),
     headersMs: HEADERS_MS,
     requestMs: REQUEST_MS,
   })

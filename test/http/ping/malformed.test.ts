@@ -23,7 +23,7 @@ const stored = () => app.storedPings(publicId)
 const get = () => writeHead('GET', target)
 
 describe('what is not HTTP', () => {
-  const NOT_HTTP = { status: 400, text: 'the request is not valid HTTP\n' }
+  const NOT_HTTP = { status: 400, text: 'the request is not valid HTTP' }
 
   it.each([
     ['words', 'hello\r\n\r\n'],
@@ -88,13 +88,13 @@ describe('what is not HTTP', () => {
     'a target such as %s is 400, not our fault',
     async (target) => {
       const { status, text } = await exchange(app.pingUrl, writeHead('GET', target))
-      expect({ status, text }).toEqual({ status: 400, text: "the request's target is not a valid address\n" })
+      expect({ status, text }).toEqual({ status: 400, text: "the request's target is not a valid address" })
     },
   )
 
   it('a request without a Host is 400 (RFC 9112, section 3.2)', async () => {
     const { status, text } = await exchange(app.pingUrl, `GET ${target} HTTP/1.1\r\n\r\n`)
-    expect({ status, text }).toEqual({ status: 400, text: 'the request has no Host header\n' })
+    expect({ status, text }).toEqual({ status: 400, text: 'the request has no Host header' })
     expect(await stored()).toEqual([])
   })
 })
@@ -114,7 +114,7 @@ describe('the size of a head', () => {
     const connection = openConnection(app.pingUrl)
     connection.send(write())
     const { status, text } = await connection.receive()
-    expect({ status, text }).toEqual({ status: 431, text: "the request's headers are larger than 16384 bytes\n" })
+    expect({ status, text }).toEqual({ status: 431, text: "the request's headers are larger than 16384 bytes" })
     expect(await connection.ended).toEqual({ rest: '', error: null })
     expect(await stored()).toEqual([])
   })
