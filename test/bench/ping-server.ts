@@ -3,6 +3,8 @@
  * record a ping behind it. `constant` is the ceiling of the HTTP edge, `transaction` the way everybody would write it first.
  */
 
+import { Router } from '@koa/router'
+import Koa from 'koa'
 import { type Change, decideChanges } from '../../src/checks/change.ts'
 import { createPingRecorder } from '../../src/checks/record-ping.ts'
 import { createPingApp, type RecordPing } from '../../src/http/ping/app.ts'
@@ -47,19 +49,34 @@ function recordOneByOne(url: string): RecordPing {
 }
 
 const [mode, url] = process.argv.slice(2) as [Mode, string]
-const record: RecordPing = {
-  groups: recordInGroups,
-  transaction: recordOneByOne,
-  constant: () => async () => 'stored' as const,
-}[mode](url)
-const app = createPingApp({
-  record,
-  now: systemClock.now,
-  onPing: () => {},
-  onRequest: () => {},
-  onWarning: () => {},
-  onError: (error) => process.stderr.write(`${String(error)}\n`),
-})
+function createProductApp(record: RecordPing): Koa {
+  return createPingApp({
+    record,
+    now: systemClock.now,
+    onPing: () => {},
+    onRequest: () => {},
+    onWarning: () => {},
+    onError: (error) => process.stderr.write(`${String(error)}\n`),
+  })
+}
+
+/** Koa and its router as their documentation shows them: what a framework costs before anybody does any work. */
+function createPlainApp(): Koa {
+  const router = new Router()
+  router.all('/ping/:public_id', (ctx) => {
+    ctx.body = 'OK'
+  })
+  const app = new Koa()
+  app.use(router.routes())
+  return app
+}
+
+const app = {
+  groups: () => createProductApp(recordInGroups(url)),
+  transaction: () => createProductApp(recordOneByOne(url)),
+  constant: () => createProductApp(async () => 'stored'),
+  plain: createPlainApp,
+}[mode]()
 const server = createHttpServer({
   name: 'ping',
   handler: app.callback(),

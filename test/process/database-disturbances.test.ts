@@ -1,0 +1,106 @@
+import type pg from 'pg'
+import { describe, expect, it } from 'vitest'
+import { poll } from '../support/embedded.ts'
+import { aPing, createAgent, type Outcome, sendPing } from '../support/sent-pings.ts'
+import { connect, liveThroughFaults, OURS } from './life.ts'
+
+/** What somebody else does in the database while it serves us: locks, cancelled statements, broken connections. */
+
+const life = liveThroughFaults()
+
+describe('somebody', () => {
+  it('holds the row of one check: its job is told to try again, the others hear nothing of it', async () => {
+    const [held, ...others] = life.checks
+    const holder = await connect(life.server.url)
+    await holder.query('begin')
+    await holder.query('select from check_states where check_key = $1 for update', [held!.key])
+    const startedAt = performance.now()
+    await poll(
+      () =>
+        life.trickle.since(startedAt).filter(({ ping, status }) => ping.publicId === held!.publicId && status === 503)
+          .length >= 3,
+    )
+    await life.trickle.stop()
+    const during = life.trickle.since(startedAt)
+    for (const { publicId } of others)
+      expect(new Set(during.filter(({ ping }) => ping.publicId === publicId).map(({ status }) => status))).toEqual(
+        new Set([200]),
+      )
+    expect(await life.isReady()).toBe(true)
+    expect((await life.client.patch(`/checks/${held!.id}/pause`)).status).toBe(503)
+    await holder.query('rollback')
+    await holder.end()
+    expect((await sendPing(life.service.ping, aPing(held!.publicId))).status).toBe(200)
+  })
+
+  it('holds the table of pings: every job is told to try again, and served when it is free', async () => {
+    const holder = await connect(life.server.url)
+    await holder.query('begin')
+    await holder.query('lock table pings in access exclusive mode')
+    const startedAt = performance.now()
+    await poll(() => life.trickle.since(startedAt).filter(({ status }) => status === 503).length >= 20)
+    await holder.query('rollback')
+    await holder.end()
+    await life.assertServing()
+  })
+
+  it('cancels a statement of ours', async () => {
+    const startedAt = performance.now()
+    await holdUp(async (admin) => {
+      const { rows } = await admin.query(
+        `select pg_cancel_backend(pid) from pg_stat_activity where application_name = 'heartbeat-operator pings' and wait_event_type = 'Lock'`,
+      )
+      return rows.length > 0
+    })
+    await poll(() => life.trickle.since(startedAt).some(({ status }) => status === 503))
+    await life.assertServing()
+  })
+
+  it('terminates a connection of ours in the middle of a group', async () => {
+    await holdUp(async (admin) => {
+      const { rows } = await admin.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'heartbeat-operator pings' and wait_event_type = 'Lock'`,
+      )
+      return rows.length > 0
+    })
+    await life.assertServing()
+  })
+
+  it('terminates all our connections again and again', async () => {
+    const admin = await connect(life.server.adminUrl)
+    // At every moment of a connection's life: while it is opened, idle, in a group, in a call of the management API.
+    let isOver = false
+    const busy = Array.from({ length: 8 }, async (_, index) => {
+      const agent = createAgent()
+      const { id, publicId } = life.checks[index % life.checks.length]!
+      const outcomes: Outcome[] = []
+      while (!isOver) {
+        if (index < 2) expect([200, 503]).toContain((await life.client.get(`/checks/${id}`)).status)
+        else outcomes.push(await sendPing(life.service.ping, aPing(publicId), agent))
+      }
+      agent.destroy()
+      return outcomes
+    })
+    for (let round = 0; round < 1_000; round += 1) {
+      await admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${OURS}`)
+    }
+    await admin.end()
+    isOver = true
+    life.keep((await Promise.all(busy)).flat())
+    await life.assertServing()
+  })
+
+  /** While the row of the first check is held, until `act` has found a statement of ours that waits for it. */
+  async function holdUp(act: (admin: pg.Client) => Promise<boolean>) {
+    const [holder, admin] = [await connect(life.server.url), await connect(life.server.adminUrl)]
+    await holder.query('begin')
+    await holder.query('select from check_states where check_key = $1 for update', [life.checks[0]!.key])
+    await poll(() => act(admin))
+    await holder.query('rollback')
+    await Promise.all([holder.end(), admin.end()])
+  }
+})
+
+describe('after all of that', () => {
+  it('nothing that was acknowledged is missing', () => life.assertNothingLost())
+})
