@@ -11,6 +11,7 @@ import { createPruner } from './checks/prune-history.ts'
 import { createPingRecorder } from './checks/record-ping.ts'
 import type { Config } from './config.ts'
 import { PING_TYPES, SHOWN_STATUSES } from './domain/check.ts'
+import { AppError } from './domain/errors.ts'
 import { API_PREFIX, createApiApp } from './http/api/app.ts'
 import { createOpsApp } from './http/ops/app.ts'
 import { createPingApp } from './http/ping/app.ts'
@@ -33,7 +34,7 @@ export interface Addresses {
 
 export interface App {
   /** Resolves when all three ports answer. */
-  start(): Promise<Addresses & { readonly listening: Addresses }>
+  start(signal?: AbortSignal): Promise<Addresses & { readonly listening: Addresses }>
   stop(): Promise<void>
   readonly metrics: Metrics
 }
@@ -52,6 +53,9 @@ const STALE_BEAT_MS = 2_500
 const EXPIRE_MS = 250
 const EXPIRE_BATCH = 500
 const MEASURE_MS = 5_000
+/** How long a start waits for a database that is not there. */
+export const DATABASE_PATIENCE_MS = 10_000
+export const DATABASE_RETRY_MS = 500
 /** The pruner itself rests in proportion to what its last pass cost. */
 const PRUNE_MS = 60_000
 /** Within the 30 s that Kubernetes gives a pod by default, the drain before it not counted. */
@@ -236,17 +240,32 @@ export function createApp({ config, databaseUrl, secretKey, log, clock = systemC
     return { contentType: metrics.registry.contentType, text: await metrics.registry.metrics() }
   }
 
-  async function start(): ReturnType<App['start']> {
+  async function start(signal?: AbortSignal): ReturnType<App['start']> {
     const ops = addressOf(await opsServer.listen())
-    await databaseClock.measure()
+    await whenAvailable(() => databaseClock.measure(), signal)
     const ping = addressOf(await pingServer.listen())
     const api = `${addressOf(await apiServer.listen())}${API_PREFIX}`
     baseUrl ||= api
     // The gap since the last stop is on record before any deadline is looked at.
-    await beatLoop.runOnce()
+    await whenAvailable(beatLoop.runOnce, signal)
     for (const loop of [beatLoop, expireLoop, clockLoop, pruneLoop]) loop.start()
     isStarted = true
     return { ping: config.pingUrl ?? ping, api: baseUrl, ops, listening: { ping, api, ops } }
+  }
+
+  /** The database was there a moment ago, so it is likely to come back; a replica that gave up at once would only be started again. */
+  async function whenAvailable(work: () => Promise<void>, signal?: AbortSignal): Promise<void> {
+    const giveUpAt = clock.now() + DATABASE_PATIENCE_MS
+    for (;;) {
+      try {
+        return await work()
+      } catch (error) {
+        const isPassing = error instanceof AppError && error.code === 'unavailable'
+        if (!isPassing || signal?.aborted || clock.now() > giveUpAt) throw error
+        log.warn({ error }, 'the database went away while the service started; it is tried again')
+      }
+      await clock.sleep(DATABASE_RETRY_MS, signal)
+    }
   }
 
   /** An address that listens everywhere is reached at the loopback address too. */

@@ -1,6 +1,6 @@
 /** The process: configuration, database, app, until a signal. Exit status 0 after a signal, 2 when it cannot start. */
 
-import { type App, createApp } from './app.ts'
+import { type App, createApp, DATABASE_PATIENCE_MS, DATABASE_RETRY_MS } from './app.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
 import { AppError } from './domain/errors.ts'
 import { ListenError } from './http/server.ts'
@@ -17,9 +17,6 @@ import { bootstrap } from './tenancy/bootstrap.ts'
 
 /** It cannot go on; the message is all that the person needs. */
 class StartError extends Error {}
-
-const DATABASE_PATIENCE_MS = 10_000
-const DATABASE_RETRY_MS = 500
 
 const stopping = new AbortController()
 // Ctrl-C reaches npm and this process both, and npm passes its own on: the second changes nothing.
@@ -62,7 +59,9 @@ async function run(config: Config): Promise<void> {
 
   const app: App = createApp({ config, databaseUrl, secretKey, log })
   resources.defer(() => app.stop())
-  const { listening, ...addresses } = await startApp(app, databaseUrl)
+  const started = await startApp(app, databaseUrl)
+  if (started === null) return
+  const { listening, ...addresses } = started
   const shownKey = bootstrapApiKey === undefined ? (prepared.made?.apiKey ?? null) : null
   say(describeService(addresses, prepared.projectId, shownKey))
   // Where this process listens, whatever its public addresses are: what scripts wait for, and where port 0 is told.
@@ -81,11 +80,12 @@ async function startEmbedded(dataDir: string): Promise<EmbeddedPostgres | null> 
   }
 }
 
-/** The database was fine a moment ago; what it refuses now is told as well as what it refused then. */
-async function startApp(app: App, databaseUrl: string): ReturnType<App['start']> {
+/** The database was fine a moment ago; what it refuses now is told as well as what it refused then. Null when a signal came meanwhile. */
+async function startApp(app: App, databaseUrl: string): Promise<Awaited<ReturnType<App['start']>> | null> {
   try {
-    return await app.start()
+    return await app.start(stopping.signal)
   } catch (error) {
+    if (stopping.signal.aborted) return null
     if (!isDatabaseError(error)) throw error
     throw new StartError(explainDatabaseError(error, databaseUrl))
   }

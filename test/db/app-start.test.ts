@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createApp } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { silentLog } from '../../src/runtime/log.ts'
+import { createDatabase } from '../../src/store/database.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
+
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgresServer()
+  const database = createDatabase({ url: server.url, name: 'migrate', connections: 1, patient: true })
+  await migrate(database)
+  await database.close()
+})
+afterAll(() => server.remove())
+
+function createTestApp() {
+  const config = readConfig({ PING_PORT: '0', API_PORT: '0', OPS_PORT: '0' }, false)
+  return createApp({ config, databaseUrl: server.url, secretKey: Buffer.alloc(32, 1), log: silentLog })
+}
+
+it('a start that the database leaves in the middle goes on when it is back', async () => {
+  const app = createTestApp()
+  await server.kill()
+  const starting = app.start()
+  await server.start()
+  const { listening } = await starting
+  expect((await fetch(`${listening.ops}/readyz`)).status).toBe(200)
+  await app.stop()
+})
+
+it('a start without its database ends with the signal', async () => {
+  const app = createTestApp()
+  await server.kill()
+  const stopping = new AbortController()
+  const starting = app.start(stopping.signal)
+  stopping.abort()
+  await expect(starting).rejects.toThrow('cannot reach its database')
+  await app.stop()
+  await server.start()
+})
