@@ -237,8 +237,7 @@ function queryableOn(client: pg.PoolClient): Queryable {
 }
 
 /**
- * What `issue` sends at once travels in one packet: each write of its own is a system call here and wakes the server up
- * there, which together cost a group a third of its time (docs/benchmarks.md).
+ * What `issue` sends at once travels in one packet: each write of its own is a system call here, and wakes the server up there.
  */
 function inOneWrite<T>(client: pg.PoolClient, issue: () => T): T {
   const socket = socketOf(client)
