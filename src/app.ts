@@ -33,7 +33,7 @@ export interface Addresses {
 }
 
 export interface App {
-  /** Resolves when all three ports answer. */
+  /** Resolves when all three ports answer. `signal` ends its wait for a database that went away, with the error of the last try. */
   start(signal?: AbortSignal): Promise<Addresses & { readonly listening: Addresses }>
   stop(): Promise<void>
   readonly metrics: Metrics

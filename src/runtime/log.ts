@@ -49,8 +49,6 @@ export function createLog({ level, format }: LogOptions): Log {
   return pino({ ...options, formatters: {} }, transport)
 }
 
-export const silentLog: Log = pino({ level: 'silent' })
-
 /**
  * What we tell of an error: never its whole object. A PostgreSQL error carries the values of the row it failed on in
  * `detail` and `where`; a failed request its headers.

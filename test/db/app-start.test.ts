@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
-import { silentLog } from '../../src/runtime/log.ts'
 import { createDatabase } from '../../src/store/database.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
+import { silentLog } from '../support/silent-log.ts'
 
 let server: PostgresServer
 beforeAll(async () => {

@@ -3,10 +3,11 @@
 import { createApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
-import { type Log, silentLog } from '../../src/runtime/log.ts'
+import type { Log } from '../../src/runtime/log.ts'
 import type { Database } from '../../src/store/database.ts'
 import { bootstrap } from '../../src/tenancy/bootstrap.ts'
 import { createTestDatabase } from './database.ts'
+import { silentLog } from './silent-log.ts'
 
 export interface StoredPing {
   readonly type: 'success' | 'start' | 'fail' | 'log'

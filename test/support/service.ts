@@ -9,12 +9,12 @@ import type { Caller, Scope } from '../../src/domain/access.ts'
 import { API_PREFIX, type ApiParts, createApiApp } from '../../src/http/api/app.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
-import { silentLog } from '../../src/runtime/log.ts'
 import { createApiKey } from '../../src/tenancy/api-keys.ts'
 import { bootstrap } from '../../src/tenancy/bootstrap.ts'
 import { type ApiClient, createApiClient } from './api-client.ts'
 import { createTestDatabase } from './database.ts'
 import { seedTenant } from './seed.ts'
+import { silentLog } from './silent-log.ts'
 
 /** An organization with one project, and a key of each scope for the whole of it. */
 export interface TestOrganization {
