@@ -2,12 +2,14 @@ import { defineConfig } from 'vitest/config'
 
 /**
  * A lane for each kind of need; they run one after the other, so that a load test never slows another lane's clock down.
- * unit needs nothing; the others get a real PostgreSQL from test/support/postgres-setup.ts.
+ * unit needs nothing; the others get a real PostgreSQL from test/support/postgres-setup.ts, and cluster a real Kubernetes
+ * control plane besides, from test/support/cluster-setup.ts.
  */
 const lane = (name: string, order: number, extra: object = {}) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], sequence: { groupOrder: order }, ...extra },
 })
 const withPostgres = { globalSetup: ['test/support/postgres-setup.ts'], testTimeout: 30_000, hookTimeout: 60_000 }
+const withCluster = { globalSetup: ['test/support/postgres-setup.ts', 'test/support/cluster-setup.ts'] }
 
 export default defineConfig({
   test: {
@@ -15,7 +17,8 @@ export default defineConfig({
       lane('unit', 0, { include: ['test/unit/**/*.test.ts', 'test/architecture.test.ts'] }),
       lane('db', 1, withPostgres),
       lane('http', 2, withPostgres),
-      lane('process', 3, { ...withPostgres, testTimeout: 300_000, hookTimeout: 120_000, fileParallelism: false }),
+      lane('cluster', 3, { ...withCluster, testTimeout: 60_000, hookTimeout: 120_000, fileParallelism: false }),
+      lane('process', 4, { ...withPostgres, testTimeout: 300_000, hookTimeout: 120_000, fileParallelism: false }),
     ],
   },
 })

@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 
 export interface Config {
-  readonly role: 'api' | 'all'
+  readonly role: (typeof ROLES)[number]
   readonly bindAddress: string
   readonly pingPort: number
   readonly apiPort: number
@@ -21,6 +21,10 @@ export interface Config {
   readonly drainSeconds: number
   readonly logLevel: string
   readonly logFormat: 'pretty' | 'json'
+  readonly kubernetes: (typeof KUBERNETES)[number]
+  /** Comma separated in the environment; null: all of them. */
+  readonly watchNamespaces: readonly string[] | null
+  readonly clusterName: string
   readonly bootstrapEmail: string
   readonly bootstrapProjectId: string | undefined
   /** Apart from the rest, so that nobody prints them along. */
@@ -44,6 +48,12 @@ export class ConfigError extends Error {
     this.faults = faults
   }
 }
+
+const ROLES = ['api', 'controller', 'all'] as const
+/** `auto`: when a kubeconfig or a ServiceAccount is found. `required`: it is an error when none is. */
+const KUBERNETES = ['auto', 'off', 'required'] as const
+/** RFC 1123 label, as Kubernetes wants it of namespaces; ours for the cluster's name too. */
+const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 export const SECRET_KEY_BYTES = 32
 /** Node's decoder skips what is no base64, so that it would also make a key of a sentence. */
@@ -89,11 +99,7 @@ function oneOf<const T extends string>(...values: T[]) {
 }
 
 const VARIABLES = {
-  ROLE: z
-    .string()
-    .refine((text) => text === 'api' || text === 'all', 'must be api or all (this release has no controller role)')
-    .transform((text) => text as 'api' | 'all')
-    .default('all'),
+  ROLE: oneOf(...ROLES).default('all'),
   BIND_ADDRESS: z.string().default('127.0.0.1'),
   PING_PORT: port(8080),
   API_PORT: port(8081),
@@ -141,6 +147,19 @@ const VARIABLES = {
     .guid('must be a UUID')
     .transform((text) => text.toLowerCase())
     .optional(),
+  KUBERNETES: oneOf(...KUBERNETES).default('auto'),
+  WATCH_NAMESPACES: z
+    .string()
+    .transform((text) => [...new Set(text.split(',').map((name) => name.trim()))].filter((name) => name !== ''))
+    .refine(
+      (names) => names.every((name) => DNS_LABEL.test(name)),
+      'must be names of namespaces with commas between them, for example payments,shop',
+    )
+    .optional(),
+  CLUSTER_NAME: z
+    .string()
+    .regex(DNS_LABEL, 'must be at most 63 lower case letters, digits and -, with a letter or digit at both ends')
+    .default('default'),
   RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000).default(1_000),
   HISTORY_MAX_PINGS: integer(1, 1_000_000).default(1_000),
   HISTORY_MAX_DAYS: integer(1, 3_650).default(90),
@@ -170,6 +189,8 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
       'SECRET_KEY is needed with DATABASE_URL, the same for every replica: make one with `openssl rand -base64 32`',
     )
   }
+  if (read.ROLE === 'controller' && read.KUBERNETES === 'off')
+    faults.push('KUBERNETES is off, which leaves nothing to do for ROLE controller: set it to auto or required')
   if (faults.length > 0) throw new ConfigError(faults)
   return Object.freeze({
     role: read.ROLE,
@@ -186,6 +207,9 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     drainSeconds: read.DRAIN_SECONDS,
     logLevel: read.LOG_LEVEL,
     logFormat: read.LOG_FORMAT ?? (isTerminal ? 'pretty' : 'json'),
+    kubernetes: read.KUBERNETES,
+    watchNamespaces: read.WATCH_NAMESPACES?.length ? read.WATCH_NAMESPACES : null,
+    clusterName: read.CLUSTER_NAME,
     bootstrapEmail: read.BOOTSTRAP_EMAIL,
     bootstrapProjectId: read.BOOTSTRAP_PROJECT_ID,
     secrets: Object.freeze({

@@ -2,6 +2,7 @@
 
 import type { Addresses } from './app.ts'
 import type { Config } from './config.ts'
+import type { Connection } from './kubernetes/connection.ts'
 
 /** What the first start made; null when the database was set up before. */
 export interface Made {
@@ -25,12 +26,27 @@ export function describeCredentials(projectId: string, made: Made | null, given:
   (what was generated is shown this once: note it now)`
 }
 
+/** One line: which cluster, or that there is none and what to do about it. */
+export function describeCluster(
+  { clusterName, watchNamespaces }: Config,
+  connection: Pick<Connection, 'server' | 'source'> | null,
+): string {
+  if (connection === null)
+    return '  cluster  none: no kubeconfig and no ServiceAccount was found (set KUBECONFIG to have HeartbeatChecks reconciled)'
+  const where = watchNamespaces === null ? 'all namespaces' : `the namespaces ${watchNamespaces.join(', ')}`
+  return `  cluster  ${connection.server} (${connection.source}), as "${clusterName}": HeartbeatChecks of ${where}`
+}
+
 /** The public addresses, and a line to paste: the check to begin with, or where no key may be shown the question how it is. */
 export function describeService({ ping, api, ops }: Addresses, projectId: string, apiKey: string | null): string {
-  const addresses = `  ping     ${ping}/ping/<public_id of a check>
+  const served =
+    ping === null
+      ? ''
+      : `  ping     ${ping}/ping/<public_id of a check>
   api      ${api}   (described by ${api}/openapi.json)
-  ops      ${ops}/metrics`
-  if (apiKey === null) return `${addresses}\n\nIs it well?\n\n  curl -fsS ${ops}/readyz\n`
+`
+  const addresses = `${served}  ops      ${ops}/metrics`
+  if (apiKey === null || ping === null) return `${addresses}\n\nIs it well?\n\n  curl -fsS ${ops}/readyz\n`
   const check = JSON.stringify({ project_id: projectId, name: 'My first job', period_seconds: 10, grace_seconds: 5 })
   return `${addresses}
 

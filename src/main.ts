@@ -4,7 +4,8 @@ import { type App, createApp, DATABASE_PATIENCE_MS, DATABASE_RETRY_MS } from './
 import { type Config, ConfigError, readConfig } from './config.ts'
 import { AppError } from './domain/errors.ts'
 import { ListenError } from './http/server.ts'
-import { describeCredentials, describeService } from './introduction.ts'
+import { describeCluster, describeCredentials, describeService } from './introduction.ts'
+import { type Connection, findConnection, KubeconfigError } from './kubernetes/connection.ts'
 import { systemClock } from './runtime/clock.ts'
 import { createLog } from './runtime/log.ts'
 import { loadOrMakeSecretKey } from './secrets.ts'
@@ -35,12 +36,14 @@ function isExpected(error: unknown): error is Error {
     error instanceof ConfigError ||
     error instanceof StartError ||
     error instanceof ListenError ||
+    error instanceof KubeconfigError ||
     error instanceof EmbeddedPostgresError
   )
 }
 
 async function run(config: Config): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat })
+  const connection = await findCluster(config)
   await using resources = new AsyncDisposableStack()
   let databaseUrl = config.secrets.databaseUrl
   if (databaseUrl === undefined) {
@@ -57,17 +60,31 @@ async function run(config: Config): Promise<void> {
   const { bootstrapApiKey } = config.secrets
   say(`\n${describeCredentials(prepared.projectId, prepared.made, config.secrets)}`)
 
-  const app: App = createApp({ config, databaseUrl, secretKey, log })
+  const app: App = createApp({ config, databaseUrl, secretKey, connection, log })
   resources.defer(() => app.stop())
   const started = await startApp(app, databaseUrl)
   if (started === null) return
   const { listening, ...addresses } = started
   const shownKey = bootstrapApiKey === undefined ? (prepared.made?.apiKey ?? null) : null
+  if (config.kubernetes !== 'off' && config.role !== 'api') say(describeCluster(config, connection))
   say(describeService(addresses, prepared.projectId, shownKey))
   // Where this process listens, whatever its public addresses are: what scripts wait for, and where port 0 is told.
-  say(`ready ping=${listening.ping} api=${listening.api} ops=${listening.ops}`)
+  const served = listening.ping === null ? '' : ` ping=${listening.ping} api=${listening.api}`
+  say(`ready${served} ops=${listening.ops}`)
   if (!stopping.signal.aborted) await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve))
   say('stopping ...')
+}
+
+/** Null: none is asked for, or none is to be had. */
+async function findCluster({ kubernetes, role }: Config): Promise<Connection | null> {
+  if (kubernetes === 'off' || role === 'api') return null
+  const connection = await findConnection(process.env, { clock: systemClock })
+  if (connection === null && (kubernetes === 'required' || role === 'controller')) {
+    throw new StartError(
+      `no cluster was found, and ${kubernetes === 'required' ? 'KUBERNETES is required' : 'ROLE controller needs one'}: set KUBECONFIG to a kubeconfig, or run in a pod with a ServiceAccount`,
+    )
+  }
+  return connection
 }
 
 /** Null when a signal came meanwhile. */

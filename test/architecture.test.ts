@@ -14,11 +14,20 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
   checks: { inside: ['domain', 'runtime', 'store'], outside: [] },
   auth: { inside: ['domain', 'runtime', 'store', 'checks/parts.ts'], outside: ['jose'] },
   tenancy: { inside: ['domain', 'runtime', 'store', 'auth', 'checks/parts.ts'], outside: [] },
+  kubernetes: { inside: ['runtime'], outside: ['@kubernetes/client-node', 'undici', 'prom-client'] },
+  operator: { inside: ['domain', 'runtime', 'store', 'checks', 'tenancy', 'kubernetes'], outside: ['zod'] },
   http: { inside: ['domain', 'runtime', 'checks', 'auth', 'tenancy'], outside: ['koa', '@koa/router', 'zod'] },
+  roles: {
+    inside: ['domain', 'runtime', 'store', 'checks', 'auth', 'tenancy', 'http', 'kubernetes', 'operator', 'config.ts'],
+    outside: [],
+  },
   'config.ts': { inside: [], outside: ['zod'] },
-  'introduction.ts': { inside: ['app.ts', 'config.ts'], outside: [] },
+  'introduction.ts': { inside: ['app.ts', 'config.ts', 'kubernetes/connection.ts'], outside: [] },
   'secrets.ts': { inside: ['config.ts'], outside: [] },
-  'app.ts': { inside: ['domain', 'runtime', 'store', 'checks', 'auth', 'tenancy', 'http', 'config.ts'], outside: [] },
+  'app.ts': {
+    inside: ['domain', 'runtime', 'store', 'http', 'roles', 'config.ts', 'kubernetes/connection.ts'],
+    outside: [],
+  },
   'main.ts': {
     inside: [
       'app.ts',
@@ -31,6 +40,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
       'checks',
       'tenancy',
       'http',
+      'kubernetes/connection.ts',
     ],
     outside: [],
   },
@@ -39,8 +49,10 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
 /** Outside packages that have one home. */
 const HOMES: Record<string, RegExp> = {
   pino: /^runtime\/log\.ts$/,
-  'prom-client': /^runtime\/metrics\.ts$/,
-  zod: /^(config\.ts|http\/api\/|http\/middleware\/)/,
+  'prom-client': /^(runtime|kubernetes)\/metrics\.ts$/,
+  zod: /^(config\.ts|http\/api\/|http\/middleware\/|operator\/heartbeat-check\.ts$)/,
+  undici: /^kubernetes\/(client|connection)\.ts$/,
+  '@kubernetes/client-node': /^kubernetes\/connection\.ts$/,
 }
 
 interface Source {

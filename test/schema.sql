@@ -66,6 +66,13 @@ create table checks (
 CREATE INDEX checks_list ON public.checks USING btree (project_id, created_at, id);
 CREATE UNIQUE INDEX checks_resource ON public.checks USING btree (kubernetes_cluster, kubernetes_namespace, kubernetes_name) WHERE (kubernetes_name IS NOT NULL);
 
+create table clusters (
+  name text not null,
+  uid text not null,
+  seen_at timestamp with time zone not null,
+  constraint clusters_pkey PRIMARY KEY (name)
+);
+
 create table events (
   id uuid not null,
   check_key bigint not null,
@@ -130,10 +137,14 @@ create table projects (
   name text not null,
   slug text not null,
   created_at timestamp with time zone not null default now(),
+  kubernetes_cluster text,
+  kubernetes_namespace text,
+  constraint projects_check CHECK (((kubernetes_cluster IS NULL) = (kubernetes_namespace IS NULL))),
   constraint projects_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   constraint projects_organization_id_slug_key UNIQUE (organization_id, slug),
   constraint projects_pkey PRIMARY KEY (id)
 );
+CREATE UNIQUE INDEX projects_namespace ON public.projects USING btree (kubernetes_cluster, kubernetes_namespace) WHERE (kubernetes_namespace IS NOT NULL);
 
 create unlogged table rate_windows (
   bucket text not null,
@@ -168,6 +179,29 @@ create table service_beat (
   constraint service_beat_only_row_check CHECK (only_row),
   constraint service_beat_pkey PRIMARY KEY (only_row)
 );
+
+create table tombstones (
+  check_key bigint not null,
+  id uuid not null,
+  public_id uuid not null,
+  project_id uuid not null,
+  slug text not null,
+  kubernetes_cluster text not null,
+  kubernetes_namespace text not null,
+  kubernetes_name text not null,
+  last_ping_at timestamp with time zone,
+  last_start_at timestamp with time zone,
+  stamped_at timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  deleted_at timestamp with time zone not null,
+  constraint tombstones_id_key UNIQUE (id),
+  constraint tombstones_kubernetes_cluster_kubernetes_namespace_kubernet_key UNIQUE (kubernetes_cluster, kubernetes_namespace, kubernetes_name),
+  constraint tombstones_pkey PRIMARY KEY (check_key),
+  constraint tombstones_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint tombstones_public_id_key UNIQUE (public_id)
+);
+CREATE INDEX tombstones_deleted ON public.tombstones USING btree (deleted_at);
+CREATE INDEX tombstones_project ON public.tombstones USING btree (project_id);
 
 create table users (
   id uuid not null,

@@ -5,12 +5,20 @@
  */
 
 import type { Instant } from '../domain/check.ts'
-import { formatUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import type { LoopOptions } from '../runtime/loop.ts'
 import type { Queryable } from '../store/database.ts'
-import { listHistoryKeys, pruneEvents, pruneFlips, pruneGaps, prunePings, tryPruneLock } from '../store/pruning.ts'
+import {
+  listHistoryKeys,
+  pruneEvents,
+  pruneFlips,
+  pruneGaps,
+  prunePings,
+  pruneTombstones,
+  tryPruneLock,
+} from '../store/pruning.ts'
 import { deleteOldWindows } from '../store/rate-windows.ts'
 import { deleteExpiredRefreshTokens } from '../store/refresh-tokens.ts'
+import { firstIdAt } from './first-id.ts'
 import type { Parts } from './parts.ts'
 
 export interface PruneLimits {
@@ -27,7 +35,7 @@ export interface PruneBatch {
   readonly entries: number
 }
 
-const TABLES = ['pings', 'flips', 'events', 'gaps', 'refresh_tokens', 'rate_windows'] as const
+const TABLES = ['pings', 'flips', 'events', 'gaps', 'refresh_tokens', 'rate_windows', 'tombstones'] as const
 
 export interface PrunePlace {
   readonly table: (typeof TABLES)[number]
@@ -45,6 +53,8 @@ const GAP_DAYS = 800
 const TOKEN_DAYS = 1
 /** Windows are a minute long, those of failed log-ins at most some hours. */
 const WINDOW_DAYS = 1
+/** So long a re-created resource gets its check back (design, section 6). */
+const TOMBSTONE_DAYS = 7
 
 /** Measured warm on two cores: 5,000 rows 40-60 ms, 200,000 entries 100-200 ms. A cold disk may be ten times slower and still ends within the time-out. */
 const BATCH: PruneBatch = { rows: 5_000, entries: 200_000 }
@@ -106,17 +116,14 @@ function pruneRest(
       return deleteExpiredRefreshTokens(tx, now - TOKEN_DAYS * DAY_MS, limit)
     case 'rate_windows':
       return deleteOldWindows(tx, (WINDOW_DAYS * DAY_MS) / 1_000, limit)
+    case 'tombstones':
+      return pruneTombstones(tx, now - TOMBSTONE_DAYS * DAY_MS, limit)
   }
 }
 
 function startOfNext({ table }: PrunePlace): PrunePlace | null {
   const next = TABLES[TABLES.indexOf(table) + 1]
   return next === undefined ? null : { table: next, afterKey: 0 }
-}
-
-/** The smallest id of its microsecond: ids carry their time, so the primary key finds what is older. No id is from before 1970. */
-function firstIdAt(at: Instant): string {
-  return formatUuid(writeTimeOrderedId(Buffer.alloc(16), Math.max(0, at)))
 }
 
 /** A pass over 100,000 checks reads their whole history; at this rest it never takes more than a twentieth of the time. */

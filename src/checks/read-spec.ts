@@ -7,6 +7,21 @@ import type { StoredSpec } from '../store/states.ts'
 
 export const DEFAULT_TIME_ZONE = 'UTC'
 
+/** A schedule without a zone has the default one. */
+export function withTimeZone(spec: StoredSpec): StoredSpec {
+  return spec.schedule === null ? spec : { ...spec, timeZone: spec.timeZone ?? DEFAULT_TIME_ZONE }
+}
+
+export function isSameSpec(one: StoredSpec, other: StoredSpec): boolean {
+  return (
+    one.periodSeconds === other.periodSeconds &&
+    one.schedule === other.schedule &&
+    one.timeZone === other.timeZone &&
+    one.graceSeconds === other.graceSeconds &&
+    one.maxRuntimeSeconds === other.maxRuntimeSeconds
+  )
+}
+
 /**
  * Throws AppError `invalid`, naming the field, unless it holds exactly one of a period and a schedule, and a schedule that
  * makes sense in its zone and has a slot after `now` (design, section 3.1). The lengths were checked where it came in.

@@ -5,7 +5,7 @@ import { AppError } from '../domain/errors.ts'
 import { NEXT } from '../domain/transition.ts'
 import type { CheckRecord, StoredCheck } from '../store/checks.ts'
 import type { Parts } from './parts.ts'
-import { applyEvent, describeResource, withLockedCheck } from './with-locked-check.ts'
+import { applyEvents, describeResource, withLockedCheck } from './with-locked-check.ts'
 
 /** Throws AppError `not_found`, and `conflict` while the check's resource says whether it is suspended (design, section 3.2). */
 export function turnCheck(parts: Parts, tenant: Tenant, id: string, kind: 'pause' | 'resume'): Promise<CheckRecord> {
@@ -13,7 +13,7 @@ export function turnCheck(parts: Parts, tenant: Tenant, id: string, kind: 'pause
     refuseIfSuspendIsSet(record, kind)
     const { status } = record.state
     if (NEXT[status][kind] === status) return record
-    return { ...record, state: await applyEvent(tx, locked, { kind }, parts) }
+    return { ...record, state: await applyEvents(tx, locked, [{ kind }], parts) }
   })
 }
 

@@ -5,8 +5,8 @@ import { constraintOf } from '../store/sqlstate.ts'
 import type { StoredSpec } from '../store/states.ts'
 import { slugTaken } from './create-check.ts'
 import type { Parts } from './parts.ts'
-import { DEFAULT_TIME_ZONE, readSpec } from './read-spec.ts'
-import { applyEvent, type LockedWork, refuseIfManaged, withLockedCheck } from './with-locked-check.ts'
+import { DEFAULT_TIME_ZONE, isSameSpec, readSpec } from './read-spec.ts'
+import { applyEvents, type LockedWork, refuseIfManaged, withLockedCheck } from './with-locked-check.ts'
 
 /** What is left out keeps its value. A schedule ends the period, and the other way round. */
 export interface CheckUpdate {
@@ -62,18 +62,8 @@ function mergeSpec(stored: StoredSpec, update: CheckUpdate): StoredSpec {
   }
 }
 
-function isSameSpec(one: StoredSpec, other: StoredSpec): boolean {
-  return (
-    one.periodSeconds === other.periodSeconds &&
-    one.schedule === other.schedule &&
-    one.timeZone === other.timeZone &&
-    one.graceSeconds === other.graceSeconds &&
-    one.maxRuntimeSeconds === other.maxRuntimeSeconds
-  )
-}
-
 async function changeSpec(parts: Parts, { tx, record, locked }: LockedWork, stored: StoredSpec): Promise<CheckState> {
   const spec = readSpec(stored, parts.clock.now())
   await saveSpec(tx, record.key, stored)
-  return applyEvent(tx, { ...locked, spec }, { kind: 'update' }, parts)
+  return applyEvents(tx, { ...locked, spec }, [{ kind: 'update' }], parts)
 }

@@ -39,11 +39,11 @@ export async function withLockedCheck<T>(
   })
 }
 
-/** Puts one event through the spine. Returns the state that the check has now. */
-export async function applyEvent(
+/** Puts events through the spine in their order. Returns the state that the check has now. */
+export async function applyEvents(
   tx: Queryable,
   locked: LockedCheck,
-  event: CheckEvent,
+  events: readonly CheckEvent[],
   { clock }: Pick<Parts, 'clock'>,
 ): Promise<CheckState> {
   if (locked.spec === null) {
@@ -53,10 +53,10 @@ export async function applyEvent(
     )
   }
   // Read under the lock, not before it: waiting for it takes time.
-  const change = { key: locked.key, event, at: clock.now() }
-  const { decisions, changeSet } = decideChanges([locked], [change], { wakeExactly: true })
-  const decision = decisions[0]!
-  if (decision.kind === 'failed') throw decision.error
+  const at = clock.now()
+  const changes = events.map((event) => ({ key: locked.key, event, at }))
+  const { decisions, changeSet } = decideChanges([locked], changes, { wakeExactly: true })
+  for (const decision of decisions) if (decision.kind === 'failed') throw decision.error
   await saveChanges(tx, changeSet)
   return changeSet.states[0]?.state ?? locked.state
 }

@@ -112,7 +112,7 @@ export const LIMITS = {
 export const RUN_MEMORY_MS = LIMITS.durationMs
 
 /** The status that people see. `now` at or past due is still `late` until the evaluator has written the flip. */
-export function shownStatus(state: CheckState, now: Instant): ShownStatus {
+export function shownStatus(state: Pick<CheckState, 'status' | 'expectedAt'>, now: Instant): ShownStatus {
   return state.status === 'up' && state.expectedAt !== null && now >= state.expectedAt ? 'late' : state.status
 }
 

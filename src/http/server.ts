@@ -197,3 +197,9 @@ function explainListenError(
       return `cannot listen on ${address}:${port}: ${message}`
   }
 }
+
+/** The URL of a listening server. An address that listens everywhere is reached at the loopback address too. */
+export function addressOf(bindAddress: string, { port }: { port: number }): string {
+  const host = ['0.0.0.0', '::'].includes(bindAddress) ? '127.0.0.1' : bindAddress
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}

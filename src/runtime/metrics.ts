@@ -23,6 +23,12 @@ export interface Metrics {
   readonly pruned: Counter
   readonly clockOffsetSeconds: Gauge
   readonly loopFailures: Counter<'loop'>
+  readonly operator: {
+    readonly publishes: Counter<'result'>
+    readonly forcedFinalizers: Counter
+    readonly orphans: Counter
+    readonly clusterNameTaken: Gauge
+  }
 }
 
 export interface LabelValues {
@@ -123,6 +129,29 @@ export function createMetrics(values: LabelValues): Metrics {
       labelNames: ['loop'],
       registers,
     }),
+    operator: {
+      publishes: new Counter({
+        name: 'heartbeat_publish_total',
+        help: 'Ping URLs brought in line with their Secret or ConfigMap, by what it took',
+        labelNames: ['result'],
+        registers,
+      }),
+      forcedFinalizers: new Counter({
+        name: 'heartbeat_finalizers_forced_total',
+        help: 'Deleted HeartbeatChecks that went without their check, which could not be removed in time',
+        registers,
+      }),
+      orphans: new Counter({
+        name: 'heartbeat_orphans_total',
+        help: 'Checks removed since their HeartbeatCheck was gone without its finalizer',
+        registers,
+      }),
+      clusterNameTaken: new Gauge({
+        name: 'heartbeat_cluster_name_taken',
+        help: '1 while another live cluster reconciles under the same CLUSTER_NAME, and this one does not',
+        registers,
+      }),
+    },
   }
   for (const type of values.pingTypes) {
     for (const result of ['stored', 'duplicate', 'not_found', 'unavailable', 'body_too_large', 'body_compressed'])
@@ -134,5 +163,17 @@ export function createMetrics(values: LabelValues): Metrics {
   for (const reason of values.flipReasons) metrics.flips.inc({ reason }, 0)
   for (const status of values.statuses) metrics.checks.set({ status }, 0)
   for (const loop of values.loops) metrics.loopFailures.inc({ loop }, 0)
+  for (const result of ['written', 'unchanged', 'refused']) metrics.operator.publishes.inc({ result }, 0)
   return metrics
+}
+
+const KNOWN_METHODS = new Set(['GET', 'POST', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
+/** Callers may make up methods, and a label must not follow them. */
+export function observeHttp(
+  { httpSeconds }: Metrics,
+  labels: { server: string; route: string; method: string; status: string },
+  seconds: number,
+): void {
+  httpSeconds.observe(KNOWN_METHODS.has(labels.method) ? labels : { ...labels, method: 'other' }, seconds)
 }

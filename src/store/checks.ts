@@ -10,6 +10,13 @@ import { instantArray } from './binary-arrays.ts'
 import type { Queryable } from './database.ts'
 import type { StoredSpec } from './states.ts'
 
+/** A HeartbeatCheck, by what it is called: its identity here (design, section 6). */
+export interface Resource {
+  readonly cluster: string
+  readonly namespace: string
+  readonly name: string
+}
+
 export interface CheckRecord {
   readonly key: number
   readonly id: string
@@ -20,7 +27,7 @@ export interface CheckRecord {
   readonly description: string | null
   readonly managedBy: Manager
   /** The resource that the check is or was declared by. */
-  readonly kubernetes: { readonly cluster: string; readonly namespace: string; readonly name: string } | null
+  readonly kubernetes: Resource | null
   readonly createdAt: Instant
   readonly spec: StoredSpec
   readonly state: CheckState
@@ -31,7 +38,7 @@ export interface StoredCheck extends CheckRecord {
   readonly kubernetesSuspend: boolean | null
 }
 
-interface Row {
+export interface CheckRow {
   key: number
   id: string
   public_id: string
@@ -59,7 +66,7 @@ interface Row {
   runs: Run[] | null
 }
 
-const COLUMNS = `c.key, c.id, c.public_id, c.project_id, c.name, c.slug, c.description, c.managed_by, c.kubernetes_cluster,
+export const CHECK_COLUMNS = `c.key, c.id, c.public_id, c.project_id, c.name, c.slug, c.description, c.managed_by, c.kubernetes_cluster,
   c.kubernetes_namespace, c.kubernetes_name, c.kubernetes_suspend, c.created_at, s.period_seconds, s.schedule, s.time_zone,
   s.grace_seconds, s.max_runtime_seconds, s.status, s.since, s.last_ping_at, s.last_start_at, s.expected_at, s.due_at, s.runs`
 
@@ -68,7 +75,7 @@ const OF_TENANT = 'p.organization_id = $1 and ($2::uuid is null or p.id = $2)'
 
 const CHECKS = 'checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key'
 
-function toRecord(row: Row): StoredCheck {
+export function toCheck(row: CheckRow): StoredCheck {
   const { kubernetes_cluster: cluster, kubernetes_namespace: namespace, kubernetes_name: name } = row
   return {
     key: row.key,
@@ -103,12 +110,12 @@ function toRecord(row: Row): StoredCheck {
 
 /** Null: unknown, or somebody else's. `id` is a UUID. */
 export async function findCheck(tx: Queryable, tenant: Tenant, id: string): Promise<StoredCheck | null> {
-  const { rows } = await tx.query<Row>({
+  const { rows } = await tx.query<CheckRow>({
     name: 'find_check',
-    text: `select ${COLUMNS} from ${CHECKS} where ${OF_TENANT} and c.id = $3`,
+    text: `select ${CHECK_COLUMNS} from ${CHECKS} where ${OF_TENANT} and c.id = $3`,
     values: [tenant.organizationId, tenant.projectId, id],
   })
-  return rows[0] === undefined ? null : toRecord(rows[0])
+  return rows[0] === undefined ? null : toCheck(rows[0])
 }
 
 /** The key alone, for those who go on to lock or to read history by it. */
@@ -142,8 +149,8 @@ export async function listCheckRows(
   { now, after, limit }: { now: Instant; after: Place | null; limit: number },
 ): Promise<StoredCheck[]> {
   const { at, id } = after ?? START
-  const { rows } = await tx.query<Row>({
-    text: `select ${COLUMNS} from ${CHECKS}
+  const { rows } = await tx.query<CheckRow>({
+    text: `select ${CHECK_COLUMNS} from ${CHECKS}
       where ${OF_TENANT} and c.project_id = $3 and (c.created_at, c.id) > (($4::timestamptz[])[1], $5::uuid)
         and ($6::int2 is null or s.status = $6)
         and ($7::bool is null or coalesce(s.expected_at <= ($8::timestamptz[])[1], false) = $7)
@@ -164,7 +171,7 @@ export async function listCheckRows(
       limit,
     ],
   })
-  return rows.map(toRecord)
+  return rows.map(toCheck)
 }
 
 /** False: unknown, or somebody else's. `keep`: until the transaction ends nobody removes the project. */

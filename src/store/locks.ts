@@ -5,3 +5,6 @@ const BASE = 0x68656172 * 100
 export const MIGRATION_LOCK = BASE + 1
 export const BOOTSTRAP_LOCK = BASE + 2
 export const PRUNE_LOCK = BASE + 3
+
+/** The first of two numbers, a space of its own: the second is a hash of the resource whose check is declared or retired. */
+export const RESOURCE_LOCKS = 0x68656172

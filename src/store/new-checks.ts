@@ -2,7 +2,7 @@
 
 import { type CheckState, type Instant, STATUSES } from '../domain/check.ts'
 import { instantArray, jsonbArray } from './binary-arrays.ts'
-import type { CheckRecord } from './checks.ts'
+import type { CheckRecord, Resource } from './checks.ts'
 import type { Queryable } from './database.ts'
 import type { StoredSpec } from './states.ts'
 
@@ -15,29 +15,43 @@ export async function findTakenSlugs(tx: Queryable, projectId: string, slugs: re
   return new Set(rows.map((row) => row.slug))
 }
 
-export type NewCheckRow = Pick<
-  CheckRecord,
-  'id' | 'publicId' | 'projectId' | 'name' | 'slug' | 'description' | 'createdAt'
->
+export interface NewCheckRow
+  extends Pick<CheckRecord, 'id' | 'publicId' | 'projectId' | 'name' | 'slug' | 'description' | 'createdAt'> {
+  /** Of a check that comes back to its history (tombstones.ts); left out: a new one. */
+  readonly key?: number
+  /** The resource that declares the check; left out: it belongs to the API. */
+  readonly kubernetes?: Resource & { readonly suspend: boolean | null }
+}
 
 /**
  * The new check's key; null when its slug is taken. A slug that an open transaction is about to take is waited for: the
  * statement fails nobody's transaction, so that the next slug can be tried in the same one.
  */
 export async function insertCheck(tx: Queryable, check: NewCheckRow): Promise<number | null> {
+  const { kubernetes = null } = check
+  const values = [
+    check.id,
+    check.publicId,
+    check.projectId,
+    check.name,
+    check.slug,
+    check.description,
+    instantArray([check.createdAt]),
+    kubernetes === null ? 'api' : 'kubernetes',
+    kubernetes?.cluster,
+    kubernetes?.namespace,
+    kubernetes?.name,
+    kubernetes?.suspend,
+  ]
+  // Keys are drawn from their sequence unless a statement says otherwise; one that was drawn once is free for its owner alone.
+  const [keyColumn, keyValue] = check.key === undefined ? ['', ''] : [', key', ', $13']
   const { rows } = await tx.query<{ key: number }>(
-    `insert into checks (id, public_id, project_id, name, slug, description, created_at)
-      values ($1, $2, $3, $4, $5, $6, ($7::timestamptz[])[1])
+    `insert into checks (id, public_id, project_id, name, slug, description, created_at, managed_by, kubernetes_cluster,
+        kubernetes_namespace, kubernetes_name, kubernetes_suspend${keyColumn})
+      overriding system value
+      values ($1, $2, $3, $4, $5, $6, ($7::timestamptz[])[1], $8, $9, $10, $11, $12${keyValue})
       on conflict (project_id, slug) do nothing returning key`,
-    [
-      check.id,
-      check.publicId,
-      check.projectId,
-      check.name,
-      check.slug,
-      check.description,
-      instantArray([check.createdAt]),
-    ],
+    check.key === undefined ? values : [...values, check.key],
   )
   return rows[0]?.key ?? null
 }

@@ -19,18 +19,51 @@ export interface NewProject {
   readonly name: string
   readonly slug: string
   readonly createdAt: Instant
+  /** The namespace that it is made for and bound to. */
+  readonly boundTo?: Namespace
+}
+
+/** Of a cluster. */
+export interface Namespace {
+  readonly cluster: string
+  readonly namespace: string
 }
 
 /** Null when the organization has a project with that slug. */
 export async function insertProject(db: Queryable, project: NewProject): Promise<ProjectRow | null> {
   const { rows } = await db.query<ProjectRow>(
-    `insert into projects (id, organization_id, name, slug, created_at)
-      values ($1, $2, $3, $4, ($5::timestamptz[])[1])
+    `insert into projects (id, organization_id, name, slug, created_at, kubernetes_cluster, kubernetes_namespace)
+      values ($1, $2, $3, $4, ($5::timestamptz[])[1], $6, $7)
       on conflict (organization_id, slug) do nothing
       returning ${COLUMNS}`,
-    [project.id, project.organizationId, project.name, project.slug, instantArray([project.createdAt])],
+    [
+      project.id,
+      project.organizationId,
+      project.name,
+      project.slug,
+      instantArray([project.createdAt]),
+      project.boundTo?.cluster,
+      project.boundTo?.namespace,
+    ],
   )
   return rows[0] ?? null
+}
+
+/** The project that is bound to a namespace, and beside it the organization's project with a slug; null: there is none. */
+export async function findNamespaceProjects(
+  db: Queryable,
+  organizationId: string,
+  { cluster, namespace }: Namespace,
+  slug: string | null,
+): Promise<{ bound: ProjectRow | null; named: ProjectRow | null }> {
+  const { rows } = await db.query<ProjectRow & { isBound: boolean; isNamed: boolean }>({
+    name: 'find_namespace_projects',
+    text: `select ${COLUMNS}, coalesce(kubernetes_cluster = $2 and kubernetes_namespace = $3, false) as "isBound",
+        coalesce(organization_id = $1 and slug = $4, false) as "isNamed"
+      from projects where (kubernetes_cluster = $2 and kubernetes_namespace = $3) or (organization_id = $1 and slug = $4)`,
+    values: [organizationId, cluster, namespace, slug],
+  })
+  return { bound: rows.find((row) => row.isBound) ?? null, named: rows.find((row) => row.isNamed) ?? null }
 }
 
 /** The first of these slugs that no project of the organization has; null when all are taken. */
@@ -97,7 +130,13 @@ export async function countChecks(tx: Queryable, projectId: string): Promise<num
   return rows[0]!.count
 }
 
-/** With it go the API keys that are bound to it. */
+/** Like lockProject for `keep`, where nobody's rights are in question. */
+export async function keepProject(tx: Queryable, id: string): Promise<boolean> {
+  const { rowCount } = await tx.query('select from projects where id = $1 for key share', [id])
+  return rowCount === 1
+}
+
+/** With it go the API keys that are bound to it, and what is left of deleted checks. */
 export async function deleteProject(tx: Queryable, id: string): Promise<void> {
   await tx.query('delete from projects where id = $1', [id])
 }

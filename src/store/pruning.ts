@@ -45,9 +45,9 @@ export async function listHistoryKeys(
 
 /**
  * Deletes up to `limit` pings with their bodies: of each check those that are not among the newest `maxPings` and those from
- * before `oldestId`; all of a check that was removed. Kept whatever their age: the newest completion, the newest start, and
- * the start of each run that the state remembers, for they explain what the check shows, and a repeated start must find its
- * first. The state has their times as whole milliseconds.
+ * before `oldestId`; all of a check that was removed and cannot come back (tombstones.ts). Kept whatever their age: the newest
+ * completion, the newest start, and the start of each run that the state remembers, for they explain what the check shows,
+ * and a repeated start must find its first. The state has their times as whole milliseconds.
  */
 export async function prunePings(
   tx: Queryable,
@@ -56,9 +56,10 @@ export async function prunePings(
 ): Promise<number> {
   const { rows } = await tx.query<{ deleted: number }>(
     `with ends as materialized (
-        select k.key, s.last_ping_at, s.last_start_at, s.runs, case when s.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+        select k.key, coalesce(s.last_ping_at, t.last_ping_at) as last_ping_at, coalesce(s.last_start_at, t.last_start_at) as last_start_at,
+          s.runs, case when s.check_key is null and t.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
             else greatest($2::uuid, (select n.id from pings n where n.check_key = k.key order by n.id desc offset $3 limit 1)) end as id
-        from unnest($1::int8[]) k (key) left join check_states s on s.check_key = k.key),
+        from unnest($1::int8[]) k (key) left join check_states s on s.check_key = k.key left join tombstones t on t.check_key = k.key),
       gone as (
         delete from pings where ctid = any(array(
           select old.ctid from ends e cross join lateral (
@@ -77,7 +78,7 @@ export async function prunePings(
   return rows[0]!.deleted
 }
 
-/** Deletes up to `limit` flips: those from before `oldestId`, but not the newest of a check, which says since when it is as it is; all of a check that was removed. */
+/** Deletes up to `limit` flips: those from before `oldestId`, but not the newest of a check, which says since when it is as it is; all of a check that was removed and cannot come back. */
 export async function pruneFlips(
   tx: Queryable,
   keys: readonly number[],
@@ -85,9 +86,9 @@ export async function pruneFlips(
 ): Promise<number> {
   const { rowCount } = await tx.query(
     `with ends as materialized (
-        select k.key, case when s.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+        select k.key, case when s.check_key is null and t.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
             else least($2::uuid, (select n.id from flips n where n.check_key = k.key order by n.id desc limit 1)) end as id
-        from unnest($1::int8[]) k (key) left join check_states s on s.check_key = k.key)
+        from unnest($1::int8[]) k (key) left join check_states s on s.check_key = k.key left join tombstones t on t.check_key = k.key)
       delete from flips where ctid = any(array(
         select old.ctid from ends e cross join lateral (
           select f.ctid from flips f where f.check_key = e.key and f.id < e.id limit $3) old
@@ -108,6 +109,16 @@ export async function pruneEvents(tx: Queryable, oldestId: string, limit: number
 export async function pruneGaps(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
   const { rowCount } = await tx.query(
     'delete from gaps where ctid = any(array(select ctid from gaps where ended_at < ($1::timestamptz[])[1] limit $2))',
+    [instantArray([oldest]), limit],
+  )
+  return rowCount
+}
+
+/** Their history goes with the next pass. One that is being revived at this moment is left alone. */
+export async function pruneTombstones(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
+  const { rowCount } = await tx.query(
+    `delete from tombstones where ctid = any(array(
+        select ctid from tombstones where deleted_at < ($1::timestamptz[])[1] limit $2 for update skip locked))`,
     [instantArray([oldest]), limit],
   )
   return rowCount

@@ -75,6 +75,11 @@ export interface NewEvent {
   readonly at: Instant
 }
 
+/** Where the flips of declared checks are told of (LISTEN, NOTIFY). */
+export const FLIP_CHANNEL = 'heartbeat_flips'
+/** PostgreSQL refuses a longer payload, and the transaction with it. */
+const NOTICE_BYTES = 8_000
+
 export interface ChangeSet {
   readonly states: readonly ChangedState[]
   readonly pings: readonly NewPing[]
@@ -294,11 +299,21 @@ function insertBodies(pings: readonly NewPing[]) {
   }
 }
 
+/**
+ * Whoever listens on FLIP_CHANNEL (flip-notices.ts) hears of each when the transaction commits: the resource as JSON, so that
+ * nobody has to look it up. Not of a check's first one, which its declarer makes. A name that is too long for a notice
+ * (somebody's SQL) must not stop a check: its flip is found by polling.
+ */
 function insertFlips(flips: readonly NewFlip[]) {
   return {
     name: 'insert_flips',
-    text: `insert into flips (id, check_key, at, detected_at, from_status, to_status, reason, ping_id)
-      select * from unnest($1::uuid[], $2::int8[], $3::timestamptz[], $4::timestamptz[], $5::int2[], $6::int2[], $7::text[], $8::uuid[])`,
+    text: `with added as (
+        insert into flips (id, check_key, at, detected_at, from_status, to_status, reason, ping_id)
+        select * from unnest($1::uuid[], $2::int8[], $3::timestamptz[], $4::timestamptz[], $5::int2[], $6::int2[], $7::text[], $8::uuid[])
+        returning check_key, from_status)
+      select pg_notify('${FLIP_CHANNEL}', notice) from added join checks c on c.key = added.check_key
+        cross join lateral (select json_build_array(c.kubernetes_cluster, c.kubernetes_namespace, c.kubernetes_name)::text) n (notice)
+      where added.from_status is not null and c.managed_by = 'kubernetes' and octet_length(notice) < ${NOTICE_BYTES}`,
     values: [
       uuidArray(flips.map((flip) => flip.id)),
       int8Array(flips.map((flip) => flip.key)),

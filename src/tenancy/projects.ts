@@ -36,7 +36,7 @@ export async function createProject(
   return parts.database.transaction(async (tx) => {
     // Taken by everybody who adds a project, so that a slug found free is free still when it is written.
     await lockOrganization(tx, organizationId)
-    const slug = input.slug ?? (await chooseSlug(tx, organizationId, input.name))
+    const slug = input.slug ?? (await chooseSlug(tx, organizationId, deriveSlug(input.name, 'project')))
     const made = await store.insertProject(tx, { id, organizationId, name: input.name, slug, createdAt: now })
     if (made === null) throw slugTaken(slug)
     return made
@@ -46,8 +46,8 @@ export async function createProject(
 /** Of projects with the same name; whoever has more gives slugs. */
 const MOST_CHOICES = 1_000
 
-async function chooseSlug(tx: Queryable, organizationId: string, name: string): Promise<string> {
-  const derived = deriveSlug(name, 'project')
+/** The organization's lock is held. Throws AppError `conflict` when that many projects are called alike. */
+export async function chooseSlug(tx: Queryable, organizationId: string, derived: string): Promise<string> {
   const choices = Array.from({ length: MOST_CHOICES }, (_, place) => withSuffix(derived, place + 1))
   const free = await store.findFreeProjectSlug(tx, organizationId, choices)
   if (free === null) throw slugTaken(derived)

@@ -67,7 +67,8 @@ export async function startTestApp({ environment = {}, log = silentLog }: TestAp
   const { projectId, made } = await bootstrap({ database, clock: systemClock }, { email: config.bootstrapEmail })
   const { apiKey, email, password } = made!
   const app = createApp({ config, databaseUrl, secretKey, log })
-  const { ping: pingUrl, api: apiUrl, ops: opsUrl } = await app.start()
+  const { ping, api, ops: opsUrl } = await app.start()
+  const [pingUrl, apiUrl] = [ping!, api!]
 
   async function call(method: string, path: string, json?: unknown, authorization: string | null = `Bearer ${apiKey}`) {
     const response = await fetch(apiUrl + path, {

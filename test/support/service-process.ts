@@ -57,6 +57,8 @@ const ENVIRONMENT = {
   PING_PORT: '0',
   API_PORT: '0',
   OPS_PORT: '0',
+  // Never the cluster of whoever runs the tests.
+  KUBERNETES: 'off',
 }
 
 const READY = /^ready ping=(\S+) api=(\S+) ops=(\S+)$/m

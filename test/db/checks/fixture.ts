@@ -93,7 +93,7 @@ export async function manageByKubernetes(
 /** A change as the ping path makes it, in a transaction that the caller holds open as long as it likes. */
 export async function ping(
   tx: Queryable,
-  { key }: CheckRecord,
+  { key }: Pick<CheckRecord, 'key'>,
   type: PingType,
   at: number,
   given: { runId?: string; body?: Buffer } = {},

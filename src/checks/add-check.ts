@@ -1,0 +1,68 @@
+/** What the makings of a check have in common: its rows, its slug, and the flip that its history begins with. */
+
+import type { CheckState, Instant } from '../domain/check.ts'
+import { writeTimeOrderedId } from '../domain/ids.ts'
+import { withSuffix } from '../domain/slug.ts'
+import { deadlineOf } from '../domain/transition.ts'
+import { randomIdBytes } from '../runtime/random.ts'
+import type { Queryable } from '../store/database.ts'
+import { findTakenSlugs, insertCheck, insertState, type NewCheckRow } from '../store/new-checks.ts'
+import { type StoredSpec, saveChanges } from '../store/states.ts'
+
+type SlugWanted =
+  | { readonly exactly: string }
+  /** With a number at its end when it is taken. */
+  | { readonly like: string }
+
+/**
+ * The project is kept by the transaction already. `stampedAt` dates the check's next history entry. Null: the slug is taken
+ * that must be had exactly.
+ */
+export async function addCheck(
+  tx: Queryable,
+  check: Omit<NewCheckRow, 'slug'>,
+  wanted: SlugWanted,
+  { spec, state, stampedAt }: { spec: StoredSpec; state: CheckState; stampedAt: Instant },
+): Promise<{ key: number; slug: string } | null> {
+  const added =
+    'like' in wanted ? await addUnderFreeSlug(tx, check, wanted.like) : await addUnder(tx, check, wanted.exactly)
+  if (added === null) return null
+  const { key } = added
+  await insertState(tx, { key, spec, state, stampedAt, wakeAt: deadlineOf(state) })
+  const at = Math.floor(stampedAt)
+  const id = writeTimeOrderedId(randomIdBytes(), stampedAt)
+  const flip = { id, key, from: null, to: state.status, reason: 'created', at, detectedAt: at, pingId: null } as const
+  await saveChanges(tx, { states: [], pings: [], flips: [flip], events: [] })
+  return added
+}
+
+async function addUnder(
+  tx: Queryable,
+  check: Omit<NewCheckRow, 'slug'>,
+  slug: string,
+): Promise<{ key: number; slug: string } | null> {
+  const key = await insertCheck(tx, { ...check, slug })
+  return key === null ? null : { key, slug }
+}
+
+/** Somebody may take the slug between the look and the insert; then there is one more check, and the next number is tried. */
+async function addUnderFreeSlug(
+  tx: Queryable,
+  check: Omit<NewCheckRow, 'slug'>,
+  like: string,
+): Promise<{ key: number; slug: string }> {
+  for (;;) {
+    const added = await addUnder(tx, check, await findFreeSlug(tx, check.projectId, like))
+    if (added !== null) return added
+  }
+}
+
+/** Most names are taken by nobody; where thousands share one, ever longer windows keep the number of questions small. */
+export async function findFreeSlug(tx: Queryable, projectId: string, like: string): Promise<string> {
+  for (let first = 1, count = 1; ; first += count, count *= 8) {
+    const choices = Array.from({ length: count }, (_, index) => withSuffix(like, first + index))
+    const taken = await findTakenSlugs(tx, projectId, choices)
+    const free = choices.find((slug) => !taken.has(slug))
+    if (free !== undefined) return free
+  }
+}

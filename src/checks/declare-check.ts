@@ -1,0 +1,205 @@
+/**
+ * What a HeartbeatCheck says becomes what the database holds (design, section 6). Idempotent: a check that is as its resource
+ * says is read once, without a lock, and not written. Declarations of one resource take turns on its lock; pings and the API's
+ * calls meet them on the lock of the check's state, as they meet each other.
+ */
+
+import { randomUUID } from 'node:crypto'
+import type { CheckSpec } from '../domain/check.ts'
+import { AppError, notFound } from '../domain/errors.ts'
+import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
+import { expectFromNow } from '../domain/schedule.ts'
+import { deriveSlug } from '../domain/slug.ts'
+import { type CheckEvent, deadlineOf, initialState } from '../domain/transition.ts'
+import { randomIdBytes } from '../runtime/random.ts'
+import { type Resource, SLUG_IS_UNIQUE, type StoredCheck, saveSpec } from '../store/checks.ts'
+import type { Queryable } from '../store/database.ts'
+import { findAnyCheck, findDeclaredCheck, saveDeclared } from '../store/declared-checks.ts'
+import { keepProject } from '../store/projects.ts'
+import { constraintOf } from '../store/sqlstate.ts'
+import { lockStates, type StoredSpec } from '../store/states.ts'
+import { takeTombstone } from '../store/tombstones.ts'
+import { addCheck, findFreeSlug } from './add-check.ts'
+import { lockDeclared } from './lock-declared.ts'
+import type { Parts } from './parts.ts'
+import { isSameSpec, readSpec, withTimeZone } from './read-spec.ts'
+import { applyEvents, describeResource, type LockedWork } from './with-locked-check.ts'
+
+export interface Declaration {
+  readonly resource: Resource
+  /** As tenancy/namespace-projects.ts resolved it. A check whose resource comes back with another one moves, ids and history kept. */
+  readonly projectId: string
+  readonly name: string
+  readonly description: string | null
+  readonly spec: StoredSpec
+  /** Null: pause and resume belong to the API. */
+  readonly suspend: boolean | null
+  /** A check of the API that becomes this resource's. */
+  readonly adoptId: string | null
+}
+
+/** `revived`: its resource was deleted and is there again. `updated`: something differed, by an edit or by somebody's SQL. */
+export type DeclareChange = 'created' | 'revived' | 'adopted' | 'updated' | 'unchanged'
+
+export interface Declared {
+  readonly check: StoredCheck
+  readonly change: DeclareChange
+}
+
+/** Of declarations that lost their slug between the look and the writing: each finds the next number. */
+const SLUG_TRIES = 5
+
+/**
+ * Throws AppError `invalid` for a schedule that makes no sense; `not_found` for a project that is gone. An adoption is refused
+ * with `not_found` (no such check), `forbidden` (another project's) or `conflict` (another resource's, or this one has
+ * another check); then the details name `adoptId`.
+ */
+export async function declareCheck(parts: Parts, declaration: Declaration): Promise<Declared> {
+  const wanted: Declaration = { ...declaration, spec: withTimeZone(declaration.spec) }
+  const stored = await findDeclaredCheck(parts.database, wanted.resource)
+  if (stored !== null) assertNoOther(stored, wanted)
+  if (stored !== null && isAsDeclared(stored, wanted)) return { check: stored, change: 'unchanged' }
+  const spec = readSpec(wanted.spec, parts.clock.now())
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await parts.database.transaction(async (tx) => {
+        const change = await declare(parts, tx, wanted, spec)
+        return { check: (await findDeclaredCheck(tx, wanted.resource))!, change }
+      })
+    } catch (error) {
+      if (constraintOf(error) !== SLUG_IS_UNIQUE || attempt === SLUG_TRIES) throw error
+    }
+  }
+}
+
+async function declare(parts: Parts, tx: Queryable, wanted: Declaration, spec: CheckSpec): Promise<DeclareChange> {
+  const existing = await lockDeclared(tx, wanted.resource)
+  if (existing !== null) {
+    assertNoOther(existing.record, wanted)
+    if (isAsDeclared(existing.record, wanted)) return 'unchanged'
+    await setRight(parts, existing, wanted, spec)
+    return 'updated'
+  }
+  // Before the tombstone is touched, since the removal of a project takes its tombstones after itself.
+  if (!(await keepProject(tx, wanted.projectId))) throw notFound('project')
+  const tombstone = await takeTombstone(tx, wanted.resource, wanted.adoptId)
+  if (tombstone === null && wanted.adoptId !== null) {
+    await setRight(parts, await lockAdopted(tx, wanted.adoptId, wanted.projectId), wanted, spec)
+    return 'adopted'
+  }
+  await add(parts, tx, wanted, spec, tombstone)
+  return tombstone === null ? 'created' : 'revived'
+}
+
+function isAsDeclared(stored: StoredCheck, wanted: Declaration): boolean {
+  return hasSameTexts(stored, wanted) && isSameSpec(stored.spec, wanted.spec) && eventsFor(stored, wanted).length === 0
+}
+
+function hasSameTexts(stored: StoredCheck, wanted: Declaration): boolean {
+  const { cluster, namespace, name } = wanted.resource
+  return (
+    stored.managedBy === 'kubernetes' &&
+    stored.kubernetes?.cluster === cluster &&
+    stored.kubernetes.namespace === namespace &&
+    stored.kubernetes.name === name &&
+    stored.kubernetesSuspend === wanted.suspend &&
+    stored.projectId === wanted.projectId &&
+    stored.name === wanted.name &&
+    stored.description === wanted.description
+  )
+}
+
+/** What has to happen to the check's state, in this order. */
+function eventsFor(stored: StoredCheck, { spec, suspend }: Declaration): CheckEvent[] {
+  const events: CheckEvent[] = []
+  if (!isSameSpec(stored.spec, spec) || isUnarmed(stored)) events.push({ kind: 'update' })
+  if (suspend === true && stored.state.status !== 'paused') events.push({ kind: 'pause' })
+  if (suspend === false && stored.state.status === 'paused') events.push({ kind: 'resume' })
+  return events
+}
+
+/** As the API makes checks. A declared one waits for its first completion at once: a job that never runs must be noticed (section 4). */
+function isUnarmed({ state }: StoredCheck): boolean {
+  return state.status === 'new' && deadlineOf(state) === null
+}
+
+async function setRight(
+  parts: Parts,
+  { tx, record, locked }: LockedWork,
+  wanted: Declaration,
+  spec: CheckSpec,
+): Promise<void> {
+  const { key } = record
+  if (!hasSameTexts(record, wanted)) {
+    const isMoving = record.projectId !== wanted.projectId
+    if (isMoving && !(await keepProject(tx, wanted.projectId))) throw notFound('project')
+    const slug = isMoving ? await findFreeSlug(tx, wanted.projectId, record.slug) : record.slug
+    await saveDeclared(tx, key, { ...wanted, slug })
+  }
+  if (!isSameSpec(record.spec, wanted.spec)) await saveSpec(tx, key, wanted.spec)
+  const events = eventsFor(record, wanted)
+  if (events.length === 0) return
+  const state = isUnarmed(record) ? { ...locked.state, ...expectFromNow(spec, parts.clock.now()) } : locked.state
+  await applyEvents(tx, { ...locked, spec, state }, events, parts)
+}
+
+/** The check to adopt, locked and free to be adopted. */
+async function lockAdopted(tx: Queryable, id: string, projectId: string): Promise<LockedWork> {
+  const found = isUuid(id) ? await findAnyCheck(tx, id) : null
+  const [locked] = found === null ? [] : await lockStates(tx, [found.key])
+  const record = locked === undefined ? null : await findAnyCheck(tx, id)
+  if (locked === undefined || record === null)
+    throw refused('not_found', `there is no check with the id "${id}" to adopt: correct the id, or remove it`)
+  if (record.projectId !== projectId)
+    throw refused(
+      'forbidden',
+      `the check ${id} belongs to another project: only one of this resource's own project can be adopted`,
+    )
+  if (record.managedBy === 'kubernetes' || record.kubernetes !== null) {
+    const owner = describeResource(record.kubernetes)
+    throw refused(
+      'conflict',
+      `the check ${id} is managed by ${owner}: delete that one with deletionPolicy Retain first`,
+    )
+  }
+  return { tx, record, locked }
+}
+
+function assertNoOther(stored: StoredCheck, { adoptId }: Declaration): void {
+  if (adoptId === null || stored.id === adoptId.toLowerCase()) return
+  throw refused(
+    'conflict',
+    `this resource has the check ${stored.id} already and cannot adopt ${adoptId}: remove the id to adopt, or adopt it by a resource of another name`,
+  )
+}
+
+function refused(code: 'not_found' | 'forbidden' | 'conflict', message: string): AppError {
+  return new AppError(code, message, { details: [{ path: 'adoptId', message }] })
+}
+
+/** What a tombstone kept of a check, or a new identity. */
+async function add(
+  parts: Parts,
+  tx: Queryable,
+  { resource, projectId, name, description, spec: stored, suspend }: Declaration,
+  spec: CheckSpec,
+  tombstone: Awaited<ReturnType<typeof takeTombstone>>,
+): Promise<void> {
+  // To the microsecond, as the database keeps it; after all that is in its history.
+  const stampedAt = Math.round(Math.max(parts.clock.now(), (tombstone?.stampedAt ?? 0) + 0.001) * 1_000) / 1_000
+  const origin = tombstone ?? {
+    id: formatUuid(writeTimeOrderedId(randomIdBytes(), stampedAt)),
+    publicId: randomUUID(),
+    slug: deriveSlug(resource.name, 'check'),
+    lastPingAt: null,
+    lastStartAt: null,
+    createdAt: stampedAt,
+  }
+  const { lastPingAt, lastStartAt, slug: like, ...identity } = origin
+  const state = { ...initialState(spec, true, Math.floor(stampedAt)), lastPingAt, lastStartAt }
+  const row = { ...identity, projectId, name, description, kubernetes: { ...resource, suspend } }
+  const added = await addCheck(tx, row, { like }, { spec: stored, state, stampedAt })
+  if (suspend !== true || added === null) return
+  const [locked] = await lockStates(tx, [added.key])
+  await applyEvents(tx, locked!, [{ kind: 'pause' }], parts)
+}

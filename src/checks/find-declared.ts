@@ -1,0 +1,45 @@
+/** Reading declared checks, for the operator: by their resources, of whatever tenant. */
+
+import type { Instant } from '../domain/check.ts'
+import type { Resource, StoredCheck } from '../store/checks.ts'
+import { type DeclaredState, findDeclaredCheck, listDeclared, listDeclaredStates } from '../store/declared-checks.ts'
+import { type FlipRecord, listNewestFlips } from '../store/flips.ts'
+import { firstIdAt } from './first-id.ts'
+import type { Parts } from './parts.ts'
+
+export type { Resource, StoredCheck } from '../store/checks.ts'
+export type { DeclaredState } from '../store/declared-checks.ts'
+export type { FlipRecord } from '../store/flips.ts'
+
+export function findDeclared({ database }: Parts, resource: Resource): Promise<StoredCheck | null> {
+  return findDeclaredCheck(database, resource)
+}
+
+/**
+ * A page of the resources that declare a check in the cluster, after a place. The order is that of the database's collation:
+ * hand the last one back, and compare nothing with it.
+ */
+export function listDeclaredResources(
+  { database }: Parts,
+  cluster: string,
+  after: Pick<Resource, 'namespace' | 'name'> | null,
+  limit: number,
+): Promise<Resource[]> {
+  return listDeclared(database, cluster, after, limit)
+}
+
+/** Of all declared checks of the cluster in one statement, in no order: for the polling behind the flip notices. */
+export function listStates({ database }: Parts, cluster: string): Promise<DeclaredState[]> {
+  return listDeclaredStates(database, cluster)
+}
+
+/** A job that flips more often than this between two looks has its newest told. */
+const MOST_FLIPS = 100
+
+/**
+ * The flips and outages of a check that were put on record at `since` or later, oldest first. A missed ping is dated at its
+ * deadline, which may be well before: it is the record that counts.
+ */
+export async function listFlipsSince({ database }: Parts, key: number, since: Instant): Promise<FlipRecord[]> {
+  return (await listNewestFlips(database, key, { fromId: firstIdAt(since), limit: MOST_FLIPS })).reverse()
+}

@@ -1,0 +1,31 @@
+import { deleteCheck, type Resource } from '../store/checks.ts'
+import { releaseCheck } from '../store/declared-checks.ts'
+import { insertTombstone } from '../store/tombstones.ts'
+import { lockDeclared } from './lock-declared.ts'
+import type { Parts } from './parts.ts'
+
+/**
+ * What becomes of the check of a resource that is deleted (design, section 6). `Delete`: its pings are unknown at once, and a
+ * tombstone keeps what a re-created resource gets back; pruning ends it after seven days, history and all. `Retain`: the check
+ * is the API's from now on. Absent: it had none, or has none any more.
+ */
+export function retireCheck(
+  parts: Parts,
+  resource: Resource,
+  policy: 'Delete' | 'Retain',
+): Promise<'removed' | 'released' | 'absent'> {
+  return parts.database.transaction(async (tx) => {
+    const found = await lockDeclared(tx, resource)
+    if (found === null) return 'absent'
+    const { record, locked } = found
+    if (policy === 'Retain') {
+      await releaseCheck(tx, record.key)
+      return 'released'
+    }
+    const { lastPingAt, lastStartAt } = locked.state
+    const tombstone = { ...record, lastPingAt, lastStartAt, stampedAt: locked.stampedAt }
+    await insertTombstone(tx, resource, tombstone, parts.clock.now())
+    await deleteCheck(tx, record.key)
+    return 'removed'
+  })
+}

@@ -1,0 +1,210 @@
+/**
+ * The verbs of the API server, on plain JSON. Errors are ApiError (it answered, and said no), TransportError (it did not
+ * answer) and KubeconfigError (nothing to log in with); an aborted signal rejects with the signal's reason. Time limits and
+ * what is tried again: call.ts.
+ */
+
+import type { Clock } from '../runtime/clock.ts'
+import { type CallOptions, createCalls, type StreamOptions } from './call.ts'
+import type { Connection } from './connection.ts'
+import type { KubernetesObject, ObjectName, ResourceType } from './objects.ts'
+import { describeTarget, type Place, pathOf, type Query, queryOf } from './resource-path.ts'
+import { createTransport, type Request, type RequestMetrics } from './transport.ts'
+import { createWarningReader } from './warnings.ts'
+import type { WatchEvent } from './watch-lines.ts'
+
+export type { CallOptions } from './call.ts'
+export { ApiError, hasReason, type StatusCause, type StatusDetails, TransportError } from './errors.ts'
+export type { RequestMetrics } from './transport.ts'
+export type { WatchEvent } from './watch-lines.ts'
+
+export interface ListOptions extends CallOptions {
+  /** Left out: all namespaces. */
+  readonly namespace?: string
+  readonly limit?: number
+  readonly continueToken?: string
+  /** Left out: not older than any write that was answered before. `'0'`: whatever the server has at hand, however old. */
+  readonly resourceVersion?: string
+  readonly labelSelector?: string
+}
+
+export interface ListPage<T> {
+  readonly items: T[]
+  /** Of the whole list: the same on each of its pages, and where a watch goes on. */
+  readonly resourceVersion: string
+  /** Null on the last page. */
+  readonly continueToken: string | null
+}
+
+export interface WatchOptions extends StreamOptions {
+  readonly namespace?: string
+  readonly resourceVersion: string
+  readonly labelSelector?: string
+  /** The server ends the watch after this. */
+  readonly timeoutSeconds: number
+}
+
+export interface WriteOptions extends CallOptions {
+  readonly fieldManager?: string
+  readonly subresource?: 'status'
+}
+
+export interface CreateOptions extends CallOptions {
+  /** Left out: the object's own. */
+  readonly namespace?: string
+  readonly fieldManager?: string
+}
+
+export interface ApplyOptions extends WriteOptions {
+  readonly fieldManager: string
+  /** Takes fields over that others own, instead of a Conflict. */
+  readonly force?: boolean
+}
+
+export interface DeleteOptions extends CallOptions {
+  /** Preconditions: Conflict when the object is another one by now, or has changed. */
+  readonly uid?: string
+  readonly resourceVersion?: string
+  readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan'
+}
+
+/** What a caller writes: the server adds the rest. */
+export interface NewObject {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+}
+type Writable = NewObject | (NewObject & Record<string, unknown> & { metadata: Record<string, unknown> })
+
+export interface KubernetesClient {
+  get<T extends KubernetesObject>(type: ResourceType, name: ObjectName, options?: CallOptions): Promise<T>
+  /** One page. */
+  list<T extends KubernetesObject>(type: ResourceType, options?: ListOptions): Promise<ListPage<T>>
+  /** Bookmarks included. Ends when the server ends it; throws when it breaks. Not tried again: the caller knows from where. */
+  watch<T extends KubernetesObject>(type: ResourceType, options: WatchOptions): AsyncIterable<WatchEvent<T>>
+  create<T extends KubernetesObject>(type: ResourceType, object: Writable, options?: CreateOptions): Promise<T>
+  /** Conflict unless `metadata.resourceVersion` is the newest. */
+  replace<T extends KubernetesObject>(type: ResourceType, object: T, options?: WriteOptions): Promise<T>
+  /** Server-side apply: `object` holds what `fieldManager` owns and nothing else. */
+  apply<T extends KubernetesObject>(type: ResourceType, object: Writable, options: ApplyOptions): Promise<T>
+  /** With `metadata.resourceVersion` in the patch: Conflict unless it is the newest. */
+  mergePatch<T extends KubernetesObject>(
+    type: ResourceType,
+    name: ObjectName,
+    patch: object,
+    options?: WriteOptions,
+  ): Promise<T>
+  delete(type: ResourceType, name: ObjectName, options?: DeleteOptions): Promise<void>
+  /** For what is no resource: `/version`, `/readyz`. JSON as what it says, anything else as text. */
+  raw(method: Request['method'], path: string, body?: unknown, options?: CallOptions): Promise<unknown>
+  /** Ends what is still on its way. */
+  close(): Promise<void>
+}
+
+export interface ClientOptions {
+  readonly connection: Connection
+  readonly clock: Clock
+  /** At most so many sockets, besides one for each watch. */
+  readonly requestConnections?: number
+  readonly metrics?: RequestMetrics
+  /** A deprecation or other warning of the API server, each once. */
+  readonly onWarning?: (text: string) => void
+  readonly random?: () => number
+  readonly userAgent?: string
+}
+
+interface RawList<T> {
+  readonly apiVersion?: string
+  readonly kind?: string
+  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string }
+  readonly items?: T[] | null
+}
+
+export function createClient(options: ClientOptions): KubernetesClient {
+  const { connection, clock, metrics, requestConnections = 3, random = Math.random, userAgent = 'node' } = options
+  const transport = createTransport({ connection, clock, metrics, requestConnections, userAgent })
+  const readWarnings = createWarningReader(options.onWarning)
+  const { call, stream } = createCalls({ transport, clock, random, readWarnings })
+
+  return {
+    async get<T>(type: ResourceType, name: ObjectName, options?: CallOptions) {
+      return (await call(requestOf('get', 'GET', type, name), options)) as T
+    },
+    async list<T extends KubernetesObject>(type: ResourceType, options: ListOptions = {}) {
+      const { limit, continueToken, resourceVersion, labelSelector } = options
+      const query = { limit, continue: continueToken, resourceVersion, labelSelector }
+      return toPage((await call(requestOf('list', 'GET', type, inNamespace(options), query), options)) as RawList<T>)
+    },
+    watch<T>(type: ResourceType, options: WatchOptions) {
+      const { resourceVersion, labelSelector, timeoutSeconds } = options
+      const query = { watch: 1, allowWatchBookmarks: true, resourceVersion, timeoutSeconds, labelSelector }
+      return stream<T>(requestOf('watch', 'GET', type, inNamespace(options), query), options)
+    },
+    async create<T>(type: ResourceType, object: Writable, options: CreateOptions = {}) {
+      const where = inNamespace(options.namespace === undefined ? object.metadata : options)
+      const { fieldManager } = options
+      return (await call({ ...requestOf('create', 'POST', type, where, { fieldManager }), body: object }, options)) as T
+    },
+    async replace<T extends KubernetesObject>(type: ResourceType, object: T, options: WriteOptions = {}) {
+      const { fieldManager, subresource } = options
+      const request = requestOf('update', 'PUT', type, { ...nameOf(object), subresource }, { fieldManager })
+      return (await call({ ...request, body: object }, options)) as T
+    },
+    async apply<T>(type: ResourceType, object: Writable, options: ApplyOptions) {
+      const { fieldManager, force, subresource } = options
+      const request = requestOf('patch', 'PATCH', type, { ...nameOf(object), subresource }, { fieldManager, force })
+      // JSON is YAML.
+      return (await call({ ...request, body: object, contentType: 'application/apply-patch+yaml' }, options)) as T
+    },
+    async mergePatch<T>(type: ResourceType, name: ObjectName, patch: object, options: WriteOptions = {}) {
+      const { fieldManager, subresource } = options
+      const request = requestOf('patch', 'PATCH', type, { ...name, subresource }, { fieldManager })
+      return (await call({ ...request, body: patch, contentType: 'application/merge-patch+json' }, options)) as T
+    },
+    async delete(type, name, options = {}) {
+      const { uid, resourceVersion, propagationPolicy } = options
+      const preconditions = uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion }
+      const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions, propagationPolicy }
+      await call({ ...requestOf('delete', 'DELETE', type, name), body }, options)
+    },
+    raw(method, path, body, options) {
+      const description = `${method} ${path.split('?')[0]}`
+      return call({ verb: 'raw', method, path, description, body }, { ...options, isText: true })
+    },
+    close: transport.close,
+  }
+}
+
+function requestOf(
+  verb: string,
+  method: Request['method'],
+  type: ResourceType,
+  where: Place,
+  query: Query = {},
+): Request {
+  return {
+    verb,
+    method,
+    path: pathOf(type, where) + queryOf(query),
+    description: `${verb} ${describeTarget(type, where)}`,
+  }
+}
+
+const inNamespace = ({ namespace }: { readonly namespace?: string }): Place => ({ namespace })
+
+function nameOf({ metadata: { namespace, name } }: { readonly metadata: ObjectName }): Place {
+  return { namespace, name }
+}
+
+/** Items of built-in resources come without their kind in a list, and with it in a watch: here they always have it. */
+function toPage<T extends KubernetesObject>({ apiVersion, kind, metadata, items }: RawList<T>): ListPage<T> {
+  const own = {
+    ...(apiVersion === undefined ? {} : { apiVersion }),
+    ...(kind ? { kind: kind.replace(/List$/, '') } : {}),
+  }
+  return {
+    items: (items ?? []).map((item) => (item.kind === undefined ? { ...own, ...item } : item)),
+    resourceVersion: metadata?.resourceVersion ?? '',
+    continueToken: metadata?.continue || null,
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * Where the cluster is, and what lets us in. Looked for in controller-runtime's order: what KUBECONFIG names, the
+ * ServiceAccount of the pod that we run in, ~/.kube/config.
+ *
+ * Tokens and certificates change while we run (a projected token lives for an hour), so credentials are read anew every
+ * half a minute, and at once when the API server turns them down.
+ */
+
+import { access, readFile } from 'node:fs/promises'
+import { isIPv6 } from 'node:net'
+import { delimiter, join } from 'node:path'
+import type { Clock } from '../runtime/clock.ts'
+import { type Authentication, KubeconfigError, loadKubeconfig, type TlsMaterial } from './kubeconfig.ts'
+
+export { KubeconfigError, type TlsMaterial } from './kubeconfig.ts'
+
+export interface ConnectionEnvironment {
+  readonly KUBECONFIG?: string | undefined
+  readonly HOME?: string | undefined
+  readonly KUBERNETES_SERVICE_HOST?: string | undefined
+  readonly KUBERNETES_SERVICE_PORT?: string | undefined
+}
+
+export interface Credentials {
+  readonly headers: Readonly<Record<string, string | string[]>>
+  /** The same object for as long as nothing in it has changed: sockets live as long. */
+  readonly tls: TlsMaterial
+}
+
+export interface Connection {
+  /** `https://10.96.0.1:443`, without a slash at the end. */
+  readonly server: string
+  /** Where to work when nobody says where. */
+  readonly namespace: string
+  /** For people: `context "kind" of /home/ada/.kube/config`. */
+  readonly source: string
+  /** An HTTP proxy on the way. */
+  readonly proxyUrl: string | null
+  /** At most half a minute old. Throws KubeconfigError when there are none to be had. */
+  readCredentials(): Promise<Credentials>
+  /** Read from their source again, unless that has happened since `used` were handed out. */
+  renewCredentials(used: Credentials): Promise<Credentials>
+}
+
+export interface ConnectionOptions {
+  readonly clock: Clock
+  readonly serviceAccountFolder?: string
+}
+
+const SERVICE_ACCOUNT_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount'
+const FRESH_MS = 30_000
+
+/** Null: no cluster is configured anywhere. Throws KubeconfigError when one is, and cannot be used. */
+export async function findConnection(
+  environment: ConnectionEnvironment,
+  { clock, serviceAccountFolder = SERVICE_ACCOUNT_FOLDER }: ConnectionOptions,
+): Promise<Connection | null> {
+  const named = environment.KUBECONFIG?.split(delimiter).filter((file) => file !== '') ?? []
+  if (named.length > 0) return connectByKubeconfig(named, clock)
+  const address = serviceAddress(environment)
+  if (address !== null && (await isThere(join(serviceAccountFolder, 'token'))))
+    return connectByServiceAccount(address, serviceAccountFolder, clock)
+  if (!environment.HOME) return null
+  const usual = join(environment.HOME, '.kube', 'config')
+  return (await isThere(usual)) ? connectByKubeconfig([usual], clock) : null
+}
+
+async function connectByKubeconfig(files: readonly string[], clock: Clock): Promise<Connection> {
+  const first = await loadKubeconfig(files, null)
+  let current = first
+  const reload = async () => {
+    const next = await loadKubeconfig(files, first.context)
+    // Credentials go to the server that they are for, and to no other.
+    if (next.server !== first.server)
+      throw new KubeconfigError(`The server of the ${first.source} is another one now. Restart to follow it.`)
+    current = next
+  }
+  return {
+    ...createCredentialCache(() => current.authenticate(), reload, clock),
+    server: first.server,
+    namespace: first.namespace,
+    source: first.source,
+    proxyUrl: first.proxyUrl,
+  }
+}
+
+async function connectByServiceAccount(server: string, folder: string, clock: Clock): Promise<Connection> {
+  const read = async (name: string) => {
+    const file = join(folder, name)
+    const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+      throw new KubeconfigError(
+        `The pod's ServiceAccount has no readable ${file} (${error.code}). Mount its token whole, or set automountServiceAccountToken: false.`,
+      )
+    })
+    return text.trim()
+  }
+  const authenticate = async () => {
+    const [token, ca] = await Promise.all([read('token'), read('ca.crt')])
+    return { headers: { Authorization: `Bearer ${token}` }, tls: { ca } }
+  }
+  const namespace = await readFile(join(folder, 'namespace'), 'utf8').catch(() => '')
+  const connection: Connection = {
+    ...createCredentialCache(authenticate, async () => {}, clock),
+    server,
+    namespace: namespace.trim() || 'default',
+    source: "the pod's ServiceAccount",
+    proxyUrl: null,
+  }
+  await connection.readCredentials()
+  return connection
+}
+
+/** @param reload forgets whatever `authenticate` may have kept. */
+function createCredentialCache(
+  authenticate: () => Promise<Authentication>,
+  reload: () => Promise<void>,
+  clock: Clock,
+): Pick<Connection, 'readCredentials' | 'renewCredentials'> {
+  let current: Credentials | null = null
+  let readAt = 0
+  let reading: Promise<Credentials> | null = null
+
+  /** Callers that come meanwhile share the one reading: a plugin is started once. */
+  const read = (isForced: boolean): Promise<Credentials> => {
+    reading ??= readNow(isForced).finally(() => {
+      reading = null
+    })
+    return reading
+  }
+
+  async function readNow(isForced: boolean): Promise<Credentials> {
+    try {
+      if (isForced) await reload()
+      const { headers, tls } = await authenticate()
+      current = { headers, tls: current !== null && isSame(current.tls, tls) ? current.tls : tls }
+    } catch (error) {
+      // A file that is being replaced is not there for an instant. What we hold is good until the API server says otherwise.
+      if (isForced || current === null) throw error
+    }
+    readAt = clock.now()
+    return current
+  }
+
+  return {
+    async readCredentials() {
+      return current !== null && clock.now() - readAt < FRESH_MS ? current : read(false)
+    },
+    async renewCredentials(used) {
+      if (reading !== null) await reading.catch(() => {})
+      return current !== null && current !== used ? current : read(true)
+    },
+  }
+}
+
+const isSame = (a: TlsMaterial, b: TlsMaterial) =>
+  a.ca === b.ca &&
+  a.cert === b.cert &&
+  a.key === b.key &&
+  a.servername === b.servername &&
+  a.rejectUnauthorized === b.rejectUnauthorized
+
+/** Null outside a cluster. */
+function serviceAddress({ KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port }: ConnectionEnvironment) {
+  if (!host || !port) return null
+  return `https://${isIPv6(host) ? `[${host}]` : host}:${port}`
+}
+
+async function isThere(file: string): Promise<boolean> {
+  try {
+    await access(file)
+    return true
+  } catch {
+    return false
+  }
+}

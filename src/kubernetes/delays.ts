@@ -1,0 +1,96 @@
+/** The delayed keys of a queue, each once: a binary heap by time. */
+
+export type Priority = 'live' | 'background'
+
+export interface Delayed {
+  readonly key: string
+  readonly at: number
+  readonly priority: Priority
+}
+
+export interface Delays {
+  /** Of several for one key the earliest time and the higher priority win. */
+  put(key: string, at: number, priority: Priority): void
+  /** When the first of them is due. */
+  earliest(): number | undefined
+  /** Takes out what is due, earliest first. */
+  takeDue(now: number): Delayed[]
+  clear(): void
+}
+
+interface Entry extends Delayed {
+  at: number
+  priority: Priority
+  /** Its place in the heap. */
+  index: number
+}
+
+export function createDelays(): Delays {
+  const byKey = new Map<string, Entry>()
+  const heap: Entry[] = []
+
+  function put(key: string, at: number, priority: Priority): void {
+    const held = byKey.get(key)
+    if (held === undefined) {
+      const entry = { key, at, priority, index: heap.length }
+      byKey.set(key, entry)
+      moveUp(entry)
+    } else {
+      if (priority === 'live') held.priority = priority
+      if (at >= held.at) return
+      held.at = at
+      moveUp(held)
+    }
+  }
+
+  function place(entry: Entry, index: number): void {
+    heap[index] = entry
+    entry.index = index
+  }
+
+  function moveUp(entry: Entry): void {
+    let { index } = entry
+    while (index > 0) {
+      const parent = heap[(index - 1) >> 1]!
+      if (parent.at <= entry.at) break
+      place(parent, index)
+      index = (index - 1) >> 1
+    }
+    place(entry, index)
+  }
+
+  function takeFirst(): Entry {
+    const first = heap[0]!
+    const last = heap.pop()!
+    if (last !== first) moveDownFromTop(last)
+    byKey.delete(first.key)
+    return first
+  }
+
+  function moveDownFromTop(entry: Entry): void {
+    let index = 0
+    for (;;) {
+      const [left, right] = [heap[2 * index + 1], heap[2 * index + 2]]
+      const child = left !== undefined && right !== undefined && right.at < left.at ? right : left
+      if (child === undefined || child.at >= entry.at) break
+      const next = child.index
+      place(child, index)
+      index = next
+    }
+    place(entry, index)
+  }
+
+  return {
+    put,
+    earliest: () => heap[0]?.at,
+    takeDue(now) {
+      const due: Delayed[] = []
+      while (heap.length > 0 && heap[0]!.at <= now) due.push(takeFirst())
+      return due
+    },
+    clear() {
+      byKey.clear()
+      heap.length = 0
+    },
+  }
+}

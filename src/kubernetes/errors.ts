@@ -1,0 +1,135 @@
+/**
+ * What comes back instead of an answer. Neither error holds anything of a request's or an answer's body but the text that
+ * the API server wrote for people: bodies may be Secrets.
+ */
+
+export interface StatusCause {
+  readonly reason?: string
+  readonly message?: string
+  /** `spec.graceSeconds`. */
+  readonly field?: string
+}
+
+export interface StatusDetails {
+  readonly name?: string
+  readonly group?: string
+  readonly kind?: string
+  readonly uid?: string
+  readonly causes?: readonly StatusCause[]
+  readonly retryAfterSeconds?: number
+}
+
+/** The API server answered, and not with what was asked for. `message` is its own: it names the field and the reason. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+  /** `patch configmaps shop/prices`: what was tried. */
+  readonly request: string
+  readonly status: number
+  /** metav1.StatusReason. Tells the two meanings of 409 apart: `Conflict` and `AlreadyExists`. */
+  readonly reason: string
+  readonly details: StatusDetails | null
+  readonly retryAfterSeconds: number | null
+
+  constructor(refusal: Refusal) {
+    super(refusal.message)
+    this.request = refusal.request
+    this.status = refusal.status
+    this.reason = refusal.reason
+    this.details = refusal.details
+    this.retryAfterSeconds = refusal.retryAfterSeconds
+  }
+}
+
+interface Refusal {
+  readonly request: string
+  readonly status: number
+  readonly reason: string
+  readonly message: string
+  readonly details: StatusDetails | null
+  readonly retryAfterSeconds: number | null
+}
+
+/** No answer, or none that can be read: refused, reset, timed out, cut off. What was asked for may have happened or not. */
+export class TransportError extends Error {
+  override readonly name = 'TransportError'
+}
+
+export function hasReason(error: unknown, reason: string): error is ApiError {
+  return error instanceof ApiError && error.reason === reason
+}
+
+/** For answers that are no metav1.Status, such as those of a proxy. */
+const REASONS: Record<number, string> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  409: 'Conflict',
+  410: 'Gone',
+  413: 'RequestEntityTooLarge',
+  422: 'Invalid',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+  504: 'Timeout',
+}
+
+interface Status {
+  readonly kind: 'Status'
+  readonly message?: string
+  readonly reason?: string
+  readonly code?: number
+  readonly details?: StatusDetails
+}
+
+const isStatus = (body: unknown): body is Status =>
+  typeof body === 'object' && body !== null && (body as { kind?: unknown }).kind === 'Status'
+
+/** From an answer that is an error. `retryAfter` is the header's text: seconds, as API servers send it. */
+export function readRefusal(request: string, status: number, text: string, retryAfter: string | undefined): ApiError {
+  const body = parse(text)
+  const retryAfterSeconds = readSeconds(retryAfter)
+  if (isStatus(body)) return fromStatus(request, body, status, retryAfterSeconds)
+  return new ApiError({
+    request,
+    status,
+    reason: REASONS[status] ?? 'Unknown',
+    message: `the server answered ${status} to: ${request}`,
+    details: null,
+    retryAfterSeconds,
+  })
+}
+
+/** From the object of a watch's ERROR event, which is a metav1.Status inside an answer that was good so far. */
+export function readErrorEvent(request: string, object: unknown): ApiError {
+  const status: Status = isStatus(object)
+    ? object
+    : { kind: 'Status', message: `${request}: an ERROR event without a reason` }
+  return fromStatus(request, status, status.code ?? 500, null)
+}
+
+function fromStatus(request: string, body: Status, status: number, retryAfterSeconds: number | null): ApiError {
+  const details = body.details ?? null
+  return new ApiError({
+    request,
+    status,
+    reason: body.reason || (REASONS[status] ?? 'Unknown'),
+    message: body.message || `the server answered ${status} to: ${request}`,
+    details,
+    retryAfterSeconds: retryAfterSeconds ?? details?.retryAfterSeconds ?? null,
+  })
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // A proxy's page, or `404 page not found`: the status code says it all.
+    return null
+  }
+}
+
+function readSeconds(text: string | undefined): number | null {
+  return text !== undefined && /^\d{1,6}$/.test(text.trim()) ? Number(text) : null
+}

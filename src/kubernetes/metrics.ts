@@ -1,0 +1,291 @@
+/**
+ * The metrics of the runtime. Names, labels, help texts and buckets are those of controller-runtime 0.24 and client-go, so
+ * that dashboards and alerts made for any controller work; label sets that are known exist at zero from the start.
+ *
+ * Our own, which have no counterpart there: `kubernetes_watch_restarts_total{resource,reason}`,
+ * `kubernetes_watch_last_contact_timestamp_seconds{resource}`, `kubernetes_cache_objects{resource}`,
+ * `kubernetes_events_dropped_total{reason}`.
+ */
+
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { ElectorMetrics } from './elector.ts'
+import type { Priority, QueueMetrics, WorkInProgress } from './queue.ts'
+import type { DropReason } from './recorder.ts'
+import type { ReflectorMetrics } from './reflector.ts'
+import type { RequestMetrics } from './transport.ts'
+import type { ReconcileOutcome, WorkerMetrics } from './workers.ts'
+
+export interface KubernetesMetrics {
+  /** One queue for each name. By convention that is its controller's. */
+  queue(name: string): QueueMetrics
+  workers(controller: string, count: number): WorkerMetrics
+  /** By the lease's name. */
+  elector(lease: string): ElectorMetrics
+  readonly requests: RequestMetrics
+  /** `reasons`: those that restarted() will be called with, to begin at zero. */
+  reflector(resource: string, reasons?: readonly string[]): ReflectorMetrics
+  readonly recorder: RecorderMetrics
+}
+
+export interface RecorderMetrics {
+  dropped(reason: DropReason): void
+}
+
+/** controller-runtime's priorities of a change and of what comes with a start or a resync. */
+const PRIORITY_LABELS = { live: '0', background: '-100' } as const satisfies Record<Priority, string>
+
+const DROP_REASONS = ['queue_full', 'rate_limited', 'failed', 'stopped'] as const satisfies DropReason[]
+
+/** From ten nanoseconds to a quarter of an hour and more. */
+const QUEUE_SECONDS = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1_000]
+const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
+const RECONCILE_SECONDS = [
+  0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 1.75, 2,
+  2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
+]
+
+/** How controller-runtime counts it: what stalls and what crashes are errors, each with a counter of its own besides. */
+const RESULT_LABELS = {
+  success: 'success',
+  requeue_after: 'requeue_after',
+  error: 'error',
+  stalled: 'error',
+  panicked: 'error',
+} as const satisfies Record<ReconcileOutcome, string>
+
+export function createKubernetesMetrics(registry: Registry): KubernetesMetrics {
+  return {
+    queue: keep(createQueueMetrics(registry)),
+    workers: keep(createWorkerMetrics(registry)),
+    elector: keep(createElectorMetrics(registry)),
+    requests: createRequestMetrics(registry),
+    reflector: keep(createReflectorMetrics(registry)),
+    recorder: createRecorderMetrics(registry),
+  }
+}
+
+/** Once for each name: what is made anew, as with each term of a leader, goes on counting where the one before it ended. */
+function keep<Rest extends unknown[], Made>(make: (name: string, ...rest: Rest) => Made): typeof make {
+  const made = new Map<string, Made>()
+  return (name, ...rest) => {
+    const metrics = made.get(name) ?? make(name, ...rest)
+    made.set(name, metrics)
+    return metrics
+  }
+}
+
+function createQueueMetrics(registry: Registry): KubernetesMetrics['queue'] {
+  const registers = [registry]
+  const labelNames = ['name', 'controller'] as const
+  const readers = new Map<string, () => WorkInProgress>()
+  /** Read at each scrape: what has been worked on for long shows before it ends. */
+  function gaugeOfWork(name: string, help: string, pick: (work: WorkInProgress) => number) {
+    return new Gauge({
+      name,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        for (const [queue, read] of readers) this.set({ name: queue, controller: queue }, pick(read()))
+      },
+    })
+  }
+  const depth = new Gauge({
+    name: 'workqueue_depth',
+    help: 'Current depth of workqueue by workqueue and priority',
+    labelNames: [...labelNames, 'priority'],
+    registers,
+  })
+  const adds = new Counter({
+    name: 'workqueue_adds_total',
+    help: 'Total number of adds handled by workqueue',
+    labelNames,
+    registers,
+  })
+  const queueSeconds = new Histogram({
+    name: 'workqueue_queue_duration_seconds',
+    help: 'How long in seconds an item stays in workqueue before being requested',
+    labelNames,
+    buckets: QUEUE_SECONDS,
+    registers,
+  })
+  const workSeconds = new Histogram({
+    name: 'workqueue_work_duration_seconds',
+    help: 'How long in seconds processing an item from workqueue takes.',
+    labelNames,
+    buckets: QUEUE_SECONDS,
+    registers,
+  })
+  const retries = new Counter({
+    name: 'workqueue_retries_total',
+    help: 'Total number of items added to the workqueue with a delay: after a failure, or asked for by a reconcile',
+    labelNames,
+    registers,
+  })
+  gaugeOfWork(
+    'workqueue_unfinished_work_seconds',
+    'How many seconds of work is in progress and has not been observed by work_duration. Large values indicate stuck work.',
+    (work) => work.unfinishedSeconds,
+  )
+  gaugeOfWork(
+    'workqueue_longest_running_processor_seconds',
+    'How many seconds has the longest running processor for workqueue been running.',
+    (work) => work.longestSeconds,
+  )
+  return (name) => {
+    const labels = { name, controller: name }
+    adds.inc(labels, 0)
+    retries.inc(labels, 0)
+    queueSeconds.zero(labels)
+    workSeconds.zero(labels)
+    const empty = () => {
+      for (const priority of Object.values(PRIORITY_LABELS)) depth.set({ ...labels, priority }, 0)
+    }
+    empty()
+    return {
+      begin(read) {
+        readers.set(name, read)
+        empty()
+      },
+      added: () => adds.inc(labels),
+      depthChanged: (priority, by) => depth.inc({ ...labels, priority: PRIORITY_LABELS[priority] }, by),
+      waited: (seconds) => queueSeconds.observe(labels, seconds),
+      worked: (seconds) => workSeconds.observe(labels, seconds),
+      retried: () => retries.inc(labels),
+    }
+  }
+}
+
+function createWorkerMetrics(registry: Registry): KubernetesMetrics['workers'] {
+  const registers = [registry]
+  const labelNames = ['controller'] as const
+  const total = new Counter({
+    name: 'controller_runtime_reconcile_total',
+    help: 'Total number of reconciliations per controller',
+    labelNames: [...labelNames, 'result'],
+    registers,
+  })
+  const count = (name: string, what: string) =>
+    new Counter({ name, help: `Total number of ${what} per controller`, labelNames, registers })
+  const errors = count('controller_runtime_reconcile_errors_total', 'reconciliation errors')
+  const terminal = count('controller_runtime_terminal_reconcile_errors_total', 'terminal reconciliation errors')
+  const panics = count('controller_runtime_reconcile_panics_total', 'reconciliation panics')
+  const time = new Histogram({
+    name: 'controller_runtime_reconcile_time_seconds',
+    help: 'Length of time per reconciliation per controller',
+    labelNames,
+    buckets: RECONCILE_SECONDS,
+    registers,
+  })
+  const most = new Gauge({
+    name: 'controller_runtime_max_concurrent_reconciles',
+    help: 'Maximum number of concurrent reconciles per controller',
+    labelNames,
+    registers,
+  })
+  const active = new Gauge({
+    name: 'controller_runtime_active_workers',
+    help: 'Number of currently used workers per controller',
+    labelNames,
+    registers,
+  })
+  return (controller, workers) => {
+    const labels = { controller }
+    for (const result of ['success', 'error', 'requeue', 'requeue_after']) total.inc({ controller, result }, 0)
+    for (const counter of [errors, terminal, panics]) counter.inc(labels, 0)
+    time.zero(labels)
+    most.set(labels, workers)
+    active.set(labels, 0)
+    return {
+      activeChanged: (by) => active.inc(labels, by),
+      reconciled(outcome, seconds) {
+        const result = RESULT_LABELS[outcome]
+        total.inc({ controller, result })
+        time.observe(labels, seconds)
+        if (result === 'error') errors.inc(labels)
+        if (outcome === 'stalled') terminal.inc(labels)
+        if (outcome === 'panicked') panics.inc(labels)
+      },
+    }
+  }
+}
+
+function createElectorMetrics(registry: Registry): KubernetesMetrics['elector'] {
+  const status = new Gauge({
+    name: 'leader_election_master_status',
+    help: 'Whether the reporting system holds the lease: 0 indicates backup, 1 indicates master. Group by name.',
+    labelNames: ['name'],
+    registers: [registry],
+  })
+  return (name) => {
+    status.set({ name }, 0)
+    return { leading: (isLeader) => status.set({ name }, isLeader ? 1 : 0) }
+  }
+}
+
+function createRequestMetrics(registry: Registry): RequestMetrics {
+  const registers = [registry]
+  const total = new Counter({
+    name: 'rest_client_requests_total',
+    help: 'Number of HTTP requests, partitioned by status code, method, and host.',
+    labelNames: ['code', 'method', 'host'],
+    registers,
+  })
+  const latency = new Histogram({
+    name: 'rest_client_request_duration_seconds',
+    help: 'Request latency in seconds. Broken down by verb and host.',
+    labelNames: ['verb', 'host'],
+    buckets: REQUEST_SECONDS,
+    registers,
+  })
+  return {
+    request(verb, method, host, code, seconds) {
+      total.inc({ code, method, host })
+      // client-go's "verb" is the HTTP method, and it leaves watches out here.
+      if (verb !== 'watch') latency.observe({ verb: method, host }, seconds)
+    },
+  }
+}
+
+function createReflectorMetrics(registry: Registry): KubernetesMetrics['reflector'] {
+  const registers = [registry]
+  const restarts = new Counter({
+    name: 'kubernetes_watch_restarts_total',
+    help: 'Watches that were begun anew, by why the one before ended',
+    labelNames: ['resource', 'reason'],
+    registers,
+  })
+  const contact = new Gauge({
+    name: 'kubernetes_watch_last_contact_timestamp_seconds',
+    help: 'When the API server was last heard of by this watch or its list; 0: never',
+    labelNames: ['resource'],
+    registers,
+  })
+  const objects = new Gauge({
+    name: 'kubernetes_cache_objects',
+    help: 'Objects held in memory',
+    labelNames: ['resource'],
+    registers,
+  })
+  return (resource, reasons = []) => {
+    for (const reason of reasons) restarts.inc({ resource, reason }, 0)
+    contact.set({ resource }, 0)
+    objects.set({ resource }, 0)
+    return {
+      restarted: (reason) => restarts.inc({ resource, reason }),
+      contact: (atMs) => contact.set({ resource }, atMs / 1_000),
+      objects: (count) => objects.set({ resource }, count),
+    }
+  }
+}
+
+function createRecorderMetrics(registry: Registry): RecorderMetrics {
+  const dropped = new Counter({
+    name: 'kubernetes_events_dropped_total',
+    help: 'Events on objects that were not written, by why',
+    labelNames: ['reason'],
+    registers: [registry],
+  })
+  for (const reason of DROP_REASONS) dropped.inc({ reason }, 0)
+  return { dropped: (reason) => dropped.inc({ reason }) }
+}

@@ -1,0 +1,122 @@
+/**
+ * What a reflector knows: the newest state of each object, and the position up to which the API server has told everything.
+ * Pure: lists, events and our own writes go in, changes come out, each taking effect when it is read.
+ *
+ * Three sources meet here and none of them waits for another. A list is the truth as of its version. An event is news unless
+ * a newer state is known. The answer to our own write runs ahead of the watch, or behind it: then it must not bring back
+ * what has been changed or deleted since.
+ */
+
+import { type KubernetesObject, keyOf } from './objects.ts'
+import { compareVersions, isNewer } from './resource-version.ts'
+
+export interface Change<T> {
+  readonly before: T | undefined
+  readonly after: T | undefined
+}
+
+export type KeyedChange<T> = readonly [key: string, change: Change<T>]
+
+export interface ObjectCache<T> {
+  get(key: string): T | undefined
+  keys(): Iterable<string>
+  values(): Iterable<T>
+  size(): number
+  /** Where a watch goes on; empty before the first list. */
+  position(): string
+  /** Before the list is asked for: from here on our own writes may be newer than what it will say. */
+  beginList(): void
+  /** A whole list. What it lacks was deleted. */
+  replace(items: readonly T[], resourceVersion: string): Generator<KeyedChange<T>>
+  /** None for what is known already, and two when the object was deleted and made again: another uid is another object. */
+  apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): Generator<KeyedChange<T>>
+  moveTo(resourceVersion: string): void
+  put(object: T): void
+}
+
+export function createObjectCache<T extends KubernetesObject>(): ObjectCache<T> {
+  const objects = new Map<string, T>()
+  let position = ''
+  /** Keys of our own writes since a list was asked for; null while none is on its way. */
+  let written: Set<string> | null = null
+
+  function moveTo(resourceVersion: string): void {
+    // Versions that cannot be compared are taken in the order in which they come.
+    if ((compareVersions(resourceVersion, position) ?? 1) > 0) position = resourceVersion
+  }
+
+  function* store(key: string, before: T | undefined, after: T): Generator<KeyedChange<T>> {
+    if (before !== undefined && before.metadata.uid !== after.metadata.uid) {
+      objects.delete(key)
+      yield [key, { before, after: undefined }]
+      before = undefined
+    }
+    objects.set(key, after)
+    yield [key, { before, after }]
+  }
+
+  /** Did we write this one while the list was on its way, and after it was taken? */
+  function isAhead(key: string, listVersion: string): boolean {
+    const known = objects.get(key)
+    return known !== undefined && written?.has(key) === true && isNewer(known.metadata.resourceVersion, listVersion)
+  }
+
+  return {
+    get: (key) => objects.get(key),
+    keys: () => objects.keys(),
+    values: () => objects.values(),
+    size: () => objects.size,
+    position: () => position,
+    moveTo,
+    beginList() {
+      written = new Set()
+    },
+    *replace(items, resourceVersion) {
+      // Not moveTo: after a restored backup the truth has a lower number.
+      position = resourceVersion
+      const listed = new Set<string>()
+      for (const item of items) {
+        const key = keyOf(item.metadata)
+        listed.add(key)
+        if (isAhead(key, resourceVersion)) continue
+        const before = objects.get(key)
+        if (before !== undefined && isSameState(before, item)) continue
+        yield* store(key, before, item)
+      }
+      for (const [key, before] of objects) {
+        if (listed.has(key) || isAhead(key, resourceVersion)) continue
+        objects.delete(key)
+        yield [key, { before, after: undefined }]
+      }
+      written = null
+    },
+    *apply(type, object) {
+      const { resourceVersion } = object.metadata
+      moveTo(resourceVersion)
+      const key = keyOf(object.metadata)
+      const before = objects.get(key)
+      if (before !== undefined && isNewer(before.metadata.resourceVersion, resourceVersion)) return
+      if (type === 'DELETED') {
+        if (objects.delete(key)) yield [key, { before, after: undefined }]
+      } else if (before === undefined || !isSameState(before, object)) yield* store(key, before, object)
+    },
+    put(object) {
+      const { resourceVersion, uid } = object.metadata
+      const key = keyOf(object.metadata)
+      const before = objects.get(key)
+      if (before === undefined) {
+        // Not known, although the watch has passed this version: it was deleted since.
+        if (!isNewer(resourceVersion, position)) return
+      } else {
+        const order = compareVersions(resourceVersion, before.metadata.resourceVersion)
+        if (order === null ? before.metadata.uid !== uid : order <= 0) return
+      }
+      objects.set(key, object)
+      written?.add(key)
+    },
+  }
+}
+
+function isSameState(a: KubernetesObject, b: KubernetesObject): boolean {
+  return a.metadata.uid === b.metadata.uid && a.metadata.resourceVersion === b.metadata.resourceVersion
+}

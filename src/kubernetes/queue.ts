@@ -1,0 +1,238 @@
+/**
+ * A work queue of keys by client-go's rules, for level-triggered work: what is queued is "look at this again", not a change.
+ *
+ * A key waits at most once, is never with two workers at once, and one added while it is being worked on is queued again by
+ * done(). `waiting` holds what is to be looked at (client-go's dirty set), `processing` what a worker has. Live changes go
+ * before background work (start-up, resync). Delayed adds wait in a heap under one timer; the earliest of several for one
+ * key wins. After stop() adds are ignored, delayed ones are dropped, and take() hands out what is left, then null.
+ */
+
+import type { Clock } from '../runtime/clock.ts'
+import { backoffMs } from './backoff.ts'
+import { createDelays, type Priority } from './delays.ts'
+
+export type { Priority } from './delays.ts'
+
+export interface Queue {
+  /** Queues `key` now. One that waits in the background already moves up when a live change comes. */
+  add(key: string, priority?: Priority): void
+  /** Queues `key` after `ms`, which may be years. Left out, the priority is the one with which a worker has the key, else live. */
+  addAfter(key: string, ms: number, priority?: Priority): void
+  /** Counts a failure of `key` and queues it after its back-off, which doubles with each until forget(). */
+  addBackedOff(key: string): void
+  /** Ends the row of failures. What waits stays. */
+  forget(key: string): void
+  failures(key: string): number
+  /** The next key, as soon as there is one; null once stopped and drained, or when `signal` aborts. Each key needs its done(). */
+  take(signal?: AbortSignal): Promise<string | null>
+  done(key: string): void
+  /** Keys that wait for a worker, those among them that another worker still has included; not the delayed ones. */
+  length(): number
+  stop(): void
+}
+
+export interface QueueMetrics {
+  /** A queue begins, empty. `read` tells at each scrape what is being worked on. */
+  begin(read: () => WorkInProgress): void
+  added(): void
+  depthChanged(priority: Priority, by: 1 | -1): void
+  waited(seconds: number): void
+  worked(seconds: number): void
+  /** Any delayed add, as in client-go. */
+  retried(): void
+}
+
+export interface WorkInProgress {
+  /** The ages of all that is being worked on, together. */
+  readonly unfinishedSeconds: number
+  readonly longestSeconds: number
+}
+
+export interface QueueOptions {
+  readonly name: string
+  readonly clock: Clock
+  readonly metrics?: QueueMetrics
+  readonly firstBackoffMs?: number
+  readonly longestBackoffMs?: number
+  /** From 0 to below 1. */
+  readonly random?: () => number
+}
+
+interface Waiting {
+  priority: Priority
+  readonly since: number
+}
+
+/** Node fires longer timers at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+export function createQueue(options: QueueOptions): Queue {
+  const { clock, metrics, firstBackoffMs = 100, longestBackoffMs = 300_000, random = Math.random } = options
+  const waiting = new Map<string, Waiting>()
+  const processing = new Map<string, Waiting>()
+  // What waits and is with no worker, in its order.
+  const lines = { live: createLine(), background: createLine() }
+  const takers = new Set<(key: string | null) => void>()
+  const failureCounts = new Map<string, number>()
+  const delays = createDelays()
+  let timer: { readonly at: number; readonly disarm: AbortController } | undefined
+  let isStopped = false
+
+  metrics?.begin(() => {
+    const ages = [...processing.values()].map(({ since }) => secondsSince(since))
+    return { unfinishedSeconds: ages.reduce((sum, age) => sum + age, 0), longestSeconds: Math.max(0, ...ages) }
+  })
+
+  function secondsSince(ms: number): number {
+    return (clock.now() - ms) / 1_000
+  }
+
+  function add(key: string, priority: Priority = 'live'): void {
+    if (isStopped) return
+    const entry = waiting.get(key)
+    if (entry === undefined) {
+      metrics?.added()
+      metrics?.depthChanged(priority, 1)
+      waiting.set(key, { priority, since: clock.now() })
+    } else {
+      if (entry.priority === priority || priority === 'background') return
+      metrics?.depthChanged(entry.priority, -1)
+      metrics?.depthChanged(priority, 1)
+      lines[entry.priority].remove(key)
+      entry.priority = priority
+    }
+    if (processing.has(key)) return
+    lines[priority].push(key)
+    handOut()
+  }
+
+  function handOut(): void {
+    for (const give of takers) {
+      const key = next()
+      if (key === undefined) {
+        if (!isDrained()) return
+        give(null)
+      } else give(key)
+    }
+  }
+
+  function next(): string | undefined {
+    const key = lines.live.shift() ?? lines.background.shift()
+    if (key === undefined) return undefined
+    const { priority, since } = waiting.get(key)!
+    waiting.delete(key)
+    metrics?.depthChanged(priority, -1)
+    metrics?.waited(secondsSince(since))
+    processing.set(key, { priority, since: clock.now() })
+    return key
+  }
+
+  /** A key that waits behind its own worker comes back with done(), also after stop(). */
+  function isDrained(): boolean {
+    return isStopped && waiting.size === 0
+  }
+
+  function take(signal?: AbortSignal): Promise<string | null> {
+    if (signal?.aborted) return Promise.resolve(null)
+    const { promise, resolve } = Promise.withResolvers<string | null>()
+    const give = (key: string | null) => {
+      takers.delete(give)
+      signal?.removeEventListener('abort', giveUp)
+      resolve(key)
+    }
+    const giveUp = () => give(null)
+    signal?.addEventListener('abort', giveUp, { once: true })
+    takers.add(give)
+    handOut()
+    return promise
+  }
+
+  function done(key: string): void {
+    const entry = processing.get(key)
+    if (entry === undefined) return
+    processing.delete(key)
+    metrics?.worked(secondsSince(entry.since))
+    const again = waiting.get(key)
+    if (again !== undefined) lines[again.priority].push(key)
+    handOut()
+  }
+
+  function addAfter(key: string, ms: number, priority: Priority = processing.get(key)?.priority ?? 'live'): void {
+    if (!Number.isFinite(ms)) throw new RangeError(`queue ${options.name}: cannot wait ${ms} ms for ${key}`)
+    if (isStopped) return
+    if (ms > 0) {
+      metrics?.retried()
+      delays.put(key, clock.now() + ms, priority)
+      arm()
+    } else add(key, priority)
+  }
+
+  function addBackedOff(key: string): void {
+    const failed = failures(key)
+    failureCounts.set(key, failed + 1)
+    addAfter(key, backoffMs(failed, { firstMs: firstBackoffMs, longestMs: longestBackoffMs }, random))
+  }
+
+  function failures(key: string): number {
+    return failureCounts.get(key) ?? 0
+  }
+
+  /** Sees to it that the one timer rings for the earliest delayed key. */
+  function arm(): void {
+    const at = delays.earliest()
+    if (timer !== undefined && at !== undefined && timer.at <= at) return
+    timer?.disarm.abort()
+    timer = undefined
+    if (at === undefined) return
+    const disarm = new AbortController()
+    timer = { at, disarm }
+    const ms = Math.min(Math.max(0, at - clock.now()), LONGEST_TIMER_MS)
+    void clock.sleep(ms, disarm.signal).then(() => {
+      if (!disarm.signal.aborted) ring()
+    })
+  }
+
+  function ring(): void {
+    timer = undefined
+    for (const { key, priority } of delays.takeDue(clock.now())) add(key, priority)
+    arm()
+  }
+
+  return {
+    add,
+    addAfter,
+    addBackedOff,
+    forget: (key) => void failureCounts.delete(key),
+    failures,
+    take,
+    done,
+    length: () => waiting.size,
+    stop() {
+      isStopped = true
+      timer?.disarm.abort()
+      delays.clear()
+      handOut()
+    },
+  }
+}
+
+/** First in, first out, with removal from the middle. */
+function createLine() {
+  const keys = new Set<string>()
+  // Kept, since a new iterator would step over everything that was shifted before: ten thousand keys would take seconds.
+  let iterator = keys.values()
+  return {
+    push: (key: string) => void keys.add(key),
+    remove: (key: string) => void keys.delete(key),
+    shift(): string | undefined {
+      let { value } = iterator.next()
+      if (value === undefined) {
+        // One that has come to its end stays there.
+        iterator = keys.values()
+        value = iterator.next().value
+      }
+      if (value !== undefined) keys.delete(value)
+      return value
+    },
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * What happens to checks without their resources changing: pings, deadlines, people at the API, lost resources. Flips arrive by
+ * NOTIFY; a poll behind it finds what a broken connection missed, what turned late (which nobody writes), the coarse time of
+ * the last ping, and checks whose resource is gone.
+ */
+
+import { type DeclaredState, listStates, type Resource } from '../checks/find-declared.ts'
+import type { Parts } from '../checks/parts.ts'
+import { retireCheck } from '../checks/retire-check.ts'
+import { shownStatus } from '../domain/check.ts'
+import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
+import { keyOf } from '../kubernetes/objects.ts'
+import { HEARTBEAT_CHECKS, type HeartbeatCheck } from './heartbeat-check.ts'
+import { LAST_PING_STEP_MS } from './status.ts'
+
+export interface FollowerOptions {
+  readonly parts: Parts
+  readonly client: KubernetesClient
+  readonly cluster: string
+  readonly cache: { get(key: string): HeartbeatCheck | undefined; hasSynced(): boolean }
+  readonly isWatched: (namespace: string) => boolean
+  readonly enqueue: (key: string) => void
+  /** This process's clock. */
+  readonly now: () => number
+  readonly orphanMs?: number
+  readonly onOrphan: (resource: Resource) => void
+}
+
+export interface Follower {
+  /** One look at all checks of the cluster. */
+  poll(signal?: AbortSignal): Promise<void>
+}
+
+/**
+ * A deleted resource retires its check by its finalizer. One that is gone without it was lost: by somebody's force, or with
+ * etcd, and then it is likely to be applied again soon. Its job goes on pinging, so it is given this long.
+ */
+const ORPHAN_MS = 600_000
+
+export function createFollower(options: FollowerOptions): Follower {
+  const { parts, client, cluster, cache, isWatched, enqueue, now, orphanMs = ORPHAN_MS, onOrphan } = options
+  const missingSince = new Map<string, number>()
+
+  async function poll(signal?: AbortSignal): Promise<void> {
+    const states = await listStates(parts, cluster)
+    const databaseNow = parts.clock.now()
+    const missing: DeclaredState[] = []
+    for (const state of states) {
+      if (!isWatched(state.namespace)) continue
+      const object = cache.get(keyOf(state))
+      if (object === undefined) missing.push(state)
+      else if (hasMoved(object, state, databaseNow)) enqueue(keyOf(state))
+    }
+    await collectOrphans(missing, signal)
+  }
+
+  /** Never by a partial list, and never by the word of the cache alone. */
+  async function collectOrphans(missing: readonly DeclaredState[], signal: AbortSignal | undefined): Promise<void> {
+    if (!cache.hasSynced()) return missingSince.clear()
+    const keys = new Set(missing.map(keyOf))
+    for (const key of missingSince.keys()) if (!keys.has(key)) missingSince.delete(key)
+    for (const { namespace, name } of missing) {
+      const key = keyOf({ namespace, name })
+      const since = missingSince.get(key) ?? now()
+      missingSince.set(key, since)
+      if (now() - since < orphanMs || signal?.aborted) continue
+      if (!(await isGone({ namespace, name }))) continue
+      await retireCheck(parts, { cluster, namespace, name }, 'Delete')
+      missingSince.delete(key)
+      onOrphan({ cluster, namespace, name })
+    }
+  }
+
+  /** The API server says so of this very resource; while the kind itself is unknown nothing is known of any. */
+  async function isGone(place: { namespace: string; name: string }): Promise<boolean> {
+    try {
+      await client.get(HEARTBEAT_CHECKS, place)
+      return false
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404 && error.details?.name === place.name) return true
+      if (error instanceof ApiError && error.status === 404) return false
+      throw error
+    }
+  }
+
+  return { poll }
+}
+
+function hasMoved({ status }: HeartbeatCheck, state: DeclaredState, now: number): boolean {
+  if (status?.state !== shownStatus(state, now)) return true
+  if (status.lastTransitionTime === undefined || Date.parse(status.lastTransitionTime) !== Math.floor(state.since)) return true
+  if (state.lastPingAt === null) return status.lastPingTime !== undefined
+  return (
+    status.lastPingTime === undefined ||
+    Math.abs(state.lastPingAt - Date.parse(status.lastPingTime)) >= LAST_PING_STEP_MS
+  )
+}

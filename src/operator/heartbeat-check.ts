@@ -1,0 +1,122 @@
+/** The HeartbeatCheck as the operator handles it: its names, its types, and how one is read into what the service is told. */
+
+import { DEFAULT_TIME_ZONE, readSpec } from '../checks/read-spec.ts'
+import { AppError } from '../domain/errors.ts'
+import type { Condition, KubernetesObject } from '../kubernetes/objects.ts'
+import type { StoredSpec } from '../store/states.ts'
+import { LABEL_LENGTH } from './names.ts'
+import { NAME_RULE, Spec, type SpecInput, type SpecOutput } from './schema/spec.ts'
+import type { StatusOutput } from './schema/status.ts'
+
+export * from './names.ts'
+
+/** As people write it. */
+export type HeartbeatCheckSpec = Readonly<SpecInput>
+export type HeartbeatCheckStatus = Readonly<
+  Omit<StatusOutput, 'conditions' | 'published'> & {
+    published?: PublishedTarget
+    conditions?: readonly Condition[]
+  }
+>
+
+export interface HeartbeatCheck extends KubernetesObject {
+  readonly spec: HeartbeatCheckSpec
+  readonly status?: HeartbeatCheckStatus
+}
+
+/** Where a ping URL is. */
+export interface PublishedTarget {
+  readonly kind: 'Secret' | 'ConfigMap'
+  readonly name: string
+}
+
+/** Where a ping URL is wanted. */
+export interface PublishTarget extends PublishedTarget {
+  readonly key: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+/** What a HeartbeatCheck asks for, with nothing left out. */
+export interface CheckDeclaration {
+  readonly displayName: string
+  readonly description: string | null
+  readonly spec: StoredSpec
+  /** Null: pausing and resuming belong to the API. */
+  readonly suspend: boolean | null
+  /** Slug; null: the namespace's own. */
+  readonly project: string | null
+  readonly deletionPolicy: 'Delete' | 'Retain'
+  readonly publish: PublishTarget
+}
+
+export type ReadResult =
+  | { readonly ok: true; readonly declaration: CheckDeclaration }
+  /** Each with the path of its field: `spec.schedule must ...`. */
+  | { readonly ok: false; readonly faults: readonly string[] }
+
+/**
+ * Judges again what the API server has judged, since a resource outlives the definition that it was stored under; and judges
+ * what CEL cannot: the meaning of the cron expression, and the time zone.
+ */
+export function readHeartbeatCheck({ metadata: { name }, spec }: HeartbeatCheck): ReadResult {
+  const parsed = Spec.safeParse(spec)
+  const faults = (parsed.error?.issues ?? []).map(describeIssue)
+  if (name.length > LABEL_LENGTH) faults.unshift(`metadata.name ${NAME_RULE.message}`)
+  if (!parsed.success || faults.length > 0) return { ok: false, faults }
+  const { displayName, description, suspend, project, deletionPolicy, publish } = parsed.data
+  const stored = toStoredSpec(parsed.data)
+  const scheduleFaults = judgeSchedule(stored)
+  if (scheduleFaults.length > 0) return { ok: false, faults: scheduleFaults }
+  return {
+    ok: true,
+    declaration: {
+      displayName: displayName?.trim() ?? name,
+      description: description ?? null,
+      spec: stored,
+      suspend: suspend ?? null,
+      project: project ?? null,
+      deletionPolicy,
+      publish: {
+        kind: publish.kind,
+        name: publish.name ?? `${name}-heartbeat`,
+        key: publish.key,
+        labels: publish.labels ?? {},
+        annotations: publish.annotations ?? {},
+      },
+    },
+  }
+}
+
+function toStoredSpec(spec: SpecOutput): StoredSpec {
+  const { periodSeconds = null, schedule = null, timeZone, graceSeconds, maxRuntimeSeconds = null } = spec
+  return {
+    periodSeconds,
+    schedule,
+    timeZone: schedule === null ? null : (timeZone ?? DEFAULT_TIME_ZONE),
+    graceSeconds,
+    maxRuntimeSeconds,
+  }
+}
+
+function describeIssue({ path, message }: { path: readonly PropertyKey[]; message: string }): string {
+  return `${['spec', ...path.map(String)].join('.')} ${message}`
+}
+
+/** What the fields are called in the management API, in whose words `readSpec` speaks. */
+const FIELDS = [
+  ['time_zone', 'timeZone'],
+  ['period_seconds', 'periodSeconds'],
+] as const
+
+function judgeSchedule(stored: StoredSpec): string[] {
+  try {
+    // From the beginning of time: which expressions name no date at all does not depend on the day.
+    readSpec(stored, 0)
+    return []
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    const text = FIELDS.reduce((said, [theirs, ours]) => said.replaceAll(theirs, `spec.${ours}`), error.message)
+    return [text.replace(/^schedule /, 'spec.schedule ')]
+  }
+}

@@ -1,0 +1,30 @@
+/** The names by which the operator and the cluster know each other. They are a contract: none changes. */
+
+import type { ResourceType } from '../kubernetes/objects.ts'
+
+export const GROUP = 'heartbeat-operator.io'
+export const VERSION = 'v1alpha1'
+export const API_VERSION = `${GROUP}/${VERSION}`
+export const KIND = 'HeartbeatCheck'
+export const HEARTBEAT_CHECKS: ResourceType = { group: GROUP, version: VERSION, plural: 'heartbeatchecks' }
+
+export const FIELD_MANAGER = 'heartbeat-operator'
+export const LEASE_NAME = 'heartbeat-operator'
+export const FINALIZER = `${GROUP}/cleanup`
+/** On what we publish: the name of its HeartbeatCheck. */
+export const CHECK_LABEL = `${GROUP}/check`
+/** On somebody's Secret or ConfigMap, with the value "true": we may publish into it. */
+export const ADOPT_ANNOTATION = `${GROUP}/adopt`
+/** On a HeartbeatCheck: the id of a check of the API that it takes over. */
+export const ADOPT_CHECK_ANNOTATION = `${GROUP}/adopt-check-id`
+/** On a Namespace: slugs of the projects that it may use, separated by commas. */
+export const PROJECTS_ANNOTATION = `${GROUP}/projects`
+
+/** On what we publish. */
+export const MANAGED_BY_LABEL = 'app.kubernetes.io/managed-by'
+/** In what we publish, unless somebody names another. */
+export const DEFAULT_KEY = 'HEARTBEAT_URL'
+
+/** Limits of Kubernetes. */
+export const OBJECT_NAME_LENGTH = 253
+export const LABEL_LENGTH = 63

@@ -1,0 +1,47 @@
+/** Which projects a namespace may use: the annotation on the Namespace, out of its tenants' reach (design, section 6, "Projects"). */
+
+import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
+import type { KubernetesObject } from '../kubernetes/objects.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { PROJECTS_ANNOTATION } from './heartbeat-check.ts'
+
+export interface Namespaces {
+  /** The slugs that the annotation lists; null without one, and where we have no right to read it. */
+  allowedProjects(namespace: string): Promise<readonly string[] | null>
+}
+
+const NAMESPACES = { group: '', version: 'v1', plural: 'namespaces' }
+/** A namespace with a thousand checks is asked for once in a while, not a thousand times. */
+const MEMORY_MS = 30_000
+
+export function createNamespaces(client: KubernetesClient, clock: Pick<Clock, 'now'>): Namespaces {
+  const known = new Map<string, { at: number; projects: Promise<readonly string[] | null> }>()
+
+  async function read(namespace: string): Promise<readonly string[] | null> {
+    try {
+      const { metadata } = await client.get<KubernetesObject>(NAMESPACES, { name: namespace })
+      const text = metadata.annotations?.[PROJECTS_ANNOTATION]
+      if (text === undefined) return null
+      return text
+        .split(',')
+        .map((slug) => slug.trim())
+        .filter((slug) => slug !== '')
+    } catch (error) {
+      if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return null
+      throw error
+    }
+  }
+
+  return {
+    allowedProjects(namespace) {
+      const now = clock.now()
+      const remembered = known.get(namespace)
+      if (remembered !== undefined && now - remembered.at < MEMORY_MS) return remembered.projects
+      const projects = read(namespace)
+      known.set(namespace, { at: now, projects })
+      // An answer that failed is no answer to remember.
+      projects.catch(() => known.delete(namespace))
+      return projects
+    },
+  }
+}

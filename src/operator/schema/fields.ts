@@ -1,0 +1,102 @@
+/**
+ * The parts that the HeartbeatCheck's schema is made of. A rule that needs more than bounds is written twice, side by side: in
+ * CEL for the API server, and in TypeScript for us, so that a resource that was stored under an older definition is judged
+ * alike. test/cluster/crd.test.ts runs the same manifests through both.
+ */
+
+import { z } from 'zod'
+
+export interface Rule<Value> {
+  /** What must hold, in CEL. */
+  readonly cel: string
+  /** The same in TypeScript. Left out for a rule on a change: only the API server sees the old value. */
+  readonly holds?: (value: Value) => boolean
+  /** What would be right, in words that follow the field's path. */
+  readonly message: string
+  /** Where the fault is, seen from the value that has the rule: `.timeZone`. Left out: the value itself. */
+  readonly fieldPath?: `.${string}`
+  readonly reason: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired'
+}
+
+/** The schema with its rules. `meta` is what the definition says about the field besides: its description, its bounds. */
+export function withRules<Schema extends z.ZodType>(
+  schema: Schema,
+  rules: readonly Rule<z.output<Schema>>[],
+  meta: Readonly<Record<string, unknown>>,
+): Schema {
+  return schema.superRefine(checkRules(rules)).meta({ ...meta, ...describeRules(rules) })
+}
+
+function checkRules<Value>(rules: readonly Rule<Value>[]) {
+  return (value: Value, context: z.RefinementCtx): void => {
+    for (const { holds, message, fieldPath } of rules)
+      if (holds?.(value) === false)
+        context.addIssue({
+          code: 'custom',
+          message,
+          path: fieldPath === undefined ? [] : fieldPath.slice(1).split('.'),
+        })
+  }
+}
+
+export function describeRules(rules: readonly Rule<never>[]): object {
+  if (rules.length === 0) return {}
+  return {
+    'x-kubernetes-validations': rules.map(({ cel, message, fieldPath, reason }) => ({
+      rule: cel,
+      message,
+      ...(fieldPath === undefined ? {} : { fieldPath }),
+      reason,
+    })),
+  }
+}
+
+interface TextOptions {
+  readonly min?: number
+  readonly max: number
+  readonly description: string
+  readonly rules?: readonly Rule<string>[]
+}
+
+/** Lengths are counted in code points, by the API server too. */
+export function text({ min = 0, max, description, rules = [] }: TextOptions): z.ZodString {
+  const says = min === 0 ? `must have at most ${max} characters` : `must have ${min} to ${max} characters`
+  const isFit = (value: string): boolean => {
+    const { length } = Array.from(value)
+    return length >= min && length <= max
+  }
+  const bounds = { ...(min === 0 ? {} : { minLength: min }), maxLength: max }
+  return withRules(z.string('must be text').refine(isFit, { error: says, abort: true }), rules, {
+    description,
+    ...bounds,
+  })
+}
+
+interface SecondsOptions {
+  readonly min: number
+  readonly max: number
+  readonly description: string
+}
+
+export function seconds({ min, max, description }: SecondsOptions): z.ZodInt {
+  const says = `must be an integer from ${min} to ${max}`
+  return z.int(says).min(min, says).max(max, says).meta({ description })
+}
+
+export function oneOf<const Values extends readonly [string, ...string[]]>(values: Values, description: string) {
+  return z.enum(values, `must be one of ${values.join(', ')}`).meta({ description })
+}
+
+interface EntriesOptions {
+  readonly max: number
+  readonly value: z.ZodString
+  readonly description: string
+  readonly rules: readonly Rule<Record<string, string>>[]
+}
+
+/** A map of text to text. */
+export function entries({ max, value, description, rules }: EntriesOptions) {
+  const says = { error: `must have at most ${max} entries`, abort: true }
+  const map = z.record(z.string(), value).refine((entries) => Object.keys(entries).length <= max, says)
+  return withRules(map, rules, { description, maxProperties: max })
+}

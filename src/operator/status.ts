@@ -1,0 +1,170 @@
+/**
+ * What a HeartbeatCheck's status says, from what a pass found (design, section 6). Pure. `Ready`, `Reconciling` and `Stalled`
+ * follow kstatus and tell of the sync: the service holds exactly this spec and the URL is published. `Up` tells of the job,
+ * and a missed job never makes Ready False, or `helm --wait` would hang on last night's backup.
+ */
+
+import { isDeepStrictEqual } from 'node:util'
+import { type FlipReason, type Instant, shownStatus } from '../domain/check.ts'
+import type { Condition } from '../kubernetes/objects.ts'
+import { toTime } from '../kubernetes/objects.ts'
+import type { CheckRecord } from '../store/checks.ts'
+import type { HeartbeatCheck, HeartbeatCheckStatus, PublishedTarget } from './heartbeat-check.ts'
+
+/** What became of a pass. */
+export type Sync =
+  | { readonly kind: 'synced' }
+  /** Somebody has to change something first. */
+  | { readonly kind: 'stalled'; readonly reason: StalledReason; readonly message: string }
+  /** It is tried again by itself. */
+  | { readonly kind: 'retrying'; readonly message: string }
+
+export type StalledReason =
+  | 'InvalidSpec'
+  | 'ProjectNotAllowed'
+  | 'ProjectNotFound'
+  | 'AdoptionRefused'
+  | 'TargetNotOwned'
+  | 'PublishRefused'
+
+export interface Findings {
+  readonly sync: Sync
+  /** As the service holds it; null while it holds none. */
+  readonly check: CheckRecord | null
+  /** Where the URL is published now; null for nowhere. */
+  readonly published: PublishedTarget | null
+  /** Why the check went down, while it is down. */
+  readonly downReason: FlipReason | null
+}
+
+/** metav1.Condition allows 32,768; people read the first line. */
+const LONGEST_MESSAGE = 1_024
+/** Status is no place for each ping: the time of the last one is moved on at most this often. */
+export const LAST_PING_STEP_MS = 60_000
+
+export function computeStatus(object: HeartbeatCheck, findings: Findings, now: Instant): HeartbeatCheckStatus {
+  const { sync, check, published } = findings
+  const before = object.status ?? {}
+  const generation = object.metadata.generation ?? 0
+  const conditions: Condition[] = []
+  const add = (condition: Pick<Condition, 'type' | 'status' | 'reason' | 'message'>) => {
+    const old = before.conditions?.find(({ type }) => type === condition.type)
+    const isSame = old?.status === condition.status
+    conditions.push({
+      ...condition,
+      message: cut(condition.message),
+      lastTransitionTime: isSame ? old.lastTransitionTime : toTime(now),
+      observedGeneration: generation,
+    })
+  }
+  for (const condition of describeSync(sync, published)) add(condition)
+  add(describePublished(sync, published))
+  if (check !== null) add(describeJob(check, findings.downReason, now))
+  return {
+    observedGeneration: generation,
+    ...(check === null
+      ? {}
+      : {
+          checkId: check.id,
+          slug: check.slug,
+          state: shownStatus(check.state, now),
+          lastTransitionTime: toIso(check.state.since),
+          ...lastPing(before.lastPingTime, check.state.lastPingAt),
+        }),
+    ...(published === null ? {} : { published }),
+    conditions,
+  }
+}
+
+type Said = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>
+
+function describeSync(sync: Sync, published: PublishedTarget | null): Said[] {
+  switch (sync.kind) {
+    case 'synced': {
+      const where = published === null ? '' : `; its ping URL is in ${published.kind} ${published.name}`
+      return [
+        { type: 'Ready', status: 'True', reason: 'Synced', message: `the service holds this specification${where}` },
+      ]
+    }
+    case 'stalled':
+      return [
+        { type: 'Ready', status: 'False', reason: sync.reason, message: sync.message },
+        { type: 'Stalled', status: 'True', reason: sync.reason, message: sync.message },
+      ]
+    case 'retrying':
+      return [
+        { type: 'Ready', status: 'False', reason: 'ProgressingWithRetry', message: sync.message },
+        { type: 'Reconciling', status: 'True', reason: 'ProgressingWithRetry', message: sync.message },
+      ]
+  }
+}
+
+function describePublished(sync: Sync, published: PublishedTarget | null): Said {
+  if (published !== null) {
+    const message = `the ping URL is in ${published.kind} ${published.name}`
+    const isRefused = sync.kind === 'stalled' && (sync.reason === 'TargetNotOwned' || sync.reason === 'PublishRefused')
+    if (!isRefused) return { type: 'Published', status: 'True', reason: 'Published', message }
+  }
+  return sync.kind === 'stalled'
+    ? { type: 'Published', status: 'False', reason: sync.reason, message: sync.message }
+    : { type: 'Published', status: 'False', reason: 'NotPublishedYet', message: 'the ping URL is not published yet' }
+}
+
+/** No message holds a time that moves with each ping: each change of a message is a write. */
+function describeJob({ state }: CheckRecord, downReason: FlipReason | null, now: Instant): Said {
+  const said = (status: Condition['status'], reason: string, message: string): Said => ({
+    type: 'Up',
+    status,
+    reason,
+    message,
+  })
+  switch (shownStatus(state, now)) {
+    case 'new': {
+      const due = state.dueAt === null ? '' : `; it counts as missed at ${toTime(state.dueAt)}`
+      return said('Unknown', 'New', `no completion was reported yet${due}`)
+    }
+    case 'up':
+      return said('True', 'OnTime', 'the job reports on time')
+    case 'late': {
+      const due = state.dueAt === null ? '' : `, it counts as missed at ${toTime(state.dueAt)}`
+      return said('True', 'Late', `a completion was expected at ${toTime(state.expectedAt!)}${due}`)
+    }
+    case 'down':
+      return describeDown(said, downReason, toTime(state.since))
+    case 'paused':
+      return said('Unknown', 'Suspended', 'the check is paused: nothing is expected of the job')
+  }
+}
+
+function describeDown(said: (...parts: [Condition['status'], string, string]) => Said, reason: FlipReason | null, at: string): Said {
+  switch (reason) {
+    case 'failed':
+      return said('False', 'JobFailed', `the job reported a failure at ${at}`)
+    case 'overran':
+      return said('False', 'Overran', `a run had taken longer than maxRuntimeSeconds at ${at}`)
+    default:
+      return said('False', 'Missed', `no completion was reported by ${at}`)
+  }
+}
+
+function lastPing(before: string | undefined, at: Instant | null): { lastPingTime?: string } {
+  if (at === null) return {}
+  const isRecent = before !== undefined && Math.abs(at - Date.parse(before)) < LAST_PING_STEP_MS
+  return { lastPingTime: isRecent ? before : toIso(at) }
+}
+
+/** Milliseconds and all: what lies between two passes is found by it (tell-flips.ts). */
+function toIso(at: Instant): string {
+  return new Date(Math.floor(at)).toISOString()
+}
+
+function cut(message: string): string {
+  return message.length <= LONGEST_MESSAGE ? message : `${message.slice(0, LONGEST_MESSAGE - 1)}…`
+}
+
+/** A merge patch that makes `before` what `after` is; null when it is that already, and nothing need be written. */
+export function patchOf(before: HeartbeatCheckStatus | undefined, after: HeartbeatCheckStatus): object | null {
+  if (before !== undefined && isDeepStrictEqual(before, after)) return null
+  const gone = Object.keys(before ?? {}).filter((field) => !(field in after))
+  return { status: { ...Object.fromEntries(gone.map((field) => [field, null])), ...after } }
+}

@@ -1,0 +1,185 @@
+/**
+ * The api role: takes pings, serves the management API, judges deadlines, forgets old history. Any number of replicas; it needs
+ * PostgreSQL and nothing else, Kubernetes credentials least of all (design, section 8).
+ */
+
+import { createAuthenticate } from '../auth/authenticate.ts'
+import { createTokens } from '../auth/tokens.ts'
+import { expireOverdue } from '../checks/expire-overdue.ts'
+import { keepBeat } from '../checks/keep-beat.ts'
+import { createPruner } from '../checks/prune-history.ts'
+import { createPingRecorder } from '../checks/record-ping.ts'
+import { API_PREFIX, createApiApp } from '../http/api/app.ts'
+import { createPingApp } from '../http/ping/app.ts'
+import { addressOf, createHttpServer } from '../http/server.ts'
+import { observeHttp } from '../runtime/metrics.ts'
+import type { Database } from '../store/database.ts'
+import { type Base, loopOf } from './base.ts'
+
+export interface ApiRole {
+  /** Resolves when both ports answer; with the addresses where they listen. */
+  start(signal?: AbortSignal): Promise<{ ping: string; api: string }>
+  stop(): Promise<void>
+  /** Null when pings can be stored. */
+  whyNotReady(): string | null
+  /** The addresses that people and jobs use. */
+  pingUrl(): string
+  baseUrl(): string
+  pingsWaiting(): number
+}
+
+export interface ApiRoleOptions extends Base {
+  readonly secretKey: Buffer
+  /** Of its own, so that management can never take the connection that pings need. */
+  readonly pingDatabase: Database
+}
+
+const BEAT_MS = 1_000
+/** Two beats missed and a bit: the database cannot be written to. */
+const STALE_BEAT_MS = 2_500
+const EXPIRE_MS = 250
+const EXPIRE_BATCH = 500
+/** The pruner itself rests in proportion to what its last pass cost. */
+const PRUNE_MS = 60_000
+/** Within the 30 s that Kubernetes gives a pod by default, the drain before it not counted. */
+const GRACE_MS = 20_000
+
+export function createApiRole(base: ApiRoleOptions): ApiRole {
+  const { config, log, metrics, clock, databaseClock, database, pingDatabase, secretKey, isStopping } = base
+  const parts = { database, clock: databaseClock }
+  let isStarted = false
+  let lastBeatAt = Number.NEGATIVE_INFINITY
+  let pingUrl = config.pingUrl ?? ''
+
+  const recorder = createPingRecorder({
+    database: pingDatabase,
+    now: databaseClock.now,
+    onGroup(size, seconds) {
+      metrics.pingGroupSize.observe(size)
+      metrics.pingCommitSeconds.observe(seconds)
+    },
+    onError: (error, pings) => log.error({ error, pings }, 'pings could not be stored'),
+  })
+
+  const beatLoop = loopOf(base, 'beat', BEAT_MS, async () => {
+    await keepBeat({
+      database: pingDatabase,
+      recorder,
+      onGap(gap) {
+        metrics.gaps.inc()
+        metrics.gapSeconds.inc((gap.endedAt - gap.startedAt) / 1_000)
+        log.warn(
+          { seconds: Math.round((gap.endedAt - gap.startedAt) / 1_000) },
+          'no replica could take pings for a while; deadlines are moved accordingly',
+        )
+      },
+    })
+    lastBeatAt = clock.now()
+    return 'done'
+  })
+  const expireLoop = loopOf(base, 'expire', EXPIRE_MS, () =>
+    expireOverdue({
+      database: pingDatabase,
+      batch: EXPIRE_BATCH,
+      oldestPingWaitMs: recorder.oldestWaitMs,
+      monotonicMs: clock.now,
+      onFlip(reason, seconds) {
+        metrics.flips.inc({ reason })
+        metrics.detectionSeconds.observe(seconds)
+      },
+      onFailed(error, checkKey) {
+        metrics.undecidable.inc()
+        log.error({ error, checkKey }, 'a check cannot be evaluated; it is put aside for five minutes')
+      },
+    }),
+  )
+  const pruneLoop = loopOf(
+    base,
+    'prune',
+    PRUNE_MS,
+    createPruner(parts, {
+      maxPings: config.historyMaxPings,
+      maxDays: config.historyMaxDays,
+      onPruned: (rows) => metrics.pruned.inc(rows),
+    }),
+  )
+
+  let baseUrl = config.baseUrl ?? ''
+  const tokens = createTokens(secretKey, databaseClock)
+  const apiApp = createApiApp({
+    parts,
+    tokens,
+    authenticate: createAuthenticate(parts, tokens),
+    rateLimitPerMinute: config.rateLimitPerMinute,
+    baseUrl: () => baseUrl,
+    isStopping,
+    log,
+    onRequest: (route, method, status, ms) =>
+      observeHttp(metrics, { server: 'api', route, method, status: String(status) }, ms / 1_000),
+  })
+  const pingApp = createPingApp({
+    record: recorder.record,
+    now: databaseClock.now,
+    onPing: (type, result) => metrics.pings.inc({ type, result }),
+    onRequest: (method, status, seconds) =>
+      observeHttp(metrics, { server: 'ping', route: PING_ROUTE, method, status: String(status) }, seconds),
+    onWarning: (warning) => metrics.pingWarnings.inc({ warning }),
+    onError: (error) => log.error({ error }, 'a ping failed'),
+  })
+  const plain = (message: string) => ({ type: 'text/plain; charset=utf-8', text: message })
+  const json = (message: string) => ({
+    type: 'application/json; charset=utf-8',
+    text: JSON.stringify({ error: message }),
+  })
+  const { bindAddress } = config
+  const handlePing = pingApp.callback()
+  const pingServer = createHttpServer({
+    name: 'ping',
+    handler(request, response) {
+      // Already during the drain: a connection that is idle when the port closes may be cut with a ping on its way.
+      if (isStopping()) response.setHeader('Connection', 'close')
+      return handlePing(request, response)
+    },
+    bindAddress,
+    port: config.pingPort,
+    errorText: plain,
+  })
+  const apiServer = createHttpServer({
+    name: 'api',
+    handler: apiApp.callback(),
+    bindAddress,
+    port: config.apiPort,
+    errorText: json,
+  })
+
+  return {
+    async start(signal) {
+      const ping = addressOf(bindAddress, await pingServer.listen())
+      const api = `${addressOf(bindAddress, await apiServer.listen())}${API_PREFIX}`
+      pingUrl ||= ping
+      baseUrl ||= api
+      // The gap since the last stop is on record before any deadline is looked at.
+      await base.whenAvailable(beatLoop.runOnce, signal)
+      for (const loop of [beatLoop, expireLoop, pruneLoop]) loop.start()
+      isStarted = true
+      return { ping, api }
+    },
+
+    async stop() {
+      const closing = Promise.all([pingServer.close(GRACE_MS), apiServer.close(GRACE_MS)])
+      // From here on nobody can ping this replica: a gap, unless others beat, begins now, and no deadline is this one's to judge.
+      await Promise.all([expireLoop.stop(), beatLoop.stop()])
+      if (isStarted)
+        await beatLoop.runOnce().catch((error) => log.warn({ error }, 'the last beat could not be written'))
+      await closing
+      await Promise.all([pruneLoop.stop(), recorder.stop()])
+    },
+
+    whyNotReady: () => (clock.now() - lastBeatAt > STALE_BEAT_MS ? 'the database cannot be written to' : null),
+    pingUrl: () => pingUrl,
+    baseUrl: () => baseUrl,
+    pingsWaiting: recorder.waiting,
+  }
+}
+
+const PING_ROUTE = '/ping/{public_id}'

@@ -1,0 +1,43 @@
+/** What both roles of a process stand on, made once by app.ts. */
+
+import type { Config } from '../config.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Log } from '../runtime/log.ts'
+import { createLoop, type Loop, type LoopOptions } from '../runtime/loop.ts'
+import type { Metrics } from '../runtime/metrics.ts'
+import type { Database } from '../store/database.ts'
+import type { DatabaseClock } from '../store/database-clock.ts'
+
+export interface Base {
+  readonly config: Config
+  readonly databaseUrl: string
+  readonly log: Log
+  readonly metrics: Metrics
+  /** This process's own. */
+  readonly clock: Clock
+  readonly databaseClock: DatabaseClock
+  /** For everything but pings. */
+  readonly database: Database
+  readonly isStopping: () => boolean
+  /** Runs `work` now, and again for a while when the database went away. */
+  readonly whenAvailable: (work: () => Promise<void>, signal?: AbortSignal) => Promise<void>
+}
+
+/** A background loop whose failures are counted and logged. */
+export function loopOf(
+  { clock, metrics, log }: Pick<Base, 'clock' | 'metrics' | 'log'>,
+  name: string,
+  everyMs: number,
+  run: LoopOptions['run'],
+): Loop {
+  return createLoop({
+    name,
+    everyMs,
+    run,
+    clock,
+    onError(error) {
+      metrics.loopFailures.inc({ loop: name })
+      log.warn({ error, loop: name }, 'background work failed; it is tried again')
+    },
+  })
+}

@@ -1,0 +1,55 @@
+/** The controller role: reconciles HeartbeatChecks of one cluster while it leads (design, sections 7 and 8). No port but ops. */
+
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import { createClient } from '../kubernetes/client.ts'
+import type { Connection } from '../kubernetes/connection.ts'
+import { createKubernetesMetrics } from '../kubernetes/metrics.ts'
+import { createOperator } from '../operator/operator.ts'
+import type { Base } from './base.ts'
+
+export interface ControllerRole {
+  /** Begins; a cluster that is away is waited for in the background. */
+  start(): void
+  stop(): Promise<void>
+  /** Null when the caches are filled; leadership has no part in it. */
+  whyNotReady(): string | null
+}
+
+export interface ControllerRoleOptions extends Base {
+  readonly connection: Connection
+  readonly pingUrl: () => string
+}
+
+export function createControllerRole(options: ControllerRoleOptions): ControllerRole {
+  const { config, connection, database, databaseClock, databaseUrl, clock, log, metrics, pingUrl } = options
+  const kubernetesMetrics = createKubernetesMetrics(metrics.registry)
+  const client = createClient({
+    connection,
+    clock,
+    metrics: kubernetesMetrics.requests,
+    onWarning: (text) => log.warn({ text }, 'the API server warns'),
+  })
+  const operator = createOperator({
+    client,
+    parts: { database, clock: databaseClock },
+    databaseUrl,
+    cluster: config.clusterName,
+    namespaces: config.watchNamespaces,
+    pingUrl,
+    leaseNamespace: connection.namespace,
+    identity: `${hostname()}_${randomBytes(8).toString('hex')}`,
+    clock,
+    log,
+    kubernetesMetrics,
+    metrics: metrics.operator,
+  })
+  return {
+    start: operator.start,
+    async stop() {
+      await operator.stop()
+      await client.close()
+    },
+    whyNotReady: () => (operator.hasSynced() ? null : 'the HeartbeatChecks of the cluster were not listed yet'),
+  }
+}

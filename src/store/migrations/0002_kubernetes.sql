@@ -1,0 +1,34 @@
+-- A project that was made for a namespace is bound to it: its slug alone opens it to nobody (design, section 6).
+alter table projects
+  add column kubernetes_cluster text,
+  add column kubernetes_namespace text,
+  add check ((kubernetes_cluster is null) = (kubernetes_namespace is null));
+create unique index projects_namespace on projects (kubernetes_cluster, kubernetes_namespace) where kubernetes_namespace is not null;
+
+-- Who reconciles under a cluster's name. uid: that of the namespace kube-system, which tells two clusters under one name apart.
+create table clusters (
+  name text primary key,
+  uid text not null,
+  seen_at timestamptz not null
+);
+
+-- What is left of a check whose resource was deleted: its place in the history, and all that a re-created resource gets back.
+-- The rows of checks and check_states are gone, so no read has to leave a deleted check out.
+create table tombstones (
+  check_key bigint primary key,
+  id uuid not null unique,
+  public_id uuid not null unique,
+  project_id uuid not null references projects (id) on delete cascade,
+  slug text not null,
+  kubernetes_cluster text not null,
+  kubernetes_namespace text not null,
+  kubernetes_name text not null,
+  last_ping_at timestamptz,
+  last_start_at timestamptz,
+  stamped_at timestamptz not null,
+  created_at timestamptz not null,
+  deleted_at timestamptz not null,
+  unique (kubernetes_cluster, kubernetes_namespace, kubernetes_name)
+);
+create index tombstones_project on tombstones (project_id);
+create index tombstones_deleted on tombstones (deleted_at);

@@ -1,0 +1,252 @@
+/** The definition of HeartbeatCheck, judged by the API server that enforces it. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { RESOURCE_DEFINITION } from '../../src/operator/schema/definition.ts'
+import { cluster } from '../support/cluster.ts'
+import type { Manifest } from '../support/heartbeat-checks/rule-case.ts'
+import { PROJECT_RULE, SPEC_CASES } from '../support/heartbeat-checks/spec-cases.ts'
+import { STATUS_CASES } from '../support/heartbeat-checks/status-cases.ts'
+
+let namespace: Awaited<ReturnType<typeof cluster.makeNamespace>>
+let checks: string
+
+beforeAll(async () => {
+  namespace = await cluster.makeNamespace()
+  checks = `/apis/heartbeat-operator.io/v1alpha1/namespaces/${namespace.name}/heartbeatchecks`
+  const made = await cluster.api('POST', checks, describeCheck({ name: 'kept', spec: { periodSeconds: 60 } }))
+  expect(made.status).toBe(201)
+})
+afterAll(() => namespace[Symbol.asyncDispose]())
+
+function describeCheck({ name = 'a', spec }: Manifest) {
+  return { apiVersion: 'heartbeat-operator.io/v1alpha1', kind: 'HeartbeatCheck', metadata: { name }, spec }
+}
+
+const create = (manifest: Manifest, query = 'dryRun=All&fieldValidation=Strict') =>
+  cluster.api('POST', `${checks}?${query}`, describeCheck(manifest))
+const writeStatus = ({ status }: Manifest) => cluster.api('PATCH', `${checks}/kept/status?dryRun=All`, { status })
+
+type Answer = Awaited<ReturnType<typeof create>>
+
+/** Said for a fault that keeps the API server from going on. */
+const NOT_GONE_ON = 'some validation rules were not checked'
+
+function expectRefusal({ status, body }: Answer, at: string, says: string): void {
+  expect(status, JSON.stringify(body)).toBe(422)
+  const causes = (body.details.causes as { field: string; message: string }[]).filter(
+    ({ message }) => !message.includes(NOT_GONE_ON),
+  )
+  expect(causes).toEqual([expect.objectContaining({ field: at, message: expect.stringContaining(says) })])
+  // What kubectl shows.
+  expect(body.message).toContain(at)
+  expect(body.message).toContain(says)
+}
+
+describe('a spec', () => {
+  it.each(SPEC_CASES)('$field: $rule', async ({ accepted, refused, at, says }) => {
+    const answer = await create(accepted)
+    expect(answer.status, JSON.stringify(answer.body)).toBe(201)
+    expectRefusal(await create(refused), at, says)
+  })
+
+  it.each([
+    ['periodSeconds', '60', 'integer'],
+    ['periodSeconds', 60.5, 'integer'],
+    ['graceSeconds', true, 'integer'],
+    ['maxRuntimeSeconds', [], 'integer'],
+    ['displayName', 5, 'string'],
+    ['description', {}, 'string'],
+    ['project', ['a'], 'string'],
+    ['timeZone', 1, 'string'],
+    ['schedule', 5, 'string'],
+    ['deletionPolicy', true, 'string'],
+    ['suspend', 'yes', 'boolean'],
+    ['publish', 'Secret', 'object'],
+  ])('%s is not %j', async (field, value, type) => {
+    const { status, body } = await create({ spec: { periodSeconds: 60, [field]: value } })
+    expect(status).toBe(422)
+    expect(body.details.causes).toContainEqual(
+      expect.objectContaining({ field: `spec.${field}`, message: expect.stringContaining(`must be of type ${type}`) }),
+    )
+  })
+
+  it('gets its defaults, and none where absence means something', async () => {
+    const { body } = await create({ spec: { periodSeconds: 60 } })
+    expect(body.spec).toEqual({
+      periodSeconds: 60,
+      graceSeconds: 3_600,
+      deletionPolicy: 'Delete',
+      publish: { kind: 'Secret', key: 'HEARTBEAT_URL' },
+    })
+  })
+
+  it('gets the defaults within publish too, and for nulls', async () => {
+    const publish = { name: 'urls', kind: null }
+    const { body } = await create({ spec: { periodSeconds: 60, graceSeconds: null, suspend: null, publish } })
+    expect(body.spec).toMatchObject({
+      graceSeconds: 3_600,
+      publish: { kind: 'Secret', name: 'urls', key: 'HEARTBEAT_URL' },
+    })
+    expect(body.spec).not.toHaveProperty('suspend')
+  })
+
+  it('loses an unknown field, or is refused for it, as its sender wishes', async () => {
+    const manifest = { spec: { periodSeconds: 60, gracePeriod: 5 } }
+    const pruned = await create(manifest, 'dryRun=All&fieldValidation=Warn')
+    expect(pruned.body.spec).not.toHaveProperty('gracePeriod')
+    expect(pruned.headers.warning).toContain('unknown field \\"spec.gracePeriod\\"')
+    const refused = await create(manifest)
+    expect(refused.status).toBe(400)
+    expect(refused.body.message).toContain('unknown field "spec.gracePeriod"')
+  })
+})
+
+describe('the project', () => {
+  const path = (name: string) => `${checks}/${name}`
+  const change = (name: string, spec: object) => cluster.api('PATCH', `${path(name)}?dryRun=All`, { spec })
+
+  beforeAll(async () => {
+    const made = await create({ name: 'bound', spec: { periodSeconds: 60, project: 'payments' } }, '')
+    expect(made.status).toBe(201)
+  })
+
+  it('stays what it is while all else changes', async () => {
+    expect((await change('bound', { project: 'payments', periodSeconds: null, schedule: '@daily' })).status).toBe(200)
+    expect((await change('kept', { periodSeconds: 120, displayName: 'x' })).status).toBe(200)
+  })
+
+  it.each([
+    ['is not changed', 'bound', 'shop'],
+    ['is not removed', 'bound', null],
+    ['is not added', 'kept', 'shop'],
+  ])('%s', async (_, name, project) => {
+    expectRefusal(await change(name, { project }), PROJECT_RULE.at, PROJECT_RULE.rule)
+  })
+})
+
+describe('a status', () => {
+  it.each(STATUS_CASES)('$field: $rule', async ({ accepted, refused, at, says }) => {
+    const answer = await writeStatus(accepted)
+    expect(answer.status, JSON.stringify(answer.body)).toBe(200)
+    expect(answer.body.status).toEqual(accepted.status)
+    expectRefusal(await writeStatus(refused), at, says)
+  })
+
+  it('is not written along with the spec, nor moves the generation', async () => {
+    const { body } = await cluster.api('PATCH', `${checks}/kept`, { status: { state: 'up' } })
+    expect(body.status).toBeUndefined()
+    const written = await cluster.api('PATCH', `${checks}/kept/status`, {
+      status: { state: 'up' },
+      spec: { graceSeconds: 5 },
+    })
+    expect(written.body).toMatchObject({
+      status: { state: 'up' },
+      spec: { graceSeconds: 3_600 },
+      metadata: { generation: 1 },
+    })
+  })
+})
+
+describe('kubectl', () => {
+  const kubectl = (...args: string[]) => cluster.kubectl('-n', namespace.name, ...args)
+  const rows = (text: string) =>
+    text
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(/\s{2,}/))
+  const ready = { type: 'Ready', status: 'True', reason: 'Synced', message: '' }
+  const lastTransitionTime = '2026-03-01T02:10:00Z'
+
+  beforeAll(async () => {
+    await create({ name: 'nightly', spec: { schedule: '0 2 * * *', suspend: true } }, '')
+    await cluster.api('PATCH', `${checks}/nightly/status`, {
+      status: {
+        state: 'down',
+        lastPingTime: new Date(Date.now() - 90_500).toISOString(),
+        published: { kind: 'Secret', name: 'nightly-heartbeat' },
+        conditions: [{ ...ready, lastTransitionTime }],
+      },
+    })
+  })
+
+  it('shows what the issue shows', async () => {
+    const [head, row] = rows(await kubectl('get', 'hbc', 'nightly'))
+    expect(head).toEqual(['NAME', 'STATE', 'READY', 'SCHEDULE', 'GRACE', 'LAST PING', 'AGE'])
+    expect(row).toEqual([
+      'nightly',
+      'down',
+      'True',
+      '0 2 * * *',
+      '3600',
+      expect.stringMatching(/^9\ds$/),
+      expect.stringMatching(/^\d+s$/),
+    ])
+  })
+
+  it('shows the period of a check that has one in the place of the schedule', async () => {
+    await create({ name: 'hourly', spec: { periodSeconds: 3_601, graceSeconds: 7 } }, '')
+    expect(rows(await kubectl('get', 'hbc', 'hourly'))[1]).toEqual([
+      'hourly',
+      '3601',
+      '7',
+      expect.stringMatching(/^\d+s$/),
+    ])
+  })
+
+  it('shows the reason and where the URL is with -o wide', async () => {
+    const [head, row] = rows(await kubectl('get', 'hbc', 'nightly', '-o', 'wide'))
+    expect(head?.slice(6)).toEqual(['AGE', 'REASON', 'PUBLISHED'])
+    expect(row?.slice(7)).toEqual(['Synced', 'nightly-heartbeat'])
+  })
+
+  it.each(['hbc', 'heartbeatcheck', 'heartbeatchecks', 'heartbeats', 'heartbeatchecks.v1alpha1.heartbeat-operator.io'])(
+    'knows them as %s',
+    async (name) => {
+      expect(await kubectl('get', name, '-o', 'name')).toContain('heartbeatcheck.heartbeat-operator.io/nightly')
+    },
+  )
+
+  it('does not show them among all', async () => {
+    expect(await kubectl('get', 'all', '-o', 'name')).not.toContain('heartbeat')
+  })
+
+  it.each([
+    ['status.state=down', ['nightly']],
+    ['spec.suspend=true', ['nightly']],
+    ['spec.project=payments', ['bound']],
+    ['spec.project!=payments,status.state=up', ['kept']],
+  ])('selects by %s', async (selector, names) => {
+    const found = await kubectl('get', 'hbc', '--field-selector', selector, '-o', 'jsonpath={.items[*].metadata.name}')
+    expect(found.split(' ')).toEqual(names)
+  })
+
+  it('waits for Ready', async () => {
+    expect(await kubectl('wait', '--for=condition=Ready', 'hbc/nightly', '--timeout=10s')).toContain('condition met')
+  })
+
+  it('explains every field', async () => {
+    const { openAPIV3Schema } = RESOURCE_DEFINITION.spec.versions[0]!.schema as unknown as {
+      openAPIV3Schema: Explained
+    }
+    const words = (text: string) => text.replace(/\s+/g, ' ')
+    for (const part of ['spec', 'spec.publish', 'status', 'status.published', 'status.conditions']) {
+      const field = part.split('.').reduce((inner, name) => childrenOf(inner)[name]!, openAPIV3Schema)
+      const explained = words(await kubectl('explain', `hbc.${part}`))
+      expect(explained).toContain(words(field.description))
+      for (const [name, { description }] of Object.entries(childrenOf(field))) {
+        expect(explained).toMatch(new RegExp(`\\b${name} <`))
+        expect(explained).toContain(words(description))
+      }
+    }
+  })
+})
+
+interface Explained {
+  readonly description: string
+  readonly properties?: Readonly<Record<string, Explained>>
+  readonly items?: Explained
+}
+
+function childrenOf({ properties, items }: Explained): Readonly<Record<string, Explained>> {
+  return properties ?? items?.properties ?? {}
+}

@@ -1,0 +1,45 @@
+/** What the test bed runs, and what the finder and the builder of it share. */
+
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const PROGRAM_NAMES = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl'] as const
+export type ProgramName = (typeof PROGRAM_NAMES)[number]
+
+export interface Programs {
+  /** Absolute. */
+  readonly paths: Readonly<Record<ProgramName, string>>
+  /** Of Kubernetes, for people: `1.36.3`. */
+  readonly version: string
+}
+
+/**
+ * Which Kubernetes: `newest` is what most tests run against; `oldest` is the oldest that we support. It is 1.32, the first
+ * in which all that the CRD needs is settled: CEL rules (since 1.29) and selectableFields (since 1.32; an older server may
+ * drop them without a word), with validation ratcheting on by default (since 1.30). Upstream has ended it, but hosted
+ * clusters have it into 2027 (EKS: until 23 March).
+ */
+export type Pin = 'newest' | 'oldest'
+
+/** The folder of a pin's go.mod and go.sum. */
+export const moduleFolder = (pin: Pin) => fileURLToPath(new URL(pin === 'newest' ? '.' : './oldest/', import.meta.url))
+
+/** The version is written in one place, go.mod. */
+export async function readPinnedVersion(pin: Pin): Promise<string> {
+  const file = join(moduleFolder(pin), 'go.mod')
+  const version = /\bk8s\.io\/kubernetes v(\d+\.\d+\.\d+)\b/.exec(await readFile(file, 'utf8'))?.[1]
+  if (version === undefined)
+    throw new ProgramsError(`${file} requires no k8s.io/kubernetes: take it from the repository`)
+  return version
+}
+
+/** What kept the programs from being had; the message says what to install or set. */
+export class ProgramsError extends Error {
+  override readonly name = 'ProgramsError'
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** One line for a person. */
+export type Note = (line: string) => void

@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { removeCheck } from '../../../src/checks/remove-check.ts'
+import { updateCheck } from '../../../src/checks/update-check.ts'
+import type { CheckRecord } from '../../../src/store/checks.ts'
+import {
+  addCheck,
+  addProject,
+  HOUR_MS,
+  MINUTE_MS,
+  NOW,
+  openTransaction,
+  partsWithin,
+  periodSpec,
+  untilWaiting,
+} from '../checks/fixture.ts'
+import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
+
+let t: OperatorFixture
+let own: CheckRecord
+beforeAll(async () => {
+  t = await createOperatorFixture()
+})
+afterAll(() => t.close())
+beforeEach(async () => {
+  await t.reset()
+  own = await addCheck(t, t.tenant, { name: 'By hand', slug: 'by-hand' })
+})
+
+const adopt = (given: Parameters<OperatorFixture['declare']>[0] = {}) => t.declare({ adoptId: own.id, ...given })
+const OTHER = { ...RESOURCE, name: 'other' }
+
+describe('adopting a check of the API', () => {
+  test('keeps its ids, slug and history, and takes over what the resource says', async () => {
+    await t.pinged(own, 'success', NOW)
+    t.clock.time = NOW + MINUTE_MS
+    const { check, change } = await adopt({ spec: periodSpec({ periodSeconds: 7_200 }) })
+    expect(change).toBe('adopted')
+    expect(check).toMatchObject({
+      id: own.id,
+      publicId: own.publicId,
+      key: own.key,
+      slug: 'by-hand',
+      name: 'Nightly backup',
+      managedBy: 'kubernetes',
+      kubernetes: RESOURCE,
+      spec: { periodSeconds: 7_200 },
+      state: { status: 'up', lastPingAt: NOW, expectedAt: NOW + 2 * HOUR_MS },
+    })
+    expect(await t.flipsOf(own.key)).toEqual([
+      [null, 0, 'created'],
+      [0, 1, 'first_success'],
+    ])
+  })
+
+  test('that was never pinged arms it', async () => {
+    expect(own.state.dueAt).toBeNull()
+    expect((await adopt()).check.state).toMatchObject({ status: 'new', dueAt: NOW + HOUR_MS + 10 * MINUTE_MS })
+  })
+
+  test('suspends it with spec.suspend', async () => {
+    expect((await adopt({ suspend: true })).check.state.status).toBe('paused')
+  })
+
+  test('again changes nothing, whatever the capitals of the id', async () => {
+    const { check } = await adopt()
+    const before = await t.versionsOf(own.key)
+    expect(await adopt({ adoptId: own.id.toUpperCase() })).toEqual({ check, change: 'unchanged' })
+    expect(await t.versionsOf(own.key)).toEqual(before)
+    expect((await t.declare({ name: 'X' })).change).toBe('updated')
+  })
+
+  test('is undone by nobody: a re-created resource that still names it gets it back', async () => {
+    await adopt()
+    await t.retire()
+    expect(await adopt()).toMatchObject({ change: 'revived', check: { id: own.id, slug: 'by-hand' } })
+  })
+
+  test('leaves what the resource had before alone', async () => {
+    const { check: earlier } = await t.declare()
+    await t.retire()
+    expect(await adopt()).toMatchObject({ change: 'adopted', check: { id: own.id } })
+    await t.retire('Retain')
+    expect(await t.declare()).toMatchObject({ change: 'revived', check: { id: earlier.id } })
+  })
+
+  test('and then deleting: the adopted one is what comes back', async () => {
+    await t.declare()
+    await t.retire()
+    await adopt()
+    await t.retire()
+    expect(await t.declare()).toMatchObject({ change: 'revived', check: { id: own.id } })
+  })
+})
+
+describe('an adoption is refused', () => {
+  const refused = (code: string, message: string) => ({
+    code,
+    message: expect.stringContaining(message),
+    details: [{ path: 'adoptId' }],
+  })
+
+  test.each([randomUUID(), 'no-uuid'])('for a check that is not there: %s', async (adoptId) => {
+    await expect(adopt({ adoptId })).rejects.toMatchObject(refused('not_found', adoptId))
+    expect(await t.read()).toBeNull()
+  })
+
+  test('for a check of another project', async () => {
+    const projectId = await addProject(t, t.tenant)
+    await expect(adopt({ projectId })).rejects.toMatchObject(refused('forbidden', 'another project'))
+  })
+
+  test('for a check of another resource, naming it', async () => {
+    const { check } = await t.declare({ resource: OTHER })
+    const message = 'managed by HeartbeatCheck payments/other in cluster default'
+    await expect(adopt({ adoptId: check.id })).rejects.toMatchObject(refused('conflict', message))
+    expect(await t.read(OTHER)).toEqual(check)
+  })
+
+  test('when the resource has a check already', async () => {
+    const { check } = await t.declare()
+    await expect(adopt({ name: 'X' })).rejects.toMatchObject(refused('conflict', check.id))
+    expect(await t.read()).toEqual(check)
+  })
+})
+
+describe('an adoption and others at the same time', () => {
+  test('of two resources one gets the check', async () => {
+    const first = await openTransaction(t, (tx) => t.declareWithin(tx, { adoptId: own.id }))
+    const second = t.declare({ resource: OTHER, adoptId: own.id })
+    second.catch(() => {})
+    await untilWaiting(t, 1)
+    await first.commit()
+    await expect(second).rejects.toMatchObject({
+      code: 'conflict',
+      message: expect.stringContaining('payments/nightly'),
+    })
+    expect((await t.read())?.id).toBe(own.id)
+  })
+
+  test('an update through the API that came second hears that the check is managed', async () => {
+    const adopting = await openTransaction(t, (tx) => t.declareWithin(tx, { adoptId: own.id }))
+    const updating = updateCheck(t.parts, t.tenant, own.id, { name: 'Mine' })
+    updating.catch(() => {})
+    await untilWaiting(t, 1)
+    await adopting.commit()
+    await expect(updating).rejects.toMatchObject({ code: 'conflict' })
+    expect((await t.read())?.name).toBe('Nightly backup')
+  })
+
+  test('a removal through the API that was first leaves nothing to adopt', async () => {
+    const removing = await openTransaction(t, (tx) => removeCheck(partsWithin(t, tx), t.tenant, own.id))
+    const adopting = adopt()
+    adopting.catch(() => {})
+    await untilWaiting(t, 1)
+    await removing.commit()
+    await expect(adopting).rejects.toMatchObject({ code: 'not_found' })
+  })
+})

@@ -1,0 +1,338 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createCheck } from '../../../src/checks/create-check.ts'
+import { getCheck } from '../../../src/checks/find-checks.ts'
+import { pauseCheck } from '../../../src/checks/pause-check.ts'
+import {
+  addCheck,
+  addProject,
+  cronSpec,
+  DAY_MS,
+  HOUR_MS,
+  MINUTE_MS,
+  NOW,
+  openTransaction,
+  partsWithin,
+  periodSpec,
+  ping,
+  untilWaiting,
+} from '../checks/fixture.ts'
+import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
+
+let t: OperatorFixture
+beforeAll(async () => {
+  t = await createOperatorFixture()
+})
+afterAll(() => t.close())
+beforeEach(() => t.reset())
+
+const wakeOf = async (key: number) => {
+  const { rows } = await t.database.query<{ wake_at: number | null }>(
+    'select wake_at from check_states where check_key = $1',
+    [key],
+  )
+  return rows[0]!.wake_at
+}
+
+describe('a new resource', () => {
+  test('gets a check of its own that waits for its first completion at once', async () => {
+    const { check, change } = await t.declare({ name: 'Nachtsicherung', description: 'all of it' })
+    expect(change).toBe('created')
+    expect(check).toEqual({
+      key: expect.any(Number),
+      id: expect.stringMatching(/^[0-9a-f-]{14}7/),
+      publicId: expect.stringMatching(/^[0-9a-f-]{14}4/),
+      projectId: t.tenant.project,
+      name: 'Nachtsicherung',
+      slug: 'nightly-backup',
+      description: 'all of it',
+      managedBy: 'kubernetes',
+      kubernetes: RESOURCE,
+      kubernetesSuspend: null,
+      createdAt: NOW,
+      spec: periodSpec(),
+      state: {
+        status: 'new',
+        since: NOW,
+        lastPingAt: null,
+        lastStartAt: null,
+        expectedAt: NOW + HOUR_MS,
+        dueAt: NOW + HOUR_MS + 10 * MINUTE_MS,
+        runs: [],
+      },
+    })
+    expect(await getCheck(t.parts, t.tenant, check.id)).toEqual(check)
+    expect(await t.read()).toEqual(check)
+    expect(await wakeOf(check.key)).toBe(check.state.dueAt)
+    expect(await t.flipsOf(check.key)).toEqual([[null, 0, 'created']])
+    expect(await t.events()).toEqual([])
+  })
+
+  test('takes the next number when its slug is taken, and a slug of the right form whatever it is called', async () => {
+    await addCheck(t, t.tenant, { slug: 'nightly-backup' })
+    expect((await t.declare()).check.slug).toBe('nightly-backup-2')
+    const dotted = { ...RESOURCE, name: `db.${'a'.repeat(200)}.example` }
+    expect((await t.declare({ resource: dotted })).check.slug).toBe(`db-${'a'.repeat(97)}`)
+  })
+
+  test('of the same name in another cluster or namespace gets another check', async () => {
+    const one = await t.declare()
+    const two = await t.declare({ resource: { ...RESOURCE, cluster: 'eu-1' } })
+    const three = await t.declare({ resource: { ...RESOURCE, namespace: 'billing' } })
+    expect([one, two, three].map(({ change }) => change)).toEqual(['created', 'created', 'created'])
+    expect(new Set([one, two, three].map(({ check }) => check.publicId)).size).toBe(3)
+    expect(await t.read({ ...RESOURCE, cluster: 'eu-1' })).toEqual(two.check)
+  })
+
+  test('that is suspended gets a paused check', async () => {
+    const { check, change } = await t.declare({ suspend: true })
+    expect(change).toBe('created')
+    expect(check).toMatchObject({ kubernetesSuspend: true, state: { status: 'paused', expectedAt: null, dueAt: null } })
+    expect(await wakeOf(check.key)).toBeNull()
+    expect(await t.flipsOf(check.key)).toEqual([
+      [null, 0, 'created'],
+      [0, 3, 'paused'],
+    ])
+    expect((await t.declare({ suspend: true })).change).toBe('unchanged')
+  })
+
+  test.each([
+    ['a schedule that is none', cronSpec('every night'), 'schedule'],
+    ['a schedule that never comes', cronSpec('0 0 30 2 *'), 'schedule'],
+    ['a zone that is none', cronSpec('0 2 * * *', { timeZone: 'Mars/Base' }), 'time_zone'],
+    ['a schedule beside a period', periodSpec({ schedule: '0 2 * * *' }), 'schedule'],
+    ['neither', periodSpec({ periodSeconds: null }), 'period_seconds'],
+  ])('with %s is refused and leaves nothing', async (_, spec, field) => {
+    await expect(t.declare({ spec })).rejects.toMatchObject({ code: 'invalid', details: [{ path: `body.${field}` }] })
+    expect(await t.read()).toBeNull()
+  })
+
+  test('has its schedule in UTC unless it names a zone', async () => {
+    const spec = cronSpec('0 2 * * *', { timeZone: null })
+    expect((await t.declare({ spec })).check.spec.timeZone).toBe('UTC')
+    expect((await t.declare({ spec })).change).toBe('unchanged')
+  })
+
+  test('for a project that is gone is refused', async () => {
+    const refused = t.declare({ projectId: randomUUID() })
+    await expect(refused).rejects.toMatchObject({ code: 'not_found', message: 'project not found' })
+  })
+})
+
+describe('a resource that says what its check is already', () => {
+  test('writes nothing, however often and however much later it comes', async () => {
+    const { check } = await t.declare({ spec: cronSpec('0 2 * * *'), description: 'x' })
+    await t.pinged(check, 'start', NOW + 1)
+    await t.pinged(check, 'fail', NOW + 2)
+    const before = await t.versionsOf(check.key)
+    const down = await t.read()
+    t.clock.time = NOW + DAY_MS
+    for (let i = 0; i < 3; i += 1) {
+      const again = await t.declare({ spec: cronSpec('0 2 * * *'), description: 'x' })
+      expect(again).toEqual({ check: down, change: 'unchanged' })
+    }
+    expect(await t.versionsOf(check.key)).toEqual(before)
+  })
+
+  test.each([true, false, null])('takes no lock either, spec.suspend being %s', async (suspend) => {
+    const { check } = await t.declare({ suspend })
+    const holding = await openTransaction(t, (tx) =>
+      tx.query('select from check_states where check_key = $1 for update', [check.key]),
+    )
+    expect((await t.declare({ suspend })).change).toBe('unchanged')
+    await holding.rollback()
+  })
+})
+
+describe('a changed resource', () => {
+  test('changes the texts and leaves the state alone', async () => {
+    const { check } = await t.declare()
+    const { check: renamed, change } = await t.declare({ name: 'Weekly', description: 'new' })
+    expect(change).toBe('updated')
+    expect(renamed).toEqual({ ...check, name: 'Weekly', description: 'new' })
+    expect((await t.declare({ name: 'Weekly' })).check.description).toBeNull()
+  })
+
+  test('changes the spec; nobody goes down for it', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'success', NOW)
+    t.clock.time = NOW + 50 * MINUTE_MS
+    const spec = periodSpec({ periodSeconds: 60, graceSeconds: 120 })
+    const { check: changed, change } = await t.declare({ spec })
+    expect(change).toBe('updated')
+    expect(changed.spec).toEqual(spec)
+    expect(changed.state).toMatchObject({ status: 'up', expectedAt: NOW + MINUTE_MS, dueAt: NOW + 52 * MINUTE_MS })
+    expect(await wakeOf(check.key)).toBe(NOW + 52 * MINUTE_MS)
+    expect((await t.declare({ spec })).change).toBe('unchanged')
+  })
+
+  test('that makes no sense any more is refused, and its check stays as it was', async () => {
+    const { check } = await t.declare()
+    await expect(t.declare({ spec: cronSpec('61 * * * *'), name: 'X' })).rejects.toMatchObject({ code: 'invalid' })
+    expect(await t.read()).toEqual(check)
+  })
+
+  test('suspends and resumes; unset it leaves the pause to the API', async () => {
+    const { check } = await t.declare({ suspend: true })
+    t.clock.time = NOW + HOUR_MS
+    const resumed = await t.declare({ suspend: false })
+    expect(resumed).toMatchObject({
+      change: 'updated',
+      check: { kubernetesSuspend: false, state: { status: 'new', dueAt: NOW + 2 * HOUR_MS + 10 * MINUTE_MS } },
+    })
+    expect((await t.declare({ suspend: true })).check.state.status).toBe('paused')
+    const unset = await t.declare({ suspend: null })
+    expect(unset).toMatchObject({ change: 'updated', check: { kubernetesSuspend: null, state: { status: 'paused' } } })
+    expect(await t.flipsOf(check.key)).toEqual([
+      [null, 0, 'created'],
+      [0, 3, 'paused'],
+      [3, 0, 'resumed'],
+      [0, 3, 'paused'],
+    ])
+    expect(await t.events()).toEqual(['check.paused', 'check.resumed', 'check.paused'])
+  })
+
+  test('with another schedule and a resumption is armed by the new schedule', async () => {
+    await t.declare({ suspend: true })
+    const { check } = await t.declare({ suspend: false, spec: cronSpec('0 13 * * *') })
+    expect(check.state).toMatchObject({ status: 'new', expectedAt: NOW + HOUR_MS })
+  })
+
+  test('of another project takes its check along, with ids and history', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'success', NOW)
+    const projectId = await addProject(t, t.tenant)
+    await createCheck(t.parts, t.tenant, { projectId, name: 'X', slug: 'nightly-backup', spec: periodSpec() })
+    const { check: moved, change } = await t.declare({ projectId })
+    expect(change).toBe('updated')
+    expect(moved).toMatchObject({ id: check.id, publicId: check.publicId, projectId, slug: 'nightly-backup-2' })
+    expect(moved.state).toMatchObject({ status: 'up', lastPingAt: NOW })
+    await expect(t.declare({ projectId: randomUUID() })).rejects.toMatchObject({ code: 'not_found' })
+  })
+})
+
+describe('a check that somebody changed by SQL', () => {
+  const change = (sql: string, key: number) => t.database.query(`update ${sql} = $1`, [key])
+
+  test.each([
+    ['its name', `checks set name = 'X' where key`],
+    ['its description', `checks set description = 'X' where key`],
+    ['its manager', `checks set managed_by = 'api' where key`],
+    ['what says who may pause it', `checks set kubernetes_suspend = true where key`],
+    ['its grace time', 'check_states set grace_seconds = 1 where check_key'],
+    ['its period', `check_states set period_seconds = null, schedule = '0 2 * * *', time_zone = 'UTC' where check_key`],
+    [
+      'its schedule, into one that is none',
+      `check_states set period_seconds = null, schedule = 'x', time_zone = 'y' where check_key`,
+    ],
+    ['its first deadline', 'check_states set expected_at = null, due_at = null, wake_at = null where check_key'],
+  ])('is set right: %s', async (_, sql) => {
+    const { check } = await t.declare()
+    await change(sql, check.key)
+    expect(await t.read()).not.toEqual(check)
+    expect(await t.declare()).toEqual({ check, change: 'updated' })
+    expect(await wakeOf(check.key)).toBe(check.state.dueAt)
+    expect((await t.declare()).change).toBe('unchanged')
+  })
+
+  test('is paused again, or resumed, as spec.suspend says', async () => {
+    const { check } = await t.declare({ suspend: true })
+    await change('check_states set status = 1 where check_key', check.key)
+    expect((await t.declare({ suspend: true })).check.state.status).toBe('paused')
+    await t.declare({ suspend: false })
+    await change('check_states set status = 3 where check_key', check.key)
+    expect((await t.declare({ suspend: false })).check.state.status).toBe('new')
+  })
+
+  test('or that was removed by it is made anew', async () => {
+    const { check } = await t.declare()
+    await t.database.query('delete from checks')
+    const again = await t.declare()
+    expect(again.change).toBe('created')
+    expect(again.check.publicId).not.toBe(check.publicId)
+  })
+})
+
+describe('declarations and others at the same time', () => {
+  test('two controllers make one check', async () => {
+    const first = await openTransaction(t, (tx) => t.declareWithin(tx))
+    const second = t.declare({ name: 'Renamed' })
+    await untilWaiting(t, 1)
+    await first.commit()
+    expect(await second).toMatchObject({ change: 'updated', check: { name: 'Renamed', slug: 'nightly-backup' } })
+    const { rows } = await t.database.query('select from checks')
+    expect(rows).toHaveLength(1)
+  })
+
+  test('many controllers, many times', async () => {
+    const outcomes = await Promise.all(Array.from({ length: 12 }, (_, i) => t.declare({ suspend: i % 2 === 0 })))
+    expect(outcomes.filter(({ change }) => change === 'created')).toHaveLength(1)
+    expect(new Set(outcomes.map(({ check }) => check.publicId)).size).toBe(1)
+  })
+
+  test('somebody takes the slug through the API: the resource gets the next number', async () => {
+    const creating = await openTransaction(t, (tx) =>
+      createCheck(partsWithin(t, tx), t.tenant, {
+        projectId: t.tenant.project,
+        name: 'X',
+        slug: 'nightly-backup',
+        spec: periodSpec(),
+      }),
+    )
+    const declaring = t.declare()
+    await untilWaiting(t, 1)
+    await creating.commit()
+    expect((await declaring).check.slug).toBe('nightly-backup-2')
+  })
+
+  test('somebody takes the slug in the project that a check moves to', async () => {
+    await t.declare()
+    const projectId = await addProject(t, t.tenant)
+    const creating = await openTransaction(t, (tx) =>
+      createCheck(partsWithin(t, tx), t.tenant, {
+        projectId,
+        name: 'X',
+        slug: 'nightly-backup',
+        spec: periodSpec(),
+      }),
+    )
+    const moving = t.declare({ projectId })
+    await untilWaiting(t, 1)
+    await creating.commit()
+    expect((await moving).check).toMatchObject({ projectId, slug: 'nightly-backup-2' })
+  })
+
+  test('a ping that was first counts: the new spec is applied to what it made', async () => {
+    const { check } = await t.declare()
+    const pinging = await openTransaction(t, (tx) => ping(tx, check, 'success', NOW + MINUTE_MS))
+    const declaring = t.declare({ spec: periodSpec({ periodSeconds: 7_200 }) })
+    await untilWaiting(t, 1)
+    await pinging.commit()
+    expect((await declaring).check.state).toMatchObject({
+      status: 'up',
+      lastPingAt: NOW + MINUTE_MS,
+      expectedAt: NOW + MINUTE_MS + 2 * HOUR_MS,
+    })
+  })
+
+  test('a pause through the API that was first is undone by spec.suspend', async () => {
+    const { check } = await t.declare()
+    const pausing = await openTransaction(t, (tx) => pauseCheck(partsWithin(t, tx), t.tenant, check.id))
+    const declaring = t.declare({ suspend: false })
+    await untilWaiting(t, 1)
+    await pausing.commit()
+    expect(await declaring).toMatchObject({ check: { kubernetesSuspend: false, state: { status: 'new' } } })
+  })
+
+  test('a pause through the API that came second hears that the resource decides', async () => {
+    const { check } = await t.declare()
+    const declaring = await openTransaction(t, (tx) =>
+      t.declareWithin(tx, { suspend: false, spec: cronSpec('0 2 * * *') }),
+    )
+    const pausing = pauseCheck(t.parts, t.tenant, check.id)
+    pausing.catch(() => {})
+    await untilWaiting(t, 1)
+    await declaring.commit()
+    await expect(pausing).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('spec.suspend') })
+  })
+})

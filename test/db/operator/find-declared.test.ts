@@ -1,0 +1,157 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { claimCluster } from '../../../src/checks/claim-cluster.ts'
+import { expireOverdue } from '../../../src/checks/expire-overdue.ts'
+import { listDeclaredResources, listFlipsSince, listStates } from '../../../src/checks/find-declared.ts'
+import { addCheck, DAY_MS, HOUR_MS, MINUTE_MS, NOW } from '../checks/fixture.ts'
+import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
+
+let t: OperatorFixture
+beforeAll(async () => {
+  t = await createOperatorFixture()
+})
+afterAll(() => t.close())
+beforeEach(() => t.reset())
+
+const at = (namespace: string, name: string, cluster = 'default') => ({ cluster, namespace, name })
+
+describe('the resources that declare a check', () => {
+  test('are listed a page at a time, each once, those of this cluster only', async () => {
+    const declared = [at('a', 'z'), at('b', 'a'), at('b', 'a-b'), at('b', 'a.b'), at('b', 'c'), at('b-c', 'a')]
+    for (const resource of declared) await t.declare({ resource })
+    await t.declare({ resource: at('b', 'b', 'other') })
+    await addCheck(t, t.tenant)
+    await t.declare({ resource: at('b', 'gone') })
+    await t.retire('Delete', at('b', 'gone'))
+    await t.declare({ resource: at('b', 'released') })
+    await t.retire('Retain', at('b', 'released'))
+
+    const seen = []
+    for (let after = null; ; after = seen.at(-1)!) {
+      const page = await listDeclaredResources(t.parts, 'default', after, 2)
+      seen.push(...page)
+      if (page.length < 2) break
+    }
+    const text = (resources: readonly object[]) => resources.map((resource) => JSON.stringify(resource)).sort()
+    expect(text(seen)).toEqual(text(declared))
+    expect(await listDeclaredResources(t.parts, 'nowhere', null, 10)).toEqual([])
+  })
+})
+
+describe('the states of declared checks', () => {
+  test('are those of the cluster, all of them', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'fail', NOW + 5)
+    await t.declare({ resource: at('a', 'new') })
+    await t.declare({ resource: at('a', 'b', 'other') })
+    await addCheck(t, t.tenant)
+    const states = await listStates(t.parts, 'default')
+    expect(states.sort((one, other) => (one.name < other.name ? -1 : 1))).toEqual([
+      { namespace: 'a', name: 'new', status: 'new', since: NOW, lastPingAt: null, expectedAt: NOW + HOUR_MS },
+      { ...withoutCluster(), status: 'down', since: NOW + 5, lastPingAt: NOW + 5, expectedAt: null },
+    ])
+  })
+
+  const withoutCluster = () => ({ namespace: RESOURCE.namespace, name: RESOURCE.name })
+})
+
+describe('the flips of a check since a time', () => {
+  const reasons = async (key: number, since: number) =>
+    (await listFlipsSince(t.parts, key, since)).map(({ reason }) => reason)
+
+  test('are given oldest first, by when they were put on record', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'success', NOW + MINUTE_MS)
+    await t.pinged(check, 'fail', NOW + 2 * MINUTE_MS)
+    await t.pinged(check, 'success', NOW + 3 * MINUTE_MS)
+    expect(await reasons(check.key, 0)).toEqual(['created', 'first_success', 'failed', 'recovered'])
+    expect(await reasons(check.key, NOW + 2 * MINUTE_MS)).toEqual(['failed', 'recovered'])
+    expect(await reasons(check.key, NOW + DAY_MS)).toEqual([])
+    const [flip] = await listFlipsSince(t.parts, check.key, NOW + 3 * MINUTE_MS)
+    expect(flip).toEqual({
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      at: NOW + 3 * MINUTE_MS,
+      from: 'down',
+      to: 'up',
+      reason: 'recovered',
+      pingId: expect.any(String),
+    })
+  })
+
+  test('hold one that was dated before and found after it', async () => {
+    const { check } = await t.declare()
+    await t.database.query('update service_beat set beat_at = now()')
+    await t.database.query(
+      `update check_states set wake_at = now() - interval '1 minute', due_at = now() - interval '1 hour', expected_at = now() - interval '2 hours',
+         since = now() - interval '1 day', stamped_at = now() - interval '1 day'`,
+    )
+    const before = Date.now() - MINUTE_MS
+    await expireOverdue({
+      database: t.database,
+      batch: 10,
+      oldestPingWaitMs: () => 0,
+      monotonicMs: () => 0,
+      onFlip: () => {},
+      onFailed: (error) => {
+        throw error
+      },
+    })
+    const [flip] = await listFlipsSince(t.parts, check.key, before)
+    expect(flip).toMatchObject({ reason: 'missed' })
+    expect(flip!.at).toBeLessThan(before)
+  })
+
+  test('are the newest hundred when there are more', async () => {
+    const { check } = await t.declare()
+    for (let i = 0; i < 51; i += 1) {
+      await t.pinged(check, 'fail', NOW + 2 * i)
+      await t.pinged(check, 'success', NOW + 2 * i + 1)
+    }
+    const flips = await listFlipsSince(t.parts, check.key, 0)
+    expect(flips).toHaveLength(100)
+    expect(flips.at(-1)).toMatchObject({ reason: 'recovered', at: NOW + 101 })
+    expect(flips[0]).toMatchObject({ reason: 'failed', at: NOW + 2 })
+  })
+})
+
+describe('the name of a cluster', () => {
+  const claim = (uid: string, holderSeconds = 60, cluster = 'default') =>
+    claimCluster(t.parts, { cluster, uid, holderSeconds })
+  const age = (seconds: number) =>
+    t.database.query(`update clusters set seen_at = clock_timestamp() - $1 * interval '1 second'`, [seconds])
+
+  test('is the first one’s, and stays with it', async () => {
+    expect(await claim('one')).toEqual({ kind: 'held' })
+    expect(await claim('two')).toEqual({ kind: 'taken', uid: 'one', seenSecondsAgo: expect.any(Number) })
+    expect(await claim('one')).toEqual({ kind: 'held' })
+    expect(await claim('two', 60, 'eu-1')).toEqual({ kind: 'held' })
+  })
+
+  test('is kept by claiming it again', async () => {
+    await claim('one')
+    await age(50)
+    const taken = await claim('two')
+    expect(taken).toMatchObject({ kind: 'taken', uid: 'one' })
+    expect(taken).toHaveProperty(
+      'seenSecondsAgo',
+      expect.toSatisfy((seconds: number) => seconds >= 50 && seconds < 60),
+    )
+    await claim('one')
+    await age(0)
+    expect(await claim('two')).toMatchObject({ kind: 'taken' })
+  })
+
+  test('goes over when its holder was not heard of for long enough: the cluster was rebuilt', async () => {
+    await claim('one')
+    await age(61)
+    expect(await claim('two')).toEqual({ kind: 'held' })
+    expect(await claim('one')).toMatchObject({ kind: 'taken', uid: 'two' })
+  })
+
+  test('is one cluster’s when several claim it at once', async () => {
+    const uids = Array.from({ length: 8 }, (_, place) => `uid-${place}`)
+    const claims = await Promise.all(uids.map((uid) => claim(uid)))
+    expect(claims.filter(({ kind }) => kind === 'held')).toHaveLength(1)
+    const holder = uids[claims.findIndex(({ kind }) => kind === 'held')]
+    for (const taken of claims) if (taken.kind === 'taken') expect(taken.uid).toBe(holder)
+  })
+})

@@ -1,0 +1,88 @@
+/** What the tests of the operator's verbs start from: a tenant, a resource, and ways to look at what its check became. */
+
+import { type Declaration, type Declared, declareCheck } from '../../../src/checks/declare-check.ts'
+import { findDeclared, type Resource, type StoredCheck } from '../../../src/checks/find-declared.ts'
+import { retireCheck } from '../../../src/checks/retire-check.ts'
+import type { PingType } from '../../../src/domain/check.ts'
+import type { Queryable } from '../../../src/store/database.ts'
+import {
+  addTenant,
+  createFixture,
+  type Fixture,
+  NOW,
+  partsWithin,
+  periodSpec,
+  ping,
+  type TestTenant,
+} from '../checks/fixture.ts'
+
+export const RESOURCE: Resource = { cluster: 'default', namespace: 'payments', name: 'nightly-backup' }
+
+export interface OperatorFixture extends Fixture {
+  tenant: TestTenant
+  /** Empties the database, sets the clock to NOW and makes a tenant. */
+  reset(): Promise<void>
+  declaration(given?: Partial<Declaration>): Declaration
+  declare(given?: Partial<Declaration>): Promise<Declared>
+  /** The same as a part of the transaction at hand. */
+  declareWithin(tx: Queryable, given?: Partial<Declaration>): Promise<Declared>
+  retire(policy?: 'Delete' | 'Retain', resource?: Resource): ReturnType<typeof retireCheck>
+  retireWithin(tx: Queryable): ReturnType<typeof retireCheck>
+  read(resource?: Resource): Promise<StoredCheck | null>
+  pinged(check: { readonly key: number }, type: PingType, at: number): Promise<string>
+  /** `[from, to, reason]` of the whole history, oldest first, read whether or not the check is there. */
+  flipsOf(key: number): Promise<unknown[][]>
+  /** Row versions: they move with each write, whatever it writes. */
+  versionsOf(key: number): Promise<unknown>
+  events(): Promise<string[]>
+}
+
+export async function createOperatorFixture(): Promise<OperatorFixture> {
+  const fixture = await createFixture()
+  const { database, parts, clock } = fixture
+  const self: OperatorFixture = {
+    ...fixture,
+    clock,
+    tenant: { organizationId: '', projectId: null, project: '' },
+    async reset() {
+      await fixture.clear()
+      clock.time = NOW
+      self.tenant = await addTenant(fixture)
+    },
+    declaration: (given = {}) => ({
+      resource: RESOURCE,
+      projectId: self.tenant.project,
+      name: 'Nightly backup',
+      description: null,
+      spec: periodSpec(),
+      suspend: null,
+      adoptId: null,
+      ...given,
+    }),
+    declare: (given) => declareCheck(parts, self.declaration(given)),
+    declareWithin: (tx, given) => declareCheck(partsWithin(fixture, tx), self.declaration(given)),
+    retire: (policy = 'Delete', resource = RESOURCE) => retireCheck(parts, resource, policy),
+    retireWithin: (tx) => retireCheck(partsWithin(fixture, tx), RESOURCE, 'Delete'),
+    read: (resource = RESOURCE) => findDeclared(parts, resource),
+    pinged: (check, type, at) => database.transaction((tx) => ping(tx, check, type, at)),
+    async flipsOf(key) {
+      const { rows } = await database.query<{ flip: unknown[] }>(
+        'select jsonb_build_array(from_status, to_status, reason) as flip from flips where check_key = $1 order by id',
+        [key],
+      )
+      return rows.map(({ flip }) => flip)
+    },
+    async versionsOf(key) {
+      const { rows } = await database.query(
+        'select c.xmin::text as c, s.xmin::text as s, s.stamped_at from checks c join check_states s on s.check_key = c.key where c.key = $1',
+        [key],
+      )
+      return rows
+    },
+    async events() {
+      const { rows } = await database.query<{ type: string }>('select type from events order by id')
+      return rows.map(({ type }) => type)
+    },
+  }
+  return self
+}

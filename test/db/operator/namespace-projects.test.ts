@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type ProjectRequest, resolveProject } from '../../../src/tenancy/namespace-projects.ts'
+import { createProject, listProjects, removeProject } from '../../../src/tenancy/projects.ts'
+import { openTransaction, partsWithin, untilWaiting } from '../checks/fixture.ts'
+import { createOperatorFixture, type OperatorFixture } from './fixture.ts'
+
+let t: OperatorFixture
+beforeAll(async () => {
+  t = await createOperatorFixture()
+})
+afterAll(() => t.close())
+beforeEach(() => t.reset())
+
+const request = (given: Partial<ProjectRequest> = {}): ProjectRequest => ({
+  cluster: 'default',
+  namespace: 'payments',
+  allowed: null,
+  wanted: null,
+  ...given,
+})
+const resolve = (given: Partial<ProjectRequest> = {}) => resolveProject(t.parts, request(given))
+const create = (slug: string) => createProject(t.parts, t.tenant, { name: slug, slug })
+const slugs = async () =>
+  (await listProjects(t.parts, t.tenant, { limit: 100, after: null })).rows.map(({ slug }) => slug).slice(1)
+
+describe('a namespace that nobody said anything about', () => {
+  test('has a project of its own, made once', async () => {
+    const project = await resolve()
+    expect(project).toMatchObject({ id: expect.stringMatching(/^[0-9a-f-]{36}$/), slug: 'payments' })
+    expect((await resolve()).id).toBe(project.id)
+    expect((await resolve({ wanted: 'payments' })).id).toBe(project.id)
+    expect((await resolve({ allowed: [] })).id).toBe(project.id)
+    expect(await slugs()).toEqual(['payments'])
+  })
+
+  test('has its own in each cluster, told apart by the cluster’s name', async () => {
+    expect((await resolve({ cluster: 'eu-1' })).slug).toBe('eu-1-payments')
+    expect((await resolve()).slug).toBe('payments')
+    expect((await resolve({ cluster: 'eu', namespace: '1-payments' })).slug).toBe('eu-1-payments-2')
+  })
+
+  test('never gets into somebody’s project by its name', async () => {
+    const theirs = await create('payments')
+    const own = await resolve()
+    expect(own.slug).toBe('payments-2')
+    expect(own.id).not.toBe(theirs.id)
+    expect((await resolve({ wanted: 'payments-2' })).id).toBe(own.id)
+    await expect(resolve({ wanted: 'payments' })).rejects.toMatchObject({ code: 'forbidden' })
+  })
+
+  test('nor by asking for it before it has its own', async () => {
+    await create('payments')
+    await expect(resolve({ wanted: 'payments' })).rejects.toMatchObject({ code: 'forbidden' })
+    expect(await slugs()).toEqual(['payments'])
+  })
+
+  test('may ask for its own by the slug that it will have', async () => {
+    expect((await resolve({ wanted: 'payments' })).slug).toBe('payments')
+    expect((await resolve({ cluster: 'eu-1', wanted: 'eu-1-payments' })).slug).toBe('eu-1-payments')
+  })
+
+  test('has a slug of the allowed length whatever its cluster is called', async () => {
+    const { slug } = await resolve({ cluster: 'C'.repeat(90), namespace: 'n'.repeat(63) })
+    expect(slug).toBe(`${'c'.repeat(90)}-${'n'.repeat(9)}`)
+    const other = await resolve({ cluster: 'C'.repeat(90), namespace: `${'n'.repeat(62)}m` })
+    expect(other.slug).toBe(`${'c'.repeat(90)}-${'n'.repeat(7)}-2`)
+  })
+
+  test('gets another one when its own was removed', async () => {
+    const { id } = await resolve()
+    await removeProject(t.parts, t.tenant, id)
+    const again = await resolve()
+    expect(again).toMatchObject({ slug: 'payments' })
+    expect(again.id).not.toBe(id)
+  })
+
+  test('must wait for the first start', async () => {
+    await t.clear()
+    await expect(resolve()).rejects.toMatchObject({ code: 'unavailable' })
+  })
+})
+
+describe('a namespace whose annotation names projects', () => {
+  test('gets the first of them, or the one that the resource asks for', async () => {
+    const [one, two] = [await create('one'), await create('two')]
+    expect(await resolve({ allowed: ['one', 'two'] })).toMatchObject({ id: one.id, slug: 'one' })
+    expect(await resolve({ allowed: ['one', 'two'], wanted: 'two' })).toMatchObject({ id: two.id })
+    expect(await slugs()).toEqual(['one', 'two'])
+  })
+
+  test('may still ask for its own', async () => {
+    await create('one')
+    expect((await resolve({ allowed: ['one'], wanted: 'payments' })).slug).toBe('payments')
+    expect((await resolve({ allowed: ['payments'] })).slug).toBe('payments')
+  })
+
+  test('may name somebody’s project that is called as itself', async () => {
+    const theirs = await create('payments')
+    expect((await resolve({ allowed: ['payments'] })).id).toBe(theirs.id)
+  })
+
+  test('is told which other it may not use, and what to do', async () => {
+    await create('one')
+    await create('two')
+    const message =
+      'namespace payments may not use the project "two": it may use one and its own. Remove spec.project, or let an administrator add "two" to the annotation heartbeat-operator.io/projects of the Namespace'
+    await expect(resolve({ allowed: ['one'], wanted: 'two' })).rejects.toMatchObject({ code: 'forbidden', message })
+    const alone = expect.stringContaining('it may use its own project only')
+    await expect(resolve({ wanted: 'two' })).rejects.toMatchObject({ code: 'forbidden', message: alone })
+    await expect(resolve({ wanted: 'none' })).rejects.toMatchObject({ code: 'forbidden' })
+  })
+
+  test('is told of one that does not exist', async () => {
+    const message = expect.stringContaining('there is none with that slug: create it')
+    await expect(resolve({ allowed: ['one'] })).rejects.toMatchObject({ code: 'not_found', message })
+    await resolve()
+    await expect(resolve({ allowed: ['one'], wanted: 'one' })).rejects.toMatchObject({ code: 'not_found', message })
+  })
+
+  test('never gets one of another organization', async () => {
+    const organizationId = randomUUID()
+    await t.database.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Other'])
+    await createProject(t.parts, { organizationId, projectId: null }, { name: 'x', slug: 'one' })
+    await expect(resolve({ allowed: ['one'] })).rejects.toMatchObject({ code: 'not_found' })
+  })
+})
+
+describe('resolving at the same time', () => {
+  test('two controllers make one project', async () => {
+    const first = await openTransaction(t, (tx) => resolveProject(partsWithin(t, tx), request()))
+    const second = resolve()
+    await untilWaiting(t, 1)
+    await first.commit()
+    const { id } = await second
+    expect(await resolve()).toMatchObject({ id, slug: 'payments' })
+    expect(await slugs()).toEqual(['payments'])
+  })
+
+  test('many at once, of several namespaces', async () => {
+    const namespaces = ['a', 'b', 'c', 'a', 'b', 'c', 'a', 'b', 'c']
+    const projects = await Promise.all(namespaces.map((namespace) => resolve({ namespace })))
+    expect(projects.map(({ slug }) => slug)).toEqual(namespaces)
+    expect(new Set(projects.map(({ id }) => id)).size).toBe(3)
+  })
+
+  test('somebody takes the slug: who asked for it by name does not get into theirs', async () => {
+    const creating = await openTransaction(t, (tx) =>
+      createProject(partsWithin(t, tx), t.tenant, { name: 'Theirs', slug: 'payments' }),
+    )
+    const asking = resolve({ wanted: 'payments' })
+    asking.catch(() => {})
+    await untilWaiting(t, 1)
+    await creating.commit()
+    await expect(asking).rejects.toMatchObject({ code: 'forbidden' })
+    expect((await resolve()).slug).toBe('payments-2')
+  })
+})

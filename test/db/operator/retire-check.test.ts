@@ -1,0 +1,300 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { getCheck, listChecks, listPings } from '../../../src/checks/find-checks.ts'
+import { createPingRecorder } from '../../../src/checks/record-ping.ts'
+import { removeCheck } from '../../../src/checks/remove-check.ts'
+import { updateCheck } from '../../../src/checks/update-check.ts'
+import { removeProject } from '../../../src/tenancy/projects.ts'
+import {
+  addCheck,
+  addPingRow,
+  addProject,
+  countRows,
+  DAY_MS,
+  HOUR_MS,
+  MINUTE_MS,
+  NOW,
+  openTransaction,
+  partsWithin,
+  periodSpec,
+  ping,
+  pruneAll,
+  untilWaiting,
+} from '../checks/fixture.ts'
+import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
+
+let t: OperatorFixture
+beforeAll(async () => {
+  t = await createOperatorFixture()
+})
+afterAll(() => t.close())
+beforeEach(() => t.reset())
+
+const LIMITS = { maxPings: 1_000, maxDays: 90 }
+const prune = () => pruneAll(t, LIMITS)
+const leftOf = async (key: number) =>
+  Object.fromEntries(
+    await Promise.all(
+      ['tombstones', 'check_states', 'pings', 'ping_bodies', 'flips'].map(async (table) => [
+        table,
+        await countRows(t, table, key),
+      ]),
+    ),
+  )
+
+describe('a deleted resource', () => {
+  test('takes its check out of every read, frees its slug and keeps its history', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'success', NOW)
+    expect(await t.retire()).toBe('removed')
+    expect(await t.read()).toBeNull()
+    await expect(getCheck(t.parts, t.tenant, check.id)).rejects.toMatchObject({ code: 'not_found' })
+    const page = { limit: 10, after: null }
+    expect((await listChecks(t.parts, t.tenant, t.tenant.project, {}, page)).rows).toEqual([])
+    expect(await addCheck(t, t.tenant, { slug: check.slug })).toMatchObject({ slug: check.slug })
+    expect(await leftOf(check.key)).toEqual({ tombstones: 1, check_states: 0, pings: 1, ping_bodies: 0, flips: 2 })
+    expect(await t.retire()).toBe('absent')
+  })
+
+  test('makes its pings unknown at once, and known again once it is there again', async () => {
+    const { check } = await t.declare()
+    const recorder = createPingRecorder({
+      database: t.database,
+      now: t.clock.now,
+      onGroup: () => {},
+      onError: (error) => {
+        throw error
+      },
+    })
+    const send = () =>
+      recorder.record({
+        publicId: check.publicId,
+        type: 'success',
+        exitCode: 0,
+        durationMs: null,
+        runId: null,
+        body: null,
+        at: t.clock.now(),
+      })
+    expect(await send()).toBe('stored')
+    await t.retire()
+    expect(await send()).toBe('unknown')
+    await t.declare()
+    expect(await send()).toBe('stored')
+    await recorder.stop()
+    expect((await listPings(t.parts, t.tenant, check.id, { limit: 10, after: null })).rows).toHaveLength(2)
+  })
+
+  test('that had no check is none', async () => {
+    await addCheck(t, t.tenant)
+    expect(await t.retire()).toBe('absent')
+    expect(await t.retire('Retain')).toBe('absent')
+  })
+
+  test('with Retain hands the check to the API', async () => {
+    const { check } = await t.declare({ suspend: true })
+    expect(await t.retire('Retain')).toBe('released')
+    const released = { ...check, managedBy: 'api', kubernetes: null, kubernetesSuspend: null }
+    expect(await getCheck(t.parts, t.tenant, check.id)).toEqual(released)
+    expect(await updateCheck(t.parts, t.tenant, check.id, { name: 'Mine' })).toMatchObject({ name: 'Mine' })
+    expect(await t.read()).toBeNull()
+    expect(await t.retire()).toBe('absent')
+    expect(await t.declare()).toMatchObject({ change: 'created', check: { slug: 'nightly-backup-2' } })
+    await removeCheck(t.parts, t.tenant, check.id)
+  })
+})
+
+describe('a re-created resource', () => {
+  test('gets key, ids, slug and history back, and is armed afresh', async () => {
+    const { check } = await t.declare({ description: 'old' })
+    await t.pinged(check, 'start', NOW + 1_000)
+    await t.pinged(check, 'success', NOW + 2_000)
+    await t.pinged(check, 'fail', NOW + 3_000)
+    await t.retire()
+    t.clock.time = NOW + DAY_MS
+    const revived = await t.declare({ name: 'Again', spec: periodSpec({ periodSeconds: 7_200 }) })
+    expect(revived).toEqual({
+      change: 'revived',
+      check: {
+        ...check,
+        name: 'Again',
+        description: null,
+        spec: periodSpec({ periodSeconds: 7_200 }),
+        state: {
+          status: 'new',
+          since: NOW + DAY_MS,
+          lastPingAt: NOW + 3_000,
+          lastStartAt: NOW + 1_000,
+          expectedAt: NOW + DAY_MS + 2 * HOUR_MS,
+          dueAt: NOW + DAY_MS + 2 * HOUR_MS + 10 * MINUTE_MS,
+          runs: [],
+        },
+      },
+    })
+    expect(await t.flipsOf(check.key)).toEqual([
+      [null, 0, 'created'],
+      [0, 1, 'first_success'],
+      [1, 2, 'failed'],
+      [null, 0, 'created'],
+    ])
+    expect(await leftOf(check.key)).toMatchObject({ tombstones: 0, check_states: 1, pings: 3 })
+  })
+
+  test('takes a number when its slug was given away', async () => {
+    const { check } = await t.declare()
+    await t.retire()
+    await addCheck(t, t.tenant, { slug: check.slug })
+    expect(await t.declare()).toMatchObject({ change: 'revived', check: { id: check.id, slug: 'nightly-backup-2' } })
+  })
+
+  test('may name another project', async () => {
+    const { check } = await t.declare()
+    await t.retire()
+    const projectId = await addProject(t, t.tenant)
+    expect(await t.declare({ projectId })).toMatchObject({ change: 'revived', check: { id: check.id, projectId } })
+  })
+
+  test('comes back as often as it goes, suspended too, with one order in its history', async () => {
+    const { check } = await t.declare()
+    for (let round = 0; round < 3; round += 1) {
+      await t.retire()
+      // A clock that was set back: history has one order all the same.
+      t.clock.time -= HOUR_MS
+      const { check: back, change } = await t.declare({ suspend: true })
+      expect([back.id, change, back.state.status]).toEqual([check.id, 'revived', 'paused'])
+    }
+    const flips = await t.flipsOf(check.key)
+    expect(flips.map(([, , reason]) => reason)).toEqual(['created', ...Array(3).fill(['created', 'paused']).flat()])
+  })
+
+  test('never gets the key of another check, nor gives its own away', async () => {
+    const { check } = await t.declare()
+    await t.retire()
+    const between = await addCheck(t, t.tenant)
+    await t.declare()
+    const after = await addCheck(t, t.tenant)
+    expect(new Set([check.key, between.key, after.key]).size).toBe(3)
+  })
+})
+
+describe('what is left of a deleted resource', () => {
+  test('keeps its history for seven days as a check does, and then goes with it', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'success', NOW)
+    await addPingRow(t, check.key, NOW - 80 * DAY_MS, { body: Buffer.from('x') })
+    await t.retire()
+    expect((await prune()).deleted).toEqual({})
+
+    t.clock.time = NOW + 7 * DAY_MS
+    await prune()
+    expect(await leftOf(check.key)).toEqual({ tombstones: 1, check_states: 0, pings: 2, ping_bodies: 1, flips: 2 })
+
+    t.clock.time += 1
+    expect((await prune()).deleted).toEqual({ tombstones: 1 })
+    expect((await prune()).deleted).toEqual({ pings: 2, flips: 2 })
+    expect(await leftOf(check.key)).toEqual({ tombstones: 0, check_states: 0, pings: 0, ping_bodies: 0, flips: 0 })
+    expect(await t.declare()).toMatchObject({ change: 'created' })
+    expect((await t.read())?.publicId).not.toBe(check.publicId)
+  })
+
+  test('keeps its newest completion and start whatever their age', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'start', NOW)
+    await t.pinged(check, 'success', NOW + 1)
+    for (let i = 0; i < 5; i += 1) await addPingRow(t, check.key, NOW + 10 + i)
+    await t.retire()
+    expect((await pruneAll(t, { maxPings: 1 })).deleted).toEqual({ pings: 4 })
+    await t.declare()
+    const { rows } = await listPings(t.parts, t.tenant, check.id, { limit: 10, after: null })
+    expect(rows.map(({ type }) => type)).toEqual(['log', 'success', 'start'])
+  })
+
+  test('does not keep its project, and goes with it', async () => {
+    const { check } = await t.declare()
+    await expect(removeProject(t.parts, t.tenant, t.tenant.project)).rejects.toMatchObject({
+      code: 'conflict',
+      message: 'the project holds 1 check: delete them first',
+    })
+    await t.retire()
+    await removeProject(t.parts, t.tenant, t.tenant.project)
+    expect(await leftOf(check.key)).toMatchObject({ tombstones: 0, flips: 1 })
+    expect((await prune()).deleted).toEqual({ flips: 1 })
+    t.tenant = { ...t.tenant, project: await addProject(t, t.tenant) }
+    expect((await t.declare()).change).toBe('created')
+  })
+
+  test('is left alone by pruning while it is being revived', async () => {
+    const { check } = await t.declare()
+    await t.retire()
+    t.clock.time = NOW + 8 * DAY_MS
+    const reviving = await openTransaction(t, (tx) => t.declareWithin(tx))
+    await prune()
+    await reviving.commit()
+    expect(await t.flipsOf(check.key)).toHaveLength(2)
+    expect((await t.read())?.id).toBe(check.id)
+  })
+})
+
+describe('a deletion and others at the same time', () => {
+  test('a ping that was first is stored, and comes back with the check', async () => {
+    const { check } = await t.declare()
+    const pinging = await openTransaction(t, (tx) => ping(tx, check, 'success', NOW + 5))
+    const retiring = t.retire()
+    await untilWaiting(t, 1)
+    await pinging.commit()
+    expect(await retiring).toBe('removed')
+    expect((await t.declare()).check.state.lastPingAt).toBe(NOW + 5)
+    expect(await countRows(t, 'pings', check.key)).toBe(1)
+  })
+
+  test('a ping that came second finds no check and leaves nothing', async () => {
+    const { check } = await t.declare()
+    const retiring = await openTransaction(t, (tx) => t.retireWithin(tx))
+    const pinging = t.pinged(check, 'success', NOW + 5)
+    await untilWaiting(t, 1)
+    await retiring.commit()
+    expect(await pinging).toBe('unknown')
+    expect(await countRows(t, 'pings', check.key)).toBe(0)
+  })
+
+  test('the resource is there again at once: the check is revived, not made anew', async () => {
+    const { check } = await t.declare()
+    const retiring = await openTransaction(t, (tx) => t.retireWithin(tx))
+    const declaring = t.declare({ name: 'Again' })
+    await untilWaiting(t, 1)
+    await retiring.commit()
+    expect(await declaring).toMatchObject({ change: 'revived', check: { id: check.id } })
+  })
+
+  test('two controllers revive it once', async () => {
+    const { check } = await t.declare()
+    await t.retire()
+    const first = await openTransaction(t, (tx) => t.declareWithin(tx))
+    const second = t.declare()
+    await untilWaiting(t, 1)
+    await first.commit()
+    expect(await second).toMatchObject({ change: 'unchanged', check: { id: check.id } })
+  })
+
+  test('two controllers delete it once', async () => {
+    await t.declare()
+    expect((await Promise.all([t.retire(), t.retire()])).sort()).toEqual(['absent', 'removed'])
+  })
+
+  test('a project that is being removed does not take a check along that is revived in it', async () => {
+    const { check } = await t.declare()
+    await t.retire()
+    const removing = await openTransaction(t, (tx) => removeProject(partsWithin(t, tx), t.tenant, t.tenant.project))
+    const declaring = t.declare()
+    declaring.catch(() => {})
+    await untilWaiting(t, 1)
+    await removing.rollback()
+    expect(await declaring).toMatchObject({ change: 'revived', check: { id: check.id } })
+    await t.retire()
+    const gone = await openTransaction(t, (tx) => removeProject(partsWithin(t, tx), t.tenant, t.tenant.project))
+    const late = t.declare({ resource: RESOURCE })
+    late.catch(() => {})
+    await untilWaiting(t, 1)
+    await gone.commit()
+    await expect(late).rejects.toMatchObject({ code: 'not_found', message: 'project not found' })
+  })
+})

@@ -1,0 +1,183 @@
+/** Cases of metadata and spec. */
+
+import { LIMITS } from '../../../src/domain/check.ts'
+import { aCase, bounds, longest, mostEntries, type RuleCase, withPeriod } from './rule-case.ts'
+
+const publish = (fields: object) => withPeriod({ publish: fields })
+const scheduled = (schedule: string, fields: object = {}) => ({ spec: { schedule, ...fields } })
+
+const TEXTS: readonly RuleCase[] = [
+  aCase(
+    '',
+    'must have at most 63 characters: it becomes the value of a label',
+    { name: 'n'.repeat(63), ...withPeriod({}) },
+    { name: 'n'.repeat(64), ...withPeriod({}) },
+    { at: 'metadata.name' },
+  ),
+  aCase('', 'required spec', withPeriod({}), { spec: undefined }, { says: 'Required value', at: 'spec' }),
+  longest('spec.displayName', LIMITS.nameLength, (displayName) => withPeriod({ displayName }), '😀'),
+  aCase(
+    'spec.displayName',
+    'must not be empty: give a name, or leave the field out to use metadata.name',
+    withPeriod({ displayName: ' Nightly backup\n' }),
+    withPeriod({ displayName: ' ' }),
+  ),
+  aCase(
+    'spec.displayName',
+    'must be one line, without control characters',
+    withPeriod({ displayName: 'Sauvegarde de nuit – 🌙' }),
+    withPeriod({ displayName: 'Nightly\u0007backup' }),
+  ),
+  longest('spec.description', LIMITS.descriptionLength, (description) => withPeriod({ description }), 'é'),
+  aCase(
+    'spec.description',
+    'must have no control characters other than line breaks and tabs',
+    withPeriod({ description: 'Two\r\n\tlines' }),
+    withPeriod({ description: 'NUL \u0000 ends text' }),
+  ),
+  longest('spec.project', LIMITS.slugLength, (project) => withPeriod({ project })),
+  aCase(
+    'spec.project',
+    'must be the slug of a project: a-z, 0-9, - and _, beginning and ending with a letter or digit',
+    withPeriod({ project: 'pay_ments-2' }),
+    withPeriod({ project: 'Payments' }),
+  ),
+  aCase(
+    'spec.deletionPolicy',
+    'enum',
+    withPeriod({ deletionPolicy: 'Retain' }),
+    withPeriod({ deletionPolicy: 'Orphan' }),
+    { says: 'Unsupported value: "Orphan": supported values: "Delete", "Retain"' },
+  ),
+]
+
+const TIMES: readonly RuleCase[] = [
+  aCase(
+    'spec',
+    'or spec.schedule must be given: how often the job completes, or the cron expression by which it runs',
+    withPeriod({}),
+    { spec: { graceSeconds: 60 } },
+    { at: 'spec.periodSeconds' },
+  ),
+  aCase(
+    'spec',
+    'must be left out beside spec.periodSeconds: keep one of the two',
+    scheduled('0 2 * * *'),
+    withPeriod({ schedule: '0 2 * * *' }),
+    { at: 'spec.schedule' },
+  ),
+  aCase(
+    'spec',
+    'must be left out without spec.schedule: a period is the same in every time zone',
+    scheduled('0 2 * * *', { timeZone: 'Europe/Berlin' }),
+    withPeriod({ timeZone: 'Europe/Berlin' }),
+    { at: 'spec.timeZone' },
+  ),
+  ...bounds('spec.periodSeconds', LIMITS.periodSeconds, (periodSeconds) => ({ spec: { periodSeconds } })),
+  ...bounds('spec.graceSeconds', LIMITS.graceSeconds, (graceSeconds) => withPeriod({ graceSeconds })),
+  ...bounds('spec.maxRuntimeSeconds', LIMITS.maxRuntimeSeconds, (maxRuntimeSeconds) =>
+    withPeriod({ maxRuntimeSeconds }),
+  ),
+  longest('spec.schedule', LIMITS.scheduleLength, (spaces) => scheduled(`0 2 * * *${spaces.slice(9)}`), ' '),
+  aCase(
+    'spec.schedule',
+    'must not hold a time zone: give it as spec.timeZone, beside the schedule',
+    scheduled('0 2 * * *', { timeZone: 'UTC' }),
+    scheduled('CRON_TZ=UTC 0 2 * * *'),
+  ),
+  aCase(
+    'spec.schedule',
+    'must not be @every, which has no fixed times of day: give spec.periodSeconds instead of a schedule',
+    scheduled('@daily'),
+    scheduled('@every 5m'),
+  ),
+  aCase(
+    'spec.schedule',
+    'must have 5 fields (minute, hour, day of month, month, day of week) such as "30 2 * * *", or be one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually',
+    scheduled(' */15\t8-18,,20 1,15 JAN-jun ?/1\n'),
+    scheduled('0 2 * *'),
+  ),
+  longest('spec.timeZone', LIMITS.nameLength, (timeZone) => scheduled('@daily', { timeZone })),
+  aCase(
+    'spec.timeZone',
+    'must be the name of an IANA time zone such as Europe/Berlin or Etc/UTC',
+    scheduled('@daily', { timeZone: 'America/Argentina/Buenos_Aires' }),
+    scheduled('@daily', { timeZone: 'Central European Time' }),
+  ),
+]
+
+const KEYS = 'must have keys such as team or example.com/team: letters, digits, -, _ and .'
+
+const PUBLISHING: readonly RuleCase[] = [
+  aCase('spec.publish.kind', 'enum', publish({ kind: 'ConfigMap' }), publish({ kind: 'Pod' }), {
+    says: 'Unsupported value: "Pod": supported values: "Secret", "ConfigMap"',
+  }),
+  longest('spec.publish.name', 253, (name) => publish({ name })),
+  aCase(
+    'spec.publish.name',
+    'must be a name of a Secret or ConfigMap: a-z, 0-9, - and ., beginning and ending with a letter or digit, such as nightly-backup-heartbeat',
+    publish({ name: 'a.b-c.0' }),
+    publish({ name: 'a..b' }),
+  ),
+  aCase(
+    'spec.publish.name',
+    'must not be kube-root-ca.crt or heartbeat-operator, which belong to the cluster and to the operator: give another, or leave it out',
+    publish({ name: 'heartbeat' }),
+    publish({ kind: 'ConfigMap', name: 'kube-root-ca.crt' }),
+  ),
+  longest('spec.publish.key', 253, (key) => publish({ key })),
+  aCase(
+    'spec.publish.key',
+    'must be the name of an environment variable: letters, digits and _, not beginning with a digit, such as HEARTBEAT_URL',
+    publish({ key: '_ping_URL2' }),
+    publish({ key: 'ping-url' }),
+  ),
+  mostEntries('spec.publish.labels', 16, (labels) => publish({ labels })),
+  aCase(
+    'spec.publish.labels',
+    KEYS,
+    publish({ labels: { 'example.com/Team_a': 'x' } }),
+    publish({ labels: { 'my team': 'x' } }),
+  ),
+  aCase(
+    'spec.publish.labels',
+    'must not hold app.kubernetes.io/managed-by nor a key that begins with heartbeat-operator.io/: these are set by the operator',
+    publish({ labels: { 'app.kubernetes.io/name': 'backup' } }),
+    publish({ labels: { 'heartbeat-operator.io/check': 'another' } }),
+  ),
+  longest('spec.publish.labels.*', 63, (team) => publish({ labels: { team } }), 'n', {
+    at: 'spec.publish.labels.team',
+  }),
+  aCase(
+    'spec.publish.labels.*',
+    'must be the value of a label: letters, digits, -, _ and ., beginning and ending with a letter or digit',
+    publish({ labels: { team: '', tier: 'A_b.c-1' } }),
+    publish({ labels: { team: 'data platform' } }),
+    { at: 'spec.publish.labels[team]' },
+  ),
+  mostEntries('spec.publish.annotations', 16, (annotations) => publish({ annotations })),
+  aCase(
+    'spec.publish.annotations',
+    KEYS,
+    publish({ annotations: { 'reflector.example.com/allowed': 'a b,c' } }),
+    publish({ annotations: { '/x': '' } }),
+  ),
+  aCase(
+    'spec.publish.annotations',
+    'must not hold a key that begins with heartbeat-operator.io/: these steer the operator',
+    publish({ annotations: { 'heartbeat-operator.io.example.com/x': '' } }),
+    publish({ annotations: { 'heartbeat-operator.io/adopt': 'true' } }),
+  ),
+  longest('spec.publish.annotations.*', 1_024, (a) => publish({ annotations: { a } }), 'n', {
+    at: 'spec.publish.annotations.a',
+  }),
+]
+
+export const SPEC_CASES: readonly RuleCase[] = [...TEXTS, ...TIMES, ...PUBLISHING]
+
+/** A rule on a change: from `before` to either. */
+export const PROJECT_RULE = {
+  field: 'spec',
+  rule: 'cannot be changed, added or removed: delete this HeartbeatCheck and create it anew to have it in another project',
+  at: 'spec.project',
+}

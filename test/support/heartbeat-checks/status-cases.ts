@@ -1,0 +1,103 @@
+/** Cases of status, which the operator alone writes. */
+
+import { aCase, longest, type RuleCase, withPeriod } from './rule-case.ts'
+
+const AT = '2026-03-01T02:10:00Z'
+const CONDITION = { type: 'Ready', status: 'True', reason: 'Synced', message: '', lastTransitionTime: AT }
+
+const status = (fields: object) => ({ ...withPeriod({}), status: fields as Record<string, unknown> })
+const condition = (fields: object) => status({ conditions: [{ ...CONDITION, ...fields }] })
+const conditions = (count: number) =>
+  status({ conditions: Array.from({ length: count }, (_, index) => ({ ...CONDITION, type: `T${index}` })) })
+
+const required = (field: string): RuleCase =>
+  aCase('status.conditions[]', `required ${field}`, condition({}), condition({ [field]: undefined }), {
+    says: 'Required value',
+    at: `status.conditions[0].${field}`,
+  })
+
+const time = (field: string, place: (value: string) => ReturnType<typeof status>, at = field): RuleCase =>
+  aCase(field, 'format', place(AT.replace('Z', '.123Z')), place('yesterday'), {
+    says: 'must be of type date-time: "yesterday"',
+    at,
+  })
+
+const inCondition = (field: string) => ({ at: `status.conditions[0].${field}` })
+
+export const STATUS_CASES: readonly RuleCase[] = [
+  aCase('status.observedGeneration', 'minimum', status({ observedGeneration: 0 }), status({ observedGeneration: -1 }), {
+    says: 'should be greater than or equal to 0',
+  }),
+  longest('status.checkId', 36, (checkId) => status({ checkId })),
+  longest('status.slug', 100, (slug) => status({ slug })),
+  aCase('status.state', 'enum', status({ state: 'late' }), status({ state: 'running' }), {
+    says: 'Unsupported value: "running": supported values: "new", "up", "late", "down", "paused"',
+  }),
+  time('status.lastTransitionTime', (lastTransitionTime) => status({ lastTransitionTime })),
+  time('status.lastPingTime', (lastPingTime) => status({ lastPingTime })),
+  aCase(
+    'status.published',
+    'required kind',
+    status({ published: { kind: 'Secret', name: 'x' } }),
+    status({ published: { name: 'x' } }),
+    { says: 'Required value', at: 'status.published.kind' },
+  ),
+  aCase(
+    'status.published',
+    'required name',
+    status({ published: { kind: 'Secret', name: 'x' } }),
+    status({ published: { kind: 'Secret' } }),
+    { says: 'Required value', at: 'status.published.name' },
+  ),
+  aCase(
+    'status.published.kind',
+    'enum',
+    status({ published: { kind: 'ConfigMap', name: 'x' } }),
+    status({ published: { kind: 'Pod', name: 'x' } }),
+    { says: 'supported values: "Secret", "ConfigMap"' },
+  ),
+  longest('status.published.name', 253, (name) => status({ published: { kind: 'Secret', name } })),
+  aCase('status.conditions', 'maxItems', conditions(16), conditions(17), { says: 'must have at most 16 items' }),
+  ...['type', 'status', 'reason', 'message', 'lastTransitionTime'].map(required),
+  longest('status.conditions[].type', 316, (type) => condition({ type }), 'T', inCondition('type')),
+  aCase(
+    'status.conditions[].type',
+    'pattern',
+    condition({ type: 'example.com/Ready' }),
+    condition({ type: 'not ready' }),
+    { says: 'should match', ...inCondition('type') },
+  ),
+  aCase('status.conditions[].status', 'enum', condition({ status: 'Unknown' }), condition({ status: 'Maybe' }), {
+    says: 'supported values: "True", "False", "Unknown"',
+    ...inCondition('status'),
+  }),
+  aCase('status.conditions[].reason', 'minLength', condition({ reason: 'R' }), condition({ reason: '' }), {
+    says: 'should be at least 1 chars long',
+    ...inCondition('reason'),
+  }),
+  longest('status.conditions[].reason', 1_024, (reason) => condition({ reason }), 'R', inCondition('reason')),
+  aCase('status.conditions[].reason', 'pattern', condition({ reason: 'OnTime' }), condition({ reason: 'on time' }), {
+    says: 'should match',
+    ...inCondition('reason'),
+  }),
+  longest('status.conditions[].message', 32_768, (message) => condition({ message }), 'm', inCondition('message')),
+  time(
+    'status.conditions[].lastTransitionTime',
+    (lastTransitionTime) => condition({ lastTransitionTime }),
+    'status.conditions[0].lastTransitionTime',
+  ),
+  aCase(
+    'status.conditions[].observedGeneration',
+    'minimum',
+    condition({ observedGeneration: 0 }),
+    condition({ observedGeneration: -1 }),
+    { says: 'should be greater than or equal to 0', ...inCondition('observedGeneration') },
+  ),
+  aCase(
+    'status.conditions',
+    'x-kubernetes-list-map-keys',
+    status({ conditions: [CONDITION, { ...CONDITION, type: 'Up' }] }),
+    status({ conditions: [CONDITION, CONDITION] }),
+    { says: 'Duplicate value', at: 'status.conditions[1]' },
+  ),
+]

@@ -1,0 +1,82 @@
+/** The manifests that are made, by path: the CustomResourceDefinition from its schema, the installations from manifests/parts. */
+
+import { readFileSync } from 'node:fs'
+import { stringify } from 'yaml'
+import { RESOURCE_DEFINITION } from '../../src/operator/schema/definition.ts'
+
+/** Where the image is to be had; its tag is the version in package.json. */
+const IMAGE = 'ghcr.io/heartbeat-operator/heartbeat-operator'
+
+const ROOT = new URL('../../', import.meta.url)
+const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8')
+
+const EVERYWHERE = ['namespace', 'service-accounts', 'rbac-lease', 'rbac', 'rbac-users', 'configuration']
+const IN_ONE_NAMESPACE = ['namespace', 'service-accounts', 'rbac-lease', 'rbac-namespaced', 'configuration-namespaced']
+const WORKLOADS = ['api', 'controller', 'metrics']
+
+const ABOUT_SECRET = `Then, once, the Secret that it waits for:
+
+  kubectl -n heartbeat-operator create secret generic heartbeat-operator \\
+    --from-literal=DATABASE_URL='postgres://user:password@host:5432/database' \\
+    --from-literal=SECRET_KEY="$(openssl rand -base64 32)" \\
+    --from-literal=BOOTSTRAP_PASSWORD="$(openssl rand -base64 18)"
+
+BOOTSTRAP_PASSWORD is what admin@example.com logs in with. SECRET_KEY signs tokens and encrypts what channels need: keep it as
+long as the database.`
+
+const ABOUT_INSTALL = `Heartbeat Operator for a whole cluster.
+
+  kubectl apply -f manifests/install.yaml
+
+${ABOUT_SECRET}`
+
+const ABOUT_INSTALL_NAMESPACED = `Heartbeat Operator for single namespaces: no right reaches beyond them. The definition of HeartbeatCheck belongs to the
+cluster, and is installed by whoever runs it:
+
+  kubectl apply -f manifests/crd.yaml
+  kubectl apply -f manifests/install-namespaced.yaml
+
+It watches its own namespace; WATCH_NAMESPACES below says how others are added. To have it in another namespace, change the
+name in every line "namespace: heartbeat-operator", in the Namespace, in WATCH_NAMESPACES and in the two addresses. Without
+the right to read the namespace kube-system nobody notices when two clusters use one CLUSTER_NAME in one database.
+
+${ABOUT_SECRET}`
+
+export function renderManifests(): ReadonlyMap<string, string> {
+  const definition = renderDefinition()
+  return new Map([
+    ['crds/heartbeatchecks.yaml', definition],
+    ['manifests/crd.yaml', definition],
+    [
+      'manifests/install.yaml',
+      compose(ABOUT_INSTALL, 'manifests/parts', [definition, ...readParts([...EVERYWHERE, ...WORKLOADS])]),
+    ],
+    [
+      'manifests/install-namespaced.yaml',
+      compose(ABOUT_INSTALL_NAMESPACED, 'manifests/parts', readParts([...IN_ONE_NAMESPACE, ...WORKLOADS])),
+    ],
+  ])
+}
+
+function renderDefinition(): string {
+  const about = comment('Made by `npm run manifests` from src/operator/schema: change it there.')
+  return about + stringify(RESOURCE_DEFINITION, { lineWidth: 120, aliasDuplicateObjects: false })
+}
+
+function readParts(names: readonly string[]): string[] {
+  const { version } = JSON.parse(read('package.json')) as { version: string }
+  return names.map((name) =>
+    read(`manifests/parts/${name}.yaml`).replace(/^( *image:) heartbeat-operator$/m, `$1 ${IMAGE}:${version}`),
+  )
+}
+
+function compose(about: string, from: string, documents: readonly string[]): string {
+  return `${comment(`Made by \`npm run manifests\` from ${from}: change it there.\n\n${about}`)}${documents.map((text) => `---\n${text}`).join('')}`
+}
+
+function comment(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => `${`# ${line}`.trimEnd()}\n`)
+    .join('')
+}

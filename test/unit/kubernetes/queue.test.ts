@@ -1,0 +1,396 @@
+import { expect, it } from 'vitest'
+import {
+  createQueue,
+  type Priority,
+  type Queue,
+  type QueueMetrics,
+  type QueueOptions,
+  type WorkInProgress,
+} from '../../../src/kubernetes/queue.ts'
+import type { Clock } from '../../../src/runtime/clock.ts'
+import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+
+const DAY_MS = 86_400_000
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+function aQueue(overrides: Partial<QueueOptions> = {}) {
+  const clock = createManualClock()
+  return { clock, queue: createQueue({ name: 'test', clock, random: () => 0, ...overrides }) }
+}
+
+/** What a worker that is always free has been given so far. */
+function collect(queue: Queue): string[] {
+  const taken: string[] = []
+  const work = async () => {
+    for (let key = await queue.take(); key !== null; key = await queue.take()) {
+      taken.push(key)
+      queue.done(key)
+    }
+  }
+  void work()
+  return taken
+}
+
+async function takeAll(queue: Queue): Promise<string[]> {
+  const keys: string[] = []
+  while (queue.length() > 0) keys.push((await queue.take())!)
+  return keys
+}
+
+async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  const pending = Symbol()
+  await new Promise((resolve) => setImmediate(resolve))
+  return (await Promise.race([promise, Promise.resolve(pending)])) === pending
+}
+
+it('hands keys out in the order in which they came, each once however often it was added', async () => {
+  const { queue } = aQueue()
+  for (const key of ['b', 'a', 'b', 'c', 'a']) queue.add(key)
+  expect(queue.length()).toBe(3)
+  expect(await takeAll(queue)).toEqual(['b', 'a', 'c'])
+})
+
+it('gives a key to whoever waits longest', async () => {
+  const { queue } = aQueue()
+  const [first, second] = [queue.take(), queue.take()]
+  queue.add('a')
+  queue.add('b')
+  expect(await Promise.all([first, second])).toEqual(['a', 'b'])
+})
+
+it('queues a key again that was added while being worked on, and never gives it to two workers', async () => {
+  const { queue } = aQueue()
+  queue.add('a')
+  await queue.take()
+  queue.add('a')
+  queue.add('a')
+  expect(queue.length()).toBe(1)
+  const second = queue.take()
+  expect(await isPending(second)).toBe(true)
+  queue.done('a')
+  expect(await second).toBe('a')
+  queue.done('a')
+  expect(queue.length()).toBe(0)
+})
+
+it('does not queue a key again that was not added meanwhile', async () => {
+  const { queue } = aQueue()
+  queue.add('a')
+  await queue.take()
+  queue.done('a')
+  queue.done('a')
+  const next = queue.take()
+  expect(await isPending(next)).toBe(true)
+  queue.add('b')
+  expect(await next).toBe('b')
+})
+
+it('lets live changes overtake what waits in the background, and moves a key up that changes', async () => {
+  const { queue } = aQueue()
+  for (const key of ['a', 'b', 'c']) queue.add(key, 'background')
+  queue.add('live')
+  queue.add('b', 'live')
+  queue.add('live', 'background')
+  expect(queue.length()).toBe(4)
+  expect(await takeAll(queue)).toEqual(['live', 'b', 'a', 'c'])
+})
+
+it('remembers the higher priority of a key that waits behind its own worker', async () => {
+  const { queue } = aQueue()
+  queue.add('a', 'background')
+  await queue.take()
+  queue.add('a', 'background')
+  queue.add('a', 'live')
+  queue.add('b', 'background')
+  queue.done('a')
+  expect(await takeAll(queue)).toEqual(['a', 'b'])
+})
+
+it('keeps the order over many takes and removals from the middle', async () => {
+  const { queue } = aQueue()
+  const keys = Array.from({ length: 1_000 }, (_, index) => `key-${index}`)
+  for (const key of keys) queue.add(key, 'background')
+  for (const key of keys.slice(0, 500)) {
+    expect(await queue.take()).toBe(key)
+    queue.done(key)
+    queue.add(key, 'background')
+  }
+  queue.add('key-700')
+  expect(await queue.take()).toBe('key-700')
+  const rest = await takeAll(queue)
+  expect(rest).toEqual([...keys.slice(500, 700), ...keys.slice(701), ...keys.slice(0, 500)])
+})
+
+it('adds a delayed key at its time and not before', async () => {
+  const { queue, clock } = aQueue()
+  queue.addAfter('a', 1_000)
+  expect(queue.length()).toBe(0)
+  await clock.advance(999)
+  expect(queue.length()).toBe(0)
+  await clock.advance(1)
+  expect(queue.length()).toBe(1)
+})
+
+it('lets the earliest of several delays win, for one key and among keys, under a single timer', async () => {
+  const { queue, clock } = aQueue()
+  const taken = collect(queue)
+  queue.addAfter('a', 5_000)
+  queue.addAfter('b', 3_000)
+  queue.addAfter('a', 1_000)
+  queue.addAfter('a', 4_000)
+  queue.addAfter('c', 2_000)
+  await clock.settle()
+  expect(clock.wakeTimes()).toEqual([clock.now() + 1_000])
+  await clock.advance(1_000)
+  expect(taken).toEqual(['a'])
+  await clock.advance(10_000)
+  expect(taken).toEqual(['a', 'c', 'b'])
+  expect(clock.wakeTimes()).toEqual([])
+})
+
+it('hands out many delayed keys in the order of their times', async () => {
+  const { queue, clock } = aQueue()
+  const taken = collect(queue)
+  // Every number below 997 once, in disorder.
+  const delays = Array.from({ length: 996 }, (_, index) => ((index + 1) * 571) % 997)
+  for (const ms of delays) queue.addAfter(`${ms}`, ms)
+  await clock.advance(1_000)
+  expect(taken).toEqual(delays.sort((a, b) => a - b).map(String))
+})
+
+it('does not forget a delay when the key is added at once meanwhile', async () => {
+  const { queue, clock } = aQueue()
+  const taken = collect(queue)
+  queue.addAfter('a', 1_000)
+  queue.add('a')
+  await clock.advance(999)
+  expect(taken).toEqual(['a'])
+  await clock.advance(1)
+  expect(taken).toEqual(['a', 'a'])
+})
+
+it('adds at once what need not wait', () => {
+  const { queue } = aQueue()
+  queue.addAfter('now', 0)
+  queue.addAfter('overdue', -5)
+  expect(queue.length()).toBe(2)
+})
+
+it('refuses a delay that is no number, which would put the heap out of order', () => {
+  const { queue } = aQueue()
+  for (const ms of [Number.NaN, Number.POSITIVE_INFINITY]) {
+    expect(() => queue.addAfter('a', ms)).toThrow(/queue test: cannot wait .* for a/)
+  }
+})
+
+it('waits a year for a key without asking for a timer that Node would fire at once', async () => {
+  const manual = createManualClock()
+  const asked: number[] = []
+  const clock: Clock = {
+    now: manual.now,
+    sleep(ms, signal) {
+      asked.push(ms)
+      return manual.sleep(ms, signal)
+    },
+  }
+  const { queue } = aQueue({ clock })
+  queue.addAfter('a', 365 * DAY_MS)
+  await manual.advance(365 * DAY_MS - 1)
+  expect(queue.length()).toBe(0)
+  await manual.advance(1)
+  expect(queue.length()).toBe(1)
+  expect(Math.max(...asked)).toBe(LONGEST_TIMER_MS)
+  expect(asked).toHaveLength(Math.ceil((365 * DAY_MS) / LONGEST_TIMER_MS))
+})
+
+it('gives a delayed key the priority that its worker has it with, and a higher one wins', async () => {
+  const { queue, clock } = aQueue()
+  queue.add('resynced', 'background')
+  await queue.take()
+  queue.addAfter('resynced', 10)
+  queue.done('resynced')
+  queue.addAfter('changed', 10)
+  queue.addAfter('both', 5, 'live')
+  queue.addAfter('both', 5, 'background')
+  queue.addAfter('none', 1, 'background')
+  await clock.advance(10)
+  expect(await takeAll(queue)).toEqual(['both', 'changed', 'none', 'resynced'])
+})
+
+async function backoffsOf(queue: Queue, clock: ManualClock, failures: number): Promise<number[]> {
+  const waits: number[] = []
+  for (let failed = 0; failed < failures; failed += 1) {
+    queue.addBackedOff('a')
+    const waitMs = clock.wakeTimes()[0]! - clock.now()
+    waits.push(Math.round(waitMs))
+    await clock.advance(waitMs)
+    expect(await queue.take()).toBe('a')
+    queue.done('a')
+  }
+  return waits
+}
+
+it('backs off from 100 ms, twice as long each time, and never longer than five minutes', async () => {
+  const earliest = aQueue({ random: () => 0 })
+  expect(await backoffsOf(earliest.queue, earliest.clock, 13)).toEqual([
+    100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200, 102_400, 150_000, 150_000,
+  ])
+  expect(earliest.queue.failures('a')).toBe(13)
+  const latest = aQueue({ random: () => 1 - Number.EPSILON })
+  const waits = await backoffsOf(latest.queue, latest.clock, 100)
+  expect(waits.slice(0, 2)).toEqual([200, 400])
+  expect(waits.slice(11)).toEqual(Array(89).fill(300_000))
+})
+
+it('spreads what failed together', async () => {
+  const { queue, clock } = aQueue({ random: Math.random })
+  for (let index = 0; index < 100; index += 1) queue.addBackedOff(`key-${index}`)
+  await clock.advance(99)
+  expect(queue.length()).toBe(0)
+  await clock.advance(51)
+  expect(queue.length()).toBeGreaterThan(10)
+  expect(queue.length()).toBeLessThan(90)
+  await clock.advance(50)
+  expect(queue.length()).toBe(100)
+})
+
+it('begins the back-off anew after forget(), and for each key apart', async () => {
+  const { queue, clock } = aQueue()
+  await backoffsOf(queue, clock, 5)
+  queue.forget('a')
+  expect(queue.failures('a')).toBe(0)
+  expect(await backoffsOf(queue, clock, 2)).toEqual([100, 200])
+  queue.addBackedOff('b')
+  expect(clock.wakeTimes()).toEqual([clock.now() + 100])
+})
+
+it('keeps the priority of what failed', async () => {
+  const { queue, clock } = aQueue()
+  queue.add('resynced', 'background')
+  await queue.take()
+  queue.addBackedOff('resynced')
+  queue.done('resynced')
+  await clock.advance(100)
+  queue.add('changed')
+  expect(await takeAll(queue)).toEqual(['changed', 'resynced'])
+})
+
+it('hands out what is left after a stop, also what waits behind its own worker, and takes nothing more', async () => {
+  const { queue, clock } = aQueue()
+  queue.add('a')
+  queue.add('b')
+  queue.addAfter('delayed', 1_000)
+  expect(await queue.take()).toBe('a')
+  queue.add('a')
+  queue.stop()
+  queue.add('late')
+  queue.addAfter('late', 5)
+  queue.addBackedOff('late')
+  expect(clock.wakeTimes()).toEqual([])
+  expect(await queue.take()).toBe('b')
+  const last = queue.take()
+  const none = queue.take()
+  expect(await isPending(last)).toBe(true)
+  queue.done('a')
+  expect(await last).toBe('a')
+  expect(await none).toBeNull()
+  expect(await queue.take()).toBeNull()
+  await clock.advance(10_000)
+  expect(queue.length()).toBe(0)
+})
+
+it('ends every wait for a key when it stops', async () => {
+  const { queue } = aQueue()
+  const waits = [queue.take(), queue.take()]
+  queue.stop()
+  expect(await Promise.all(waits)).toEqual([null, null])
+})
+
+it('lets one who no longer waits go without a key, and loses none', async () => {
+  const { queue } = aQueue()
+  const leaving = new AbortController()
+  const left = queue.take(leaving.signal)
+  const stayed = queue.take()
+  leaving.abort()
+  expect(await left).toBeNull()
+  queue.add('a')
+  expect(await stayed).toBe('a')
+  expect(await queue.take(leaving.signal)).toBeNull()
+})
+
+function watchMetrics() {
+  const depth: Record<Priority, number> = { live: 0, background: 0 }
+  const seen = { adds: 0, retries: 0, waited: [] as number[], worked: [] as number[], depth }
+  let read: (() => WorkInProgress) | undefined
+  const metrics: QueueMetrics = {
+    begin: (reader) => {
+      read = reader
+    },
+    added: () => {
+      seen.adds += 1
+    },
+    depthChanged: (priority, by) => {
+      depth[priority] += by
+    },
+    waited: (seconds) => void seen.waited.push(seconds),
+    worked: (seconds) => void seen.worked.push(seconds),
+    retried: () => {
+      seen.retries += 1
+    },
+  }
+  return { seen, metrics, work: () => read!() }
+}
+
+it('counts adds that came through, retries, and how deep each priority is', async () => {
+  const { seen, metrics } = watchMetrics()
+  const { queue, clock } = aQueue({ metrics })
+  queue.add('a', 'background')
+  queue.add('a', 'background')
+  queue.add('b', 'background')
+  expect(seen).toMatchObject({ adds: 2, depth: { live: 0, background: 2 } })
+  queue.add('a')
+  expect(seen).toMatchObject({ adds: 2, depth: { live: 1, background: 1 } })
+  await queue.take()
+  expect(seen.depth).toEqual({ live: 0, background: 1 })
+  queue.add('a')
+  expect(seen).toMatchObject({ adds: 3, depth: { live: 1, background: 1 } })
+  queue.addAfter('c', 10)
+  queue.addBackedOff('d')
+  queue.addAfter('e', 0)
+  expect(seen).toMatchObject({ adds: 4, retries: 2 })
+  await clock.advance(100)
+  expect(seen).toMatchObject({ adds: 6, retries: 2, depth: { live: 4, background: 1 } })
+})
+
+it('tells how long keys wait and are worked on, and what is being worked on now', async () => {
+  const { seen, metrics, work } = watchMetrics()
+  const { queue, clock } = aQueue({ metrics })
+  expect(work()).toEqual({ unfinishedSeconds: 0, longestSeconds: 0 })
+  queue.add('a')
+  await clock.advance(2_000)
+  queue.add('a')
+  queue.add('b')
+  await queue.take()
+  await clock.advance(3_000)
+  await queue.take()
+  expect(seen.waited).toEqual([2, 3])
+  await clock.advance(500)
+  expect(work()).toEqual({ unfinishedSeconds: 4, longestSeconds: 3.5 })
+  queue.done('a')
+  expect(seen.worked).toEqual([3.5])
+  expect(work()).toEqual({ unfinishedSeconds: 0.5, longestSeconds: 0.5 })
+})
+
+it('takes a hundred thousand keys without slowing down', async () => {
+  const { queue } = aQueue()
+  const seconds = async (count: number) => {
+    const from = performance.now()
+    for (let index = 0; index < count; index += 1) queue.add(`key-${index}`, index % 2 ? 'live' : 'background')
+    for (let index = 0; index < count; index += 1) queue.done((await queue.take())!)
+    return performance.now() - from
+  }
+  await seconds(10_000)
+  const few = await seconds(10_000)
+  // Ten times as many keys take ten times as long, not a hundred times.
+  expect(await seconds(100_000)).toBeLessThan(40 * few + 200)
+})

@@ -1,0 +1,133 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { LIMITS } from '../../../src/domain/check.ts'
+import { RESOURCE_DEFINITION } from '../../../src/operator/schema/definition.ts'
+import { Spec } from '../../../src/operator/schema/spec.ts'
+import { PROJECT_RULE, SPEC_CASES } from '../../support/heartbeat-checks/spec-cases.ts'
+import { STATUS_CASES } from '../../support/heartbeat-checks/status-cases.ts'
+import { renderManifests } from '../../support/manifests.ts'
+
+interface Schema {
+  readonly type?: string
+  readonly description?: string
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly additionalProperties?: Schema
+  readonly items?: Schema
+  readonly required?: readonly string[]
+  readonly 'x-kubernetes-validations'?: readonly { rule: string; message: string; reason: string }[]
+  readonly [keyword: string]: unknown
+}
+
+const schema = RESOURCE_DEFINITION.spec.versions[0]!.schema.openAPIV3Schema as Schema
+const text = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
+
+/** Every field with its path, as the cases name it. */
+function* walk(field: Schema, path = ''): Generator<{ path: string; field: Schema }> {
+  yield { path, field }
+  const under = (name: string) => (path === '' ? name : `${path}.${name}`)
+  for (const [name, inner] of Object.entries(field.properties ?? {})) yield* walk(inner, under(name))
+  if (field.additionalProperties !== undefined) yield* walk(field.additionalProperties, under('*'))
+  if (field.items !== undefined) yield* walk(field.items, `${path}[]`)
+}
+
+const all = [...walk(schema)]
+/** All but the head that every object of Kubernetes has. */
+const ours = all.filter(({ path }) => /^(spec|status)/.test(path))
+const fieldAt = (wanted: string) => all.find(({ path }) => path === wanted)!.field
+
+describe('the definition', () => {
+  it('is made of the limits that the API and the domain have', () => {
+    const { periodSeconds, graceSeconds, maxRuntimeSeconds } = LIMITS
+    expect(fieldAt('spec.periodSeconds')).toMatchObject({ minimum: periodSeconds.min, maximum: periodSeconds.max })
+    expect(fieldAt('spec.graceSeconds')).toMatchObject({
+      minimum: graceSeconds.min,
+      maximum: graceSeconds.max,
+      default: graceSeconds.default,
+    })
+    expect(fieldAt('spec.maxRuntimeSeconds')).toMatchObject({
+      minimum: maxRuntimeSeconds.min,
+      maximum: maxRuntimeSeconds.max,
+    })
+    expect(fieldAt('spec.displayName').maxLength).toBe(LIMITS.nameLength)
+    expect(fieldAt('spec.description').maxLength).toBe(LIMITS.descriptionLength)
+    expect(fieldAt('spec.schedule').maxLength).toBe(LIMITS.scheduleLength)
+    expect(fieldAt('spec.project').maxLength).toBe(LIMITS.slugLength)
+  })
+
+  it.each([
+    ['period_seconds', LIMITS.periodSeconds],
+    ['grace_seconds', LIMITS.graceSeconds],
+    ['max_runtime_seconds', LIMITS.maxRuntimeSeconds],
+  ])('asks for nothing that the column %s refuses', (column, { max }) => {
+    const table = /create table check_states \(([^;]*)\)/.exec(text('test/schema.sql'))?.[1]
+    expect(new RegExp(`^\\s*${column} (\\w+)`, 'm').exec(table ?? '')?.[1]).toBe('integer')
+    expect(max).toBeLessThan(2 ** 31)
+  })
+
+  it('describes every field to a person', () => {
+    for (const { path, field } of ours) expect(field.description, path).toMatch(/^\w.{9,}/)
+    for (const { path, field } of ours)
+      if (/^spec\.\w+$/.test(path))
+        expect(field.description, path).toMatch(/Default: |Give either periodSeconds or schedule/)
+  })
+
+  it('bounds every text, map and list', () => {
+    for (const { path, field } of ours) {
+      const isBounded = field.enum !== undefined || field.format === 'date-time' || field.maxLength !== undefined
+      if (field.type === 'string') expect(isBounded, path).toBe(true)
+      if (field.additionalProperties !== undefined) expect(field.maxProperties, path).toBeGreaterThan(0)
+      if (field.type === 'array') expect(field.maxItems, path).toBeGreaterThan(0)
+    }
+  })
+
+  it('defaults few fields, and none whose absence means something', () => {
+    const defaults = ours.filter(({ field }) => field.default !== undefined)
+    expect(Object.fromEntries(defaults.map(({ path, field }) => [path, field.default]))).toEqual({
+      'spec.graceSeconds': 3_600,
+      'spec.deletionPolicy': 'Delete',
+      'spec.publish': {},
+      'spec.publish.kind': 'Secret',
+      'spec.publish.key': 'HEARTBEAT_URL',
+    })
+  })
+
+  it('stays small enough for a client-side apply', () => {
+    // The annotation that such an apply leaves may have 262,144 bytes.
+    expect(text('crds/heartbeatchecks.yaml').length).toBeLessThan(60_000)
+  })
+})
+
+/** Keywords that refuse something, `type` aside, which every field has. */
+const KEYWORDS = ['minimum', 'maximum', 'minLength', 'maxLength', 'pattern', 'enum', 'maxProperties', 'maxItems']
+
+function* rulesOf({ path, field }: { path: string; field: Schema }): Generator<string> {
+  for (const keyword of KEYWORDS) if (field[keyword] !== undefined) yield `${path} ${keyword}`
+  if (field.format === 'date-time') yield `${path} format`
+  for (const name of field.required ?? []) yield `${path} required ${name}`
+  if (field['x-kubernetes-list-map-keys'] !== undefined) yield `${path} x-kubernetes-list-map-keys`
+  for (const { message } of field['x-kubernetes-validations'] ?? []) yield `${path} ${message}`
+}
+
+describe('the cases', () => {
+  it('cover every rule, and no other', () => {
+    const covered = [...SPEC_CASES, ...STATUS_CASES, PROJECT_RULE].map(({ field, rule }) => `${field} ${rule}`)
+    expect(covered.toSorted()).toEqual(all.flatMap((entry) => [...rulesOf(entry)]).toSorted())
+  })
+
+  /** The name of the resource is judged elsewhere (heartbeat-check.test.ts). */
+  const cases = SPEC_CASES.filter(({ at }) => at !== 'metadata.name')
+
+  it.each(cases)('$field: $rule: our own schema agrees', ({ accepted, refused, at }) => {
+    expect(Spec.safeParse(accepted.spec).error).toBeUndefined()
+    const { error } = Spec.safeParse(refused.spec)
+    const paths = (error?.issues ?? []).map(({ path }) => ['spec', ...path].join('.'))
+    expect(paths).toContain(at.replace(/\[(\w+)\]/, '.$1'))
+    expect(new Set(paths).size).toBe(1)
+  })
+})
+
+describe('what is made is up to date: run `npm run manifests`', () => {
+  it.each([...renderManifests()])('%s', (path, made) => {
+    expect(text(path)).toBe(made)
+  })
+})
