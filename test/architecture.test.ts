@@ -50,9 +50,9 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
 const HOMES: Record<string, RegExp> = {
   pino: /^runtime\/log\.ts$/,
   'prom-client': /^(runtime|kubernetes)\/metrics\.ts$/,
-  zod: /^(config\.ts|http\/api\/|http\/middleware\/|operator\/heartbeat-check\.ts$)/,
-  undici: /^kubernetes\/(client|connection)\.ts$/,
-  '@kubernetes/client-node': /^kubernetes\/connection\.ts$/,
+  zod: /^(config\.ts|http\/api\/|http\/middleware\/|operator\/schema\/)/,
+  undici: /^kubernetes\/transport\.ts$/,
+  '@kubernetes/client-node': /^kubernetes\/kubeconfig\.ts$/,
 }
 
 interface Source {

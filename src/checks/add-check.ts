@@ -6,7 +6,7 @@ import { withSuffix } from '../domain/slug.ts'
 import { deadlineOf } from '../domain/transition.ts'
 import { randomIdBytes } from '../runtime/random.ts'
 import type { Queryable } from '../store/database.ts'
-import { findTakenSlugs, insertCheck, insertState, type NewCheckRow } from '../store/new-checks.ts'
+import { findTakenSlugs, insertCheck, type NewCheckRow } from '../store/new-checks.ts'
 import { type StoredSpec, saveChanges } from '../store/states.ts'
 
 type SlugWanted =
@@ -24,37 +24,20 @@ export async function addCheck(
   wanted: SlugWanted,
   { spec, state, stampedAt }: { spec: StoredSpec; state: CheckState; stampedAt: Instant },
 ): Promise<{ key: number; slug: string } | null> {
-  const added =
-    'like' in wanted ? await addUnderFreeSlug(tx, check, wanted.like) : await addUnder(tx, check, wanted.exactly)
-  if (added === null) return null
-  const { key } = added
-  await insertState(tx, { key, spec, state, stampedAt, wakeAt: deadlineOf(state) })
+  const stored = { spec, state, stampedAt, wakeAt: deadlineOf(state) }
+  let slug = 'like' in wanted ? wanted.like : wanted.exactly
+  let key = await insertCheck(tx, { ...check, slug }, stored)
+  // Somebody may take the slug between the look and the insert; then there is one more check, and the next number is tried.
+  while (key === null && 'like' in wanted) {
+    slug = await findFreeSlug(tx, check.projectId, wanted.like)
+    key = await insertCheck(tx, { ...check, slug }, stored)
+  }
+  if (key === null) return null
   const at = Math.floor(stampedAt)
   const id = writeTimeOrderedId(randomIdBytes(), stampedAt)
   const flip = { id, key, from: null, to: state.status, reason: 'created', at, detectedAt: at, pingId: null } as const
   await saveChanges(tx, { states: [], pings: [], flips: [flip], events: [] })
-  return added
-}
-
-async function addUnder(
-  tx: Queryable,
-  check: Omit<NewCheckRow, 'slug'>,
-  slug: string,
-): Promise<{ key: number; slug: string } | null> {
-  const key = await insertCheck(tx, { ...check, slug })
-  return key === null ? null : { key, slug }
-}
-
-/** Somebody may take the slug between the look and the insert; then there is one more check, and the next number is tried. */
-async function addUnderFreeSlug(
-  tx: Queryable,
-  check: Omit<NewCheckRow, 'slug'>,
-  like: string,
-): Promise<{ key: number; slug: string }> {
-  for (;;) {
-    const added = await addUnder(tx, check, await findFreeSlug(tx, check.projectId, like))
-    if (added !== null) return added
-  }
+  return { key, slug }
 }
 
 /** Most names are taken by nobody; where thousands share one, ever longer windows keep the number of questions small. */

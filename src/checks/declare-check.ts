@@ -18,7 +18,7 @@ import { findAnyCheck, findDeclaredCheck, saveDeclared } from '../store/declared
 import { keepProject } from '../store/projects.ts'
 import { constraintOf } from '../store/sqlstate.ts'
 import { lockStates, type StoredSpec } from '../store/states.ts'
-import { takeTombstone } from '../store/tombstones.ts'
+import { type Tombstone, takeTombstone } from '../store/tombstones.ts'
 import { addCheck, findFreeSlug } from './add-check.ts'
 import { lockDeclared } from './lock-declared.ts'
 import type { Parts } from './parts.ts'
@@ -62,33 +62,29 @@ export async function declareCheck(parts: Parts, declaration: Declaration): Prom
   const spec = readSpec(wanted.spec, parts.clock.now())
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await parts.database.transaction(async (tx) => {
-        const change = await declare(parts, tx, wanted, spec)
-        return { check: (await findDeclaredCheck(tx, wanted.resource))!, change }
-      })
+      return await parts.database.transaction((tx) => declare(parts, tx, wanted, spec))
     } catch (error) {
       if (constraintOf(error) !== SLUG_IS_UNIQUE || attempt === SLUG_TRIES) throw error
     }
   }
 }
 
-async function declare(parts: Parts, tx: Queryable, wanted: Declaration, spec: CheckSpec): Promise<DeclareChange> {
+async function declare(parts: Parts, tx: Queryable, wanted: Declaration, spec: CheckSpec): Promise<Declared> {
   const existing = await lockDeclared(tx, wanted.resource)
   if (existing !== null) {
     assertNoOther(existing.record, wanted)
-    if (isAsDeclared(existing.record, wanted)) return 'unchanged'
-    await setRight(parts, existing, wanted, spec)
-    return 'updated'
+    if (isAsDeclared(existing.record, wanted)) return { check: existing.record, change: 'unchanged' }
+    return { check: await setRight(parts, existing, wanted, spec), change: 'updated' }
   }
   // Before the tombstone is touched, since the removal of a project takes its tombstones after itself.
   if (!(await keepProject(tx, wanted.projectId))) throw notFound('project')
   const tombstone = await takeTombstone(tx, wanted.resource, wanted.adoptId)
   if (tombstone === null && wanted.adoptId !== null) {
-    await setRight(parts, await lockAdopted(tx, wanted.adoptId, wanted.projectId), wanted, spec)
-    return 'adopted'
+    const adopted = await lockAdopted(tx, wanted.adoptId, wanted.projectId)
+    return { check: await setRight(parts, adopted, wanted, spec), change: 'adopted' }
   }
-  await add(parts, tx, wanted, spec, tombstone)
-  return tombstone === null ? 'created' : 'revived'
+  const check = await add(parts, tx, wanted, spec, tombstone)
+  return { check, change: tombstone === null ? 'created' : 'revived' }
 }
 
 function isAsDeclared(stored: StoredCheck, wanted: Declaration): boolean {
@@ -128,19 +124,23 @@ async function setRight(
   { tx, record, locked }: LockedWork,
   wanted: Declaration,
   spec: CheckSpec,
-): Promise<void> {
+): Promise<StoredCheck> {
   const { key } = record
+  const { projectId, name, description, resource, suspend } = wanted
+  let { slug } = record
   if (!hasSameTexts(record, wanted)) {
-    const isMoving = record.projectId !== wanted.projectId
-    if (isMoving && !(await keepProject(tx, wanted.projectId))) throw notFound('project')
-    const slug = isMoving ? await findFreeSlug(tx, wanted.projectId, record.slug) : record.slug
+    const isMoving = record.projectId !== projectId
+    if (isMoving && !(await keepProject(tx, projectId))) throw notFound('project')
+    if (isMoving) slug = await findFreeSlug(tx, projectId, slug)
     await saveDeclared(tx, key, { ...wanted, slug })
   }
   if (!isSameSpec(record.spec, wanted.spec)) await saveSpec(tx, key, wanted.spec)
   const events = eventsFor(record, wanted)
-  if (events.length === 0) return
-  const state = isUnarmed(record) ? { ...locked.state, ...expectFromNow(spec, parts.clock.now()) } : locked.state
-  await applyEvents(tx, { ...locked, spec, state }, events, parts)
+  const reached = isUnarmed(record) ? { ...locked.state, ...expectFromNow(spec, parts.clock.now()) } : locked.state
+  const state =
+    events.length === 0 ? record.state : await applyEvents(tx, { ...locked, spec, state: reached }, events, parts)
+  const texts = { projectId, slug, name, description, kubernetes: resource, kubernetesSuspend: suspend }
+  return { ...record, ...texts, managedBy: 'kubernetes', spec: wanted.spec, state }
 }
 
 /** The check to adopt, locked and free to be adopted. */
@@ -177,29 +177,40 @@ function refused(code: 'not_found' | 'forbidden' | 'conflict', message: string):
   return new AppError(code, message, { details: [{ path: 'adoptId', message }] })
 }
 
-/** What a tombstone kept of a check, or a new identity. */
+/** With the identity that a tombstone kept, or a new one. */
 async function add(
   parts: Parts,
   tx: Queryable,
   { resource, projectId, name, description, spec: stored, suspend }: Declaration,
   spec: CheckSpec,
-  tombstone: Awaited<ReturnType<typeof takeTombstone>>,
-): Promise<void> {
+  tombstone: Tombstone | null,
+): Promise<StoredCheck> {
   // To the microsecond, as the database keeps it; after all that is in its history.
   const stampedAt = Math.round(Math.max(parts.clock.now(), (tombstone?.stampedAt ?? 0) + 0.001) * 1_000) / 1_000
-  const origin = tombstone ?? {
+  const {
+    key,
+    id,
+    publicId,
+    createdAt,
+    slug: like,
+    lastPingAt,
+    lastStartAt,
+  } = tombstone ?? {
     id: formatUuid(writeTimeOrderedId(randomIdBytes(), stampedAt)),
     publicId: randomUUID(),
+    createdAt: stampedAt,
     slug: deriveSlug(resource.name, 'check'),
     lastPingAt: null,
     lastStartAt: null,
-    createdAt: stampedAt,
   }
-  const { lastPingAt, lastStartAt, slug: like, ...identity } = origin
   const state = { ...initialState(spec, true, Math.floor(stampedAt)), lastPingAt, lastStartAt }
-  const row = { ...identity, projectId, name, description, kubernetes: { ...resource, suspend } }
-  const added = await addCheck(tx, row, { like }, { spec: stored, state, stampedAt })
-  if (suspend !== true || added === null) return
+  const texts = { id, publicId, projectId, name, description, createdAt }
+  const row = { ...texts, ...(key === undefined ? {} : { key }), kubernetes: { ...resource, suspend } }
+  // A number is found for any slug that is taken, so it has been added.
+  const added = (await addCheck(tx, row, { like }, { spec: stored, state, stampedAt }))!
+  const owner = { managedBy: 'kubernetes', kubernetes: resource, kubernetesSuspend: suspend } as const
+  const check = { ...texts, ...added, ...owner, spec: stored, state }
+  if (suspend !== true) return check
   const [locked] = await lockStates(tx, [added.key])
-  await applyEvents(tx, locked!, [{ kind: 'pause' }], parts)
+  return { ...check, state: await applyEvents(tx, locked!, [{ kind: 'pause' }], parts) }
 }

@@ -9,8 +9,8 @@ import type { LockedWork } from './with-locked-check.ts'
  * the transaction ends.
  */
 export async function lockDeclared(tx: Queryable, resource: Resource): Promise<LockedWork | null> {
-  await lockResource(tx, resource)
-  const found = await findDeclaredCheck(tx, resource)
+  // In one round trip; the second statement sees what was committed while the first one waited.
+  const [, found] = await Promise.all([lockResource(tx, resource), findDeclaredCheck(tx, resource)])
   if (found === null) return null
   const [locked] = await lockStates(tx, [found.key])
   // Pings and people change it without the resource's lock: what counts is how it is under its own.

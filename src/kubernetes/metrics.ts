@@ -22,8 +22,8 @@ export interface KubernetesMetrics {
   /** By the lease's name. */
   elector(lease: string): ElectorMetrics
   readonly requests: RequestMetrics
-  /** `reasons`: those that restarted() will be called with, to begin at zero. */
-  reflector(resource: string, reasons?: readonly string[]): ReflectorMetrics
+  /** By the resource's plural. */
+  reflector(resource: string): ReflectorMetrics
   readonly recorder: RecorderMetrics
 }
 
@@ -33,6 +33,9 @@ export interface RecorderMetrics {
 
 /** controller-runtime's priorities of a change and of what comes with a start or a resync. */
 const PRIORITY_LABELS = { live: '0', background: '-100' } as const satisfies Record<Priority, string>
+
+/** Why a watch ends, as the reflector tells it. */
+const RESTART_REASONS = ['timeout', 'closed', 'error', 'expired', 'stalled']
 
 const DROP_REASONS = ['queue_full', 'rate_limited', 'failed', 'stopped'] as const satisfies DropReason[]
 
@@ -138,6 +141,7 @@ function createQueueMetrics(registry: Registry): KubernetesMetrics['queue'] {
     retries.inc(labels, 0)
     queueSeconds.zero(labels)
     workSeconds.zero(labels)
+    readers.set(name, () => ({ unfinishedSeconds: 0, longestSeconds: 0 }))
     const empty = () => {
       for (const priority of Object.values(PRIORITY_LABELS)) depth.set({ ...labels, priority }, 0)
     }
@@ -267,8 +271,8 @@ function createReflectorMetrics(registry: Registry): KubernetesMetrics['reflecto
     labelNames: ['resource'],
     registers,
   })
-  return (resource, reasons = []) => {
-    for (const reason of reasons) restarts.inc({ resource, reason }, 0)
+  return (resource) => {
+    for (const reason of RESTART_REASONS) restarts.inc({ resource, reason }, 0)
     contact.set({ resource }, 0)
     objects.set({ resource }, 0)
     return {

@@ -121,7 +121,7 @@ export function createQueue(options: QueueOptions): Queue {
     if (key === undefined) return undefined
     const { priority, since } = waiting.get(key)!
     waiting.delete(key)
-    metrics?.depthChanged(priority, -1)
+    if (!isStopped) metrics?.depthChanged(priority, -1)
     metrics?.waited(secondsSince(since))
     processing.set(key, { priority, since: clock.now() })
     return key
@@ -208,6 +208,9 @@ export function createQueue(options: QueueOptions): Queue {
     done,
     length: () => waiting.size,
     stop() {
+      if (isStopped) return
+      // Whether anybody drains it or not: what is left behind at a loss of leadership is no backlog of this process.
+      for (const { priority } of waiting.values()) metrics?.depthChanged(priority, -1)
       isStopped = true
       timer?.disarm.abort()
       delays.clear()
@@ -219,7 +222,7 @@ export function createQueue(options: QueueOptions): Queue {
 /** First in, first out, with removal from the middle. */
 function createLine() {
   const keys = new Set<string>()
-  // Kept, since a new iterator would step over everything that was shifted before: ten thousand keys would take seconds.
+  // Kept, since a new one steps over the places of all that was shifted before: 100,000 keys took three times as long.
   let iterator = keys.values()
   return {
     push: (key: string) => void keys.add(key),

@@ -8,8 +8,9 @@ import { retireCheck } from '../checks/retire-check.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import type { Recorder } from '../kubernetes/recorder.ts'
 import { API_VERSION, FINALIZER, HEARTBEAT_CHECKS, type HeartbeatCheck, KIND } from './heartbeat-check.ts'
+import { leaveTarget, releaseTarget } from './publish.ts'
 
-export interface FinalizeOptions {
+export interface FinalizerOptions {
   readonly client: KubernetesClient
   readonly parts: Parts
   readonly cluster: string
@@ -28,32 +29,58 @@ export async function addFinalizer(client: KubernetesClient, object: HeartbeatCh
   return writeFinalizers(client, object, [...finalizers, FINALIZER])
 }
 
-/** Throws while the check cannot be retired and there is time to try again. */
-export async function finalizeCheck(options: FinalizeOptions, object: HeartbeatCheck): Promise<void> {
-  const { client, parts, cluster, recorder, now, onFinalizerForced } = options
-  const { namespace, name, uid, finalizers = [], deletionTimestamp } = object.metadata
-  if (!finalizers.includes(FINALIZER)) return
-  try {
-    await retireCheck(parts, { cluster, namespace: namespace!, name }, object.spec.deletionPolicy ?? 'Delete')
-  } catch (error) {
-    if (now() - Date.parse(deletionTimestamp!) < LONGEST_CLEANUP_MS) throw error
-    onFinalizerForced()
-    recorder.record(
-      { apiVersion: API_VERSION, kind: KIND, namespace: namespace!, name, uid },
-      {
-        type: 'Warning',
-        reason: 'CleanupTimeout',
-        action: 'Delete',
-        note: 'the check could not be removed for 10 minutes; the resource goes without it, and the check is collected later',
-      },
-    )
+/** The function it makes throws while the check cannot be retired and there is time to try again. */
+export function createFinalizer(options: FinalizerOptions): (object: HeartbeatCheck) => Promise<void> {
+  const { client, recorder, now, onFinalizerForced } = options
+  // By our own clock, since the API server's, which dates the deletion, may be minutes away from it.
+  const failingSince = new Map<string, number>()
+
+  return async function finalize(object) {
+    const { uid, finalizers = [] } = object.metadata
+    if (!finalizers.includes(FINALIZER)) return
+    try {
+      await cleanUp(options, object)
+    } catch (error) {
+      const since = failingSince.get(uid) ?? now()
+      failingSince.set(uid, since)
+      if (now() - since < LONGEST_CLEANUP_MS) throw error
+      onFinalizerForced()
+      recorder.record(regarding(object), FORCED)
+    }
+    const left = finalizers.filter((finalizer) => finalizer !== FINALIZER)
+    try {
+      await writeFinalizers(client, object, left)
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 404)) throw error
+    }
+    failingSince.delete(uid)
   }
-  const left = finalizers.filter((finalizer) => finalizer !== FINALIZER)
+}
+
+const FORCED = {
+  type: 'Warning',
+  reason: 'CleanupTimeout',
+  action: 'Delete',
+  note: 'the check could not be removed for 10 minutes; the resource goes without it, and the check is collected later',
+} as const
+
+/** A retained check lives on, and so does what its job finds its URL in; else the URL goes with the check that it names. */
+async function cleanUp({ client, parts, cluster }: FinalizerOptions, object: HeartbeatCheck): Promise<void> {
+  const { metadata, spec, status } = object
+  const policy = spec.deletionPolicy ?? 'Delete'
+  await retireCheck(parts, { cluster, namespace: metadata.namespace!, name: metadata.name }, policy)
+  if (status?.published === undefined) return
   try {
-    await writeFinalizers(client, object, left)
+    if (policy === 'Retain') await leaveTarget(client, object, status.published)
+    else await releaseTarget(client, object, status.published)
   } catch (error) {
-    if (!(error instanceof ApiError && error.status === 404)) throw error
+    // No right to it, or somebody's rule: then it is the garbage collector's.
+    if (!(error instanceof ApiError && [403, 404, 422].includes(error.status))) throw error
   }
+}
+
+function regarding({ metadata: { namespace, name, uid } }: HeartbeatCheck) {
+  return { apiVersion: API_VERSION, kind: KIND, namespace: namespace!, name, uid }
 }
 
 /** With the resource version as precondition: others have finalizers in the list too. */

@@ -17,7 +17,7 @@ export interface FollowerOptions {
   readonly parts: Parts
   readonly client: KubernetesClient
   readonly cluster: string
-  readonly cache: { get(key: string): HeartbeatCheck | undefined; hasSynced(): boolean }
+  readonly cache: { get(key: string): HeartbeatCheck | undefined; keys(): Iterable<string>; hasSynced(): boolean }
   readonly isWatched: (namespace: string) => boolean
   readonly enqueue: (key: string) => void
   /** This process's clock. */
@@ -45,12 +45,17 @@ export function createFollower(options: FollowerOptions): Follower {
     const states = await listStates(parts, cluster)
     const databaseNow = parts.clock.now()
     const missing: DeclaredState[] = []
+    const found = new Set<string>()
     for (const state of states) {
       if (!isWatched(state.namespace)) continue
-      const object = cache.get(keyOf(state))
+      const key = keyOf(state)
+      const object = cache.get(key)
+      found.add(key)
       if (object === undefined) missing.push(state)
-      else if (hasMoved(object, state, databaseNow)) enqueue(keyOf(state))
+      else if (hasMoved(object, state, databaseNow)) enqueue(key)
     }
+    // Somebody's SQL, or an older backup: its job's pings are refused meanwhile.
+    for (const key of cache.keys()) if (!found.has(key) && hadCheck(cache.get(key))) enqueue(key)
     await collectOrphans(missing, signal)
   }
 
@@ -64,31 +69,41 @@ export function createFollower(options: FollowerOptions): Follower {
       const since = missingSince.get(key) ?? now()
       missingSince.set(key, since)
       if (now() - since < orphanMs || signal?.aborted) continue
-      if (!(await isGone({ namespace, name }))) continue
+      const answer = await lookFor({ namespace, name })
+      if (answer !== 'gone') {
+        // Found, it comes to the cache; unknown, the count begins anew when the kind is back and nobody applied it yet.
+        missingSince.delete(key)
+        continue
+      }
       await retireCheck(parts, { cluster, namespace, name }, 'Delete')
       missingSince.delete(key)
       onOrphan({ cluster, namespace, name })
     }
   }
 
-  /** The API server says so of this very resource; while the kind itself is unknown nothing is known of any. */
-  async function isGone(place: { namespace: string; name: string }): Promise<boolean> {
+  /** `gone`: the API server says so of this very resource; while the kind itself is unknown nothing is known of any. */
+  async function lookFor(place: { namespace: string; name: string }): Promise<'found' | 'gone' | 'unknown'> {
     try {
       await client.get(HEARTBEAT_CHECKS, place)
-      return false
+      return 'found'
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404 && error.details?.name === place.name) return true
-      if (error instanceof ApiError && error.status === 404) return false
-      throw error
+      if (!(error instanceof ApiError && error.status === 404)) throw error
+      return error.details?.name === place.name ? 'gone' : 'unknown'
     }
   }
 
   return { poll }
 }
 
+/** One that is being deleted is about to lose it. */
+function hadCheck(object: HeartbeatCheck | undefined): boolean {
+  return object?.status?.checkId !== undefined && object.metadata.deletionTimestamp === undefined
+}
+
 function hasMoved({ status }: HeartbeatCheck, state: DeclaredState, now: number): boolean {
   if (status?.state !== shownStatus(state, now)) return true
-  if (status.lastTransitionTime === undefined || Date.parse(status.lastTransitionTime) !== Math.floor(state.since)) return true
+  if (status.lastTransitionTime === undefined || Date.parse(status.lastTransitionTime) !== Math.floor(state.since))
+    return true
   if (state.lastPingAt === null) return status.lastPingTime !== undefined
   return (
     status.lastPingTime === undefined ||

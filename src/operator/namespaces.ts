@@ -6,15 +6,18 @@ import type { Clock } from '../runtime/clock.ts'
 import { PROJECTS_ANNOTATION } from './heartbeat-check.ts'
 
 export interface Namespaces {
-  /** The slugs that the annotation lists; null without one, and where we have no right to read it. */
-  allowedProjects(namespace: string): Promise<readonly string[] | null>
+  /**
+   * The slugs that the annotation lists; null without one, and where we have no right to read it. `fresh`: for what waits
+   * for a change of it.
+   */
+  allowedProjects(namespace: string, age: keyof typeof MEMORY_MS): Promise<readonly string[] | null>
 }
 
 const NAMESPACES = { group: '', version: 'v1', plural: 'namespaces' }
 /** A namespace with a thousand checks is asked for once in a while, not a thousand times. */
-const MEMORY_MS = 30_000
+const MEMORY_MS = { remembered: 30_000, fresh: 1_000 } as const
 
-export function createNamespaces(client: KubernetesClient, clock: Pick<Clock, 'now'>): Namespaces {
+export function createNamespaces(client: Pick<KubernetesClient, 'get'>, clock: Pick<Clock, 'now'>): Namespaces {
   const known = new Map<string, { at: number; projects: Promise<readonly string[] | null> }>()
 
   async function read(namespace: string): Promise<readonly string[] | null> {
@@ -33,10 +36,10 @@ export function createNamespaces(client: KubernetesClient, clock: Pick<Clock, 'n
   }
 
   return {
-    allowedProjects(namespace) {
+    allowedProjects(namespace, age) {
       const now = clock.now()
-      const remembered = known.get(namespace)
-      if (remembered !== undefined && now - remembered.at < MEMORY_MS) return remembered.projects
+      const last = known.get(namespace)
+      if (last !== undefined && now - last.at < MEMORY_MS[age]) return last.projects
       const projects = read(namespace)
       known.set(namespace, { at: now, projects })
       // An answer that failed is no answer to remember.

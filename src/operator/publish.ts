@@ -13,12 +13,14 @@ import {
   FIELD_MANAGER,
   type HeartbeatCheck,
   KIND,
+  MANAGED_BY_LABEL,
   type PublishedTarget,
   type PublishTarget,
 } from './heartbeat-check.ts'
 
 interface Target extends KubernetesObject {
-  readonly data?: Readonly<Record<string, string>>
+  readonly data?: Texts
+  readonly binaryData?: Texts
 }
 
 export type PublishResult =
@@ -37,15 +39,17 @@ export async function publishUrl(
   target: PublishTarget,
   url: string,
 ): Promise<PublishResult> {
-  const place = { namespace: check.metadata.namespace!, name: target.name }
-  const wanted = describeTarget(check, target, url)
-  const found = await findTarget(client, target.kind, place)
+  const found = await findTarget(client, target.kind, placeOf(check, target))
   const ownership = found === null ? 'ours' : ownershipOf(found, check)
-  if (ownership === 'foreign') return { kind: 'refused', reason: 'TargetNotOwned', message: explainForeign(found!, target) }
-  if (found !== null && ownership === 'ours' && holdsAll(found, wanted))
+  if (ownership === 'foreign')
+    return { kind: 'refused', reason: 'TargetNotOwned', message: explainForeign(found!, target) }
+  const wanted = describeTarget(check, target, url)
+  if (found !== null && ownership === 'ours' && isAsWanted(found, wanted))
     return { kind: 'published', isChanged: false, isTakenOver: false }
   try {
-    await client.apply(TYPES[target.kind], wanted, { fieldManager: FIELD_MANAGER, force: true })
+    // Where there was nothing, a conflict says that somebody was faster; where there was, only this very object is meant.
+    const options = { fieldManager: FIELD_MANAGER, force: found !== null }
+    await client.apply(TYPES[target.kind], found === null ? wanted : only(found, wanted), options)
   } catch (error) {
     if (!isRefusal(error)) throw error
     const message = `${target.kind} ${target.name} cannot be written: ${error.message}`
@@ -55,23 +59,62 @@ export async function publishUrl(
 }
 
 /** Takes our URL out of what the check published into before: the object goes when it holds nothing else. */
-export async function releaseTarget(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget): Promise<void> {
-  const place = { namespace: check.metadata.namespace!, name: target.name }
-  const type = TYPES[target.kind]
-  const found = await findTarget(client, target.kind, place)
-  if (found === null || ownershipOf(found, check) !== 'ours') return
+export async function releaseTarget(
+  client: KubernetesClient,
+  check: HeartbeatCheck,
+  target: PublishedTarget,
+): Promise<void> {
+  const found = await findOurs(client, check, target)
+  if (found === null) return
+  const place = placeOf(check, target)
   if (isOnlyOurs(found)) {
     const { uid, resourceVersion } = found.metadata
-    return client.delete(type, place, { uid, resourceVersion }).catch((error) => {
+    return client.delete(TYPES[target.kind], place, { uid, resourceVersion }).catch((error) => {
       if (!(error instanceof ApiError && error.status === 404)) throw error
     })
   }
   // Applying nothing gives up every field that we applied, and leaves the others'.
   const nothing = { apiVersion: 'v1', kind: target.kind, metadata: place }
-  await client.apply(type, nothing, { fieldManager: FIELD_MANAGER, force: true })
+  await client.apply(TYPES[target.kind], only(found, nothing), { fieldManager: FIELD_MANAGER, force: true })
 }
 
-async function findTarget(client: KubernetesClient, kind: PublishTarget['kind'], place: ObjectName): Promise<Target | null> {
+/** Leaves the URL where it is, without an owner: no collector takes it, and the next check may have it. */
+export async function leaveTarget(
+  client: KubernetesClient,
+  check: HeartbeatCheck,
+  target: PublishedTarget,
+): Promise<void> {
+  const found = await findOurs(client, check, target)
+  if (found === null) return
+  const data = Object.fromEntries(appliedIn(found, 'data').map((key) => [key, found.data?.[key] ?? '']))
+  const metadata = { ...placeOf(check, target), annotations: { [ADOPT_ANNOTATION]: 'true' } }
+  const left = { apiVersion: 'v1', kind: target.kind, metadata, data }
+  await client.apply(TYPES[target.kind], only(found, left), { fieldManager: FIELD_MANAGER, force: true })
+}
+
+function placeOf({ metadata }: HeartbeatCheck, { name }: PublishedTarget): ObjectName & { namespace: string } {
+  return { namespace: metadata.namespace!, name }
+}
+
+/** As a precondition: the object that was looked at, and none that came in its place, nor a new one. */
+function only<T extends { metadata: object }>({ metadata: { uid } }: Target, wanted: T): T {
+  return { ...wanted, metadata: { ...wanted.metadata, uid } }
+}
+
+async function findOurs(
+  client: KubernetesClient,
+  check: HeartbeatCheck,
+  target: PublishedTarget,
+): Promise<Target | null> {
+  const found = await findTarget(client, target.kind, placeOf(check, target))
+  return found !== null && ownershipOf(found, check) === 'ours' ? found : null
+}
+
+async function findTarget(
+  client: KubernetesClient,
+  kind: PublishTarget['kind'],
+  place: ObjectName,
+): Promise<Target | null> {
   try {
     return await client.get<Target>(TYPES[kind], place)
   } catch (error) {
@@ -90,13 +133,14 @@ function describeTarget(check: HeartbeatCheck, target: PublishTarget, url: strin
       namespace: namespace!,
       labels: {
         ...target.labels,
-        'app.kubernetes.io/managed-by': FIELD_MANAGER,
-        // A label's value is shorter than a resource's name may be.
-        ...(name.length <= 63 ? { [CHECK_LABEL]: name } : {}),
+        [MANAGED_BY_LABEL]: FIELD_MANAGER,
+        [CHECK_LABEL]: name,
       },
-      ...(Object.keys(target.annotations).length === 0 ? {} : { annotations: target.annotations }),
+      annotations: target.annotations,
       // blockOwnerDeletion would need a right on heartbeatchecks/finalizers and gain nothing.
-      ownerReferences: [{ apiVersion: API_VERSION, kind: KIND, name, uid, controller: true, blockOwnerDeletion: false }],
+      ownerReferences: [
+        { apiVersion: API_VERSION, kind: KIND, name, uid, controller: true, blockOwnerDeletion: false },
+      ],
     },
     // Never stringData: with server-side apply a renamed key would leave the old one behind.
     data: { [target.key]: target.kind === 'Secret' ? Buffer.from(url).toString('base64') : url },
@@ -107,7 +151,8 @@ function describeTarget(check: HeartbeatCheck, target: PublishTarget, url: strin
 function ownershipOf(found: Target, check: HeartbeatCheck): 'ours' | 'predecessor' | 'adoptable' | 'foreign' {
   const controller = found.metadata.ownerReferences?.find((owner) => owner.controller === true)
   if (controller?.uid === check.metadata.uid) return 'ours'
-  if (controller === undefined) return found.metadata.annotations?.[ADOPT_ANNOTATION] === 'true' ? 'adoptable' : 'foreign'
+  if (controller === undefined)
+    return found.metadata.annotations?.[ADOPT_ANNOTATION] === 'true' ? 'adoptable' : 'foreign'
   const isPredecessor =
     controller.kind === KIND &&
     controller.name === check.metadata.name &&
@@ -128,35 +173,50 @@ function explainForeign({ metadata }: Target, { kind, name }: PublishTarget): st
   return `${kind} ${name} ${owner} and is not touched: choose another spec.publish.name${wayOut}`
 }
 
-function holdsAll(found: Target, wanted: ReturnType<typeof describeTarget>): boolean {
-  const holds = (there: Readonly<Record<string, string>> = {}, ours: Readonly<Record<string, string>> = {}) =>
-    Object.entries(ours).every(([key, value]) => there[key] === value)
+/** Everything that is wanted is there, and nothing that we applied and that is not wanted any more. */
+function isAsWanted(found: Target, { metadata, data }: ReturnType<typeof describeTarget>): boolean {
+  const holds = (there: Texts = {}, ours: Texts, applied: readonly string[]) =>
+    Object.entries(ours).every(([key, value]) => there[key] === value) &&
+    applied.every((key) => Object.hasOwn(ours, key))
   const { labels, annotations } = found.metadata
   return (
-    holds(found.data, wanted.data) &&
-    holds(labels, wanted.metadata.labels) &&
-    holds(annotations, wanted.metadata.annotations) &&
-    appliedKeysOf(found).every((key) => key in wanted.data)
+    holds(found.data, data, appliedIn(found, 'data')) &&
+    holds(labels, metadata.labels, appliedIn(found, 'metadata', 'labels')) &&
+    holds(annotations, metadata.annotations, appliedIn(found, 'metadata', 'annotations'))
   )
 }
 
-/** The keys of `data` that we applied: one that is not wanted any more must go. */
-function appliedKeysOf({ metadata }: Target): string[] {
+type Texts = Readonly<Record<string, string>>
+
+/** The keys that we applied in a map of the object. */
+function appliedIn({ metadata }: Target, ...path: readonly string[]): string[] {
   const keys: string[] = []
   for (const { manager, operation, fieldsV1 } of metadata.managedFields ?? []) {
     if (manager !== FIELD_MANAGER || operation !== 'Apply') continue
-    const data = (fieldsV1 as { 'f:data'?: object } | undefined)?.['f:data'] ?? {}
-    for (const field of Object.keys(data)) if (field.startsWith('f:')) keys.push(field.slice(2))
+    let fields: Fields | undefined = fieldsV1 as Fields | undefined
+    for (const part of path) fields = fields?.[`f:${part}`]
+    for (const field of Object.keys(fields ?? {})) if (field.startsWith('f:')) keys.push(field.slice(2))
   }
   return keys
 }
 
-function isOnlyOurs(found: Target): boolean {
-  const applied = new Set(appliedKeysOf(found))
-  return Object.keys(found.data ?? {}).every((key) => applied.has(key))
+interface Fields {
+  readonly [field: `f:${string}`]: Fields
 }
 
-/** The API server understood and will say the same again: 422 (an immutable Secret, a second controller), 403, 400. */
+function isOnlyOurs(found: Target): boolean {
+  const applied = new Set(appliedIn(found, 'data'))
+  const { data = {}, binaryData = {} } = found
+  return Object.keys({ ...data, ...binaryData }).every((key) => applied.has(key))
+}
+
+/** The API server understood and will say the same again: an immutable Secret, a right that is missing, somebody's rule. */
 function isRefusal(error: unknown): error is ApiError {
-  return error instanceof ApiError && [400, 403, 409, 422].includes(error.status)
+  return error instanceof ApiError && [400, 403, 422].includes(error.status) && !isNamespaceGoing(error)
+}
+
+/** Nothing can be made in it any more; its deletion comes to each of its objects by itself. */
+export function isNamespaceGoing(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return false
+  return error.details?.causes?.some(({ reason }) => reason === 'NamespaceTerminating') ?? false
 }

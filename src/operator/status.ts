@@ -136,7 +136,11 @@ function describeJob({ state }: CheckRecord, downReason: FlipReason | null, now:
   }
 }
 
-function describeDown(said: (...parts: [Condition['status'], string, string]) => Said, reason: FlipReason | null, at: string): Said {
+function describeDown(
+  said: (...parts: [Condition['status'], string, string]) => Said,
+  reason: FlipReason | null,
+  at: string,
+): Said {
   switch (reason) {
     case 'failed':
       return said('False', 'JobFailed', `the job reported a failure at ${at}`)

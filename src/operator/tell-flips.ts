@@ -30,7 +30,8 @@ const STORIES: Record<FlipReason, { type: Story['type']; reason: string; note: (
   outage: {
     type: 'Normal',
     reason: 'Outage',
-    note: () => 'the service could take no pings for a while, so one completion that was due then is excused',
+    note: (at) =>
+      `the service could take no pings for a while before ${at}, so one completion that was due then is excused`,
   },
 }
 

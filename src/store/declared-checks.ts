@@ -14,7 +14,11 @@ const OF_RESOURCE = 'c.kubernetes_cluster = $1 and c.kubernetes_namespace = $2 a
  */
 export async function lockResource(tx: Queryable, { cluster, namespace, name }: Resource): Promise<void> {
   // No part of a resource's name holds a slash.
-  await tx.query('select pg_advisory_xact_lock($1, hashtext($2))', [RESOURCE_LOCKS, `${cluster}/${namespace}/${name}`])
+  await tx.query({
+    name: 'lock_resource',
+    text: 'select pg_advisory_xact_lock($1, hashtext($2))',
+    values: [RESOURCE_LOCKS, `${cluster}/${namespace}/${name}`],
+  })
 }
 
 export async function findDeclaredCheck(

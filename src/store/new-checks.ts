@@ -23,41 +23,7 @@ export interface NewCheckRow
   readonly kubernetes?: Resource & { readonly suspend: boolean | null }
 }
 
-/**
- * The new check's key; null when its slug is taken. A slug that an open transaction is about to take is waited for: the
- * statement fails nobody's transaction, so that the next slug can be tried in the same one.
- */
-export async function insertCheck(tx: Queryable, check: NewCheckRow): Promise<number | null> {
-  const { kubernetes = null } = check
-  const values = [
-    check.id,
-    check.publicId,
-    check.projectId,
-    check.name,
-    check.slug,
-    check.description,
-    instantArray([check.createdAt]),
-    kubernetes === null ? 'api' : 'kubernetes',
-    kubernetes?.cluster,
-    kubernetes?.namespace,
-    kubernetes?.name,
-    kubernetes?.suspend,
-  ]
-  // Keys are drawn from their sequence unless a statement says otherwise; one that was drawn once is free for its owner alone.
-  const [keyColumn, keyValue] = check.key === undefined ? ['', ''] : [', key', ', $13']
-  const { rows } = await tx.query<{ key: number }>(
-    `insert into checks (id, public_id, project_id, name, slug, description, created_at, managed_by, kubernetes_cluster,
-        kubernetes_namespace, kubernetes_name, kubernetes_suspend${keyColumn})
-      overriding system value
-      values ($1, $2, $3, $4, $5, $6, ($7::timestamptz[])[1], $8, $9, $10, $11, $12${keyValue})
-      on conflict (project_id, slug) do nothing returning key`,
-    check.key === undefined ? values : [...values, check.key],
-  )
-  return rows[0]?.key ?? null
-}
-
 export interface NewState {
-  readonly key: number
   readonly spec: StoredSpec
   readonly state: CheckState
   /** The time of the newest history entry. */
@@ -65,21 +31,46 @@ export interface NewState {
   readonly wakeAt: Instant | null
 }
 
-export async function insertState(tx: Queryable, { key, spec, state, stampedAt, wakeAt }: NewState): Promise<void> {
-  await tx.query(
-    `insert into check_states (check_key, period_seconds, schedule, time_zone, grace_seconds, max_runtime_seconds, status,
-        since, last_ping_at, last_start_at, expected_at, due_at, stamped_at, wake_at, runs)
-      values ($1, $2, $3, $4, $5, $6, $7, ($8::timestamptz[])[1], ($8::timestamptz[])[2], ($8::timestamptz[])[3],
-        ($8::timestamptz[])[4], ($8::timestamptz[])[5], ($8::timestamptz[])[6], ($8::timestamptz[])[7], ($9::jsonb[])[1])`,
-    [
-      key,
-      spec.periodSeconds,
-      spec.schedule,
-      spec.timeZone,
-      spec.graceSeconds,
-      spec.maxRuntimeSeconds,
-      STATUSES.indexOf(state.status),
+/**
+ * The new check's key; null when its slug is taken. A slug that an open transaction is about to take is waited for: the
+ * statement fails nobody's transaction, so that the next slug can be tried in the same one.
+ */
+export async function insertCheck(
+  tx: Queryable,
+  check: NewCheckRow,
+  { spec, state, stampedAt, wakeAt }: NewState,
+): Promise<number | null> {
+  const { kubernetes = null } = check
+  const { rows } = await tx.query<{ key: number }>({
+    name: 'insert_check',
+    // Keys are drawn from their sequence unless a statement says otherwise; one that was drawn once is free for its owner alone.
+    text: `with made as (
+        insert into checks (key, id, public_id, project_id, name, slug, description, managed_by, kubernetes_cluster,
+          kubernetes_namespace, kubernetes_name, kubernetes_suspend, created_at)
+        overriding system value
+        values (coalesce($1, nextval('checks_key_seq')), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, ($13::timestamptz[])[1])
+        on conflict (project_id, slug) do nothing returning key)
+      insert into check_states (check_key, since, last_ping_at, last_start_at, expected_at, due_at, stamped_at, wake_at,
+        status, period_seconds, schedule, time_zone, grace_seconds, max_runtime_seconds, runs)
+      select key, ($13::timestamptz[])[2], ($13::timestamptz[])[3], ($13::timestamptz[])[4], ($13::timestamptz[])[5],
+        ($13::timestamptz[])[6], ($13::timestamptz[])[7], ($13::timestamptz[])[8], $14::int2, $15::int4, $16, $17, $18::int4,
+        $19::int4, ($20::jsonb[])[1]
+      from made returning check_key as key`,
+    values: [
+      check.key,
+      check.id,
+      check.publicId,
+      check.projectId,
+      check.name,
+      check.slug,
+      check.description,
+      kubernetes === null ? 'api' : 'kubernetes',
+      kubernetes?.cluster,
+      kubernetes?.namespace,
+      kubernetes?.name,
+      kubernetes?.suspend,
       instantArray([
+        check.createdAt,
         state.since,
         state.lastPingAt,
         state.lastStartAt,
@@ -88,7 +79,14 @@ export async function insertState(tx: Queryable, { key, spec, state, stampedAt, 
         stampedAt,
         wakeAt,
       ]),
+      STATUSES.indexOf(state.status),
+      spec.periodSeconds,
+      spec.schedule,
+      spec.timeZone,
+      spec.graceSeconds,
+      spec.maxRuntimeSeconds,
       jsonbArray([state.runs.length === 0 ? null : state.runs]),
     ],
-  )
+  })
+  return rows[0]?.key ?? null
 }

@@ -49,21 +49,25 @@ export async function insertProject(db: Queryable, project: NewProject): Promise
   return rows[0] ?? null
 }
 
-/** The project that is bound to a namespace, and beside it the organization's project with a slug; null: there is none. */
+/**
+ * The project that is bound to a namespace, and beside it the organization's project with a slug; null: there is none.
+ * `organizationId` null: the oldest organization's.
+ */
 export async function findNamespaceProjects(
   db: Queryable,
-  organizationId: string,
+  organizationId: string | null,
   { cluster, namespace }: Namespace,
   slug: string | null,
 ): Promise<{ bound: ProjectRow | null; named: ProjectRow | null }> {
-  const { rows } = await db.query<ProjectRow & { isBound: boolean; isNamed: boolean }>({
+  const { rows } = await db.query<ProjectRow & { isBound: boolean }>({
     name: 'find_namespace_projects',
-    text: `select ${COLUMNS}, coalesce(kubernetes_cluster = $2 and kubernetes_namespace = $3, false) as "isBound",
-        coalesce(organization_id = $1 and slug = $4, false) as "isNamed"
-      from projects where (kubernetes_cluster = $2 and kubernetes_namespace = $3) or (organization_id = $1 and slug = $4)`,
+    text: `select ${COLUMNS}, true as "isBound" from projects where kubernetes_cluster = $2 and kubernetes_namespace = $3
+      union all
+      select ${COLUMNS}, false as "isBound" from projects
+      where organization_id = coalesce($1, (select id from organizations order by created_at, id limit 1)) and slug = $4`,
     values: [organizationId, cluster, namespace, slug],
   })
-  return { bound: rows.find((row) => row.isBound) ?? null, named: rows.find((row) => row.isNamed) ?? null }
+  return { bound: rows.find((row) => row.isBound) ?? null, named: rows.find((row) => !row.isBound) ?? null }
 }
 
 /** The first of these slugs that no project of the organization has; null when all are taken. */
@@ -132,7 +136,11 @@ export async function countChecks(tx: Queryable, projectId: string): Promise<num
 
 /** Like lockProject for `keep`, where nobody's rights are in question. */
 export async function keepProject(tx: Queryable, id: string): Promise<boolean> {
-  const { rowCount } = await tx.query('select from projects where id = $1 for key share', [id])
+  const { rowCount } = await tx.query({
+    name: 'keep_project',
+    text: 'select from projects where id = $1 for key share',
+    values: [id],
+  })
   return rowCount === 1
 }
 

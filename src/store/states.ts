@@ -232,7 +232,8 @@ export function runPingKey(key: number, runId: string, type: PingType): string {
 
 /** Issues everything at once; on a pipelined connection that is one round trip. */
 export async function saveChanges(tx: Queryable, { states, pings, flips, events }: ChangeSet): Promise<void> {
-  const issued = [tx.queryColumns(saveStates(states, pings))]
+  const issued: Promise<unknown>[] = []
+  if (states.length > 0) issued.push(tx.queryColumns(saveStates(states, pings)))
   const woken = states.filter((changed) => changed.wakeAt !== undefined)
   if (woken.length > 0) issued.push(tx.queryColumns(saveWakeTimes(woken)))
   const withBody = pings.filter((ping) => ping.body !== null)
@@ -302,7 +303,8 @@ function insertBodies(pings: readonly NewPing[]) {
 /**
  * Whoever listens on FLIP_CHANNEL (flip-notices.ts) hears of each when the transaction commits: the resource as JSON, so that
  * nobody has to look it up. Not of a check's first one, which its declarer makes. A name that is too long for a notice
- * (somebody's SQL) must not stop a check: its flip is found by polling.
+ * (somebody's SQL) must not stop a check: its flip is found by polling. The inner limit is a fence: a join would scan all
+ * checks as long as there are few, and a plan lives long.
  */
 function insertFlips(flips: readonly NewFlip[]) {
   return {
@@ -311,9 +313,10 @@ function insertFlips(flips: readonly NewFlip[]) {
         insert into flips (id, check_key, at, detected_at, from_status, to_status, reason, ping_id)
         select * from unnest($1::uuid[], $2::int8[], $3::timestamptz[], $4::timestamptz[], $5::int2[], $6::int2[], $7::text[], $8::uuid[])
         returning check_key, from_status)
-      select pg_notify('${FLIP_CHANNEL}', notice) from added join checks c on c.key = added.check_key
-        cross join lateral (select json_build_array(c.kubernetes_cluster, c.kubernetes_namespace, c.kubernetes_name)::text) n (notice)
-      where added.from_status is not null and c.managed_by = 'kubernetes' and octet_length(notice) < ${NOTICE_BYTES}`,
+      select pg_notify('${FLIP_CHANNEL}', notice) from added cross join lateral (
+          select json_build_array(c.kubernetes_cluster, c.kubernetes_namespace, c.kubernetes_name)::text as notice
+          from checks c where c.key = added.check_key and c.managed_by = 'kubernetes' limit 1) n
+        where added.from_status is not null and octet_length(notice) < ${NOTICE_BYTES}`,
     values: [
       uuidArray(flips.map((flip) => flip.id)),
       int8Array(flips.map((flip) => flip.key)),

@@ -35,20 +35,15 @@ const DEFAULT_CLUSTER = 'default'
  * not there, `unavailable` before the first start has made an organization.
  */
 export async function resolveProject(parts: Parts, request: ProjectRequest): Promise<NamespaceProject> {
-  const { allowed, wanted } = request
-  const organizationId = request.organizationId ?? (await findOldestOrganization(parts.database))
-  if (organizationId === null) {
-    const message = 'the database has no organization yet: start the service in the role api or all, which makes one'
-    throw new AppError('unavailable', message)
-  }
+  const { allowed, wanted, organizationId = null } = request
   const asked = wanted ?? allowed?.[0] ?? null
   const { bound, named } = await findNamespaceProjects(parts.database, organizationId, request, asked)
-  if (asked === null || asked === bound?.slug) return bound ?? makeProject(parts, organizationId, request)
+  if (asked === null || asked === bound?.slug) return bound ?? makeProject(parts, request)
   const isAllowed = allowed?.includes(asked) ?? false
   if (named !== null && isAllowed) return named
   // It asks for its own by the slug that its own will have, unless somebody takes it at this moment.
   if (named === null && bound === null && asked === ownSlug(request)) {
-    const made = await makeProject(parts, organizationId, request)
+    const made = await makeProject(parts, request)
     return made.slug === asked ? made : resolveProject(parts, request)
   }
   throw isAllowed ? unknownProject(request, asked) : notAllowed(request, asked)
@@ -58,7 +53,12 @@ function ownSlug({ cluster, namespace }: Namespace): string {
   return deriveSlug(cluster === DEFAULT_CLUSTER ? namespace : `${cluster}-${namespace}`, 'project')
 }
 
-async function makeProject(parts: Parts, organizationId: string, to: Namespace): Promise<NamespaceProject> {
+async function makeProject(parts: Parts, to: ProjectRequest): Promise<NamespaceProject> {
+  const organizationId = to.organizationId ?? (await findOldestOrganization(parts.database))
+  if (organizationId === null) {
+    const message = 'the database has no organization yet: start the service in the role api or all, which makes one'
+    throw new AppError('unavailable', message)
+  }
   const now = parts.clock.now()
   const id = formatUuid(writeTimeOrderedId(randomIdBytes(), now))
   const boundTo = { cluster: to.cluster, namespace: to.namespace }

@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
 import { join } from 'node:path'
+import { connect } from 'node:tls'
 import { stringify } from 'yaml'
 import { type Certified, signClient } from './control-plane-certificates.ts'
 
@@ -82,6 +83,17 @@ export async function requestApi(access: ClusterAccess, path: string, call: ApiR
     sent.once('timeout', () => sent.destroy(new Error(`no answer to ${method} ${path} in ${REQUEST_MS} ms`)))
     sent.once('error', reject)
     sent.end(text)
+  })
+}
+
+/** The fingerprint of the serving certificate that new connections see. Nothing is sent, so nothing has to be trusted. */
+export function readServedCertificate(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerCertificate().fingerprint256)
+      socket.destroy()
+    })
+    socket.once('error', reject)
   })
 }
 

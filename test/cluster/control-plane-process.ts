@@ -2,10 +2,13 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const EARLIER_GUARD_MS = 5000
 
 export interface ProgramProcess {
   readonly name: string
@@ -22,10 +25,12 @@ export interface ProgramStart {
   readonly path: string
   readonly args: readonly string[]
   readonly home: ProgramHome
+  /** It ended without being killed by us. */
+  readonly onLost: (program: ProgramProcess) => void
 }
 
 /** Starts a program in a session of its own, out of reach of the terminal's Ctrl-C, with stdout and stderr in its log. */
-export function startProgram({ name, path, args, home }: ProgramStart): ProgramProcess {
+export function startProgram({ name, path, args, home, onLost }: ProgramStart): ProgramProcess {
   const logFile = join(home.logs, `${name}.log`)
   const log = openSync(logFile, 'a')
   // HOME: kubectl and Go's libraries look for settings there, and these are none of the person's who runs the tests.
@@ -40,23 +45,32 @@ export function startProgram({ name, path, args, home }: ProgramStart): ProgramP
   const pidFile = join(home.path, 'pids', name)
   writeFileSync(pidFile, String(pid))
   let hasEnded = false
+  let isKilled = false
   const ended = once(child, 'exit').then(() => {
     hasEnded = true
     rmSync(pidFile, { force: true })
+    if (!isKilled) onLost(program)
   })
   const signal = (kind: NodeJS.Signals) => {
-    if (!hasEnded) process.kill(-pid, kind)
+    try {
+      if (!hasEnded) process.kill(-pid, kind)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error // it ended a moment ago
+    }
   }
   const kill = () => {
+    isKilled = true
     signal('SIGKILL')
     return ended
   }
-  return { name, pid, logFile, hasEnded: () => hasEnded, kill, signal }
+  const program: ProgramProcess = { name, pid, logFile, hasEnded: () => hasEnded, kill, signal }
+  return program
 }
 
 /** The end of a program's log, for the message about its failure. */
 export async function quoteLog(program: ProgramProcess): Promise<string> {
-  const lines = (await readFile(program.logFile, 'utf8')).trimEnd().split('\n').slice(-12)
+  const text = await readFile(program.logFile, 'utf8').catch(() => '') // gone with the folder of a stopped control plane
+  const lines = text.trimEnd().split('\n').slice(-12)
   return `the end of ${program.logFile}:\n${lines.map((line) => line.slice(0, 400)).join('\n')}`
 }
 
@@ -71,12 +85,12 @@ export interface ProgramHome {
 /**
  * Waits until its input ends, by `close` or because the starting process has died (Ctrl-C, kill -9): kills every program
  * whose pid file is still there, and removes the folder when it is told to. A program that ended has no pid file, so that
- * its pid, which may be somebody else's by now, is never signalled.
+ * its pid, which may be somebody else's by now, is never signalled. (`kill -KILL -- -pid` is an error to dash.)
  */
 const GUARD = `
 cat > /dev/null
 for file in "$1"/pids/*; do
-  [ -f "$file" ] && kill -KILL -- "-$(cat "$file")"
+  [ -f "$file" ] && kill -s KILL -- "-$(cat "$file")"
 done
 rm -rf "$1/pids"
 [ "$2" = keep ] && exit 0
@@ -88,7 +102,7 @@ exit 1
 export async function openHome(options: { folder?: string; logs?: string } = {}): Promise<ProgramHome> {
   const path = options.folder ?? (await mkdtemp(join(tmpdir(), 'heartbeat-cluster-')))
   const logs = options.logs ?? join(path, 'logs')
-  await rm(join(path, 'pids'), { recursive: true, force: true })
+  await waitForEarlierGuard(join(path, 'pids'))
   for (const folder of [path, logs, join(path, 'keys'), join(path, 'pids')])
     await mkdir(folder, { recursive: true, mode: 0o700 })
   const guard = spawn('/bin/sh', ['-c', GUARD, 'guard', path, options.folder === undefined ? 'remove' : 'keep'], {
@@ -107,4 +121,11 @@ export async function openHome(options: { folder?: string; logs?: string } = {})
     if (status !== 0) throw new Error(`${path} cannot be removed`)
   }
   return { path, logs, close }
+}
+
+/** A folder that is kept may have been left a moment ago by a killed process, whose guard still needs the pid files. */
+async function waitForEarlierGuard(pids: string): Promise<void> {
+  const limit = performance.now() + EARLIER_GUARD_MS
+  while (existsSync(pids) && performance.now() < limit) await sleep(20)
+  await rm(pids, { recursive: true, force: true }) // the machine went down, and all processes with it
 }

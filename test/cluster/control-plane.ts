@@ -7,8 +7,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { connect } from 'node:tls'
-import { type ClusterAccess, requestApi, writeKubeconfig } from './control-plane-access.ts'
+import { type ClusterAccess, readServedCertificate, requestApi, writeKubeconfig } from './control-plane-access.ts'
 import { applyCrds } from './control-plane-crds.ts'
 import { prepareKeys, replaceAuthority, replaceServerCertificate } from './control-plane-keys.ts'
 import { pickPort } from './control-plane-ports.ts'
@@ -26,6 +25,8 @@ export interface ControlPlaneOptions {
   readonly dataFolder?: string
   /** Default: `logs` in the data folder. */
   readonly logFolder?: string
+  /** A program ended by itself; the message quotes its log. */
+  readonly onLost?: (message: string) => void
 }
 
 export interface ControlPlane extends ClusterAccess, AsyncDisposable {
@@ -45,8 +46,11 @@ export interface ControlPlane extends ClusterAccess, AsyncDisposable {
   restartControllers(): Promise<void>
   /** Everything is lost, as with a cluster that was rebuilt: only address, tokens and CRDs of `crds` are as before. */
   emptyEtcd(): Promise<void>
-  /** Forgets every old version, so that lists that were begun and watches from before answer 410. */
-  compactEtcd(): Promise<void>
+  /**
+   * Restarts the server and leaves it no old version, in etcd or in its caches: a list that was begun before, and a watch
+   * from before, answer 410.
+   */
+  forgetHistory(): Promise<void>
   /**
    * A new serving certificate without a restart. `authority: 'new'` signs it by a new authority, and rewrites the admin's
    * kubeconfig and the file at `caPath`. Open connections go on; resolves when new ones see the new certificate.
@@ -92,8 +96,14 @@ async function start(programs: Programs, options: ControlPlaneOptions): Promise<
   const controllersKubeconfig = join(home.path, 'kube-controller-manager.kubeconfig')
   const running = new Map<ProgramName, ProgramProcess>()
 
+  let hasStarted = false
+  async function tellLost(program: ProgramProcess): Promise<void> {
+    // Before, the start itself fails and says so.
+    if (hasStarted) options.onLost?.(`${program.name} ended by itself; ${await quoteLog(program)}`)
+  }
+
   const run = (name: ProgramName, args: readonly string[]) =>
-    running.set(name, startProgram({ name, path: programs.paths[name], args, home }))
+    running.set(name, startProgram({ name, path: programs.paths[name], args, home, onLost: tellLost }))
 
   async function end(name: ProgramName): Promise<void> {
     await running.get(name)?.kill()
@@ -179,6 +189,7 @@ async function start(programs: Programs, options: ControlPlaneOptions): Promise<
 
   try {
     await startAll()
+    hasStarted = true
   } catch (error) {
     await stop()
     throw error
@@ -206,9 +217,11 @@ async function start(programs: Programs, options: ControlPlaneOptions): Promise<
       await rm(join(home.path, 'etcd'), { recursive: true, force: true })
       await startAll()
     },
-    async compactEtcd() {
+    async forgetHistory() {
+      await end('kube-apiserver')
       const { header } = (await callEtcd(etcdUrl, 'range', { key: 'AA==' })) as { header: { revision: string } }
       await callEtcd(etcdUrl, 'compaction', { revision: header.revision, physical: true })
+      await startApiServer()
     },
     async rotateCertificate({ authority = 'same' } = {}) {
       const before = await readServedCertificate(apiPort)
@@ -230,15 +243,4 @@ async function callEtcd(etcdUrl: string, verb: 'range' | 'compaction', body: obj
   const answer = await fetch(`${etcdUrl}/v3/kv/${verb}`, { method: 'POST', body: JSON.stringify(body) })
   if (!answer.ok) throw new Error(`etcd refused ${verb}: ${answer.status} ${await answer.text()}`)
   return answer.json()
-}
-
-/** Its fingerprint. Nothing is trusted or sent here: only what is served is looked at. */
-function readServedCertificate(port: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
-      resolve(socket.getPeerCertificate().fingerprint256)
-      socket.destroy()
-    })
-    socket.once('error', reject)
-  })
 }

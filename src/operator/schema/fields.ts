@@ -18,6 +18,18 @@ export interface Rule<Value> {
   readonly reason: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired'
 }
 
+/** The rule that a text has this shape; the pattern means the same in RE2 and in JavaScript. */
+export function shaped(pattern: string, message: string): Rule<string> {
+  const whole = `^(${pattern})$`
+  const expression = new RegExp(whole)
+  return {
+    cel: `self.matches(r'${whole}')`,
+    holds: (value) => expression.test(value),
+    message,
+    reason: 'FieldValueInvalid',
+  }
+}
+
 /** The schema with its rules. `meta` is what the definition says about the field besides: its description, its bounds. */
 export function withRules<Schema extends z.ZodType>(
   schema: Schema,

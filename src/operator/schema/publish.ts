@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { DEFAULT_KEY, GROUP, LABEL_LENGTH, MANAGED_BY_LABEL, OBJECT_NAME_LENGTH } from '../names.ts'
-import { entries, oneOf, type Rule, text } from './fields.ts'
+import { entries, oneOf, type Rule, shaped, text } from './fields.ts'
 
 export const PUBLISH_KINDS = ['Secret', 'ConfigMap'] as const
 
@@ -12,8 +12,8 @@ const ANNOTATIONS = 16
 const ANNOTATION_LENGTH = 1_024
 
 const SUBDOMAIN = '[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*'
-const LABEL_VALUE = '[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?'
-const matches = (pattern: string) => (value: string) => new RegExp(`^(${pattern})$`).test(value)
+/** Of labels, and of keys after their prefix. */
+const WORD = '[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?'
 
 /** In every namespace the first is the cluster's; the second holds the operator's own credentials. */
 const RESERVED_NAMES = ['kube-root-ca.crt', 'heartbeat-operator']
@@ -28,13 +28,10 @@ const publishName = text({
   description:
     'Name of the Secret or ConfigMap. One that exists and is not ours is left alone, unless it has the annotation heartbeat-operator.io/adopt: "true". Default: metadata.name with -heartbeat at its end. Example: nightly-backup-heartbeat',
   rules: [
-    {
-      cel: `self.matches('^${SUBDOMAIN}$')`,
-      holds: matches(SUBDOMAIN),
-      message:
-        'must be a name of a Secret or ConfigMap: a-z, 0-9, - and ., beginning and ending with a letter or digit, such as nightly-backup-heartbeat',
-      reason: 'FieldValueInvalid',
-    },
+    shaped(
+      SUBDOMAIN,
+      'must be a name of a Secret or ConfigMap: a-z, 0-9, - and ., beginning and ending with a letter or digit, such as nightly-backup-heartbeat',
+    ),
     {
       cel: `!(self in [${RESERVED_NAMES.map((name) => `'${name}'`).join(', ')}])`,
       holds: (name) => !RESERVED_NAMES.includes(name),
@@ -48,21 +45,21 @@ const publishKey = text({
   max: OBJECT_NAME_LENGTH,
   description: `Key in its data that holds the ping URL, and the name of the environment variable that envFrom makes of it. Default: ${DEFAULT_KEY}. Example: BACKUP_PING_URL`,
   rules: [
-    {
-      cel: "self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",
-      holds: matches('[A-Za-z_][A-Za-z0-9_]*'),
-      message:
-        'must be the name of an environment variable: letters, digits and _, not beginning with a digit, such as HEARTBEAT_URL',
-      reason: 'FieldValueInvalid',
-    },
+    shaped(
+      '[A-Za-z_][A-Za-z0-9_]*',
+      'must be the name of an environment variable: letters, digits and _, not beginning with a digit, such as HEARTBEAT_URL',
+    ),
   ],
 }).default(DEFAULT_KEY)
 
+const keyShape = shaped(
+  `(${SUBDOMAIN}/)?${WORD}`,
+  'must have keys such as team or example.com/team: up to 63 letters, digits, -, _ and ., after a prefix or without one',
+)
 const KEY_RULE: Rule<Record<string, string>> = {
-  cel: `self.all(k, k.matches('^(${SUBDOMAIN}/)?${LABEL_VALUE}$'))`,
-  holds: (entries) => Object.keys(entries).every(matches(`(${SUBDOMAIN}/)?${LABEL_VALUE}`)),
-  message: 'must have keys such as team or example.com/team: letters, digits, -, _ and .',
-  reason: 'FieldValueInvalid',
+  ...keyShape,
+  cel: `self.all(k, ${keyShape.cel.replace('self.', 'k.')})`,
+  holds: (entries) => Object.keys(entries).every(keyShape.holds!),
 }
 
 const labels = entries({
@@ -71,13 +68,10 @@ const labels = entries({
     max: LABEL_LENGTH,
     description: `Value of the label, at most ${LABEL_LENGTH} characters.`,
     rules: [
-      {
-        cel: `self.matches('^(${LABEL_VALUE})?$')`,
-        holds: matches(`(${LABEL_VALUE})?`),
-        message:
-          'must be the value of a label: letters, digits, -, _ and ., beginning and ending with a letter or digit',
-        reason: 'FieldValueInvalid',
-      },
+      shaped(
+        `(${WORD})?`,
+        'must be the value of a label: letters, digits, -, _ and ., beginning and ending with a letter or digit',
+      ),
     ],
   }),
   description: `Labels that the Secret or ConfigMap gets besides our own, at most ${LABELS}. Default: none.`,

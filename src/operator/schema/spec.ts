@@ -7,7 +7,7 @@
 import { z } from 'zod'
 import { LIMITS } from '../../domain/check.ts'
 import { DEFAULT_KEY, LABEL_LENGTH } from '../names.ts'
-import { oneOf, type Rule, seconds, text, withRules } from './fields.ts'
+import { oneOf, type Rule, seconds, shaped, text, withRules } from './fields.ts'
 import { publish } from './publish.ts'
 
 /** Its name is the value of a label on what we publish, and that is the shorter of Kubernetes' two limits. A CronJob's is 52. */
@@ -58,8 +58,14 @@ const periodSeconds = seconds({
 })
 
 const MACROS = 'yearly|annually|monthly|weekly|daily|midnight|hourly'
-/** No more than the shape, and nothing refused that a CronJob accepts: what the fields mean is the operator's to judge. */
-const CRON_SHAPE = String.raw`^(@(${MACROS})|\s*[0-9A-Za-z*?/,+-]+(\s+[0-9A-Za-z*?/,+-]+){4}\s*)$`
+const CRON_FIELD = '[0-9A-Za-z*?/,+-]+'
+/** Of all that Go takes for white space, what people type. */
+const SPACE = String.raw`[ \t\r\n]`
+/** No more than the shape: what the fields mean is the operator's to judge. */
+const cronShape = shaped(
+  `@(${MACROS})|${SPACE}*${CRON_FIELD}(${SPACE}+${CRON_FIELD}){4}${SPACE}*`,
+  'must have 5 fields (minute, hour, day of month, month, day of week) such as "30 2 * * *", or be one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually',
+)
 
 const schedule = text({
   max: LIMITS.scheduleLength,
@@ -79,28 +85,23 @@ const schedule = text({
       reason: 'FieldValueInvalid',
     },
     {
-      cel: `self.contains('TZ=') || self.startsWith('@every') || self.matches(r'${CRON_SHAPE}')`,
-      holds: (value) => value.includes('TZ=') || value.startsWith('@every') || new RegExp(CRON_SHAPE).test(value),
-      message:
-        'must have 5 fields (minute, hour, day of month, month, day of week) such as "30 2 * * *", or be one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually',
-      reason: 'FieldValueInvalid',
+      ...cronShape,
+      // One fault for one mistake.
+      cel: `self.contains('TZ=') || self.startsWith('@every') || ${cronShape.cel}`,
+      holds: (value) => value.includes('TZ=') || value.startsWith('@every') || cronShape.holds!(value),
     },
   ],
 })
-
-const TIME_ZONE_SHAPE = '^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$'
 
 const timeZone = text({
   max: LIMITS.nameLength,
   description:
     'IANA time zone in which the schedule is read; only beside schedule. Give the same one as the CronJob. Default: UTC. Example: Europe/Berlin',
   rules: [
-    {
-      cel: `self.matches('${TIME_ZONE_SHAPE}')`,
-      holds: (zone) => new RegExp(TIME_ZONE_SHAPE).test(zone),
-      message: 'must be the name of an IANA time zone such as Europe/Berlin or Etc/UTC',
-      reason: 'FieldValueInvalid',
-    },
+    shaped(
+      '[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*',
+      'must be the name of an IANA time zone such as Europe/Berlin or Etc/UTC',
+    ),
   ],
 })
 
@@ -119,19 +120,15 @@ const suspend = z.boolean('must be true or false').meta({
     'true: the check is paused and alerts nobody; false: it is active. While it is set, it cannot be paused or resumed elsewhere. Left out: pausing and resuming belong to the dashboard and the API. Default: left out',
 })
 
-const PROJECT_SLUG = '^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$'
-
 const project = text({
   max: LIMITS.slugLength,
   description:
     "Slug of the project that the check belongs to. It cannot be changed afterwards, and must be one that the Namespace may use: its annotation heartbeat-operator.io/projects lists them. Default: the Namespace's own project. Example: payments",
   rules: [
-    {
-      cel: `self.matches('${PROJECT_SLUG}')`,
-      holds: (slug) => new RegExp(PROJECT_SLUG).test(slug),
-      message: 'must be the slug of a project: a-z, 0-9, - and _, beginning and ending with a letter or digit',
-      reason: 'FieldValueInvalid',
-    },
+    shaped(
+      '[a-z0-9]([a-z0-9_-]*[a-z0-9])?',
+      'must be the slug of a project: a-z, 0-9, - and _, beginning and ending with a letter or digit',
+    ),
   ],
 })
 

@@ -3,8 +3,9 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { takeLock } from '../lock.ts'
 import { askGoVersion, runGo } from './go.ts'
-import { lockFolder } from './lock.ts'
 import { type Environment, type Note, PROGRAM_NAMES, type ProgramName, ProgramsError } from './programs.ts'
 
 export interface Build {
@@ -21,6 +22,7 @@ export interface Build {
 }
 
 const PROGRESS_MS = 30_000
+const LOOK_MS = 250
 
 /** Brings every program in `folder` up to date with the module, and does nothing when it is. Throws ProgramsError. */
 export async function buildPrograms(build: Build): Promise<void> {
@@ -29,7 +31,7 @@ export async function buildPrograms(build: Build): Promise<void> {
   if ((await listStale(build, source, go)).length === 0) return
   if (go === null) throw new ProgramsError(explainNoGo(build))
   await mkdir(build.folder, { recursive: true })
-  const release = await lockFolder(build.folder, build.note)
+  const release = await waitForLock(build)
   try {
     const stale = await listStale(build, source, go) // another process may have built them while we waited
     if (stale.length === 0) return
@@ -39,6 +41,19 @@ export async function buildPrograms(build: Build): Promise<void> {
       await buildProgram(build, name, makeStamp(name, source, go), `${index + 1} of ${stale.length}`)
   } finally {
     await release()
+  }
+}
+
+/** Resolves with what gives it back, once nobody else builds into the folder. */
+async function waitForLock({ folder, note }: Build): Promise<() => Promise<void>> {
+  const startedAt = performance.now()
+  for (let tellAt = startedAt; ; await sleep(LOOK_MS)) {
+    const lock = await takeLock(join(folder, '.lock'))
+    if ('release' in lock) return lock.release
+    const now = performance.now()
+    if (now < tellAt) continue
+    note(`process ${lock.holder} builds into ${folder}; waiting for it: ${Math.round((now - startedAt) / 1000)} s`)
+    tellAt = now + PROGRESS_MS
   }
 }
 

@@ -25,6 +25,9 @@ export function runGo(module: string, environment: Environment, args: readonly s
       env: { ...environment, ...SETTINGS },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
+    const killWithUs = () => child.kill()
+    process.once('exit', killWithUs)
+    child.once('close', () => process.off('exit', killWithUs))
     let output = ''
     let said = ''
     child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -15,10 +15,10 @@ export interface Programs {
 }
 
 /**
- * Which Kubernetes: `newest` is what most tests run against; `oldest` is the oldest that we support. It is 1.32, the first
- * in which all that the CRD needs is settled: CEL rules (since 1.29) and selectableFields (since 1.32; an older server may
- * drop them without a word), with validation ratcheting on by default (since 1.30). Upstream has ended it, but hosted
- * clusters have it into 2027 (EKS: until 23 March).
+ * Which Kubernetes: `newest` is what most tests run against, `oldest` is the oldest that we support. That is 1.33, the first
+ * in which all that the CRD is built on is final: CEL rules (since 1.29), selectableFields (since 1.32) and validation
+ * ratcheting (since 1.33), without which a rule could never be tightened. Upstream ended it in June 2026, but hosted
+ * clusters have it into 2027 (EKS: until 29 July).
  */
 export type Pin = 'newest' | 'oldest'
 

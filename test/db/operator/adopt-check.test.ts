@@ -47,6 +47,7 @@ describe('adopting a check of the API', () => {
       spec: { periodSeconds: 7_200 },
       state: { status: 'up', lastPingAt: NOW, expectedAt: NOW + 2 * HOUR_MS },
     })
+    expect(await t.read()).toEqual(check)
     expect(await t.flipsOf(own.key)).toEqual([
       [null, 0, 'created'],
       [0, 1, 'first_success'],

@@ -88,6 +88,7 @@ describe('a new resource', () => {
     const { check, change } = await t.declare({ suspend: true })
     expect(change).toBe('created')
     expect(check).toMatchObject({ kubernetesSuspend: true, state: { status: 'paused', expectedAt: null, dueAt: null } })
+    expect(await t.read()).toEqual(check)
     expect(await wakeOf(check.key)).toBeNull()
     expect(await t.flipsOf(check.key)).toEqual([
       [null, 0, 'created'],
@@ -150,6 +151,7 @@ describe('a changed resource', () => {
     const { check: renamed, change } = await t.declare({ name: 'Weekly', description: 'new' })
     expect(change).toBe('updated')
     expect(renamed).toEqual({ ...check, name: 'Weekly', description: 'new' })
+    expect(await t.read()).toEqual(renamed)
     expect((await t.declare({ name: 'Weekly' })).check.description).toBeNull()
   })
 
@@ -162,6 +164,7 @@ describe('a changed resource', () => {
     expect(change).toBe('updated')
     expect(changed.spec).toEqual(spec)
     expect(changed.state).toMatchObject({ status: 'up', expectedAt: NOW + MINUTE_MS, dueAt: NOW + 52 * MINUTE_MS })
+    expect(await t.read()).toEqual(changed)
     expect(await wakeOf(check.key)).toBe(NOW + 52 * MINUTE_MS)
     expect((await t.declare({ spec })).change).toBe('unchanged')
   })
@@ -180,6 +183,7 @@ describe('a changed resource', () => {
       change: 'updated',
       check: { kubernetesSuspend: false, state: { status: 'new', dueAt: NOW + 2 * HOUR_MS + 10 * MINUTE_MS } },
     })
+    expect(await t.read()).toEqual(resumed.check)
     expect((await t.declare({ suspend: true })).check.state.status).toBe('paused')
     const unset = await t.declare({ suspend: null })
     expect(unset).toMatchObject({ change: 'updated', check: { kubernetesSuspend: null, state: { status: 'paused' } } })
@@ -207,6 +211,7 @@ describe('a changed resource', () => {
     expect(change).toBe('updated')
     expect(moved).toMatchObject({ id: check.id, publicId: check.publicId, projectId, slug: 'nightly-backup-2' })
     expect(moved.state).toMatchObject({ status: 'up', lastPingAt: NOW })
+    expect(await t.read()).toEqual(moved)
     await expect(t.declare({ projectId: randomUUID() })).rejects.toMatchObject({ code: 'not_found' })
   })
 })

@@ -130,6 +130,7 @@ describe('a re-created resource', () => {
         },
       },
     })
+    expect(await t.read()).toEqual(revived.check)
     expect(await t.flipsOf(check.key)).toEqual([
       [null, 0, 'created'],
       [0, 1, 'first_success'],

@@ -106,7 +106,8 @@ const TIMES: readonly RuleCase[] = [
   ),
 ]
 
-const KEYS = 'must have keys such as team or example.com/team: letters, digits, -, _ and .'
+const KEYS =
+  'must have keys such as team or example.com/team: up to 63 letters, digits, -, _ and ., after a prefix or without one'
 
 const PUBLISHING: readonly RuleCase[] = [
   aCase('spec.publish.kind', 'enum', publish({ kind: 'ConfigMap' }), publish({ kind: 'Pod' }), {
@@ -136,7 +137,7 @@ const PUBLISHING: readonly RuleCase[] = [
   aCase(
     'spec.publish.labels',
     KEYS,
-    publish({ labels: { 'example.com/Team_a': 'x' } }),
+    publish({ labels: { 'example.com/Team_a': 'x', ['n'.repeat(63)]: '' } }),
     publish({ labels: { 'my team': 'x' } }),
   ),
   aCase(
@@ -160,7 +161,7 @@ const PUBLISHING: readonly RuleCase[] = [
     'spec.publish.annotations',
     KEYS,
     publish({ annotations: { 'reflector.example.com/allowed': 'a b,c' } }),
-    publish({ annotations: { '/x': '' } }),
+    publish({ annotations: { [`example.com/${'n'.repeat(64)}`]: '' } }),
   ),
   aCase(
     'spec.publish.annotations',

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { parseCron } from '../../../src/domain/cron.ts'
 import {
   type HeartbeatCheck,
   type HeartbeatCheckSpec,
@@ -138,3 +140,21 @@ describe('what the API server should have refused is refused all the same', () =
     ])
   })
 })
+
+it('every expression that robfig/cron takes and we understand passes the definition, outlandish white space aside', () => {
+  const file = new URL('../../fixtures/cron-slots/expressions.json', import.meta.url)
+  const { accepted } = JSON.parse(readFileSync(file, 'utf8')) as { accepted: string[] }
+  const understood = accepted.filter((schedule) => /^[\t\n\r -~]*$/.test(schedule) && isUnderstood(schedule))
+  expect(understood.length).toBeGreaterThan(50)
+  for (const schedule of understood)
+    expect(faultsOf({ schedule }).filter((fault) => !fault.includes('no real date'))).toEqual([])
+})
+
+function isUnderstood(expression: string): boolean {
+  try {
+    parseCron(expression, 'UTC')
+    return true
+  } catch {
+    return false
+  }
+}

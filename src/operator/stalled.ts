@@ -1,0 +1,34 @@
+/** What a person has to set right before a HeartbeatCheck can be brought in line; trying again alone would not help. */
+
+import { AppError } from '../domain/errors.ts'
+import type { StalledReason } from './status.ts'
+
+export class Stalled extends Error {
+  readonly reason: StalledReason
+
+  constructor(reason: StalledReason, message: string) {
+    super(message)
+    this.reason = reason
+  }
+}
+
+/** Of a refused adoption. */
+export function isAdoptionRefused(error: unknown): boolean {
+  return error instanceof AppError && error.code !== 'unavailable' && error.details?.[0]?.path === 'adoptId'
+}
+
+/** Null for what passes by itself. */
+export function toStalled(error: unknown): Stalled | null {
+  if (!(error instanceof AppError)) return null
+  if (isAdoptionRefused(error)) return new Stalled('AdoptionRefused', error.message)
+  switch (error.code) {
+    case 'invalid':
+      return new Stalled('InvalidSpec', error.message)
+    case 'forbidden':
+      return new Stalled('ProjectNotAllowed', error.message)
+    case 'not_found':
+      return new Stalled('ProjectNotFound', error.message)
+    default:
+      return null
+  }
+}

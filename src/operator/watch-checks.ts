@@ -1,0 +1,111 @@
+/** The HeartbeatChecks of the cluster, or of some of its namespaces, as one cache that is always kept up: a standby is warm. */
+
+import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
+import { createReflector, type ReflectorMetrics } from '../kubernetes/reflector.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Log } from '../runtime/log.ts'
+import { HEARTBEAT_CHECKS, type HeartbeatCheck } from './heartbeat-check.ts'
+
+export interface CheckWatch {
+  start(): void
+  stop(): Promise<void>
+  get(key: string): HeartbeatCheck | undefined
+  keys(): Iterable<string>
+  /** Takes the answer to a write of ours over. */
+  put(object: HeartbeatCheck): void
+  hasSynced(): boolean
+  /** Whether the namespace is one of ours. */
+  isWatched(namespace: string): boolean
+  /** True once after the API server was away and has answered again. */
+  takeRecovery(): boolean
+}
+
+export interface CheckWatchOptions {
+  readonly client: KubernetesClient
+  /** Null: all of them. */
+  readonly namespaces: readonly string[] | null
+  readonly clock: Clock
+  readonly random: () => number
+  /** A watch that is silent for so long is given up; default: the reflector's. */
+  readonly stallMs?: number | undefined
+  readonly log: Log
+  readonly metrics: ReflectorMetrics
+  /** A resource came, went, or was changed by somebody else. */
+  readonly onChange: (key: string) => void
+}
+
+export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
+  const { client, namespaces, clock, random, stallMs, log, metrics, onChange } = options
+  let troubleAt: number | null = null
+
+  const reflectors = (namespaces ?? [undefined]).map((namespace) =>
+    createReflector<HeartbeatCheck>({
+      client,
+      type: HEARTBEAT_CHECKS,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(stallMs === undefined ? {} : { stallMs }),
+      clock,
+      random,
+      trim,
+      onChange(key, { before, after }) {
+        if (before === undefined || after === undefined || isRelevant(before, after)) onChange(key)
+      },
+      onProblem(error, kind) {
+        troubleAt = clock.now()
+        log.warn({ error, kind, namespace }, explainProblem(error))
+      },
+      metrics,
+    }),
+  )
+  const of = (key: string) => (namespaces === null ? reflectors[0] : reflectors[namespaces.indexOf(key.split('/')[0]!)])
+
+  return {
+    start() {
+      for (const reflector of reflectors) reflector.start()
+    },
+    async stop() {
+      await Promise.all(reflectors.map((reflector) => reflector.stop()))
+    },
+    get: (key) => of(key)?.get(key),
+    put: (object) => of(`${object.metadata.namespace}/`)?.put(object),
+    *keys() {
+      for (const reflector of reflectors) yield* reflector.keys()
+    },
+    hasSynced: () => reflectors.every((reflector) => reflector.hasSynced()),
+    isWatched: (namespace) => namespaces === null || namespaces.includes(namespace),
+    takeRecovery() {
+      const since = troubleAt
+      if (since === null || !reflectors.every((reflector) => reflector.lastContactAt() > since)) return false
+      troubleAt = null
+      return true
+    },
+  }
+}
+
+/** Our own writes of the status are no reason to look again. */
+function isRelevant({ metadata: before }: HeartbeatCheck, { metadata: after }: HeartbeatCheck): boolean {
+  return (
+    before.generation !== after.generation ||
+    before.deletionTimestamp !== after.deletionTimestamp ||
+    JSON.stringify(before.annotations) !== JSON.stringify(after.annotations) ||
+    JSON.stringify(before.finalizers) !== JSON.stringify(after.finalizers)
+  )
+}
+
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
+
+/** Half of an object is who wrote which field of it. */
+function trim(object: HeartbeatCheck): HeartbeatCheck {
+  const { managedFields: _, annotations, ...metadata } = object.metadata
+  if (annotations === undefined) return { ...object, metadata }
+  const { [LAST_APPLIED]: _applied, ...kept } = annotations
+  return { ...object, metadata: { ...metadata, annotations: kept } }
+}
+
+function explainProblem(error: unknown): string {
+  if (error instanceof ApiError && error.status === 404)
+    return 'the cluster does not know HeartbeatChecks: apply manifests/crd.yaml; it is looked for again'
+  if (error instanceof ApiError && error.status === 403)
+    return 'the right to list and watch HeartbeatChecks is missing: apply manifests/rbac.yaml; it is tried again'
+  return 'the watch of HeartbeatChecks was interrupted; it is taken up again'
+}

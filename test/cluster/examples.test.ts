@@ -1,0 +1,185 @@
+/** manifests/examples: applied to an API server that has never seen us, and their scripts run against the ping API. */
+
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { type HeartbeatCheck, readHeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
+import { startTestApp, type TestApp } from '../support/app.ts'
+import { waitFor } from '../support/cluster.ts'
+import { type Cluster, openCluster } from '../support/cluster-client.ts'
+import { type ControlPlane, startControlPlane } from './control-plane.ts'
+
+const FOLDER = new URL('../../manifests/examples/', import.meta.url).pathname
+const CRD = new URL('../../manifests/crd.yaml', import.meta.url).pathname
+
+interface CronJob {
+  readonly metadata: { readonly name: string }
+  readonly spec: {
+    readonly schedule: string
+    readonly timeZone?: string
+    readonly jobTemplate: {
+      readonly spec: { readonly template: { readonly spec: { readonly containers: [Container] } } }
+    }
+  }
+}
+
+interface Container {
+  readonly envFrom: readonly { readonly secretRef: { readonly name: string; readonly optional?: boolean } }[]
+  readonly command: readonly string[]
+  readonly args: readonly [string]
+}
+
+const examples = readdirSync(FOLDER).map((file) => {
+  const [check, cronJob, ...more] = parseAllDocuments(readFileSync(FOLDER + file, 'utf8')).map((document) =>
+    document.toJS(),
+  )
+  expect(more).toEqual([])
+  return { file, check: check as HeartbeatCheck, cronJob: cronJob as CronJob }
+})
+const containerOf = ({ cronJob }: (typeof examples)[number]) =>
+  cronJob.spec.jobTemplate.spec.template.spec.containers[0]
+
+describe('the examples', () => {
+  it('are the four that the README names', () => {
+    expect(examples.map(({ file }) => file)).toEqual([
+      'error-text.yaml',
+      'exit-code.yaml',
+      'max-runtime.yaml',
+      'nightly-backup.yaml',
+    ])
+  })
+
+  it.each(examples)('$file: its check expects the job when the CronJob runs it', (example) => {
+    const { check, cronJob } = example
+    const read = readHeartbeatCheck(check)
+    expect(read).toMatchObject({ ok: true })
+    if (!read.ok) return
+    expect(cronJob.metadata.name).toBe(check.metadata.name)
+    if (check.spec.schedule !== undefined) {
+      expect(cronJob.spec.schedule).toBe(check.spec.schedule)
+      expect(cronJob.spec.timeZone).toBe(check.spec.timeZone)
+    }
+    const { kind, name } = read.declaration.publish
+    expect(kind).toBe('Secret')
+    expect(containerOf(example).envFrom).toEqual([{ secretRef: { name, optional: true } }])
+  })
+})
+
+describe('on an API server that has never seen us', () => {
+  let plane: ControlPlane
+  let cluster: Cluster
+
+  beforeAll(async () => {
+    plane = await startControlPlane()
+    cluster = openCluster(plane)
+    const restricted = {
+      'pod-security.kubernetes.io/enforce': 'restricted',
+      'pod-security.kubernetes.io/warn': 'restricted',
+    }
+    await cluster.applyManifest({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'jobs', labels: restricted } })
+  })
+  afterAll(() => plane?.stop())
+
+  const kubectl = (...args: string[]) => cluster.kubectl('-n', 'jobs', ...args)
+  const strictly = ['--validate=strict', '--warnings-as-errors']
+
+  it("the README's lines apply them, strictly and without a warning", async () => {
+    await kubectl('apply', ...strictly, '-f', CRD)
+    await kubectl('wait', '--for=condition=Established', 'crd/heartbeatchecks.heartbeat-operator.io')
+    expect(await kubectl('apply', ...strictly, '-f', FOLDER)).toContain(
+      'heartbeatcheck.heartbeat-operator.io/nightly-backup created',
+    )
+    // From then on in one line.
+    const again = await kubectl('apply', ...strictly, '-f', CRD, '-f', FOLDER)
+    expect(
+      again
+        .trim()
+        .split('\n')
+        .filter((line) => !line.endsWith(' unchanged')),
+    ).toEqual([])
+    const [, row] = (await kubectl('get', 'hbc', 'nightly-backup')).split('\n')
+    expect(row).toMatch(/^nightly-backup +0 2 \* \* \* +3600 +\d+s/)
+  })
+
+  it.each(examples)('$file: its pod is let in under the Pod Security standard restricted', async ({ cronJob }) => {
+    const { name } = cronJob.metadata
+    await kubectl('create', 'job', `${name}-by-hand`, `--from=cronjob/${name}`)
+    const pod = await waitFor('the pod', async () => {
+      const { body } = await cluster.api('GET', `/api/v1/namespaces/jobs/pods?labelSelector=job-name%3D${name}-by-hand`)
+      return body.items[0] ?? null
+    })
+    expect(pod.status.phase).toBe('Pending')
+  })
+})
+
+describe('the script of', () => {
+  let app: TestApp
+
+  beforeAll(async () => {
+    app = await startTestApp()
+  })
+  afterAll(() => app?.close())
+
+  const RUN_ID = randomUUID()
+
+  /** As the container would run it. `job`: what is put in the place of the reader's job. */
+  async function run(file: string, url: string, job: string) {
+    const { command, args } = containerOf(examples.find((example) => example.file === file)!)
+    const script = args[0].replace(/^your_job\(\) .*$/m, () => `your_job() { ${job}; }`)
+    expect(script).toContain(job)
+    const [program, ...options] = command
+    const env = { PATH: process.env.PATH ?? '', NO_PROXY: '127.0.0.1', HEARTBEAT_URL: url, RUN_ID }
+    const child = spawn(program!, [...options, script], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const exit = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
+    const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit])
+    return { stdout, stderr, code }
+  }
+
+  async function pingsOf(file: string, job: string) {
+    const { publicId } = await app.createCheck({ name: `${file} ${randomUUID()}` })
+    const ended = await run(file, `${app.pingUrl}/ping/${publicId}`, job)
+    return { ...ended, pings: await app.storedPings(publicId) }
+  }
+
+  it('nightly-backup.yaml reports a success, and nothing when the job failed', async () => {
+    const good = await pingsOf('nightly-backup.yaml', 'true')
+    expect(good).toMatchObject({ code: 0, stderr: '', pings: [{ type: 'success' }] })
+    const bad = await pingsOf('nightly-backup.yaml', 'return 4')
+    expect(bad).toMatchObject({ code: 4, pings: [] })
+  })
+
+  it('exit-code.yaml reports how the job ended', async () => {
+    const good = await pingsOf('exit-code.yaml', 'true')
+    expect(good).toMatchObject({ code: 0, pings: [{ type: 'success', exitCode: 0 }] })
+    const bad = await pingsOf('exit-code.yaml', 'return 4')
+    expect(bad).toMatchObject({ code: 4, pings: [{ type: 'fail', exitCode: 4 }] })
+  })
+
+  it('error-text.yaml sends the end of what the job printed', async () => {
+    const { code, stdout, pings } = await pingsOf('error-text.yaml', 'seq 10000; echo no space left >&2; return 4')
+    expect(code).toBe(4)
+    expect(stdout).toContain('no space left')
+    expect(pings).toMatchObject([{ type: 'fail', exitCode: 4 }])
+    const body = pings[0]!.body!.toString()
+    expect(body).toHaveLength(10_000)
+    expect(body).toMatch(/9999\n10000\nno space left\n$/)
+  })
+
+  it('max-runtime.yaml reports its start and its end under one run id', async () => {
+    const { code, pings } = await pingsOf('max-runtime.yaml', 'return 4')
+    expect(code).toBe(4)
+    expect(pings).toMatchObject([
+      { type: 'start', runId: RUN_ID },
+      { type: 'fail', exitCode: 4, runId: RUN_ID },
+    ])
+  })
+
+  it.each(examples)('$file runs the job all the same when there is no Secret', async ({ file }) => {
+    const { code, stdout, stderr } = await run(file, '', 'echo done')
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'done\n' })
+    expect(stderr).toContain('the heartbeat could not be sent')
+  })
+})

@@ -1,0 +1,97 @@
+/** A HeartbeatCheck that takes over a check of the API, by its id in an annotation (design, section 6). */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  type OperatorAndApi,
+  openWorkplace,
+  startOperatorAndApi,
+  type Workplace,
+} from '../../support/operator-and-api.ts'
+
+let running: OperatorAndApi
+let place: Workplace
+
+beforeAll(async () => {
+  running = await startOperatorAndApi()
+  place = await openWorkplace({ 'heartbeat-operator.io/projects': 'shop' })
+  await running.app.call('POST', '/projects', { name: 'shop', slug: 'shop' })
+})
+
+afterAll(async () => {
+  await place?.[Symbol.asyncDispose]()
+  await running?.[Symbol.asyncDispose]()
+})
+
+const adopting = (id: string) => ({ annotations: { 'heartbeat-operator.io/adopt-check-id': id } })
+const check = async (id: string) => (await running.app.call('GET', `/checks/${id}`)).body
+
+async function makeOfApi(fields: object = {}): Promise<{ id: string; publicId: string }> {
+  const { projects } = (await running.app.call('GET', '/projects')).body
+  const shop = projects.find(({ slug }: { slug: string }) => slug === 'shop')
+  return running.app.createCheck({ project_id: shop.id, ...fields })
+}
+
+describe('adoption', () => {
+  it('keeps id, URL, slug and history, and brings the rest in line', async () => {
+    const { id, publicId } = await makeOfApi({ name: 'By hand', slug: 'by-hand', description: 'x' })
+    const url = `${running.app.pingUrl}/ping/${publicId}`
+    await fetch(url)
+    const { status } = await place.makeReady('adopter', { periodSeconds: 600 }, adopting(id))
+    expect(status).toMatchObject({ checkId: id, slug: 'by-hand', state: 'up' })
+    expect(await place.pingUrl('adopter')).toBe(url)
+    expect(await check(id)).toMatchObject({
+      name: 'adopter',
+      description: null,
+      period_seconds: 600,
+      managed_by: 'kubernetes',
+      kubernetes: { cluster: 'default', namespace: place.name, name: 'adopter' },
+    })
+    expect((await running.app.call('GET', `/checks/${id}/pings`)).body.pings).toHaveLength(1)
+    expect((await place.events('adopter')).map(({ reason }) => reason)).toContain('Adopted')
+    // The annotation may stay, and may go.
+    await place.change('adopter', { spec: { graceSeconds: 1 } })
+    await place.ready('adopter')
+    await place.change('adopter', { metadata: { annotations: null }, spec: { graceSeconds: 2 } })
+    expect((await place.ready('adopter')).status?.checkId).toBe(id)
+  })
+
+  it('may be asked for while the resource is Stalled for asking wrongly', async () => {
+    const { id } = await makeOfApi()
+    await place.create('corrected', undefined, adopting('0198a000-0000-7000-8000-000000000001'))
+    await place.stalled('corrected', 'AdoptionRefused')
+    await place.change('corrected', { metadata: adopting(id) })
+    expect((await place.ready('corrected')).status?.checkId).toBe(id)
+  })
+
+  it.each([
+    ['no check has the id', async () => 'f0000000-0000-7000-8000-000000000001', 'there is no check with the id'],
+    ['the id is none', async () => 'nonsense', 'there is no check with the id'],
+    [
+      'the check is in a project that the namespace may not use',
+      async () => (await running.app.createCheck()).id,
+      'belongs to another project',
+    ],
+    [
+      'the check is managed by another resource',
+      async () => (await place.makeReady('owner')).status!.checkId!,
+      'is managed by HeartbeatCheck',
+    ],
+  ])('is refused when %s, and that check is left as it is', async (what, find, said) => {
+    const id = await find()
+    const before = await check(id)
+    const name = `refused-${what.replaceAll(/\W+/g, '-').slice(0, 30)}`
+    await place.create(name, undefined, adopting(id))
+    expect(await place.stalled(name, 'AdoptionRefused')).toContain(said)
+    expect((await place.get(name)).status).not.toHaveProperty('checkId')
+    expect(await check(id)).toEqual(before)
+  })
+
+  it('is refused when the resource has a check already, which goes on', async () => {
+    const { id } = await makeOfApi()
+    const { status } = await place.makeReady('settled')
+    await place.change('settled', { metadata: adopting(id) })
+    expect(await place.stalled('settled', 'AdoptionRefused')).toContain('this resource has the check')
+    expect((await place.get('settled')).status).toMatchObject({ checkId: status!.checkId, state: 'new' })
+    expect((await fetch(await place.pingUrl('settled'))).status).toBe(200)
+  })
+})

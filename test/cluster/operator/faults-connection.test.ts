@@ -1,0 +1,139 @@
+/** What may happen between the operator and the API server while both are well: the network, rights and credentials. */
+
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { cluster, type TestNamespace, waitFor } from '../../support/cluster.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { startTestOperator, type TestOperatorOptions } from '../../support/operator.ts'
+import { startTcpProxy } from '../../support/tcp-proxy.ts'
+import { checksOf, connectBy, listen, readMetric, whenLeading } from './stage.ts'
+
+let testDatabase: TestDatabase
+let namespace: TestNamespace
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase()
+})
+afterAll(() => testDatabase?.close())
+
+/** An operator of one new namespace, which holds its Lease as well. */
+async function startOperator(kubeconfig: string, changes: TestOperatorOptions['changes'] = {}) {
+  return startTestOperator({
+    kubeconfig,
+    testDatabase,
+    leaseNamespace: namespace.name,
+    changes: { namespaces: [namespace.name], ...changes },
+  })
+}
+
+const ADMIN = { token: cluster.adminToken }
+
+describe('the watch', () => {
+  it('is taken up again within two seconds when its connection is reset', async () => {
+    await using _ = (namespace = await cluster.makeNamespace())
+    await using proxy = await startTcpProxy(Number(new URL(cluster.server).port))
+    const kubeconfig = await cluster.writeKubeconfig({ credential: ADMIN, server: proxy.url })
+    await using operator = await startOperator(kubeconfig, { random: () => 0.5 })
+    const checks = checksOf(cluster, namespace.name)
+    await checks.apply('before')
+    await checks.whenReady('before')
+
+    expect(proxy.reset()).toBeGreaterThan(0)
+    const resetAt = performance.now()
+    await checks.apply('after')
+    await checks.whenReady('after')
+    expect(performance.now() - resetAt).toBeLessThan(2_000)
+    expect(operator.operator.isLeader()).toBe(true)
+  })
+
+  it('is given up when nothing is heard of it for as long as its watchdog waits', async () => {
+    await using _ = (namespace = await cluster.makeNamespace())
+    await using proxy = await startTcpProxy(Number(new URL(cluster.server).port))
+    await using direct = await connectBy(cluster.kubeconfigPath)
+    await using proxied = await connectBy(await cluster.writeKubeconfig({ credential: ADMIN, server: proxy.url }))
+    // All else goes its own way, so that nothing but the watch can notice.
+    const client = { ...direct, watch: proxied.watch }
+    const { said, log } = listen()
+    await using operator = await startOperator(cluster.kubeconfigPath, { client, log, stallMs: 3_000, pollMs: 60_000 })
+    const checks = checksOf(cluster, namespace.name)
+    await checks.apply('before')
+    await checks.whenReady('before')
+
+    proxy.stall((connection) => connection.number > 0)
+    const stalledAt = performance.now()
+    await checks.apply('after')
+    await checks.whenReady('after')
+    const tookMs = performance.now() - stalledAt
+    expect(tookMs).toBeGreaterThan(1_000)
+    expect(tookMs).toBeLessThan(3_000 + 2_500)
+    expect(await readMetric(operator, 'kubernetes_watch_restarts_total', { reason: 'stalled' })).toBe(1)
+    expect(said).toContain('the watch of HeartbeatChecks was interrupted; it is taken up again')
+  })
+})
+
+describe('the right to list', () => {
+  it('may be missing at first, and be taken away and given back later', async () => {
+    await using _ = (namespace = await cluster.makeNamespace())
+    const { name } = namespace
+    await using proxy = await startTcpProxy(Number(new URL(cluster.server).port))
+    const credential = await cluster.certifyUser(`operator-of-${name}`)
+    const kubeconfig = await cluster.writeKubeconfig({ credential, server: proxy.url })
+    const grant = () =>
+      cluster.api('POST', `/apis/rbac.authorization.k8s.io/v1/namespaces/${name}/rolebindings`, {
+        metadata: { name: 'operator' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+        subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: `operator-of-${name}` }],
+      })
+    const { said, log } = listen()
+    const refusals = () =>
+      said.filter((message) => message.startsWith('the right to list and watch HeartbeatChecks is missing'))
+    await using operator = await startOperator(kubeconfig, { log, orphanMs: 500 })
+    const checks = checksOf(cluster, name)
+    await checks.apply('before')
+    await waitFor('it says what is missing', () => refusals().length > 0)
+    expect(operator.operator.hasSynced()).toBe(false)
+
+    await grant()
+    const { status } = await checks.whenReady('before')
+    const url = await checks.urlOf('before')
+
+    await cluster.api('DELETE', `/apis/rbac.authorization.k8s.io/v1/namespaces/${name}/rolebindings/operator`)
+    const refusedBefore = refusals().length
+    // A watch that is open goes on whatever becomes of the right to it.
+    await waitFor('the watch is refused', () => proxy.reset() >= 0 && refusals().length > refusedBefore, 20_000)
+    await grant()
+    await checks.apply('after')
+    await checks.whenReady('after', 20_000)
+    expect((await checks.find('before'))?.status?.checkId).toBe(status?.checkId)
+    expect(await checks.urlOf('before')).toBe(url)
+    expect(await readMetric(operator, 'heartbeat_orphans_total')).toBe(0)
+  })
+})
+
+describe('a token', () => {
+  it('that has expired is read anew from its file', async () => {
+    await using _ = (namespace = await cluster.makeNamespace())
+    const { name } = namespace
+    await waitFor('the ServiceAccount', async () => (await cluster.tokenFor(`${name}/default`)) !== '')
+    await cluster.api('POST', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
+      metadata: { name },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+      subjects: [{ kind: 'ServiceAccount', name: 'default', namespace: name }],
+    })
+    const tokenFile = join(cluster.folder, `${name}.token`)
+    // The server forgives a minute (go-jose's leeway), so that this one is good for eight seconds.
+    await writeFile(tokenFile, await cluster.signToken(`${name}/default`, -52))
+    await using operator = await startOperator(await cluster.writeKubeconfig({ credential: { tokenFile } }))
+    await whenLeading(operator)
+
+    // It also lets a token that it has let in pass for ten seconds without a look.
+    const refused = () => readMetric(operator, 'rest_client_requests_total', { code: '401' })
+    await waitFor('the token is refused', async () => (await refused()) > 0, 25_000)
+    await writeFile(tokenFile, await cluster.signToken(`${name}/default`, 3_600))
+    const checks = checksOf(cluster, name)
+    await checks.apply('after')
+    await checks.whenReady('after')
+    await cluster.api('DELETE', `/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/${name}`)
+  })
+})

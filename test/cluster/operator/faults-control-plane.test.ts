@@ -1,0 +1,179 @@
+/** What may happen to the API server and to what it remembers, on a control plane of its own. */
+
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createFollower } from '../../../src/operator/follow-changes.ts'
+import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
+import { type Cluster, openCluster, waitFor } from '../../support/cluster-client.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { startTestOperator, type TestOperator } from '../../support/operator.ts'
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
+import { type ControlPlane, startControlPlane } from '../control-plane.ts'
+import { type Checks, checksOf, listen, type PingPort, readMetric, startJob, startPingPort, whenLeading } from './stage.ts'
+
+const CRDS = fileURLToPath(new URL('../../../crds', import.meta.url))
+const CRD_PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/heartbeatchecks.heartbeat-operator.io'
+const NAMESPACE = 'shop'
+
+let plane: ControlPlane
+let cluster: Cluster
+let proxy: TcpProxy
+let testDatabase: TestDatabase
+let pings: PingPort
+let operator: TestOperator
+let checks: Checks
+const { said, log } = listen()
+
+beforeAll(async () => {
+  plane = await startControlPlane({ crds: [CRDS] })
+  cluster = openCluster(plane)
+  proxy = await startTcpProxy(plane.port)
+  testDatabase = await createTestDatabase()
+  operator = await startTestOperator({
+    kubeconfig: await cluster.writeKubeconfig({ credential: { token: plane.adminToken }, server: proxy.url, authority: 'file' }),
+    testDatabase,
+    leaseNamespace: 'default',
+    changes: { log, holderSeconds: 3, pingUrl: () => pings.url },
+  })
+  pings = await startPingPort(testDatabase)
+  checks = checksOf(cluster, NAMESPACE)
+  await makeNamespace()
+  await checks.apply('standing')
+  await checks.whenReady('standing')
+})
+afterAll(async () => {
+  await operator?.[Symbol.asyncDispose]()
+  await pings?.[Symbol.asyncDispose]()
+  await testDatabase?.close()
+  await proxy?.close()
+  await plane?.stop()
+})
+
+const makeNamespace = () => cluster.api('POST', '/api/v1/namespaces', { metadata: { name: NAMESPACE } })
+
+async function countPings(url: string): Promise<number> {
+  const { rows } = await testDatabase.database.query<{ count: number }>(
+    'select count(*) from pings p join checks c on c.key = p.check_key where c.public_id = $1',
+    [url.split('/').at(-1)],
+  )
+  return rows[0]!.count
+}
+
+describe('the API server', () => {
+  it('that was restarted is found again', async () => {
+    await plane.restartApiServer()
+    await checks.apply('after-restart')
+    await checks.whenReady('after-restart')
+    await whenLeading(operator)
+  })
+
+  it('that does not remember what the watch saw last (410) is listed anew', async () => {
+    const expired = () => readMetric(operator, 'kubernetes_watch_restarts_total', { reason: 'expired' })
+    const before = await expired()
+    proxy.refuse()
+    proxy.reset()
+    await checks.apply('in-the-gap')
+    await checks.forceAway('after-restart')
+    await plane.compactEtcd()
+    await plane.restartApiServer()
+    await proxy.accept()
+    await checks.whenReady('in-the-gap')
+    expect(await expired()).toBe(before + 1)
+    // What went during the gap is not there any more either.
+    await waitFor('the list has replaced the cache', async () => {
+      const known = await checks.find('in-the-gap')
+      return known !== null && (await readMetric(operator, 'kubernetes_cache_objects')) === 2
+    })
+  })
+
+  it('may show another certificate, and one of another authority', async () => {
+    await plane.rotateCertificate()
+    expect(proxy.reset()).toBeGreaterThan(0)
+    await checks.apply('same-authority')
+    await checks.whenReady('same-authority')
+
+    await plane.rotateCertificate({ authority: 'new' })
+    expect(proxy.reset()).toBeGreaterThan(0)
+    await checks.apply('new-authority')
+    await checks.whenReady('new-authority')
+    await whenLeading(operator)
+  })
+})
+
+describe('etcd', () => {
+  it('that was emptied costs no ping and no history: the resources applied again find their checks', async () => {
+    const names = ['standing', 'same-authority']
+    const urls = await Promise.all(names.map(checks.urlOf))
+    const ids = await Promise.all(names.map(async (name) => (await checks.find(name))?.status?.checkId))
+    const jobs = urls.map((url) => startJob(() => url))
+    const pinged = await waitFor('they have pinged', async () => (await countPings(urls[0]!)) || null)
+
+    await plane.emptyEtcd()
+    expect(await checks.find('standing')).toBeNull()
+    await makeNamespace()
+    for (const name of names) await checks.apply(name)
+    for (const name of names) await checks.whenReady(name, 30_000)
+
+    expect(await Promise.all(names.map(checks.urlOf))).toEqual(urls)
+    expect(await Promise.all(names.map(async (name) => (await checks.find(name))?.status?.checkId))).toEqual(ids)
+    for (const job of jobs) {
+      const statuses = await job.stop()
+      expect(statuses.length).toBeGreaterThan(10)
+      expect(new Set(statuses)).toEqual(new Set([200]))
+    }
+    expect(await countPings(urls[0]!)).toBeGreaterThan(pinged)
+    expect(await readMetric(operator, 'heartbeat_orphans_total')).toBe(0)
+    // It was rebuilt, and no second cluster.
+    expect(await readMetric(operator, 'heartbeat_cluster_name_taken')).toBe(0)
+    expect(said.filter((message) => message.startsWith('another live cluster'))).toEqual([])
+  })
+})
+
+describe('the CustomResourceDefinition', () => {
+  it('may be deleted, with all resources, and applied again: their URLs are as before', async () => {
+    const { body: crd } = await cluster.api('GET', CRD_PATH)
+    const url = await checks.urlOf('standing')
+    await cluster.api('DELETE', CRD_PATH)
+    // It waits for our finalizer on every resource.
+    await waitFor('it is gone', async () => (await cluster.api('GET', CRD_PATH)).status === 404, 30_000)
+    await waitFor('it is missed', () => said.some((message) => message.startsWith('the cluster does not know HeartbeatChecks')))
+    expect((await fetch(url)).status).toBe(404)
+
+    await keepWhatNobodyCanJudge()
+
+    const { name } = crd.metadata
+    const { apiVersion, kind, spec } = crd
+    await cluster.api('POST', CRD_PATH.replace(`/${name}`, ''), { apiVersion, kind, metadata: { name }, spec })
+    await waitFor('it is served', async () => (await cluster.api('GET', '/apis/heartbeat-operator.io/v1alpha1/heartbeatchecks')).status === 200)
+    await checks.apply('standing')
+    await checks.whenReady('standing', 30_000)
+    expect(await checks.urlOf('standing')).toBe(url)
+    expect((await fetch(url)).status).toBe(200)
+  })
+})
+
+/** While the API server does not know the kind, no check counts as lost; nor at once when it knows it again. */
+async function keepWhatNobodyCanJudge(): Promise<void> {
+  const parts = { database: testDatabase.database, clock: systemClock }
+  await parts.database.query(
+    `update checks set managed_by = 2 where false`,
+  )
+  const collected: string[] = []
+  let now = 0
+  const follower = createFollower({
+    parts,
+    client: operator.client,
+    cluster: 'default',
+    cache: { get: () => undefined as HeartbeatCheck | undefined, keys: () => [], hasSynced: () => true },
+    isWatched: () => true,
+    enqueue: () => {},
+    now: () => now,
+    orphanMs: 1_000,
+    onOrphan: ({ name }) => collected.push(name),
+  })
+  await follower.poll()
+  now = 5_000
+  await follower.poll()
+  expect(collected).toEqual([])
+}

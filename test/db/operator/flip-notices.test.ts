@@ -1,0 +1,320 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { pauseCheck } from '../../../src/checks/pause-check.ts'
+import { createPingRecorder, type Ping } from '../../../src/checks/record-ping.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
+import { createDatabase } from '../../../src/store/database.ts'
+import { type FlipListener, type FlipListenerOptions, listenForFlips } from '../../../src/store/flip-notices.ts'
+import { addCheck, NOW, openTransaction, partsWithin, ping } from '../checks/fixture.ts'
+import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
+
+let t: OperatorFixture
+let heard: unknown[]
+let connections: number
+let problems: unknown[]
+let listener: FlipListener | undefined
+beforeAll(async () => {
+  t = await createOperatorFixture()
+})
+afterAll(() => t.close())
+beforeEach(async () => {
+  await t.reset()
+  heard = []
+  problems = []
+  connections = 0
+})
+afterEach(async () => {
+  await listener?.stop()
+  listener = undefined
+})
+
+function listen(options: Partial<FlipListenerOptions> = {}): void {
+  listener = listenForFlips({
+    url: t.url,
+    cluster: 'default',
+    clock: systemClock,
+    onFlip: (resource) => heard.push(resource),
+    onConnected: () => {
+      connections += 1
+    },
+    onProblem: (error) => problems.push(error),
+    ...options,
+  })
+  listener.start()
+}
+
+async function until(isSo: () => boolean, withinMs = 10_000): Promise<void> {
+  const end = performance.now() + withinMs
+  while (!isSo()) {
+    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${isSo}`)
+    await setTimeout(2)
+  }
+}
+
+/** Whatever was committed before this notice has been heard when it has. */
+async function settle(): Promise<void> {
+  const last = { ...RESOURCE, name: `last-${heard.length}` }
+  await t.database.query(`select pg_notify('heartbeat_flips', $1)`, [JSON.stringify(Object.values(last))])
+  await until(() => heard.some((resource) => (resource as typeof last).name === last.name))
+  heard = heard.filter((resource) => (resource as typeof last).name !== last.name)
+}
+
+describe('a flip of a declared check', () => {
+  test('is heard when it is committed, and not before', async () => {
+    const { check } = await t.declare()
+    listen()
+    await until(() => connections === 1)
+    const pausing = await openTransaction(t, (tx) => pauseCheck(partsWithin(t, tx), t.tenant, check.id))
+    await settle()
+    expect(heard).toEqual([])
+    await pausing.commit()
+    await settle()
+    expect(heard).toEqual([RESOURCE])
+  })
+
+  test('is heard whoever makes it: pings in a group, pauses, declarations', async () => {
+    const { check } = await t.declare()
+    listen()
+    await until(() => connections === 1)
+    await t.pinged(check, 'success', NOW)
+    await t.pinged(check, 'fail', NOW + 1)
+    await t.declare({ suspend: true })
+    await settle()
+    expect(heard).toEqual([RESOURCE, RESOURCE, RESOURCE])
+  })
+
+  test('is not heard without a flip, nor when the check is made, nor of another cluster or of the API', async () => {
+    const { check } = await t.declare()
+    const { check: other } = await t.declare({ resource: { ...RESOURCE, cluster: 'other' } })
+    const own = await addCheck(t, t.tenant)
+    listen()
+    await until(() => connections === 1)
+    await t.declare({ resource: { ...RESOURCE, name: 'new' } })
+    await t.pinged(check, 'start', NOW)
+    await t.pinged(check, 'log', NOW)
+    await t.pinged(other, 'fail', NOW)
+    await t.pinged(own, 'fail', NOW)
+    await settle()
+    expect(heard).toEqual([])
+    expect(await t.flipsOf(other.key)).toHaveLength(2)
+  })
+
+  test('of many at once is heard of each', async () => {
+    const checks = []
+    for (let i = 0; i < 100; i += 1) {
+      const name = `${'n'.repeat(200)}-${i}`
+      checks.push((await t.declare({ resource: { ...RESOURCE, name } })).check)
+    }
+    listen()
+    await until(() => connections === 1)
+    const recorder = createPingRecorder({
+      database: t.database,
+      now: t.clock.now,
+      onGroup: () => {},
+      onError: (error) => problems.push(error),
+    })
+    const ping = { type: 'fail', exitCode: null, durationMs: null, runId: null, body: null, at: NOW } as const
+    const send = (publicId: string) => recorder.record({ ...ping, publicId } satisfies Ping)
+    const results = await Promise.all(checks.map(({ publicId }) => send(publicId)))
+    await recorder.stop()
+    expect(new Set(results)).toEqual(new Set(['stored']))
+    await until(() => heard.length === 100)
+    expect(new Set(heard.map((resource) => (resource as typeof RESOURCE).name)).size).toBe(100)
+    expect(problems).toEqual([])
+  })
+
+  test('looks its one check up, however few there are: no scan', async () => {
+    const { check } = await t.declare()
+    await t.database.query(
+      `insert into checks (id, public_id, project_id, name, slug, created_at)
+         select gen_random_uuid(), gen_random_uuid(), $1, 'x', 's' || n, now() from generate_series(1, 2000) n`,
+      [t.tenant.project],
+    )
+    const scans = await t.database.transaction(async (tx) => {
+      await ping(tx, check, 'fail', NOW)
+      const { rows } = await tx.query<{ seq_scan: number }>(
+        `select seq_scan from pg_stat_xact_user_tables where relname = 'checks'`,
+      )
+      return rows
+    })
+    expect(scans).toEqual([{ seq_scan: 0 }])
+  })
+
+  test('with a name too long to be told of (somebody’s SQL) is written all the same', async () => {
+    const { check } = await t.declare()
+    await t.database.query('update checks set kubernetes_name = $1', ['x'.repeat(9_000)])
+    expect(await t.pinged(check, 'fail', NOW)).toBe('applied')
+    expect(await t.flipsOf(check.key)).toHaveLength(2)
+  })
+})
+
+describe('the statements of a ping', () => {
+  /** What a group of one ping runs, by its statements' names. */
+  async function statementsOf(publicId: string, type: 'success' | 'fail'): Promise<unknown[]> {
+    const names: unknown[] = []
+    const database = createDatabase({ url: t.url, name: 'counted', connections: 1, genericPlans: true })
+    const original = pg.Client.prototype.query
+    try {
+      pg.Client.prototype.query = function (this: pg.Client, ...given: unknown[]) {
+        const [statement] = given
+        names.push(typeof statement === 'string' ? statement : (statement as { name?: string }).name)
+        return (original as (...given: unknown[]) => unknown).apply(this, given)
+      } as never
+      const recorder = createPingRecorder({
+        database,
+        now: t.clock.now,
+        onGroup: () => {},
+        onError: (error) => problems.push(error),
+      })
+      const ping = { type, exitCode: 0, durationMs: null, runId: null, body: null, at: NOW } as const
+      expect(await recorder.record({ ...ping, publicId })).toBe('stored')
+      await recorder.stop()
+    } finally {
+      pg.Client.prototype.query = original
+      await database.close()
+    }
+    return names
+  }
+
+  test('are not more for the notices; without a flip none sends any', async () => {
+    const { check } = await t.declare()
+    const flipping = ['find_keys', 'begin', 'lock_states wait', 'save_states', 'insert_flips', 'commit']
+    expect(await statementsOf(check.publicId, 'success')).toEqual(flipping)
+    const silent = flipping.filter((name) => name !== 'insert_flips')
+    expect(await statementsOf(check.publicId, 'success')).toEqual(silent)
+    expect(problems).toEqual([])
+  })
+})
+
+describe('the listener', () => {
+  test('connects again when the server ends its connection, and says so each time', async () => {
+    const { check } = await t.declare()
+    listen({ checkEveryMs: 60_000 })
+    await until(() => connections === 1)
+    await t.database.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'heartbeat-operator flips' and datname = current_database()`,
+    )
+    await until(() => connections === 2)
+    expect(problems).toHaveLength(1)
+    await t.pinged(check, 'fail', NOW)
+    await until(() => heard.length === 1)
+    expect(heard).toEqual([RESOURCE])
+  })
+
+  test('notices a connection that says nothing any more, within seconds', async () => {
+    const { check } = await t.declare()
+    await using proxy = await startProxy(t.url)
+    listen({ url: proxy.url, checkEveryMs: 100 })
+    await until(() => connections === 1)
+    proxy.freeze()
+    const frozenAt = performance.now()
+    await until(() => problems.length > 0)
+    expect(performance.now() - frozenAt).toBeLessThan(4_000)
+    proxy.thaw()
+    await until(() => connections === 2)
+    await t.pinged(check, 'fail', NOW)
+    await until(() => heard.length === 1)
+  })
+
+  test('keeps trying, ever more slowly, while nobody answers', async () => {
+    const waits: number[] = []
+    const { promise: enough, resolve } = Promise.withResolvers<void>()
+    const stopped = new AbortController()
+    const clock = {
+      now: () => NOW,
+      async sleep(ms: number, signal?: AbortSignal) {
+        waits.push(ms)
+        if (waits.length < 9) return
+        resolve()
+        if (signal !== undefined && !signal.aborted) await once(signal, 'abort')
+        stopped.abort()
+      },
+    }
+    listen({ url: 'postgres://nobody@127.0.0.1:1/none', clock })
+    await enough
+    await listener!.stop()
+    expect(waits).toEqual([100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000])
+    expect(problems).toHaveLength(9)
+    expect(connections).toBe(0)
+    expect(stopped.signal.aborted).toBe(true)
+  })
+
+  test('stops at once, and is not heard of again', async () => {
+    const { check } = await t.declare()
+    listen({ checkEveryMs: 60_000 })
+    await until(() => connections === 1)
+    await listener!.stop()
+    await t.pinged(check, 'fail', NOW)
+    for (let isOpen = true; isOpen; ) {
+      const { rowCount } = await t.database.query(
+        `select from pg_stat_activity where application_name = 'heartbeat-operator flips' and datname = current_database()`,
+      )
+      isOpen = rowCount > 0
+    }
+    expect([heard, problems]).toEqual([[], []])
+  })
+
+  test('stops while it connects to somebody who never answers', async () => {
+    await using proxy = await startProxy(t.url)
+    proxy.freeze()
+    listen({ url: proxy.url })
+    await proxy.accepted()
+    const stoppedAt = performance.now()
+    await listener!.stop()
+    expect(performance.now() - stoppedAt).toBeLessThan(1_000)
+    expect(problems).toEqual([])
+  })
+
+  test('ignores what is no notice of ours', async () => {
+    listen()
+    await until(() => connections === 1)
+    for (const payload of ['', 'x', '{}', '[]', '["default","a"]', '["default","a",1]', '[null,null,null]'])
+      await t.database.query(`select pg_notify('heartbeat_flips', $1)`, [payload])
+    await settle()
+    expect([heard, problems]).toEqual([[], []])
+  })
+})
+
+/** Stands between the listener and PostgreSQL; frozen, it accepts everything and passes nothing on. */
+async function startProxy(url: string) {
+  const target = new URL(url)
+  const sockets = new Set<Socket>()
+  let isFrozen = false
+  const server = createServer((near) => {
+    const far = connect(Number(target.port), target.hostname)
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from)
+      from.on('data', (bytes) => isFrozen || to.write(bytes))
+      from.on('error', () => {})
+      from.on('close', () => isFrozen || to.destroy())
+    }
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const accepted = once(server, 'connection')
+  const address = new URL(url)
+  address.hostname = '127.0.0.1'
+  address.port = String((server.address() as { port: number }).port)
+  return {
+    url: address.href,
+    freeze: () => {
+      isFrozen = true
+    },
+    thaw: () => {
+      isFrozen = false
+    },
+    accepted: () => accepted,
+    async [Symbol.asyncDispose]() {
+      await listener?.stop()
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}

@@ -1,0 +1,195 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createObjectCache, type KeyedChange, type ObjectCache } from '../../../src/kubernetes/object-cache.ts'
+import type { KubernetesObject } from '../../../src/kubernetes/objects.ts'
+
+const anObject = (name: string, version: number | string, uid = `uid-${name}`): KubernetesObject => ({
+  metadata: { namespace: 'shop', name, uid, resourceVersion: String(version) },
+})
+
+/** `a: 1 -> 2`, `b: - -> 3`. */
+const summarize = (changes: Iterable<KeyedChange<KubernetesObject>>) =>
+  [...changes].map(([key, { before, after }]) => {
+    const version = (object: KubernetesObject | undefined) => object?.metadata.resourceVersion ?? '-'
+    return `${key.replace('shop/', '')}: ${version(before)} -> ${version(after)}`
+  })
+
+const contentOf = (cache: ObjectCache<KubernetesObject>) =>
+  [...cache.values()].map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`).sort()
+
+function cacheOf(version: number, ...objects: KubernetesObject[]) {
+  const cache = createObjectCache<KubernetesObject>()
+  cache.beginList()
+  for (const _ of cache.replace(objects, String(version)));
+  return cache
+}
+
+describe('a list', () => {
+  it('adds, changes, and deletes what it lacks', () => {
+    const cache = cacheOf(10, anObject('kept', 1), anObject('changed', 2), anObject('gone', 3))
+    cache.beginList()
+    const changes = cache.replace([anObject('kept', 1), anObject('changed', 11), anObject('new', 12)], '20')
+    expect(summarize(changes)).toEqual(['changed: 2 -> 11', 'new: - -> 12', 'gone: 3 -> -'])
+    expect(contentOf(cache)).toEqual(['changed@11', 'kept@1', 'new@12'])
+    expect(cache.position()).toBe('20')
+  })
+
+  it('gives another uid as a deletion and an addition', () => {
+    const cache = cacheOf(10, anObject('a', 1, 'first'))
+    cache.beginList()
+    expect(summarize(cache.replace([anObject('a', 11, 'second')], '20'))).toEqual(['a: 1 -> -', 'a: - -> 11'])
+  })
+
+  it('is the truth also when its versions are lower: etcd was restored', () => {
+    const cache = cacheOf(1_000, anObject('a', 900), anObject('b', 950))
+    cache.beginList()
+    expect(summarize(cache.replace([anObject('a', 5)], '7'))).toEqual(['a: 900 -> 5', 'b: 950 -> -'])
+    expect(cache.position()).toBe('7')
+    expect(summarize(cache.apply('MODIFIED', anObject('a', 8)))).toEqual(['a: 5 -> 8'])
+  })
+
+  it('does not undo what we wrote after it was taken', () => {
+    const cache = cacheOf(10, anObject('a', 1), anObject('b', 2))
+    cache.beginList()
+    cache.put(anObject('a', 21))
+    cache.put(anObject('mine', 22))
+    expect(summarize(cache.replace([anObject('a', 1), anObject('b', 2)], '20'))).toEqual([])
+    expect(contentOf(cache)).toEqual(['a@21', 'b@2', 'mine@22'])
+  })
+
+  it('does undo what we wrote before it was taken', () => {
+    const cache = cacheOf(10, anObject('a', 1))
+    cache.beginList()
+    cache.put(anObject('a', 15))
+    cache.put(anObject('mine', 16))
+    expect(summarize(cache.replace([], '20'))).toEqual(['a: 15 -> -', 'mine: 16 -> -'])
+  })
+
+  it('forgets our earlier writes when the next one is asked for', () => {
+    const cache = cacheOf(10)
+    cache.put(anObject('mine', 30))
+    cache.beginList()
+    expect(summarize(cache.replace([], '20'))).toEqual(['mine: 30 -> -'])
+  })
+})
+
+describe('an event', () => {
+  it('adds, changes and deletes', () => {
+    const cache = cacheOf(10)
+    expect(summarize(cache.apply('ADDED', anObject('a', 11)))).toEqual(['a: - -> 11'])
+    expect(summarize(cache.apply('MODIFIED', anObject('a', 12)))).toEqual(['a: 11 -> 12'])
+    expect(summarize(cache.apply('DELETED', anObject('a', 13)))).toEqual(['a: 12 -> -'])
+    expect(cache.size()).toBe(0)
+    expect(cache.position()).toBe('13')
+  })
+
+  it('is not news when it comes twice, or late', () => {
+    const cache = cacheOf(10)
+    for (const _ of cache.apply('ADDED', anObject('a', 12)));
+    expect(summarize(cache.apply('ADDED', anObject('a', 12)))).toEqual([])
+    expect(summarize(cache.apply('MODIFIED', anObject('a', 11)))).toEqual([])
+    expect(summarize(cache.apply('DELETED', anObject('none', 13)))).toEqual([])
+    expect(contentOf(cache)).toEqual(['a@12'])
+    expect(cache.position()).toBe('13')
+  })
+
+  it('with another uid is a deletion and an addition', () => {
+    const cache = cacheOf(10, anObject('a', 9, 'first'))
+    expect(summarize(cache.apply('MODIFIED', anObject('a', 12, 'second')))).toEqual(['a: 9 -> -', 'a: - -> 12'])
+  })
+
+  it('of the end of an earlier object leaves the later one alone', () => {
+    const cache = cacheOf(10, anObject('a', 9, 'first'))
+    cache.put(anObject('a', 14, 'second'))
+    expect(summarize(cache.apply('DELETED', anObject('a', 12, 'first')))).toEqual([])
+    expect(contentOf(cache)).toEqual(['a@14'])
+  })
+
+  it('with versions that are no numbers is taken as it comes', () => {
+    const cache = cacheOf(10)
+    expect(summarize(cache.apply('ADDED', anObject('a', 'zeta')))).toEqual(['a: - -> zeta'])
+    expect(summarize(cache.apply('MODIFIED', anObject('a', 'alpha')))).toEqual(['a: zeta -> alpha'])
+    expect(cache.position()).toBe('alpha')
+  })
+})
+
+describe('our own write', () => {
+  it('is taken over, and its echo is not news', () => {
+    const cache = cacheOf(10, anObject('a', 9))
+    cache.put(anObject('a', 11))
+    expect(contentOf(cache)).toEqual(['a@11'])
+    expect(summarize(cache.apply('MODIFIED', anObject('a', 11)))).toEqual([])
+  })
+
+  it('is not undone by events that happened before it', () => {
+    const cache = cacheOf(10, anObject('a', 9))
+    cache.put(anObject('a', 13))
+    expect(summarize(cache.apply('MODIFIED', anObject('a', 12)))).toEqual([])
+    expect(summarize(cache.apply('MODIFIED', anObject('a', 14)))).toEqual(['a: 13 -> 14'])
+  })
+
+  it('does not undo events that happened after it', () => {
+    const cache = cacheOf(10, anObject('a', 9))
+    for (const _ of cache.apply('MODIFIED', anObject('a', 12)));
+    cache.put(anObject('a', 11))
+    expect(contentOf(cache)).toEqual(['a@12'])
+  })
+
+  it('does not bring back what was deleted since', () => {
+    const cache = cacheOf(10, anObject('a', 9))
+    for (const _ of cache.apply('DELETED', anObject('a', 12)));
+    cache.put(anObject('a', 11))
+    expect(contentOf(cache)).toEqual([])
+  })
+
+  it('of what was made just now is there before the watch tells of it', () => {
+    const cache = cacheOf(10)
+    cache.put(anObject('a', 11))
+    expect(contentOf(cache)).toEqual(['a@11'])
+  })
+
+  it('with versions that are no numbers counts for the same object only', () => {
+    const cache = cacheOf(10, anObject('a', 'x', 'first'))
+    cache.put(anObject('a', 'y', 'first'))
+    cache.put(anObject('a', 'z', 'second'))
+    expect(contentOf(cache)).toEqual(['a@y'])
+  })
+})
+
+describe('whatever the order in which answers and events arrive', () => {
+  /** A history of one object: writes of ours and of others, deletions, re-creations. */
+  const histories = fc.array(fc.record({ what: fc.constantFrom('write', 'delete'), isOurs: fc.boolean() }), {
+    maxLength: 30,
+  })
+
+  it('the cache ends with what the server has', () => {
+    fc.assert(
+      fc.property(histories, fc.infiniteStream(fc.boolean()), (history, isLate) => {
+        const cache = cacheOf(10)
+        let current: KubernetesObject | undefined
+        let uids = 0
+        const late: KubernetesObject[] = []
+        for (const [n, { what, isOurs }] of history.entries()) {
+          const version = 11 + n
+          if (what === 'delete') {
+            if (current === undefined) continue
+            const event = anObject('a', version, current.metadata.uid)
+            current = undefined
+            for (const _ of cache.apply('DELETED', event));
+            continue
+          }
+          if (current === undefined) uids += 1
+          const type = current === undefined ? 'ADDED' : 'MODIFIED'
+          current = anObject('a', version, `uid-${uids}`)
+          // The answer to our write comes before its event, or at some time after it.
+          if (isOurs && !isLate.next().value) cache.put(current)
+          else if (isOurs) late.push(current)
+          for (const _ of cache.apply(type, current));
+          if (isLate.next().value) for (const answer of late.splice(0)) cache.put(answer)
+        }
+        for (const answer of late) cache.put(answer)
+        expect(cache.get('shop/a')).toEqual(current)
+      }),
+    )
+  })
+})
