@@ -52,7 +52,7 @@ const HOMES: Record<string, RegExp> = {
   'prom-client': /^(runtime|kubernetes)\/metrics\.ts$/,
   zod: /^(config\.ts|http\/api\/|http\/middleware\/|operator\/schema\/)/,
   undici: /^kubernetes\/transport\.ts$/,
-  '@kubernetes/client-node': /^kubernetes\/kubeconfig\.ts$/,
+  '@kubernetes/client-node': /^kubernetes\/kubeconfig/,
 }
 
 interface Source {

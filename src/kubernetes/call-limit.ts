@@ -8,7 +8,6 @@ export interface CallLimit {
   explain(description: string, last: unknown): unknown
   /** Takes the time limit away; the caller's signal goes on to count. */
   keep(): void
-  abort(): void
   end(): void
 }
 
@@ -32,7 +31,6 @@ export function startLimit(clock: Clock, ms: number, signal: AbortSignal | undef
       return new TransportError(`${description}: no answer within ${ms / 1_000} s`, { cause: last })
     },
     keep: () => kept.abort(),
-    abort: () => limit.abort(),
     end() {
       kept.abort()
       signal?.removeEventListener('abort', follow)

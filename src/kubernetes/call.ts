@@ -6,6 +6,7 @@
  * that would outlast the limit is not begun: the caller then learns why at once.
  */
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../runtime/clock.ts'
 import { backoffMs } from './backoff.ts'
 import { startLimit } from './call-limit.ts'
@@ -113,13 +114,13 @@ export function createCalls({ transport, clock, random, readWarnings }: CallsOpt
         readWarnings(answer.headers.warning)
         onContact()
         yield* readWatchEvents<T>(hear(answer.body, onContact))
+        // undici gives a socket free in the turn after its answer's end. The next watch shall find it, not open another.
+        await nextTurn()
       } catch (error) {
         if (opening.signal.aborted) throw opening.explain(request.description, error)
         if (error instanceof ApiError || error instanceof TransportError) throw error
         throw explain(error, request, transport.host)
       } finally {
-        // Also when the caller has read enough: a body that is left unread keeps its socket.
-        opening.abort()
         opening.end()
       }
     },

@@ -141,9 +141,10 @@ export function createClient(options: ClientOptions): KubernetesClient {
       return stream<T>(requestOf('watch', 'GET', type, inNamespace(options), query), options)
     },
     async create<T>(type: ResourceType, object: Writable, options: CreateOptions = {}) {
-      const where = inNamespace(options.namespace === undefined ? object.metadata : options)
-      const { fieldManager } = options
-      return (await call({ ...requestOf('create', 'POST', type, where, { fieldManager }), body: object }, options)) as T
+      const { namespace = object.metadata.namespace, fieldManager } = options
+      const request = requestOf('create', 'POST', type, { namespace }, { fieldManager })
+      const description = `create ${describeTarget(type, { namespace, name: object.metadata.name })}`
+      return (await call({ ...request, description, body: object }, options)) as T
     },
     async replace<T extends KubernetesObject>(type: ResourceType, object: T, options: WriteOptions = {}) {
       const { fieldManager, subresource } = options

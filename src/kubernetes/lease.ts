@@ -142,8 +142,9 @@ export function createLeaseLock({ client, name, identity, clock, leaseMs, reques
     try {
       return await client.get<Lease>(LEASES, name, limitsOf(signal))
     } catch (error) {
-      if (hasReason(error, 'NotFound')) return null
-      throw error
+      if (!hasReason(error, 'NotFound')) throw error
+      observed = undefined
+      return null
     }
   }
 

@@ -86,7 +86,7 @@ export async function pruneFlips(
 ): Promise<number> {
   const { rowCount } = await tx.query(
     `with ends as materialized (
-        select k.key, case when s.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+        select k.key, case when s.check_key is null and t.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
             else least($2::uuid, (select n.id from flips n where n.check_key = k.key order by n.id desc limit 1)) end as id
         from unnest($1::int8[]) k (key) left join check_states s on s.check_key = k.key left join tombstones t on t.check_key = k.key)
       delete from flips where ctid = any(array(

@@ -15,10 +15,10 @@ import { startTestOperator, type TestOperator } from './operator.ts'
 
 export interface OperatorAndApi extends AsyncDisposable {
   readonly app: TestApp
-  readonly operator: TestOperator
-  readonly testDatabase: TestDatabase
-  /** Of the operator's ServiceAccount. */
-  readonly kubeconfig: string
+  /** The one that was started last. */
+  operator(): TestOperator
+  /** Stops the operator and starts another, which knows nothing of what this one has seen. */
+  restart(changes?: Partial<OperatorOptions>): Promise<void>
 }
 
 const INSTALLED = 'heartbeat-operator'
@@ -28,20 +28,23 @@ const SOON: Partial<OperatorOptions> = { pollMs: 300, resyncMs: 2_000 }
 const part = (name: string) => readFileSync(new URL(`../../manifests/parts/${name}.yaml`, import.meta.url), 'utf8')
 
 export async function startOperatorAndApi(changes: Partial<OperatorOptions> = {}): Promise<OperatorAndApi> {
-  const kubeconfig = await installRights()
-  const app = await startTestApp()
+  const [kubeconfig, app] = await Promise.all([installRights(), startTestApp()])
   const testDatabase = await databaseOf(app)
-  const operator = await startTestOperator({
-    kubeconfig,
-    leaseNamespace: INSTALLED,
-    testDatabase,
-    changes: { ...SOON, pingUrl: () => app.pingUrl, ...changes },
-  })
+  const start = (more: Partial<OperatorOptions> = {}) =>
+    startTestOperator({
+      kubeconfig,
+      leaseNamespace: INSTALLED,
+      testDatabase,
+      changes: { ...SOON, pingUrl: () => app.pingUrl, ...changes, ...more },
+    })
+  let operator = await start()
   return {
     app,
-    operator,
-    testDatabase,
-    kubeconfig,
+    operator: () => operator,
+    async restart(more) {
+      await operator.stop()
+      operator = await start(more)
+    },
     async [Symbol.asyncDispose]() {
       await operator.stop()
       await app.close()
@@ -50,7 +53,7 @@ export async function startOperatorAndApi(changes: Partial<OperatorOptions> = {}
 }
 
 /** The cluster-wide installation's; resolves with the kubeconfig of its ServiceAccount. */
-async function installRights(): Promise<string> {
+export async function installRights(): Promise<string> {
   await cluster.applyManifest(['namespace', 'service-accounts', 'rbac-lease', 'rbac'].map(part).join('\n---\n'))
   return kubeconfigOf(INSTALLED)
 }

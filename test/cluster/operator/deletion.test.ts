@@ -1,14 +1,15 @@
 /** What becomes of the check, its URL and its history when a HeartbeatCheck is deleted (design, section 6, "Deleting"). */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createClient } from '../../../src/kubernetes/client.ts'
+import { findConnection } from '../../../src/kubernetes/connection.ts'
+import { createFinalizer, LONGEST_CLEANUP_MS } from '../../../src/operator/finalize.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { cluster, waitFor } from '../../support/cluster.ts'
-import { startTestOperator } from '../../support/operator.ts'
 import {
   type OperatorAndApi,
   openWorkplace,
   startOperatorAndApi,
-  urlIn,
   type Workplace,
 } from '../../support/operator-and-api.ts'
 
@@ -77,11 +78,15 @@ describe('deletionPolicy Delete', () => {
   it('is the end of the namespace too, in its time, with our objects in it', async () => {
     await using other = await openWorkplace()
     await Promise.all(['a', 'b', 'c'].map((name) => other.makeReady(name)))
-    await other.create('d', { periodSeconds: 60, suspend: true, ...retained })
-    await other.ready('d')
+    await other.makeReady('d', { ...retained, suspend: true })
     const { metadata } = (await cluster.api('GET', `/api/v1/namespaces/${other.name}`)).body
     expect(metadata.deletionTimestamp).toBeUndefined()
     await cluster.api('DELETE', `/api/v1/namespaces/${other.name}`)
+    // By this publish.ts knows that nothing is to be written here any more, and that nobody has to be told.
+    const refused = await cluster.api('POST', `/api/v1/namespaces/${other.name}/secrets`, {
+      metadata: { name: 'late' },
+    })
+    expect(refused).toMatchObject({ status: 403, body: { details: { causes: [{ reason: 'NamespaceTerminating' }] } } })
     await waitFor(
       'the namespace is gone',
       async () => (await cluster.api('GET', `/api/v1/namespaces/${other.name}`)).status === 404,
@@ -158,51 +163,47 @@ describe('deletionPolicy Retain', () => {
 })
 
 describe('the finalizer', () => {
-  it('holds the resource while the check cannot be removed, for ten minutes at most', async () => {
+  it('holds the resource while its check cannot be removed, for ten minutes at most by our own clock', async () => {
     await place.makeReady('held')
-    await place.makeReady('control')
-    await running.operator.stop()
-    let skippedMs = 0
-    const forced: string[] = []
-    const clock = { now: () => systemClock.now() + skippedMs, sleep: systemClock.sleep }
-    // The API server dates the deletion, and the clocks are an hour apart.
-    skippedMs = 3_600_000
-    await using operator = await startTestOperator({
-      kubeconfig: running.kubeconfig,
-      leaseNamespace: 'heartbeat-operator',
-      testDatabase: running.testDatabase,
-      changes: { pingUrl: () => running.app.pingUrl, pollMs: 300, resyncMs: 2_000, clock },
+    await running.operator().stop()
+    const connection = await findConnection({ KUBECONFIG: cluster.kubeconfigPath }, { clock: systemClock })
+    const client = createClient({ connection: connection!, clock: systemClock })
+    const told: string[] = []
+    let forced = 0
+    // The API server, which dates the deletion, is an hour behind.
+    let now = systemClock.now() + 3_600_000
+    const finalize = createFinalizer({
+      client,
+      parts: { database: running.app.database, clock: systemClock },
+      cluster: 'default',
+      recorder: { record: (_, { type, reason }) => told.push(`${type} ${reason}`) },
+      now: () => now,
+      onFinalizerForced: () => {
+        forced += 1
+      },
     })
+    const path = `/apis/heartbeat-operator.io/v1alpha1/namespaces/${place.name}/heartbeatchecks/held`
+    await cluster.api('DELETE', path)
     await sql('alter table tombstones rename to gone')
     try {
-      const path = `/apis/heartbeat-operator.io/v1alpha1/namespaces/${place.name}/heartbeatchecks/held`
-      await cluster.api('DELETE', path)
-      const errors = async () => {
-        const { values } = await operator.metrics.registry
-          .getSingleMetric('controller_runtime_reconcile_errors_total')!
-          .get()
-        return values.reduce((sum, { value }) => sum + value, 0)
-      }
-      await waitFor('it was tried several times', async () => (await errors()) >= 3)
-      expect((await cluster.api('GET', path)).status).toBe(200)
-      skippedMs += 601_000
-      await waitFor('it went', async () => (await cluster.api('GET', path)).status === 404)
-      forced.push(
-        ...(await waitFor('it is told', async () => {
-          const told = (await place.events('held')).filter(({ reason }) => reason === 'CleanupTimeout')
-          return told.length > 0 && told.map(({ type }) => type)
-        })),
-      )
-      expect(forced).toEqual(['Warning'])
-      expect(await operator.metrics.registry.metrics()).toContain('heartbeat_finalizers_forced_total 1')
+      const fails = async () => expect(finalize(await place.get('held'))).rejects.toThrow('tombstones')
+      await fails()
+      now += LONGEST_CLEANUP_MS - 1
+      await fails()
+      expect({ told, forced }).toEqual({ told: [], forced: 0 })
+      now += 1
+      await finalize(await place.get('held'))
     } finally {
       await sql('alter table gone rename to tombstones')
+      await client.close()
     }
-    // What is left is collected by the sweep of orphans, once the resource was missing for its time.
-    expect((await sql("select from checks where kubernetes_name = 'held'")).rowCount).toBe(1)
-    await waitFor('the sweep has begun', async () =>
-      (await operator.metrics.registry.metrics()).includes('heartbeat_orphans_total 0'),
-    )
-    expect(urlIn(await place.find('secrets', 'control-heartbeat'))).not.toBe('')
+    expect((await cluster.api('GET', path)).status).toBe(404)
+    expect({ told, forced }).toEqual({ told: ['Warning CleanupTimeout'], forced: 1 })
+    // The sweep of orphans collects what is left.
+    await running.restart({ orphanMs: 0 })
+    await waitFor('the check is gone', async () => {
+      const { rowCount } = await sql("select from checks where kubernetes_name = 'held'")
+      return rowCount === 0
+    })
   })
 })

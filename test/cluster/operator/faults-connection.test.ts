@@ -2,7 +2,7 @@
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { cluster, type TestNamespace, waitFor } from '../../support/cluster.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { startTestOperator, type TestOperatorOptions } from '../../support/operator.ts'
@@ -16,6 +16,10 @@ beforeAll(async () => {
   testDatabase = await createTestDatabase()
 })
 afterAll(() => testDatabase?.close())
+beforeEach(async () => {
+  namespace = await cluster.makeNamespace()
+})
+afterEach(() => namespace?.remove())
 
 /** An operator of one new namespace, which holds its Lease as well. */
 async function startOperator(kubeconfig: string, changes: TestOperatorOptions['changes'] = {}) {
@@ -31,7 +35,6 @@ const ADMIN = { token: cluster.adminToken }
 
 describe('the watch', () => {
   it('is taken up again within two seconds when its connection is reset', async () => {
-    await using _ = (namespace = await cluster.makeNamespace())
     await using proxy = await startTcpProxy(Number(new URL(cluster.server).port))
     const kubeconfig = await cluster.writeKubeconfig({ credential: ADMIN, server: proxy.url })
     await using operator = await startOperator(kubeconfig, { random: () => 0.5 })
@@ -48,7 +51,6 @@ describe('the watch', () => {
   })
 
   it('is given up when nothing is heard of it for as long as its watchdog waits', async () => {
-    await using _ = (namespace = await cluster.makeNamespace())
     await using proxy = await startTcpProxy(Number(new URL(cluster.server).port))
     await using direct = await connectBy(cluster.kubeconfigPath)
     await using proxied = await connectBy(await cluster.writeKubeconfig({ credential: ADMIN, server: proxy.url }))
@@ -74,7 +76,6 @@ describe('the watch', () => {
 
 describe('the right to list', () => {
   it('may be missing at first, and be taken away and given back later', async () => {
-    await using _ = (namespace = await cluster.makeNamespace())
     const { name } = namespace
     await using proxy = await startTcpProxy(Number(new URL(cluster.server).port))
     const credential = await cluster.certifyUser(`operator-of-${name}`)
@@ -113,7 +114,6 @@ describe('the right to list', () => {
 
 describe('a token', () => {
   it('that has expired is read anew from its file', async () => {
-    await using _ = (namespace = await cluster.makeNamespace())
     const { name } = namespace
     await waitFor('the ServiceAccount', async () => (await cluster.tokenFor(`${name}/default`)) !== '')
     await cluster.api('POST', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {

@@ -91,8 +91,8 @@ describe('spec.project', () => {
     await place.makeReady('a', hourly('former'))
     const url = await place.pingUrl('a')
     await annotate(place, null)
-    // What is in line asks for the annotation again when it is brought in line again.
-    await place.change('a', { spec: { graceSeconds: 1 } })
+    // Nobody has to wait until the operator asks again.
+    await running.restart()
     await place.stalled('a', 'ProjectNotAllowed')
     expect((await fetch(url)).status).toBe(200)
     expect(await projectOf(place, 'a')).toBe('former')

@@ -326,7 +326,9 @@ describe('declarations and others at the same time', () => {
     const declaring = t.declare({ suspend: false })
     await untilWaiting(t, 1)
     await pausing.commit()
-    expect(await declaring).toMatchObject({ check: { kubernetesSuspend: false, state: { status: 'new' } } })
+    const { check: resumed } = await declaring
+    expect(resumed).toMatchObject({ kubernetesSuspend: false, state: { status: 'new' } })
+    expect(await t.read()).toEqual(resumed)
   })
 
   test('a pause through the API that came second hears that the resource decides', async () => {

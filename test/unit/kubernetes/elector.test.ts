@@ -295,7 +295,7 @@ describe('one candidate', () => {
 
   it('stops at once when another holds the lease', async () => {
     const { clock, server } = aServer()
-    const { elector, told, problems } = aQuickCandidate(server, clock, 'a')
+    const { elector, told, problems, what } = aCandidate(server, clock, 'a')
     elector.start()
     await clock.settle()
     server.edit((lease) => ({ ...lease, spec: { ...lease.spec, holderIdentity: 'b' } }))
@@ -303,16 +303,23 @@ describe('one candidate', () => {
     expect(timeOf(told, 'abort') - timeOf(told, 'begin')).toBe(2_000)
     expect(problems).toEqual(['lease heartbeats/operator was lost: b holds it'])
     expect(elector.leader()).toBe('b')
+    // While its work still ends.
+    expect({ isLeader: elector.isLeader(), what: what() }).toEqual({
+      isLeader: false,
+      what: ['leader', 'begin', 'follower', 'abort'],
+    })
   })
 
   it('stops when the lease was removed, and enters the election again', async () => {
     const { clock, server } = aServer()
-    const { elector, what } = aQuickCandidate(server, clock, 'a')
+    const { elector, what, problems } = aQuickCandidate(server, clock, 'a')
     elector.start()
     await clock.settle()
     server.remove()
     await clock.advance(2_000)
     expect(what()).toEqual(['leader', 'begin', 'follower', 'abort', 'end'])
+    expect(problems.at(-1)).toBe('lease heartbeats/operator was lost: it has no holder any more')
+    expect(elector.leader()).toBeNull()
     await clock.advance(2_000)
     expect(what().slice(5)).toEqual(['leader', 'begin'])
   })
@@ -464,7 +471,7 @@ describe('a clean stop', () => {
 
   it('gives the lease back also when a renewal is on its way', async () => {
     const { clock, server } = aServer()
-    const { elector, behaviour } = aQuickCandidate(server, clock, 'a')
+    const { elector, behaviour, problems } = aQuickCandidate(server, clock, 'a')
     elector.start()
     await clock.settle()
     behaviour.write = 'lose'
@@ -472,6 +479,7 @@ describe('a clean stop', () => {
     behaviour.write = 'answer'
     await elector.stop()
     expect(server.spec()).toMatchObject({ holderIdentity: '' })
+    expect(problems).toEqual([])
   })
 
   it('takes the lease of nobody else away', async () => {

@@ -65,11 +65,13 @@ describe('a list', () => {
     expect(summarize(cache.replace([], '20'))).toEqual(['a: 15 -> -', 'mine: 16 -> -'])
   })
 
-  it('forgets our earlier writes when the next one is asked for', () => {
+  it('forgets our earlier writes when the next one is asked for, also after one that failed', () => {
     const cache = cacheOf(10)
     cache.put(anObject('mine', 30))
     cache.beginList()
-    expect(summarize(cache.replace([], '20'))).toEqual(['mine: 30 -> -'])
+    cache.put(anObject('mine', 31))
+    cache.beginList()
+    expect(summarize(cache.replace([], '20'))).toEqual(['mine: 31 -> -'])
   })
 })
 
@@ -88,6 +90,7 @@ describe('an event', () => {
     for (const _ of cache.apply('ADDED', anObject('a', 12)));
     expect(summarize(cache.apply('ADDED', anObject('a', 12)))).toEqual([])
     expect(summarize(cache.apply('MODIFIED', anObject('a', 11)))).toEqual([])
+    expect(cache.position()).toBe('12')
     expect(summarize(cache.apply('DELETED', anObject('none', 13)))).toEqual([])
     expect(contentOf(cache)).toEqual(['a@12'])
     expect(cache.position()).toBe('13')

@@ -54,12 +54,21 @@ function aRecorder(overrides: Partial<RecorderOptions> = {}) {
   const existing = new Set<string>()
   const dropped: string[] = []
   const problems: string[] = []
-  const behaviour: { fail?: unknown; hang?: boolean; tries: number } = { tries: 0 }
+  const behaviour: { fail?: unknown; failOn?: string; hang?: boolean; tries: number; aborted: number } = {
+    tries: 0,
+    aborted: 0,
+  }
 
   async function receive(entry: Written, signal: AbortSignal | undefined): Promise<object> {
     behaviour.tries += 1
-    if (behaviour.hang) await new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
+    if (behaviour.hang) {
+      await new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason))).finally(() => {
+        behaviour.aborted += 1
+      })
+    }
     if (behaviour.fail !== undefined) throw behaviour.fail
+    if (behaviour.failOn !== undefined && behaviour.failOn === entry.body.regarding?.uid)
+      throw new TransportError('reset')
     const key = `${entry.namespace}/${entry.name}`
     if (entry.verb === 'create' && existing.has(key)) throw refusal(409, 'AlreadyExists')
     if (entry.verb === 'patch' && !existing.has(key)) throw refusal(404, 'NotFound')
@@ -428,6 +437,33 @@ describe('limits', () => {
     expect(verbs(written.slice(4_097))).toEqual(['patch 2', 'create 1'])
   })
 
+  it('forget nothing that is not written yet', async () => {
+    const { recorder, written, behaviour, clock } = aRecorder()
+    const say = (index: number) => recorder.record(aRegarding({ uid: `uid-${index}` }), anOccurrence())
+    behaviour.failOn = 'uid-0'
+    for (let index = 0; index < 4_097; index += 1) {
+      say(index)
+      if (index % 500 === 0) await clock.settle()
+    }
+    await clock.settle()
+    delete behaviour.failOn
+    await clock.advance(10_000)
+    expect(written.at(-1)!.body.regarding.uid).toBe('uid-0')
+    say(1)
+    await clock.settle()
+    expect(verbs(written.slice(-1))).toEqual(['create 1'])
+  })
+
+  it('have room again for what comes after refusals', async () => {
+    const { recorder, behaviour, dropped, clock } = aRecorder()
+    const say = (index: number) => recorder.record(aRegarding({ uid: `uid-${index}` }), anOccurrence())
+    behaviour.fail = refusal(403, 'Forbidden')
+    for (let index = 0; index < 1_000; index += 1) say(index)
+    await clock.settle()
+    say(1_000)
+    expect(dropped).toEqual(Array(1_000).fill('failed'))
+  })
+
   it('write two at a time', async () => {
     const { recorder, behaviour, clock } = aRecorder()
     behaviour.hang = true
@@ -461,6 +497,22 @@ describe('faults', () => {
     await clock.advance(60_000)
     expect(verbs(written)).toEqual(['create 1'])
     expect([dropped, problems]).toEqual([[], []])
+  })
+
+  it('are counted from the last write', async () => {
+    const { recorder, behaviour, written, dropped, clock } = aRecorder()
+    behaviour.fail = new TransportError('reset')
+    recorder.record(aRegarding(), anOccurrence())
+    while (behaviour.tries < 11) await clock.advance(1_000)
+    delete behaviour.fail
+    await clock.advance(60_000)
+    behaviour.fail = new TransportError('reset')
+    recorder.record(aRegarding(), anOccurrence())
+    await clock.advance(500)
+    delete behaviour.fail
+    await clock.advance(2_000)
+    expect(verbs(written)).toEqual(['create 1', 'patch 2'])
+    expect(dropped).toEqual([])
   })
 
   it('in an answer after the event was written count as written', async () => {
@@ -530,6 +582,8 @@ describe('stop', () => {
     await stopped
     expect(verbs(written).sort()).toEqual(['create 1', 'create 1', 'create 1', 'patch 2', 'patch 4'])
     expect(dropped).toEqual(['stopped'])
+    recorder.record(aRegarding(), anOccurrence({ note: 'even later' }))
+    expect(dropped).toEqual(['stopped', 'stopped'])
     expect(clock.wakeTimes()).toEqual([])
   })
 
@@ -547,6 +601,7 @@ describe('stop', () => {
     await stopped
     await clock.settle()
     expect(dropped).toEqual(Array(5).fill('stopped'))
+    expect(behaviour.aborted).toBe(behaviour.tries)
     expect(problems).toEqual([])
     expect(clock.wakeTimes()).toEqual([])
   })

@@ -1,0 +1,250 @@
+/** What a reflector does while all is well; its faults are next door. */
+
+import { describe, expect, it } from 'vitest'
+import { createReflector } from '../../../src/kubernetes/reflector.ts'
+import type { Clock } from '../../../src/runtime/clock.ts'
+import { CONFIG_MAPS } from '../../support/fake-api-server.ts'
+import { type Note, startReflecting } from './reflecting.ts'
+
+describe('a reflector', () => {
+  it('lists what is there, and follows what happens', async () => {
+    await using a = await startReflecting()
+    a.write('a', '1')
+    a.write('b', '1')
+    await a.follow()
+    expect(a.changes.splice(0)).toEqual(['shop/a: - -> 1', 'shop/b: - -> 1'])
+    a.write('c', '1')
+    a.write('a', '2')
+    a.remove('b')
+    await a.until(() => a.changes.length === 3)
+    expect(a.changes).toEqual(['shop/c: - -> 1', 'shop/a: 1 -> 2', 'shop/b: 1 -> -'])
+    expect([...a.reflector.keys()].sort()).toEqual(['shop/a', 'shop/c'])
+    expect([...a.reflector.values()].map(({ data }) => data?.text).sort()).toEqual(['1', '2'])
+    expect(a.reflector.get('shop/a')?.kind).toBe('ConfigMap')
+    expect(a.reflector.get('shop/b')).toBeUndefined()
+    expect(a.problems).toEqual([])
+  })
+
+  it('lists page by page, and watches from where the list was taken', async () => {
+    await using a = await startReflecting()
+    for (let n = 0; n < 1_200; n += 1) a.write(`n${n}`, '1')
+    await a.follow()
+    expect(a.changes).toHaveLength(1_200)
+    expect(a.counts.at(-1)).toBe(1_200)
+    const lists = a.server.requests.filter(({ isList }) => isList)
+    expect(lists.map(({ query }) => [query.get('limit'), query.has('continue'), query.get('resourceVersion')])).toEqual(
+      [
+        ['500', false, null],
+        ['500', true, null],
+        ['500', true, null],
+      ],
+    )
+    const watch = a.server.watches[0]!.query
+    expect(watch.get('resourceVersion')).toBe('1300')
+    expect(watch.get('allowWatchBookmarks')).toBe('true')
+    expect(Number(watch.get('timeoutSeconds'))).toBe(450)
+  })
+
+  it.each([
+    [0, 300],
+    [0.999, 599],
+  ])('asks for watches of 5 to 10 minutes (chance %f: %i s)', async (chance, seconds) => {
+    await using a = await startReflecting({ random: () => chance })
+    await a.follow()
+    expect(a.server.watches[0]!.query.get('timeoutSeconds')).toBe(String(seconds))
+  })
+
+  it('keeps to a namespace and to labels', async () => {
+    await using a = await startReflecting({ namespace: 'shop', labelSelector: 'a=b' })
+    await a.follow()
+    expect(new Set(a.server.requests.map(({ path }) => path))).toEqual(new Set(['/api/v1/namespaces/shop/configmaps']))
+    expect(a.server.requests.map(({ query }) => query.get('labelSelector'))).toEqual(['a=b', 'a=b'])
+  })
+
+  it('keeps only what is left after trimming, wherever it comes from', async () => {
+    const trim = ({ metadata, data }: Note): Note => ({ metadata, data: { text: `trimmed ${data?.text}` } })
+    await using a = await startReflecting({ trim })
+    a.write('a', '1')
+    await a.follow()
+    a.write('b', '1')
+    await a.until(() => a.changes.length === 2)
+    a.reflector.put(
+      await a.client.mergePatch<Note>(CONFIG_MAPS, { namespace: 'shop', name: 'a' }, { data: { text: '2' } }),
+    )
+    expect(a.changes).toEqual(['shop/a: - -> trimmed 1', 'shop/b: - -> trimmed 1'])
+    expect(a.reflector.get('shop/a')).toMatchObject({ data: { text: 'trimmed 2' } })
+    expect(a.reflector.get('shop/a')?.kind).toBeUndefined()
+  })
+
+  it('goes on from its bookmark when a watch has had its time, without a pause and without a list', async () => {
+    await using a = await startReflecting()
+    await a.follow()
+    await a.clock.advance(100_000)
+    a.server.watches[0]!.bookmark('777')
+    await a.clock.settle()
+    await a.until(() => a.reflector.lastContactAt() === a.clock.now())
+    for (let n = 0; n < 3; n += 1) {
+      await a.clock.advance(100_000)
+      a.server.watches[0]!.bookmark('777')
+      await a.until(() => a.reflector.lastContactAt() === a.clock.now())
+    }
+    await a.clock.advance(50_000)
+    const from = a.clock.now()
+    a.server.watches[0]!.end()
+    await a.until(() => a.watchesAsked() === 2)
+    expect(a.clock.now()).toBe(from)
+    expect(a.server.watches[0]!.query.get('resourceVersion')).toBe('777')
+    expect([a.lists(), a.checks(), a.problems, a.restarts]).toEqual([1, 0, [], ['timeout']])
+  })
+
+  it('gives an object that was made anew as another one', async () => {
+    await using a = await startReflecting()
+    a.write('a', 'old')
+    await a.follow()
+    const seen: (Note | undefined)[] = []
+    a.changes.push = (text: string) => {
+      seen.push(a.reflector.get('shop/a'))
+      return Array.prototype.push.call(a.changes, text)
+    }
+    // As after a gap: no DELETED in between.
+    const metadata = { namespace: 'shop', name: 'a', uid: 'another', resourceVersion: '500' }
+    a.server.watches[0]!.sendEvent('MODIFIED', { kind: 'ConfigMap', metadata, data: { text: 'new' } })
+    await a.until(() => a.changes.length === 3)
+    expect(a.changes.slice(1)).toEqual(['shop/a: old -> -', 'shop/a: - -> new'])
+    expect(seen.map((note) => note?.data?.text)).toEqual([undefined, 'new'])
+  })
+
+  it('takes our own write over without a change, and hears its echo without one', async () => {
+    await using a = await startReflecting()
+    a.write('a', '1')
+    await a.follow()
+    const written = await a.client.mergePatch<Note>(
+      CONFIG_MAPS,
+      { namespace: 'shop', name: 'a' },
+      { data: { text: '2' } },
+    )
+    a.reflector.put(written)
+    expect(a.reflector.get('shop/a')?.data?.text).toBe('2')
+    a.write('a', '3')
+    await a.until(() => a.changes.length === 2)
+    expect(a.changes).toEqual(['shop/a: - -> 1', 'shop/a: 2 -> 3'])
+  })
+
+  it('hears of an event twice, and gives it once', async () => {
+    await using a = await startReflecting()
+    await a.follow()
+    const metadata = { namespace: 'shop', name: 'a', uid: 'u', resourceVersion: '500' }
+    const event = { kind: 'ConfigMap', metadata, data: { text: '1' } }
+    for (const type of ['ADDED', 'ADDED', 'MODIFIED']) a.server.watches[0]!.sendEvent(type, event)
+    a.server.watches[0]!.sendEvent('ADDED', { ...event, metadata: { ...metadata, name: 'b', resourceVersion: '501' } })
+    await a.until(() => a.changes.length === 2)
+    expect(a.changes).toEqual(['shop/a: - -> 1', 'shop/b: - -> 1'])
+  })
+
+  it('gives way to others while it hands out a long list', async () => {
+    let now = 0
+    // Each look at this clock takes a millisecond.
+    const clock: Clock = {
+      now: () => now++,
+      sleep: (_, signal) => new Promise((done) => signal?.addEventListener('abort', () => done())),
+    }
+    const items = Array.from({ length: 1_000 }, (_, n) => ({
+      metadata: { namespace: 'shop', name: `n${n}`, uid: `u${n}`, resourceVersion: String(n + 1) },
+    }))
+    let handed = 0
+    const seenByOthers: number[] = []
+    const look = () => {
+      seenByOthers.push(handed)
+      if (handed < items.length) setImmediate(look)
+    }
+    const reflector = createReflector({
+      client: {
+        list: async () => ({ items: items as never[], resourceVersion: '1000', continueToken: null }),
+        watch: async function* (_, { signal }) {
+          await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+        },
+      },
+      type: CONFIG_MAPS,
+      clock,
+      onChange() {
+        handed += 1
+        if (handed === 1) look()
+      },
+      onProblem: () => {},
+    })
+    reflector.start()
+    await reflector.whenSynced()
+    const steps = seenByOthers.slice(1).map((count, n) => count - seenByOthers[n]!)
+    expect(steps.length).toBeGreaterThan(50)
+    expect(Math.max(...steps)).toBeLessThan(20)
+    await reflector.stop()
+  })
+})
+
+describe('starting and stopping', () => {
+  it('twice is once', async () => {
+    await using a = await startReflecting()
+    a.reflector.start()
+    a.reflector.start()
+    await a.follow()
+    a.reflector.start()
+    expect([a.lists(), a.watchesAsked()]).toEqual([1, 1])
+    await Promise.all([a.reflector.stop(), a.reflector.stop()])
+    a.reflector.start()
+    await a.until(() => a.server.watches.length === 0)
+    expect([a.lists(), a.watchesAsked()]).toEqual([1, 1])
+    expect(a.clock.wakeTimes()).toEqual([])
+    expect(a.problems).toEqual([])
+  })
+
+  it('stops in the middle of a list', async () => {
+    await using a = await startReflecting()
+    a.server.disturb(() => true, 'hang')
+    a.reflector.start()
+    await a.until(() => a.lists() === 1)
+    await a.reflector.stop()
+    expect(a.clock.wakeTimes()).toEqual([])
+    expect(a.problems).toEqual([])
+  })
+
+  it('stops in the middle of a pause', async () => {
+    await using a = await startReflecting()
+    a.server.disturb(() => true, { status: 403, message: 'no' }, Number.POSITIVE_INFINITY)
+    a.reflector.start()
+    await a.until(() => a.problems.length === 5)
+    await a.reflector.stop()
+    expect(a.clock.wakeTimes()).toEqual([])
+  })
+
+  it('is no stop before a start, and lets nothing start after it', async () => {
+    await using a = await startReflecting()
+    await a.reflector.stop()
+    a.reflector.start()
+    await a.clock.advance(60_000)
+    expect(a.server.requests).toHaveLength(0)
+  })
+})
+
+describe('waiting for the first list', () => {
+  it('ends with it', async () => {
+    await using a = await startReflecting()
+    expect(a.reflector.hasSynced()).toBe(false)
+    const synced = Promise.all([a.reflector.whenSynced(), a.reflector.whenSynced(new AbortController().signal)])
+    await a.follow()
+    await synced
+    await a.reflector.whenSynced()
+    expect(a.reflector.hasSynced()).toBe(true)
+  })
+
+  it('ends with the signal, or with the reflector', async () => {
+    await using a = await startReflecting()
+    const stop = new AbortController()
+    const waiting = expect(a.reflector.whenSynced(stop.signal)).rejects.toThrow('enough')
+    stop.abort(new Error('enough'))
+    await waiting
+    await expect(a.reflector.whenSynced(stop.signal)).rejects.toThrow('enough')
+    const stopped = expect(a.reflector.whenSynced()).rejects.toThrow('stopped before its first list')
+    await a.reflector.stop()
+    await stopped
+  })
+})

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import { ApiError, type KubernetesClient } from '../../../src/kubernetes/client.ts'
+import type { OwnerReference } from '../../../src/kubernetes/objects.ts'
+import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
+import { isNamespaceGoing, publishUrl } from '../../../src/operator/publish.ts'
+
+const check: HeartbeatCheck = {
+  metadata: { name: 'nightly', namespace: 'shop', uid: 'u2', resourceVersion: '1' },
+  spec: { periodSeconds: 60 },
+}
+const target = { kind: 'Secret', name: 'nightly-heartbeat', key: 'HEARTBEAT_URL', labels: {}, annotations: {} } as const
+const owner = (changes: Partial<OwnerReference>): OwnerReference => ({
+  apiVersion: 'heartbeat-operator.io/v1alpha1',
+  kind: 'HeartbeatCheck',
+  name: 'nightly',
+  uid: 'u1',
+  controller: true,
+  ...changes,
+})
+
+/** A cluster that holds one Secret; the real ones are in test/cluster/operator. */
+async function publishInto(ownerReferences: readonly OwnerReference[], answer?: ApiError) {
+  const applied: { metadata: { uid?: string } }[] = []
+  const metadata = { name: target.name, namespace: 'shop', uid: 's1', resourceVersion: '5', ownerReferences }
+  const client = {
+    get: () => Promise.resolve({ metadata }),
+    apply: (_: unknown, object: { metadata: { uid?: string } }) => {
+      applied.push(object)
+      return answer === undefined ? Promise.resolve(object) : Promise.reject(answer)
+    },
+  } as unknown as KubernetesClient
+  return { result: await publishUrl(client, check, target, 'http://ping'), applied }
+}
+
+const refusal = (status: number, reason: string, causes: { reason: string }[] = []) =>
+  new ApiError({ request: 'r', status, reason, message: 'no', details: { causes }, retryAfterSeconds: null })
+
+describe('a Secret that another HeartbeatCheck controls', () => {
+  it('is taken over from one of the same name, which is gone: looked at again, since its collector may come', async () => {
+    const { result, applied } = await publishInto([owner({})])
+    expect(result).toEqual({ kind: 'published', isChanged: true, isTakenOver: true })
+    // Only this very object: never one that came in its place.
+    expect(applied.map(({ metadata }) => metadata.uid)).toEqual(['s1'])
+  })
+
+  it('is taken over whatever version of the kind its reference names', async () => {
+    const { result } = await publishInto([owner({ apiVersion: 'heartbeat-operator.io/v1' })])
+    expect(result).toMatchObject({ isTakenOver: true })
+  })
+
+  it.each([
+    ['another name', { name: 'weekly' }],
+    ['another kind', { kind: 'CronJob' }],
+    ['another group', { apiVersion: 'example.com/v1alpha1' }],
+  ])('is not touched when it has %s', async (_, changes) => {
+    const { result, applied } = await publishInto([owner(changes)])
+    expect(result).toMatchObject({ kind: 'refused', reason: 'TargetNotOwned' })
+    expect(applied).toEqual([])
+  })
+})
+
+describe('a refused write', () => {
+  it.each([
+    [403, 'Forbidden'],
+    [422, 'Invalid'],
+  ])('of status %i is for a person to set right', async (status, reason) => {
+    const { result } = await publishInto([owner({ uid: 'u2' })], refusal(status, reason))
+    expect(result).toMatchObject({ kind: 'refused', reason: 'PublishRefused' })
+  })
+
+  it.each([
+    ['somebody was faster', refusal(409, 'Conflict')],
+    ['the server is away', refusal(503, 'ServiceUnavailable')],
+    ['the namespace is going', refusal(403, 'Forbidden', [{ reason: 'NamespaceTerminating' }])],
+  ])('passes by itself when %s', async (_, error) => {
+    await expect(publishInto([owner({ uid: 'u2' })], error)).rejects.toBe(error)
+  })
+
+  it('tells a namespace that is going from a right that is missing', () => {
+    expect(isNamespaceGoing(refusal(403, 'Forbidden', [{ reason: 'NamespaceTerminating' }]))).toBe(true)
+    expect(isNamespaceGoing(refusal(403, 'Forbidden'))).toBe(false)
+    expect(isNamespaceGoing(new Error('being terminated'))).toBe(false)
+  })
+})
