@@ -38,6 +38,9 @@ create table check_states (
   constraint check_states_check CHECK (((period_seconds IS NULL) <> (schedule IS NULL))),
   constraint check_states_check1 CHECK (((schedule IS NULL) = (time_zone IS NULL))),
   constraint check_states_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
+  constraint check_states_grace CHECK (((grace_seconds >= 0) AND (grace_seconds <= 31536000))),
+  constraint check_states_max_runtime CHECK (((max_runtime_seconds >= 1) AND (max_runtime_seconds <= 31536000))),
+  constraint check_states_period CHECK (((period_seconds >= 10) AND (period_seconds <= 31536000))),
   constraint check_states_pkey PRIMARY KEY (check_key)
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05);
 CREATE INDEX check_states_wake ON public.check_states USING btree (wake_at) WHERE (wake_at IS NOT NULL);
@@ -56,12 +59,15 @@ create table checks (
   kubernetes_name text,
   kubernetes_suspend boolean,
   created_at timestamp with time zone not null,
+  constraint checks_description CHECK ((char_length(description) <= 4096)),
   constraint checks_id_key UNIQUE (id),
   constraint checks_managed_by_check CHECK ((managed_by = ANY (ARRAY['api'::text, 'kubernetes'::text]))),
+  constraint checks_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 100))),
   constraint checks_pkey PRIMARY KEY (key),
   constraint checks_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
   constraint checks_project_id_slug_key UNIQUE (project_id, slug),
-  constraint checks_public_id_key UNIQUE (public_id)
+  constraint checks_public_id_key UNIQUE (public_id),
+  constraint checks_slug CHECK (((char_length(slug) >= 1) AND (char_length(slug) <= 100)))
 );
 CREATE INDEX checks_list ON public.checks USING btree (project_id, created_at, id);
 CREATE UNIQUE INDEX checks_resource ON public.checks USING btree (kubernetes_cluster, kubernetes_namespace, kubernetes_name) WHERE (kubernetes_name IS NOT NULL);

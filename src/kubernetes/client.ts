@@ -7,6 +7,7 @@
 import type { Clock } from '../runtime/clock.ts'
 import { type CallOptions, createCalls, type StreamOptions } from './call.ts'
 import type { Connection } from './connection.ts'
+import { TransportError } from './errors.ts'
 import type { KubernetesObject, ObjectName, ResourceType } from './objects.ts'
 import { describeTarget, type Place, pathOf, type Query, queryOf } from './resource-path.ts'
 import { createTransport, type Request, type RequestMetrics } from './transport.ts'
@@ -133,7 +134,8 @@ export function createClient(options: ClientOptions): KubernetesClient {
     async list<T extends KubernetesObject>(type: ResourceType, options: ListOptions = {}) {
       const { limit, continueToken, resourceVersion, labelSelector } = options
       const query = { limit, continue: continueToken, resourceVersion, labelSelector }
-      return toPage((await call(requestOf('list', 'GET', type, inNamespace(options), query), options)) as RawList<T>)
+      const answer = await call(requestOf('list', 'GET', type, inNamespace(options), query), options)
+      return toPage(answer as RawList<T>, transport.host)
     },
     watch<T>(type: ResourceType, options: WatchOptions) {
       const { resourceVersion, labelSelector, timeoutSeconds } = options
@@ -197,15 +199,24 @@ function nameOf({ metadata: { namespace, name } }: { readonly metadata: ObjectNa
   return { namespace, name }
 }
 
-/** Items of built-in resources come without their kind in a list, and with it in a watch: here they always have it. */
-function toPage<T extends KubernetesObject>({ apiVersion, kind, metadata, items }: RawList<T>): ListPage<T> {
+/**
+ * Items of built-in resources come without their kind in a list, and with it in a watch: here they always have it. What is
+ * not a list must not pass for an empty one: callers conclude from a list what was deleted.
+ */
+function toPage<T extends KubernetesObject>(
+  { apiVersion, kind, metadata, items }: RawList<T>,
+  host: string,
+): ListPage<T> {
+  // Go writes a list without items as null.
+  if (!metadata?.resourceVersion || !(items === null || Array.isArray(items)))
+    throw new TransportError(`${host} answered with something else than the list that it was asked for`)
   const own = {
     ...(apiVersion === undefined ? {} : { apiVersion }),
     ...(kind ? { kind: kind.replace(/List$/, '') } : {}),
   }
   return {
     items: (items ?? []).map((item) => (item.kind === undefined ? { ...own, ...item } : item)),
-    resourceVersion: metadata?.resourceVersion ?? '',
-    continueToken: metadata?.continue || null,
+    resourceVersion: metadata.resourceVersion,
+    continueToken: metadata.continue || null,
   }
 }

@@ -31,6 +31,13 @@ export interface ObjectCache<T> {
   /** None for what is known already, and two when the object was deleted and made again: another uid is another object. */
   apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): Generator<KeyedChange<T>>
   moveTo(resourceVersion: string): void
+  /**
+   * Is what we know the past of this? It is asked of a consistent read: the version that it was made at, and the first object
+   * of all. Such a read is never older than what we have seen, unless etcd was emptied or restored; and a watch from a version
+   * of the old history would be accepted, and stay silent until the new one has come as far, or miss what came before. A lower
+   * version shows it; where the new history is the longer one, the first object does: uids are never used twice.
+   */
+  isContinuedBy(resourceVersion: string, first: T | undefined): boolean
   put(object: T): void
 }
 
@@ -99,6 +106,14 @@ export function createObjectCache<T extends KubernetesObject>(): ObjectCache<T> 
       if (type === 'DELETED') {
         if (objects.delete(key)) yield [key, { before, after: undefined }]
       } else if (before === undefined || !isSameState(before, object)) yield* store(key, before, object)
+    },
+    isContinuedBy(resourceVersion, first) {
+      const order = compareVersions(resourceVersion, position)
+      if (order === null || order < 0) return false
+      if (first === undefined) return objects.size === 0
+      const known = objects.get(keyOf(first.metadata))
+      if (known === undefined || known.metadata.uid !== first.metadata.uid) return false
+      return !isNewer(known.metadata.resourceVersion, first.metadata.resourceVersion)
     },
     put(object) {
       const { resourceVersion, uid } = object.metadata

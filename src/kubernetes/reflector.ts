@@ -2,10 +2,11 @@
  * Keeps a copy of what the API server holds of one resource: lists it page by page, follows it with a watch, and hands every
  * change to `onChange`. It goes on until it is stopped, whatever happens in between:
  *
- *   list ----> watch ----> watch ...      a watch ends by itself every 5 to 10 minutes and goes on from where it was
- *    ^  ^        |
- *    |  +-- check         it broke, or ended too early: is the server's history still the one that we know?
- *    +-----------         the position is too old (410), the server reports an error, or says nothing for too long
+ *   list ----> watch ----> watch ...      a watch ends by itself every 5 to 10 minutes; the next one goes on from there
+ *    ^          |  ^
+ *    |       check +                      it broke, fell silent, or ended too early: is it still the cluster that we know?
+ *    +----------+                         the position is too old (410), the server reports an error; and once an hour,
+ *                                         so that nothing unforeseen stays wrong for longer
  *
  * Lists are consistent reads, never `resourceVersion=0`. That one may be older than what we have seen, so that deleted
  * objects come back; and it has no pages (its `limit` is ignored), so that 10,000 objects are one answer of 20 MB and one
@@ -14,44 +15,37 @@
  * A list that did not finish is thrown away: what it lacks may exist.
  */
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Clock } from '../runtime/clock.ts'
 import { backoffMs } from './backoff.ts'
 import { ApiError, type KubernetesClient, type ListPage, TransportError, type WatchEvent } from './client.ts'
 import { readErrorEvent } from './errors.ts'
-import { type Change, createObjectCache, type KeyedChange } from './object-cache.ts'
+import { createHandlers, type HandlerOptions, type ProblemKind } from './handlers.ts'
+import { createObjectCache } from './object-cache.ts'
 import type { KubernetesObject, ResourceType } from './objects.ts'
 import { describeTarget } from './resource-path.ts'
-import { compareVersions } from './resource-version.ts'
 import { startWatchdog } from './watchdog.ts'
 
+export type { ProblemKind } from './handlers.ts'
 export type { Change } from './object-cache.ts'
 
 export interface ReflectorMetrics {
-  /** Why a watch ended: `timeout` (as agreed), `closed` (too early), `error`, `expired`, `stalled`. */
+  /** Why a watch ended: `timeout` (as agreed), `closed` (too early), `quiet`, `stalled`, `expired`, `error`. */
   restarted(reason: string): void
   contact(atMs: number): void
   objects(count: number): void
 }
 
-export type ProblemKind = 'list' | 'watch' | 'stall' | 'handler'
-
-export interface ReflectorOptions<T> {
+export interface ReflectorOptions<T> extends HandlerOptions<T> {
   readonly client: Pick<KubernetesClient, 'list' | 'watch'>
   readonly type: ResourceType
   /** Left out: all namespaces. */
   readonly namespace?: string
   readonly labelSelector?: string
-  readonly clock: Clock
   readonly random?: () => number
-  /** Takes off what nobody reads, before anything is kept. */
-  readonly trim?: (object: T) => T
-  /** Must be quick. What it throws is reported and changes nothing. */
-  readonly onChange: (key: string, change: Change<T>) => void
-  /** The reflector goes on by itself; this is for logs. */
-  readonly onProblem: (error: unknown, kind: ProblemKind) => void
   readonly metrics?: ReflectorMetrics
-  /** A watch that is silent for so long is given up. API servers send a bookmark every minute. */
+  /**
+   * A watch that is silent for so long is given up, and the next one goes on from where it was. API servers send a bookmark
+   * every minute, but not where nothing at all has happened since the watch began: only silence after a bookmark is a problem.
+   */
   readonly stallMs?: number
 }
 
@@ -79,13 +73,12 @@ const WATCH_SECONDS = 300
 const LATE_MS = 30_000
 const STALL_MS = 150_000
 const STEPS = { firstMs: 800, longestMs: 30_000 }
+const RELIST_MS = 3_600_000
 /** A watch that lived for so long was a good one: what broke it is not the next step of what broke before. */
 const STEADY_MS = 30_000
 /** One that the server ends within this counts as a failure, or we would ask again and again without a pause. */
 const SHORT_MS = 5_000
 const LONGEST_RETRY_AFTER_MS = 120_000
-/** Handing out a long list gives way to others after so much of it. */
-const TURN_MS = 8
 
 type Step = 'list' | 'check' | 'watch'
 
@@ -98,7 +91,8 @@ interface Failure {
 }
 
 export function createReflector<T extends KubernetesObject>(options: ReflectorOptions<T>): Reflector<T> {
-  const { client, type, clock, metrics, random = Math.random, trim = (object) => object, stallMs = STALL_MS } = options
+  const { client, type, clock, metrics, random = Math.random, stallMs = STALL_MS } = options
+  const { hand, handAll, trim, report } = createHandlers(options)
   const where = {
     ...(options.namespace === undefined ? {} : { namespace: options.namespace }),
     ...(options.labelSelector === undefined ? {} : { labelSelector: options.labelSelector }),
@@ -111,6 +105,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
   synced.promise.catch(() => {})
   let isSynced = false
   let contactAt = 0
+  let listedAt = 0
   let running: Promise<void> | undefined
   let failures = 0
 
@@ -149,16 +144,11 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
       }
     },
 
-    /**
-     * A consistent read is never older than what we have seen, unless etcd was emptied or restored. A watch that goes on
-     * from a version of the old history would be accepted, and stay silent until the new one has come as far.
-     */
     async check() {
       try {
-        const { resourceVersion } = await client.list<T>(type, { ...where, limit: 1, signal })
+        const page = await client.list<T>(type, { ...where, limit: 1, signal })
         hear()
-        const order = compareVersions(resourceVersion, cache.position())
-        return order === null || order < 0 ? 'list' : 'watch'
+        return cache.isContinuedBy(page.resourceVersion, page.items[0]) ? 'watch' : 'list'
       } catch (error) {
         return { error, kind: 'list', reason: reasonOf(error), next: isRefusal(error) ? 'list' : 'check' }
       }
@@ -170,6 +160,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
       let openedAt: number | null = null
       const livedMs = () => (openedAt === null ? 0 : clock.now() - openedAt)
       const watchdog = startWatchdog({ clock, silentMs: stallMs, untilMs, signal })
+      let hasBookmark = false
       try {
         const resourceVersion = cache.position()
         const onContact = () => {
@@ -184,15 +175,22 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
           signal: watchdog.signal,
           onContact,
         })
-        for await (const event of events) take(event)
+        for await (const event of events) {
+          hasBookmark ||= event.type === 'BOOKMARK'
+          take(event)
+        }
         if (livedMs() >= STEADY_MS) failures = 0
         if (livedMs() < SHORT_MS) throw new TransportError(`watch ${description}: ended after ${livedMs()} ms`)
         const isInTime = livedMs() >= timeoutSeconds * 1_000 - SHORT_MS
         metrics?.restarted(isInTime ? 'timeout' : 'closed')
-        return isInTime ? 'watch' : 'check'
+        if (!isInTime) return 'check'
+        return clock.now() - listedAt < RELIST_MS ? 'watch' : 'list'
       } catch (error) {
         if (livedMs() >= STEADY_MS) failures = 0
-        return watchdog.hasBarked() ? stalled() : brokenBy(error)
+        if (!watchdog.hasBarked()) return brokenBy(error)
+        if (hasBookmark) return stalled()
+        metrics?.restarted('quiet')
+        return 'check'
       } finally {
         watchdog.stop()
       }
@@ -203,7 +201,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
     const error = new TransportError(
       `watch ${description}: nothing was heard for ${stallMs / 1_000} s, or no end in time`,
     )
-    return { error, kind: 'stall', reason: 'stalled', next: 'list' }
+    return { error, kind: 'stall', reason: 'stalled', next: 'check' }
   }
 
   function brokenBy(error: unknown): Failure {
@@ -223,61 +221,23 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
         signal,
       })
       hear()
-      for (const item of page.items) items.push(trimmed(item))
+      for (const item of page.items) items.push(trim(item))
       resourceVersion ||= page.resourceVersion
       continueToken = page.continueToken
     } while (continueToken !== null)
-    await handOut(cache.replace(items, resourceVersion))
+    await handAll(cache.replace(items, resourceVersion), signal)
     if (signal.aborted) return
+    listedAt = clock.now()
     metrics?.objects(cache.size())
     isSynced = true
     synced.resolve()
   }
 
-  async function handOut(changes: Iterable<KeyedChange<T>>): Promise<void> {
-    let since = clock.now()
-    for (const [key, change] of changes) {
-      hand(key, change)
-      if (clock.now() - since < TURN_MS) continue
-      await nextTurn()
-      // Stopped: what has not been handed out is not in the cache either.
-      if (signal.aborted) return
-      since = clock.now()
-    }
-  }
-
   function take({ type, object }: WatchEvent<T>): void {
     if (type === 'ERROR') throw readErrorEvent(`watch ${description}`, object)
-    if (type === 'BOOKMARK') return cache.moveTo(object.metadata.resourceVersion)
-    for (const [key, change] of cache.apply(type, type === 'DELETED' ? object : trimmed(object))) hand(key, change)
+    if (type === 'BOOKMARK') cache.moveTo(object.metadata.resourceVersion)
+    else for (const change of cache.apply(type, trim(object))) hand(change)
     metrics?.objects(cache.size())
-  }
-
-  function hand(key: string, change: Change<T>): void {
-    try {
-      const result: unknown = options.onChange(key, change)
-      // An async function passes for one that returns nothing, and its rejection would end the process.
-      if (result instanceof Promise) result.catch((error) => report(error, 'handler'))
-    } catch (error) {
-      report(error, 'handler')
-    }
-  }
-
-  function trimmed(object: T): T {
-    try {
-      return trim(object)
-    } catch (error) {
-      report(error, 'handler')
-      return object
-    }
-  }
-
-  function report(error: unknown, kind: ProblemKind): void {
-    try {
-      options.onProblem(error, kind)
-    } catch {
-      // Who reports problems has one; there is nobody left to tell, and the copy must stay true.
-    }
   }
 
   function hear(): void {
@@ -310,7 +270,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
     get: cache.get,
     keys: cache.keys,
     values: cache.values,
-    put: (object) => cache.put(trimmed(object)),
+    put: (object) => cache.put(trim(object)),
     lastContactAt: () => contactAt,
   }
 }

@@ -8,9 +8,10 @@ import type { Parts } from '../checks/parts.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import type { KubernetesObject } from '../kubernetes/objects.ts'
 import type { Log } from '../runtime/log.ts'
+import { limitClient } from './limit-client.ts'
 
 export interface NameClaimOptions {
-  readonly client: Pick<KubernetesClient, 'get'>
+  readonly client: KubernetesClient
   readonly parts: Parts
   readonly cluster: string
   /** Another cluster of our name counts as alive for this long after it was last seen. */
@@ -62,7 +63,7 @@ export function createNameClaim(options: NameClaimOptions): NameClaim {
   /** Null without the right to read it, which a controller of single namespaces need not have. */
   async function readClusterUid(signal: AbortSignal): Promise<string | null> {
     try {
-      return (await client.get<KubernetesObject>(NAMESPACES, { name: 'kube-system' }, { signal })).metadata.uid
+      return (await limitClient(client, signal).get<KubernetesObject>(NAMESPACES, { name: 'kube-system' })).metadata.uid
     } catch (error) {
       if (error instanceof ApiError && error.status === 403) return null
       throw error

@@ -15,6 +15,7 @@ export type Disturbance =
       readonly headers?: Readonly<Record<string, string>>
       /** Instead of a metav1.Status. */
       readonly text?: string
+      readonly json?: object
     }
 
 export function statusOf({
@@ -39,10 +40,10 @@ export function disturbAnswer(response: ServerResponse, how: Disturbance): void 
     response.write('{"kind":', () => response.socket?.destroy())
     return
   }
-  const { status, reason = '', message = '', headers = {}, text } = how
+  const { status, reason = '', message = '', headers = {}, text, json } = how
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
   if (text === undefined) {
-    sendJson(response, status, statusOf({ code: status, reason, message }))
+    sendJson(response, status, json ?? statusOf({ code: status, reason, message }))
     return
   }
   response.writeHead(status, { 'content-type': 'text/html' })

@@ -163,7 +163,7 @@ export function spawnService(environment: Record<string, string>, program = MAIN
 
 /** Kills the process once our end of its pipe closes, which it does however this process ends. */
 function guard(target: number): () => void {
-  const watcher = spawn('/bin/sh', ['-c', 'cat > /dev/null; kill -KILL -- "$1"', 'guard', String(target)], {
+  const watcher = spawn('/bin/sh', ['-c', 'cat > /dev/null; kill -s KILL -- "$1"', 'guard', String(target)], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   })

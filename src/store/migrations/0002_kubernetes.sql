@@ -32,3 +32,13 @@ create table tombstones (
 );
 create index tombstones_project on tombstones (project_id);
 create index tombstones_deleted on tombstones (deleted_at);
+
+-- The same limits as domain/check.ts and the CRD have: what no edge lets in is not let in by SQL either.
+alter table check_states
+  add constraint check_states_period check (period_seconds between 10 and 31536000),
+  add constraint check_states_grace check (grace_seconds between 0 and 31536000),
+  add constraint check_states_max_runtime check (max_runtime_seconds between 1 and 31536000);
+alter table checks
+  add constraint checks_name check (char_length(name) between 1 and 100),
+  add constraint checks_slug check (char_length(slug) between 1 and 100),
+  add constraint checks_description check (char_length(description) <= 4096);

@@ -15,10 +15,16 @@ import {
 
 let running: OperatorAndApi
 let place: Workplace
+/** Its end takes ten seconds, in which the other tests run: so long Kubernetes waits before it looks again. */
+let ending: Workplace
 
 beforeAll(async () => {
   running = await startOperatorAndApi()
   place = await openWorkplace()
+  ending = await openWorkplace()
+  await Promise.all(['a', 'b', 'c'].map((name) => ending.makeReady(name)))
+  await ending.makeReady('d', { ...retained, suspend: true })
+  await cluster.api('DELETE', `/api/v1/namespaces/${ending.name}`)
 })
 
 afterAll(async () => {
@@ -30,6 +36,15 @@ const sql = (text: string, ...values: unknown[]) => running.app.database.query(t
 const ping = async (url: string) => (await fetch(url, { method: 'POST' })).status
 const check = async (id: string) => running.app.call('GET', `/checks/${id}`)
 const retained = { periodSeconds: 3_600, deletionPolicy: 'Retain' }
+
+describe('a namespace that is being deleted', () => {
+  it('takes nothing new, which tells publish.ts to stop and to tell nobody', async () => {
+    const refused = await cluster.api('POST', `/api/v1/namespaces/${ending.name}/secrets`, {
+      metadata: { name: 'late' },
+    })
+    expect(refused).toMatchObject({ status: 403, body: { details: { causes: [{ reason: 'NamespaceTerminating' }] } } })
+  })
+})
 
 describe('deletionPolicy Delete', () => {
   it('ends the check at once: its pings are unknown, its Secret is gone, nothing alerts', async () => {
@@ -73,32 +88,6 @@ describe('deletionPolicy Delete', () => {
     expect(made.metadata.uid).not.toBe(metadata.uid)
     expect((await place.ready('at-once')).status?.checkId).toBe(status?.checkId)
     expect(await place.pingUrl('at-once')).toBe(url)
-  })
-
-  it('is the end of the namespace too, in its time, with our objects in it', async () => {
-    await using other = await openWorkplace()
-    await Promise.all(['a', 'b', 'c'].map((name) => other.makeReady(name)))
-    await other.makeReady('d', { ...retained, suspend: true })
-    const { metadata } = (await cluster.api('GET', `/api/v1/namespaces/${other.name}`)).body
-    expect(metadata.deletionTimestamp).toBeUndefined()
-    await cluster.api('DELETE', `/api/v1/namespaces/${other.name}`)
-    // By this publish.ts knows that nothing is to be written here any more, and that nobody has to be told.
-    const refused = await cluster.api('POST', `/api/v1/namespaces/${other.name}/secrets`, {
-      metadata: { name: 'late' },
-    })
-    expect(refused).toMatchObject({ status: 403, body: { details: { causes: [{ reason: 'NamespaceTerminating' }] } } })
-    await waitFor(
-      'the namespace is gone',
-      async () => (await cluster.api('GET', `/api/v1/namespaces/${other.name}`)).status === 404,
-      20_000,
-    )
-    const { rows } = await sql('select slug, managed_by from checks where slug in (select unnest($1::text[]))', [
-      'a',
-      'b',
-      'c',
-      'd',
-    ])
-    expect(rows).toEqual([{ slug: 'd', managed_by: 'api' }])
   })
 })
 
@@ -205,5 +194,14 @@ describe('the finalizer', () => {
       const { rowCount } = await sql("select from checks where kubernetes_name = 'held'")
       return rowCount === 0
     })
+  })
+})
+
+describe('a namespace that is deleted with our objects in it', () => {
+  it('ends, and with it the checks that are not retained', async () => {
+    const path = `/api/v1/namespaces/${ending.name}`
+    await waitFor('the namespace is gone', async () => (await cluster.api('GET', path)).status === 404, 20_000)
+    const { rows } = await sql("select slug, managed_by from checks where slug in ('a', 'b', 'c', 'd')")
+    expect(rows).toEqual([{ slug: 'd', managed_by: 'api' }])
   })
 })

@@ -64,7 +64,6 @@ describe('a flip', () => {
     ] as const
     for (const [cause, state, reason] of steps) {
       const { statusMs, eventMs } = await measureFlip('flips', cause, state, reason)
-      console.log(`${reason}: status after ${statusMs.toFixed(0)} ms, Event after ${eventMs.toFixed(0)} ms`)
       expect(Math.max(statusMs, eventMs)).toBeLessThan(2_000)
     }
     expect(await kubectl('get', 'hbc', 'flips', '-o', 'jsonpath={.status.state}')).toBe('new')

@@ -66,7 +66,7 @@ describe('a new HeartbeatCheck', () => {
     })
   })
 
-  it('may be one that was stored under an older definition: it is Stalled, and says which field and why', async () => {
+  it('whose schedule names no date is Stalled, says which field and why, and recovers when it is corrected', async () => {
     await place.create('broken', { schedule: '0 2 30 2 *' })
     expect(await place.stalled('broken', 'InvalidSpec')).toContain('spec.schedule')
     expect((await place.get('broken')).status).not.toHaveProperty('checkId')

@@ -125,14 +125,20 @@ export interface Listening {
   readonly log: Log
   /** Messages of warnings and errors, oldest first. */
   readonly said: string[]
+  /** What the errors in them say themselves. */
+  readonly errors: string[]
 }
 
 /** A log that is kept. */
 export function listen(): Listening {
   const said: string[] = []
-  const hear = (_fields: unknown, message?: string) => void said.push(message ?? '')
+  const errors: string[] = []
+  const hear = ({ error }: { error?: unknown }, message: string) => {
+    said.push(message)
+    if (error !== undefined) errors.push(String(error))
+  }
   const quiet = createLog({ level: 'silent', format: 'json' })
-  return { said, log: { debug: quiet.debug, info: quiet.info, warn: hear, error: hear } as Log }
+  return { said, errors, log: { debug: quiet.debug, info: quiet.info, warn: hear, error: hear } as Log }
 }
 
 /** A client that goes its own way to the API server, for a part of what an operator asks. */

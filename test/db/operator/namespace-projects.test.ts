@@ -21,10 +21,10 @@ const request = (given: Partial<ProjectRequest> = {}): ProjectRequest => ({
 })
 const resolve = (given: Partial<ProjectRequest> = {}) => resolveProject(t.parts, request(given))
 const create = (slug: string) => createProject(t.parts, t.tenant, { name: slug, slug })
-/** Of the projects that a test made. */
+/** Of the projects that a test made, by name. */
 async function slugs(): Promise<string[]> {
   const { rows } = await listProjects(t.parts, t.tenant, { limit: 100, after: null })
-  return rows.filter(({ id }) => id !== t.tenant.project).map(({ slug }) => slug)
+  return rows.flatMap(({ id, slug }) => (id === t.tenant.project ? [] : [slug])).sort()
 }
 
 describe('a namespace that nobody said anything about', () => {

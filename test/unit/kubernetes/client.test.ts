@@ -250,6 +250,17 @@ describe('a refusal', () => {
     expect(error.message).toBe('the server answered 403 to: get configmaps shop/a')
   })
 
+  it('is not a list, nor is anything else that is none: it would look as if all were deleted', async () => {
+    for (const json of [{}, { metadata: { resourceVersion: '7' } }, { items: [] }, { kind: 'Status', items: {} }]) {
+      server.disturb(anyRequest, { status: 200, json })
+      const error = await failureOf(client.list(CONFIG_MAPS))
+      expect(error).toBeInstanceOf(TransportError)
+      expect(error.message).toMatch(/answered with something else than the list/)
+    }
+    server.disturb(anyRequest, { status: 200, json: { metadata: { resourceVersion: '7' }, items: null } })
+    expect(await client.list(CONFIG_MAPS)).toEqual({ items: [], resourceVersion: '7', continueToken: null })
+  })
+
   it.each([
     ['a page of a proxy', { status: 200, text: '<html>geheim</html>' }, /answered with text\/html and not with JSON/],
     ['half an answer', 'break' as const, /no answer from 127\.0\.0\.1:\d+: /],

@@ -116,6 +116,29 @@ describe('an event', () => {
   })
 })
 
+describe('a look at where the server is', () => {
+  const cache = () => cacheOf(100, anObject('a', 50), anObject('b', 60))
+
+  it('finds the history that we know when the first object is one of ours, changed or not', () => {
+    expect(cache().isContinuedBy('100', anObject('a', 50))).toBe(true)
+    expect(cache().isContinuedBy('300', anObject('a', 250))).toBe(true)
+    // The first one was deleted.
+    expect(cache().isContinuedBy('300', anObject('b', 60))).toBe(true)
+    expect(cacheOf(100).isContinuedBy('100', undefined)).toBe(true)
+  })
+
+  it.each([
+    ['its version is lower', '99', anObject('a', 50)],
+    ['its version cannot be compared', 'x', anObject('a', 50)],
+    ['the first object was made anew', '300', anObject('a', 250, 'another')],
+    ['the first object is older than we have seen it', '300', anObject('a', 49)],
+    ['the first object is unknown', '300', anObject('0', 250)],
+    ['there is no object', '300', undefined],
+  ])('finds another when %s', (_, version, first) => {
+    expect(cache().isContinuedBy(version, first)).toBe(false)
+  })
+})
+
 describe('our own write', () => {
   it('is taken over, and its echo is not news', () => {
     const cache = cacheOf(10, anObject('a', 9))

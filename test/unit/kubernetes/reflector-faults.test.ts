@@ -87,7 +87,7 @@ describe('a watch that breaks', () => {
 })
 
 describe('a watch that falls silent', () => {
-  it('is given up after 150 s, and what was missed is found by a list', async () => {
+  it('is given up after 150 s, and the next one tells what was missed', async () => {
     await using a = await startReflecting()
     a.write('a', '1')
     a.write('b', '1')
@@ -103,8 +103,24 @@ describe('a watch that falls silent', () => {
     await a.until(() => a.watchesAsked() === 2)
     expect(a.clock.now() - from).toBeLessThan(152_000)
     expect(a.problems).toEqual([expect.stringMatching(/^stall: watch configmaps: nothing was heard for 150 s/)])
+    await a.until(() => a.changes.length === 4)
     expect(a.changes.slice(2)).toEqual(['shop/a: 1 -> 2', 'shop/b: 1 -> -'])
-    expect([a.lists(), a.restarts]).toEqual([2, ['stalled']])
+    expect([a.lists(), a.checks(), a.restarts]).toEqual([1, 1, ['stalled']])
+  })
+
+  it('and has had no bookmark, is opened anew without a word: there may be nothing to tell in the whole cluster', async () => {
+    await using a = await startReflecting()
+    a.write('a', '1')
+    await a.follow()
+    for (let n = 2; n <= 4; n += 1) {
+      const from = a.clock.now()
+      await a.clock.advance(150_000)
+      await a.until(() => a.watchesAsked() === n && a.server.watches.length === 1)
+      expect(a.clock.now() - from).toBe(150_000)
+    }
+    a.write('a', '2')
+    await a.until(() => a.changes.length === 2)
+    expect([a.problems, a.lists(), a.restarts]).toEqual([[], 1, ['quiet', 'quiet', 'quiet']])
   })
 
   it('is not one that only has nothing to tell', async () => {
@@ -262,12 +278,16 @@ describe('a list that fails', () => {
   })
 })
 
-describe('a cluster that goes back in time', () => {
-  it('is noticed when the watch breaks: everything is listed again, and the new objects are other ones', async () => {
+describe('a cluster that is another one', () => {
+  it.each([
+    ['behind the one that we knew', 0],
+    ['ahead of it already', 200],
+  ])('is noticed when the watch breaks, with a history %s', async (_, writes) => {
     await using a = await startReflecting()
     for (const name of ['a', 'b', 'c']) a.write(name, 'old')
     await a.follow()
     a.server.empty()
+    for (let n = 0; n < writes; n += 1) a.write('a', `${n}`)
     a.write('a', 'new')
     a.write('c', 'new')
     await a.until(() => a.lists() === 2 && a.server.watches.length === 1)
@@ -281,6 +301,54 @@ describe('a cluster that goes back in time', () => {
     a.write('d', 'new')
     await a.until(() => a.changes.length === 9)
     expect(a.changes.at(-1)).toBe('shop/d: - -> new')
+  })
+
+  it('is supposed when the first object is one that we do not know, or there is none', async () => {
+    await using a = await startReflecting()
+    a.write('b', '1')
+    await a.follow()
+    a.server.watches[0]!.silence()
+    a.write('a', '1')
+    a.server.watches[0]!.reset()
+    await a.until(() => a.lists() === 2 && a.server.watches.length === 1)
+    expect(a.changes.slice(1)).toEqual(['shop/a: - -> 1'])
+    a.server.watches[0]!.silence()
+    a.remove('a')
+    a.remove('b')
+    a.server.watches[0]!.reset()
+    await a.until(() => a.lists() === 3 && a.server.watches.length === 1)
+    expect([...a.reflector.keys()]).toEqual([])
+    // Nothing there, and nothing known: that agrees.
+    a.server.watches[0]!.reset()
+    await a.until(() => a.watchesAsked() === 4)
+    expect(a.lists()).toBe(3)
+  })
+})
+
+describe('whatever else may go wrong', () => {
+  it('does not stay wrong for more than an hour and a watch', async () => {
+    await using a = await startReflecting({ random: () => 0 })
+    a.write('a', '1')
+    await a.follow()
+    // Nobody told us.
+    a.server.watches[0]!.silence()
+    a.write('a', '2')
+    const endWatch = async () => {
+      for (let n = 0; n < 4; n += 1) {
+        await a.clock.advance(MINUTE_MS)
+        a.server.watches[0]!.send('{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"102"}}}\n')
+        await a.until(() => a.reflector.lastContactAt() === a.clock.now())
+      }
+      await a.clock.advance(58_000)
+      const asked = a.watchesAsked()
+      a.server.watches[0]!.end()
+      await a.until(() => a.watchesAsked() === asked + 1 && a.server.watches.length === 1)
+    }
+    for (let n = 0; n < 12; n += 1) await endWatch()
+    expect([a.lists(), a.changes]).toEqual([1, ['shop/a: - -> 1']])
+    await endWatch()
+    expect([a.lists(), a.changes]).toEqual([2, ['shop/a: - -> 1', 'shop/a: 1 -> 2']])
+    expect(a.problems).toEqual([])
   })
 })
 

@@ -1,0 +1,39 @@
+/** The limits of the domain, which the edges and the CRD enforce, hold in the database too: both sides of each. */
+
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { LIMITS } from '../../src/domain/check.ts'
+import { addCheck, addTenant, createFixture, type Fixture } from './checks/fixture.ts'
+
+let fixture: Fixture
+let key: number
+beforeAll(async () => {
+  fixture = await createFixture()
+  key = (await addCheck(fixture, await addTenant(fixture))).key
+})
+afterAll(() => fixture.close())
+
+const { periodSeconds, graceSeconds, maxRuntimeSeconds, nameLength, slugLength, descriptionLength } = LIMITS
+/** A character outside the basic plane: lengths are counted in code points. */
+const LETTER = '𝄞'
+
+it.each<[string, string, unknown, unknown]>([
+  ['check_states', 'period_seconds', periodSeconds.min, periodSeconds.min - 1],
+  ['check_states', 'period_seconds', periodSeconds.max, periodSeconds.max + 1],
+  ['check_states', 'grace_seconds', graceSeconds.min, graceSeconds.min - 1],
+  ['check_states', 'grace_seconds', graceSeconds.max, graceSeconds.max + 1],
+  ['check_states', 'max_runtime_seconds', maxRuntimeSeconds.min, maxRuntimeSeconds.min - 1],
+  ['check_states', 'max_runtime_seconds', maxRuntimeSeconds.max, maxRuntimeSeconds.max + 1],
+  ['checks', 'name', LETTER.repeat(nameLength), LETTER.repeat(nameLength + 1)],
+  ['checks', 'name', LETTER, ''],
+  ['checks', 'slug', 's'.repeat(slugLength), 's'.repeat(slugLength + 1)],
+  ['checks', 'slug', 's', ''],
+  ['checks', 'description', LETTER.repeat(descriptionLength), LETTER.repeat(descriptionLength + 1)],
+])('%s.%s takes its limit and refuses what is beyond it', async (table, column, within, beyond) => {
+  const write = (value: unknown) =>
+    fixture.database.query(
+      `update ${table} set ${column} = $2 where ${table === 'checks' ? 'key' : 'check_key'} = $1`,
+      [key, value],
+    )
+  expect((await write(within)).rowCount).toBe(1)
+  await expect(write(beyond)).rejects.toMatchObject({ code: '23514' })
+})

@@ -1,0 +1,164 @@
+/** Candidates for one Lease, on an API server in memory whose answers can be withheld, refused or lost. */
+
+import { createElector, type ElectorOptions } from '../../../src/kubernetes/elector.ts'
+import { ApiError } from '../../../src/kubernetes/errors.ts'
+import type { KubernetesObject, ObjectName } from '../../../src/kubernetes/objects.ts'
+import type { Clock } from '../../../src/runtime/clock.ts'
+import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+
+interface LeaseSpec {
+  holderIdentity?: string
+  leaseDurationSeconds?: number
+  acquireTime?: string
+  renewTime?: string
+  leaseTransitions?: number
+}
+interface StoredLease extends KubernetesObject {
+  spec: LeaseSpec
+}
+
+/** What a server does with a request: answers, never answers, refuses to, or does it and loses the answer. */
+export type Behaviour = 'answer' | 'hang' | 'fail' | 'lose'
+
+const refusal = (status: number, reason: string) =>
+  new ApiError({
+    request: 'a lease',
+    status,
+    reason,
+    message: `leases: ${reason}`,
+    details: null,
+    retryAfterSeconds: null,
+  })
+
+/** One Lease, with the API server's rules for creating and replacing it. */
+function createLeaseServer(clock: Clock) {
+  let stored: StoredLease | undefined
+  let versions = 0
+  const log: { at: number; by: string; verb: string; spec?: LeaseSpec; timeoutMs?: number | undefined }[] = []
+
+  function keep(object: object): StoredLease {
+    versions += 1
+    const { metadata, spec, ...rest } = structuredClone(object) as StoredLease
+    stored = { ...rest, spec, metadata: { ...metadata, uid: 'uid-1', resourceVersion: String(versions) } }
+    return structuredClone(stored)
+  }
+
+  function clientOf(by: string, behaviour: { get?: Behaviour; write?: Behaviour } = {}) {
+    async function act<T>(kind: Behaviour, options: Limits | undefined, what: () => T): Promise<T> {
+      if (kind === 'fail') throw refusal(500, 'InternalError')
+      if (kind !== 'hang') {
+        const answer = what()
+        if (kind !== 'lose') return answer
+      }
+      await clock.sleep(options?.timeoutMs ?? 30_000, options?.signal)
+      throw options?.signal?.aborted ? options.signal.reason : new Error(`no answer within ${options?.timeoutMs} ms`)
+    }
+    const write = (verb: string, options: Limits | undefined, object: object, change: () => StoredLease) => {
+      const { spec } = structuredClone(object) as StoredLease
+      log.push({ at: clock.now(), by, verb, spec, timeoutMs: options?.timeoutMs })
+      return act(behaviour.write ?? 'answer', options, change)
+    }
+    const client = {
+      get(_type: object, _name: ObjectName, options?: Limits) {
+        log.push({ at: clock.now(), by, verb: 'get', timeoutMs: options?.timeoutMs })
+        return act(behaviour.get ?? 'answer', options, () => {
+          if (stored === undefined) throw refusal(404, 'NotFound')
+          return structuredClone(stored)
+        })
+      },
+      create(_type: object, object: object, options?: Limits) {
+        return write('create', options, object, () => {
+          if (stored !== undefined) throw refusal(409, 'AlreadyExists')
+          return keep(object)
+        })
+      },
+      replace(_type: object, object: KubernetesObject, options?: Limits) {
+        return write('replace', options, object, () => {
+          if (stored === undefined) throw refusal(404, 'NotFound')
+          if (object.metadata.resourceVersion !== stored.metadata.resourceVersion) throw refusal(409, 'Conflict')
+          return keep(object)
+        })
+      },
+    } as unknown as ElectorOptions['client']
+    return { client, behaviour }
+  }
+
+  return {
+    clientOf,
+    log,
+    writes: (by?: string) => log.filter((entry) => entry.verb !== 'get' && (by === undefined || entry.by === by)),
+    lease: () => stored,
+    spec: () => stored?.spec,
+    /** Somebody else writes. */
+    edit(change: (lease: StoredLease) => object): void {
+      keep(change(structuredClone(stored!)))
+    },
+    remove(): void {
+      stored = undefined
+    },
+  }
+}
+interface Limits {
+  timeoutMs?: number
+  signal?: AbortSignal
+}
+
+type Server = ReturnType<typeof createLeaseServer>
+
+/** Work that ends so long after its signal, with what happened and when. */
+export function aCandidate(
+  server: Server,
+  clock: ManualClock,
+  identity: string,
+  overrides: Partial<ElectorOptions> = {},
+) {
+  const { client, behaviour } = server.clientOf(identity)
+  const told: { at: number; what: string }[] = []
+  const problems: string[] = []
+  const leading: boolean[] = []
+  const gate = Promise.withResolvers<void>()
+  const tell = (what: string) => void told.push({ at: clock.now(), what })
+  const elector = createElector({
+    client,
+    namespace: 'heartbeats',
+    name: 'operator',
+    identity,
+    clock,
+    random: () => 0,
+    async onLeading(signal) {
+      tell('begin')
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+      tell('abort')
+      await gate.promise
+      tell('end')
+    },
+    onChange: (isLeader) => tell(isLeader ? 'leader' : 'follower'),
+    onProblem: (error) => void problems.push(error.message),
+    metrics: { leading: (isLeader) => void leading.push(isLeader) },
+    ...overrides,
+  })
+  return {
+    elector,
+    behaviour,
+    told,
+    problems,
+    leading,
+    endWork: gate.resolve,
+    what: () => told.map(({ what }) => what),
+  }
+}
+
+/** A candidate whose work ends as soon as it is told to. */
+export function aQuickCandidate(...parameters: Parameters<typeof aCandidate>) {
+  const candidate = aCandidate(...parameters)
+  candidate.endWork()
+  return candidate
+}
+
+export function aServer() {
+  const clock = createManualClock()
+  return { clock, server: createLeaseServer(clock) }
+}
+
+export const timeOf = (told: { at: number; what: string }[], what: string) =>
+  told.find((entry) => entry.what === what)!.at

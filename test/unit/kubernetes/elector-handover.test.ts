@@ -1,0 +1,353 @@
+import { describe, expect, it } from 'vitest'
+import type { Elector } from '../../../src/kubernetes/elector.ts'
+import type { ManualClock } from '../../support/manual-clock.ts'
+import { aCandidate, aQuickCandidate, aServer, type Behaviour, timeOf } from './candidates.ts'
+
+const TEN_MINUTES_MS = 600_000
+
+describe('a clean stop', () => {
+  it('tells the work, waits for its end, and only then gives the lease back', async () => {
+    const { clock, server } = aServer()
+    const { elector, what, endWork, leading } = aCandidate(server, clock, 'a')
+    elector.start()
+    await clock.advance(5_000)
+    let hasStopped = false
+    const stopped = elector.stop().then(() => {
+      hasStopped = true
+    })
+    await clock.advance(60_000)
+    expect(what()).toEqual(['leader', 'begin', 'abort'])
+    expect({ hasStopped, isLeader: elector.isLeader() }).toEqual({ hasStopped: false, isLeader: true })
+    // Kept alive while the work goes on, however long that takes.
+    expect(server.spec()).toMatchObject({ holderIdentity: 'a', renewTime: '2026-01-01T00:01:04.000000Z' })
+    endWork()
+    await stopped
+    expect(what()).toEqual(['leader', 'begin', 'abort', 'end', 'follower'])
+    expect(server.spec()).toEqual({
+      holderIdentity: '',
+      leaseDurationSeconds: 1,
+      acquireTime: '2026-01-01T00:01:05.000000Z',
+      renewTime: '2026-01-01T00:01:05.000000Z',
+      leaseTransitions: 0,
+    })
+    expect({ isLeader: elector.isLeader(), leader: elector.leader(), leading }).toEqual({
+      isLeader: false,
+      leader: null,
+      leading: [false, true, false],
+    })
+    expect(clock.wakeTimes()).toEqual([])
+  })
+
+  it('gives the lease back also when a renewal is on its way', async () => {
+    const { clock, server } = aServer()
+    const { elector, behaviour, problems } = aQuickCandidate(server, clock, 'a')
+    elector.start()
+    await clock.settle()
+    behaviour.write = 'lose'
+    await clock.advance(2_000)
+    behaviour.write = 'answer'
+    await elector.stop()
+    expect(server.spec()).toMatchObject({ holderIdentity: '' })
+    expect(problems).toEqual([])
+  })
+
+  it('takes the lease of nobody else away', async () => {
+    const { clock, server } = aServer()
+    const { elector } = aQuickCandidate(server, clock, 'a')
+    elector.start()
+    await clock.settle()
+    server.edit((lease) => ({ ...lease, spec: { ...lease.spec, holderIdentity: 'b' } }))
+    await elector.stop()
+    expect(server.spec()).toMatchObject({ holderIdentity: 'b' })
+  })
+
+  it('says when the lease could not be given back', async () => {
+    const { clock, server } = aServer()
+    const { elector, behaviour, problems, leading } = aQuickCandidate(server, clock, 'a')
+    elector.start()
+    await clock.settle()
+    behaviour.write = 'hang'
+    const stopped = elector.stop()
+    await clock.advance(5_000)
+    await stopped
+    expect(problems).toEqual([
+      'lease heartbeats/operator could not be given back, and others must wait for its lapse: no answer within 5000 ms',
+    ])
+    expect(leading.at(-1)).toBe(false)
+  })
+
+  it('gives back a lease that it got in the moment of the stop, and leads nothing', async () => {
+    const { clock, server } = aServer()
+    const { elector, what } = aQuickCandidate(server, clock, 'a')
+    elector.start()
+    // The lease has been asked for, and its answer is on the way.
+    for (let turns = 0; server.writes().length === 0 && turns < 100; turns += 1) await Promise.resolve()
+    await elector.stop()
+    expect(server.writes().map(({ verb, spec }) => [verb, spec?.holderIdentity])).toEqual([
+      ['create', 'a'],
+      ['replace', ''],
+    ])
+    expect(what()).toEqual([])
+  })
+
+  it('ends at once while following, also with a request on its way', async () => {
+    const { clock, server } = aServer()
+    const leader = aQuickCandidate(server, clock, 'a')
+    const follower = aQuickCandidate(server, clock, 'b')
+    leader.elector.start()
+    await clock.settle()
+    follower.elector.start()
+    await clock.settle()
+    follower.behaviour.get = 'hang'
+    await clock.advance(2_000)
+    await follower.elector.stop()
+    expect(follower.problems).toEqual([])
+    await aQuickCandidate(server, clock, 'c').elector.stop()
+  })
+
+  it('reports work that outlasts a lease which cannot be renewed', async () => {
+    const { clock, server } = aServer()
+    const { elector, behaviour, problems, endWork } = aCandidate(server, clock, 'a')
+    elector.start()
+    await clock.settle()
+    behaviour.write = 'fail'
+    const stopped = elector.stop()
+    await clock.advance(14_999)
+    expect(problems.some((problem) => problem.includes('has lapsed'))).toBe(false)
+    await clock.advance(1)
+    expect(problems.some((problem) => problem.includes('has lapsed'))).toBe(true)
+    endWork()
+    await stopped
+    // Not ours any more.
+    expect(server.spec()).toMatchObject({ holderIdentity: 'a' })
+  })
+})
+
+describe('a follower', () => {
+  const startBoth = async (first: Elector, second: Elector, clock: ManualClock) => {
+    first.start()
+    await clock.settle()
+    second.start()
+    await clock.settle()
+  }
+
+  it('does not take a lease over before it has seen no change for its duration, and then counts a transition', async () => {
+    const { clock, server } = aServer()
+    const a = aQuickCandidate(server, clock, 'a')
+    const b = aQuickCandidate(server, clock, 'b')
+    await startBoth(a.elector, b.elector, clock)
+    a.behaviour.write = 'hang'
+    a.behaviour.get = 'hang'
+    await clock.advance(14_999)
+    expect(b.elector.isLeader()).toBe(false)
+    expect(b.elector.leader()).toBe('a')
+    await clock.advance(1)
+    expect(b.elector.isLeader()).toBe(true)
+    expect(server.spec()).toMatchObject({
+      holderIdentity: 'b',
+      acquireTime: '2026-01-01T00:00:15.000000Z',
+      leaseTransitions: 1,
+    })
+  })
+
+  it('waits for as long as the holder asked for, not as it would itself', async () => {
+    const { clock, server } = aServer()
+    const a = aQuickCandidate(server, clock, 'a', { leaseMs: 40_000 })
+    const b = aQuickCandidate(server, clock, 'b')
+    await startBoth(a.elector, b.elector, clock)
+    a.behaviour.write = 'hang'
+    a.behaviour.get = 'hang'
+    await clock.advance(39_999)
+    expect(b.elector.isLeader()).toBe(false)
+    await clock.advance(1)
+    expect(b.elector.isLeader()).toBe(true)
+  })
+
+  it('begins to count when it sees the lease, whatever the times in it say', async () => {
+    const { clock, server } = aServer()
+    const a = aQuickCandidate(server, clock, 'a')
+    a.elector.start()
+    await clock.settle()
+    a.behaviour.write = 'hang'
+    a.behaviour.get = 'hang'
+    await clock.advance(3_600_000)
+    const b = aQuickCandidate(server, clock, 'b')
+    b.elector.start()
+    await clock.advance(14_999)
+    expect(b.elector.isLeader()).toBe(false)
+    await clock.advance(1)
+    expect(b.elector.isLeader()).toBe(true)
+  })
+
+  it('does not take somebody labelling the lease for a sign of its holder', async () => {
+    const { clock, server } = aServer()
+    const a = aQuickCandidate(server, clock, 'a')
+    const b = aQuickCandidate(server, clock, 'b')
+    await startBoth(a.elector, b.elector, clock)
+    a.behaviour.write = 'hang'
+    a.behaviour.get = 'hang'
+    for (let second = 0; second < 15; second += 1) {
+      await clock.advance(1_000)
+      if (second < 14)
+        server.edit((lease) => ({ ...lease, metadata: { ...lease.metadata, labels: { touched: `${second}` } } }))
+    }
+    expect(b.elector.isLeader()).toBe(true)
+  })
+
+  it('takes a lease that was given back at its next look, at most 4.4 seconds later', async () => {
+    const { clock, server } = aServer()
+    const a = aQuickCandidate(server, clock, 'a')
+    const b = aQuickCandidate(server, clock, 'b', { random: () => 0.999 })
+    await startBoth(a.elector, b.elector, clock)
+    await clock.advance(60)
+    await a.elector.stop()
+    await clock.advance(4_399 - 60)
+    expect(b.elector.isLeader()).toBe(true)
+    expect(server.spec()).toMatchObject({ holderIdentity: 'b', leaseTransitions: 1, leaseDurationSeconds: 15 })
+    expect(timeOf(b.told, 'begin')).toBeGreaterThanOrEqual(timeOf(a.told, 'end'))
+  })
+
+  it('spreads its looks between two and 4.4 seconds', async () => {
+    for (const [random, waitMs] of [
+      [0, 2_000],
+      [1 - Number.EPSILON, 4_400],
+    ] as const) {
+      const { clock, server } = aServer()
+      const a = aQuickCandidate(server, clock, 'a')
+      const b = aQuickCandidate(server, clock, 'b', { random: () => random })
+      await startBoth(a.elector, b.elector, clock)
+      const from = clock.now()
+      await clock.advance(5_000)
+      expect(server.log.find(({ by, at }) => by === 'b' && at > from)!.at - from).toBeCloseTo(waitMs, 5)
+    }
+  })
+
+  it('leads in less than 20 seconds after a kill, however unluckily its looks fall', async () => {
+    for (const startMs of [0, 100, 1_999, 2_001, 3_500]) {
+      for (const killMs of [0, 400, 1_900]) {
+        const { clock, server } = aServer()
+        const a = aQuickCandidate(server, clock, 'a')
+        const b = aQuickCandidate(server, clock, 'b', { random: () => 0.999 })
+        a.elector.start()
+        await clock.advance(startMs)
+        b.elector.start()
+        await clock.advance(10_000 - startMs + killMs)
+        a.behaviour.write = 'hang'
+        a.behaviour.get = 'hang'
+        const killedAt = clock.now()
+        await clock.advance(25_000)
+        expect(timeOf(b.told, 'begin') - killedAt).toBeLessThan(20_000)
+      }
+    }
+  })
+
+  it('goes on trying while the API server fails, and says so', async () => {
+    const { clock, server } = aServer()
+    const { elector, behaviour, problems } = aQuickCandidate(server, clock, 'a')
+    behaviour.get = 'fail'
+    elector.start()
+    await clock.advance(60_000)
+    expect(problems).toHaveLength(31)
+    expect(problems[0]).toBe('lease heartbeats/operator could not be taken: leases: InternalError')
+    behaviour.get = 'answer'
+    await clock.advance(2_000)
+    expect(elector.isLeader()).toBe(true)
+  })
+
+  it('loses a race for a free lease without a word', async () => {
+    const { clock, server } = aServer()
+    const candidates = ['a', 'b', 'c'].map((identity) => aQuickCandidate(server, clock, identity))
+    for (const { elector } of candidates) elector.start()
+    await clock.advance(30_000)
+    expect(candidates.map(({ elector }) => elector.isLeader())).toEqual([true, false, false])
+    expect(candidates.flatMap(({ problems }) => problems)).toEqual([])
+    await candidates[0]!.elector.stop()
+    await clock.advance(30_000)
+    expect(candidates.filter(({ elector }) => elector.isLeader())).toHaveLength(1)
+    expect(candidates.flatMap(({ problems }) => problems)).toEqual([])
+  })
+})
+
+describe('two candidates', () => {
+  it.each([
+    ['clocks that agree', 0],
+    ['the other one ten minutes ahead', TEN_MINUTES_MS],
+    ['the other one ten minutes behind', -TEN_MINUTES_MS],
+  ])('hand over without leading at once when renewals are blocked for 20 seconds, with %s', async (_, skewMs) => {
+    const { clock, server } = aServer()
+    const a = aQuickCandidate(server, clock, 'a')
+    const b = aQuickCandidate(server, clock, 'b', { clock: clock.skewedBy(skewMs) })
+    a.elector.start()
+    await clock.settle()
+    b.elector.start()
+    await clock.advance(61_000)
+    expect([a.elector.isLeader(), b.elector.isLeader()]).toEqual([true, false])
+    a.behaviour.write = 'hang'
+    a.behaviour.get = 'hang'
+    for (let ms = 0; ms < 20_000; ms += 100) {
+      await clock.advance(100)
+      expect([a.elector.isLeader(), b.elector.isLeader()]).not.toEqual([true, true])
+    }
+    a.behaviour.write = 'answer'
+    a.behaviour.get = 'answer'
+    await clock.advance(60_000)
+    expect([a.elector.isLeader(), b.elector.isLeader()]).toEqual([false, true])
+    // Told in time, and ended before the other one began.
+    expect(timeOf(b.told, 'begin') - timeOf(a.told, 'abort')).toBeGreaterThanOrEqual(5_000 - 2_000)
+    expect(timeOf(b.told, 'begin')).toBeGreaterThan(timeOf(a.told, 'end'))
+    expect(b.what()).toEqual(['leader', 'begin'])
+    expect(a.what()).toEqual(['leader', 'begin', 'follower', 'abort', 'end'])
+    expect(server.spec()).toMatchObject({ holderIdentity: 'b', leaseTransitions: 1 })
+  })
+
+  it('leave at least the difference of lease and deadline between the end of one and the start of the other', async () => {
+    // The worst case: the last renewal reaches the server at once, and its answer never comes back.
+    const { clock, server } = aServer()
+    const a = aQuickCandidate(server, clock, 'a')
+    const b = aQuickCandidate(server, clock, 'b')
+    a.elector.start()
+    await clock.settle()
+    b.elector.start()
+    await clock.advance(10_000)
+    a.behaviour.write = 'lose'
+    a.behaviour.get = 'hang'
+    await clock.advance(40_000)
+    expect(timeOf(b.told, 'begin') - timeOf(a.told, 'abort')).toBeGreaterThanOrEqual(5_000)
+  })
+
+  it('never lead at once, whichever of them the API server does not answer', async () => {
+    const { clock, server } = aServer()
+    let seed = 7
+    const random = () => {
+      seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
+      return seed / 2 ** 31
+    }
+    const working = new Set<string>()
+    let most = 0
+    let terms = 0
+    const candidates = ['a', 'b', 'c'].map((identity, index) =>
+      aCandidate(server, clock, identity, {
+        clock: clock.skewedBy(index * TEN_MINUTES_MS),
+        random,
+        async onLeading(signal) {
+          working.add(identity)
+          terms += 1
+          most = Math.max(most, working.size)
+          await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+          // As long as it may take.
+          await clock.sleep(4_999)
+          working.delete(identity)
+        },
+      }),
+    )
+    for (const { elector } of candidates) elector.start()
+    const kinds: Behaviour[] = ['answer', 'answer', 'hang', 'fail', 'lose']
+    const pick = () => kinds[Math.floor(random() * kinds.length)]!
+    for (let round = 0; round < 400; round += 1) {
+      for (const { behaviour } of candidates) Object.assign(behaviour, { get: pick(), write: pick() })
+      await clock.advance(random() * 12_000)
+    }
+    expect(most).toBe(1)
+    expect(terms).toBeGreaterThan(20)
+  })
+})

@@ -1,0 +1,266 @@
+import { describe, expect, it } from 'vitest'
+import { TransportError } from '../../../src/kubernetes/errors.ts'
+import { FLUSH_MS } from '../../../src/kubernetes/recorder.ts'
+import { anOccurrence, aRecorder, aRegarding, refusal, verbs } from './events.ts'
+
+const MINUTE_MS = 60_000
+
+describe('limits', () => {
+  it('let an object have 25 events, then one every five minutes, and another object its own', async () => {
+    const { recorder, written, dropped, clock } = aRecorder()
+    const say = (index: number, uid = 'uid-1') =>
+      recorder.record(aRegarding({ uid }), anOccurrence({ note: `${index}` }))
+    for (let index = 0; index < 30; index += 1) say(index)
+    say(0, 'uid-2')
+    await clock.settle()
+    expect(written).toHaveLength(26)
+    expect(dropped).toEqual(Array(5).fill('rate_limited'))
+    await clock.advance(5 * MINUTE_MS - 1)
+    say(100)
+    expect(dropped).toHaveLength(6)
+    await clock.advance(1)
+    say(101)
+    say(102)
+    await clock.settle()
+    expect(written).toHaveLength(27)
+    expect(dropped).toHaveLength(7)
+    await clock.advance(10 * MINUTE_MS)
+    for (let index = 200; index < 203; index += 1) say(index)
+    await clock.settle()
+    expect(written).toHaveLength(29)
+  })
+
+  it('give no object more than 25 at once, however long it was quiet', async () => {
+    const { recorder, dropped, clock } = aRecorder()
+    recorder.record(aRegarding(), anOccurrence())
+    await clock.advance(24 * 60 * MINUTE_MS)
+    for (let index = 0; index < 26; index += 1) recorder.record(aRegarding(), anOccurrence({ note: `${index}` }))
+    expect(dropped).toEqual(['rate_limited'])
+  })
+
+  it('do not count repeats', async () => {
+    const { recorder, dropped, clock } = aRecorder()
+    for (let times = 0; times < 1_000; times += 1) recorder.record(aRegarding(), anOccurrence())
+    await clock.settle()
+    expect(dropped).toEqual([])
+  })
+
+  it('let a thousand wait, drop what is more, and take more when they are written', async () => {
+    const { recorder, written, dropped, behaviour, clock } = aRecorder()
+    behaviour.fail = new TransportError('refused')
+    const say = (index: number) => recorder.record(aRegarding({ uid: `uid-${index}` }), anOccurrence())
+    for (let index = 0; index < 1_000; index += 1) say(index)
+    expect(dropped).toEqual([])
+    say(1_000)
+    expect(dropped).toEqual(['queue_full'])
+    await clock.settle()
+    say(1_001)
+    expect(dropped).toEqual(['queue_full', 'queue_full'])
+    // One that waits already may be repeated.
+    say(0)
+    expect(dropped).toHaveLength(2)
+    delete behaviour.fail
+    await clock.advance(10_000)
+    expect(written).toHaveLength(1_000)
+    say(1_002)
+    await clock.settle()
+    expect(written).toHaveLength(1_001)
+    expect(dropped).toHaveLength(2)
+  })
+
+  it('remember no more than some thousand events', async () => {
+    const { recorder, written, clock } = aRecorder()
+    const say = (index: number) => recorder.record(aRegarding({ uid: `uid-${index}` }), anOccurrence())
+    for (let index = 0; index < 4_097; index += 1) {
+      say(index)
+      if (index % 500 === 0) await clock.settle()
+    }
+    await clock.settle()
+    expect(written).toHaveLength(4_097)
+    say(4_096)
+    say(0)
+    await clock.settle()
+    // The oldest is forgotten, and begins anew.
+    expect(verbs(written.slice(4_097))).toEqual(['patch 2', 'create 1'])
+  })
+
+  it('forget nothing that is not written yet', async () => {
+    const { recorder, written, behaviour, clock } = aRecorder()
+    const say = (index: number) => recorder.record(aRegarding({ uid: `uid-${index}` }), anOccurrence())
+    behaviour.failOn = 'uid-0'
+    for (let index = 0; index < 4_097; index += 1) {
+      say(index)
+      if (index % 500 === 0) await clock.settle()
+    }
+    await clock.settle()
+    delete behaviour.failOn
+    await clock.advance(10_000)
+    expect(written.at(-1)!.body.regarding.uid).toBe('uid-0')
+    say(1)
+    await clock.settle()
+    expect(verbs(written.slice(-1))).toEqual(['create 1'])
+  })
+
+  it('have room again for what comes after refusals', async () => {
+    const { recorder, behaviour, dropped, clock } = aRecorder()
+    const say = (index: number) => recorder.record(aRegarding({ uid: `uid-${index}` }), anOccurrence())
+    behaviour.fail = refusal(403, 'Forbidden')
+    for (let index = 0; index < 1_000; index += 1) say(index)
+    await clock.settle()
+    say(1_000)
+    expect(dropped).toEqual(Array(1_000).fill('failed'))
+  })
+
+  it('write two at a time', async () => {
+    const { recorder, behaviour, clock } = aRecorder()
+    behaviour.hang = true
+    for (let index = 0; index < 5; index += 1) recorder.record(aRegarding(), anOccurrence({ note: `${index}` }))
+    await clock.settle()
+    expect(behaviour.tries).toBe(2)
+  })
+})
+
+describe('faults', () => {
+  it.each([
+    ['no answer', new TransportError('reset')],
+    ['a busy server', refusal(429, 'TooManyRequests')],
+    ['a server error', refusal(500, 'InternalError')],
+  ])('of the kind that passes are tried again twelve times: %s', async (_, fault) => {
+    const { recorder, behaviour, dropped, problems, clock } = aRecorder()
+    behaviour.fail = fault
+    recorder.record(aRegarding(), anOccurrence())
+    await clock.advance(60 * MINUTE_MS)
+    expect(behaviour.tries).toBe(12)
+    expect(dropped).toEqual(['failed'])
+    expect(problems).toEqual([`the event Created could not be written: ${fault.message}`])
+  })
+
+  it('that pass lose nothing, and write nothing twice', async () => {
+    const { recorder, behaviour, written, dropped, problems, clock } = aRecorder()
+    behaviour.fail = new TransportError('reset')
+    recorder.record(aRegarding(), anOccurrence())
+    await clock.advance(20_000)
+    delete behaviour.fail
+    await clock.advance(60_000)
+    expect(verbs(written)).toEqual(['create 1'])
+    expect([dropped, problems]).toEqual([[], []])
+  })
+
+  it('are counted from the last write', async () => {
+    const { recorder, behaviour, written, dropped, clock } = aRecorder()
+    behaviour.fail = new TransportError('reset')
+    recorder.record(aRegarding(), anOccurrence())
+    while (behaviour.tries < 11) await clock.advance(1_000)
+    delete behaviour.fail
+    await clock.advance(60_000)
+    behaviour.fail = new TransportError('reset')
+    recorder.record(aRegarding(), anOccurrence())
+    await clock.advance(500)
+    delete behaviour.fail
+    await clock.advance(2_000)
+    expect(verbs(written)).toEqual(['create 1', 'patch 2'])
+    expect(dropped).toEqual([])
+  })
+
+  it('in an answer after the event was written count as written', async () => {
+    const { recorder, written, problems, clock, client } = aRecorder()
+    const { create } = client
+    client.create = (async (...parameters: Parameters<typeof create>) => {
+      await create(...parameters)
+      throw new TransportError('reset')
+    }) as typeof create
+    recorder.record(aRegarding(), anOccurrence())
+    await clock.advance(60_000)
+    expect(verbs(written)).toEqual(['create 1'])
+    expect(problems).toEqual([])
+  })
+
+  it.each([403, 404, 422])('that are refusals are reported and not tried again: %i', async (status) => {
+    const { recorder, behaviour, dropped, problems, clock } = aRecorder()
+    behaviour.fail = refusal(status, 'Refused')
+    recorder.record(aRegarding(), anOccurrence())
+    await clock.advance(60 * MINUTE_MS)
+    expect({ tries: behaviour.tries, dropped, problems }).toEqual({
+      tries: 1,
+      dropped: ['failed'],
+      problems: ['the event Created could not be written: events: Refused'],
+    })
+    // Forgotten, so that the next occurrence is tried.
+    delete behaviour.fail
+    recorder.record(aRegarding(), anOccurrence())
+    await clock.settle()
+    expect(behaviour.tries).toBe(2)
+  })
+
+  it('never reach whoever records, not even those of its callbacks', async () => {
+    const fail = () => {
+      throw new Error('no')
+    }
+    const { recorder, behaviour, written, clock } = aRecorder({ onProblem: fail, onDropped: fail })
+    behaviour.fail = refusal(403, 'Forbidden')
+    recorder.record(aRegarding(), anOccurrence())
+    recorder.record(undefined as never, anOccurrence())
+    recorder.record(aRegarding(), undefined as never)
+    await clock.settle()
+    for (let index = 0; index < 30; index += 1) recorder.record(aRegarding(), anOccurrence({ note: `${index}` }))
+    await clock.settle()
+    delete behaviour.fail
+    recorder.record(aRegarding({ uid: 'uid-2' }), anOccurrence())
+    await clock.settle()
+    expect(written).toHaveLength(1)
+  })
+})
+
+describe('stop', () => {
+  it('writes what waits, also what waited for another try and counts not yet written, and takes nothing more', async () => {
+    const { recorder, behaviour, written, dropped, clock } = aRecorder()
+    for (let times = 0; times < 4; times += 1) {
+      recorder.record(aRegarding(), anOccurrence())
+      await clock.settle()
+    }
+    behaviour.fail = new TransportError('refused')
+    recorder.record(aRegarding(), anOccurrence({ note: 'later' }))
+    await clock.settle()
+    delete behaviour.fail
+    recorder.record(aRegarding(), anOccurrence({ note: 'last' }))
+    const stopped = recorder.stop()
+    recorder.record(aRegarding(), anOccurrence({ note: 'too late' }))
+    await clock.settle()
+    await stopped
+    expect(verbs(written).sort()).toEqual(['create 1', 'create 1', 'create 1', 'patch 2', 'patch 4'])
+    expect(dropped).toEqual(['stopped'])
+    recorder.record(aRegarding(), anOccurrence({ note: 'even later' }))
+    expect(dropped).toEqual(['stopped', 'stopped'])
+    expect(clock.wakeTimes()).toEqual([])
+  })
+
+  it('waits no longer than its limit for a server that does not answer, and counts what it drops', async () => {
+    const { recorder, behaviour, dropped, problems, clock } = aRecorder()
+    behaviour.hang = true
+    for (let index = 0; index < 5; index += 1) recorder.record(aRegarding(), anOccurrence({ note: `${index}` }))
+    let hasStopped = false
+    const stopped = recorder.stop().then(() => {
+      hasStopped = true
+    })
+    await clock.advance(FLUSH_MS - 1)
+    expect(hasStopped).toBe(false)
+    await clock.advance(1)
+    await stopped
+    await clock.settle()
+    expect(dropped).toEqual(Array(5).fill('stopped'))
+    expect(behaviour.aborted).toBe(behaviour.tries)
+    expect(problems).toEqual([])
+    expect(clock.wakeTimes()).toEqual([])
+  })
+
+  it('does not try again what fails', async () => {
+    const { recorder, behaviour, dropped, clock } = aRecorder()
+    behaviour.fail = new TransportError('refused')
+    recorder.record(aRegarding(), anOccurrence())
+    const stopped = recorder.stop()
+    await clock.settle()
+    await stopped
+    expect({ tries: behaviour.tries, dropped }).toEqual({ tries: 1, dropped: ['stopped'] })
+    await recorder.stop()
+  })
+})
