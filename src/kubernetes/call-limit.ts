@@ -11,23 +11,26 @@ export interface CallLimit {
   end(): void
 }
 
+/** Why the signal of a call has aborted, when nobody wanted it to. */
+export class TimeIsUp extends Error {
+  override readonly name = 'TimeIsUp'
+}
+
 /** Made by hand: AbortSignal.any() keeps what it made for as long as a signal lives, and some live as long as the process. */
 export function startLimit(clock: Clock, ms: number, signal: AbortSignal | undefined): CallLimit {
   const limit = new AbortController()
   const kept = new AbortController()
-  let isOver = false
   const follow = () => limit.abort(signal?.reason)
   if (signal?.aborted) follow()
   signal?.addEventListener('abort', follow, { once: true })
   void clock.sleep(ms, kept.signal).then(() => {
     if (kept.signal.aborted) return
-    isOver = true
-    limit.abort()
+    limit.abort(new TimeIsUp())
   })
   return {
     signal: limit.signal,
     explain(description, last) {
-      if (!isOver) return signal?.reason ?? last
+      if (!(limit.signal.reason instanceof TimeIsUp)) return signal?.reason ?? last
       return new TransportError(`${description}: no answer within ${ms / 1_000} s`, { cause: last })
     },
     keep: () => kept.abort(),

@@ -72,6 +72,8 @@ const WATCH_SECONDS = 300
 /** What a watch may have more than its own time. */
 const LATE_MS = 30_000
 const STALL_MS = 150_000
+/** A small question, often asked over a socket that is as dead as the watch's was. */
+const CHECK_MS = 10_000
 const STEPS = { firstMs: 800, longestMs: 30_000 }
 const RELIST_MS = 3_600_000
 /** A watch that lived for so long was a good one: what broke it is not the next step of what broke before. */
@@ -146,7 +148,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
 
     async check() {
       try {
-        const page = await client.list<T>(type, { ...where, limit: 1, signal })
+        const page = await client.list<T>(type, { ...where, limit: 1, signal, timeoutMs: CHECK_MS })
         hear()
         return cache.isContinuedBy(page.resourceVersion, page.items[0]) ? 'watch' : 'list'
       } catch (error) {

@@ -1,11 +1,13 @@
 /**
  * One attempt of one request: sockets, credentials, and what is counted. It owns two pools. Requests share a few sockets that
- * are kept alive; each watch has one of its own for as long as it runs. Both are replaced only when TLS material has changed;
- * requests and watches that are on their way go on over the old ones.
+ * are kept alive; each watch has one of its own for as long as it runs. Both are replaced when TLS material has changed, and when
+ * a request got no answer in time: then the other sockets may be dead as well, and each would cost another time limit to
+ * find out. Requests and watches that are on their way go on over the old ones.
  */
 
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../runtime/clock.ts'
+import { TimeIsUp } from './call-limit.ts'
 import type { Connection, Credentials, TlsMaterial } from './connection.ts'
 import { TransportError } from './errors.ts'
 
@@ -78,16 +80,19 @@ export function createTransport(options: TransportOptions): Transport {
     const undici = await import('undici')
     if (isClosed) throw new TransportError('the client is closed')
     if (pools?.tls === tls) return pools
-    for (const dispatcher of all) retire(dispatcher)
+    retireAll()
     pools = makePools(tls, undici)
     for (const dispatcher of [pools.requests, pools.watches]) all.add(dispatcher)
     return pools
   }
 
-  /** Closes when what is on its way has ended. */
-  function retire(dispatcher: Dispatcher): void {
-    const forget = () => all.delete(dispatcher)
-    dispatcher.close().then(forget, forget)
+  /** They close when what is on its way has ended. */
+  function retireAll(): void {
+    pools = null
+    for (const dispatcher of all) {
+      const forget = () => all.delete(dispatcher)
+      dispatcher.close().then(forget, forget)
+    }
   }
 
   function makePools(tls: TlsMaterial, { Agent, ProxyAgent }: typeof import('undici')): Pools {
@@ -146,6 +151,7 @@ export function createTransport(options: TransportOptions): Transport {
           if (answer.statusCode !== 401 || isRenewed) return answer
           await answer.body.dump()
         } catch (error) {
+          if (signal.reason instanceof TimeIsUp && found === pools) retireAll()
           if (isRenewed || !isUntrusted(error)) throw explain(error, request, host)
         }
         credentials = await unlessAborted(connection.renewCredentials(credentials), signal)
@@ -178,7 +184,7 @@ function isUntrusted(error: unknown): boolean {
 /** Only the kind of failure and the address: never a header or a body. */
 export function explain(error: unknown, request: Request, host: string): Error {
   const { code, name, message } = error as NodeJS.ErrnoException
-  if (name === 'AbortError') return error as Error
+  if (name === 'AbortError' || error instanceof TimeIsUp) return error as Error
   return new TransportError(`${request.description}: no answer from ${host}: ${message || code || name}`, {
     cause: error,
   })

@@ -69,7 +69,7 @@ process.stdout.write(
 const controllers: ServiceProcess[] = []
 try {
   const startedAt = performance.now()
-  const first = await startController(process.env.DIRECT ? direct : throughProxy)
+  const first = await startController(throughProxy)
   await untilAllReady(client, CHECKS)
   report('from start to all Ready', seconds(startedAt), 's', LIMITS.readySeconds)
   report('TLS connections to the API server, in all', proxy.count().accepted, '', LIMITS.connections)

@@ -3,6 +3,7 @@
 import { createClient, type KubernetesClient } from '../../../src/kubernetes/client.ts'
 import type { KubernetesObject } from '../../../src/kubernetes/objects.ts'
 import { createReflector, type Reflector, type ReflectorOptions } from '../../../src/kubernetes/reflector.ts'
+import type { Clock } from '../../../src/runtime/clock.ts'
 import { CONFIG_MAPS, type FakeApiServer, startFakeApiServer } from '../../support/fake-api-server.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
 import { untilSo } from './until-done.ts'
@@ -35,11 +36,29 @@ export interface Reflecting extends AsyncDisposable {
   watchesAsked(): number
 }
 
+/** Of the back-off. A watchdog sleeps for longer, unless a test has let it come close. */
+const LONGEST_PAUSE_MS = 30_000
+/** The client's own pauses are shorter than this, and its time limits are not. */
+const LIMIT_MS = 9_000
+
+function noteLimits(clock: ManualClock, limits: Set<number>): Clock {
+  return {
+    now: clock.now,
+    async sleep(ms, signal) {
+      const at = clock.now() + ms
+      if (ms >= LIMIT_MS) limits.add(at)
+      await clock.sleep(ms, signal)
+      limits.delete(at)
+    },
+  }
+}
+
 export async function startReflecting(options: Partial<ReflectorOptions<Note>> = {}): Promise<Reflecting> {
   const stack = new AsyncDisposableStack()
   const server = stack.use(await startFakeApiServer())
   const clock = createManualClock()
-  const client = createClient({ connection: server.connection, clock, random: () => 0 })
+  const limits = new Set<number>()
+  const client = createClient({ connection: server.connection, clock: noteLimits(clock, limits), random: () => 0 })
   stack.defer(() => client.close())
   const changes: string[] = []
   const problems: string[] = []
@@ -62,7 +81,8 @@ export async function startReflecting(options: Partial<ReflectorOptions<Note>> =
   })
   stack.defer(() => reflector.stop())
   const notes = () => server.collection(CONFIG_MAPS)
-  const until = (isSo: () => boolean) => untilSo(isSo, clock)
+  const pausing = { ...clock, wakeTimes: () => clock.wakeTimes().filter((at) => !limits.has(at)) }
+  const until = (isSo: () => boolean) => untilSo(isSo, pausing, LONGEST_PAUSE_MS)
   const asked = (isIt: (request: FakeApiServer['requests'][number]) => boolean) => server.requests.filter(isIt).length
   const isCheck = ({ query }: FakeApiServer['requests'][number]) => query.get('limit') === '1'
   return {

@@ -1,0 +1,140 @@
+/** What goes over which connection, and what becomes of a watch when its connection breaks. */
+
+import { inspect } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { TransportError } from '../../../src/kubernetes/client.ts'
+import { CONFIG_MAPS, type FakeApiServer } from '../../support/fake-api-server.ts'
+import { aConfigMap, anyRequest, client, clock, failureOf, readWatch, server, store, useFakeServer } from './calling.ts'
+import { untilSo } from './until-done.ts'
+
+useFakeServer()
+
+describe('sockets', () => {
+  it('are kept: 300 requests one after the other use two, and 300 at once no more than three', async () => {
+    // Two, since undici gives a socket free only a turn after its answer.
+    for (let n = 0; n < 300; n += 1) await client.list(CONFIG_MAPS, { limit: 1 })
+    expect(server.connections().accepted).toBeLessThanOrEqual(2)
+    await Promise.all(Array.from({ length: 300 }, () => client.list(CONFIG_MAPS, { limit: 1 })))
+    expect(server.connections().accepted).toBe(3)
+    expect(server.requests).toHaveLength(600)
+  })
+
+  it('are not trusted any more when one of them gave no answer in time', async () => {
+    await Promise.all(Array.from({ length: 3 }, () => client.list(CONFIG_MAPS, { limit: 1 })))
+    expect(server.connections()).toEqual({ accepted: 3, open: 3 })
+    server.disturb(anyRequest, 'hang')
+    const hanging = failureOf(client.list(CONFIG_MAPS, { limit: 1 }))
+    await untilSo(() => server.requests.length === 4)
+    await clock.advance(30_000)
+    expect((await hanging).message).toMatch(/no answer within 30 s/)
+    await untilSo(() => server.connections().open === 0)
+    await client.list(CONFIG_MAPS, { limit: 1 })
+    expect(server.connections()).toEqual({ accepted: 4, open: 1 })
+  })
+
+  it('are kept when a caller gives up', async () => {
+    await Promise.all(Array.from({ length: 3 }, () => client.list(CONFIG_MAPS, { limit: 1 })))
+    const stop = new AbortController()
+    server.disturb(anyRequest, 'hang')
+    const hanging = failureOf(client.list(CONFIG_MAPS, { limit: 1, signal: stop.signal }))
+    await untilSo(() => server.requests.length === 4)
+    stop.abort()
+    await hanging
+    await untilSo(() => server.connections().open === 2)
+    await Promise.all(Array.from({ length: 3 }, () => client.list(CONFIG_MAPS, { limit: 1 })))
+    expect(server.connections()).toEqual({ accepted: 4, open: 3 })
+  })
+
+  it('of watches are their own, one each, and are used again', async () => {
+    const stop = new AbortController()
+    const watches = [1, 2, 3].map(() => readWatch({ signal: stop.signal }))
+    await untilSo(() => server.watches.length === 3)
+    await client.list(CONFIG_MAPS, { limit: 1 })
+    expect(server.connections()).toEqual({ accepted: 4, open: 4 })
+    for (const watch of server.watches) watch.end()
+    await Promise.all(watches)
+    const again = readWatch({ signal: stop.signal })
+    await untilSo(() => server.watches.length === 1)
+    expect(server.connections().accepted).toBe(4)
+    stop.abort()
+    await failureOf(again)
+  })
+
+  it('of a watch that is read no more, or stopped, are closed', async () => {
+    store('a')
+    await readWatch({ signal: AbortSignal.timeout(10_000) }, 1)
+    await untilSo(() => server.connections().open === 0)
+    const stop = new AbortController()
+    const watch = failureOf(readWatch({ signal: stop.signal }))
+    await untilSo(() => server.watches.length === 1)
+    stop.abort(new Error('stopped by the test'))
+    expect((await watch).message).toBe('stopped by the test')
+    await untilSo(() => server.connections().open === 0)
+  })
+
+  it('all close with the client, and what is on its way ends', async () => {
+    const watch = failureOf(readWatch({ signal: new AbortController().signal }))
+    await untilSo(() => server.watches.length === 1)
+    server.disturb(anyRequest, 'hang')
+    const call = failureOf(client.create(CONFIG_MAPS, aConfigMap('a')))
+    await untilSo(() => server.requests.length === 2)
+    await client.close()
+    expect(await watch).toBeInstanceOf(TransportError)
+    expect(await call).toBeInstanceOf(TransportError)
+    expect((await failureOf(client.create(CONFIG_MAPS, aConfigMap('b')))).message).toContain('the client is closed')
+    await untilSo(() => server.connections().open === 0)
+  })
+})
+
+describe('a watch', () => {
+  it('tells of contact: its beginning, and everything that comes', async () => {
+    const stop = new AbortController()
+    let contacts = 0
+    const onContact = () => {
+      contacts += 1
+    }
+    const options = { resourceVersion: '100', timeoutSeconds: 300, signal: stop.signal, onContact }
+    const watch = failureOf(Array.fromAsync(client.watch(CONFIG_MAPS, options)))
+    await untilSo(() => server.watches.length === 1 && contacts === 1)
+    server.watches[0]!.bookmark()
+    await untilSo(() => contacts === 2)
+    stop.abort()
+    await watch
+  })
+
+  it('is whole, however its bytes are cut', async () => {
+    server.setPieceBytes(3)
+    server.collection(CONFIG_MAPS).create(aConfigMap('a', { text: 'grüß dich, 世界 🦄' }))
+    const [event] = await readWatch({ signal: AbortSignal.timeout(10_000) }, 1)
+    expect(event!.object).toMatchObject({ data: { text: 'grüß dich, 世界 🦄' } })
+  })
+
+  it.each([
+    ['reset in the middle of a line', (watch: FakeApiServer['watches'][number]) => watch.reset()],
+    ['ended in the middle of a line', (watch: FakeApiServer['watches'][number]) => watch.end()],
+    ['broken by a line that is none', (watch: FakeApiServer['watches'][number]) => watch.send('geheim\n')],
+  ])('that is %s fails after what came whole', async (_, disturb) => {
+    store('a')
+    const seen: string[] = []
+    const options = { resourceVersion: '100', timeoutSeconds: 300, signal: AbortSignal.timeout(10_000) }
+    const reading = failureOf(
+      (async () => {
+        for await (const { object } of client.watch(CONFIG_MAPS, options)) seen.push(object.metadata.name)
+      })(),
+    )
+    await untilSo(() => seen.length === 1)
+    server.watches[0]!.send('{"type":"ADD')
+    disturb(server.watches[0]!)
+    const error = await reading
+    expect(error).toBeInstanceOf(TransportError)
+    expect(inspect(error)).not.toContain('geheim')
+    expect(seen).toEqual(['a'])
+  })
+
+  it('that is refused fails with the refusal, and is not tried again', async () => {
+    server.disturb(anyRequest, { status: 403, reason: 'Forbidden', message: 'configmaps is forbidden' })
+    const error = await failureOf(readWatch({ signal: AbortSignal.timeout(10_000) }))
+    expect(error).toMatchObject({ status: 403, message: 'configmaps is forbidden' })
+    expect(server.requests).toHaveLength(1)
+  })
+})
