@@ -21,7 +21,11 @@ export interface ObjectMeta {
   readonly annotations?: Readonly<Record<string, string>>
   readonly finalizers?: readonly string[]
   readonly ownerReferences?: readonly OwnerReference[]
-  readonly managedFields?: readonly { readonly manager?: string; readonly operation?: string; readonly fieldsV1?: object }[]
+  readonly managedFields?: readonly {
+    readonly manager?: string
+    readonly operation?: string
+    readonly fieldsV1?: object
+  }[]
 }
 
 export interface KubernetesObject {

@@ -122,9 +122,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       signal.throwIfAborted()
       const declared = await declare(options, object, declaration)
       check = declared.check
-      if (declared.change !== 'unchanged') tell(object, 'Normal', CHANGES[declared.change])
+      // One Event tells of a new check and of its URL: with a thousand resources applied at once each Event counts.
+      const isNew = declared.change === 'created'
+      if (!isNew && declared.change !== 'unchanged') tell(object, 'Normal', CHANGES[declared.change])
       signal.throwIfAborted()
-      const isTakenOver = await publish(object, declaration, check)
+      const isTakenOver = await publish(object, declaration, check, isNew)
       published = { kind: declaration.publish.kind, name: declaration.publish.name }
       const nextAt = now() + (isTakenOver ? TAKEN_OVER_RETRY_MS : resyncMs * (1 - 0.2 * random()))
       const findings = { sync: { kind: 'synced' }, published } as const
@@ -146,17 +148,20 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     object: HeartbeatCheck,
     { publish: target }: CheckDeclaration,
     { publicId }: CheckRecord,
+    isNew: boolean,
   ): Promise<boolean> {
     const result = await publishUrl(client, object, target, `${options.pingUrl()}/ping/${publicId}`)
     if (result.kind === 'refused') {
+      if (isNew) tell(object, 'Normal', CHANGES.created)
       options.onPublish('refused')
       throw new Stalled(result.reason, result.message)
     }
     options.onPublish(result.isChanged ? 'written' : 'unchanged')
     const before = object.status?.published
     if (before !== undefined && !isSamePlace(before, target)) await releaseTarget(client, object, before)
-    const note = `the ping URL is in ${target.kind} ${target.name}, key ${target.key}`
-    if (result.isChanged) tell(object, 'Normal', { reason: 'Published', note })
+    const where = `the ping URL is in ${target.kind} ${target.name}, key ${target.key}`
+    if (isNew) tell(object, 'Normal', { ...CHANGES.created, note: `${CHANGES.created.note}; ${where}` })
+    else if (result.isChanged) tell(object, 'Normal', { reason: 'Published', note: where })
     return result.isTakenOver
   }
 

@@ -137,8 +137,7 @@ describe('a flip', () => {
     await measureFlip('story', () => ping('story'), 'up', 'Recovered')
     const told = await kubectl('describe', 'hbc', 'story')
     for (const line of [
-      /Normal +Created .*heartbeat-operator +the service watches over the job from now on/,
-      /Normal +Published .*heartbeat-operator +the ping URL is in Secret story-heartbeat, key HEARTBEAT_URL/,
+      /Normal +Created .*heartbeat-operator +the service watches over the job from now on; the ping URL is in Secret story-heartbeat, key HEARTBEAT_URL/,
       /Normal +FirstSuccess .*the job reported its first success/,
       /Warning +JobFailed .*the job reported a failure at 2\S+Z/,
       /Normal +Recovered .*the job reported a success again at 2\S+Z/,

@@ -36,8 +36,8 @@ export interface Reflecting extends AsyncDisposable {
   watchesAsked(): number
 }
 
-/** Of the back-off. A watchdog sleeps for longer, unless a test has let it come close. */
-const LONGEST_PAUSE_MS = 30_000
+/** Of the back-off without its chance. */
+const LONGEST_PAUSE_MS = 15_000
 /** The client's own pauses are shorter than this, and its time limits are not. */
 const LIMIT_MS = 9_000
 
@@ -69,7 +69,7 @@ export async function startReflecting(options: Partial<ReflectorOptions<Note>> =
     client,
     type: CONFIG_MAPS,
     clock,
-    random: () => 0.5,
+    random: () => 0,
     onChange: (key, { before, after }) => changes.push(`${key}: ${textOf(before)} -> ${textOf(after)}`),
     onProblem: (error, kind) => problems.push(`${kind}: ${(error as Error).message}`),
     metrics: {
@@ -81,7 +81,9 @@ export async function startReflecting(options: Partial<ReflectorOptions<Note>> =
   })
   stack.defer(() => reflector.stop())
   const notes = () => server.collection(CONFIG_MAPS)
-  const pausing = { ...clock, wakeTimes: () => clock.wakeTimes().filter((at) => !limits.has(at)) }
+  // While a watch is open only its watchdog sleeps, and that must not be woken by being waited for.
+  const pauses = () => (server.watches.length > 0 ? [] : clock.wakeTimes().filter((at) => !limits.has(at)))
+  const pausing = { ...clock, wakeTimes: pauses }
   const until = (isSo: () => boolean) => untilSo(isSo, pausing, LONGEST_PAUSE_MS)
   const asked = (isIt: (request: FakeApiServer['requests'][number]) => boolean) => server.requests.filter(isIt).length
   const isCheck = ({ query }: FakeApiServer['requests'][number]) => query.get('limit') === '1'

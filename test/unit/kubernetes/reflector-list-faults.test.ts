@@ -25,7 +25,7 @@ describe('a list that fails', () => {
   })
 
   it('is tried ever more slowly while we may not list, and works once we may', async () => {
-    await using a = await startReflecting({ random: () => 0 })
+    await using a = await startReflecting()
     a.write('a', '1')
     const message = 'configmaps is forbidden: User "jane" cannot list'
     const grant = a.server.disturb(() => true, { status: 403, reason: 'Forbidden', message }, Number.POSITIVE_INFINITY)
@@ -135,7 +135,7 @@ describe('a cluster that is another one', () => {
 
 describe('whatever else may go wrong', () => {
   it('does not stay wrong for more than an hour and a watch', async () => {
-    await using a = await startReflecting({ random: () => 0 })
+    await using a = await startReflecting()
     a.write('a', '1')
     await a.follow()
     // Nobody told us.
