@@ -30,9 +30,13 @@ export function describeCredentials(projectId: string, made: Made | null, given:
 export function describeCluster(
   { clusterName, watchNamespaces }: Config,
   connection: Pick<Connection, 'server' | 'source'> | null,
+  fault: string | null,
 ): string {
-  if (connection === null)
-    return '  cluster  none: no kubeconfig and no ServiceAccount was found (set KUBECONFIG to have HeartbeatChecks reconciled)'
+  if (connection === null) {
+    const why =
+      fault ?? 'no kubeconfig and no ServiceAccount was found (set KUBECONFIG to have HeartbeatChecks reconciled)'
+    return `  cluster  none: ${why}`
+  }
   const where = watchNamespaces === null ? 'all namespaces' : `the namespaces ${watchNamespaces.join(', ')}`
   return `  cluster  ${connection.server} (${connection.source}), as "${clusterName}": HeartbeatChecks of ${where}`
 }

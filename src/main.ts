@@ -43,7 +43,7 @@ function isExpected(error: unknown): error is Error {
 
 async function run(config: Config): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat })
-  const connection = await findCluster(config)
+  const { connection, fault } = await findCluster(config)
   await using resources = new AsyncDisposableStack()
   let databaseUrl = config.secrets.databaseUrl
   if (databaseUrl === undefined) {
@@ -66,7 +66,7 @@ async function run(config: Config): Promise<void> {
   if (started === null) return
   const { listening, ...addresses } = started
   const shownKey = bootstrapApiKey === undefined ? (prepared.made?.apiKey ?? null) : null
-  if (config.kubernetes !== 'off' && config.role !== 'api') say(describeCluster(config, connection))
+  if (config.kubernetes !== 'off' && config.role !== 'api') say(describeCluster(config, connection, fault))
   say(describeService(addresses, prepared.projectId, shownKey))
   // Where this process listens, whatever its public addresses are: what scripts wait for, and where port 0 is told.
   const served = listening.ping === null ? '' : ` ping=${listening.ping} api=${listening.api}`
@@ -75,16 +75,28 @@ async function run(config: Config): Promise<void> {
   say('stopping ...')
 }
 
-/** Null: none is asked for, or none is to be had. */
-async function findCluster({ kubernetes, role }: Config): Promise<Connection | null> {
-  if (kubernetes === 'off' || role === 'api') return null
-  const connection = await findConnection(process.env, { clock: systemClock })
-  if (connection === null && (kubernetes === 'required' || role === 'controller')) {
-    throw new StartError(
-      `no cluster was found, and ${kubernetes === 'required' ? 'KUBERNETES is required' : 'ROLE controller needs one'}: set KUBECONFIG to a kubeconfig, or run in a pod with a ServiceAccount`,
-    )
+/** `connection` null: none is asked for, or none is to be had; `fault` says why, where a kubeconfig is there and of no use. */
+async function findCluster(
+  config: Config,
+): Promise<{ readonly connection: Connection | null; readonly fault: string | null }> {
+  const { kubernetes, role } = config
+  if (kubernetes === 'off' || role === 'api') return { connection: null, fault: null }
+  const isNeeded = kubernetes === 'required' || role === 'controller'
+  try {
+    const connection = await findConnection(process.env, { clock: systemClock })
+    if (connection === null && isNeeded) throw new StartError(explainNoCluster(config))
+    return { connection, fault: null }
+  } catch (error) {
+    // What a cluster that was deleted leaves in ~/.kube/config is no reason not to serve; a file that somebody named is.
+    const isLeftOver = error instanceof KubeconfigError && !isNeeded && !process.env.KUBECONFIG
+    if (!isLeftOver) throw error
+    return { connection: null, fault: error.message }
   }
-  return connection
+}
+
+function explainNoCluster({ kubernetes }: Config): string {
+  const who = kubernetes === 'required' ? 'KUBERNETES is required' : 'ROLE controller needs one'
+  return `no cluster was found, and ${who}: set KUBECONFIG to a kubeconfig, or run in a pod with a ServiceAccount`
 }
 
 /** Null when a signal came meanwhile. */

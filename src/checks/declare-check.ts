@@ -78,7 +78,9 @@ async function declare(parts: Parts, tx: Queryable, wanted: Declaration, spec: C
   }
   // Before the tombstone is touched, since the removal of a project takes its tombstones after itself.
   if (!(await keepProject(tx, wanted.projectId))) throw notFound('project')
-  const tombstone = await takeTombstone(tx, wanted.resource, wanted.adoptId)
+  // An id may be any text that an annotation can hold, such as one with a NUL, which PostgreSQL does not take.
+  const hasAnId = wanted.adoptId === null || isUuid(wanted.adoptId)
+  const tombstone = hasAnId ? await takeTombstone(tx, wanted.resource, wanted.adoptId) : null
   if (tombstone === null && wanted.adoptId !== null) {
     const adopted = await lockAdopted(tx, wanted.adoptId, wanted.projectId)
     return { check: await setRight(parts, adopted, wanted, spec), change: 'adopted' }

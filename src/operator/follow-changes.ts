@@ -19,7 +19,7 @@ export interface FollowerOptions {
   readonly cluster: string
   readonly cache: { get(key: string): HeartbeatCheck | undefined; keys(): Iterable<string>; hasSynced(): boolean }
   readonly isWatched: (namespace: string) => boolean
-  readonly enqueue: (key: string) => void
+  readonly enqueue: (key: string) => unknown
   /** This process's clock. */
   readonly now: () => number
   readonly orphanMs?: number

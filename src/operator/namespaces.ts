@@ -16,6 +16,8 @@ export interface Namespaces {
 const NAMESPACES = { group: '', version: 'v1', plural: 'namespaces' }
 /** A namespace with a thousand checks is asked for once in a while, not a thousand times. */
 const MEMORY_MS = { remembered: 30_000, fresh: 1_000 } as const
+/** Namespaces come and go, as with preview environments, and a term lasts for months. */
+const MOST_REMEMBERED = 1_000
 
 export function createNamespaces(client: Pick<KubernetesClient, 'get'>, clock: Pick<Clock, 'now'>): Namespaces {
   const known = new Map<string, { at: number; projects: Promise<readonly string[] | null> }>()
@@ -41,7 +43,9 @@ export function createNamespaces(client: Pick<KubernetesClient, 'get'>, clock: P
       const last = known.get(namespace)
       if (last !== undefined && now - last.at < MEMORY_MS[age]) return last.projects
       const projects = read(namespace)
+      known.delete(namespace)
       known.set(namespace, { at: now, projects })
+      if (known.size > MOST_REMEMBERED) known.delete(known.keys().next().value!)
       // An answer that failed is no answer to remember.
       projects.catch(() => known.delete(namespace))
       return projects

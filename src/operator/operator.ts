@@ -23,6 +23,7 @@ import { FIELD_MANAGER, HEARTBEAT_CHECKS, LEASE_NAME } from './heartbeat-check.t
 import { limitClient } from './limit-client.ts'
 import { createNamespaces } from './namespaces.ts'
 import { createReconciler } from './reconcile.ts'
+import { createFlipSpacer } from './space-flips.ts'
 import { createCheckWatch } from './watch-checks.ts'
 
 export interface OperatorOptions {
@@ -167,7 +168,8 @@ export function createOperator(options: OperatorOptions): Operator {
       cluster,
       cache: watch,
       isWatched: watch.isWatched,
-      enqueue: (key) => work.add(key, 'live'),
+      // What failed has its back-off; a poll must not shorten it.
+      enqueue: (key) => work.failures(key) === 0 && work.add(key, 'live'),
       now: clock.now,
       ...(options.orphanMs === undefined ? {} : { orphanMs: options.orphanMs }),
       onOrphan(resource) {
@@ -189,11 +191,12 @@ export function createOperator(options: OperatorOptions): Operator {
         if ((await nameClaim.renew(signal)) === 'taken') displaced.abort()
       }),
     ]
+    const spaceFlip = createFlipSpacer(work, clock.now)
     const listener = listenForFlips({
       url: options.databaseUrl,
       clock,
       cluster,
-      onFlip: ({ namespace, name }) => work.add(`${namespace}/${name}`, 'live'),
+      onFlip: ({ namespace, name }) => spaceFlip(`${namespace}/${name}`),
       // The database was away, or we were: whatever waits to be tried again need not wait longer.
       onConnected: enqueueAll,
       onProblem: (error) => log.warn({ error }, 'the connection that hears of flips broke; it is opened again'),

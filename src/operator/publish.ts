@@ -39,22 +39,36 @@ export async function publishUrl(
   target: PublishTarget,
   url: string,
 ): Promise<PublishResult> {
+  const wanted = describeTarget(check, target, url)
+  try {
+    return await write(client, check, target, wanted)
+  } catch (error) {
+    if (!isRefusal(error)) throw error
+    // An admission rule may quote what it refuses, and this goes into a status that many may read.
+    const why = [url, ...Object.values(wanted.data)].reduce(
+      (said, secret) => said.replaceAll(secret, '***'),
+      error.message,
+    )
+    const message = `${target.kind} ${target.name} cannot be written: ${why}`
+    return { kind: 'refused', reason: 'PublishRefused', message }
+  }
+}
+
+async function write(
+  client: KubernetesClient,
+  check: HeartbeatCheck,
+  target: PublishTarget,
+  wanted: ReturnType<typeof describeTarget>,
+): Promise<PublishResult> {
   const found = await findTarget(client, target.kind, placeOf(check, target))
   const ownership = found === null ? 'ours' : ownershipOf(found, check)
   if (ownership === 'foreign')
     return { kind: 'refused', reason: 'TargetNotOwned', message: explainForeign(found!, target) }
-  const wanted = describeTarget(check, target, url)
   if (found !== null && ownership === 'ours' && isAsWanted(found, wanted))
     return { kind: 'published', isChanged: false, isTakenOver: false }
-  try {
-    // Where there was nothing, a conflict says that somebody was faster; where there was, only this very object is meant.
-    const options = { fieldManager: FIELD_MANAGER, force: found !== null }
-    await client.apply(TYPES[target.kind], found === null ? wanted : only(found, wanted), options)
-  } catch (error) {
-    if (!isRefusal(error)) throw error
-    const message = `${target.kind} ${target.name} cannot be written: ${error.message}`
-    return { kind: 'refused', reason: 'PublishRefused', message }
-  }
+  // Where there was nothing, a conflict says that somebody was faster; where there was, only this very object is meant.
+  const options = { fieldManager: FIELD_MANAGER, force: found !== null }
+  await client.apply(TYPES[target.kind], found === null ? wanted : only(found, wanted), options)
   return { kind: 'published', isChanged: true, isTakenOver: ownership === 'predecessor' }
 }
 

@@ -23,6 +23,7 @@ import type { Namespaces } from './namespaces.ts'
 import { isNamespaceGoing, publishUrl, releaseTarget } from './publish.ts'
 import { createReporter, type SyncFindings } from './report.ts'
 import { Stalled } from './stalled.ts'
+import { cutMessage } from './status.ts'
 
 /** What the reconciler sees of the reflector. */
 export interface CheckCache {
@@ -135,7 +136,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     } catch (error) {
       if (!(error instanceof Stalled)) throw error
       const { reason, message } = error
-      const isNews = stalledOf(object)?.message !== message
+      // As the status has it, which cuts what is too long: else a long one would be news each time.
+      const isNews = stalledOf(object)?.message !== cutMessage(message)
       if (isNews) tell(object, 'Warning', { reason, note: message })
       check ??= await findDeclared(parts, { cluster, ...splitKey(key) })
       const findings = { sync: { kind: 'stalled', reason, message }, published } as const

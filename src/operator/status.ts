@@ -52,7 +52,7 @@ export function computeStatus(object: HeartbeatCheck, findings: Findings, now: I
     const isSame = old?.status === condition.status
     conditions.push({
       ...condition,
-      message: cut(condition.message),
+      message: cutMessage(condition.message),
       lastTransitionTime: isSame ? old.lastTransitionTime : toTime(now),
       observedGeneration: generation,
     })
@@ -162,8 +162,11 @@ function toIso(at: Instant): string {
   return new Date(Math.floor(at)).toISOString()
 }
 
-function cut(message: string): string {
-  return message.length <= LONGEST_MESSAGE ? message : `${message.slice(0, LONGEST_MESSAGE - 1)}…`
+/** As a condition holds it. */
+export function cutMessage(message: string): string {
+  if (message.length <= LONGEST_MESSAGE) return message
+  // Half a character would come back as another one, and the status would never be as it was written.
+  return `${message.slice(0, LONGEST_MESSAGE - 1).toWellFormed()}…`
 }
 
 /** A merge patch that makes `before` what `after` is; null when it is that already, and nothing need be written. */

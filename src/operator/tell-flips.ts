@@ -18,7 +18,7 @@ const STORIES: Record<FlipReason, { type: Story['type']; reason: string; note: (
   created: null,
   first_success: { type: 'Normal', reason: 'FirstSuccess', note: () => 'the job reported its first success' },
   missed: { type: 'Warning', reason: 'Missed', note: (at) => `the job reported no completion by ${at}` },
-  failed: { type: 'Warning', reason: 'JobFailed', note: (at) => `the job reported a failure at ${at}` },
+  failed: { type: 'Warning', reason: 'Failed', note: (at) => `the job reported a failure at ${at}` },
   overran: {
     type: 'Warning',
     reason: 'Overran',

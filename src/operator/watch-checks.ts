@@ -1,6 +1,7 @@
 /** The HeartbeatChecks of the cluster, or of some of its namespaces, as one cache that is always kept up: a standby is warm. */
 
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
+import { keyOf } from '../kubernetes/objects.ts'
 import { createReflector, type ReflectorMetrics } from '../kubernetes/reflector.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
@@ -11,7 +12,7 @@ export interface CheckWatch {
   stop(): Promise<void>
   get(key: string): HeartbeatCheck | undefined
   keys(): Iterable<string>
-  /** Takes the answer to a write of ours over. */
+  /** Takes the answer to a write of ours over. Another's edit that comes with it is told. */
   put(object: HeartbeatCheck): void
   hasSynced(): boolean
   /** Whether the namespace is one of ours. */
@@ -67,7 +68,15 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
       await Promise.all(reflectors.map((reflector) => reflector.stop()))
     },
     get: (key) => of(key)?.get(key),
-    put: (object) => of(`${object.metadata.namespace}/`)?.put(object),
+    put(object) {
+      const key = keyOf(object.metadata)
+      const reflector = of(key)
+      const before = reflector?.get(key)
+      reflector?.put(object)
+      const after = reflector?.get(key)
+      // The answer may carry somebody's edit along that the watch has not told yet, and will not tell after it.
+      if (before !== undefined && after !== undefined && isEdited(before, after)) onChange(key)
+    },
     *keys() {
       for (const reflector of reflectors) yield* reflector.keys()
     },
@@ -83,12 +92,18 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
 }
 
 /** Our own writes of the status are no reason to look again. */
-function isRelevant({ metadata: before }: HeartbeatCheck, { metadata: after }: HeartbeatCheck): boolean {
+function isRelevant(before: HeartbeatCheck, after: HeartbeatCheck): boolean {
+  const [finalizersBefore, finalizers] = [before.metadata.finalizers, after.metadata.finalizers]
+  return isEdited(before, after) || JSON.stringify(finalizersBefore) !== JSON.stringify(finalizers)
+}
+
+/** By what none of our writes changes. */
+function isEdited({ metadata: before }: HeartbeatCheck, { metadata: after }: HeartbeatCheck): boolean {
   return (
+    before.uid !== after.uid ||
     before.generation !== after.generation ||
     before.deletionTimestamp !== after.deletionTimestamp ||
-    JSON.stringify(before.annotations) !== JSON.stringify(after.annotations) ||
-    JSON.stringify(before.finalizers) !== JSON.stringify(after.finalizers)
+    JSON.stringify(before.annotations) !== JSON.stringify(after.annotations)
   )
 }
 

@@ -45,11 +45,22 @@ export function createControllerRole(options: ControllerRoleOptions): Controller
     metrics: metrics.operator,
   })
   return {
-    start: operator.start,
+    start() {
+      if (isLoopback(pingUrl()) && (config.role === 'controller' || !isLoopback(connection.server)))
+        log.warn(
+          { pingUrl: pingUrl() },
+          'the published URLs lead to the loopback address, where no job of the cluster finds the ping API: set PING_URL to its public address',
+        )
+      operator.start()
+    },
     async stop() {
       await operator.stop()
       await client.close()
     },
     whyNotReady: () => (operator.hasSynced() ? null : 'the HeartbeatChecks of the cluster were not listed yet'),
   }
+}
+
+function isLoopback(url: string): boolean {
+  return /^(localhost|127\.[\d.]+|\[::1\])$/.test(new URL(url).hostname)
 }

@@ -259,8 +259,13 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
       return
     }
     const endMs = Number(query.get('timeoutSeconds') ?? 300) * 1_000
+    // Nothing has happened since: then the real ones tell no bookmark.
+    const began = history.version
+    const bookmarkLast = () => {
+      if (history.version > began) bookmark()
+    }
     if (query.get('allowWatchBookmarks') === 'true')
-      timers.push(setTimeout(() => bookmark(), Math.max(endMs - LAST_BOOKMARK_MS, 0)))
+      timers.push(setTimeout(bookmarkLast, Math.max(endMs - LAST_BOOKMARK_MS, 0)))
     timers.push(setTimeout(watch.end, endMs))
   }
 

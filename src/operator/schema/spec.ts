@@ -123,7 +123,7 @@ const suspend = z.boolean('must be true or false').meta({
 const project = text({
   max: LIMITS.slugLength,
   description:
-    "Slug of the project that the check belongs to. It cannot be changed afterwards, and must be one that the Namespace may use: its annotation heartbeat-operator.io/projects lists them. Default: the Namespace's own project. Example: payments",
+    "Slug of the project that the check belongs to. It cannot be changed afterwards, and must be one that the Namespace may use: its annotation heartbeat-operator.io/projects lists them. Default: the first of them, or without the annotation the Namespace's own project. Example: payments",
   rules: [
     shaped(
       '[a-z0-9]([a-z0-9_-]*[a-z0-9])?',

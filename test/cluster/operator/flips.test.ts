@@ -56,7 +56,7 @@ describe('a flip', () => {
       running.app.call('PATCH', `/checks/${(await place.get('flips')).status!.checkId}/${verb}`)
     const steps = [
       [() => ping('flips'), 'up', 'FirstSuccess'],
-      [() => ping('flips', '/fail'), 'down', 'JobFailed'],
+      [() => ping('flips', '/fail'), 'down', 'Failed'],
       [() => ping('flips'), 'up', 'Recovered'],
       [() => sql(overdue), 'down', 'Missed'],
       [() => call('pause'), 'paused', 'Suspended'],
@@ -101,14 +101,14 @@ describe('a flip', () => {
     await ping('once')
     await waitFor('it is up', async () => (await place.get('once')).status?.state === 'up')
     const { status } = await place.get('once')
-    await measureFlip('once', () => ping('once', '/fail'), 'down', 'JobFailed')
+    await measureFlip('once', () => ping('once', '/fail'), 'down', 'Failed')
     await running.operator().stop()
     const path = `/apis/heartbeat-operator.io/v1alpha1/namespaces/${place.name}/heartbeatchecks/once/status`
     expect((await cluster.api('PATCH', path, { status })).status).toBe(200)
     await running.restart()
     await waitFor('the status says down again', async () => (await place.get('once')).status?.state === 'down')
     await running.operator().stop()
-    const stories = (await place.events('once')).filter(({ reason }) => reason === 'JobFailed')
+    const stories = (await place.events('once')).filter(({ reason }) => reason === 'Failed')
     expect(stories).toEqual([expect.not.objectContaining({ series: expect.anything() })])
     expect(stories[0]?.note).toMatch(/^the job reported a failure at 2/)
     await running.restart()
@@ -117,7 +117,7 @@ describe('a flip', () => {
   it('is told without those before it, whose Events the cluster has forgotten', async () => {
     await place.makeReady('forgotten')
     await ping('forgotten')
-    await measureFlip('forgotten', () => ping('forgotten', '/fail'), 'down', 'JobFailed')
+    await measureFlip('forgotten', () => ping('forgotten', '/fail'), 'down', 'Failed')
     await running.operator().stop()
     const events = `/apis/events.k8s.io/v1/namespaces/${place.name}/events`
     for (const { metadata } of await place.events('forgotten'))
@@ -133,13 +133,13 @@ describe('a flip', () => {
   it('is part of the story that kubectl describe tells', async () => {
     await place.makeReady('story', { schedule: '0 2 * * *' })
     await measureFlip('story', () => ping('story'), 'up', 'FirstSuccess')
-    await measureFlip('story', () => ping('story', '/fail'), 'down', 'JobFailed')
+    await measureFlip('story', () => ping('story', '/fail'), 'down', 'Failed')
     await measureFlip('story', () => ping('story'), 'up', 'Recovered')
     const told = await kubectl('describe', 'hbc', 'story')
     for (const line of [
       /Normal +Created .*heartbeat-operator +the service watches over the job from now on; the ping URL is in Secret story-heartbeat, key HEARTBEAT_URL/,
       /Normal +FirstSuccess .*the job reported its first success/,
-      /Warning +JobFailed .*the job reported a failure at 2\S+Z/,
+      /Warning +Failed .*the job reported a failure at 2\S+Z/,
       /Normal +Recovered .*the job reported a success again at 2\S+Z/,
     ])
       expect(told).toMatch(line)

@@ -1,5 +1,6 @@
 /** The roles as processes (design, section 8): what each needs of a cluster, and what it says without one. */
 
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cluster, type TestNamespace, waitFor } from '../../support/cluster.ts'
@@ -115,6 +116,15 @@ describe('ROLE=all', () => {
       '  cluster  none: no kubeconfig and no ServiceAccount was found (set KUBECONFIG to have HeartbeatChecks reconciled)',
     ])
     expect(await statusOf(`${service.ops}/readyz`)).toBe(200)
+  })
+
+  it('serves beside a kubeconfig that a deleted cluster has left behind, and says what is wrong with it', async () => {
+    const home = join(cluster.folder, 'left-behind')
+    await mkdir(join(home, '.kube'), { recursive: true })
+    await writeFile(join(home, '.kube', 'config'), 'apiVersion: v1\nkind: Config\ncurrent-context: ""\n')
+    await using service = await startService(environmentOf({ KUBERNETES: 'auto', HOME: home }))
+    expect(service.stdout).toMatch(/^ {2}cluster {2}none: .*left-behind.*context/m)
+    expect(await failureOf({ KUBERNETES: 'required', HOME: home })).toContain('left-behind')
   })
 
   it('with KUBERNETES=required needs one', async () => {

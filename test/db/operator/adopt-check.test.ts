@@ -101,7 +101,7 @@ describe('an adoption is refused', () => {
     details: [{ path: 'adoptId' }],
   })
 
-  test.each([randomUUID(), 'no-uuid'])('for a check that is not there: %s', async (adoptId) => {
+  test.each([randomUUID(), 'no-uuid', 'a\u0000b'])('for a check that is not there: %j', async (adoptId) => {
     await expect(adopt({ adoptId })).rejects.toMatchObject(refused('not_found', adoptId))
     expect(await t.read()).toBeNull()
   })

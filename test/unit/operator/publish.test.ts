@@ -68,6 +68,27 @@ describe('a refused write', () => {
     expect(result).toMatchObject({ kind: 'refused', reason: 'PublishRefused' })
   })
 
+  it('says so too when not even reading is allowed', async () => {
+    const client = { get: () => Promise.reject(refusal(403, 'Forbidden')) } as unknown as KubernetesClient
+    const message = 'Secret nightly-heartbeat cannot be written: no'
+    expect(await publishUrl(client, check, target, 'http://ping')).toEqual({
+      kind: 'refused',
+      reason: 'PublishRefused',
+      message,
+    })
+  })
+
+  it('does not give the URL away when a rule quotes what it refuses', async () => {
+    const message = `denied: {"HEARTBEAT_URL":"${Buffer.from('http://ping').toString('base64')}"} is http://ping`
+    const { result } = await publishInto(
+      [owner({ uid: 'u2' })],
+      new ApiError({ request: 'r', status: 403, reason: 'Forbidden', message, details: null, retryAfterSeconds: null }),
+    )
+    expect(result).toMatchObject({
+      message: 'Secret nightly-heartbeat cannot be written: denied: {"HEARTBEAT_URL":"***"} is ***',
+    })
+  })
+
   it.each([
     ['somebody was faster', refusal(409, 'Conflict')],
     ['the server is away', refusal(503, 'ServiceUnavailable')],

@@ -90,6 +90,8 @@ describe('the conditions of the sync', () => {
     const at = (length: number) =>
       condition(statusOf({ sync: { ...stalled, message: 'x'.repeat(length) } }), 'Ready')!.message.length
     expect([at(1_024), at(1_025)]).toEqual([1_024, 1_024])
+    const halved = { ...stalled, message: `${'x'.repeat(1_022)}${'😀'.repeat(2)}` }
+    expect(condition(statusOf({ sync: halved }), 'Ready')!.message.isWellFormed()).toBe(true)
   })
 })
 

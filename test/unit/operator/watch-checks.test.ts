@@ -1,0 +1,70 @@
+/** What the operator's cache makes of the answers to its own writes. */
+
+import { expect, it } from 'vitest'
+import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
+import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
+import { createCheckWatch } from '../../../src/operator/watch-checks.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+import { silentLog } from '../../support/silent-log.ts'
+
+const LISTED: HeartbeatCheck = {
+  metadata: { namespace: 'shop', name: 'backup', uid: 'u1', resourceVersion: '10', generation: 1 },
+  spec: { periodSeconds: 3_600 },
+}
+
+/** The watch has listed the resource, and hears nothing more. */
+async function watchOne() {
+  const clock = createManualClock()
+  const changes: string[] = []
+  const client = {
+    list: async () => ({ items: [LISTED], resourceVersion: '10', continueToken: null }),
+    async *watch(_type: unknown, { signal }: { signal: AbortSignal }) {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    },
+  } as unknown as KubernetesClient
+  const watch = createCheckWatch({
+    client,
+    namespaces: null,
+    clock,
+    random: () => 0,
+    log: silentLog,
+    metrics: { restarted() {}, contact() {}, objects() {} },
+    onChange: (key) => changes.push(key),
+  })
+  watch.start()
+  await clock.settle()
+  expect(changes.splice(0)).toEqual(['shop/backup'])
+  return { watch, changes }
+}
+
+const answered = (metadata: Partial<HeartbeatCheck['metadata']>): HeartbeatCheck => ({
+  ...LISTED,
+  metadata: { ...LISTED.metadata, resourceVersion: '12', ...metadata },
+})
+
+it.each([
+  ['a new specification', { generation: 2 }],
+  ['a deletion', { deletionTimestamp: '2026-01-01T00:00:00Z' }],
+  ['an annotation', { annotations: { 'heartbeat-operator.io/adopt-check-id': 'x' } }],
+  ['another object of the same name', { uid: 'u2' }],
+])(
+  '%s that comes with the answer to our own write is told: its event will be older than what is known',
+  async (_what, metadata) => {
+    const { watch, changes } = await watchOne()
+    watch.put(answered(metadata))
+    expect(watch.get('shop/backup')?.metadata).toMatchObject(metadata)
+    expect(changes).toEqual(['shop/backup'])
+    await watch.stop()
+  },
+)
+
+it.each([
+  ['a status', {}],
+  ['a finalizer', { finalizers: ['heartbeat-operator.io/cleanup'] }],
+])('%s of our own is not', async (_what, metadata) => {
+  const { watch, changes } = await watchOne()
+  watch.put(answered(metadata))
+  expect(watch.get('shop/backup')?.metadata.resourceVersion).toBe('12')
+  expect(changes).toEqual([])
+  await watch.stop()
+})
