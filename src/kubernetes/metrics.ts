@@ -35,7 +35,7 @@ export interface RecorderMetrics {
 const PRIORITY_LABELS = { live: '0', background: '-100' } as const satisfies Record<Priority, string>
 
 /** Why a watch ends, as the reflector tells it. */
-const RESTART_REASONS = ['timeout', 'closed', 'error', 'expired', 'stalled']
+const RESTART_REASONS = ['timeout', 'closed', 'error', 'expired', 'stalled', 'quiet']
 
 const DROP_REASONS = ['queue_full', 'rate_limited', 'failed', 'stopped'] as const satisfies DropReason[]
 

@@ -18,7 +18,16 @@ export async function applyCrds(access: ClusterAccess, places: readonly string[]
 
 interface Crd {
   readonly kind?: string
-  readonly metadata: { readonly name: string }
+  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> }
+}
+
+/** What kubectl apply leaves behind and looks for: without it the next one would warn. */
+function withLastApplied(crd: Crd): Crd {
+  const annotations = {
+    ...crd.metadata.annotations,
+    'kubectl.kubernetes.io/last-applied-configuration': `${JSON.stringify(crd)}\n`,
+  }
+  return { ...crd, metadata: { ...crd.metadata, annotations } }
 }
 
 async function listFiles(place: string): Promise<string[]> {
@@ -42,7 +51,7 @@ async function applyCrd(access: ClusterAccess, crd: Crd): Promise<void> {
   const answer = await requestApi(access, `${path}?fieldManager=test-bed&force=true`, {
     method: 'PATCH',
     contentType,
-    body: crd,
+    body: withLastApplied(crd),
   })
   if (answer.status >= 300) throw new Error(`CRD ${crd.metadata.name} is refused: ${answer.body.message}`)
   for (const limit = performance.now() + ESTABLISHED_MS; ; await sleep(20)) {
