@@ -22,9 +22,13 @@ const MOST_REMEMBERED = 1_000
 export function createNamespaces(client: Pick<KubernetesClient, 'get'>, clock: Pick<Clock, 'now'>): Namespaces {
   const known = new Map<string, { at: number; projects: Promise<readonly string[] | null> }>()
 
+  /** A right that was there and is gone is one that is being replaced: nobody's checks move to another project over that. */
+  let hadRight = false
+
   async function read(namespace: string): Promise<readonly string[] | null> {
     try {
       const { metadata } = await client.get<KubernetesObject>(NAMESPACES, { name: namespace })
+      hadRight = true
       const text = metadata.annotations?.[PROJECTS_ANNOTATION]
       if (text === undefined) return null
       return text
@@ -32,7 +36,7 @@ export function createNamespaces(client: Pick<KubernetesClient, 'get'>, clock: P
         .map((slug) => slug.trim())
         .filter((slug) => slug !== '')
     } catch (error) {
-      if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return null
+      if (error instanceof ApiError && (error.status === 404 || (error.status === 403 && !hadRight))) return null
       throw error
     }
   }

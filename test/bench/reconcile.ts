@@ -70,12 +70,12 @@ const controllers: ServiceProcess[] = []
 try {
   const startedAt = performance.now()
   const first = await startController(throughProxy)
-  await untilAllReady(client, CHECKS)
+  const worstLagSeconds = await untilAllReady(client, first, CHECKS)
   report('from start to all Ready', seconds(startedAt), 's', LIMITS.readySeconds)
   report('TLS connections to the API server, in all', proxy.count().accepted, '', LIMITS.connections)
   const metrics = await readMetrics(first)
   report('heap in use', metrics.number('nodejs_heap_size_used_bytes') / 1e6, 'MB', LIMITS.heapMB)
-  report('event loop blocked, p99', metrics.number('nodejs_eventloop_lag_p99_seconds') * 1_000, 'ms', LIMITS.lagMs)
+  report('event loop blocked, worst p99 of a second', worstLagSeconds * 1_000, 'ms', LIMITS.lagMs)
 
   await sleep(5_000)
   const writesBefore = (await readMetrics(first)).writes()
@@ -142,14 +142,20 @@ function isReady({ status }: HeartbeatCheck): boolean {
   return status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true
 }
 
-/** Asked for rarely while many are missing: a look at all of them costs the API server as much as a hundred writes. */
-async function untilAllReady(reader: KubernetesClient, count: number): Promise<void> {
-  for (;;) {
-    const ready = await countReady(reader)
-    if (ready >= count) return
-    process.stderr.write(`${ready} of ${count} Ready\n`)
-    await sleep(Math.min(5_000, 200 + (count - ready)))
+/**
+ * The controller's own count of what it has published is cheap to ask for, where a look at all resources costs the API server as
+ * much as some hundred writes: only the last word is theirs. Returns the worst p99 of the event loop's lag between two questions.
+ */
+async function untilAllReady(reader: KubernetesClient, controller: { ops: string }, count: number): Promise<number> {
+  let worstLagSeconds = 0
+  for (let published = 0; published < count; await sleep(1_000)) {
+    const metrics = await readMetrics(controller)
+    published = metrics.number('heartbeat_publish_total', 'result="written"')
+    worstLagSeconds = Math.max(worstLagSeconds, metrics.number('nodejs_eventloop_lag_p99_seconds'))
+    process.stderr.write(`${published} of ${count} published\n`)
   }
+  while ((await countReady(reader)) < count) await sleep(200)
+  return worstLagSeconds
 }
 
 async function countReady(reader: KubernetesClient): Promise<number> {
@@ -187,7 +193,10 @@ async function readMetrics({ ops }: { ops: string }) {
     .filter((line) => line !== '' && !line.startsWith('#'))
     .map((line) => /^(\w+)(?:\{(.*)\})? (\S+)/.exec(line)!)
   return {
-    number: (name: string) => Number(samples.find(([, sample]) => sample === name)?.[3] ?? Number.NaN),
+    number: (name: string, label = '') =>
+      Number(
+        samples.find(([, sample, labels]) => sample === name && (labels ?? '').includes(label))?.[3] ?? Number.NaN,
+      ),
     /** Of anything but the Lease, which alone is replaced. */
     writes: () =>
       samples
