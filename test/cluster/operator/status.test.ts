@@ -151,6 +151,13 @@ describe('the status', () => {
     await place.stalled('stuck', 'TargetNotOwned')
     const versions = () =>
       kubectl('get', 'hbc,secrets,configmaps,events', '-o', 'jsonpath={.items[*].metadata.resourceVersion}')
+    // What other tests left behind is on its way out, and still being tried.
+    const places = () => cluster.kubectl('get', 'hbc', '-A', '-o', 'jsonpath={.items[*].metadata.namespace}')
+    await waitFor(
+      'only the checks of this test are left',
+      async () => (await places()).split(' ').every((name) => name === place.name) || null,
+      25_000,
+    )
     // Another one too, which knows nothing of what the last one has seen.
     for (const change of [async () => {}, () => running.restart()]) {
       await change()
@@ -174,11 +181,11 @@ describe('the status', () => {
     )
   }
 
-  /** The Lease is renewed by PUT, and everything else is written by other methods. */
-  async function writes(): Promise<number> {
-    let sum = 0
-    for (const method of ['POST', 'PATCH', 'DELETE']) sum += await readMetric('rest_client_requests_total', { method })
-    return sum
+  /** By method and answer. The Lease is renewed by PUT, and everything else is written by other methods. */
+  async function writes(): Promise<Record<string, number>> {
+    const { values } = await running.operator().metrics.registry.getSingleMetric('rest_client_requests_total')!.get()
+    const written = values.filter(({ labels }) => ['POST', 'PATCH', 'DELETE'].includes(String(labels.method)))
+    return Object.fromEntries(written.map(({ labels, value }) => [`${labels.method} ${labels.code}`, value]))
   }
 
   async function readMetric(name: string, labels: Record<string, string>): Promise<number> {
