@@ -20,7 +20,14 @@ beforeEach(() => {
 })
 
 const refuse = (status: number) => () => {
-  throw new ApiError({ status, reason: 'Refused', message: 'no', details: null, retryAfterSeconds: null, request: 'get' })
+  throw new ApiError({
+    status,
+    reason: 'Refused',
+    message: 'no',
+    details: null,
+    retryAfterSeconds: null,
+    request: 'get',
+  })
 }
 const look = (age: 'remembered' | 'fresh' = 'remembered') => namespaces.allowedProjects('shop', age)
 
