@@ -121,6 +121,6 @@ function explainProblem(error: unknown): string {
   if (error instanceof ApiError && error.status === 404)
     return 'the cluster does not know HeartbeatChecks: apply manifests/crd.yaml; it is looked for again'
   if (error instanceof ApiError && error.status === 403)
-    return 'the right to list and watch HeartbeatChecks is missing: apply manifests/rbac.yaml; it is tried again'
+    return 'the right to list and watch HeartbeatChecks is missing: apply manifests/install.yaml; it is tried again'
   return 'the watch of HeartbeatChecks was interrupted; it is taken up again'
 }
