@@ -2,7 +2,7 @@
 
 import type { Instant } from '../domain/check.ts'
 import type { Resource, StoredCheck } from '../store/checks.ts'
-import { type DeclaredState, findDeclaredCheck, listDeclared, listDeclaredStates } from '../store/declared-checks.ts'
+import { type DeclaredState, findDeclaredCheck, listDeclaredStates } from '../store/declared-checks.ts'
 import { type FlipRecord, listNewestFlips } from '../store/flips.ts'
 import { firstIdAt } from './first-id.ts'
 import type { Parts } from './parts.ts'
@@ -13,19 +13,6 @@ export type { FlipRecord } from '../store/flips.ts'
 
 export function findDeclared({ database }: Parts, resource: Resource): Promise<StoredCheck | null> {
   return findDeclaredCheck(database, resource)
-}
-
-/**
- * A page of the resources that declare a check in the cluster, after a place. The order is that of the database's collation:
- * hand the last one back, and compare nothing with it.
- */
-export function listDeclaredResources(
-  { database }: Parts,
-  cluster: string,
-  after: Pick<Resource, 'namespace' | 'name'> | null,
-  limit: number,
-): Promise<Resource[]> {
-  return listDeclared(database, cluster, after, limit)
 }
 
 /** Of all declared checks of the cluster in one statement, in no order: for the polling behind the flip notices. */

@@ -39,23 +39,6 @@ export async function findAnyCheck(tx: Queryable, id: string): Promise<StoredChe
   return rows[0] === undefined ? null : toCheck(rows[0])
 }
 
-/** Up to `limit` resources of a cluster that declare a check, after a place, by namespace and name in the database's order. */
-export async function listDeclared(
-  tx: Queryable,
-  cluster: string,
-  after: Pick<Resource, 'namespace' | 'name'> | null,
-  limit: number,
-): Promise<Resource[]> {
-  const { rows } = await tx.query<Resource>(
-    `select c.kubernetes_cluster as cluster, c.kubernetes_namespace as namespace, c.kubernetes_name as name from checks c
-      where c.kubernetes_cluster = $1 and (c.kubernetes_namespace, c.kubernetes_name) > ($2, $3)
-        and c.kubernetes_name is not null and c.managed_by = 'kubernetes'
-      order by c.kubernetes_namespace, c.kubernetes_name limit $4`,
-    [cluster, after?.namespace ?? '', after?.name ?? '', limit],
-  )
-  return rows
-}
-
 export interface DeclaredState {
   readonly namespace: string
   readonly name: string

@@ -1,7 +1,5 @@
 /** Names for the SQLSTATE codes that decide something. Source: PostgreSQL manual, appendix A. */
 
-export const UNIQUE_VIOLATION = '23505'
-export const FOREIGN_KEY_VIOLATION = '23503'
 export const LOCK_NOT_AVAILABLE = '55P03'
 export const UNDEFINED_DATABASE = '3D000'
 
