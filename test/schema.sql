@@ -1,5 +1,18 @@
 -- Written by `npm run db:schema` from what the migrations made; compared in test/db/schema.test.ts.
 
+create table alerts (
+  channel_id uuid not null,
+  check_key bigint not null,
+  labels jsonb not null,
+  annotations jsonb not null,
+  starts_at timestamp with time zone not null,
+  resolved_at timestamp with time zone,
+  tell_at timestamp with time zone not null,
+  constraint alerts_pkey PRIMARY KEY (channel_id, check_key)
+);
+CREATE INDEX alerts_check ON public.alerts USING btree (check_key);
+CREATE INDEX alerts_tell ON public.alerts USING btree (tell_at);
+
 create table api_keys (
   id uuid not null,
   organization_id uuid not null,
@@ -18,6 +31,28 @@ create table api_keys (
   constraint api_keys_scope_check CHECK ((scope = ANY (ARRAY['read'::text, 'write'::text, 'admin'::text])))
 );
 CREATE INDEX api_keys_organization ON public.api_keys USING btree (organization_id, id);
+
+create table channels (
+  id uuid not null,
+  organization_id uuid,
+  project_id uuid,
+  kind text not null,
+  name text not null,
+  sealed bytea,
+  sealed_with bytea,
+  event_types text[] not null,
+  muted boolean not null default false,
+  created_at timestamp with time zone not null,
+  constraint channels_check CHECK (((sealed IS NULL) = (organization_id IS NULL))),
+  constraint channels_check1 CHECK (((sealed IS NULL) = (sealed_with IS NULL))),
+  constraint channels_kind_check CHECK ((kind = ANY (ARRAY['webhook'::text, 'alertmanager'::text, 'slack'::text, 'email'::text]))),
+  constraint channels_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 100))),
+  constraint channels_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
+  constraint channels_pkey PRIMARY KEY (id),
+  constraint channels_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE
+);
+CREATE INDEX channels_organization ON public.channels USING btree (organization_id, created_at, id);
+CREATE INDEX channels_project ON public.channels USING btree (project_id);
 
 create table check_states (
   check_key bigint not null,
@@ -79,13 +114,43 @@ create table clusters (
   constraint clusters_pkey PRIMARY KEY (name)
 );
 
+create table deliveries (
+  event_id uuid not null,
+  channel_id uuid not null,
+  id uuid not null,
+  check_key bigint,
+  organization_id uuid not null,
+  project_id uuid,
+  check_id uuid,
+  type text not null,
+  status smallint not null default 0,
+  attempts integer not null default 0,
+  attempts_before integer not null default 0,
+  next_attempt_at timestamp with time zone,
+  give_up_at timestamp with time zone not null,
+  last_status integer,
+  last_error text,
+  created_at timestamp with time zone not null,
+  delivered_at timestamp with time zone,
+  constraint deliveries_check CHECK (((status = 0) = (next_attempt_at IS NOT NULL))),
+  constraint deliveries_id_key UNIQUE (id),
+  constraint deliveries_pkey PRIMARY KEY (event_id, channel_id)
+);
+CREATE INDEX deliveries_channel ON public.deliveries USING btree (channel_id, id);
+CREATE INDEX deliveries_due ON public.deliveries USING btree (channel_id, next_attempt_at) WHERE (status = 0);
+CREATE INDEX deliveries_lane ON public.deliveries USING btree (channel_id, check_key, event_id) WHERE (status = 0);
+CREATE INDEX deliveries_list ON public.deliveries USING btree (organization_id, id);
+
 create table events (
   id uuid not null,
-  check_key bigint not null,
-  flip_id uuid not null,
+  check_key bigint,
+  flip_id uuid,
   type text not null,
   data jsonb not null,
   created_at timestamp with time zone not null,
+  subject jsonb,
+  last_ping jsonb,
+  last_body bytea,
   constraint events_pkey PRIMARY KEY (id)
 );
 CREATE INDEX events_check ON public.events USING btree (check_key, id);

@@ -1,9 +1,15 @@
 /** What we tell the outside about a flip (design, section 5). Kinds of events, and which flip makes which. */
 
-import type { Flip, FlipReason, Gap, Instant, StoredStatus } from './check.ts'
+import type { Flip, FlipReason, Gap, Instant, PingType, StoredStatus } from './check.ts'
 
-export const EVENT_TYPES = ['check.down', 'check.up', 'check.paused', 'check.resumed', 'check.unknown'] as const
+export const CHECK_EVENT_TYPES = ['check.down', 'check.up', 'check.paused', 'check.resumed', 'check.unknown'] as const
+export type CheckEventType = (typeof CHECK_EVENT_TYPES)[number]
+/** `channel.test` is what somebody sends to see whether a channel works; no flip makes it. */
+export const EVENT_TYPES = [...CHECK_EVENT_TYPES, 'channel.test'] as const
 export type EventType = (typeof EVENT_TYPES)[number]
+
+/** What a channel gets unless it chooses. That we cannot tell is for those who ask for it. */
+export const STANDARD_EVENT_TYPES = ['check.down', 'check.up', 'check.paused', 'check.resumed'] as const
 
 /** Null: silent. Nobody is told that a check was made, or that its first success arrived. */
 const EVENT_OF = {
@@ -16,7 +22,7 @@ const EVENT_OF = {
   paused: 'check.paused',
   resumed: 'check.resumed',
   outage: 'check.unknown',
-} as const satisfies Record<FlipReason, EventType | null>
+} as const satisfies Record<FlipReason, CheckEventType | null>
 
 /** The facts of the moment, kept with the event: by the time it is delivered the check may be up again, renamed, or gone. */
 export interface EventFacts {
@@ -29,10 +35,51 @@ export interface EventFacts {
   readonly gap: { readonly started_at: string; readonly ended_at: string } | null
 }
 
+/** The check as it was called then. Never its public id, which is the capability to ping. */
+export interface EventCheck {
+  readonly id: string
+  readonly name: string
+  readonly slug: string
+  readonly project: { readonly id: string; readonly slug: string }
+  readonly kubernetes: { readonly cluster: string; readonly namespace: string; readonly name: string } | null
+}
+
+/** The ping that made the flip, else the last one before it. */
+export interface EventPing {
+  readonly type: PingType
+  readonly exit_code: number | null
+  readonly duration_ms: number | null
+  readonly created_at: string
+  /** The end of what the job sent, at most EVENT_BODY_BYTES of it. */
+  readonly body: string | null
+}
+
+/** The last 4 KB: the end of a log says why. */
+export const EVENT_BODY_BYTES = 4_096
+
+/** An event on its way out: the same for every channel and every attempt. */
+export type Event = CheckFlipped | ChannelTested
+
+export interface CheckFlipped {
+  /** UUIDv7: repeats of a delivery carry the same. */
+  readonly id: string
+  readonly type: CheckEventType
+  readonly at: Instant
+  readonly facts: EventFacts
+  readonly check: EventCheck
+  readonly lastPing: EventPing | null
+}
+
+export interface ChannelTested {
+  readonly id: string
+  readonly type: 'channel.test'
+  readonly at: Instant
+}
+
 export function eventOf(
   flip: Flip,
   facts: { since: Instant; detectedAt: Instant; gap: Gap | null },
-): { type: EventType; data: EventFacts } | null {
+): { type: CheckEventType; data: EventFacts } | null {
   const type = EVENT_OF[flip.reason]
   if (type === null) return null
   const { since, detectedAt, gap } = facts
