@@ -5,6 +5,7 @@
  */
 
 import type { Config } from './config.ts'
+import { CHANNEL_KINDS } from './domain/channel.ts'
 import { PING_TYPES, SHOWN_STATUSES } from './domain/check.ts'
 import { AppError } from './domain/errors.ts'
 import { createOpsApp } from './http/ops/app.ts'
@@ -19,6 +20,7 @@ import type { Log } from './runtime/log.ts'
 import { createMetrics, type Metrics, observeHttp } from './runtime/metrics.ts'
 import { createDatabase, type Database } from './store/database.ts'
 import { createDatabaseClock } from './store/database-clock.ts'
+import { oldestPendingSeconds } from './store/deliveries.ts'
 import { countByStatus, oldestOverdueSeconds } from './store/states.ts'
 
 /** Without a slash at the end; `api` with its /api/v1. Ping and API are null in the controller role, which serves neither. */
@@ -58,7 +60,8 @@ export function createApp(options: AppOptions): App {
     pingWarnings: Object.keys(PING_WARNINGS),
     flipReasons: ['missed', 'overran', 'outage'],
     statuses: SHOWN_STATUSES,
-    loops: ['beat', 'expire', 'clock', 'prune'],
+    loops: ['beat', 'expire', 'clock', 'prune', 'outbox', 'alerts', 'watchdog'],
+    channelKinds: CHANNEL_KINDS,
   })
   const onConnectionError = (error: Error) => log.warn({ error }, 'a database connection broke')
   const database = createDatabase({ url: databaseUrl, name: 'management', connections: 8, onConnectionError })
@@ -121,9 +124,14 @@ export function createApp(options: AppOptions): App {
     if (pingDatabase !== null) reportConnections(metrics, 'pings', pingDatabase)
     if (apiRole !== null && whyNotReady() === null) {
       try {
-        const [counts, overdueSeconds] = await Promise.all([countByStatus(database), oldestOverdueSeconds(database)])
+        const [counts, overdueSeconds, pendingSeconds] = await Promise.all([
+          countByStatus(database),
+          oldestOverdueSeconds(database),
+          oldestPendingSeconds(database, databaseClock.now()),
+        ])
         for (const [status, count] of Object.entries(counts)) metrics.checks.set({ status }, count)
         metrics.oldestOverdueSeconds.set(overdueSeconds)
+        metrics.outboxOldestSeconds.set(pendingSeconds)
       } catch (error) {
         log.warn({ error }, 'the gauges of the database could not be read')
       }

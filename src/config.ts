@@ -1,6 +1,7 @@
 /** The only reader of the environment (design, section 12). All faults at once; nobody else gets more than plain values. */
 
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 
@@ -27,10 +28,20 @@ export interface Config {
   readonly clusterName: string
   readonly bootstrapEmail: string
   readonly bootstrapProjectId: string | undefined
+  /** Addresses and CIDRs that channels may reach although they are private. */
+  readonly allowedTargets: readonly string[]
+  /** `Name <address>` or an address alone. */
+  readonly smtpFrom: string
   /** Apart from the rest, so that nobody prints them along. */
   readonly secrets: {
     readonly databaseUrl: string | undefined
     readonly secretKey: Buffer | undefined
+    /** What was sealed under one of these is still read. */
+    readonly previousSecretKeys: readonly Buffer[]
+    /** One for each peer, without a slash at the end; here and below, a URL may hold credentials. */
+    readonly alertmanagerUrls: readonly string[]
+    readonly watchdogUrl: string | null
+    readonly smtpUrl: string | undefined
     readonly bootstrapPassword: string | undefined
     readonly bootstrapApiKey: string | undefined
   }
@@ -58,6 +69,12 @@ const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 export const SECRET_KEY_BYTES = 32
 /** Node's decoder skips what is no base64, so that it would also make a key of a sentence. */
 const SECRET_KEY = /^[0-9A-Za-z+/_-]{43}=?$/
+const PREVIOUS_KEYS = 10
+const ALERTMANAGER_PEERS = 10
+const URL_LENGTH = 2_048
+/** RFC 5322, without what nobody uses: an address, or a name and the address in angle brackets. */
+const MAILBOX = /^(?:[^<>\p{Cc}]*<[^\s<>@,;:"()[\]\\]+@[\p{L}\p{N}.-]+>|[^\s<>@,;:"()[\]\\]+@[\p{L}\p{N}.-]+)$/u
+const MAILBOX_LENGTH = 320
 
 const port = (value: number) => integer(0, 65_535).default(value)
 const url = (protocols: string[], example: string) =>
@@ -83,6 +100,57 @@ function integer(min: number, max: number) {
       `must be an integer from ${min} to ${max}`,
     )
     .transform(Number)
+}
+
+/** Entries with commas between them; empty ones are nothing. */
+const list = () =>
+  z.string().transform((text) =>
+    text
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter((entry) => entry !== ''),
+  )
+
+/** As `list`, and the place of the first entry that is wrong is said, not the entry: it may be a secret. */
+function listOf(isRight: (entry: string) => boolean, most: number, wanted: string) {
+  return list().superRefine((entries, context) => {
+    const wrong = entries.findIndex((entry) => !isRight(entry))
+    if (wrong >= 0) context.addIssue(`${wanted}, with commas between them: entry ${wrong + 1} is none`)
+    else if (entries.length > most) context.addIssue(`must have at most ${most} entries, and has ${entries.length}`)
+  })
+}
+
+function isAlertmanagerUrl(text: string): boolean {
+  if (text.length > URL_LENGTH || !URL.canParse(text)) return false
+  const { protocol, search, hash } = new URL(text)
+  return ['http:', 'https:'].includes(protocol) && search === '' && hash === '' && hasReadableCredentials(text)
+}
+
+/** An address, or a CIDR: an address and how many of its first bits count. */
+function isTarget(text: string): boolean {
+  const [, address = '', bits] = /^([\d.a-f:]+)(?:\/(0|[1-9]\d{0,2}))?$/i.exec(text) ?? []
+  const family = isIP(address)
+  return family !== 0 && Number(bits ?? 0) <= (family === 4 ? 32 : 128)
+}
+
+const SMTP_EXAMPLE = 'smtp://user:password@mail.example.com:587'
+
+/** What is wrong with it, for people; null: nothing. */
+function findSmtpUrlFault(text: string): string | null {
+  if (!URL.canParse(text)) return `must be a URL such as ${SMTP_EXAMPLE}`
+  const { protocol, hostname, pathname, search, hash, username, password } = new URL(text)
+  if (!['smtp:', 'smtps:'].includes(protocol) || hostname === '') return `must be a URL such as ${SMTP_EXAMPLE}`
+  // A password with a / or ? in it ends up here, and its beginning as the port.
+  if (!['', '/'].includes(pathname) || search !== '' || hash !== '')
+    return 'must end after the host or the port (in the password write / as %2F, ? as %3F and # as %23)'
+  if ((username === '') !== (password === '')) return 'must have both a user and a password, or neither'
+  return hasReadableCredentials(text) ? null : UNREADABLE_CREDENTIALS
+}
+
+const UNREADABLE_CREDENTIALS = 'has a % that begins no escape in the user or the password: write it as %25'
+function hasReadableCredentials(text: string): boolean {
+  const { username, password } = new URL(text)
+  return isDecodable(username) && isDecodable(password)
 }
 
 function isDecodable(text: string): boolean {
@@ -126,6 +194,13 @@ const VARIABLES = {
     )
     .transform((text) => Buffer.from(text, 'base64'))
     .optional(),
+  PREVIOUS_SECRET_KEYS: listOf(
+    (entry) => SECRET_KEY.test(entry),
+    PREVIOUS_KEYS,
+    'must be keys of 32 bytes in base64, as SECRET_KEY is',
+  )
+    .transform((keys) => keys.map((key) => Buffer.from(key, 'base64')))
+    .optional(),
   BOOTSTRAP_EMAIL: z
     .string()
     .max(254)
@@ -160,6 +235,41 @@ const VARIABLES = {
     .string()
     .regex(DNS_LABEL, 'must be at most 63 lower case letters, digits and -, with a letter or digit at both ends')
     .default('default'),
+  ALERTMANAGER_URL: listOf(
+    isAlertmanagerUrl,
+    ALERTMANAGER_PEERS,
+    'must be URLs such as http://alertmanager:9093, without query and fragment (% in a user or password written as %25)',
+  )
+    .transform((urls) => urls.map((text) => text.replace(/\/+$/, '')))
+    .optional(),
+  WATCHDOG_URL: url(['http:', 'https:'], 'https://heartbeat.example.com/ping/...')
+    .max(URL_LENGTH, `must have at most ${URL_LENGTH} characters`)
+    .refine((text) => !URL.canParse(text) || hasReadableCredentials(text), UNREADABLE_CREDENTIALS)
+    .optional(),
+  ALLOWED_TARGETS: list()
+    .superRefine((entries, context) => {
+      const wrong = entries.findIndex((entry) => !isTarget(entry))
+      if (wrong < 0) return
+      const entry = entries[wrong]!
+      // What looks like no address at all may be a URL with a password that landed in the wrong variable.
+      const name = /^[\w.:/[\]*-]{1,60}$/.test(entry) ? `"${entry}"` : `entry ${wrong + 1}`
+      context.addIssue(
+        `must be addresses or CIDRs such as 10.1.2.3,10.0.0.0/8,fd00::/8, with commas between them: ${name} is none`,
+      )
+    })
+    .optional(),
+  SMTP_URL: z
+    .string()
+    .superRefine((text, context) => {
+      const fault = findSmtpUrlFault(text)
+      if (fault !== null) context.addIssue(fault)
+    })
+    .optional(),
+  SMTP_FROM: z
+    .string()
+    .max(MAILBOX_LENGTH, `must have at most ${MAILBOX_LENGTH} characters`)
+    .regex(MAILBOX, 'must be an e-mail address, or a name and the address: Heartbeat Operator <heartbeat@example.com>')
+    .default('Heartbeat Operator <heartbeat@localhost>'),
   RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000).default(1_000),
   HISTORY_MAX_PINGS: integer(1, 1_000_000).default(1_000),
   HISTORY_MAX_DAYS: integer(1, 3_650).default(90),
@@ -212,9 +322,15 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     clusterName: read.CLUSTER_NAME,
     bootstrapEmail: read.BOOTSTRAP_EMAIL,
     bootstrapProjectId: read.BOOTSTRAP_PROJECT_ID,
+    allowedTargets: read.ALLOWED_TARGETS ?? [],
+    smtpFrom: read.SMTP_FROM,
     secrets: Object.freeze({
       databaseUrl: read.DATABASE_URL,
       secretKey: read.SECRET_KEY,
+      previousSecretKeys: read.PREVIOUS_SECRET_KEYS ?? [],
+      alertmanagerUrls: read.ALERTMANAGER_URL ?? [],
+      watchdogUrl: read.WATCHDOG_URL ?? null,
+      smtpUrl: read.SMTP_URL,
       bootstrapPassword: read.BOOTSTRAP_PASSWORD,
       bootstrapApiKey: read.BOOTSTRAP_API_KEY,
     }),

@@ -137,9 +137,11 @@ create table deliveries (
   constraint deliveries_pkey PRIMARY KEY (event_id, channel_id)
 );
 CREATE INDEX deliveries_channel ON public.deliveries USING btree (channel_id, id);
+CREATE INDEX deliveries_check ON public.deliveries USING btree (check_id, id);
 CREATE INDEX deliveries_due ON public.deliveries USING btree (channel_id, next_attempt_at) WHERE (status = 0);
 CREATE INDEX deliveries_lane ON public.deliveries USING btree (channel_id, check_key, event_id) WHERE (status = 0);
 CREATE INDEX deliveries_list ON public.deliveries USING btree (organization_id, id);
+CREATE INDEX deliveries_undelivered ON public.deliveries USING btree (organization_id, status, id) WHERE (status <> 1);
 
 create table events (
   id uuid not null,

@@ -5,11 +5,12 @@
  */
 
 import type { FlipReason, Gap, Instant, PingType, StoredStatus } from '../domain/check.ts'
-import { eventOf } from '../domain/event.ts'
+import { eventOf, lateEvent } from '../domain/event.ts'
 import { writeTimeOrderedId } from '../domain/ids.ts'
 import { type CheckEvent, deadlineOf, type Outcome, transition } from '../domain/transition.ts'
 import { randomIdBytes } from '../runtime/random.ts'
-import type { ChangedState, ChangeSet, LockedCheck, NewEvent, NewFlip, NewPing } from '../store/states.ts'
+import type { NewEvent } from '../store/events.ts'
+import type { ChangedState, ChangeSet, LockedCheck, NewFlip, NewPing } from '../store/states.ts'
 
 export interface Change {
   readonly key: number
@@ -36,16 +37,19 @@ export type Decision =
 const TICK_MS = 0.001
 
 /**
- * Applies changes in their order. `wakeExactly` also moves wake-up times later, which costs an index entry: the evaluator's
- * and the people's changes do that, pings never.
+ * How wake-up times move. `earlier`: never later, which costs an index entry; for pings. `first`: to the first moment that may be
+ * worth an event; for people's changes. The evaluator knows whether somebody wants to hear of late jobs, and says.
  */
+export type Waking = 'earlier' | 'first' | { readonly isLateWanted: boolean }
+
+/** Applies changes in their order. */
 export function decideChanges(
   locked: readonly LockedCheck[],
   changes: readonly Change[],
-  { wakeExactly }: { wakeExactly: boolean },
+  waking: Waking,
 ): { decisions: Decision[]; changeSet: ChangeSet } {
   const rows = new Map<number, Row>()
-  for (const check of locked) rows.set(check.key, new Row(check))
+  for (const check of locked) rows.set(check.key, new Row(check, waking))
   const pings: NewPing[] = []
   const flips: NewFlip[] = []
   const events: NewEvent[] = []
@@ -60,7 +64,7 @@ export function decideChanges(
   })
   const states: ChangedState[] = []
   for (const row of rows.values()) {
-    const changed = row.toSave(wakeExactly)
+    const changed = row.toSave()
     if (changed !== null) states.push(changed)
   }
   return { decisions, changeSet: { states, pings, flips, events } }
@@ -75,12 +79,14 @@ interface History {
 /** One locked check while the changes of a group pass over it. */
 class Row {
   readonly #check: LockedCheck
+  readonly #waking: Waking
   #state: LockedCheck['state']
   #stampedAt: Instant
   #isTouched = false
 
-  constructor(check: LockedCheck) {
+  constructor(check: LockedCheck, waking: Waking) {
     this.#check = check
+    this.#waking = waking
     this.#state = check.state
     this.#stampedAt = check.stampedAt
   }
@@ -108,25 +114,66 @@ class Row {
       const flipId = writeTimeOrderedId(randomIdBytes(), this.#stampedAt)
       history.flips.push({ ...flip, id: flipId, key, detectedAt: now, pingId })
       const told = eventOf(flip, { since: before.since, detectedAt: now, gap })
-      if (told !== null)
-        history.events.push({ ...told, id: writeTimeOrderedId(randomIdBytes(), this.#stampedAt), key, flipId, at: now })
+      if (told !== null) {
+        const id = writeTimeOrderedId(randomIdBytes(), this.#stampedAt)
+        history.events.push({ ...told, id, key, flipId, pingId, at: now })
+      }
     }
     if (outcome.outage !== null)
       add({ from: before.status, to: before.status, reason: 'outage', at: outcome.outage.endedAt }, outcome.outage)
     if (outcome.flip !== null) add(outcome.flip, null)
+    if (this.#isToBeToldLate(event, outcome, now)) {
+      this.#stampedAt = this.#stampAfter(at)
+      const id = writeTimeOrderedId(randomIdBytes(), this.#stampedAt)
+      history.events.push({
+        ...lateEvent(outcome.state.expectedAt!, now),
+        id,
+        key,
+        flipId: null,
+        pingId: null,
+        at: now,
+      })
+    }
     return outcome
+  }
+
+  /** The first look at the check since its completion was expected: the next wake-up is at the deadline. */
+  #isToBeToldLate(event: CheckEvent, { state, flip, outage }: Outcome, now: Instant): boolean {
+    const { expectedAt } = state
+    const { wakeAt } = this.#check
+    if (typeof this.#waking === 'string' || !this.#waking.isLateWanted || event.kind !== 'deadline') return false
+    if (flip !== null || outage !== null || state.status !== 'up' || expectedAt === null || wakeAt === null)
+      return false
+    // What our own downtime may have hidden is not the job's delay.
+    return wakeAt <= expectedAt && expectedAt <= now && event.gaps.every((gap) => gap.endedAt < expectedAt)
   }
 
   #stampAfter(at: Instant): Instant {
     return Math.round(Math.max(at, this.#stampedAt + TICK_MS) * 1_000) / 1_000
   }
 
-  toSave(wakeExactly: boolean): ChangedState | null {
+  toSave(): ChangedState | null {
     if (!this.#isTouched) return null
     const changed = { key: this.#check.key, state: this.#state, stampedAt: this.#stampedAt }
-    const deadline = deadlineOf(this.#state)
-    const { wakeAt } = this.#check
-    const isEarlier = deadline !== null && (wakeAt === null || deadline < wakeAt)
-    return isEarlier || (wakeExactly && deadline !== wakeAt) ? { ...changed, wakeAt: deadline } : changed
+    const wakeAt = this.#nextWake()
+    return wakeAt === this.#check.wakeAt ? changed : { ...changed, wakeAt }
   }
+
+  #nextWake(): Instant | null {
+    const { wakeAt } = this.#check
+    const deadline = deadlineOf(this.#state)
+    if (this.#waking === 'earlier' && wakeAt !== null) return deadline !== null && deadline < wakeAt ? deadline : wakeAt
+    const isForDeadline = typeof this.#waking === 'object' && !this.#waking.isLateWanted
+    return isForDeadline ? deadline : firstMoment(this.#state, deadline, this.#stampedAt)
+  }
+}
+
+/** When a check that is up becomes late, if that is still to come; else its deadline. */
+function firstMoment(
+  { status, expectedAt }: LockedCheck['state'],
+  deadline: Instant | null,
+  now: Instant,
+): Instant | null {
+  if (status !== 'up' || expectedAt === null || expectedAt <= now) return deadline
+  return deadline === null ? expectedAt : Math.min(expectedAt, deadline)
 }

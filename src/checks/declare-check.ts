@@ -12,6 +12,7 @@ import { expectFromNow } from '../domain/schedule.ts'
 import { deriveSlug } from '../domain/slug.ts'
 import { type CheckEvent, deadlineOf, initialState } from '../domain/transition.ts'
 import { randomIdBytes } from '../runtime/random.ts'
+import { hurryAlerts } from '../store/alerts.ts'
 import { type Resource, SLUG_IS_UNIQUE, type StoredCheck, saveSpec } from '../store/checks.ts'
 import type { Queryable } from '../store/database.ts'
 import { findAnyCheck, findDeclaredCheck, saveDeclared } from '../store/declared-checks.ts'
@@ -135,6 +136,7 @@ async function setRight(
     if (isMoving && !(await keepProject(tx, projectId))) throw notFound('project')
     if (isMoving) slug = await findFreeSlug(tx, projectId, slug)
     await saveDeclared(tx, key, { ...wanted, slug })
+    await hurryAlerts(tx, key)
   }
   if (!isSameSpec(record.spec, wanted.spec)) await saveSpec(tx, key, wanted.spec)
   const events = eventsFor(record, wanted)

@@ -4,6 +4,7 @@
  * and a ping that committed first wins.
  */
 
+import { isEventWanted } from '../store/channels.ts'
 import type { Database } from '../store/database.ts'
 import { listGaps, SHORTEST_GAP_MS } from '../store/gaps.ts'
 import { type LockedCheck, lockDueStates, postponeWake, saveChanges } from '../store/states.ts'
@@ -45,9 +46,12 @@ export async function expireOverdue({
         if (monotonicMs() - askedAt > STALL_MS) throw new Stalled()
         if (checks.length === 0) return { result: { flips: [], failed: [], claimed: 0 }, save: async () => {} }
 
-        const gaps = await listGaps(tx, Math.min(...checks.map(awaitedSince)))
+        const [gaps, isLateWanted] = await Promise.all([
+          listGaps(tx, Math.min(...checks.map(awaitedSince))),
+          isEventWanted(tx, 'check.late'),
+        ])
         const changes = checks.map(({ key }) => ({ key, event: { kind: 'deadline' as const, gaps }, at: now }))
-        const { decisions, changeSet } = decideChanges(checks, changes, { wakeExactly: true })
+        const { decisions, changeSet } = decideChanges(checks, changes, { isLateWanted })
         const failed = decisions.flatMap((decision, index) =>
           decision.kind === 'failed' ? [{ key: checks[index]!.key, error: decision.error }] : [],
         )

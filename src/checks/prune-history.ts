@@ -9,6 +9,7 @@ import type { LoopOptions } from '../runtime/loop.ts'
 import type { Queryable } from '../store/database.ts'
 import {
   listHistoryKeys,
+  pruneDeliveries,
   pruneEvents,
   pruneFlips,
   pruneGaps,
@@ -24,7 +25,7 @@ import type { Parts } from './parts.ts'
 export interface PruneLimits {
   /** Kept for each check: a ping goes when it is not among the newest `maxPings`, or older than `maxDays`. */
   readonly maxPings: number
-  /** Of pings, flips and events. */
+  /** Of pings, flips, events and deliveries. */
   readonly maxDays: number
 }
 
@@ -35,7 +36,16 @@ export interface PruneBatch {
   readonly entries: number
 }
 
-const TABLES = ['pings', 'flips', 'events', 'gaps', 'refresh_tokens', 'rate_windows', 'tombstones'] as const
+const TABLES = [
+  'pings',
+  'flips',
+  'deliveries',
+  'events',
+  'gaps',
+  'refresh_tokens',
+  'rate_windows',
+  'tombstones',
+] as const
 
 export interface PrunePlace {
   readonly table: (typeof TABLES)[number]
@@ -108,6 +118,8 @@ function pruneRest(
   now: Instant,
 ): Promise<number> {
   switch (table) {
+    case 'deliveries':
+      return pruneDeliveries(tx, firstIdAt(now - maxDays * DAY_MS), limit)
     case 'events':
       return pruneEvents(tx, firstIdAt(now - maxDays * DAY_MS), limit)
     case 'gaps':

@@ -215,7 +215,7 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
       ])
       const repeats = findRepeats(changes, stored)
       const fresh = changes.filter((change, index) => change !== null && !repeats.has(index)) as Change[]
-      const { decisions, changeSet } = decideChanges(locked, fresh, { wakeExactly: false })
+      const { decisions, changeSet } = decideChanges(locked, fresh, 'earlier')
       let decided = 0
       const results: PingResult[] = []
       changes.forEach((change, index) => {

@@ -1,4 +1,5 @@
 import type { Tenant } from '../domain/access.ts'
+import { hurryAlerts } from '../store/alerts.ts'
 import { deleteCheck } from '../store/checks.ts'
 import { deleteFlips } from '../store/flips.ts'
 import { deletePings } from '../store/pings.ts'
@@ -20,6 +21,7 @@ export function removeCheck(parts: Parts, tenant: Tenant, id: string): Promise<v
   return withLockedCheck(parts, tenant, id, async ({ tx, record }) => {
     refuseIfManaged(record)
     await deleteCheck(tx, record.key)
+    await hurryAlerts(tx, record.key)
     await deletePings(tx, record.key, HISTORY_AT_ONCE)
     await deleteFlips(tx, record.key, HISTORY_AT_ONCE)
   })

@@ -1,3 +1,4 @@
+import { hurryAlerts } from '../store/alerts.ts'
 import { deleteCheck, type Resource } from '../store/checks.ts'
 import { releaseCheck } from '../store/declared-checks.ts'
 import { insertTombstone } from '../store/tombstones.ts'
@@ -18,6 +19,7 @@ export function retireCheck(
     const found = await lockDeclared(tx, resource)
     if (found === null) return 'absent'
     const { record, locked } = found
+    await hurryAlerts(tx, record.key)
     if (policy === 'Retain') {
       await releaseCheck(tx, record.key)
       return 'released'

@@ -1,5 +1,6 @@
 import type { Tenant } from '../domain/access.ts'
 import type { CheckState } from '../domain/check.ts'
+import { hurryAlerts } from '../store/alerts.ts'
 import { type CheckRecord, SLUG_IS_UNIQUE, saveSpec, saveTexts } from '../store/checks.ts'
 import { constraintOf } from '../store/sqlstate.ts'
 import type { StoredSpec } from '../store/states.ts'
@@ -36,6 +37,7 @@ export async function updateCheck(parts: Parts, tenant: Tenant, id: string, upda
       const state = isSameSpec(spec, record.spec) ? record.state : await changeSpec(parts, given, spec)
       const isRenamed = name !== record.name || slug !== record.slug || description !== record.description
       if (isRenamed) await saveTexts(tx, record.key, { name, slug, description })
+      if (slug !== record.slug) await hurryAlerts(tx, record.key)
       return { ...record, name, slug, description, spec, state }
     })
   } catch (error) {

@@ -55,7 +55,7 @@ export async function applyEvents(
   // Read under the lock, not before it: waiting for it takes time.
   const at = clock.now()
   const changes = events.map((event) => ({ key: locked.key, event, at }))
-  const { decisions, changeSet } = decideChanges([locked], changes, { wakeExactly: true })
+  const { decisions, changeSet } = decideChanges([locked], changes, 'first')
   for (const decision of decisions) if (decision.kind === 'failed') throw decision.error
   await saveChanges(tx, changeSet)
   return changeSet.states[0]?.state ?? locked.state

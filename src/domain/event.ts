@@ -1,14 +1,24 @@
-/** What we tell the outside about a flip (design, section 5). Kinds of events, and which flip makes which. */
+/**
+ * What we tell the outside (design, section 5): of flips, of the interval that our own downtime hid, and that a job is late, which
+ * is no flip.
+ */
 
-import type { Flip, FlipReason, Gap, Instant, PingType, StoredStatus } from './check.ts'
+import type { Flip, FlipReason, Gap, Instant, PingType, ShownStatus, StoredStatus } from './check.ts'
 
-export const CHECK_EVENT_TYPES = ['check.down', 'check.up', 'check.paused', 'check.resumed', 'check.unknown'] as const
+export const CHECK_EVENT_TYPES = [
+  'check.down',
+  'check.up',
+  'check.paused',
+  'check.resumed',
+  'check.late',
+  'check.unknown',
+] as const
 export type CheckEventType = (typeof CHECK_EVENT_TYPES)[number]
 /** `channel.test` is what somebody sends to see whether a channel works; no flip makes it. */
 export const EVENT_TYPES = [...CHECK_EVENT_TYPES, 'channel.test'] as const
 export type EventType = (typeof EVENT_TYPES)[number]
 
-/** What a channel gets unless it chooses. That we cannot tell is for those who ask for it. */
+/** What a channel gets unless it chooses. That a job is late, or that we cannot tell, is for those who ask for it. */
 export const STANDARD_EVENT_TYPES = ['check.down', 'check.up', 'check.paused', 'check.resumed'] as const
 
 /** Null: silent. Nobody is told that a check was made, or that its first success arrived. */
@@ -26,10 +36,10 @@ const EVENT_OF = {
 
 /** The facts of the moment, kept with the event: by the time it is delivered the check may be up again, renamed, or gone. */
 export interface EventFacts {
-  readonly reason: FlipReason
+  readonly reason: FlipReason | 'late'
   readonly occurred_at: string
   readonly detected_at: string
-  readonly status: StoredStatus
+  readonly status: ShownStatus
   readonly previous_status: StoredStatus | null
   readonly down_for_seconds: number | null
   readonly gap: { readonly started_at: string; readonly ended_at: string } | null
@@ -93,6 +103,22 @@ export function eventOf(
       previous_status: flip.from,
       down_for_seconds: type === 'check.up' ? Math.max(0, Math.round((flip.at - since) / 1_000)) : null,
       gap: gap === null ? null : { started_at: iso(gap.startedAt), ended_at: iso(gap.endedAt) },
+    },
+  }
+}
+
+/** The job should have reported by `expectedAt`; its grace time is still running. */
+export function lateEvent(expectedAt: Instant, detectedAt: Instant): { type: CheckEventType; data: EventFacts } {
+  return {
+    type: 'check.late',
+    data: {
+      reason: 'late',
+      occurred_at: iso(expectedAt),
+      detected_at: iso(detectedAt),
+      status: 'late',
+      previous_status: 'up',
+      down_for_seconds: null,
+      gap: null,
     },
   }
 }

@@ -11,6 +11,8 @@ const WAITS_MS = [5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 *
 const JITTER = 0.1
 
 export const PATIENCE_MS = 24 * HOUR
+/** Whoever takes a delivery has it for so long, longer than any attempt. After that it is anybody's again. */
+export const CLAIM_MS = 30 * SECOND
 /**
  * However old a delivery is: what waited behind another one of its check, or for a replica that was away, gets a few tries over
  * some minutes too.
@@ -34,7 +36,6 @@ export function nextAttemptAt({ attempt, giveUpAt, now, retryAfterMs, random }: 
   if (isOver && attempt >= FEWEST_ATTEMPTS) return null
   const waitMs = WAITS_MS[Math.min(attempt, WAITS_MS.length) - 1] ?? WAITS_MS[0]
   const jitteredMs = waitMs * (1 - JITTER + 2 * JITTER * random)
-  const wanted = now + Math.max(jitteredMs, retryAfterMs ?? 0)
   // The last try is at the end of the patience, not an hour before it.
-  return isOver ? now + jitteredMs : Math.min(wanted, Math.max(giveUpAt, now + jitteredMs))
+  return isOver ? now + jitteredMs : Math.min(now + Math.max(jitteredMs, retryAfterMs ?? 0), giveUpAt)
 }

@@ -5,6 +5,7 @@
 
 import { createAuthenticate } from '../auth/authenticate.ts'
 import { createTokens } from '../auth/tokens.ts'
+import { createSealer } from '../channels/seal.ts'
 import { expireOverdue } from '../checks/expire-overdue.ts'
 import { keepBeat } from '../checks/keep-beat.ts'
 import { createPruner } from '../checks/prune-history.ts'
@@ -15,6 +16,7 @@ import { addressOf, createHttpServer } from '../http/server.ts'
 import { observeHttp } from '../runtime/metrics.ts'
 import type { Database } from '../store/database.ts'
 import { type Base, loopOf } from './base.ts'
+import { createDelivery } from './delivery.ts'
 
 export interface ApiRole {
   /** Resolves when both ports answer; with the addresses where they listen. */
@@ -106,8 +108,9 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
 
   let baseUrl = config.baseUrl ?? ''
   const tokens = createTokens(secretKey, databaseClock)
+  const sealer = createSealer(secretKey, config.secrets.previousSecretKeys)
   const apiApp = createApiApp({
-    parts,
+    parts: { ...parts, sealer, isEmailConfigured: config.secrets.smtpUrl !== undefined },
     tokens,
     authenticate: createAuthenticate(parts, tokens),
     rateLimitPerMinute: config.rateLimitPerMinute,
@@ -132,6 +135,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     text: JSON.stringify({ error: message }),
   })
   const { bindAddress } = config
+  const delivery = createDelivery({ ...base, sealer, baseUrl: () => baseUrl, whyNotReady })
   const handlePing = pingApp.callback()
   const pingServer = createHttpServer({
     name: 'ping',
@@ -152,6 +156,10 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     errorText: json,
   })
 
+  function whyNotReady(): string | null {
+    return clock.now() - lastBeatAt > STALE_BEAT_MS ? 'the database cannot be written to' : null
+  }
+
   return {
     async start(signal) {
       const ping = addressOf(bindAddress, await pingServer.listen())
@@ -161,21 +169,23 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       // The gap since the last stop is on record before any deadline is looked at.
       await base.whenAvailable(beatLoop.runOnce, signal)
       for (const loop of [beatLoop, expireLoop, pruneLoop]) loop.start()
+      await delivery.start(signal)
       isStarted = true
       return { ping, api }
     },
 
     async stop() {
+      const delivering = delivery.stop()
       const closing = Promise.all([pingServer.close(GRACE_MS), apiServer.close(GRACE_MS)])
       // From here on nobody can ping this replica: a gap, unless others beat, begins now, and no deadline is this one's to judge.
       await Promise.all([expireLoop.stop(), beatLoop.stop()])
       if (isStarted)
         await beatLoop.runOnce().catch((error) => log.warn({ error }, 'the last beat could not be written'))
       await closing
-      await Promise.all([pruneLoop.stop(), recorder.stop()])
+      await Promise.all([pruneLoop.stop(), recorder.stop(), delivering])
     },
 
-    whyNotReady: () => (clock.now() - lastBeatAt > STALE_BEAT_MS ? 'the database cannot be written to' : null),
+    whyNotReady,
     pingUrl: () => pingUrl,
     baseUrl: () => baseUrl,
     pingsWaiting: recorder.waiting,

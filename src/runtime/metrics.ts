@@ -23,6 +23,10 @@ export interface Metrics {
   readonly pruned: Counter
   readonly clockOffsetSeconds: Gauge
   readonly loopFailures: Counter<'loop'>
+  readonly deliveries: Counter<'channel' | 'result'>
+  readonly deliverySeconds: Histogram<'channel'>
+  readonly outboxOldestSeconds: Gauge
+  readonly watchdogPings: Counter<'result'>
   readonly operator: {
     readonly publishes: Counter<'result'>
     readonly forcedFinalizers: Counter
@@ -37,6 +41,7 @@ export interface LabelValues {
   readonly flipReasons: readonly string[]
   readonly statuses: readonly string[]
   readonly loops: readonly string[]
+  readonly channelKinds: readonly string[]
 }
 
 /** Label sets exist at zero from the start, so that a rate over the first occurrence is right. */
@@ -129,6 +134,30 @@ export function createMetrics(values: LabelValues): Metrics {
       labelNames: ['loop'],
       registers,
     }),
+    deliveries: new Counter({
+      name: 'heartbeat_deliveries_total',
+      help: 'Attempts to deliver an event by kind of channel and what became of them',
+      labelNames: ['channel', 'result'],
+      registers,
+    }),
+    deliverySeconds: new Histogram({
+      name: 'heartbeat_delivery_attempt_seconds',
+      help: 'Time that an attempt to deliver took',
+      labelNames: ['channel'],
+      buckets: SECONDS,
+      registers,
+    }),
+    outboxOldestSeconds: new Gauge({
+      name: 'heartbeat_outbox_oldest_seconds',
+      help: 'How long the oldest pending delivery has been waiting',
+      registers,
+    }),
+    watchdogPings: new Counter({
+      name: 'heartbeat_watchdog_pings_total',
+      help: 'Turns of the dead man switch for ourselves (WATCHDOG_URL) by what became of them',
+      labelNames: ['result'],
+      registers,
+    }),
     operator: {
       publishes: new Counter({
         name: 'heartbeat_publish_total',
@@ -163,6 +192,9 @@ export function createMetrics(values: LabelValues): Metrics {
   for (const reason of values.flipReasons) metrics.flips.inc({ reason }, 0)
   for (const status of values.statuses) metrics.checks.set({ status }, 0)
   for (const loop of values.loops) metrics.loopFailures.inc({ loop }, 0)
+  for (const channel of values.channelKinds)
+    for (const result of ['delivered', 'retried', 'failed']) metrics.deliveries.inc({ channel, result }, 0)
+  for (const result of ['pinged', 'failed', 'withheld']) metrics.watchdogPings.inc({ result }, 0)
   for (const result of ['written', 'unchanged', 'refused']) metrics.operator.publishes.inc({ result }, 0)
   return metrics
 }

@@ -98,9 +98,34 @@ export async function pruneFlips(
   return rowCount
 }
 
+/**
+ * Deletes up to `limit` deliveries that are done and from before `oldestId`, and any whose channel is gone: nobody will send or
+ * show them. Hops from channel to channel, as listHistoryKeys does.
+ */
+export async function pruneDeliveries(tx: Queryable, oldestId: string, limit: number): Promise<number> {
+  const { rowCount } = await tx.query(
+    `with recursive seen (channel_id) as (
+        (select d.channel_id from deliveries d order by d.channel_id limit 1)
+        union all
+        select (select d.channel_id from deliveries d where d.channel_id > s.channel_id order by d.channel_id limit 1)
+        from seen s where s.channel_id is not null)
+      delete from deliveries where ctid = any(array(
+        (select d.ctid from deliveries d where d.id < $1 and d.status <> 0 limit $2)
+        union all
+        (select d.ctid from seen s cross join lateral (
+          select d.ctid from deliveries d where d.channel_id = s.channel_id
+            and not exists (select from channels c where c.id = s.channel_id) limit $2) d)
+        limit $2))`,
+    [oldestId, limit],
+  )
+  return rowCount
+}
+
+/** Deletes up to `limit` events from before `oldestId` that no delivery needs any more. */
 export async function pruneEvents(tx: Queryable, oldestId: string, limit: number): Promise<number> {
   const { rowCount } = await tx.query(
-    'delete from events where ctid = any(array(select ctid from events where id < $1 limit $2))',
+    `delete from events where ctid = any(array(
+        select e.ctid from events e where e.id < $1 and not exists (select from deliveries d where d.event_id = e.id) limit $2))`,
     [oldestId, limit],
   )
   return rowCount

@@ -24,6 +24,7 @@ import {
   uuidArray,
 } from './binary-arrays.ts'
 import type { Queryable } from './database.ts'
+import { insertEvents, type NewEvent } from './events.ts'
 
 /** A check whose row is locked by the transaction at hand. */
 export interface LockedCheck {
@@ -64,15 +65,6 @@ export interface NewFlip {
   readonly to: StoredStatus
   readonly reason: FlipReason
   readonly pingId: Buffer | null
-}
-
-export interface NewEvent {
-  readonly id: Buffer
-  readonly key: number
-  readonly flipId: Buffer
-  readonly type: string
-  readonly data: object
-  readonly at: Instant
 }
 
 /** Where the flips of declared checks are told of (LISTEN, NOTIFY). */
@@ -326,22 +318,6 @@ function insertFlips(flips: readonly NewFlip[]) {
       int2Array(flips.map((flip) => STATUSES.indexOf(flip.to))),
       textArray(flips.map((flip) => flip.reason)),
       uuidArray(flips.map((flip) => flip.pingId)),
-    ],
-  }
-}
-
-function insertEvents(events: readonly NewEvent[]) {
-  return {
-    name: 'insert_events',
-    text: `insert into events (id, check_key, flip_id, type, data, created_at)
-      select * from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[])`,
-    values: [
-      uuidArray(events.map((event) => event.id)),
-      int8Array(events.map((event) => event.key)),
-      uuidArray(events.map((event) => event.flipId)),
-      textArray(events.map((event) => event.type)),
-      jsonbArray(events.map((event) => event.data)),
-      instantArray(events.map((event) => event.at)),
     ],
   }
 }

@@ -41,7 +41,7 @@ function recordOneByOne(url: string): RecordPing {
     return database.session((session) =>
       session.groupTransaction(4_000, async (tx) => {
         const locked = await lockStates(tx, [change.key])
-        const { changeSet } = decideChanges(locked, [change], { wakeExactly: false })
+        const { changeSet } = decideChanges(locked, [change], 'earlier')
         return { result: 'stored' as const, save: () => saveChanges(tx, changeSet) }
       }),
     )

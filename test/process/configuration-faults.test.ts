@@ -1,6 +1,7 @@
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ConfigError, readConfig } from '../../src/config.ts'
 import { createApiClient } from '../support/api-client.ts'
 import { query } from '../support/embedded.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
@@ -80,6 +81,127 @@ describe('several faults', () => {
       'LOG_LEVEL',
       'SECRET_KEY',
     ])
+  })
+})
+
+/** Limits of single variables: no process is needed to try them. */
+describe('a variable for channels', () => {
+  const faultsOf = (environment: Record<string, string>): readonly string[] => {
+    try {
+      readConfig(environment, false)
+      return []
+    } catch (error) {
+      if (error instanceof ConfigError) return error.faults
+      throw error
+    }
+  }
+  const KEY = Buffer.alloc(32, 7).toString('base64')
+  const urlOf = (length: number) => `https://example.com/${'x'.repeat(length - 'https://example.com/'.length)}`
+  const peers = (count: number) => Array.from({ length: count }, (_, at) => `http://peer-${at}:9093`).join(',')
+  const keys = (count: number) => Array(count).fill(KEY).join(',')
+
+  const right: [string, string][] = [
+    ['ALLOWED_TARGETS', '10.1.2.3'],
+    ['ALLOWED_TARGETS', '0.0.0.0/0,10.0.0.0/32'],
+    ['ALLOWED_TARGETS', '::/0,::1/128, fd00::/8 ,FE80::1,::ffff:10.0.0.1/128'],
+    ['ALLOWED_TARGETS', '127.0.0.0/8,'],
+    ['ALERTMANAGER_URL', 'http://alertmanager:9093'],
+    ['ALERTMANAGER_URL', 'https://user:p%2Css@[::1]:9093/prefix'],
+    ['ALERTMANAGER_URL', urlOf(2_048)],
+    ['ALERTMANAGER_URL', peers(10)],
+    ['WATCHDOG_URL', 'https://user:password@heartbeat.example.com/ping/x?rid=1'],
+    ['WATCHDOG_URL', urlOf(2_048)],
+    ['SMTP_URL', 'smtp://localhost'],
+    ['SMTP_URL', 'smtp://localhost:25/'],
+    ['SMTP_URL', 'smtp://user%40example.com:p%2Fss@[::1]:587'],
+    ['SMTP_URL', 'smtps://user:password@mail.example.com:465'],
+    ['SMTP_FROM', 'heartbeat@example.com'],
+    ['SMTP_FROM', 'Müller, Jobs <jobs@münchen.example>'],
+    ['SMTP_FROM', `a@${'b'.repeat(318)}`],
+    ['PREVIOUS_SECRET_KEYS', KEY],
+    ['PREVIOUS_SECRET_KEYS', ` ${KEY}, ${KEY.slice(0, 43)},`],
+    ['PREVIOUS_SECRET_KEYS', keys(10)],
+  ]
+  it.each(right)('%s may be %s', (name, value) => {
+    expect(faultsOf({ [name]: value })).toEqual([])
+  })
+
+  const wrong: [string, string, string][] = [
+    ['ALLOWED_TARGETS', '10.0.0.0/33', '"10.0.0.0/33" is none'],
+    ['ALLOWED_TARGETS', '10.0.0.1, ::1/129', '"::1/129" is none'],
+    ['ALLOWED_TARGETS', '10.0.0.0/', '"10.0.0.0/" is none'],
+    ['ALLOWED_TARGETS', '10.0.0.0/08', '"10.0.0.0/08" is none'],
+    ['ALLOWED_TARGETS', '10.0.0', '"10.0.0" is none'],
+    ['ALLOWED_TARGETS', '167772161', '"167772161" is none'],
+    ['ALLOWED_TARGETS', '10.0.0.256', '"10.0.0.256" is none'],
+    ['ALLOWED_TARGETS', '[::1]', '"[::1]" is none'],
+    ['ALLOWED_TARGETS', '*', '"*" is none'],
+    ['ALLOWED_TARGETS', 'localhost', '"localhost" is none'],
+    ['ALLOWED_TARGETS', 'fe80::1%eth0', 'entry 1 is none'],
+    ['ALLOWED_TARGETS', '::1,http://user:hunter2@host', 'entry 2 is none'],
+    ['ALERTMANAGER_URL', 'http://user:hunter2@alertmanager:9093,ftp://user:hunter2@alertmanager', 'entry 2 is none'],
+    ['ALERTMANAGER_URL', 'http://user:hunter2@alertmanager:9093?x=1', 'entry 1 is none'],
+    ['ALERTMANAGER_URL', 'http://user:hunter2@alertmanager:9093#x', 'entry 1 is none'],
+    ['ALERTMANAGER_URL', 'http://user:hunter2%@alertmanager:9093', 'entry 1 is none'],
+    ['ALERTMANAGER_URL', 'user:hunter2@alertmanager', 'entry 1 is none'],
+    ['ALERTMANAGER_URL', urlOf(2_049), 'entry 1 is none'],
+    ['ALERTMANAGER_URL', peers(11), 'must have at most 10 entries, and has 11'],
+    ['WATCHDOG_URL', 'ftp://user:hunter2@host', 'must be a URL such as https://heartbeat.example.com/ping/...'],
+    ['WATCHDOG_URL', 'https://user:hunter2%@host', 'has a % that begins no escape'],
+    ['WATCHDOG_URL', urlOf(2_049), 'must have at most 2048 characters'],
+    ['SMTP_URL', 'http://user:hunter2@host', 'must be a URL such as smtp://user:password@mail.example.com:587'],
+    ['SMTP_URL', 'smtp:user:hunter2@host', 'must be a URL such as'],
+    ['SMTP_URL', 'smtp://', 'must be a URL such as'],
+    ['SMTP_URL', 'smtp://user:hunter2/s@host', 'must be a URL such as'],
+    ['SMTP_URL', 'smtp://user:25/hunter2@host', 'must end after the host or the port'],
+    ['SMTP_URL', 'smtp://user:hunter2@host?tls.rejectUnauthorized=false', 'must end after the host or the port'],
+    ['SMTP_URL', 'smtp://user@host', 'must have both a user and a password, or neither'],
+    ['SMTP_URL', 'smtp://:hunter2@host', 'must have both a user and a password, or neither'],
+    ['SMTP_URL', 'smtp://user:hunter2%@host', 'has a % that begins no escape'],
+    ['SMTP_FROM', 'Heartbeat', 'must be an e-mail address, or a name and the address'],
+    ['SMTP_FROM', 'Heartbeat <heartbeat@localhost', 'must be an e-mail address'],
+    ['SMTP_FROM', 'a@example.com, b@example.com', 'must be an e-mail address'],
+    ['SMTP_FROM', 'Heartbeat\r\nBcc: x <a@example.com>', 'must be an e-mail address'],
+    ['SMTP_FROM', `a@${'b'.repeat(319)}`, 'must have at most 320 characters'],
+    ['PREVIOUS_SECRET_KEYS', `${KEY},${Buffer.alloc(31, 7).toString('base64')}`, 'entry 2 is none'],
+    ['PREVIOUS_SECRET_KEYS', 'hunter2', 'entry 1 is none'],
+    ['PREVIOUS_SECRET_KEYS', keys(11), 'must have at most 10 entries, and has 11'],
+  ]
+  it.each(wrong)('%s may not be %s', (name, value, fault) => {
+    const faults = faultsOf({ [name]: value })
+    expect(faults).toHaveLength(1)
+    expect(faults[0]).toMatch(new RegExp(`^${name} `))
+    expect(faults[0]).toContain(fault)
+    for (const secret of ['hunter2', KEY.slice(0, 8), 'xxxx']) expect(faults[0]).not.toContain(secret)
+  })
+
+  it('is not needed', () => {
+    expect(readConfig({}, false)).toMatchObject({
+      allowedTargets: [],
+      smtpFrom: 'Heartbeat Operator <heartbeat@localhost>',
+      secrets: { previousSecretKeys: [], alertmanagerUrls: [], watchdogUrl: null, smtpUrl: undefined },
+    })
+  })
+
+  it('is read into what the parts take', () => {
+    const config = readConfig(
+      {
+        ALLOWED_TARGETS: '10.0.0.0/8, ::1',
+        ALERTMANAGER_URL: 'http://a:9093/,https://b/prefix//',
+        WATCHDOG_URL: 'https://heartbeat.example.com/ping/x/',
+        SMTP_URL: 'smtp://localhost',
+        SMTP_FROM: 'a@example.com',
+        PREVIOUS_SECRET_KEYS: `${KEY},${Buffer.alloc(32, 8).toString('base64url')}`,
+      },
+      false,
+    )
+    expect(config).toMatchObject({ allowedTargets: ['10.0.0.0/8', '::1'], smtpFrom: 'a@example.com' })
+    expect(config.secrets).toMatchObject({
+      previousSecretKeys: [Buffer.alloc(32, 7), Buffer.alloc(32, 8)],
+      alertmanagerUrls: ['http://a:9093', 'https://b/prefix'],
+      watchdogUrl: 'https://heartbeat.example.com/ping/x/',
+      smtpUrl: 'smtp://localhost',
+    })
   })
 })
 

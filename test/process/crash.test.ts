@@ -6,16 +6,10 @@ import { poll } from '../support/embedded.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { replayAll } from '../support/replay.ts'
 import { aPing, findMissing, sendPing } from '../support/sent-pings.ts'
-import {
-  type Addresses,
-  API_KEY,
-  databaseEnvironment,
-  PROJECT_ID,
-  type ServiceProcess,
-  spawnService,
-} from '../support/service-process.ts'
+import { API_KEY, databaseEnvironment, PROJECT_ID } from '../support/service-process.ts'
 import { GIVEN_DURATION_MS, type Job, startJob, wait } from './job.ts'
 import { createChance } from './random.ts'
+import { createReplica } from './replica.ts'
 
 /** Two replicas and their PostgreSQL are killed over and over while jobs ping: acknowledged means committed, and nothing is half done. */
 
@@ -37,42 +31,6 @@ const environment = () => ({
   HISTORY_MAX_PINGS: '1000000',
 })
 
-/** A replica that is started again whenever it was killed. */
-function createReplica() {
-  let process: ServiceProcess
-  let addresses: Addresses | null = null
-  let starting: Promise<void>
-  const start = () => {
-    const started = spawnService(environment())
-    process = started
-    // Killed before it served: then there is nothing to learn.
-    starting = started.ready().then(
-      (found) => {
-        if (process === started) addresses = found
-      },
-      () => {},
-    )
-  }
-  start()
-  return {
-    ping: () => addresses?.ping ?? null,
-    api: () => addresses?.api ?? null,
-    started: () => starting,
-    async kill() {
-      addresses = null
-      await process.kill()
-      start()
-    },
-    async stop() {
-      await starting
-      return process.stop()
-    },
-    async [Symbol.asyncDispose]() {
-      await process.kill()
-    },
-  }
-}
-
 /** Several kinds of checks: what a crash can spoil depends on what is waited for. */
 const KINDS: { body: object; silenceMs: number }[] = [
   { body: {}, silenceMs: 0 },
@@ -87,9 +45,9 @@ const KINDS: { body: object; silenceMs: number }[] = [
 
 it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what the history says`, async () => {
   const chance = createChance(SEED)
-  await using one = createReplica()
+  await using one = createReplica(environment)
   await one.started()
-  await using two = createReplica()
+  await using two = createReplica(environment)
   const replicas = [one, two]
   await two.started()
 

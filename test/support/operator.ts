@@ -43,7 +43,14 @@ export async function startTestOperator(
   await databaseClock.measure()
   const parts = { database, clock: databaseClock }
   await bootstrap(parts, { email: 'admin@example.com' })
-  const metrics = createMetrics({ pingTypes: [], pingWarnings: [], flipReasons: [], statuses: [], loops: [] })
+  const metrics = createMetrics({
+    pingTypes: [],
+    pingWarnings: [],
+    flipReasons: [],
+    statuses: [],
+    loops: [],
+    channelKinds: [],
+  })
   const kubernetesMetrics = createKubernetesMetrics(metrics.registry)
   const connection = await findConnection({ KUBECONFIG: kubeconfig }, { clock: systemClock })
   const client = createClient({ connection: connection!, clock: systemClock, metrics: kubernetesMetrics.requests })

@@ -3,6 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import { createAuthenticate } from '../../src/auth/authenticate.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
+import type { ChannelParts } from '../../src/channels/parts.ts'
+import { createSealer } from '../../src/channels/seal.ts'
 import type { Parts } from '../../src/checks/parts.ts'
 import { createPingRecorder, type Ping } from '../../src/checks/record-ping.ts'
 import type { Caller, Scope } from '../../src/domain/access.ts'
@@ -27,7 +29,7 @@ export interface TestApi extends TestOrganization, AsyncDisposable {
   /** Base address, with /api/v1. */
   readonly url: string
   readonly database: Parts['database']
-  readonly parts: Parts
+  readonly parts: ChannelParts
   readonly admin: { readonly email: string; readonly password: string }
   /** Calls with the admin key unless told otherwise. */
   readonly client: ApiClient
@@ -40,14 +42,20 @@ export interface TestApi extends TestOrganization, AsyncDisposable {
   close(): Promise<void>
 }
 
+const SECRET_KEY = Buffer.alloc(32, 7)
 const ADMIN = { email: 'admin@example.com', password: 'correct horse battery' }
 
 export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<TestApi> {
   const { database, close: closeDatabase } = await createTestDatabase()
   let offsetMs = 0
-  const parts: Parts = { database, clock: { now: () => systemClock.now() + offsetMs } }
+  const parts: ChannelParts = {
+    database,
+    clock: { now: () => systemClock.now() + offsetMs },
+    sealer: createSealer(SECRET_KEY),
+    isEmailConfigured: true,
+  }
   const { projectId: project } = await bootstrap(parts, ADMIN)
-  const tokens = createTokens(Buffer.alloc(32, 7), parts.clock)
+  const tokens = createTokens(SECRET_KEY, parts.clock)
   const { rows } = await database.query<{ id: string }>('select id from organizations')
   const organization = await addKeys(parts, rows[0]!.id, project)
 

@@ -4,7 +4,7 @@ import { Router } from '@koa/router'
 import Koa, { type Context, type Middleware } from 'koa'
 import type { Authenticate } from '../../auth/authenticate.ts'
 import type { Tokens } from '../../auth/tokens.ts'
-import type { Parts } from '../../checks/parts.ts'
+import type { ChannelParts } from '../../channels/parts.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Log } from '../../runtime/log.ts'
 import { type Admit, createAdmit } from '../middleware/admit.ts'
@@ -18,7 +18,7 @@ import type { Api, Route } from './route.ts'
 import { ROUTES } from './routes.ts'
 
 export interface ApiParts {
-  readonly parts: Parts
+  readonly parts: ChannelParts
   readonly authenticate: Authenticate
   readonly tokens: Tokens
   /** Calls of an organization. */

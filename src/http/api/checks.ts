@@ -10,6 +10,7 @@ import { type Caller, includesScope } from '../../domain/access.ts'
 import { type Instant, isOpen, LIMITS, shownStatus } from '../../domain/check.ts'
 import { deadlineOf } from '../../domain/transition.ts'
 import { Check, CheckList, CheckListQuery, CheckParams, CheckUpdate, NewCheck } from './checks.schema.ts'
+import { given } from './given.ts'
 import { presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
 import { endpoint } from './route.ts'
 
@@ -129,11 +130,6 @@ function toUpdate(body: CheckUpdateBody): Update {
     graceSeconds: body.grace_seconds,
     maxRuntimeSeconds: body.max_runtime_seconds,
   })
-}
-
-/** The same without its undefined fields: for a verb a field is there or not. */
-function given<Fields extends object>(fields: Fields): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields
 }
 
 function presentCheck(check: CheckRecord, caller: Caller, now: Instant) {

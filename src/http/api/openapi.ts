@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode } from '../../domain/errors.ts'
 import { STATUS } from '../middleware/errors.ts'
+import { WEBHOOK_HEADERS, WebhookPayload } from './event.schema.ts'
 import type { Route } from './route.ts'
 
 type Json = Record<string, unknown>
@@ -59,6 +60,7 @@ export function describeRoutes(routes: readonly Route[]): Json {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     paths,
+    webhooks: { event: { post: describeWebhook() } },
     components: {
       securitySchemes: {
         bearer: {
@@ -69,6 +71,31 @@ export function describeRoutes(routes: readonly Route[]): Json {
       },
       schemas: describeSchemas(routes),
       responses: Object.fromEntries(ERROR_CODES.map((code) => [code, describeRefusal(code)])),
+    },
+  }
+}
+
+/** What a channel of the kind webhook sends: here the reader is the server. */
+function describeWebhook(): Json {
+  return {
+    operationId: 'receiveEvent',
+    summary: 'Sent to each channel of the kind webhook that wants the event',
+    description:
+      'At least once, and in order for each check. Signed by the Standard Webhooks scheme with the secret that creating the channel, or rotating its secret, has shown.',
+    parameters: Object.entries(WEBHOOK_HEADERS).map(([name, description]) => ({
+      name,
+      in: 'header',
+      required: true,
+      description,
+      schema: { type: 'string' },
+    })),
+    requestBody: { required: true, content: asJson(WebhookPayload) },
+    responses: {
+      '2XX': { description: 'Taken. Whatever else is answered within 10 seconds, or nothing, is no success.' },
+      default: {
+        description:
+          'Not taken: tried again for 24 hours after 408, 425, 429 and 5xx, no earlier than `Retry-After` says; given up after anything else. Redirects are not followed.',
+      },
     },
   }
 }
@@ -148,6 +175,7 @@ function describeSchemas(routes: readonly Route[]): Json {
     for (const inner of listInner(schema)) add(inner)
   }
   add(ErrorAnswer)
+  add(WebhookPayload)
   for (const { endpoint } of routes) for (const schema of [endpoint.body, endpoint.answer]) add(schema)
   const { schemas } = z.toJSONSchema(registry, { ...SETTINGS, uri: (id) => SCHEMAS + id })
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutHead(schema)]))
@@ -156,6 +184,7 @@ function describeSchemas(routes: readonly Route[]): Json {
 /** Named schemas are found wherever they are used. Of zod's kinds these are the ones that ours nest in. */
 function listInner(schema: z.ZodType): unknown[] {
   if (schema instanceof z.ZodObject) return Object.values(schema.shape)
+  if (schema instanceof z.ZodUnion) return [...schema.options]
   if (schema instanceof z.ZodArray) return [schema.element]
   if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional) return [schema.unwrap()]
   return []

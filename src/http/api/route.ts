@@ -5,13 +5,13 @@
 
 import type { z } from 'zod'
 import type { Tokens } from '../../auth/tokens.ts'
-import type { Parts } from '../../checks/parts.ts'
+import type { ChannelParts } from '../../channels/parts.ts'
 import type { Caller, Scope } from '../../domain/access.ts'
 import type { ErrorCode } from '../../domain/errors.ts'
 
 /** What handlers work with. */
 export interface Api {
-  readonly parts: Parts
+  readonly parts: ChannelParts
   readonly tokens: Tokens
   /** The OpenAPI document. */
   describe(): object

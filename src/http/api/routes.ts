@@ -3,7 +3,17 @@
 import type { Caller, Scope } from '../../domain/access.ts'
 import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts'
 import { logIn, logOut, refresh } from './auth.ts'
+import {
+  createChannel,
+  getChannel,
+  listChannels,
+  removeChannel,
+  rotateSecret,
+  testChannel,
+  updateChannel,
+} from './channels.ts'
 import { createCheck, getCheck, listChecks, pauseCheck, removeCheck, resumeCheck, updateCheck } from './checks.ts'
+import { listDeliveries, retryDelivery } from './deliveries.ts'
 import { listFlips, listPings } from './history.ts'
 import { getDocument, getMe } from './me.ts'
 import { createProject, listProjects, removeProject } from './projects.ts'
@@ -20,6 +30,17 @@ export const ROUTES: readonly Route[] = [
   route('PATCH', '/checks/{id}/resume', 'write', resumeCheck),
   route('GET', '/checks/{id}/pings', 'read', listPings),
   route('GET', '/checks/{id}/flips', 'read', listFlips),
+
+  route('GET', '/channels', 'read', listChannels),
+  route('POST', '/channels', 'admin', createChannel),
+  route('GET', '/channels/{id}', 'read', getChannel),
+  route('PUT', '/channels/{id}', 'admin', updateChannel),
+  route('DELETE', '/channels/{id}', 'admin', removeChannel),
+  route('POST', '/channels/{id}/test', 'admin', testChannel),
+  route('POST', '/channels/{id}/rotate-secret', 'admin', rotateSecret),
+
+  route('GET', '/deliveries', 'read', listDeliveries),
+  route('POST', '/deliveries/{id}/retry', 'write', retryDelivery),
 
   route('GET', '/projects', 'read', listProjects),
   route('POST', '/projects', 'admin', createProject),

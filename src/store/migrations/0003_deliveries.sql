@@ -60,7 +60,9 @@ create table deliveries (
 create index deliveries_due on deliveries (channel_id, next_attempt_at) where status = 0;
 create index deliveries_lane on deliveries (channel_id, check_key, event_id) where status = 0;
 create index deliveries_list on deliveries (organization_id, id);
+create index deliveries_undelivered on deliveries (organization_id, status, id) where status <> 1;
 create index deliveries_channel on deliveries (channel_id, id);
+create index deliveries_check on deliveries (check_id, id);
 
 -- What an Alertmanager believes by our word: sent again before it forgets, and taken back when it is no longer true.
 create table alerts (

@@ -105,7 +105,7 @@ export async function ping(
   const { decisions, changeSet } = decideChanges(
     await lockStates(tx, [key]),
     [{ key, event, at, ping: { type, exitCode, runId, body } }],
-    { wakeExactly: false },
+    'earlier',
   )
   await saveChanges(tx, changeSet)
   return decisions[0]!.kind

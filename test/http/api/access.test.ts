@@ -64,7 +64,7 @@ describe.each(guarded)('$title', ({ method, path, scope, endpoint }) => {
         expect({ id, status, body }).toEqual({
           id,
           status: 404,
-          body: { error: expect.stringMatching(/^(check|project|user|API key) not found$/) },
+          body: { error: expect.stringMatching(/^(check|project|user|API key|channel|delivery) not found$/) },
         })
       }
     })

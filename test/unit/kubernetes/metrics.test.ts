@@ -8,7 +8,14 @@ import { createMetrics } from '../../../src/runtime/metrics.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
 function someMetrics() {
-  const { registry } = createMetrics({ pingTypes: [], pingWarnings: [], flipReasons: [], statuses: [], loops: [] })
+  const { registry } = createMetrics({
+    pingTypes: [],
+    pingWarnings: [],
+    flipReasons: [],
+    statuses: [],
+    loops: [],
+    channelKinds: [],
+  })
   return { registry, metrics: createKubernetesMetrics(registry) }
 }
 

@@ -1,0 +1,74 @@
+import type { Tenant } from '../domain/access.ts'
+import { CHANNEL_LIMITS, type ChannelSettings } from '../domain/channel.ts'
+import { AppError, notFound } from '../domain/errors.ts'
+import { type CheckEventType, STANDARD_EVENT_TYPES } from '../domain/event.ts'
+import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
+import { randomIdBytes } from '../runtime/random.ts'
+import { type ChannelRow, countChannels, insertChannel } from '../store/channels.ts'
+import type { Queryable } from '../store/database.ts'
+import { lockOrganization } from '../store/organizations.ts'
+import { lockProject } from '../store/projects.ts'
+import { type ChannelRecord, toRecord } from './find-channels.ts'
+import type { ChannelParts } from './parts.ts'
+import { type ConfigInput, toSettings } from './present-config.ts'
+
+export interface NewChannel {
+  readonly name: string
+  readonly config: ConfigInput
+  /** Null or left out: for the whole organization, or for the project that the caller is bound to. */
+  readonly projectId?: string | null
+  /** Left out: STANDARD_EVENT_TYPES. */
+  readonly events?: readonly CheckEventType[]
+  readonly muted?: boolean
+}
+
+/**
+ * `secret`: of a webhook; it is shown here and never again. Throws AppError `not_found` for a project that is not the caller's,
+ * `conflict` when the organization has all the channels that it may have, or for an e-mail channel without SMTP_URL, and
+ * `invalid` for a URL in which something is left out.
+ */
+export async function createChannel(
+  { database, clock, sealer, isEmailConfigured }: ChannelParts,
+  tenant: Tenant,
+  { name, config, projectId: asked = null, events = STANDARD_EVENT_TYPES, muted = false }: NewChannel,
+): Promise<ChannelRecord & { readonly secret: string | null }> {
+  if (config.kind === 'email' && !isEmailConfigured) {
+    throw new AppError(
+      'conflict',
+      'this installation sends no e-mail: whoever runs it sets the variable SMTP_URL, then e-mail channels can be made',
+    )
+  }
+  const { organizationId } = tenant
+  const projectId = asked ?? tenant.projectId
+  const createdAt = clock.now()
+  const id = formatUuid(writeTimeOrderedId(randomIdBytes(), createdAt))
+  const settings = toSettings(config, null)
+  const shared = { id, organizationId, projectId, kind: config.kind, name, muted, createdAt }
+  const row: ChannelRow = { ...shared, eventTypes: events, ...sealer.seal(id, settings) }
+  await database.transaction(async (tx) => {
+    // Taken by everybody who adds a channel, so that the count is still right when it is written.
+    await lockOrganization(tx, organizationId)
+    if (projectId !== null) await keepProject(tx, tenant, projectId)
+    if ((await countChannels(tx, organizationId)) >= CHANNEL_LIMITS.channels) throw tooMany()
+    await insertChannel(tx, row)
+  })
+  return { ...toRecord(row, sealer), secret: firstSecret(settings) }
+}
+
+/** Until the transaction ends the project stays. Throws AppError `not_found` for one that is not the caller's. */
+export async function keepProject(tx: Queryable, tenant: Tenant, projectId: string): Promise<void> {
+  const isWithin = tenant.projectId === null || tenant.projectId === projectId.toLowerCase()
+  if (!isWithin || !isUuid(projectId) || !(await lockProject(tx, tenant.organizationId, projectId, 'keep')))
+    throw notFound('project')
+}
+
+function tooMany(): AppError {
+  return new AppError(
+    'conflict',
+    `the organization has ${CHANNEL_LIMITS.channels} channels, as many as it may: remove one first`,
+  )
+}
+
+function firstSecret(settings: ChannelSettings): string | null {
+  return settings.kind === 'webhook' ? settings.secrets[0]!.secret : null
+}

@@ -1,0 +1,20 @@
+/** What became of what channels were to be told. */
+
+import type { Tenant } from '../domain/access.ts'
+import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { type DeliveryFilter, type DeliveryRecord, listDeliveryRows } from '../store/find-deliveries.ts'
+import type { ChannelParts } from './parts.ts'
+
+export { DELIVERY_STATUSES } from '../store/deliveries.ts'
+export type { DeliveryFilter, DeliveryRecord } from '../store/find-deliveries.ts'
+
+/** Newest first. Those of removed channels are not among them; an unknown or foreign id in the filter finds none. */
+export async function listDeliveries(
+  { database }: ChannelParts,
+  tenant: Tenant,
+  filter: DeliveryFilter,
+  { limit, after }: PageRequest,
+): Promise<Page<DeliveryRecord>> {
+  const rows = await listDeliveryRows(database, tenant, filter, { beforeId: after?.id ?? null, limit: limit + 1 })
+  return toPage(rows, limit, ({ createdAt, id }) => ({ at: createdAt, id }))
+}

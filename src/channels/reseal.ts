@@ -1,0 +1,33 @@
+import { listSealedOtherwise, replaceSealed } from '../store/channels.ts'
+import type { ChannelParts } from './parts.ts'
+import { UnreadableSettings } from './seal.ts'
+
+const BATCH = 100
+
+/**
+ * After a change of SECRET_KEY: seals anew under it what is sealed under one of PREVIOUS_SECRET_KEYS, channel by channel. Replicas
+ * may do so at once, and whoever changes a channel meanwhile is right. `unreadable`: under a key that is in neither; these
+ * channels tell nobody anything.
+ */
+export async function resealChannels({
+  database,
+  sealer,
+}: Pick<ChannelParts, 'database' | 'sealer'>): Promise<{ resealed: number; unreadable: number }> {
+  let resealed = 0
+  let unreadable = 0
+  let afterId: string | null = null
+  for (;;) {
+    const rows = await listSealedOtherwise(database, sealer.keyId, afterId, BATCH)
+    for (const { id, ...before } of rows) {
+      try {
+        const after = sealer.seal(id, sealer.open(id, before))
+        if (await replaceSealed(database, id, before.sealed, after)) resealed += 1
+      } catch (error) {
+        if (!(error instanceof UnreadableSettings)) throw error
+        unreadable += 1
+      }
+    }
+    if (rows.length < BATCH) return { resealed, unreadable }
+    afterId = rows.at(-1)!.id
+  }
+}

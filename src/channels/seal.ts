@@ -1,0 +1,116 @@
+/**
+ * Settings of channels at rest: AES-256-GCM under a key derived from SECRET_KEY. What is stored is nonce, ciphertext and tag;
+ * beside it the id of the key, so that SECRET_KEY can be replaced (channels/reseal.ts). The channel's id is authenticated along:
+ * settings that somebody copies to another channel's row do not open there.
+ */
+
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import type { ChannelSettings } from '../domain/channel.ts'
+
+export interface Sealed {
+  readonly sealed: Buffer
+  /** The id of the key; it tells nothing about the key. */
+  readonly sealedWith: Buffer
+}
+
+export interface Sealer {
+  /** Of the key under which `seal` works. */
+  readonly keyId: Buffer
+  seal(channelId: string, settings: ChannelSettings): Sealed
+  /** Throws SealedElsewhere when no key fits, SettingsDamaged when what is stored was changed. */
+  open(channelId: string, sealed: Sealed): ChannelSettings
+}
+
+/** Its message says what to do, and holds no secret. */
+export class UnreadableSettings extends Error {}
+
+export class SealedElsewhere extends UnreadableSettings {
+  override readonly name = 'SealedElsewhere'
+
+  constructor(channelId: string) {
+    super(
+      `the settings of channel ${channelId} are sealed under another SECRET_KEY: set it in PREVIOUS_SECRET_KEYS, or update the channel with its whole config`,
+    )
+  }
+}
+
+export class SettingsDamaged extends UnreadableSettings {
+  override readonly name = 'SettingsDamaged'
+
+  constructor(channelId: string, cause: unknown) {
+    super(`the stored settings of channel ${channelId} are damaged: update the channel with its whole config`, {
+      cause,
+    })
+  }
+}
+
+const ALGORITHM = 'aes-256-gcm'
+const SECRET_KEY_BYTES = 32
+const KEY_BYTES = 32
+const KEY_ID_BYTES = 8
+/** NIST SP 800-38D, section 8.2.2: 96 random bits are good for 2^32 seals under one key. */
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+/** Two purposes, two keys (RFC 5869, section 3.2); another form of what is sealed takes another text, and with it another key id. */
+const KEY_INFO = 'heartbeat-operator channel settings v1'
+const KEY_ID_INFO = 'heartbeat-operator channel settings key id v1'
+
+interface Key {
+  readonly id: Buffer
+  readonly key: Uint8Array
+}
+
+/** `secretKey`: the 32 bytes of SECRET_KEY; `previous`: those of PREVIOUS_SECRET_KEYS, which only open. */
+export function createSealer(secretKey: Buffer, previous: readonly Buffer[] = []): Sealer {
+  const current = deriveKey(secretKey)
+  const keys = [current, ...previous.map(deriveKey)]
+
+  return {
+    keyId: current.id,
+
+    seal(channelId, settings) {
+      const nonce = randomBytes(NONCE_BYTES)
+      const cipher = createCipheriv(ALGORITHM, current.key, nonce, { authTagLength: TAG_BYTES })
+      cipher.setAAD(toAssociated(channelId))
+      const sealed = Buffer.concat([
+        nonce,
+        cipher.update(JSON.stringify(settings)),
+        cipher.final(),
+        cipher.getAuthTag(),
+      ])
+      return { sealed, sealedWith: current.id }
+    },
+
+    open(channelId, { sealed, sealedWith }) {
+      const found = keys.find(({ id }) => id.equals(sealedWith))
+      if (found === undefined) throw new SealedElsewhere(channelId)
+      try {
+        const end = sealed.length - TAG_BYTES
+        const nonce = sealed.subarray(0, NONCE_BYTES)
+        const decipher = createDecipheriv(ALGORITHM, found.key, nonce, { authTagLength: TAG_BYTES })
+        decipher.setAAD(toAssociated(channelId))
+        decipher.setAuthTag(sealed.subarray(end))
+        const plain = Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, end)), decipher.final()])
+        return JSON.parse(plain.toString('utf8')) as ChannelSettings
+      } catch (error) {
+        throw new SettingsDamaged(channelId, error)
+      }
+    },
+  }
+}
+
+function deriveKey(secretKey: Buffer): Key {
+  if (secretKey.length !== SECRET_KEY_BYTES) {
+    throw new Error(
+      `a SECRET_KEY has ${secretKey.length} bytes, ${SECRET_KEY_BYTES} are needed: make one with "openssl rand -base64 32"`,
+    )
+  }
+  return {
+    key: new Uint8Array(hkdfSync('sha256', secretKey, '', KEY_INFO, KEY_BYTES)),
+    id: Buffer.from(hkdfSync('sha256', secretKey, '', KEY_ID_INFO, KEY_ID_BYTES)),
+  }
+}
+
+function toAssociated(channelId: string): Buffer {
+  return Buffer.from(channelId.toLowerCase())
+}

@@ -1,0 +1,35 @@
+import type { Tenant } from '../domain/access.ts'
+import { notFound } from '../domain/errors.ts'
+import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
+import { randomIdBytes } from '../runtime/random.ts'
+import { lockChannel } from '../store/channels.ts'
+import { insertTestEvent } from '../store/events.ts'
+import type { ChannelParts } from './parts.ts'
+
+/**
+ * Queues an event `channel.test` for the channel, muted or not; what becomes of it is seen at its delivery. Throws AppError
+ * `not_found`.
+ */
+export function testChannel(
+  { database, clock }: ChannelParts,
+  tenant: Tenant,
+  id: string,
+): Promise<{ readonly deliveryId: string }> {
+  return database.transaction(async (tx) => {
+    const channel = isUuid(id) ? await lockChannel(tx, tenant, id, 'keep') : null
+    if (channel === null) throw notFound('channel')
+    const at = clock.now()
+    const makeId = () => formatUuid(writeTimeOrderedId(randomIdBytes(), at))
+    const [eventId, deliveryId] = [makeId(), makeId()]
+    const { organizationId } = tenant
+    await insertTestEvent(tx, {
+      eventId,
+      deliveryId,
+      channelId: channel.id,
+      organizationId,
+      projectId: channel.projectId,
+      at,
+    })
+    return { deliveryId }
+  })
+}

@@ -1,0 +1,219 @@
+/**
+ * The outbox at work (design, section 5): claims what is due, sends it, writes what became of it. Every replica runs one. Turns
+ * follow each other; attempts run beside them, so that a slow receiver holds up nobody. What has ended since the last turn
+ * is written in one statement with the next.
+ *
+ * At least once: whatever dies between a claim and the writing of its end, the claim runs out and the delivery is due again, with
+ * the same event.
+ */
+
+import type { Sealer } from '../channels/seal.ts'
+import type { ChannelKind, OpenChannel } from '../domain/channel.ts'
+import { CLAIM_MS, nextAttemptAt } from '../domain/retry.ts'
+import { type Clock, startTimer } from '../runtime/clock.ts'
+import type { ChannelRow } from '../store/channels.ts'
+import type { Database } from '../store/database.ts'
+import {
+  type ClaimedDelivery,
+  claimDeliveries,
+  type FinishedAttempt,
+  finishAttempts,
+  listDueChannels,
+} from '../store/deliveries.ts'
+import { openChannel } from './open-channel.ts'
+import type { Attempt, Outcome, Send, Senders } from './outcome.ts'
+import { createSlots, MOST_SLOTS } from './slots.ts'
+
+export interface Outbox {
+  /** One turn. `'again'`: more is to be done at once. */
+  run(signal: AbortSignal): Promise<'again' | 'done'>
+  /** Turns until nothing is due and nothing on its way; for tests. */
+  drain(): Promise<void>
+  /** When the last turn succeeded, by the process's clock. */
+  lastTurnAt(): number
+  /** Takes nothing more, waits for the attempts on their way, and writes their ends. */
+  stop(): Promise<void>
+}
+
+export type AttemptResult = 'delivered' | 'retried' | 'failed'
+
+export interface AttemptReport {
+  readonly delivery: ClaimedDelivery
+  readonly channel: Pick<ChannelRow, 'id' | 'kind' | 'name'>
+  readonly result: AttemptResult
+  readonly outcome: Outcome
+  readonly ms: number
+  readonly nextAttemptAt: number | null
+}
+
+export interface OutboxOptions {
+  readonly database: Database
+  readonly senders: Senders
+  readonly sealer: Sealer
+  /** ALERTMANAGER_URL. */
+  readonly installationUrls: readonly string[]
+  /** The database's time. */
+  readonly now: () => number
+  /** This process's own. */
+  readonly clock: Clock
+  readonly random: () => number
+  readonly onAttempt: (report: AttemptReport) => void
+  /** A fault of ours in a sender. */
+  readonly onFault: (error: unknown) => void
+  readonly timeoutMs?: number
+  readonly slotsPerChannel?: number
+}
+
+const TIMEOUT_MS = 10_000
+/** A sender that does not end by its signal is left to itself after this. */
+const OVERTIME_MS = 1_000
+/** A claim that is nearly over is not acted upon: somebody else may be about to. */
+const CLAIM_MARGIN_MS = TIMEOUT_MS + 5_000
+/** On the way at once, over all channels. */
+const MOST_ON_THE_WAY = 512
+const POLL_MS = 250
+const ERROR_LENGTH = 500
+
+export function createOutbox(options: OutboxOptions): Outbox {
+  const { database, senders, sealer, installationUrls, now, clock, random, onAttempt, onFault } = options
+  const { timeoutMs = TIMEOUT_MS, slotsPerChannel = MOST_SLOTS } = options
+  const slots = createSlots(slotsPerChannel)
+  const onTheWay = new Set<Promise<void>>()
+  let ended: FinishedAttempt[] = []
+  let wake = () => {}
+  let lastTurnAt = Number.NEGATIVE_INFINITY
+
+  async function turn(): Promise<boolean> {
+    await writeEnded()
+    const startedAt = now()
+    const channels = await listDueChannels(database, startedAt)
+    const left = MOST_ON_THE_WAY - onTheWay.size
+    const wanted = channels
+      .map(({ id }) => ({ channelId: id, free: Math.min(slots.free(id), Math.ceil(left / channels.length)) }))
+      .filter(({ free }) => free > 0)
+    let isMore = false
+    if (wanted.length > 0) {
+      const until = startedAt + CLAIM_MS
+      const { claimed, moved } = await claimDeliveries(database, wanted, { now: startedAt, until })
+      const byId = new Map(channels.map((channel) => [channel.id, channel]))
+      for (const delivery of claimed) start(delivery, byId.get(delivery.channelId)!, until)
+      isMore = claimed.length + moved > 0
+    }
+    lastTurnAt = clock.now()
+    return isMore
+  }
+
+  async function writeEnded(): Promise<void> {
+    if (ended.length === 0) return
+    const writing = ended
+    await finishAttempts(database, writing, now())
+    // Only now: what could not be written is written with the next turn.
+    ended = ended.slice(writing.length)
+  }
+
+  function start(delivery: ClaimedDelivery, channel: ChannelRow, until: number): void {
+    slots.take(channel.id)
+    const attempting = attempt(delivery, channel, until).finally(() => {
+      onTheWay.delete(attempting)
+      wake()
+    })
+    onTheWay.add(attempting)
+  }
+
+  async function attempt(delivery: ClaimedDelivery, channel: ChannelRow, until: number): Promise<void> {
+    if (now() > until - CLAIM_MARGIN_MS) return slots.giveBack(channel.id, null)
+    const startedAt = clock.now()
+    const outcome = await send(delivery, channel)
+    slots.giveBack(channel.id, outcome.kind === 'refused' ? null : outcome.kind === 'delivered')
+    const end = toEnd(delivery, outcome)
+    ended = [...ended, end]
+    const result = RESULTS[end.status]
+    const ms = Math.round(clock.now() - startedAt)
+    onAttempt({ delivery, channel, result, outcome, ms, nextAttemptAt: end.nextAttemptAt })
+  }
+
+  async function send({ event, checkKey }: ClaimedDelivery, row: ChannelRow): Promise<Outcome> {
+    if (event === null) return { kind: 'refused', status: null, error: 'what it should say is no longer stored' }
+    // A flip that saw the channel before it was muted may have committed after it.
+    if (row.muted && event.type !== 'channel.test')
+      return { kind: 'refused', status: null, error: 'the channel was muted' }
+    let channel: OpenChannel
+    try {
+      channel = openChannel(row, sealer, installationUrls)
+    } catch (error) {
+      return { kind: 'retry', status: null, error: (error as Error).message }
+    }
+    try {
+      return await sendWithin(senders[row.kind] as Send, { channel, event, checkKey })
+    } catch (error) {
+      onFault(error)
+      return { kind: 'retry', status: null, error: 'a fault of the service itself; its log says more' }
+    }
+  }
+
+  async function sendWithin(sender: Send, attempt: Attempt<ChannelKind>): Promise<Outcome> {
+    const over = new AbortController()
+    const { promise: overtime, resolve } = Promise.withResolvers<Outcome>()
+    const stopTimers = [
+      startTimer(timeoutMs, () => over.abort()),
+      startTimer(timeoutMs + OVERTIME_MS, () =>
+        resolve({ kind: 'retry', status: null, error: `no answer within ${timeoutMs / 1_000} s` }),
+      ),
+    ]
+    try {
+      return await Promise.race([sender(attempt, over.signal), overtime])
+    } finally {
+      for (const stopTimer of stopTimers) stopTimer()
+    }
+  }
+
+  function toEnd(delivery: ClaimedDelivery, outcome: Outcome): FinishedAttempt {
+    const { status: lastStatus } = outcome
+    const text = outcome.kind === 'delivered' ? outcome.note : outcome.error
+    const shared = { delivery, lastStatus, lastError: text === undefined ? null : toStorable(text) }
+    if (outcome.kind === 'delivered') return { ...shared, status: 'delivered', nextAttemptAt: null }
+    const { attempt, giveUpAt } = delivery
+    const at =
+      outcome.kind === 'refused'
+        ? null
+        : nextAttemptAt({
+            attempt,
+            giveUpAt,
+            now: now(),
+            retryAfterMs: outcome.retryAfterMs ?? null,
+            random: random(),
+          })
+    return { ...shared, status: at === null ? 'failed' : 'pending', nextAttemptAt: at }
+  }
+
+  return {
+    async run(signal) {
+      const isMore = await turn()
+      if (isMore || ended.length > 0) return 'again'
+      if (onTheWay.size === 0) return 'done'
+      const waking = new AbortController()
+      wake = () => waking.abort()
+      await clock.sleep(POLL_MS, AbortSignal.any([signal, waking.signal]))
+      return 'again'
+    },
+    async drain() {
+      for (;;) {
+        const isMore = await turn()
+        if (onTheWay.size > 0) await Promise.race(onTheWay)
+        else if (!isMore && ended.length === 0) return
+      }
+    },
+    lastTurnAt: () => lastTurnAt,
+    async stop() {
+      await Promise.all(onTheWay)
+      await writeEnded()
+    },
+  }
+}
+
+const RESULTS = { delivered: 'delivered', pending: 'retried', failed: 'failed' } as const
+
+/** PostgreSQL takes no NUL and no half of a surrogate pair. */
+function toStorable(text: string): string {
+  return text.slice(0, ERROR_LENGTH).replaceAll('\0', '').toWellFormed()
+}

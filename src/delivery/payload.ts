@@ -1,0 +1,59 @@
+/** The body of a webhook (design, section 3.5). Its JSON Schema is in http/api/event.schema.ts. */
+
+import type { CheckFlipped, Event } from '../domain/event.ts'
+import type { Links } from './links.ts'
+
+/** Grows when something that was there changes its meaning or goes. Fields may be added without. */
+const VERSION = 1
+
+const TEST_MESSAGE =
+  'This is a test from Heartbeat Operator. The channel works: what happens to checks will arrive like this.'
+
+/**
+ * The same event gives the same bytes: fields are named one by one, in this order, and `timestamp` is when it happened, not when
+ * it is sent.
+ */
+export function renderPayload(event: Event, links: Links): string {
+  return JSON.stringify({
+    version: VERSION,
+    id: event.id,
+    type: event.type,
+    timestamp: new Date(event.at).toISOString(),
+    data: event.type === 'channel.test' ? { message: TEST_MESSAGE } : presentFlip(event, links),
+  })
+}
+
+function presentFlip({ facts, check, lastPing }: CheckFlipped, links: Links) {
+  const { id, name, slug, project, kubernetes } = check
+  const link = links.check(id)
+  return {
+    reason: facts.reason,
+    occurred_at: facts.occurred_at,
+    detected_at: facts.detected_at,
+    status: facts.status,
+    previous_status: facts.previous_status,
+    down_for_seconds: facts.down_for_seconds,
+    gap: facts.gap === null ? null : { started_at: facts.gap.started_at, ended_at: facts.gap.ended_at },
+    check: {
+      id,
+      name,
+      slug,
+      project: { id: project.id, slug: project.slug },
+      kubernetes:
+        kubernetes === null
+          ? null
+          : { cluster: kubernetes.cluster, namespace: kubernetes.namespace, name: kubernetes.name },
+    },
+    last_ping:
+      lastPing === null
+        ? null
+        : {
+            type: lastPing.type,
+            exit_code: lastPing.exit_code,
+            duration_ms: lastPing.duration_ms,
+            created_at: lastPing.created_at,
+            body: lastPing.body,
+          },
+    links: { check: link, pings: `${link}/pings`, flips: `${link}/flips` },
+  }
+}

@@ -1,0 +1,51 @@
+/** Deliveries: what became of each event on its way to each channel (design, sections 3.5 and 5). */
+
+import { type DeliveryRecord, listDeliveries as list } from '../../channels/find-deliveries.ts'
+import { retryDelivery as retry } from '../../channels/retry-delivery.ts'
+import { Delivery, DeliveryList, DeliveryListQuery, DeliveryParams } from './deliveries.schema.ts'
+import { given } from './given.ts'
+import { presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
+import { endpoint } from './route.ts'
+
+export const listDeliveries = endpoint({
+  id: 'listDeliveries',
+  summary: 'List the deliveries, newest first',
+  query: DeliveryListQuery,
+  status: 200,
+  answer: DeliveryList,
+  async handle({ parts, caller, query }) {
+    const { channel_id: channelId, check_id: checkId, status } = query
+    const page = await list(parts, caller, given({ channelId, checkId, status }), toPageRequest(query))
+    return { deliveries: page.rows.map(presentDelivery), ...presentNext(page) }
+  },
+})
+
+export const retryDelivery = endpoint({
+  id: 'retryDelivery',
+  summary: 'Send a delivery again, at once, and for as long as a new one',
+  params: DeliveryParams,
+  status: 202,
+  answer: Delivery,
+  refuses: ['conflict'],
+  async handle({ parts, caller, params }) {
+    return presentDelivery(await retry(parts, caller, params.id))
+  },
+})
+
+function presentDelivery(delivery: DeliveryRecord) {
+  const { id, eventId, type, channelId, checkId, status, attempts, lastStatus, lastError } = delivery
+  return {
+    id,
+    event_id: eventId,
+    type,
+    channel_id: channelId,
+    check_id: checkId,
+    status,
+    attempts,
+    next_attempt_at: toIsoOrNull(delivery.nextAttemptAt),
+    last_status: lastStatus,
+    last_error: lastError,
+    created_at: toIso(delivery.createdAt),
+    delivered_at: toIsoOrNull(delivery.deliveredAt),
+  }
+}

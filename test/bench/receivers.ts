@@ -1,0 +1,57 @@
+/**
+ * Webhook receivers, a process of its own: `receivers.ts <how many>` prints a line of JSON with their URLs, and after each line
+ * that it reads another one with what arrived so far.
+ */
+
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createInterface } from 'node:readline'
+
+export interface Arrived {
+  /** Different events, over all receivers. */
+  readonly events: number
+  readonly repeats: number
+  /** Events that came to a receiver after a younger one of their check. */
+  readonly overtaken: number
+  /** When the last check.down came. */
+  readonly lastDownAt: number
+}
+
+let events = 0
+let repeats = 0
+let overtaken = 0
+let lastDownAt = 0
+
+const urls: string[] = []
+for (let i = 0; i < Number(process.argv[2]); i += 1) {
+  const seen = new Set<string>()
+  const newest = new Map<string, string>()
+  const server = createServer((request, response) => {
+    let body = ''
+    request.setEncoding('utf8')
+    request.on('data', (chunk: string) => {
+      body += chunk
+    })
+    request.on('end', () => {
+      const { id, type, data } = JSON.parse(body) as { id: string; type: string; data: { check: { id: string } } }
+      if (seen.has(id)) repeats += 1
+      else {
+        seen.add(id)
+        events += 1
+        const last = newest.get(data.check.id)
+        if (last !== undefined && last > id) overtaken += 1
+        newest.set(data.check.id, id)
+      }
+      if (type === 'check.down') lastDownAt = Date.now()
+      response.writeHead(204).end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  urls.push(`http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`)
+}
+process.stdout.write(`${JSON.stringify(urls)}\n`)
+for await (const _line of createInterface(process.stdin)) {
+  const arrived: Arrived = { events, repeats, overtaken, lastDownAt }
+  process.stdout.write(`${JSON.stringify(arrived)}\n`)
+}
+process.exit()

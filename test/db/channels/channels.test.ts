@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { listChannels } from '../../../src/channels/find-channels.ts'
+import { removeChannel } from '../../../src/channels/remove-channel.ts'
+import { rotateSecret } from '../../../src/channels/rotate-secret.ts'
+import { testChannel } from '../../../src/channels/test-channel.ts'
+import { updateChannel } from '../../../src/channels/update-channel.ts'
+import { CHANNEL_LIMITS, SECRET_OVERLAP_MS } from '../../../src/domain/channel.ts'
+import { removeProject } from '../../../src/tenancy/projects.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { anOrganization, lockWaiters, START } from '../auth/fixtures.ts'
+import { aChannel, aDelivery, manyDeliveries, openStored, partsOf, readDeliveries } from './fixture.ts'
+
+let test: TestDatabase
+let parts: ReturnType<typeof partsOf>
+let acme: Awaited<ReturnType<typeof anOrganization>>
+
+beforeAll(async () => {
+  test = await createTestDatabase()
+})
+afterAll(() => test.close())
+beforeEach(async () => {
+  await test.clear()
+  parts = partsOf(test.database)
+  acme = await anOrganization(test.database)
+})
+
+describe('creating channels', () => {
+  it('at once stops at the limit', async () => {
+    const { id } = await aChannel(parts, acme.id)
+    await test.database.query(
+      `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
+        select gen_random_uuid(), organization_id, kind, name, sealed, sealed_with, event_types, created_at
+        from channels, generate_series(1, $2) where id = $1`,
+      [id, CHANNEL_LIMITS.channels - 3],
+    )
+    const made = await Promise.allSettled(Array.from({ length: 5 }, () => aChannel(parts, acme.id)))
+    expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(2)
+    for (const result of made)
+      if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'conflict' })
+    expect((await listChannels(parts, acme.caller, { limit: 1_000, after: null })).rows).toHaveLength(100)
+  })
+
+  it('counts those of its own organization only', async () => {
+    const other = await anOrganization(test.database, 'other')
+    await aChannel(parts, other.id)
+    await test.database.query(
+      `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
+        select gen_random_uuid(), organization_id, kind, name, sealed, sealed_with, event_types, created_at
+        from channels, generate_series(1, 99)`,
+    )
+    await aChannel(parts, acme.id)
+    await expect(aChannel(parts, other.id)).rejects.toMatchObject({ code: 'conflict' })
+  })
+
+  it('of the kind e-mail needs an installation that sends e-mail', async () => {
+    const email = { config: { kind: 'email', to: ['a@example.com'] } } as const
+    await expect(aChannel(partsOf(test.database, { isEmailConfigured: false }), acme.id, email)).rejects.toMatchObject({
+      code: 'conflict',
+      message: expect.stringContaining('SMTP_URL'),
+    })
+    await aChannel(parts, acme.id, email)
+  })
+
+  it('waits for a project that is being removed, and finds it gone', async () => {
+    const projectId = await acme.addProject('going')
+    let creating: Promise<unknown> = Promise.resolve()
+    await test.database.transaction(async (tx) => {
+      await tx.query('delete from projects where id = $1', [projectId])
+      creating = aChannel(parts, acme.id, { projectId }).catch((error) => error)
+      await lockWaiters(test.database, 1)
+    })
+    expect(await creating).toMatchObject({ code: 'not_found', message: 'project not found' })
+  })
+})
+
+describe('rotating a secret', () => {
+  it('takes turns: nobody is shown a secret that was never valid', async () => {
+    const { id } = await aChannel(parts, acme.id)
+    const shown = await Promise.all(Array.from({ length: 5 }, () => rotateSecret(parts, acme.caller, id)))
+    const settings = await openStored(parts, id)
+    if (settings.kind !== 'webhook') expect.unreachable()
+    expect(settings.secrets).toHaveLength(2)
+    expect(settings.secrets.map(({ expiresAt }) => expiresAt)).toEqual([null, START + SECRET_OVERLAP_MS])
+    const [newest, before] = settings.secrets.map(({ secret }) => secret)
+    expect(newest).not.toBe(before)
+    const secrets = shown.map(({ secret }) => secret)
+    expect(new Set(secrets).size).toBe(5)
+    expect(secrets).toContain(newest)
+    expect(secrets).toContain(before)
+  })
+
+  it('is not undone by an update at the same time', async () => {
+    const { id } = await aChannel(parts, acme.id)
+    const config = { kind: 'webhook', url: 'https://new.example/' } as const
+    const [{ secret }] = await Promise.all([
+      rotateSecret(parts, acme.caller, id),
+      updateChannel(parts, acme.caller, id, { readConfig: () => config }),
+      updateChannel(parts, acme.caller, id, { name: 'Renamed' }),
+    ])
+    expect(await openStored(parts, id)).toMatchObject({ url: config.url, secrets: [{ secret, expiresAt: null }, {}] })
+  })
+})
+
+describe('muting a channel', () => {
+  const mute = (id: string) => updateChannel(parts, acme.caller, id, { muted: true })
+
+  it('gives up what is pending, and nothing else', async () => {
+    const { id } = await aChannel(parts, acme.id)
+    const { id: other } = await aChannel(parts, acme.id)
+    for (const status of ['pending', 'delivered', 'failed'] as const)
+      await aDelivery(test.database, acme.id, { channelId: id, status })
+    await aDelivery(test.database, acme.id, { channelId: id, type: 'channel.test' })
+    await aDelivery(test.database, acme.id, { channelId: other })
+    await mute(id)
+    expect(await readDeliveries(test.database, id)).toMatchObject([
+      { status: 2, due: false, error: 'the channel was muted' },
+      { status: 1, error: 'before' },
+      { status: 2, error: 'before' },
+      { status: 0, due: true, error: 'before' },
+    ])
+    expect(await readDeliveries(test.database, other)).toMatchObject([{ status: 0, error: 'before' }])
+  })
+
+  it('does so however much is pending', async () => {
+    const { id } = await aChannel(parts, acme.id)
+    await manyDeliveries(test.database, acme.id, id, 10_001)
+    await mute(id)
+    const { rows } = await test.database.query<{ status: number; count: number }>(
+      'select status, count(*) as count from deliveries group by status',
+    )
+    expect(rows).toEqual([{ status: 2, count: 10_001 }])
+  })
+
+  it('also gives up what somebody is claiming at this moment', async () => {
+    const { id } = await aChannel(parts, acme.id)
+    const delivery = await aDelivery(test.database, acme.id, { channelId: id })
+    let muting: Promise<unknown> = Promise.resolve()
+    await test.database.transaction(async (tx) => {
+      await tx.query(
+        `update deliveries set attempts = 1, next_attempt_at = now() + interval '30 seconds' where id = $1`,
+        [delivery],
+      )
+      muting = mute(id)
+      await lockWaiters(test.database, 1)
+    })
+    await muting
+    expect(await readDeliveries(test.database, id)).toMatchObject([{ status: 2, due: false }])
+  })
+
+  it('and the pending go together or not at all', async () => {
+    const { id } = await aChannel(parts, acme.id)
+    await aDelivery(test.database, acme.id, { channelId: id })
+    const project = await (await anOrganization(test.database, 'other')).addProject('foreign')
+    await expect(updateChannel(parts, acme.caller, id, { muted: true, projectId: project })).rejects.toMatchObject({
+      code: 'not_found',
+    })
+    expect(await readDeliveries(test.database, id)).toMatchObject([{ status: 0 }])
+    const [channel] = (await listChannels(parts, acme.caller, { limit: 1, after: null })).rows
+    expect(channel).toMatchObject({ muted: false })
+  })
+})
+
+describe('removing a channel', () => {
+  it('takes more deliveries along than one batch', async () => {
+    const { id } = await aChannel(parts, acme.id)
+    const { id: other } = await aChannel(parts, acme.id)
+    await manyDeliveries(test.database, acme.id, id, 12_000)
+    await aDelivery(test.database, acme.id, { channelId: id, status: 'delivered' })
+    await aDelivery(test.database, acme.id, { channelId: other })
+    await removeChannel(parts, acme.caller, id)
+    expect(await readDeliveries(test.database, id)).toEqual([])
+    expect(await readDeliveries(test.database, other)).toHaveLength(1)
+  })
+
+  it('waits for a test that is being queued, and takes it along', async () => {
+    const { id } = await aChannel(parts, acme.id)
+    await Promise.allSettled([testChannel(parts, acme.caller, id), removeChannel(parts, acme.caller, id)])
+    expect(await readDeliveries(test.database, id)).toEqual([])
+  })
+
+  it('and its project at once end well', async () => {
+    const projectId = await acme.addProject('going')
+    const { id } = await aChannel(parts, acme.id)
+    await Promise.allSettled([
+      updateChannel(parts, acme.caller, id, { projectId }),
+      removeProject(parts, acme.caller, projectId),
+    ])
+    const { rows } = await listChannels(parts, acme.caller, { limit: 10, after: null })
+    // Moved first, it went with the project; the project gone first, it stayed where it was.
+    expect(rows.map(({ projectId }) => projectId)).toEqual(rows.length === 0 ? [] : [null])
+  })
+})

@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { ChannelParts } from '../../../src/channels/parts.ts'
+import { resealChannels } from '../../../src/channels/reseal.ts'
+import { createSealer } from '../../../src/channels/seal.ts'
+import { updateChannel } from '../../../src/channels/update-channel.ts'
+import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { anOrganization } from '../auth/fixtures.ts'
+import { aChannel, KEY, openStored, partsOf, readSealed } from './fixture.ts'
+
+const NEW_KEY = Buffer.alloc(32, 8)
+const LOST_KEY = Buffer.alloc(32, 9)
+
+let test: TestDatabase
+let acme: Awaited<ReturnType<typeof anOrganization>>
+let before: ChannelParts
+/** After SECRET_KEY was replaced. */
+let after: ChannelParts
+
+beforeAll(async () => {
+  test = await createTestDatabase()
+})
+afterAll(() => test.close())
+beforeEach(async () => {
+  await test.clear()
+  before = partsOf(test.database)
+  after = partsOf(test.database, { sealer: createSealer(NEW_KEY, [KEY]) })
+  acme = await anOrganization(test.database)
+})
+
+const ofNewKey = () => partsOf(test.database, { sealer: createSealer(NEW_KEY) })
+
+describe('sealing anew', () => {
+  it('brings every channel under the current key, and is then done', async () => {
+    const made = await Promise.all(
+      ['a', 'b', 'c'].map((host) =>
+        aChannel(before, acme.id, { config: { kind: 'slack', url: `https://${host}.example/x` } }),
+      ),
+    )
+    await aChannel(after, acme.id)
+    await test.database.query(
+      `insert into channels (id, kind, name, event_types, created_at) values ($1, 'alertmanager', 'x', '{}', now())`,
+      [INSTALLATION_CHANNEL_ID],
+    )
+    expect(await resealChannels(after)).toEqual({ resealed: 3, unreadable: 0 })
+    expect(await openStored(ofNewKey(), made[0]!.id)).toEqual({ kind: 'slack', url: 'https://a.example/x' })
+    for (const { id } of made) expect((await readSealed(test.database, id)).sealedWith).toEqual(after.sealer.keyId)
+    expect(await resealChannels(after)).toEqual({ resealed: 0, unreadable: 0 })
+    expect(await resealChannels(ofNewKey())).toEqual({ resealed: 0, unreadable: 0 })
+  })
+
+  it('goes through more channels than one batch, those that it cannot read among them', async () => {
+    const lost = partsOf(test.database, { sealer: createSealer(LOST_KEY) })
+    for (const [parts, count] of [
+      [before, 130],
+      [lost, 120],
+    ] as const) {
+      for (let index = 0; index < count; index += 1) {
+        const copy = randomUUID()
+        const { sealed, sealedWith } = parts.sealer.seal(copy, { kind: 'slack', url: 'https://example.com/x' })
+        await test.database.query(
+          `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
+            values ($1, $2, 'slack', 'x', $3, $4, '{check.down}', now())`,
+          [copy, acme.id, sealed, sealedWith],
+        )
+      }
+    }
+    expect(await resealChannels(after)).toEqual({ resealed: 130, unreadable: 120 })
+    expect(await resealChannels(after)).toEqual({ resealed: 0, unreadable: 120 })
+  })
+
+  it('leaves what it cannot read as it is, for whoever finds the key', async () => {
+    const { id } = await aChannel(partsOf(test.database, { sealer: createSealer(LOST_KEY) }), acme.id)
+    const stored = await readSealed(test.database, id)
+    expect(await resealChannels(after)).toEqual({ resealed: 0, unreadable: 1 })
+    expect(await readSealed(test.database, id)).toEqual(stored)
+  })
+
+  it('may be done by two replicas at once', async () => {
+    const made = await Promise.all(Array.from({ length: 20 }, () => aChannel(before, acme.id)))
+    const counts = await Promise.all([resealChannels(after), resealChannels(after)])
+    expect(counts[0]!.resealed + counts[1]!.resealed).toBe(20)
+    for (const { id, secret } of made) expect(await openStored(ofNewKey(), id)).toMatchObject({ secrets: [{ secret }] })
+  })
+
+  it('does not undo what somebody changes meanwhile', async () => {
+    const { id } = await aChannel(before, acme.id)
+    const changed = { kind: 'webhook', url: 'https://changed.example/' } as const
+    // In the middle of it: what was read is being sealed when somebody else writes.
+    let meanwhile: Promise<unknown> = Promise.resolve()
+    const { sealer } = after
+    const slow: ChannelParts = {
+      ...after,
+      sealer: sealer,
+      database: {
+        ...after.database,
+        async query(statement, values) {
+          if (String(statement).startsWith('update channels')) {
+            meanwhile = updateChannel(after, acme.caller, id, { readConfig: () => changed })
+            await meanwhile
+          }
+          return after.database.query(statement, values)
+        },
+      },
+    }
+    expect(await resealChannels(slow)).toEqual({ resealed: 0, unreadable: 0 })
+    expect(await openStored(ofNewKey(), id)).toMatchObject({ url: 'https://changed.example/' })
+  })
+})

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { expireOverdue } from '../../../src/checks/expire-overdue.ts'
+import { keepBeat } from '../../../src/checks/keep-beat.ts'
+import { HOUR, MINUTE } from '../../support/builders.ts'
+import { createFixture, type Fixture } from '../delivery/fixture.ts'
+
+/** PostgreSQL's clock judges deadlines, so here time passes by moving the check into the past. */
+let fixture: Fixture
+beforeAll(async () => {
+  fixture = await createFixture()
+})
+afterAll(() => fixture.close())
+beforeEach(async () => {
+  await fixture.clear()
+  await beat()
+})
+
+const beat = () =>
+  keepBeat({ database: fixture.database, recorder: { isWell: () => true, recovered: () => {} }, onGap: () => {} })
+const expire = () =>
+  expireOverdue({
+    database: fixture.database,
+    batch: 10,
+    oldestPingWaitMs: () => 0,
+    monotonicMs: () => 0,
+    onFlip: () => {},
+    onFailed: (error) => {
+      throw error
+    },
+  })
+
+/** Up for an hour, with five minutes of grace; its wake-up time is where a ping puts it. */
+async function addUpCheck(): Promise<void> {
+  const check = await fixture.addCheck()
+  await fixture.ping(check)
+  const { rows } = await fixture.database.query<{ away: number }>(
+    'select extract(epoch from now() - last_ping_at)::float8 * 1000 as away from check_states',
+  )
+  await pass(-rows[0]!.away)
+}
+
+async function pass(ms: number): Promise<void> {
+  await fixture.database.query(
+    `update check_states set last_ping_at = last_ping_at - i.passed, expected_at = expected_at - i.passed, due_at = due_at - i.passed,
+      wake_at = wake_at - i.passed, since = since - i.passed from (select $1 * interval '1 millisecond' as passed) i`,
+    [ms],
+  )
+}
+
+async function events() {
+  const { rows } = await fixture.database.query<{ type: string; data: { status: string }; flip_id: string | null }>(
+    'select type, data, flip_id from events order by id',
+  )
+  return rows
+}
+const types = async () => (await events()).map(({ type }) => type)
+const wantLate = () => fixture.addChannel({ eventTypes: ['check.late', 'check.down'] })
+
+it('is told once, when the completion was expected, and is no flip', async () => {
+  await wantLate()
+  await addUpCheck()
+  await pass(HOUR - MINUTE)
+  await expire()
+  expect(await types()).toEqual([])
+  await pass(MINUTE)
+  await expire()
+  await pass(MINUTE)
+  await expire()
+  expect(await events()).toMatchObject([
+    { type: 'check.late', flip_id: null, data: { reason: 'late', status: 'late', previous_status: 'up' } },
+  ])
+  expect((await fixture.deliveries()).map(({ type }) => type)).toEqual(['check.late'])
+  await pass(4 * MINUTE)
+  await expire()
+  expect(await types()).toEqual(['check.late', 'check.down'])
+})
+
+it('is told again in the next interval', async () => {
+  await wantLate()
+  await addUpCheck()
+  for (const untilLateMs of [HOUR + MINUTE, HOUR - 3 * MINUTE]) {
+    await pass(untilLateMs)
+    await expire()
+    // An on-time ping moves no wake-up time; the evaluator finds the new one by itself.
+    await fixture.database.query(
+      `update check_states set last_ping_at = now(), expected_at = now() + interval '1 hour', due_at = now() + interval '65 minutes'`,
+    )
+    await pass(4 * MINUTE)
+    await expire()
+  }
+  expect(await types()).toEqual(['check.late', 'check.late'])
+})
+
+it('is told to nobody who did not ask, and then costs no wake-up', async () => {
+  await fixture.addChannel()
+  await fixture.addChannel({ eventTypes: ['check.late'], muted: true })
+  await addUpCheck()
+  await pass(HOUR + MINUTE)
+  await expire()
+  expect(await types()).toEqual([])
+  const { rows } = await fixture.database.query('select from check_states where wake_at <> due_at')
+  expect(rows).toEqual([])
+})
+
+it('is not told when our own downtime may have hidden the ping', async () => {
+  await wantLate()
+  await addUpCheck()
+  await pass(HOUR + MINUTE)
+  await fixture.database.query(
+    `insert into gaps (started_at, ended_at) values (now() - interval '70 seconds', now() - interval '20 seconds')`,
+  )
+  await expire()
+  expect(await types()).toEqual([])
+})

@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { setInstallationChannel } from '../../../src/channels/installation-channel.ts'
+import { pauseCheck } from '../../../src/checks/pause-check.ts'
+import { resumeCheck } from '../../../src/checks/resume-check.ts'
+import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
+import type { CheckFlipped } from '../../../src/domain/event.ts'
+import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
+import { randomIdBytes } from '../../../src/runtime/random.ts'
+import { insertTestEvent } from '../../../src/store/events.ts'
+import { createFixture, createReceiver, type Fixture } from './fixture.ts'
+
+let fixture: Fixture
+beforeAll(async () => {
+  fixture = await createFixture()
+})
+afterAll(() => fixture.close())
+beforeEach(() => fixture.clear())
+
+const FAILED = { type: 'fail', exitCode: 3 } as const
+const parts = () => ({ database: fixture.database, clock: fixture.clock })
+
+/** What a channel would be told now. */
+async function told(): Promise<CheckFlipped[]> {
+  const { send, got } = createReceiver()
+  await fixture.createOutbox(send).drain()
+  return got.map(({ event }) => event as CheckFlipped)
+}
+
+describe('which channels an event goes to', () => {
+  const typesFor = async (channel: string) =>
+    (await fixture.deliveries()).filter((row) => row.channel_id === channel).map(({ type }) => type)
+
+  it('is one delivery for each channel that serves the project, is not muted and wants it', async () => {
+    const { projectId, organizationId } = fixture.tenant()
+    const { rows } = await fixture.database.query<{ id: string }>(
+      `insert into projects (id, organization_id, name, slug) values (gen_random_uuid(), $1, 'Other', 'other') returning id`,
+      [organizationId],
+    )
+    const whole = await fixture.addChannel()
+    const own = await fixture.addChannel({ projectId })
+    const other = await fixture.addChannel({ projectId: rows[0]!.id })
+    const muted = await fixture.addChannel({ muted: true })
+    const picky = await fixture.addChannel({ eventTypes: ['check.up'] })
+    const check = await fixture.addCheck()
+
+    await fixture.ping(check)
+    expect(await fixture.deliveries()).toEqual([])
+    await fixture.ping(check, FAILED)
+    await fixture.ping(check, FAILED)
+    await fixture.ping(check)
+
+    expect(await typesFor(whole)).toEqual(['check.down', 'check.up'])
+    expect(await typesFor(own)).toEqual(['check.down', 'check.up'])
+    expect(await typesFor(picky)).toEqual(['check.up'])
+    expect(await typesFor(other)).toEqual([])
+    expect(await typesFor(muted)).toEqual([])
+  })
+
+  it('tells an Alertmanager of what begins and ends, and of nothing else, whatever it chose', async () => {
+    const settings = { kind: 'alertmanager', urls: ['http://a.example.com'], labels: {} } as const
+    const chosen = await fixture.addChannel({ settings, eventTypes: ['check.down'] })
+    const all = await fixture.addChannel({ settings, eventTypes: ['check.down', 'check.resumed', 'check.unknown'] })
+    const none = await fixture.addChannel({ settings, eventTypes: ['check.resumed'] })
+    const check = await fixture.addCheck()
+    await fixture.ping(check, FAILED)
+    await pauseCheck(parts(), fixture.tenant(), check.id)
+    await resumeCheck(parts(), fixture.tenant(), check.id)
+    await fixture.ping(check, FAILED)
+    await fixture.ping(check)
+    expect(await typesFor(chosen)).toEqual(['check.down', 'check.paused', 'check.down', 'check.up'])
+    expect(await typesFor(all)).toEqual(['check.down', 'check.paused', 'check.down', 'check.up'])
+    expect(await typesFor(none)).toEqual(['check.paused', 'check.up'])
+  })
+
+  it('includes the one of the installation while it is configured', async () => {
+    const check = await fixture.addCheck()
+    await setInstallationChannel(parts(), true)
+    await setInstallationChannel(parts(), true)
+    await fixture.ping(check, FAILED)
+    expect(await typesFor(INSTALLATION_CHANNEL_ID)).toEqual(['check.down'])
+    await setInstallationChannel(parts(), false)
+    await fixture.ping(check)
+    expect(await typesFor(INSTALLATION_CHANNEL_ID)).toEqual(['check.down'])
+  })
+
+  it('never lets somebody see another organization', async () => {
+    await fixture.addChannel()
+    const mine = fixture.tenant()
+    const { rows } = await fixture.database.query<{ id: string }>(
+      `with o as (insert into organizations (id, name) values (gen_random_uuid(), 'Foreign') returning id)
+        insert into projects (id, organization_id, name, slug) select gen_random_uuid(), id, 'P', 'p' from o returning id`,
+    )
+    const check = await fixture.addCheck()
+    await fixture.database.query('update checks set project_id = $1 where id = $2', [rows[0]!.id, check.id])
+    await fixture.ping(check, FAILED)
+    expect(mine.organizationId).toBeDefined()
+    expect(await fixture.deliveries()).toEqual([])
+  })
+
+  it('sends a test to its channel alone, muted or not', async () => {
+    await fixture.addChannel()
+    const channelId = await fixture.addChannel({ muted: true })
+    const id = () => formatUuid(writeTimeOrderedId(randomIdBytes(), fixture.clock.now()))
+    const { organizationId } = fixture.tenant()
+    const at = fixture.clock.now()
+    await insertTestEvent(fixture.database, {
+      eventId: id(),
+      deliveryId: id(),
+      channelId,
+      organizationId,
+      projectId: null,
+      at,
+    })
+    const { send, got } = createReceiver()
+    await fixture.createOutbox(send).drain()
+    expect(got.map(({ channel, event, checkKey }) => [channel.id, event.type, checkKey])).toEqual([
+      [channelId, 'channel.test', null],
+    ])
+  })
+})
+
+describe('what an event says', () => {
+  beforeEach(() => fixture.addChannel())
+
+  it('is the check as it was then, the ping that did it, and never the public id', async () => {
+    const check = await fixture.addCheck({ name: 'Nightly "backup"' })
+    await fixture.ping(check, { ...FAILED, durationMs: 1_500, body: Buffer.from('disk full') })
+    const at = fixture.clock.now()
+    await fixture.ping(check, { body: Buffer.from('fine again') })
+    await fixture.database.query(`update checks set name = 'renamed', slug = 'renamed'`)
+
+    const [down, up] = await told()
+    expect(down).toMatchObject({
+      type: 'check.down',
+      at,
+      facts: { reason: 'failed', status: 'down', previous_status: 'new' },
+      check: {
+        id: check.id,
+        name: 'Nightly "backup"',
+        slug: check.slug,
+        project: { id: check.projectId, slug: 'test' },
+        kubernetes: null,
+      },
+      lastPing: {
+        type: 'fail',
+        exit_code: 3,
+        duration_ms: 1_500,
+        created_at: new Date(at).toISOString(),
+        body: 'disk full',
+      },
+    })
+    expect(up).toMatchObject({
+      type: 'check.up',
+      facts: { down_for_seconds: 60 },
+      lastPing: { type: 'success', body: 'fine again' },
+    })
+    expect(JSON.stringify([down, up])).not.toContain(check.publicId)
+  })
+
+  it('has the newest ping when no ping did it, and null before the first one', async () => {
+    const check = await fixture.addCheck()
+    await pauseCheck(parts(), fixture.tenant(), check.id)
+    await resumeCheck(parts(), fixture.tenant(), check.id)
+    await fixture.ping(check, { body: Buffer.from('first') })
+    await fixture.ping(check, { type: 'log', exitCode: null, body: Buffer.from('second') })
+    await pauseCheck(parts(), fixture.tenant(), check.id)
+    expect((await told()).map(({ lastPing }) => lastPing?.body)).toEqual([undefined, undefined, 'second'])
+  })
+
+  it.each([
+    ['4,096 bytes whole', `${'a'.repeat(4_095)}z`, `${'a'.repeat(4_095)}z`],
+    ['the last 4,096 of one more', `b${'a'.repeat(4_095)}z`, `${'a'.repeat(4_095)}z`],
+    ['no half character at the cut', `€${'a'.repeat(4_094)}`, 'a'.repeat(4_094)],
+    ['no half character of four bytes', `😀${'a'.repeat(4_093)}`, 'a'.repeat(4_093)],
+    ['an empty body', '', ''],
+  ])('keeps %s of a body', async (_what, sent, kept) => {
+    const check = await fixture.addCheck()
+    await fixture.ping(check, { ...FAILED, body: Buffer.from(sent) })
+    expect((await told())[0]!.lastPing!.body).toBe(kept)
+  })
+
+  it('shows bytes that are no text as replacement characters', async () => {
+    const check = await fixture.addCheck()
+    await fixture.ping(check, { ...FAILED, body: Buffer.from([0x66, 0xff, 0x00, 0x67]) })
+    expect((await told())[0]!.lastPing!.body).toBe('f\uFFFD\0g')
+  })
+
+  it('names the resource of a declared check', async () => {
+    const check = await fixture.addCheck()
+    await fixture.database.query(
+      `update checks set kubernetes_cluster = 'c', kubernetes_namespace = 'ns', kubernetes_name = 'job', managed_by = 'kubernetes'`,
+    )
+    await fixture.ping(check, FAILED)
+    expect((await told())[0]!.check.kubernetes).toEqual({ cluster: 'c', namespace: 'ns', name: 'job' })
+  })
+})

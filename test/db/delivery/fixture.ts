@@ -1,0 +1,132 @@
+/** Checks that flip, channels, and an outbox on a clock that stands still: PostgreSQL is real, the receivers are whatever a test says. */
+
+import { createSealer } from '../../../src/channels/seal.ts'
+import { createPingRecorder, type Ping } from '../../../src/checks/record-ping.ts'
+import { type AttemptReport, createOutbox, type OutboxOptions } from '../../../src/delivery/outbox.ts'
+import type { Attempt, Outcome, Send, Senders } from '../../../src/delivery/outcome.ts'
+import type { ChannelSettings } from '../../../src/domain/channel.ts'
+import { STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
+import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
+import { randomIdBytes } from '../../../src/runtime/random.ts'
+import { insertChannel } from '../../../src/store/channels.ts'
+import type { CheckRecord } from '../../../src/store/checks.ts'
+import { createDatabase } from '../../../src/store/database.ts'
+import { NOON } from '../../support/builders.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+import { type SeededTenant, seedCheck, seedTenant } from '../../support/seed.ts'
+
+export const DELIVERED: Outcome = { kind: 'delivered', status: 200 }
+export const AWAY: Outcome = { kind: 'retry', status: null, error: 'connection refused' }
+
+export interface DeliveryRow {
+  readonly event_id: string
+  readonly channel_id: string
+  readonly type: string
+  readonly status: number
+  readonly attempts: number
+  readonly next_attempt_at: number | null
+  readonly last_status: number | null
+  readonly last_error: string | null
+  readonly delivered_at: number | null
+}
+
+export async function createFixture() {
+  const test = await createTestDatabase()
+  const pingDatabase = createDatabase({ url: test.url, name: 'pings', connections: 4, genericPlans: true })
+  const { database } = test
+  const clock = createManualClock(NOON)
+  const sealer = createSealer(Buffer.alloc(32, 7), [])
+  const recorder = createPingRecorder({
+    database: pingDatabase,
+    now: clock.now,
+    onGroup: () => {},
+    onError: (error) => {
+      throw error
+    },
+  })
+  let tenant: SeededTenant
+
+  return {
+    database,
+    url: test.url,
+    clock,
+    sealer,
+    tenant: () => tenant,
+    async clear() {
+      await test.clear()
+      tenant = await seedTenant(database)
+    },
+    async close() {
+      await recorder.stop()
+      await pingDatabase.close()
+      await test.close()
+    },
+    addCheck: (input: Parameters<typeof seedCheck>[2] = {}) =>
+      seedCheck(database, tenant, { now: clock.now, ...input }),
+
+    async addChannel(overrides: Partial<Parameters<typeof insertChannel>[1]> & { settings?: ChannelSettings } = {}) {
+      const { settings = { kind: 'slack', url: 'https://hooks.example.com/x' }, ...rest } = overrides
+      const id = formatUuid(writeTimeOrderedId(randomIdBytes(), clock.now()))
+      const { sealed, sealedWith } = sealer.seal(id, settings)
+      await insertChannel(database, {
+        id,
+        organizationId: tenant.organizationId,
+        projectId: null,
+        kind: settings.kind,
+        name: 'Team',
+        sealed,
+        sealedWith,
+        eventTypes: STANDARD_EVENT_TYPES,
+        muted: false,
+        createdAt: clock.now(),
+        ...rest,
+      })
+      return id
+    },
+
+    /** A minute later each time, so that events have an order in time. */
+    async ping(check: Pick<CheckRecord, 'publicId'>, ping: Partial<Ping> = {}) {
+      await clock.advance(60_000)
+      const standard = { type: 'success', exitCode: 0, durationMs: null, runId: null, body: null } as const
+      const result = await recorder.record({ publicId: check.publicId, ...standard, at: clock.now(), ...ping })
+      if (result !== 'stored') throw new Error(`the ping was not stored: ${result}`)
+    },
+
+    async deliveries(): Promise<DeliveryRow[]> {
+      const { rows } = await database.query<DeliveryRow>('select * from deliveries order by channel_id, event_id')
+      return rows
+    },
+
+    /** `send` stands for every kind of receiver. */
+    createOutbox(send: Send, overrides: Partial<OutboxOptions> = {}) {
+      const reports: AttemptReport[] = []
+      const faults: unknown[] = []
+      const outbox = createOutbox({
+        database,
+        senders: { webhook: send, alertmanager: send, slack: send, email: send } as Senders,
+        sealer,
+        installationUrls: [],
+        now: clock.now,
+        clock,
+        random: () => 0.5,
+        onAttempt: (report) => reports.push(report),
+        onFault: (error) => faults.push(error),
+        ...overrides,
+      })
+      return { ...outbox, reports, faults }
+    },
+  }
+}
+
+export type Fixture = Awaited<ReturnType<typeof createFixture>>
+
+/** A receiver that writes down what it got, and answers what `answer` says. */
+export function createReceiver(answer: (attempt: Attempt) => Outcome | Promise<Outcome> = () => DELIVERED) {
+  const got: Attempt[] = []
+  const send: Send = async (attempt) => {
+    got.push(attempt)
+    return answer(attempt)
+  }
+  return { send, got, types: () => got.map(({ event }) => event.type) }
+}

@@ -1,0 +1,130 @@
+/** Alertmanagers tell alerts apart by labels, so that a check that is called otherwise has another alert. */
+
+import { describe, expect, it } from 'vitest'
+import { declareCheck } from '../../../src/checks/declare-check.ts'
+import { removeCheck } from '../../../src/checks/remove-check.ts'
+import { retireCheck } from '../../../src/checks/retire-check.ts'
+import { updateCheck } from '../../../src/checks/update-check.ts'
+import type { CheckRecord } from '../../../src/store/checks.ts'
+import { MINUTE, SECOND } from '../../support/builders.ts'
+import {
+  A,
+  addProject,
+  B,
+  channelId,
+  deliver,
+  fakes,
+  fixture,
+  iso,
+  keep,
+  lastAlerts,
+  raise,
+  rows,
+  SETTINGS,
+  useAlerts,
+} from './alerts-fixture.ts'
+
+useAlerts()
+
+describe('what a check is called', () => {
+  const RESOURCE = { cluster: 'default', namespace: 'shop', name: 'backup' }
+  const parts = () => ({ database: fixture.database, clock: fixture.clock })
+  const declare = (projectId = fixture.tenant().projectId, adoptId: string | null = null) =>
+    declareCheck(parts(), {
+      resource: RESOURCE,
+      projectId,
+      name: 'Backup',
+      description: null,
+      spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 300, maxRuntimeSeconds: null },
+      suspend: null,
+      adoptId,
+    })
+
+  async function raiseDeclared(): Promise<CheckRecord> {
+    const { check } = await declare()
+    await fixture.ping(check, { type: 'fail' })
+    await deliver(check)
+    return check
+  }
+
+  /** In one post, so that nobody is told that all is well in between. */
+  function expectReplaced(before: object, after: object): void {
+    const now = fixture.clock.now()
+    const startsAt = Date.parse(lastAlerts()[0]!.startsAt)
+    expect(lastAlerts()).toMatchObject([
+      { labels: before, endsAt: iso(Math.max(now - 2 * SECOND, startsAt)) },
+      { labels: after, endsAt: iso(now + 15 * MINUTE) },
+    ])
+    expect(lastAlerts()).toHaveLength(2)
+    expect(lastAlerts()[1]!.startsAt).toBe(lastAlerts()[0]!.startsAt)
+  }
+
+  it('changes with its slug, at once', async () => {
+    const check = await raise()
+    await updateCheck(parts(), fixture.tenant(), check.id, { slug: 'weekly-backup' })
+    await keep()
+    expectReplaced({ check: 'nightly-backup', reason: 'failed' }, { check: 'weekly-backup', reason: 'failed' })
+    expect(fakes.firing(B)).toEqual(['weekly-backup'])
+    expect(await rows()).toMatchObject([{ labels: { check: 'weekly-backup' }, resolved_at: null }])
+  })
+
+  it('changes with its project, at once', async () => {
+    await raiseDeclared()
+    await declare(await addProject('payments'))
+    await keep()
+    expectReplaced({ namespace: 'shop', project: 'test' }, { namespace: 'shop', check: 'backup', project: 'payments' })
+  })
+
+  it('changes when a resource adopts it, at once', async () => {
+    const check = await raise()
+    await declare(fixture.tenant().projectId, check.id)
+    await keep()
+    expectReplaced({ check: 'nightly-backup' }, { namespace: 'shop', check: 'backup' })
+  })
+
+  it('changes when its resource lets it go, at once', async () => {
+    await raiseDeclared()
+    await retireCheck(parts(), RESOURCE, 'Retain')
+    await keep()
+    expectReplaced({ namespace: 'shop', check: 'backup' }, { check: 'backup' })
+    expect(lastAlerts()[1]!.labels).not.toHaveProperty('namespace')
+  })
+
+  it('does not matter any more when it is removed, at once', async () => {
+    const check = await raise()
+    await removeCheck(parts(), fixture.tenant(), check.id)
+    await keep()
+    expect([fakes.firing(A), fakes.firing(B)]).toEqual([[], []])
+    expect(lastAlerts()[0]).not.toHaveProperty('generatorURL')
+  })
+
+  it('does not matter any more when its resource is deleted, at once', async () => {
+    await raiseDeclared()
+    await retireCheck(parts(), RESOURCE, 'Delete')
+    await keep()
+    expect(fakes.firing(A)).toEqual([])
+  })
+
+  it("changes with the channel's own labels", async () => {
+    await raise()
+    const labels = { severity: 'warning', team: 'storage' }
+    const { sealed, sealedWith } = fixture.sealer.seal(channelId, { ...SETTINGS, labels })
+    await fixture.database.query('update channels set sealed = $1, sealed_with = $2', [sealed, sealedWith])
+    await fixture.clock.advance(MINUTE)
+    await keep()
+    expectReplaced({ severity: 'critical' }, { severity: 'warning', team: 'storage' })
+  })
+
+  it('has not changed as long as no peer has heard of it', async () => {
+    const check = await raise()
+    await updateCheck(parts(), fixture.tenant(), check.id, { slug: 'weekly-backup' })
+    fakes.answer(A, 'refuse')
+    fakes.answer(B, 'refuse')
+    await keep()
+    expect(await rows()).toMatchObject([{ labels: { check: 'nightly-backup' } }])
+    fakes.answer(A, 200)
+    await fixture.clock.advance(10 * SECOND)
+    await keep()
+    expect(fakes.firing(A)).toEqual(['weekly-backup'])
+  })
+})

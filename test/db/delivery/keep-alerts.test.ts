@@ -1,0 +1,292 @@
+/** What Alertmanagers come to believe while checks and channels do what they like. */
+
+import { describe, expect, it } from 'vitest'
+import { createSealer } from '../../../src/channels/seal.ts'
+import { updateCheck } from '../../../src/checks/update-check.ts'
+import type { ChannelSettings } from '../../../src/domain/channel.ts'
+import { claimAlerts, claimUntil } from '../../../src/store/alerts.ts'
+import type { CheckRecord } from '../../../src/store/checks.ts'
+import { createDatabase } from '../../../src/store/database.ts'
+import { MINUTE, SECOND } from '../../support/builders.ts'
+import {
+  A,
+  addDown,
+  addProject,
+  B,
+  channelId,
+  copyAlert,
+  createKeeper,
+  deliver,
+  FOREVER,
+  fakes,
+  fixture,
+  iso,
+  keep,
+  lastAlerts,
+  problems,
+  raise,
+  replaceFakes,
+  rows,
+  useAlerts,
+} from './alerts-fixture.ts'
+
+useAlerts()
+
+describe('an alert of a check that is down', () => {
+  it('is told again every minute with a later end, and not before', async () => {
+    const check = await raise()
+    const fired = fakes.posts[0]!.alerts[0]!
+    fakes.posts.length = 0
+    await fixture.clock.advance(MINUTE - 1)
+    await keep()
+    expect(fakes.posts).toEqual([])
+    for (let minute = 1; minute <= 20; minute += 1) {
+      await fixture.clock.advance(minute === 1 ? 1 : MINUTE)
+      await keep()
+      const now = fixture.clock.now()
+      expect(fakes.posts.splice(0).map(({ host, alerts }) => [host, alerts])).toEqual([
+        [A, [{ ...fired, endsAt: iso(now + 15 * MINUTE) }]],
+        [B, [{ ...fired, endsAt: iso(now + 15 * MINUTE) }]],
+      ])
+      expect(await rows()).toMatchObject([{ resolved_at: null, tell_at: now + MINUTE }])
+    }
+    expect(fakes.firing(B)).toEqual([check.slug])
+  })
+
+  it('is told soon to a peer that was away', async () => {
+    await raise()
+    fakes.answer(B, 'refuse')
+    await fixture.clock.advance(MINUTE)
+    await keep()
+    expect(await rows()).toMatchObject([{ tell_at: fixture.clock.now() + 10 * SECOND }])
+    fakes.answer(B, 200)
+    await fixture.clock.advance(10 * SECOND)
+    await keep()
+    expect(await rows()).toMatchObject([{ tell_at: fixture.clock.now() + MINUTE }])
+  })
+
+  it('is told although its delivery could not', async () => {
+    fakes.answer(A, 'refuse')
+    fakes.answer(B, 'refuse')
+    const check = await addDown()
+    expect((await deliver(check)).kind).toBe('retry')
+    fakes.answer(A, 200)
+    await fixture.clock.advance(10 * SECOND)
+    await keep()
+    expect(fakes.firing(A)).toEqual([check.slug])
+  })
+
+  it('is told by somebody else when who took it has died', async () => {
+    await raise()
+    await fixture.clock.advance(MINUTE)
+    const now = fixture.clock.now()
+    await claimAlerts(fixture.database, channelId, { now, until: claimUntil(now), limit: 10 })
+    fakes.posts.length = 0
+    await keep()
+    expect(fakes.posts).toEqual([])
+    await fixture.clock.advance(31 * SECOND)
+    await keep()
+    expect(fakes.posts).toHaveLength(2)
+  })
+})
+
+describe('an alert that is not true any more', () => {
+  const untrue: [string, (check: CheckRecord) => Promise<unknown>][] = [
+    ['the check is up', (check) => fixture.ping(check)],
+    ['the channel is muted', () => fixture.database.query('update channels set muted = true')],
+    [
+      'the channel serves another project',
+      async () => fixture.database.query('update channels set project_id = $1', [await addProject('payments')]),
+    ],
+    [
+      'the check has moved out of the organization',
+      async () => fixture.database.query('update checks set project_id = $1', [await addProject('theirs', true)]),
+    ],
+    ['the check is gone', ({ key }) => fixture.database.query('delete from checks where key = $1', [key])],
+  ]
+
+  it.each(untrue)('because %s ends within a minute', async (_, change) => {
+    const check = await raise()
+    const { labels, annotations, startsAt } = fakes.posts[0]!.alerts[0]!
+    await change(check)
+    await fixture.clock.advance(MINUTE)
+    await keep()
+    const now = fixture.clock.now()
+    expect(lastAlerts()).toMatchObject([{ labels, annotations, startsAt, endsAt: iso(now - 2 * SECOND) }])
+    expect([fakes.firing(A), fakes.firing(B)]).toEqual([[], []])
+    expect(await rows()).toMatchObject([{ resolved_at: now, tell_at: now + 10 * SECOND }])
+  })
+
+  it('is ended again for as long as a peer could believe it, and then forgotten', async () => {
+    const check = await raise()
+    await fixture.ping(check)
+    await deliver(check, 'check.up')
+    const endedAt = fixture.clock.now()
+    const told: number[] = []
+    for (let second = 10; second <= 20 * 60; second += 10) {
+      await fixture.clock.advance(10 * SECOND)
+      fakes.posts.length = 0
+      await keep()
+      if (fakes.posts.length === 0) continue
+      told.push(second)
+      expect(lastAlerts()).toMatchObject([{ endsAt: iso(endedAt - 2 * SECOND) }])
+    }
+    expect(told).toEqual([10, 70, 130, 190, 250, 310, 370, 430, 490, 550, 610, 670, 730, 790, 850])
+    expect(await rows()).toEqual([])
+  })
+
+  it('ends soon at a peer whose clock is behind, which takes an end in its future for none', async () => {
+    replaceFakes(() => fixture.clock.now() - 5 * SECOND)
+    const check = await raise()
+    await fixture.ping(check)
+    await deliver(check, 'check.up')
+    expect(fakes.firing(A)).toEqual([check.slug])
+    await fixture.clock.advance(10 * SECOND)
+    await keep()
+    expect([fakes.firing(A), fakes.firing(B)]).toEqual([[], []])
+  })
+
+  it('does not fire again by itself, whatever the check does', async () => {
+    const check = await raise()
+    await fixture.ping(check)
+    await deliver(check, 'check.up')
+    await fixture.ping(check, { type: 'fail' })
+    await fixture.clock.advance(MINUTE)
+    await keep()
+    expect(fakes.firing(A)).toEqual([])
+    await deliver(check)
+    await fixture.clock.advance(MINUTE)
+    await keep()
+    expect(fakes.firing(A)).toEqual([check.slug])
+  })
+
+  it('does not stop one of the same labels that another check has by now', async () => {
+    const first = await raise({ slug: 'one' })
+    const second = await raise({ slug: 'two' })
+    const parts = { database: fixture.database, clock: fixture.clock }
+    const rename = (check: CheckRecord, slug: string) => updateCheck(parts, fixture.tenant(), check.id, { slug })
+    await rename(first, 'three')
+    await rename(second, 'one')
+    await rename(first, 'two')
+    await keep()
+    expect(fakes.firing(A)).toEqual(['one', 'two'])
+  })
+})
+
+describe('channels', () => {
+  it('that is gone takes its alerts along, which end by themselves', async () => {
+    await raise()
+    await fixture.database.query('delete from channels')
+    await fixture.clock.advance(MINUTE)
+    fakes.posts.length = 0
+    await keep()
+    expect([fakes.posts, await rows()]).toEqual([[], []])
+  })
+
+  it('that cannot be opened here is a problem, and waits for a replica that can', async () => {
+    const check = await raise()
+    await fixture.ping(check)
+    await fixture.clock.advance(MINUTE)
+    fakes.posts.length = 0
+    const keeper = createKeeper({ sealer: createSealer(Buffer.alloc(32, 9), []) })
+    await keeper.run(FOREVER)
+    await keeper.run(FOREVER)
+    expect(problems).toEqual([[channelId, expect.stringContaining('SECRET_KEY')]])
+    expect(fakes.posts).toEqual([])
+    await keep()
+    expect(fakes.firing(A)).toEqual([])
+  })
+
+  it('are a problem once until all their peers are told again', async () => {
+    await raise()
+    const keeper = createKeeper()
+    const turn = async (how: 'refuse' | 200) => {
+      fakes.answer(B, how)
+      await fixture.clock.advance(MINUTE)
+      await keeper.run(FOREVER)
+      return problems.length
+    }
+    expect([await turn('refuse'), await turn('refuse'), await turn(200), await turn('refuse')]).toEqual([1, 1, 1, 2])
+    expect(problems[0]).toEqual([channelId, expect.stringContaining(B)])
+  })
+
+  it('are each told their own, the one of the installation at its configured peers', async () => {
+    const settings: ChannelSettings = { kind: 'alertmanager', urls: ['http://c:9093'], labels: {} }
+    const other = await fixture.addChannel({ settings })
+    const check = await raise()
+    await deliver(check, 'check.down', other)
+    await fixture.database.query(
+      `insert into channels (id, kind, name, event_types, created_at)
+        values ('00000000-0000-7000-8000-000000000001', 'alertmanager', 'Installation', '{check.down}', now())`,
+    )
+    await fixture.database.query(
+      `update alerts set channel_id = '00000000-0000-7000-8000-000000000001' where channel_id = $1`,
+      [channelId],
+    )
+    await fixture.clock.advance(MINUTE)
+    fakes.posts.length = 0
+    await createKeeper({ installationUrls: ['http://d:9093'] }).run(FOREVER)
+    expect(fakes.posts.map(({ host, isTrusted }) => [host, isTrusted]).sort()).toEqual([
+      ['c:9093', false],
+      ['d:9093', true],
+    ])
+    expect(fakes.firing('d:9093')).toEqual([check.slug])
+  })
+
+  it('that hang delay no other, and end with the service', async () => {
+    const hanging = await fixture.addChannel({
+      settings: { kind: 'alertmanager', urls: ['http://dead:9093'], labels: {} },
+    })
+    const check = await raise()
+    fakes.answer('dead:9093', 'refuse')
+    await deliver(check, 'check.down', hanging)
+    fakes.answer('dead:9093', 'hang')
+    const keeper = createKeeper()
+    const stopping = new AbortController()
+    fakes.posts.length = 0
+    for (let minute = 1; minute <= 2; minute += 1) {
+      await fixture.clock.advance(MINUTE)
+      await keeper.run(stopping.signal)
+    }
+    const counts = Object.groupBy(fakes.posts, ({ host }) => host)
+    expect([counts[A]?.length, counts['dead:9093']?.length]).toEqual([2, 1])
+    stopping.abort()
+    await keeper.stop()
+    expect((await rows()).every(({ tell_at }) => tell_at <= fixture.clock.now() + MINUTE)).toBe(true)
+  })
+
+  it('with more to tell than one post holds are told all of it', async () => {
+    const { key } = await raise()
+    await copyAlert(key, 24)
+    await fixture.clock.advance(MINUTE)
+    fakes.posts.length = 0
+    await createKeeper({ batch: 5 }).run(FOREVER)
+    const posts = fakes.posts.filter(({ host }) => host === A)
+    expect(posts.map(({ alerts }) => alerts.length)).toEqual([5, 5, 5, 5, 5])
+  })
+})
+
+it('says so when the database is away', async () => {
+  await raise()
+  await fixture.clock.advance(MINUTE)
+  const away = createDatabase({ url: 'postgres://127.0.0.1:1/nobody', name: 'away', connections: 1 })
+  await expect(createKeeper({ database: away }).run(FOREVER)).rejects.toThrow('database')
+  await away.close()
+})
+
+it('says so when the database fails in the middle, once', async () => {
+  await raise()
+  await fixture.clock.advance(MINUTE)
+  const { database } = fixture
+  const failing = {
+    ...database,
+    query: (async (statement: { name?: string }) => {
+      if (statement.name === 'claim_alerts') throw new Error('the disk is full')
+      return database.query(statement as never)
+    }) as typeof database.query,
+  }
+  const keeper = createKeeper({ database: failing })
+  await expect(keeper.run(FOREVER)).rejects.toThrow('the disk is full')
+  await expect(keeper.run(FOREVER)).rejects.toThrow('the disk is full')
+  await keeper.stop()
+})

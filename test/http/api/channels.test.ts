@@ -1,0 +1,322 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { CHANNEL_LIMITS, SECRET_OVERLAP_MS } from '../../../src/domain/channel.ts'
+import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
+import { startTestApi, type TestApi } from '../../support/service.ts'
+
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+const UUID = /^[0-9a-f-]{36}$/
+
+let api: TestApi
+let otherProject: string
+
+beforeAll(async () => {
+  api = await startTestApi()
+  otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
+})
+afterAll(() => api.close())
+
+const aWebhook = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } }
+const make = async (fields: object = {}, key = api.keys.admin) => {
+  const { status, body } = await api.client.post('/channels', { ...aWebhook, ...fields }, { key })
+  expect({ status, body }).toMatchObject({ status: 201 })
+  return body
+}
+/** What senders work with. */
+async function openSettings(id: string) {
+  const { rows } = await api.database.query<{ sealed: Buffer; sealedWith: Buffer }>(
+    'select sealed, sealed_with as "sealedWith" from channels where id = $1',
+    [id],
+  )
+  return api.parts.sealer.open(id, rows[0]!)
+}
+const get = async (id: string) => (await api.client.get(`/channels/${id}`)).body
+
+describe('a channel', () => {
+  it('is made, shown, and listed', async () => {
+    const { status, body } = await api.client.post('/channels', {
+      kind: 'webhook',
+      name: ' Pager ',
+      project_id: api.project.toUpperCase(),
+      events: ['check.down', 'check.unknown', 'check.down'],
+      muted: true,
+      config: { url: 'https://user:geheim@example.com/hook?token=geheim' },
+    })
+    expect(status).toBe(201)
+    const { secret, ...shown } = body
+    expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
+    expect(shown).toEqual({
+      id: expect.stringMatching(UUID),
+      kind: 'webhook',
+      name: 'Pager',
+      project_id: api.project,
+      events: ['check.down', 'check.unknown'],
+      muted: true,
+      config: { url: 'https://…@example.com/hook?…' },
+      managed_by: 'api',
+      created_at: expect.stringMatching(ISO),
+    })
+    expect(await get(shown.id)).toEqual(shown)
+    expect((await api.client.get('/channels')).body.channels).toContainEqual(shown)
+  })
+
+  it('serves the organization, gets the standard events and is not muted, unless it is said otherwise', async () => {
+    const { id } = await make()
+    expect(await get(id)).toMatchObject({ project_id: null, events: STANDARD_EVENT_TYPES, muted: false })
+  })
+
+  it.each([
+    [
+      'alertmanager',
+      { urls: ['http://u:geheim@am-0:9093', 'http://am-1:9093/x'], labels: { team: 'a', severity: 'low' } },
+      { urls: ['http://…@am-0:9093', 'http://am-1:9093/x'], labels: { team: 'a', severity: 'low' } },
+    ],
+    ['alertmanager', { urls: ['http://am-0:9093', 'http://am-0:9093'] }, { urls: ['http://am-0:9093'], labels: {} }],
+    ['slack', { url: 'https://hooks.slack.com/services/T/B/geheim' }, { url: 'https://hooks.slack.com/…' }],
+    [
+      'email',
+      { to: [' a@example.com ', 'b@example.com', 'a@example.com'] },
+      { to: ['a@example.com', 'b@example.com'] },
+    ],
+  ])('of the kind %s has no secret to show', async (kind, config, shown) => {
+    const body = await make({ kind, config })
+    expect(body).toMatchObject({ kind, config: shown })
+    expect(body).not.toHaveProperty('secret')
+    expect(await get(body.id)).toEqual(body)
+  })
+
+  it('shows nothing secret anywhere, and nothing is stored in the clear', async () => {
+    const secrets = []
+    for (const [kind, config] of [
+      ['webhook', { url: 'https://user:geheim@example.com/hook?token=geheim' }],
+      ['slack', { url: 'https://hooks.slack.com/services/geheim' }],
+      ['alertmanager', { urls: ['http://user:geheim@am:9093'] }],
+    ]) {
+      const { secret } = await make({ kind, config })
+      if (secret !== undefined) secrets.push(secret)
+    }
+    const answers = JSON.stringify([
+      (await api.client.get('/channels')).body,
+      (await api.client.get('/deliveries')).body,
+    ])
+    const { rows } = await api.database.query<{ text: string }>(
+      `select c::text || encode(c.sealed, 'escape') as text from channels c where organization_id is not null`,
+    )
+    const everything = answers + rows.map(({ text }) => text).join()
+    expect(everything).not.toContain('geheim')
+    expect(everything).not.toContain('whsec_')
+    for (const secret of secrets) expect(everything).not.toContain(secret.slice('whsec_'.length))
+  })
+
+  it('may name a private address: whether it is reached is decided when something is sent', async () => {
+    for (const url of [
+      'http://127.0.0.1:9000/hook',
+      'http://169.254.169.254/',
+      'http://[::1]/',
+      'http://2130706433/',
+    ]) {
+      expect(await make({ config: { url } })).toMatchObject({ config: { url } })
+    }
+  })
+
+  it('is listed page by page, in the order of creation', async () => {
+    const all = (await api.client.get('/channels')).body.channels
+    const first = (await api.client.get('/channels?limit=2')).body
+    const rest = (await api.client.get(`/channels?cursor=${first.next_cursor}`)).body
+    expect([...first.channels, ...rest.channels]).toEqual(all)
+    expect(first.channels).toHaveLength(2)
+  })
+
+  it('whose settings cannot be read is shown without, and can be given new ones', async () => {
+    const { id } = await make()
+    await api.database.query(`update channels set sealed_with = '\\x0102030405060708' where id = $1`, [id])
+    expect(await get(id)).toMatchObject({ name: 'Pager', config: null })
+    const rotated = await api.client.post(`/channels/${id}/rotate-secret`, undefined)
+    expect(rotated).toMatchObject({ status: 409, body: { error: expect.stringContaining('PREVIOUS_SECRET_KEYS') } })
+    expect((await api.client.put(`/channels/${id}`, { name: 'Renamed' })).body).toMatchObject({
+      name: 'Renamed',
+      config: null,
+    })
+    const updated = await api.client.put(`/channels/${id}`, { config: { url: 'https://example.com/new' } })
+    expect(updated).toMatchObject({ status: 200, body: { config: { url: 'https://example.com/new' } } })
+    expect((await api.client.post(`/channels/${id}/rotate-secret`, undefined)).status).toBe(200)
+  })
+
+  it('is one of a hundred at most', async () => {
+    const crowded = await api.addOrganization()
+    const channel = { kind: 'email', name: 'x', config: { to: ['a@example.com'] } }
+    const post = () => api.client.post('/channels', channel, { key: crowded.keys.admin })
+    await post()
+    await api.database.query(
+      `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
+        select gen_random_uuid(), organization_id, kind, name, sealed, sealed_with, event_types, created_at
+        from channels, generate_series(1, $2) where organization_id = $1`,
+      [crowded.organizationId, CHANNEL_LIMITS.channels - 2],
+    )
+    expect((await post()).status).toBe(201)
+    expect(await post()).toMatchObject({ status: 409, body: { error: expect.stringContaining('has 100 channels') } })
+  })
+})
+
+const URL_RULE = 'must be an http or https URL of at most 2048 characters, without white space and without #'
+
+describe('updating a channel', () => {
+  it('keeps what is left out, and {} changes nothing', async () => {
+    const { secret: _, ...made } = await make({ project_id: api.project, events: ['check.up'], muted: true })
+    expect(await api.client.put(`/channels/${made.id}`, {})).toMatchObject({ status: 200, body: made })
+    const { body } = await api.client.put(`/channels/${made.id}`, { name: 'Renamed' })
+    expect(body).toEqual({ ...made, name: 'Renamed' })
+    expect(await get(made.id)).toEqual(body)
+  })
+
+  it('changes what is given', async () => {
+    const { id } = await make()
+    const fields = {
+      name: 'New',
+      project_id: otherProject,
+      events: ['check.unknown'],
+      muted: true,
+      config: { url: 'https://new.example/' },
+    }
+    expect((await api.client.put(`/channels/${id}`, fields)).body).toMatchObject(fields)
+    expect(await get(id)).toMatchObject(fields)
+    expect((await api.client.put(`/channels/${id}`, { project_id: null, muted: false })).body).toMatchObject({
+      ...fields,
+      project_id: null,
+      muted: false,
+    })
+  })
+
+  it.each([
+    ['webhook', { url: 'https://user:geheim@example.com/hook?token=geheim' }],
+    ['slack', { url: 'https://hooks.slack.com/services/T/B/geheim' }],
+    ['alertmanager', { urls: ['http://user:geheim@am-0:9093', 'http://am-1:9093'], labels: { team: 'a' } }],
+    ['email', { to: ['a@example.com'] }],
+  ])('loses nothing when what was read is written again: %s', async (kind, config) => {
+    const { id } = await make({ kind, config })
+    const before = await openSettings(id)
+    const { id: _, created_at, managed_by, ...shown } = await get(id)
+    const { status, body } = await api.client.put(`/channels/${id}`, shown)
+    expect({ status, body }).toEqual({ status: 200, body: { id, created_at, managed_by, ...shown } })
+    expect(await openSettings(id)).toEqual(before)
+  })
+
+  it('keeps the signing secret of a webhook that goes elsewhere', async () => {
+    const { id, secret } = await make()
+    await api.client.put(`/channels/${id}`, { config: { url: 'https://elsewhere.example/' } })
+    expect(await openSettings(id)).toEqual({
+      kind: 'webhook',
+      url: 'https://elsewhere.example/',
+      secrets: [{ secret, expiresAt: null }],
+    })
+  })
+
+  it('keeps the labels of an Alertmanager unless they are given', async () => {
+    const { id } = await make({ kind: 'alertmanager', config: { urls: ['http://am-0'], labels: { team: 'a' } } })
+    const moved = { urls: ['http://am-1'] }
+    expect((await api.client.put(`/channels/${id}`, { config: moved })).body.config).toEqual({
+      ...moved,
+      labels: { team: 'a' },
+    })
+    expect((await api.client.put(`/channels/${id}`, { config: { ...moved, labels: {} } })).body.config).toEqual({
+      ...moved,
+      labels: {},
+    })
+  })
+
+  it('takes the kind that it is, and no other', async () => {
+    const { id } = await make()
+    expect((await api.client.put(`/channels/${id}`, { kind: 'webhook' })).status).toBe(200)
+    const { status, body } = await api.client.put(`/channels/${id}`, {
+      kind: 'slack',
+      config: { url: 'https://x.example' },
+    })
+    const message = 'must be webhook, as it is: the kind of a channel cannot change, make another channel'
+    expect({ status, body }).toEqual({
+      status: 400,
+      body: { error: `kind ${message}`, details: [{ path: 'body.kind', message }] },
+    })
+  })
+
+  it.each<[object, string]>([
+    [{ config: { urls: ['https://example.com'] } }, 'config.url is required'],
+    [{ config: { url: 'x' } }, `config.url ${URL_RULE}`],
+    [{ config: null }, 'config must be an object'],
+    [{ name: null }, 'name must be text of 1 to 100 characters, without control characters'],
+    [{ events: [] }, `events must be a list of 1 to 5 of ${CHECK_EVENT_TYPES.join(', ')}`],
+    [{ id: '0199aaaa-0000-7000-8000-00000000000a' }, 'id is not a known field'],
+  ])('refuses %j, and changes nothing', async (fields, error) => {
+    const { secret: _, ...made } = await make()
+    expect(await api.client.put(`/channels/${made.id}`, { muted: true, ...fields })).toMatchObject({
+      status: 400,
+      body: { error },
+    })
+    expect(await get(made.id)).toEqual(made)
+  })
+})
+
+describe('rotating a secret', () => {
+  it('shows a new one and lets the one before it go on for a day', async () => {
+    const { id, secret: first } = await make()
+    const before = api.parts.clock.now()
+    const { status, body } = await api.client.post(`/channels/${id}/rotate-secret`, undefined)
+    expect({ status, body }).toEqual({ status: 200, body: { secret: expect.stringMatching(/^whsec_/) } })
+    expect(body.secret).not.toBe(first)
+    const settings = await openSettings(id)
+    if (settings.kind !== 'webhook') expect.unreachable()
+    expect(settings.secrets).toEqual([
+      { secret: body.secret, expiresAt: null },
+      { secret: first, expiresAt: expect.any(Number) },
+    ])
+    expect(settings.secrets[1]!.expiresAt! - before - SECRET_OVERLAP_MS).toBeGreaterThanOrEqual(0)
+    expect(settings.secrets[1]!.expiresAt! - api.parts.clock.now() - SECRET_OVERLAP_MS).toBeLessThanOrEqual(0)
+  })
+
+  it.each([
+    ['slack', { url: 'https://hooks.slack.com/x' }],
+    ['email', { to: ['a@example.com'] }],
+    ['alertmanager', { urls: ['http://am'] }],
+  ])('is not for the kind %s', async (kind, config) => {
+    const { id } = await make({ kind, config })
+    const { status, body } = await api.client.post(`/channels/${id}/rotate-secret`, undefined)
+    expect({ status, body }).toEqual({
+      status: 409,
+      body: { error: `only webhooks have a signing secret; the channel is of the kind ${kind}` },
+    })
+  })
+})
+
+describe('a test', () => {
+  it.each([false, true])('is queued for its channel, muted: %s', async (muted) => {
+    const { id } = await make({ muted, project_id: api.project })
+    const { status, body } = await api.client.post(`/channels/${id}/test`, undefined)
+    expect({ status, body }).toEqual({ status: 202, body: { delivery_id: expect.stringMatching(UUID) } })
+    expect((await api.client.get(`/deliveries?channel_id=${id}`)).body.deliveries).toEqual([
+      expect.objectContaining({
+        id: body.delivery_id,
+        type: 'channel.test',
+        check_id: null,
+        status: 'pending',
+        attempts: 0,
+      }),
+    ])
+  })
+})
+
+describe('removing a channel', () => {
+  it('takes its deliveries along', async () => {
+    const { id } = await make()
+    await api.client.post(`/channels/${id}/test`, undefined)
+    expect(await api.client.delete(`/channels/${id}`)).toMatchObject({ status: 204, body: null })
+    expect((await api.client.get(`/deliveries?channel_id=${id}`)).body.deliveries).toEqual([])
+    const { rows } = await api.database.query('select from deliveries where channel_id = $1', [id])
+    expect(rows).toEqual([])
+    for (const call of [
+      api.client.get(`/channels/${id}`),
+      api.client.put(`/channels/${id}`, { name: 'x' }),
+      api.client.delete(`/channels/${id}`),
+      api.client.post(`/channels/${id}/test`, undefined),
+      api.client.post(`/channels/${id}/rotate-secret`, undefined),
+    ])
+      expect(await call).toMatchObject({ status: 404, body: { error: 'channel not found' } })
+  })
+})

@@ -1,0 +1,276 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+const UUID = /^[0-9a-f-]{36}$/
+const UNKNOWN = '01999999-9999-7999-8999-999999999999'
+const HOUR = 3_600_000
+
+let api: TestApi
+let foreign: TestOrganization
+let boundKey: string
+let otherProject: string
+
+beforeAll(async () => {
+  api = await startTestApi()
+  foreign = await api.addOrganization()
+  boundKey = (await api.client.post('/api-keys', { name: 'bound', scope: 'write', project_id: api.project })).body.key
+  otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
+})
+afterAll(() => api.close())
+beforeEach(async () => {
+  await api.database.query('truncate deliveries, channels, events')
+})
+
+const makeChannel = async (fields: object = {}, key = api.keys.admin): Promise<string> => {
+  const channel = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' }, ...fields }
+  return (await api.client.post('/channels', channel, { key })).body.id
+}
+/** A check that goes down: one delivery for each channel that serves it. */
+const makeDown = async (project = api.project, key = api.keys.admin): Promise<string> => {
+  const { body } = await api.client.post('/checks', { project_id: project, name: 'Backup' }, { key })
+  await api.ping(body.public_id, { type: 'fail', exitCode: null })
+  return body.id
+}
+const list = async (query = '', key = api.keys.read) => {
+  const { status, body } = await api.client.get(`/deliveries${query}`, { key })
+  expect(status).toBe(200)
+  return body.deliveries
+}
+const idsOf = (deliveries: { id: string }[]) => deliveries.map(({ id }) => id)
+const set = (id: string, assignments: string) =>
+  api.database.query(`update deliveries set ${assignments} where id = $1`, [id])
+const DELIVERED = `status = 1, attempts = 2, next_attempt_at = null, last_status = 200, delivered_at = '2026-01-02T03:04:05.678Z'`
+const FAILED = `status = 2, attempts = 9, next_attempt_at = null, last_status = 500, last_error = 'example.com answered 500'`
+const retry = (id: string, key = api.keys.write) => api.client.post(`/deliveries/${id}/retry`, undefined, { key })
+
+describe('the list of deliveries', () => {
+  it('has what happened to each', async () => {
+    const channel = await makeChannel()
+    const check = await makeDown()
+    const [delivery] = await list()
+    expect(delivery).toEqual({
+      id: expect.stringMatching(UUID),
+      event_id: expect.stringMatching(UUID),
+      type: 'check.down',
+      channel_id: channel,
+      check_id: check,
+      status: 'pending',
+      attempts: 0,
+      next_attempt_at: expect.stringMatching(ISO),
+      last_status: null,
+      last_error: null,
+      created_at: expect.stringMatching(ISO),
+      delivered_at: null,
+    })
+    await set(delivery.id, DELIVERED)
+    expect(await list()).toEqual([
+      {
+        ...delivery,
+        status: 'delivered',
+        attempts: 2,
+        next_attempt_at: null,
+        last_status: 200,
+        delivered_at: '2026-01-02T03:04:05.678Z',
+      },
+    ])
+    await set(delivery.id, `${FAILED}, delivered_at = null`)
+    expect(await list()).toEqual([
+      {
+        ...delivery,
+        status: 'failed',
+        attempts: 9,
+        next_attempt_at: null,
+        last_status: 500,
+        last_error: 'example.com answered 500',
+      },
+    ])
+  })
+
+  it('has the newest first, and goes on by cursor', async () => {
+    await makeChannel()
+    const checks = [await makeDown(), await makeDown(), await makeDown()]
+    const all = await list()
+    expect(all.map(({ check_id }: { check_id: string }) => check_id)).toEqual(checks.reverse())
+    const first = (await api.client.get('/deliveries?limit=2')).body
+    expect(first.deliveries).toEqual(all.slice(0, 2))
+    expect((await api.client.get(`/deliveries?cursor=${first.next_cursor}`)).body).toEqual({ deliveries: all.slice(2) })
+  })
+
+  it('is narrowed by channel, check and status', async () => {
+    const channels = [await makeChannel(), await makeChannel()]
+    const checks = [await makeDown(), await makeDown()]
+    const all = await list()
+    expect(all).toHaveLength(4)
+    await set(all[0].id, DELIVERED)
+    await set(all[1].id, FAILED)
+    type Shown = { channel_id: string; check_id: string; status: string }
+    const now: Shown[] = await list()
+    for (const [query, isWanted] of [
+      [`?channel_id=${channels[0]}`, (one: Shown) => one.channel_id === channels[0]],
+      [`?check_id=${checks[1]!.toUpperCase()}`, (one: Shown) => one.check_id === checks[1]],
+      ['?status=pending', (one: Shown) => one.status === 'pending'],
+      ['?status=delivered', (one: Shown) => one.status === 'delivered'],
+      ['?status=failed', (one: Shown) => one.status === 'failed'],
+      [
+        `?status=pending&channel_id=${channels[1]}&check_id=${checks[0]}`,
+        (one: Shown) => one.status === 'pending' && one.channel_id === channels[1] && one.check_id === checks[0],
+      ],
+      [`?channel_id=${UNKNOWN}`, () => false],
+      [`?check_id=${UNKNOWN}`, () => false],
+    ] as const)
+      expect(await list(query), query).toEqual(now.filter(isWanted))
+  })
+
+  it.each([
+    ['status=late', 'status must be one of pending, delivered, failed'],
+    ['status=', 'status must be one of pending, delivered, failed'],
+    ['channel_id=1', 'channel_id must be a UUID'],
+    ['check_id=x', 'check_id must be a UUID'],
+    ['limit=0', 'limit must be an integer of at least 1'],
+    ['cursor=x', 'cursor must be the next_cursor of an earlier answer'],
+  ])('refuses %s', async (query, error) => {
+    expect(await api.client.get(`/deliveries?${query}`)).toMatchObject({ status: 400, body: { error } })
+  })
+
+  it('is of the caller: its organization, and its project if it is bound to one', async () => {
+    await makeChannel()
+    await makeChannel({}, foreign.keys.admin)
+    const [here, elsewhere] = [await makeDown(), await makeDown(otherProject)]
+    const theirs = await makeDown(foreign.project, foreign.keys.admin)
+    const checksOf = async (key: string, query = '') =>
+      (await list(query, key)).map(({ check_id }: { check_id: string }) => check_id)
+    expect(await checksOf(api.keys.read)).toEqual([elsewhere, here])
+    expect(await checksOf(boundKey)).toEqual([here])
+    expect(await checksOf(foreign.keys.read)).toEqual([theirs])
+    expect(await checksOf(api.keys.read, `?check_id=${theirs}`)).toEqual([])
+    expect(await checksOf(boundKey, `?check_id=${elsewhere}`)).toEqual([])
+  })
+
+  it('has none of a channel that is gone', async () => {
+    const channel = await makeChannel()
+    await makeDown()
+    expect(await list()).toHaveLength(1)
+    await api.database.query('delete from channels where id = $1', [channel])
+    expect(await list()).toEqual([])
+  })
+})
+
+describe('retrying a delivery', () => {
+  const read = async (id: string) => {
+    const { rows } = await api.database.query<Record<string, number>>(
+      `select status, attempts, attempts_before, next_attempt_at, give_up_at, created_at from deliveries where id = $1`,
+      [id],
+    )
+    return rows[0]!
+  }
+  const makeDelivery = async () => {
+    const channel = await makeChannel()
+    await makeDown()
+    const [delivery] = await list()
+    return { channel, delivery }
+  }
+
+  it.each([
+    ['failed', FAILED, 9, 'example.com answered 500', 500],
+    ['was delivered', DELIVERED, 2, null, 200],
+  ])('that %s starts it anew', async (_, assignments, attempts, lastError, lastStatus) => {
+    const { delivery } = await makeDelivery()
+    await set(delivery.id, `${assignments}, give_up_at = now() - interval '1 day'`)
+    const before = api.parts.clock.now()
+    const { status, body } = await retry(delivery.id)
+    const after = api.parts.clock.now()
+    expect({ status, body }).toEqual({
+      status: 202,
+      body: {
+        ...delivery,
+        status: 'pending',
+        attempts,
+        next_attempt_at: expect.stringMatching(ISO),
+        last_status: lastStatus,
+        last_error: lastError,
+      },
+    })
+    expect(await list()).toEqual([body])
+    const row = await read(delivery.id)
+    expect(row).toMatchObject({ status: 0, attempts, attempts_before: attempts })
+    expect(row.next_attempt_at).toBeGreaterThanOrEqual(before - 0.001)
+    expect(row.next_attempt_at).toBeLessThanOrEqual(after)
+    expect(row.give_up_at).toBeCloseTo(row.next_attempt_at! + 24 * HOUR, 2)
+  })
+
+  it('that waits for its next attempt makes it due, and changes nothing else', async () => {
+    const { delivery } = await makeDelivery()
+    await set(
+      delivery.id,
+      `attempts = 3, attempts_before = 1, next_attempt_at = now() + interval '20 minutes', last_status = 503`,
+    )
+    const before = await read(delivery.id)
+    const { status, body } = await retry(delivery.id)
+    expect({ status, body }).toMatchObject({ status: 202, body: { status: 'pending', attempts: 3, last_status: 503 } })
+    const after = await read(delivery.id)
+    expect({ ...after, next_attempt_at: 0 }).toEqual({ ...before, next_attempt_at: 0 })
+    expect(after.next_attempt_at).toBeLessThanOrEqual(api.parts.clock.now())
+    expect(Date.parse(body.next_attempt_at)).toBe(Math.floor(after.next_attempt_at!))
+  })
+
+  it.each([
+    ['may be on its way', `attempts = 1, next_attempt_at = now() + interval '29 seconds'`],
+    ['is due', `next_attempt_at = now() - interval '1 minute'`],
+  ])('that %s leaves it alone', async (_, assignments) => {
+    const { delivery } = await makeDelivery()
+    await set(delivery.id, assignments)
+    const before = await read(delivery.id)
+    expect(await retry(delivery.id)).toMatchObject({ status: 202, body: { id: delivery.id, status: 'pending' } })
+    expect(await read(delivery.id)).toEqual(before)
+  })
+
+  it('is refused while its channel is muted', async () => {
+    const { channel, delivery } = await makeDelivery()
+    await api.client.put(`/channels/${channel}`, { muted: true })
+    const { status, body } = await retry(delivery.id)
+    expect({ status, body }).toEqual({
+      status: 409,
+      body: { error: 'the channel of the delivery is muted: unmute it first' },
+    })
+    expect(await list()).toEqual([
+      { ...delivery, status: 'failed', next_attempt_at: null, last_error: 'the channel was muted' },
+    ])
+    await api.client.put(`/channels/${channel}`, { muted: false })
+    expect((await retry(delivery.id)).status).toBe(202)
+  })
+
+  it('is refused when its channel is gone', async () => {
+    const { channel, delivery } = await makeDelivery()
+    await api.database.query('delete from channels where id = $1', [channel])
+    expect(await retry(delivery.id)).toMatchObject({
+      status: 409,
+      body: { error: 'the channel of the delivery was removed' },
+    })
+  })
+
+  it('is refused when its event is no longer stored', async () => {
+    const { delivery } = await makeDelivery()
+    await set(delivery.id, FAILED)
+    await api.database.query('delete from events where id = $1', [delivery.event_id])
+    expect(await retry(delivery.id)).toMatchObject({
+      status: 409,
+      body: { error: expect.stringContaining('no longer stored') },
+    })
+    expect(await read(delivery.id)).toMatchObject({ status: 2 })
+  })
+
+  it('is for whom it belongs to', async () => {
+    await makeChannel()
+    await makeDown()
+    await makeDown(otherProject)
+    const [elsewhere, here] = idsOf(await list())
+    for (const [id, key] of [
+      [here, foreign.keys.admin],
+      [elsewhere, boundKey],
+      [UNKNOWN, api.keys.admin],
+    ] as const)
+      expect(await retry(id!, key)).toMatchObject({ status: 404, body: { error: 'delivery not found' } })
+    expect((await retry(here!, boundKey)).status).toBe(202)
+  })
+})

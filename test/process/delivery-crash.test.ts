@@ -1,0 +1,188 @@
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { CLAIM_MS } from '../../src/domain/retry.ts'
+import { createDatabase } from '../../src/store/database.ts'
+import { createApiClient } from '../support/api-client.ts'
+import { poll } from '../support/embedded.ts'
+import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
+import { aPing, sendPing } from '../support/sent-pings.ts'
+import { API_KEY, databaseEnvironment, PROJECT_ID } from '../support/service-process.ts'
+import { wait } from './job.ts'
+import { type Chance, createChance } from './random.ts'
+import { createReplica } from './replica.ts'
+
+/** Two replicas are killed over and over while checks flip: every event arrives at every channel, in order, and repeats are repeats. */
+
+const KILLS = 50
+const CHECKS = 12
+const SEED = Number(process.env.TEST_SEED ?? 20_261_121)
+/** A claim runs out after half a minute. */
+const PATIENCE_MS = 90_000
+
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgresServer()
+})
+afterAll(() => server.remove())
+
+interface Arrival {
+  readonly id: string
+  readonly body: string
+  readonly status: number
+}
+
+/** Takes events, now and then refuses one, hangs up, or takes its time. */
+async function startReceiver(chance: Chance, trouble: number) {
+  const arrivals: Arrival[] = []
+  let share = trouble
+  let verify: (body: string, headers: Record<string, string>) => void = () => {}
+  const receive = async (request: IncomingMessage): Promise<number> => {
+    const body = await text(request)
+    const headers = request.headers as Record<string, string>
+    verify(body, headers)
+    if (chance.isLucky(share)) await wait(chance.between(0, 60))
+    const status = chance.isLucky(share) ? 503 : 200
+    arrivals.push({ id: headers['webhook-id']!, body, status })
+    return status
+  }
+  const receiver = createServer((request, response) => {
+    if (chance.isLucky(share / 4)) return void request.socket.destroy()
+    receive(request).then(
+      (status) => response.writeHead(status).end(),
+      (error) => {
+        arrivals.push({ id: `cannot be believed: ${error}`, body: '', status: 0 })
+        response.writeHead(401).end()
+      },
+    )
+  })
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`,
+    arrivals,
+    calmDown() {
+      share = 0
+    },
+    believe(secret: string) {
+      const webhook = new Webhook(secret)
+      verify = (body, headers) => void webhook.verify(body, headers)
+    },
+    async [Symbol.asyncDispose]() {
+      receiver.closeAllConnections()
+      await new Promise((resolve) => receiver.close(resolve))
+    },
+  }
+}
+
+it(`${KILLS} kills lose no delivery and spoil no order`, async () => {
+  const chance = createChance(SEED)
+  const environment = () => ({
+    ...databaseEnvironment(server.url),
+    RATE_LIMIT_PER_MINUTE: '1000000',
+    ALLOWED_TARGETS: '127.0.0.0/8',
+    // Both replicas tell the same links, as behind one Service.
+    BASE_URL: 'http://heartbeat.test/api/v1',
+    LOG_LEVEL: 'warn',
+  })
+  await using one = createReplica(environment)
+  await one.started()
+  await using two = createReplica(environment)
+  const replicas = [one, two]
+  await two.started()
+
+  const client = await createApiClient(one.api()!, API_KEY)
+  await using well = await startReceiver(createChance(SEED + 1), 0)
+  await using moody = await startReceiver(createChance(SEED + 2), 0.2)
+  await using bad = await startReceiver(createChance(SEED + 3), 0.5)
+  const channels = []
+  for (const receiver of [well, moody, bad]) {
+    const { status, body } = await client.post('/channels', {
+      kind: 'webhook',
+      name: receiver.url,
+      config: { url: receiver.url },
+    })
+    expect(status).toBe(201)
+    receiver.believe(body.secret)
+    channels.push({ id: body.id as string, receiver })
+  }
+  const publicIds: string[] = []
+  for (let i = 0; i < CHECKS; i += 1) {
+    const { body } = await client.post('/checks', { project_id: PROJECT_ID, name: `Job ${i}` })
+    publicIds.push(body.public_id)
+  }
+
+  const stopping = new AbortController()
+  const jobs = publicIds.map(async (publicId, index) => {
+    const own = createChance(SEED + 10 + index)
+    for (let isFailing = true; !stopping.signal.aborted; await wait(own.between(20, 200), stopping.signal)) {
+      const replica = own.pick(replicas)?.ping()
+      if (replica === null || replica === undefined) continue
+      const ping = aPing(publicId, isFailing ? { type: 'fail', exitCode: 1 } : {})
+      if ((await sendPing(replica, ping)).status === 200) isFailing = !isFailing
+    }
+  })
+  for (let kill = 1; kill <= KILLS; kill += 1) {
+    const victim = chance.pick(replicas)
+    if (chance.isLucky(0.8)) await victim.started()
+    await wait(chance.between(0, 400))
+    await victim.kill()
+  }
+  await Promise.all(replicas.map((replica) => replica.started()))
+  stopping.abort()
+  await Promise.all(jobs)
+
+  const database = createDatabase({ url: server.url, name: 'test', connections: 2 })
+  for (const { receiver } of channels) receiver.calmDown()
+  await poll(async () => {
+    // What was refused often waits for minutes by now, which a test does not; claims run out by themselves.
+    await database.query(
+      `update deliveries set next_attempt_at = now() where status = 0 and next_attempt_at > now() + $1 * interval '1 millisecond'`,
+      [CLAIM_MS],
+    )
+    const { rowCount } = await database.query('select from deliveries where status = 0 limit 1')
+    await wait(250)
+    return rowCount === 0
+  }, PATIENCE_MS)
+  expect(await Promise.all(replicas.map((replica) => replica.stop()))).toEqual([
+    { status: 0, signal: null },
+    { status: 0, signal: null },
+  ])
+
+  const { rows: events } = await database.query<{ id: string; check_key: number }>(
+    'select id, check_key from events order by id',
+  )
+  const { rows: untold } = await database.query(
+    `select from flips f where f.reason in ('failed', 'recovered', 'missed', 'overran')
+      and (select count(*) from events e where e.flip_id = f.id) <> 1`,
+  )
+  expect(untold).toEqual([])
+  const { rows: undelivered } = await database.query(
+    `select from events e cross join channels c
+      where not exists (select from deliveries d where d.event_id = e.id and d.channel_id = c.id and d.status = 1)`,
+  )
+  expect(undelivered).toEqual([])
+
+  let repeats = 0
+  for (const { receiver } of channels) {
+    const { arrivals } = receiver
+    const taken = new Set(arrivals.filter(({ status }) => status === 200).map(({ id }) => id))
+    expect(taken).toEqual(new Set(events.map(({ id }) => id)))
+    const bodies = Map.groupBy(arrivals, ({ id }) => id)
+    for (const same of bodies.values()) {
+      expect(new Set(same.map(({ body }) => body)).size).toBe(1)
+      repeats += same.filter(({ status }) => status === 200).length - 1
+    }
+    const firsts = [...bodies.keys()]
+    const checkOf = new Map(events.map(({ id, check_key }) => [id, check_key]))
+    for (const own of Map.groupBy(firsts, (id) => checkOf.get(id)).values()) expect(own).toEqual([...own].sort())
+  }
+  // It is worth something only if all of it happened.
+  expect(events.length).toBeGreaterThan(200)
+  const { rows: tried } = await database.query<{ attempts: number }>('select max(attempts) as attempts from deliveries')
+  expect(tried[0]!.attempts).toBeGreaterThan(2)
+  expect(repeats).toBeGreaterThan(0)
+  console.log(`${events.length} events to ${channels.length} channels; ${repeats} came twice with the same id`)
+  await database.close()
+})

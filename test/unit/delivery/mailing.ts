@@ -1,0 +1,38 @@
+/** What tests of e-mail share: a channel of one recipient, and senders that are closed when the file is done. */
+
+import { afterAll } from 'vitest'
+import { createEmailSender, type EmailSender } from '../../../src/delivery/email.ts'
+import type { Links } from '../../../src/delivery/links.ts'
+import type { Outcome } from '../../../src/delivery/outcome.ts'
+import type { Event } from '../../../src/domain/event.ts'
+import { createAuthority } from '../../cluster/control-plane-certificates.ts'
+import { aFlipEvent } from '../../support/events.ts'
+
+export const FROM = 'Heartbeat Operator <heartbeat@example.com>'
+/** With what has to be escaped in HTML. */
+export const links: Links = { check: (id) => `https://heartbeat.example.com/api/v1/checks/${id}?a=1&b=2` }
+export const authority = createAuthority('mail-test')
+
+const opened = new DisposableStack()
+afterAll(() => opened.dispose())
+
+export function aSender(smtpUrl: string | undefined, options: { from?: string; ca?: string } = {}): EmailSender {
+  const sender = createEmailSender({ smtpUrl, from: FROM, links, ...options })
+  opened.defer(sender.close)
+  return sender
+}
+
+export function deliver(
+  send: EmailSender,
+  event: Event = aFlipEvent(),
+  to: readonly string[] = ['ops@example.com'],
+  signal: AbortSignal = AbortSignal.timeout(10_000),
+): Promise<Outcome> {
+  const channel = {
+    id: '0197a000-0000-7000-8000-000000000005',
+    name: 'On call',
+    isTrusted: false,
+    settings: { kind: 'email' as const, to },
+  }
+  return send({ channel, event, checkKey: 1 }, signal)
+}

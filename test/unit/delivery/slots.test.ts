@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest'
+import { createSlots } from '../../../src/delivery/slots.ts'
+
+it('gives a receiver more while it answers, one while it does not, and its own to each', () => {
+  const slots = createSlots(16)
+  const widths: number[] = []
+  for (const isWell of [true, true, true, false, null, true]) {
+    slots.take('a')
+    slots.giveBack('a', isWell)
+    widths.push(slots.free('a'))
+  }
+  expect(widths).toEqual([8, 16, 16, 1, 1, 2])
+  expect(slots.free('b')).toBe(4)
+})
+
+it('counts what is on the way, also when the width shrank below it', () => {
+  const slots = createSlots(16)
+  for (let i = 0; i < 4; i += 1) slots.take('a')
+  expect(slots.free('a')).toBe(0)
+  slots.giveBack('a', false)
+  expect(slots.free('a')).toBe(0)
+  for (let i = 0; i < 3; i += 1) slots.giveBack('a', false)
+  expect(slots.free('a')).toBe(1)
+})
+
+it('never gives more than it may', () => {
+  expect(createSlots(1).free('a')).toBe(1)
+})
