@@ -40,7 +40,7 @@ const BEAT_MS = 1_000
 /** Two beats missed and a bit: the database cannot be written to. */
 const STALE_BEAT_MS = 2_500
 const EXPIRE_MS = 250
-const EXPIRE_BATCH = 500
+const EXPIRE_BATCH = 25
 /** The pruner itself rests in proportion to what its last pass cost. */
 const PRUNE_MS = 60_000
 /** Within the 30 s that Kubernetes gives a pod by default, the drain before it not counted. */
@@ -79,8 +79,9 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     lastBeatAt = clock.now()
     return 'done'
   })
-  const expireLoop = loopOf(base, 'expire', EXPIRE_MS, () =>
-    expireOverdue({
+  const expireLoop = loopOf(base, 'expire', EXPIRE_MS, async (signal) => {
+    const startedAt = clock.now()
+    const outcome = await expireOverdue({
       database: pingDatabase,
       batch: EXPIRE_BATCH,
       oldestPingWaitMs: recorder.oldestWaitMs,
@@ -93,8 +94,11 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
         metrics.undecidable.inc()
         log.error({ error, checkKey }, 'a check cannot be evaluated; it is put aside for five minutes')
       },
-    }),
-  )
+    })
+    // Half of the time belongs to pings when everything goes down at once.
+    if (outcome === 'again') await clock.sleep(clock.now() - startedAt, signal)
+    return outcome
+  })
   const pruneLoop = loopOf(
     base,
     'prune',

@@ -44,6 +44,9 @@ export function createDelivery(base: DeliveryOptions): Delivery {
     url: databaseUrl,
     name: 'outbox',
     connections: 3,
+    // A claim or an end that is lost is a delivery that is repeated, with the same event.
+    isForgetful: true,
+    looksUp: true,
     onConnectionError: (error) => log.warn({ error }, 'a database connection broke'),
   })
   const client = createHttpClient({ allowedTargets: config.allowedTargets })
@@ -126,8 +129,8 @@ export function createDelivery(base: DeliveryOptions): Delivery {
   return {
     async start(signal) {
       await base.whenAvailable(async () => {
-        await setInstallationChannel({ database, clock: databaseClock }, installationUrls.length > 0)
-        const { resealed, unreadable } = await resealChannels({ database, sealer })
+        await setInstallationChannel({ database: base.database, clock: databaseClock }, installationUrls.length > 0)
+        const { resealed, unreadable } = await resealChannels({ database: base.database, sealer })
         if (resealed > 0) log.info({ resealed }, 'channels were sealed anew under the present SECRET_KEY')
         if (unreadable > 0)
           log.warn(

@@ -26,6 +26,11 @@ export const systemClock: Clock = {
     }),
 }
 
+/** Lets everything run first that waits for its turn: long work in pieces holds up nobody. */
+export function yieldTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
 /** Calls `act` after `ms` unless the returned function is called first. Does not keep the process alive. */
 export function startTimer(ms: number, act: () => void): () => void {
   const timer = setTimeout(act, Math.min(ms, LONGEST_TIMER_MS))

@@ -53,6 +53,16 @@ export interface DatabaseOptions {
   readonly connections: number
   /** Plan statements without regard to their parameters: for the ping path, which hands over arrays of any length. */
   readonly genericPlans?: boolean
+  /**
+   * Plan as if tables were large: for statements that look single rows up in tables that are empty one moment and full the next.
+   * A plan that was made for the empty one, or without statistics, reads all of the full one, and lives long.
+   */
+  readonly looksUp?: boolean
+  /**
+   * Do not wait for the disk: what was committed in the last moments before PostgreSQL crashes may be lost, and nothing else. For work
+   * that is done again when nobody remembers it.
+   */
+  readonly isForgetful?: boolean
   /** No limits of time: for migrations, which may wait for another replica's and rewrite a table. */
   readonly patient?: boolean
   /** When it aborts, what runs is cut off, connection and all: a start that is to end must not wait for a lock, or for a server that hangs. */
@@ -74,10 +84,9 @@ const LIMITS_OF_TIME = {
 }
 
 export function createDatabase(options: DatabaseOptions): Database {
-  const { url, name, connections, genericPlans = false, patient = false, signal, onConnectionError } = options
+  const { url, name, connections, patient = false, signal, onConnectionError } = options
   const pool = new pg.Pool({
-    // Knowing the length of its arrays the planner would hash them and scan all checks; the generic plan looks rows up.
-    ...withOurOptions(url, `-c TimeZone=UTC${genericPlans ? ' -c plan_cache_mode=force_generic_plan' : ''}`),
+    ...withOurOptions(url, settingsOf(options)),
     application_name: `heartbeat-operator ${name}`,
     max: connections,
     connectionTimeoutMillis: CONNECT_MS,
@@ -150,6 +159,23 @@ export function createDatabase(options: DatabaseOptions): Database {
       for (const client of clients) socketOf(client).unref()
     },
   }
+}
+
+/** What remains is to walk along an index, in its order. */
+const WAYS_OF_MANY_ROWS = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'sort'] as const
+
+/** PostgreSQL's settings of a session, as command-line options. */
+function settingsOf({ genericPlans = false, looksUp = false, isForgetful = false }: DatabaseOptions): string {
+  const settings = [
+    '-c TimeZone=UTC',
+    // It pays for statements that run for seconds, and ours must not.
+    '-c jit=off',
+  ]
+  // Knowing the length of its arrays the planner would hash them and scan all checks; the generic plan looks rows up.
+  if (genericPlans) settings.push('-c plan_cache_mode=force_generic_plan')
+  if (looksUp) for (const way of WAYS_OF_MANY_ROWS) settings.push(`-c enable_${way}=off`)
+  if (isForgetful) settings.push('-c synchronous_commit=off')
+  return settings.join(' ')
 }
 
 /** pg would let the URL's own `options` replace ours, and the session's zone is what `parseInstant` stands on. */

@@ -8,7 +8,7 @@
 
 import type { Instant } from '../domain/check.ts'
 import type { Event } from '../domain/event.ts'
-import { instantArray, int4Array, textArray, uuidArray } from './binary-arrays.ts'
+import { instantArray, int4Array, int8Array, textArray, uuidArray } from './binary-arrays.ts'
 import { CHANNEL_COLUMNS, type ChannelRow } from './channels.ts'
 import type { Database, Queryable, Statement } from './database.ts'
 import { EVENT_COLUMNS, type EventRow, toEvent } from './events.ts'
@@ -68,8 +68,8 @@ export async function claimDeliveries(
     await session.groupTransaction(BUDGET_MS, async (tx) => {
       const locked = await tx.queryColumns({
         name: 'lock_due_deliveries',
-        text: `select d.event_id, d.channel_id from unnest($1::uuid[], $2::int4[]) w (channel_id, free) cross join lateral (
-            select d.event_id, d.channel_id from deliveries d
+        text: `select d.event_id, d.channel_id, d.check_key from unnest($1::uuid[], $2::int4[]) w (channel_id, free) cross join lateral (
+            select d.event_id, d.channel_id, d.check_key from deliveries d
             where d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($3::timestamptz[])[1]
             order by d.next_attempt_at limit w.free for no key update skip locked) d`,
         values: [
@@ -79,7 +79,7 @@ export async function claimDeliveries(
         ],
       })
       const save = async () => {
-        if (locked.length > 0) rows = (await tx.query<ClaimRow>(claimLocked(locked, now, until))).rows
+        if (locked.length > 0) rows = (await tx.query<ClaimRow>(claimLocked(locked, until))).rows
       }
       return { result: null, save }
     })
@@ -87,24 +87,22 @@ export async function claimDeliveries(
   })
 }
 
-function claimLocked(locked: readonly unknown[][], now: Instant, until: Instant): Statement {
+function claimLocked(locked: readonly unknown[][], until: Instant): Statement {
   return {
     name: 'claim_deliveries',
     text: `with placed as materialized (
         select d.event_id, d.channel_id, older.next_attempt_at as behind
-        from unnest($1::uuid[], $2::uuid[]) i (event_id, channel_id)
-        join deliveries d on d.event_id = i.event_id and d.channel_id = i.channel_id
+        from unnest($1::uuid[], $2::uuid[], $3::int8[]) d (event_id, channel_id, check_key)
         left join lateral (
           select o.next_attempt_at from deliveries o
           where o.channel_id = d.channel_id and o.check_key = d.check_key and o.status = 0 and o.event_id < d.event_id
-          order by o.event_id limit 1) older on true
-        where d.status = 0 and d.next_attempt_at <= ($3::timestamptz[])[1]),
+          order by o.event_id limit 1) older on true),
       moved as (
-        update deliveries d set next_attempt_at = greatest(p.behind, ($3::timestamptz[])[2])
+        update deliveries d set next_attempt_at = greatest(p.behind, ($4::timestamptz[])[1])
         from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is not null
         returning d.event_id),
       claimed as (
-        update deliveries d set next_attempt_at = ($3::timestamptz[])[2], attempts = d.attempts + 1
+        update deliveries d set next_attempt_at = ($4::timestamptz[])[1], attempts = d.attempts + 1
         from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is null
         returning d.*)
       select c.id, c.event_id as "eventId", c.channel_id as "channelId", c.check_key as "checkKey", c.attempts,
@@ -114,7 +112,8 @@ function claimLocked(locked: readonly unknown[][], now: Instant, until: Instant)
     values: [
       uuidArray(locked.map(([eventId]) => eventId as string)),
       uuidArray(locked.map(([, channelId]) => channelId as string)),
-      instantArray([now, until]),
+      int8Array(locked.map(([, , checkKey]) => checkKey as number | null)),
+      instantArray([until]),
     ],
   }
 }

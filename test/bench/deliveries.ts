@@ -75,6 +75,22 @@ try {
   )
   const { flips, events, last_flip: lastFlipAt } = rows[0]!
   const arrived = await ask()
+  console.error(
+    service.stderr
+      .split('\n')
+      .filter((l) => l.startsWith('PROBE'))
+      .join('\n'),
+  )
+  if (process.env.SERIES)
+    console.error(
+      JSON.stringify(
+        (
+          await database.query(
+            `select attempts, count(*), max(extract(epoch from delivered_at - created_at)) as worst, min(last_error) from deliveries group by 1 order by 1`,
+          )
+        ).rows,
+      ),
+    )
   // Of those that recover some are pinged in the last second before their deadline.
   if (flips < FLIPS - RECOVERING) throw new Error(`${flips} flips instead of ${FLIPS}`)
   process.stdout.write(
@@ -143,6 +159,7 @@ async function countPending(): Promise<number> {
 async function load(ids: string, seconds: number): Promise<PacedResult> {
   const paced: PacedLoad = { url: service.ping, ids, perSecond: PINGS_PER_SECOND, seconds }
   const program = new URL('./paced-load.ts', import.meta.url).pathname
-  const { stdout } = await run(process.execPath, [program, JSON.stringify(paced)])
+  const { stdout, stderr } = await run(process.execPath, [program, JSON.stringify(paced)])
+  if (process.env.SERIES) console.error(stderr)
   return JSON.parse(stdout) as PacedResult
 }

@@ -364,7 +364,7 @@ describe('a claim', () => {
       },
     }
     const outbox = fixture.createOutbox(send, { database: slow })
-    await outbox.run(new AbortController().signal)
+    await outbox.run(AbortSignal.timeout(20))
     expect(got).toEqual([])
   })
 })
