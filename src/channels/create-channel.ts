@@ -24,20 +24,13 @@ export interface NewChannel {
 
 /**
  * `secret`: of a webhook; it is shown here and never again. Throws AppError `not_found` for a project that is not the caller's,
- * `conflict` when the organization has all the channels that it may have, or for an e-mail channel without SMTP_URL, and
- * `invalid` for a URL in which something is left out.
+ * `conflict` when the organization has all the channels that it may have, and `invalid` for a URL in which something is left out.
  */
 export async function createChannel(
-  { database, clock, sealer, isEmailConfigured }: ChannelParts,
+  { database, clock, sealer }: ChannelParts,
   tenant: Tenant,
   { name, config, projectId: asked = null, events = STANDARD_EVENT_TYPES, muted = false }: NewChannel,
 ): Promise<ChannelRecord & { readonly secret: string | null }> {
-  if (config.kind === 'email' && !isEmailConfigured) {
-    throw new AppError(
-      'conflict',
-      'this installation sends no e-mail: whoever runs it sets the variable SMTP_URL, then e-mail channels can be made',
-    )
-  }
   const { organizationId } = tenant
   const projectId = asked ?? tenant.projectId
   const createdAt = clock.now()

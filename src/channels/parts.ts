@@ -4,6 +4,4 @@ import type { Sealer } from './seal.ts'
 /** What the verbs of this folder work with. */
 export interface ChannelParts extends Parts {
   readonly sealer: Sealer
-  /** SMTP_URL is set: channels of the kind e-mail can be made. */
-  readonly isEmailConfigured: boolean
 }

@@ -4,9 +4,10 @@
  * the caller saves in the transaction that holds the locks.
  */
 
-import type { FlipReason, Gap, Instant, PingType, StoredStatus } from '../domain/check.ts'
+import type { CheckSpec, FlipReason, Gap, Instant, PingType, StoredStatus } from '../domain/check.ts'
 import { eventOf, lateEvent } from '../domain/event.ts'
 import { writeTimeOrderedId } from '../domain/ids.ts'
+import { expectAfterCompletion } from '../domain/schedule.ts'
 import { type CheckEvent, deadlineOf, type Outcome, transition } from '../domain/transition.ts'
 import { randomIdBytes } from '../runtime/random.ts'
 import type { NewEvent } from '../store/events.ts'
@@ -164,16 +165,22 @@ class Row {
     const deadline = deadlineOf(this.#state)
     if (this.#waking === 'earlier' && wakeAt !== null) return deadline !== null && deadline < wakeAt ? deadline : wakeAt
     const isForDeadline = typeof this.#waking === 'object' && !this.#waking.isLateWanted
-    return isForDeadline ? deadline : firstMoment(this.#state, deadline, this.#stampedAt)
+    return isForDeadline ? deadline : firstMoment(this.#check.spec!, this.#state, deadline, Math.ceil(this.#stampedAt))
   }
 }
 
-/** When a check that is up becomes late, if that is still to come; else its deadline. */
+/**
+ * The deadline, or the moment before it at which the check may be late: when its completion is expected, and where that is past or
+ * not yet known, when one that came right now would let the next be expected. No ping moves a wake-up time for that alone.
+ */
 function firstMoment(
+  spec: CheckSpec,
   { status, expectedAt }: LockedCheck['state'],
   deadline: Instant | null,
   now: Instant,
 ): Instant | null {
-  if (status !== 'up' || expectedAt === null || expectedAt <= now) return deadline
-  return deadline === null ? expectedAt : Math.min(expectedAt, deadline)
+  if (deadline === null || (status !== 'up' && status !== 'new')) return deadline
+  const isAhead = status === 'up' && expectedAt !== null && expectedAt > now
+  const mayBeLateAt = isAhead ? expectedAt : expectAfterCompletion(spec, now).expectedAt
+  return mayBeLateAt === null ? deadline : Math.min(mayBeLateAt, deadline)
 }

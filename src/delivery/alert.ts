@@ -1,7 +1,7 @@
 /** A check that is down, in the words of an Alertmanager: which alert it is (labels), what it says, and from when to when. */
 
 import type { Instant } from '../domain/check.ts'
-import type { ChannelTested, CheckFlipped, EventFacts } from '../domain/event.ts'
+import type { ChannelTested, CheckTold, EventFacts } from '../domain/event.ts'
 import type { CheckNames, Labels, StoredAlert } from '../store/alerts.ts'
 import { explain, findOutput, headline } from './words.ts'
 
@@ -21,7 +21,7 @@ export const ALERT_LIFE_MS = 15 * 60_000
 export const CLOCKS_APART_MS = 2_000
 const TEST_LIFE_MS = 60_000
 
-export function buildAlert(event: CheckFlipped, own: Labels): Pick<StoredAlert, 'labels' | 'annotations' | 'startsAt'> {
+export function buildAlert(event: CheckTold, own: Labels): Pick<StoredAlert, 'labels' | 'annotations' | 'startsAt'> {
   const { check, facts } = event
   const body = findOutput(event)?.text
   return {

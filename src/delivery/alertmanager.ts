@@ -9,7 +9,7 @@
 import type { OpenChannel } from '../domain/channel.ts'
 import type { Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
-import type { CheckFlipped } from '../domain/event.ts'
+import type { CheckTold } from '../domain/event.ts'
 import { type Clock, startTimer } from '../runtime/clock.ts'
 import { claimUntil, finishTelling, raiseAlert, resolveAlert, type ToldAlert } from '../store/alerts.ts'
 import type { Database } from '../store/database.ts'
@@ -41,7 +41,7 @@ export function createAlertmanagerSender(parts: AlertmanagerParts): Send<'alertm
   const { clock, links, database } = parts
   const peers = createPeers(parts, OTHERS_MS)
 
-  async function raise(channel: AlertmanagerChannel, event: CheckFlipped, checkKey: number, signal: AbortSignal) {
+  async function raise(channel: AlertmanagerChannel, event: CheckTold, checkKey: number, signal: AbortSignal) {
     const now = clock.now()
     const claim = { channelId: channel.id, checkKey, until: claimUntil(now) }
     const alert = buildAlert(event, channel.settings.labels)
@@ -53,7 +53,7 @@ export function createAlertmanagerSender(parts: AlertmanagerParts): Send<'alertm
     return tellAndFinish(channel, alerts, { checkKey, labels: alert.labels, resolvedAt: null }, claim.until, signal)
   }
 
-  async function takeBack(channel: AlertmanagerChannel, event: CheckFlipped, checkKey: number, signal: AbortSignal) {
+  async function takeBack(channel: AlertmanagerChannel, event: CheckTold, checkKey: number, signal: AbortSignal) {
     const now = clock.now()
     const claim = { channelId: channel.id, checkKey, until: claimUntil(now) }
     const alert = await resolveAlert(database, claim, event.at, now)

@@ -54,10 +54,10 @@ function judgeAnswer(answer: HttpAnswer, url: string, now: number): Outcome {
 /** Only the origin: what follows it may be a secret, as in the URL that we have. */
 function explainRedirect(location: string | undefined, from: string): string {
   const target = location === undefined ? null : URL.parse(location, from)
-  if (target === null || !/^https?:$/.test(target.protocol)) return 'give the channel an address that answers itself'
+  if (target === null || !/^https?:$/.test(target.protocol)) return 'use an address that answers itself'
   return target.origin === new URL(from).origin
-    ? 'give the channel the new address, on the same host'
-    : `give the channel the new address, at ${target.origin}`
+    ? 'use the new address, on the same host'
+    : `use the new address, at ${target.origin}`
 }
 
 /**

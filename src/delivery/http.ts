@@ -135,10 +135,10 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> 
 /** The parts of a URL as they are sent: credentials move to a header. */
 function readUrl(text: string): { origin: string; path: string; headers: Record<string, string> } {
   const url = URL.parse(text)
-  if (url === null) throw new InvalidUrl('the address of the channel is not a URL')
+  if (url === null) throw new InvalidUrl('the address is not a URL')
   const { protocol, origin, pathname, search, username, password } = url
   if (protocol !== 'http:' && protocol !== 'https:')
-    throw new InvalidUrl(`the address of the channel begins with ${protocol}, not with https: or http:`)
+    throw new InvalidUrl(`the address begins with ${protocol}, not with https: or http:`)
   const credentials = Buffer.from(`${decodePercent(username)}:${decodePercent(password)}`).toString('base64')
   const headers: Record<string, string> = {}
   if (username !== '' || password !== '') headers.authorization = `Basic ${credentials}`

@@ -8,7 +8,7 @@
  */
 
 import type { Sealer } from '../channels/seal.ts'
-import type { ChannelKind, OpenChannel } from '../domain/channel.ts'
+import { type ChannelKind, INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
 import { CLAIM_MS, nextAttemptAt } from '../domain/retry.ts'
 import { type Clock, startTimer, yieldTurn } from '../runtime/clock.ts'
 import type { ChannelRow } from '../store/channels.ts'
@@ -81,15 +81,13 @@ export function createOutbox(options: OutboxOptions): Outbox {
   const slots = createSlots(slotsPerChannel)
   const onTheWay = new Set<Promise<void>>()
   let ended: FinishedAttempt[] = []
-  let due: readonly ChannelRow[] = []
-  let dueSince = 0
   let wake = () => {}
   let lastTurnAt = clock.now()
 
   async function turn(): Promise<boolean> {
     await writeEnded()
     const startedAt = now()
-    const channels = await findDueChannels(startedAt)
+    const channels = await listDueChannels(database, startedAt)
     const left = MOST_ON_THE_WAY - onTheWay.size
     const wanted = channels
       .map(({ id }) => ({ channelId: id, free: Math.min(slots.free(id), Math.ceil(left / channels.length)) }))
@@ -105,19 +103,9 @@ export function createOutbox(options: OutboxOptions): Outbox {
         await yieldTurn()
       }
       isMore = claimed.length + moved > 0
-      if (!isMore) due = []
     }
     lastTurnAt = clock.now()
     return isMore
-  }
-
-  /** While turns follow each other closely, one look serves a few of them. */
-  async function findDueChannels(startedAt: number): Promise<readonly ChannelRow[]> {
-    if (due.length === 0 || startedAt - dueSince >= POLL_MS || startedAt < dueSince) {
-      due = await listDueChannels(database, startedAt)
-      dueSince = startedAt
-    }
-    return due
   }
 
   async function writeEnded(): Promise<void> {
@@ -186,7 +174,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
 
   function toEnd(delivery: ClaimedDelivery, outcome: Outcome): FinishedAttempt {
     const { status: lastStatus } = outcome
-    const text = outcome.kind === 'delivered' ? outcome.note : outcome.error
+    const text = delivery.channelId === INSTALLATION_CHANNEL_ID ? tellTenant(outcome) : textOf(outcome)
     const shared = { delivery, lastStatus, lastError: text === undefined ? null : toStorable(text) }
     if (outcome.kind === 'delivered') return { ...shared, status: 'delivered', nextAttemptAt: null }
     const { attempt, giveUpAt } = delivery
@@ -238,6 +226,18 @@ function restAfter(turnMs: number): number {
 }
 
 const RESULTS = { delivered: 'delivered', pending: 'retried', failed: 'failed' } as const
+
+/** What is to be known about an attempt: why it failed, or what somebody should know although it did not. */
+export function textOf(outcome: Outcome): string | undefined {
+  return outcome.kind === 'delivered' ? outcome.note : outcome.error
+}
+
+/** Where the Alertmanager of the installation is, is for whoever runs the installation to know: he has the log. */
+function tellTenant(outcome: Outcome): string | undefined {
+  if (outcome.kind !== 'delivered')
+    return 'the Alertmanager of the installation did not take it; the log of the service says why'
+  return outcome.note === undefined ? undefined : 'the log of the service has a note about it'
+}
 
 /** PostgreSQL takes no NUL and no half of a surrogate pair. */
 function toStorable(text: string): string {

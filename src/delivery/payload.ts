@@ -1,6 +1,6 @@
 /** The body of a webhook (design, section 3.5). Its JSON Schema is in http/api/event.schema.ts. */
 
-import type { CheckFlipped, Event } from '../domain/event.ts'
+import type { CheckTold, Event } from '../domain/event.ts'
 import type { Links } from './links.ts'
 
 /** Grows when something that was there changes its meaning or goes. Fields may be added without. */
@@ -19,11 +19,11 @@ export function renderPayload(event: Event, links: Links): string {
     id: event.id,
     type: event.type,
     timestamp: new Date(event.at).toISOString(),
-    data: event.type === 'channel.test' ? { message: TEST_MESSAGE } : presentFlip(event, links),
+    data: event.type === 'channel.test' ? { message: TEST_MESSAGE } : presentCheckEvent(event, links),
   })
 }
 
-function presentFlip({ facts, check, lastPing }: CheckFlipped, links: Links) {
+function presentCheckEvent({ facts, check, lastPing }: CheckTold, links: Links) {
   const { id, name, slug, project, kubernetes } = check
   const link = links.check(id)
   return {

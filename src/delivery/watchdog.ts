@@ -62,7 +62,7 @@ export function createWatchdog({ url, client, isOnTime, onResult, log, clock }: 
       if (signal.aborted) return 'done'
       if (reason !== null) {
         // Once, not every minute anew: the metric tells for how long.
-        if (!isWithheld) log.warn({ reason }, 'the watchdog is not pinged: we are not on time')
+        if (!isWithheld) log.warn({ why: reason }, 'the watchdog is not pinged: we are not on time')
         isWithheld = true
         onResult('withheld')
         return 'done'
@@ -72,12 +72,12 @@ export function createWatchdog({ url, client, isOnTime, onResult, log, clock }: 
 
       let fault = await ping(signal)
       if (fault !== null && !signal.aborted) {
-        log.warn({ reason: fault, retry_ms: RETRY_MS }, 'a ping to the watchdog failed')
+        log.warn({ why: fault, retryMs: RETRY_MS }, 'a ping to the watchdog failed')
         await clock.sleep(RETRY_MS, signal)
         if (!signal.aborted) fault = await ping(signal)
       }
       if (signal.aborted) return 'done'
-      if (fault !== null) log.warn({ reason: fault }, 'a ping to the watchdog failed again: the next is in a minute')
+      if (fault !== null) log.warn({ why: fault }, 'a ping to the watchdog failed again: the next is in a minute')
       onResult(fault === null ? 'pinged' : 'failed')
       return 'done'
     },

@@ -3,7 +3,7 @@
  * its own way. A check's name and a job's output come from outside and are cleaned here of what has no place in a text.
  */
 
-import type { CheckFlipped, Event, EventCheck, EventPing } from '../domain/event.ts'
+import type { CheckTold, Event, EventCheck, EventPing } from '../domain/event.ts'
 
 /** One line that says it all: `Nightly backup is down`. `name`: instead of the check's, for a place that is too small for it. */
 export function headline(event: Event, name = findName(event)): string {
@@ -57,7 +57,7 @@ export function explain(event: Event): string {
   }
 }
 
-function explainDown({ facts, lastPing }: CheckFlipped, at: string): string {
+function explainDown({ facts, lastPing }: CheckTold, at: string): string {
   switch (facts.reason) {
     case 'failed':
       return `The job reported a failure${showExitCode(lastPing)} at ${at}`

@@ -68,9 +68,9 @@ export interface EventPing {
 export const EVENT_BODY_BYTES = 4_096
 
 /** An event on its way out: the same for every channel and every attempt. */
-export type Event = CheckFlipped | ChannelTested
+export type Event = CheckTold | ChannelTested
 
-export interface CheckFlipped {
+export interface CheckTold {
   /** UUIDv7: repeats of a delivery carry the same. */
   readonly id: string
   readonly type: CheckEventType

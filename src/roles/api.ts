@@ -114,7 +114,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const tokens = createTokens(secretKey, databaseClock)
   const sealer = createSealer(secretKey, config.secrets.previousSecretKeys)
   const apiApp = createApiApp({
-    parts: { ...parts, sealer, isEmailConfigured: config.secrets.smtpUrl !== undefined },
+    parts: { ...parts, sealer },
     tokens,
     authenticate: createAuthenticate(parts, tokens),
     rateLimitPerMinute: config.rateLimitPerMinute,

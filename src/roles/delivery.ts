@@ -8,7 +8,7 @@ import { createEmailSender } from '../delivery/email.ts'
 import { createHttpClient } from '../delivery/http.ts'
 import { createAlertKeeper } from '../delivery/keep-alerts.ts'
 import { createLinks } from '../delivery/links.ts'
-import { type AttemptReport, createOutbox } from '../delivery/outbox.ts'
+import { type AttemptReport, createOutbox, textOf } from '../delivery/outbox.ts'
 import { createSlackSender } from '../delivery/slack.ts'
 import { createWatchdog } from '../delivery/watchdog.ts'
 import { createWebhookSender } from '../delivery/webhook.ts'
@@ -73,7 +73,7 @@ export function createDelivery(base: DeliveryOptions): Delivery {
     database,
     sealer,
     installationUrls,
-    onProblem: (channel, problem) => log.warn({ channel, problem }, 'an Alertmanager could not be told again'),
+    onProblem: (channel, why) => log.warn({ channel, why }, 'an Alertmanager could not be told again'),
   })
   const keepLoop = loopOf(base, 'alerts', KEEP_MS, keeper.run)
 
@@ -116,14 +116,14 @@ export function createDelivery(base: DeliveryOptions): Delivery {
       status: outcome.status,
       ms,
     }
-    const why = outcome.kind === 'delivered' ? outcome.note : outcome.error
+    const why = textOf(outcome)
     if (result === 'delivered') log.info(why === undefined ? line : { ...line, note: why }, 'delivered')
     else if (result === 'retried')
       log.warn(
         { ...line, why, nextAttemptAt: new Date(nextAttemptAt!).toISOString() },
         'not delivered; it is tried again',
       )
-    else log.error({ ...line, why }, 'not delivered, and given up: it can be sent again by POST /deliveries/{id}/retry')
+    else log.warn({ ...line, why }, 'not delivered, and given up: it can be sent again by POST /deliveries/{id}/retry')
   }
 
   return {

@@ -109,7 +109,7 @@ export async function renewDelivery(
 }
 
 /** Makes a pending one due. */
-export async function hastenDelivery(tx: Queryable, id: string, now: Instant): Promise<DeliveryRecord> {
+export async function hurryDelivery(tx: Queryable, id: string, now: Instant): Promise<DeliveryRecord> {
   const { rows } = await tx.query<Row>(
     `update deliveries d set next_attempt_at = ($2::timestamptz[])[1] where d.id = $1 returning ${COLUMNS}`,
     [id, instantArray([now])],

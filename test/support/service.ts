@@ -52,7 +52,6 @@ export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<T
     database,
     clock: { now: () => systemClock.now() + offsetMs },
     sealer: createSealer(SECRET_KEY),
-    isEmailConfigured: true,
   }
   const { projectId: project } = await bootstrap(parts, ADMIN)
   const tokens = createTokens(SECRET_KEY, parts.clock)

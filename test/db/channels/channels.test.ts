@@ -52,15 +52,6 @@ describe('creating channels', () => {
     await expect(aChannel(parts, other.id)).rejects.toMatchObject({ code: 'conflict' })
   })
 
-  it('of the kind e-mail needs an installation that sends e-mail', async () => {
-    const email = { config: { kind: 'email', to: ['a@example.com'] } } as const
-    await expect(aChannel(partsOf(test.database, { isEmailConfigured: false }), acme.id, email)).rejects.toMatchObject({
-      code: 'conflict',
-      message: expect.stringContaining('SMTP_URL'),
-    })
-    await aChannel(parts, acme.id, email)
-  })
-
   it('waits for a project that is being removed, and finds it gone', async () => {
     const projectId = await acme.addProject('going')
     let creating: Promise<unknown> = Promise.resolve()

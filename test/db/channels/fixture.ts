@@ -13,7 +13,7 @@ import { manualClock } from '../auth/fixtures.ts'
 export const KEY = Buffer.alloc(32, 7)
 
 export function partsOf(database: Database, overrides: Partial<ChannelParts> = {}) {
-  return { database, clock: manualClock(), sealer: createSealer(KEY), isEmailConfigured: true, ...overrides }
+  return { database, clock: manualClock(), sealer: createSealer(KEY), ...overrides }
 }
 
 export function aChannel(

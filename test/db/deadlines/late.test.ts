@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { expireOverdue } from '../../../src/checks/expire-overdue.ts'
 import { keepBeat } from '../../../src/checks/keep-beat.ts'
+import { resumeCheck } from '../../../src/checks/resume-check.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
 import { createFixture, type Fixture } from '../delivery/fixture.ts'
 
@@ -30,8 +32,8 @@ const expire = () =>
   })
 
 /** Up for an hour, with five minutes of grace; its wake-up time is where a ping puts it. */
-async function addUpCheck(): Promise<void> {
-  const check = await fixture.addCheck()
+async function addUpCheck(spec: { graceSeconds?: number } = {}): Promise<void> {
+  const check = await fixture.addCheck({ spec })
   await fixture.ping(check)
   const { rows } = await fixture.database.query<{ away: number }>(
     'select extract(epoch from now() - last_ping_at)::float8 * 1000 as away from check_states',
@@ -44,6 +46,15 @@ async function pass(ms: number): Promise<void> {
     `update check_states set last_ping_at = last_ping_at - i.passed, expected_at = expected_at - i.passed, due_at = due_at - i.passed,
       wake_at = wake_at - i.passed, since = since - i.passed from (select $1 * interval '1 millisecond' as passed) i`,
     [ms],
+  )
+}
+
+/** What a ping would write, and no more: it moves no wake-up time that is not too late. Up, unless told otherwise. */
+async function completeNow(status = 1): Promise<void> {
+  await fixture.database.query(
+    `update check_states set status = $1, last_ping_at = now(), expected_at = now() + period_seconds * interval '1 second',
+      due_at = now() + (period_seconds + grace_seconds) * interval '1 second'`,
+    [status],
   )
 }
 
@@ -82,13 +93,52 @@ it('is told again in the next interval', async () => {
     await pass(untilLateMs)
     await expire()
     // An on-time ping moves no wake-up time; the evaluator finds the new one by itself.
-    await fixture.database.query(
-      `update check_states set last_ping_at = now(), expected_at = now() + interval '1 hour', due_at = now() + interval '65 minutes'`,
-    )
+    await completeNow()
     await pass(4 * MINUTE)
     await expire()
   }
   expect(await types()).toEqual(['check.late', 'check.late'])
+})
+
+it('is told also when the grace time is longer than the interval', async () => {
+  await wantLate()
+  await addUpCheck({ graceSeconds: 3 * 3_600 })
+  for (const round of [1, 2, 3]) {
+    await pass(HOUR)
+    await expire()
+    expect(await types(), `round ${round}`).toEqual(Array.from({ length: round }, () => 'check.late'))
+    await pass(MINUTE)
+    await expire()
+    // Late, and then on time again: the ping's new deadline is later, so it moves no wake-up time.
+    await completeNow()
+    await expire()
+  }
+})
+
+it('is told in the first interval of a check that was armed before its first completion', async () => {
+  await wantLate()
+  await addUpCheck()
+  await fixture.database.query('update check_states set status = 3, expected_at = null, due_at = null, wake_at = null')
+  const { rows } = await fixture.database.query<{ id: string }>('select id from checks')
+  await resumeCheck({ database: fixture.database, clock: systemClock }, fixture.tenant(), rows[0]!.id)
+  await pass(MINUTE)
+  await completeNow(1)
+  await pass(HOUR - MINUTE)
+  await expire()
+  await pass(MINUTE)
+  await expire()
+  expect((await types()).filter((type) => type === 'check.late')).toEqual(['check.late'])
+})
+
+it('never moves the wake-up time beyond the deadline', async () => {
+  await wantLate()
+  await addUpCheck({ graceSeconds: 3 * 3_600 })
+  for (let i = 0; i < 8; i += 1) {
+    await pass(25 * MINUTE)
+    await expire()
+    const { rows } = await fixture.database.query('select from check_states where wake_at is null or wake_at > due_at')
+    expect(rows).toEqual([])
+  }
 })
 
 it('is told to nobody who did not ask, and then costs no wake-up', async () => {

@@ -3,7 +3,7 @@ import { setInstallationChannel } from '../../../src/channels/installation-chann
 import { pauseCheck } from '../../../src/checks/pause-check.ts'
 import { resumeCheck } from '../../../src/checks/resume-check.ts'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
-import type { CheckFlipped } from '../../../src/domain/event.ts'
+import type { CheckTold } from '../../../src/domain/event.ts'
 import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
 import { randomIdBytes } from '../../../src/runtime/random.ts'
 import { insertTestEvent } from '../../../src/store/events.ts'
@@ -20,10 +20,10 @@ const FAILED = { type: 'fail', exitCode: 3 } as const
 const parts = () => ({ database: fixture.database, clock: fixture.clock })
 
 /** What a channel would be told now. */
-async function told(): Promise<CheckFlipped[]> {
+async function told(): Promise<CheckTold[]> {
   const { send, got } = createReceiver()
   await fixture.createOutbox(send).drain()
-  return got.map(({ event }) => event as CheckFlipped)
+  return got.map(({ event }) => event as CheckTold)
 }
 
 describe('which channels an event goes to', () => {

@@ -155,8 +155,16 @@ describe('a delivery', () => {
     const { send, got } = createReceiver()
     await fixture.createOutbox(send).drain()
     expect(await fixture.deliveries()).toMatchObject([
-      { status: 0, last_error: expect.stringContaining('ALERTMANAGER_URL') },
+      { status: 0, last_error: expect.stringContaining('Alertmanager of the installation') },
     ])
+    await fixture.clock.advance(MINUTE)
+    const error = '10.0.0.1:9093 refuses connections'
+    const away = createReceiver(() => ({ kind: 'retry', status: null, error }))
+    const outbox = fixture.createOutbox(away.send, { installationUrls: ['http://10.0.0.1:9093'] })
+    await outbox.drain()
+    // Where it is stays in the log.
+    expect(outbox.reports).toMatchObject([{ outcome: { error } }])
+    expect((await fixture.deliveries())[0]!.last_error).toMatch(/^the Alertmanager of the installation did not take it/)
     await fixture.clock.advance(MINUTE)
     await fixture.createOutbox(send, { installationUrls: ['http://10.0.0.1:9093'] }).drain()
     expect(got[0]!.channel).toMatchObject({

@@ -242,7 +242,7 @@ describe('updating a channel', () => {
     [{ config: { url: 'x' } }, `config.url ${URL_RULE}`],
     [{ config: null }, 'config must be an object'],
     [{ name: null }, 'name must be text of 1 to 100 characters, without control characters'],
-    [{ events: [] }, `events must be a list of 1 to 5 of ${CHECK_EVENT_TYPES.join(', ')}`],
+    [{ events: [] }, `events must be a list of 1 to ${CHECK_EVENT_TYPES.length} of ${CHECK_EVENT_TYPES.join(', ')}`],
     [{ id: '0199aaaa-0000-7000-8000-00000000000a' }, 'id is not a known field'],
   ])('refuses %j, and changes nothing', async (fields, error) => {
     const { secret: _, ...made } = await make()

@@ -9,7 +9,7 @@ import { METHODS, writeRequest } from './requests.ts'
 import { fuzz } from './run.ts'
 import { startWatchedApp, type WatchedApp } from './watched-app.ts'
 
-const REQUESTS = 3_000
+const REQUESTS = 6_000
 const CONTENT_TYPES = ['text/plain', 'application/json; charset=latin1', 'application/json;;', 'APPLICATION/JSON', 'multipart/form-data', ''] // biome-ignore format: a list
 const UUIDS = [randomUUID(), '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff']
 
@@ -117,12 +117,19 @@ it('answers every request, and goes on', { timeout: 120_000 }, async () => {
         })
     },
   })
-  for (const status of [200, 201, 204, 400, 401, 404, 405, 409, 413, 415]) {
+  for (const status of [200, 201, 202, 204, 400, 401, 404, 405, 409, 413, 415]) {
     expect(statuses.get(status), `none was ${status}`).toBeGreaterThan(0)
   }
 
   await watched.expectWell()
-  for (const list of [`/checks?project_id=${watched.app.projectId}`, '/projects', '/api-keys', '/users']) {
+  for (const list of [
+    `/checks?project_id=${watched.app.projectId}`,
+    '/projects',
+    '/api-keys',
+    '/users',
+    '/channels',
+    '/deliveries',
+  ]) {
     expect((await watched.app.call('GET', list)).status, list).toBe(200)
   }
 })

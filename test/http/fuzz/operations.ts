@@ -9,6 +9,8 @@ export interface Material {
   readonly emptyProjectIds: readonly string[]
   readonly checkIds: readonly string[]
   readonly apiKeyIds: readonly string[]
+  readonly channelIds: readonly string[]
+  readonly deliveryIds: readonly string[]
   readonly userIds: readonly string[]
   readonly cursors: readonly string[]
   readonly logIn: { readonly email: string; readonly password: string }
@@ -37,6 +39,30 @@ const TIME_ZONES = [
   'America/Sao_Paulo',
 ]
 
+const URLS = [
+  'https://hook.invalid/hook',
+  'https://u:p@hook.invalid/?x=1',
+  'http://[::1]:1/',
+  'https://hook.invalid/?…',
+  'http://127.1/',
+]
+const CONFIGS = [
+  (random: Random) => ({ kind: 'webhook', config: { url: random.pick(URLS) } }),
+  (random: Random) => ({ kind: 'slack', config: { url: random.pick(URLS) } }),
+  (random: Random) => ({
+    kind: 'alertmanager',
+    config: { urls: [random.pick(URLS)], labels: { severity: random.word(3) } },
+  }),
+]
+
+/** Nobody listens there, and it is not allowed either: deliveries fail at once. */
+const makeChannel = (random: Random) => ({
+  name: `Fuzzed ${random.word(5)}`,
+  events: ['check.down', random.pick(['check.up', 'check.unknown'])],
+  muted: random.chance(0.3),
+  ...random.pick(CONFIGS)(random),
+})
+
 export async function makeMaterial(app: TestApp): Promise<Material> {
   const ids = async (count: number, path: string, make: (index: number) => object) => {
     const answers = await Promise.all(Array.from({ length: count }, (_, index) => app.call('POST', path, make(index))))
@@ -52,7 +78,15 @@ export async function makeMaterial(app: TestApp): Promise<Material> {
     `/checks/${checkIds[0]}/flips?limit=1`,
   ]
   const cursors = await Promise.all(lists.map(async (list) => (await app.call('GET', list)).body.next_cursor as string))
+  const channelIds = await ids(10, '/channels', (index) => ({
+    name: `Channel ${index}`,
+    kind: 'webhook',
+    config: { url: 'http://127.0.0.1:1/' },
+  }))
+  const tests = await Promise.all(channelIds.map((id) => app.call('POST', `/channels/${id}/test`)))
   return {
+    channelIds,
+    deliveryIds: tests.map(({ body }) => body.delivery_id),
     projectId: app.projectId,
     emptyProjectIds: await ids(5, '/projects', (index) => ({ name: `Project ${index}` })),
     checkIds,
@@ -71,6 +105,7 @@ export async function makeMaterial(app: TestApp): Promise<Material> {
 /** Each in proportion to what it may break, and to what it costs: a password takes long to compute. */
 export function pickOperation(random: Random, material: Material): Operation {
   const check = random.pick(material.checkIds)
+  const channel = random.pick(material.channelIds)
   const page = () => ({
     ...(random.chance(0.5) ? { limit: random.pick(['1', '2', '1000', '1001', '0']) } : {}),
     ...(random.chance(0.5) ? { cursor: random.pick(material.cursors) } : {}),
@@ -102,7 +137,34 @@ export function pickOperation(random: Random, material: Material): Operation {
         query: { project_id: material.projectId, status: 'up', slug: 'a', q: 'job', ...page() },
       }),
     ],
-    [6, () => ({ method: 'GET', path: [random.pick(['projects', 'api-keys', 'users'])], query: page() })],
+    [8, () => ({ method: 'GET', path: [random.pick(['projects', 'api-keys', 'users', 'channels'])], query: page() })],
+    [
+      6,
+      () => ({
+        method: 'POST',
+        path: ['channels'],
+        body: { project_id: random.pick([material.projectId, null]), ...makeChannel(random) },
+      }),
+    ],
+    [
+      8,
+      () => ({
+        method: random.pick(['GET', 'PUT']),
+        path: ['channels', channel],
+        body: { project_id: null, ...makeChannel(random) },
+      }),
+    ],
+    [3, () => ({ method: 'POST', path: ['channels', channel, random.pick(['test', 'rotate-secret'])] })],
+    [1, () => ({ method: 'DELETE', path: ['channels', channel] })],
+    [
+      6,
+      () => ({
+        method: 'GET',
+        path: ['deliveries'],
+        query: { channel_id: channel, check_id: check, status: random.pick(['pending', 'failed']), ...page() },
+      }),
+    ],
+    [3, () => ({ method: 'POST', path: ['deliveries', random.pick(material.deliveryIds), 'retry'] })],
     [6, () => ({ method: 'POST', path: ['projects'], body: { name: 'Fuzzed', slug: `p${random.int(0, 1e6)}` } })],
     [1, () => ({ method: 'DELETE', path: ['projects', random.pick(material.emptyProjectIds)] })],
     [

@@ -249,24 +249,24 @@ describe('refused', () => {
       status,
       error: expect.stringMatching(
         new RegExp(
-          `^127\\.0\\.0\\.1:\\d+ answered ${status}: redirects are not followed; give the channel the new address, at https://new\\.test$`,
+          `^127\\.0\\.0\\.1:\\d+ answered ${status}: redirects are not followed; use the new address, at https://new\\.test$`,
         ),
       ),
     })
   })
 
   it.each([
-    ['/elsewhere', 'give the channel the new address, on the same host'],
-    ['', 'give the channel the new address, on the same host'],
-    ['javascript:alert(1)', 'give the channel an address that answers itself'],
-    ['https://', 'give the channel an address that answers itself'],
+    ['/elsewhere', 'use the new address, on the same host'],
+    ['', 'use the new address, on the same host'],
+    ['javascript:alert(1)', 'use an address that answers itself'],
+    ['https://', 'use an address that answers itself'],
   ])('after a redirect to %j', async (location, advice) => {
     const outcome = await askReceiver({ status: 302, headers: { location } })
     expect(textOf(outcome)).toMatch(new RegExp(`answered 302: redirects are not followed; ${advice}$`))
   })
 
   it('after a redirect to nowhere', async () => {
-    expect(textOf(await askReceiver({ status: 302 }))).toContain('give the channel an address that answers itself')
+    expect(textOf(await askReceiver({ status: 302 }))).toContain('use an address that answers itself')
   })
 
   it.each(['http://10.0.0.1', 'https://169.254.169.254', 'http://[::ffff:10.0.0.1]:8080', 'http://0x0a.1'])(
@@ -294,7 +294,7 @@ describe('refused', () => {
     const client = createHttpClient({ allowedTargets: [] })
     const request = { method: 'POST', url, isTrusted: true } as const
     const outcome = await sendForOutcome(client, request, AbortSignal.timeout(1_000), systemClock)
-    expect(outcome).toEqual({ kind: 'refused', status: null, error: `the address of the channel ${why}` })
+    expect(outcome).toEqual({ kind: 'refused', status: null, error: `the address ${why}` })
   })
 })
 

@@ -87,10 +87,10 @@ describe('a request', () => {
   })
 
   it.each([
-    ['not a url', 'the address of the channel is not a URL'],
-    ['ftp://user:secret@example.com/', 'the address of the channel begins with ftp:, not with https: or http:'],
-    ['file:///etc/passwd', 'the address of the channel begins with file:, not with https: or http:'],
-    ['unix:/var/run/docker.sock', 'the address of the channel begins with unix:, not with https: or http:'],
+    ['not a url', 'the address is not a URL'],
+    ['ftp://user:secret@example.com/', 'the address begins with ftp:, not with https: or http:'],
+    ['file:///etc/passwd', 'the address begins with file:, not with https: or http:'],
+    ['unix:/var/run/docker.sock', 'the address begins with unix:, not with https: or http:'],
   ])('to %s is refused', async (url, message) => {
     await expect(makeClient().send({ url, isTrusted: true })).rejects.toThrow(new InvalidUrl(message))
   })

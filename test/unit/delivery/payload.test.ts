@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { createLinks } from '../../../src/delivery/links.ts'
 import { renderPayload } from '../../../src/delivery/payload.ts'
-import type { CheckFlipped } from '../../../src/domain/event.ts'
+import type { CheckTold } from '../../../src/domain/event.ts'
 
 const links = createLinks(() => 'https://heartbeat.test/api/v1')
 const CHECK_ID = '0197a1b2-0000-7000-8000-00000000000c'
 
-const down: CheckFlipped = {
+const down: CheckTold = {
   id: '0197a1b2-0000-7000-8000-000000000001',
   type: 'check.down',
   at: Date.UTC(2026, 0, 2, 3, 4, 5, 678),
@@ -101,7 +101,7 @@ describe('the body of a webhook', () => {
               .reverse()
               .map(([name, part]) => [name, reverse(part)]),
           )
-    expect(renderPayload(reverse(down) as CheckFlipped, links)).toBe(renderPayload(down, links))
+    expect(renderPayload(reverse(down) as CheckTold, links)).toBe(renderPayload(down, links))
   })
 
   it('holds nothing that it does not name: a public id that came along stays inside', () => {

@@ -11,7 +11,7 @@ const URL = 'https://user:password@heartbeat.example.com/ping/0197a000-secret?ri
 interface Line {
   readonly level: 'info' | 'warn'
   readonly message: string
-  readonly reason?: string
+  readonly why?: string
 }
 
 let clock: ManualClock
@@ -107,13 +107,13 @@ describe('while we are on time', () => {
       {
         level: 'warn',
         message: 'a ping to the watchdog failed',
-        reason: expect.stringContaining(reason),
-        retry_ms: 5_000,
+        why: expect.stringContaining(reason),
+        retryMs: 5_000,
       },
       {
         level: 'warn',
         message: 'a ping to the watchdog failed again: the next is in a minute',
-        reason: expect.stringContaining(reason),
+        why: expect.stringContaining(reason),
       },
     ])
     // The path is the capability to ping.
@@ -132,7 +132,7 @@ describe('while we are on time', () => {
     await runOnce(aWatchdog())
     expect(results).toEqual(['failed'])
     expect(requests.map(({ at }) => at - requests[0]!.at)).toEqual([0, 15_000])
-    expect(lines[0]!.reason).toBe('no answer from heartbeat.example.com within 10 s')
+    expect(lines[0]!.why).toBe('no answer from heartbeat.example.com within 10 s')
     expect(clock.wakeTimes()).toEqual([])
   })
 
@@ -160,12 +160,12 @@ describe('while we are late', () => {
     await runOnce(watchdog)
     expect(results).toEqual(['withheld', 'withheld', 'pinged', 'withheld'])
     expect(lines).toEqual([
-      { level: 'warn', message: 'the watchdog is not pinged: we are not on time', reason: 'the outbox is 90 s behind' },
+      { level: 'warn', message: 'the watchdog is not pinged: we are not on time', why: 'the outbox is 90 s behind' },
       { level: 'info', message: 'the watchdog is pinged again: we are on time' },
       {
         level: 'warn',
         message: 'the watchdog is not pinged: we are not on time',
-        reason: 'the evaluator is 70 s behind',
+        why: 'the evaluator is 70 s behind',
       },
     ])
   })
@@ -175,7 +175,7 @@ describe('while we are late', () => {
     await runOnce(aWatchdog())
     expect(requests).toEqual([])
     expect(results).toEqual(['withheld'])
-    expect(lines).toMatchObject([{ reason: 'it could not be found out: the database cannot be reached' }])
+    expect(lines).toMatchObject([{ why: 'it could not be found out: the database cannot be reached' }])
   })
 })
 
