@@ -60,7 +60,7 @@ export function createApp(options: AppOptions): App {
     pingWarnings: Object.keys(PING_WARNINGS),
     flipReasons: ['missed', 'overran', 'outage'],
     statuses: SHOWN_STATUSES,
-    loops: ['beat', 'expire', 'clock', 'prune', 'outbox', 'alerts', 'watchdog'],
+    loops: ['beat', 'expire', 'clock', 'prune', 'outbox', 'alerts', 'installation', 'watchdog'],
     channelKinds: CHANNEL_KINDS,
   })
   const onConnectionError = (error: Error) => log.warn({ error }, 'a database connection broke')

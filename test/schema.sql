@@ -43,6 +43,7 @@ create table channels (
   event_types text[] not null,
   muted boolean not null default false,
   created_at timestamp with time zone not null,
+  seen_at timestamp with time zone,
   constraint channels_check CHECK (((sealed IS NULL) = (organization_id IS NULL))),
   constraint channels_check1 CHECK (((sealed IS NULL) = (sealed_with IS NULL))),
   constraint channels_kind_check CHECK ((kind = ANY (ARRAY['webhook'::text, 'alertmanager'::text, 'slack'::text, 'email'::text]))),

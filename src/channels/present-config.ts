@@ -93,6 +93,8 @@ function hideSecrets(url: string): string {
   )
 }
 
-function hidePath(url: string): string {
-  return `${new URL(url).origin}/${HIDDEN}`
+export function hidePath(url: string): string {
+  // Credentials are hidden already, by a character that no URL may have there.
+  const { origin } = new URL(url.replace(`${HIDDEN}@`, ''))
+  return `${origin}/${HIDDEN}`
 }

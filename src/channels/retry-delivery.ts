@@ -22,10 +22,12 @@ export async function retryDelivery(
   return database.transaction(async (tx) => {
     const found = await lockDelivery(tx, tenant, id)
     if (found === null) throw notFound('delivery')
-    const { delivery, isChannelMuted, hasEvent } = found
+    const { delivery, isChannelMuted, isElsewhere, hasEvent } = found
     if (isChannelMuted === null) throw new AppError('conflict', 'the channel of the delivery was removed')
     if (isChannelMuted && delivery.type !== 'channel.test')
       throw new AppError('conflict', 'the channel of the delivery is muted: unmute it first')
+    if (isElsewhere && delivery.type !== 'channel.test')
+      throw new AppError('conflict', 'the channel of the delivery serves another project now')
     if (!hasEvent)
       throw new AppError('conflict', 'what the delivery should say is no longer stored: its event was too old')
     const now = clock.now()

@@ -25,6 +25,8 @@ export interface ChannelUpdate {
 
 /** Written to a delivery that was pending when its channel was muted. */
 const MUTED = 'the channel was muted'
+/** Who may change the channel now need not know of what happened in another project. */
+const MOVED = 'the channel serves another project now'
 
 /**
  * Throws AppError `not_found` for a channel or project that is not the caller's, `conflict` for the channel of the installation,
@@ -57,6 +59,7 @@ export function updateChannel(
     const row = { ...stored, ...sealAnew(stored, update, sealer), name, projectId, eventTypes: events, muted }
     await saveChannel(tx, row)
     if (update.muted === true) await failPending(tx, id, MUTED)
+    else if (projectId !== null && projectId !== stored.projectId) await failPending(tx, id, MOVED, projectId)
     return toRecord(row, sealer)
   })
 }

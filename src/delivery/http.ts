@@ -7,7 +7,8 @@
 import { type LookupAddress, lookup as lookUpName } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import type { buildConnector, Dispatcher } from 'undici'
-import { startTimer } from '../runtime/clock.ts'
+import { startTimer, systemClock } from '../runtime/clock.ts'
+import { createLookups, type FindAddresses } from './lookups.ts'
 import { createTargetRule, TargetRefused, type TargetRule } from './targets.ts'
 
 export interface HttpRequest {
@@ -64,7 +65,6 @@ const KEPT_BYTES = 4_096
 
 export function createHttpClient({ allowedTargets, lookup = lookUpName, ca }: HttpClientOptions): HttpClient {
   const rule = createTargetRule(allowedTargets)
-  const findAddresses = shareLookups(lookup)
   let agents: Promise<Record<'trusted' | 'judged', Dispatcher>> | null = null
   let isClosed = false
 
@@ -77,7 +77,8 @@ export function createHttpClient({ allowedTargets, lookup = lookUpName, ca }: Ht
         timeout: CONNECT_MS,
         autoSelectFamily: true,
         autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
-        lookup: createLookup(findAddresses, judge),
+        // Two of them: names that tenants choose do not hold up those of the installation.
+        lookup: createLookup(createLookups(lookup, systemClock.now), judge),
         ...(ca === undefined ? {} : { ca }),
       })
       return new Agent({
@@ -151,31 +152,6 @@ export function decodePercent(text: string): string {
     return decodeURIComponent(text)
   } catch {
     return text
-  }
-}
-
-type FindAddresses = (hostname: string, options: Parameters<LookupFunction>[1]) => Promise<readonly LookupAddress[]>
-
-/**
- * All addresses of a name. Each lookup holds one of libuv's few threads until the system's resolver answers; those who ask for a
- * name at the same time share one, so that a name whose servers are dead takes no more than that from the others.
- */
-function shareLookups(lookup: LookupFunction): FindAddresses {
-  const underWay = new Map<string, Promise<readonly LookupAddress[]>>()
-  return (hostname, options) => {
-    const found = underWay.get(hostname) ?? start()
-    underWay.set(hostname, found)
-    return found
-
-    function start() {
-      const { promise, resolve, reject } = Promise.withResolvers<readonly LookupAddress[]>()
-      lookup(hostname, { ...options, all: true }, (error, addresses) => {
-        underWay.delete(hostname)
-        if (error === null) resolve(addresses as LookupAddress[])
-        else reject(error)
-      })
-      return promise
-    }
   }
 }
 

@@ -62,6 +62,7 @@ export interface OutboxOptions {
   readonly onFault: (error: unknown) => void
   readonly timeoutMs?: number
   readonly slotsPerChannel?: number
+  readonly mostOnTheWay?: number
 }
 
 const TIMEOUT_MS = 10_000
@@ -69,7 +70,7 @@ const TIMEOUT_MS = 10_000
 const OVERTIME_MS = 1_000
 /** A claim that is nearly over is not acted upon: somebody else may be about to. */
 const CLAIM_MARGIN_MS = TIMEOUT_MS + 5_000
-/** On the way at once, over all channels. */
+/** On the way at once, over all channels; those that have nothing on the way get one place more. */
 const MOST_ON_THE_WAY = 512
 const POLL_MS = 250
 const LONGEST_REST_MS = 100
@@ -77,7 +78,7 @@ const ERROR_LENGTH = 500
 
 export function createOutbox(options: OutboxOptions): Outbox {
   const { database, senders, sealer, installationUrls, now, clock, random, onAttempt, onFault } = options
-  const { timeoutMs = TIMEOUT_MS, slotsPerChannel = MOST_SLOTS } = options
+  const { timeoutMs = TIMEOUT_MS, slotsPerChannel = MOST_SLOTS, mostOnTheWay = MOST_ON_THE_WAY } = options
   const slots = createSlots(slotsPerChannel)
   const onTheWay = new Set<Promise<void>>()
   let ended: FinishedAttempt[] = []
@@ -88,9 +89,13 @@ export function createOutbox(options: OutboxOptions): Outbox {
     await writeEnded()
     const startedAt = now()
     const channels = await listDueChannels(database, startedAt)
-    const left = MOST_ON_THE_WAY - onTheWay.size
+    const left = Math.max(0, mostOnTheWay - onTheWay.size)
+    const share = Math.ceil(left / channels.length)
     const wanted = channels
-      .map(({ id }) => ({ channelId: id, free: Math.min(slots.free(id), Math.ceil(left / channels.length)) }))
+      // Others have its address.
+      .filter(({ id }) => id !== INSTALLATION_CHANNEL_ID || installationUrls.length > 0)
+      // One place is free for everybody, however many are taken by receivers that hang.
+      .map(({ id }) => ({ channelId: id, free: Math.max(Math.min(slots.free(id), share), slots.isIdle(id) ? 1 : 0) }))
       .filter(({ free }) => free > 0)
     let isMore = false
     if (wanted.length > 0) {
@@ -214,7 +219,12 @@ export function createOutbox(options: OutboxOptions): Outbox {
     },
     lastTurnAt: () => lastTurnAt,
     async stop() {
-      await Promise.all(onTheWay)
+      await writeEnded()
+      while (onTheWay.size > 0) {
+        await Promise.race(onTheWay)
+        await writeEnded()
+      }
+      // What ended while the last ends were written.
       await writeEnded()
     },
   }

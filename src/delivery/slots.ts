@@ -5,6 +5,8 @@
 
 export interface Slots {
   free(channelId: string): number
+  /** Nothing is on the way. */
+  isIdle(channelId: string): boolean
   take(channelId: string): void
   /** `isWell`: the receiver took what it was sent; null says nothing about it. */
   giveBack(channelId: string, isWell: boolean | null): void
@@ -16,6 +18,8 @@ interface Place {
 }
 
 export const MOST_SLOTS = 16
+/** Channels; more than that, and all that have nothing on the way begin anew. Some of them are gone by then. */
+const REMEMBERED = 1_000
 /** Of a channel that was not tried yet. */
 const FIRST_WIDTH = 4
 
@@ -27,6 +31,7 @@ export function createSlots(most = MOST_SLOTS): Slots {
       const { used, width } = placeOf(channelId)
       return Math.max(0, width - used)
     },
+    isIdle: (channelId) => placeOf(channelId).used === 0,
     take(channelId) {
       const place = placeOf(channelId)
       place.used += 1
@@ -37,6 +42,7 @@ export function createSlots(most = MOST_SLOTS): Slots {
       place.used -= 1
       if (isWell !== null) place.width = isWell ? Math.min(most, place.width * 2) : 1
       places.set(channelId, place)
+      if (places.size > REMEMBERED) for (const [id, { used }] of places) if (used === 0) places.delete(id)
     },
   }
 }

@@ -44,8 +44,8 @@ export interface OpenChannel<Kind extends ChannelKind = ChannelKind> {
 }
 
 export const CHANNEL_LIMITS = {
-  /** Of an organization: each flip is written once for every channel that wants it. */
-  channels: 100,
+  /** Of an organization: each flip is written once for every channel that wants it, in the transaction of its ping. */
+  channels: 20,
   urlLength: 2_048,
   alertmanagerUrls: 10,
   alertmanagerLabels: 20,

@@ -31,6 +31,7 @@ export interface DeliveryOptions extends Base {
 
 const OUTBOX_MS = 250
 const KEEP_MS = 1_000
+const INSTALLATION_MS = 60_000
 const WATCHDOG_MS = 60_000
 /** The evaluator looks four times a second, and waits out at most a stale beat by itself. */
 const OVERDUE_SECONDS = 15
@@ -76,6 +77,12 @@ export function createDelivery(base: DeliveryOptions): Delivery {
     onProblem: (channel, why) => log.warn({ channel, why }, 'an Alertmanager could not be told again'),
   })
   const keepLoop = loopOf(base, 'alerts', KEEP_MS, keeper.run)
+
+  // Said again and again, by those that are configured and by those that are not: whoever was started last does not decide alone.
+  const installationLoop = loopOf(base, 'installation', INSTALLATION_MS, async () => {
+    await setInstallationChannel({ database: base.database, clock: databaseClock }, installationUrls.length > 0)
+    return 'done'
+  })
 
   const watchdog =
     watchdogUrl === null
@@ -129,7 +136,7 @@ export function createDelivery(base: DeliveryOptions): Delivery {
   return {
     async start(signal) {
       await base.whenAvailable(async () => {
-        await setInstallationChannel({ database: base.database, clock: databaseClock }, installationUrls.length > 0)
+        await installationLoop.runOnce()
         const { resealed, unreadable } = await resealChannels({ database: base.database, sealer })
         if (resealed > 0) log.info({ resealed }, 'channels were sealed anew under the present SECRET_KEY')
         if (unreadable > 0)
@@ -138,11 +145,16 @@ export function createDelivery(base: DeliveryOptions): Delivery {
             'channels are sealed under a SECRET_KEY that is not known: set it in PREVIOUS_SECRET_KEYS',
           )
       }, signal)
-      for (const loop of [outboxLoop, keepLoop, watchdogLoop]) loop?.start()
+      for (const loop of [outboxLoop, keepLoop, installationLoop, watchdogLoop]) loop?.start()
     },
 
     async stop() {
-      await Promise.all([outboxLoop.stop(), keepLoop.stop().then(keeper.stop), watchdogLoop?.stop()])
+      await Promise.all([
+        outboxLoop.stop(),
+        keepLoop.stop().then(keeper.stop),
+        installationLoop.stop(),
+        watchdogLoop?.stop(),
+      ])
       await outbox
         .stop()
         .catch((error) => log.warn({ error }, 'the last deliveries could not be written; they are sent again'))

@@ -138,16 +138,22 @@ export async function deleteChannel(tx: Queryable, id: string): Promise<void> {
  * Gives up what waits for a channel, however much: up to 10,000 with a statement, since one has seconds. Tests go on. The caller
  * has muted the channel in the same transaction.
  */
-export async function failPending(tx: Queryable, channelId: string, error: string): Promise<void> {
+export async function failPending(
+  tx: Queryable,
+  channelId: string,
+  error: string,
+  keptProjectId: string | null = null,
+): Promise<void> {
   for (;;) {
     // Found again by key, not by ctid: one that was claimed while its lock was awaited has moved.
     const { rowCount } = await tx.query(
       `update deliveries d set status = 2, next_attempt_at = null, last_error = $2
         from (
           select event_id, channel_id from deliveries
-          where channel_id = $1 and status = 0 and type <> 'channel.test' limit $3 for no key update) waiting
+          where channel_id = $1 and status = 0 and type <> 'channel.test' and ($4::uuid is null or project_id <> $4)
+          limit $3 for no key update) waiting
         where d.event_id = waiting.event_id and d.channel_id = waiting.channel_id`,
-      [channelId, error, FAILED_AT_ONCE],
+      [channelId, error, FAILED_AT_ONCE, keptProjectId],
     )
     if (rowCount === 0) return
   }

@@ -77,20 +77,23 @@ export interface LockedDelivery {
   readonly delivery: DeliveryRecord
   /** Null: it was removed. */
   readonly isChannelMuted: boolean | null
+  /** The channel serves another project by now. */
+  readonly isElsewhere: boolean
   readonly hasEvent: boolean
 }
 
 /** Until the transaction ends nobody claims it or writes what became of it. Null when the tenant has no such delivery. */
 export async function lockDelivery(tx: Queryable, tenant: Tenant, id: string): Promise<LockedDelivery | null> {
-  const { rows } = await tx.query<Row & { isChannelMuted: boolean | null; hasEvent: boolean }>(
-    `select ${COLUMNS}, c.muted as "isChannelMuted", exists (select from events e where e.id = d.event_id) as "hasEvent"
+  const { rows } = await tx.query<Row & { isChannelMuted: boolean | null; isElsewhere: boolean; hasEvent: boolean }>(
+    `select ${COLUMNS}, c.muted as "isChannelMuted",
+        coalesce(c.project_id <> d.project_id, false) as "isElsewhere", exists (select from events e where e.id = d.event_id) as "hasEvent"
       from deliveries d left join channels c on c.id = d.channel_id
       where ${VISIBLE} and d.id = $3 for no key update of d`,
     [tenant.organizationId, tenant.projectId, id],
   )
   if (rows[0] === undefined) return null
-  const { isChannelMuted, hasEvent, ...row } = rows[0]
-  return { delivery: toDelivery(row), isChannelMuted, hasEvent }
+  const { isChannelMuted, isElsewhere, hasEvent, ...row } = rows[0]
+  return { delivery: toDelivery(row), isChannelMuted, isElsewhere, hasEvent }
 }
 
 /** Pending again as if it had never been tried, and due; what was last heard of it stays until the next attempt. */

@@ -100,7 +100,8 @@ export async function pruneFlips(
 
 /**
  * Deletes up to `limit` deliveries that are done and from before `oldestId`, and any whose channel is gone: nobody will send or
- * show them. Hops from channel to channel, as listHistoryKeys does.
+ * show them. Hops from channel to channel, as listHistoryKeys does. By id, not by place: deliveries are updated, and one that is
+ * asked for again at this moment stays.
  */
 export async function pruneDeliveries(tx: Queryable, oldestId: string, limit: number): Promise<number> {
   const { rowCount } = await tx.query(
@@ -109,13 +110,14 @@ export async function pruneDeliveries(tx: Queryable, oldestId: string, limit: nu
         union all
         select (select d.channel_id from deliveries d where d.channel_id > s.channel_id order by d.channel_id limit 1)
         from seen s where s.channel_id is not null)
-      delete from deliveries where ctid = any(array(
-        (select d.ctid from deliveries d where d.id < $1 and d.status <> 0 limit $2)
+      delete from deliveries where id = any(array(
+        (select d.id from deliveries d where d.id < $1 and d.status <> 0 limit $2)
         union all
-        (select d.ctid from seen s cross join lateral (
-          select d.ctid from deliveries d where d.channel_id = s.channel_id
+        (select d.id from seen s cross join lateral (
+          select d.id from deliveries d where d.channel_id = s.channel_id
             and not exists (select from channels c where c.id = s.channel_id) limit $2) d)
-        limit $2))`,
+        limit $2))
+        and (status <> 0 or not exists (select from channels c where c.id = deliveries.channel_id))`,
     [oldestId, limit],
   )
   return rowCount

@@ -2,10 +2,12 @@
 
 import { createChannel as create } from '../../channels/create-channel.ts'
 import { type ChannelRecord, getChannel as get, listChannels as list } from '../../channels/find-channels.ts'
+import { hidePath } from '../../channels/present-config.ts'
 import { removeChannel as remove } from '../../channels/remove-channel.ts'
 import { rotateSecret as rotate } from '../../channels/rotate-secret.ts'
 import { testChannel as test } from '../../channels/test-channel.ts'
 import { updateChannel as update } from '../../channels/update-channel.ts'
+import { type Caller, includesScope } from '../../domain/access.ts'
 import type { ChannelKind } from '../../domain/channel.ts'
 import { readConfig } from './channel-config.schema.ts'
 import {
@@ -31,7 +33,7 @@ export const listChannels = endpoint({
   answer: ChannelList,
   async handle({ parts, caller, query }) {
     const page = await list(parts, caller, toPageRequest(query))
-    return { channels: page.rows.map(presentChannel), ...presentNext(page) }
+    return { channels: page.rows.map((channel) => presentFor(caller, channel)), ...presentNext(page) }
   },
 })
 
@@ -57,7 +59,7 @@ export const getChannel = endpoint({
   status: 200,
   answer: Channel,
   async handle({ parts, caller, params }) {
-    return presentChannel(await get(parts, caller, params.id))
+    return presentFor(caller, await get(parts, caller, params.id))
   },
 })
 
@@ -110,6 +112,13 @@ export const rotateSecret = endpoint({
   refuses: ['conflict'],
   handle: ({ parts, caller, params }) => rotate(parts, caller, params.id),
 })
+
+/** Many services take the path of a webhook for its credential: who may not change the channel sees its origin. */
+function presentFor({ scope }: Caller, channel: ChannelRecord) {
+  const { config } = channel
+  if (config?.kind !== 'webhook' || includesScope(scope, 'admin')) return presentChannel(channel)
+  return presentChannel({ ...channel, config: { ...config, url: hidePath(config.url) } })
+}
 
 function presentChannel(channel: ChannelRecord) {
   const { id, kind, name, projectId, events, muted, managedBy, createdAt } = channel

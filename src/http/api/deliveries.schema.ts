@@ -30,13 +30,10 @@ export const Delivery = z
       .instant('While an attempt is running: when the next one is made if nothing is heard of it.')
       .nullable(),
     last_status: z.int().nullable().meta({ description: 'Of the last HTTP or SMTP answer.' }),
-    last_error: z
-      .string()
-      .nullable()
-      .meta({
-        description:
-          'What was wrong with the last attempt, and what to do; of a delivered one, what to know nevertheless.',
-      }),
+    last_error: z.string().nullable().meta({
+      description:
+        'What was wrong with the last attempt, and what to do; of a delivered one, what to know nevertheless.',
+    }),
     created_at: field.instant('When it was queued: in the moment of the event.'),
     delivered_at: field.instant('When the receiver took it.').nullable(),
   })

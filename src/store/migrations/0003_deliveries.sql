@@ -11,6 +11,8 @@ create table channels (
   event_types text[] not null,
   muted boolean not null default false,
   created_at timestamptz not null,
+  -- of the channel of the installation: when a replica last said that it is configured
+  seen_at timestamptz,
   check ((sealed is null) = (organization_id is null)),
   check ((sealed is null) = (sealed_with is null))
 );

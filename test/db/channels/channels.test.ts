@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { listChannels } from '../../../src/channels/find-channels.ts'
 import { removeChannel } from '../../../src/channels/remove-channel.ts'
+import { retryDelivery } from '../../../src/channels/retry-delivery.ts'
 import { rotateSecret } from '../../../src/channels/rotate-secret.ts'
 import { testChannel } from '../../../src/channels/test-channel.ts'
 import { updateChannel } from '../../../src/channels/update-channel.ts'
@@ -37,7 +38,9 @@ describe('creating channels', () => {
     expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(2)
     for (const result of made)
       if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'conflict' })
-    expect((await listChannels(parts, acme.caller, { limit: 1_000, after: null })).rows).toHaveLength(100)
+    expect((await listChannels(parts, acme.caller, { limit: 1_000, after: null })).rows).toHaveLength(
+      CHANNEL_LIMITS.channels,
+    )
   })
 
   it('counts those of its own organization only', async () => {
@@ -179,5 +182,31 @@ describe('removing a channel', () => {
     const { rows } = await listChannels(parts, acme.caller, { limit: 10, after: null })
     // Moved first, it went with the project; the project gone first, it stayed where it was.
     expect(rows.map(({ projectId }) => projectId)).toEqual(rows.length === 0 ? [] : [null])
+  })
+})
+
+describe('a channel that moves to another project', () => {
+  it('gives up what is pending of the first one, which its new people need not know', async () => {
+    const { id } = await aChannel(parts, acme.id)
+    const [first, second] = [await acme.addProject('first'), await acme.addProject('second')]
+    const add = (projectId: string) =>
+      test.database.query(
+        `insert into deliveries (event_id, channel_id, id, organization_id, project_id, type, next_attempt_at, give_up_at, created_at)
+          values (gen_random_uuid(), $1, gen_random_uuid(), $2, $3, 'check.down', now(), now(), now())`,
+        [id, acme.id, projectId],
+      )
+    await add(first)
+    await add(second)
+    await updateChannel(parts, acme.caller, id, { projectId: second })
+    const { rows } = await test.database.query<{ project_id: string; status: number; last_error: string | null }>(
+      'select project_id, status, last_error from deliveries where channel_id = $1 order by status',
+      [id],
+    )
+    expect(rows).toEqual([
+      { project_id: second, status: 0, last_error: null },
+      { project_id: first, status: 2, last_error: 'the channel serves another project now' },
+    ])
+    const { rows: failed } = await test.database.query<{ id: string }>('select id from deliveries where status = 2')
+    await expect(retryDelivery(parts, acme.caller, failed[0]!.id)).rejects.toMatchObject({ code: 'conflict' })
   })
 })

@@ -78,9 +78,14 @@ describe('which channels an event goes to', () => {
     await setInstallationChannel(parts(), true)
     await fixture.ping(check, FAILED)
     expect(await typesFor(INSTALLATION_CHANNEL_ID)).toEqual(['check.down'])
+    // Somebody who does not know of it does not decide alone: a change may be on its way from replica to replica.
     await setInstallationChannel(parts(), false)
     await fixture.ping(check)
-    expect(await typesFor(INSTALLATION_CHANNEL_ID)).toEqual(['check.down'])
+    expect(await typesFor(INSTALLATION_CHANNEL_ID)).toEqual(['check.down', 'check.up'])
+    await fixture.clock.advance(5 * 60_000)
+    await setInstallationChannel(parts(), false)
+    await fixture.ping(check, FAILED)
+    expect(await typesFor(INSTALLATION_CHANNEL_ID)).toEqual(['check.down', 'check.up'])
   })
 
   it('never lets somebody see another organization', async () => {

@@ -20,6 +20,7 @@ export const DELIVERED: Outcome = { kind: 'delivered', status: 200 }
 export const AWAY: Outcome = { kind: 'retry', status: null, error: 'connection refused' }
 
 export interface DeliveryRow {
+  readonly id: string
   readonly event_id: string
   readonly channel_id: string
   readonly type: string

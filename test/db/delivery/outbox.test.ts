@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { setInstallationChannel } from '../../../src/channels/installation-channel.ts'
+import { retryDelivery } from '../../../src/channels/retry-delivery.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
 import type { Attempt, Outcome } from '../../../src/delivery/outcome.ts'
 import { MOST_SLOTS } from '../../../src/delivery/slots.ts'
@@ -154,9 +155,7 @@ describe('a delivery', () => {
     await fail(await fixture.addCheck())
     const { send, got } = createReceiver()
     await fixture.createOutbox(send).drain()
-    expect(await fixture.deliveries()).toMatchObject([
-      { status: 0, last_error: expect.stringContaining('Alertmanager of the installation') },
-    ])
+    expect(await fixture.deliveries()).toMatchObject([{ status: 0, attempts: 0 }])
     await fixture.clock.advance(MINUTE)
     const error = '10.0.0.1:9093 refuses connections'
     const away = createReceiver(() => ({ kind: 'retry', status: null, error }))
@@ -377,6 +376,37 @@ describe('a claim', () => {
   })
 })
 
+it('of a check is not sent twice at once since an older one was asked for again', async () => {
+  await fixture.addChannel()
+  const check = await fixture.addCheck()
+  await fail(check)
+  await recover(check)
+  const onTheWay = new Map<string, number>()
+  let most = 0
+  const { promise: over, resolve: endWait } = Promise.withResolvers<void>()
+  let isRefused = true
+  const { send, types } = createReceiver(async ({ event }) => {
+    if (event.type === 'check.down') return isRefused ? { kind: 'refused', status: 400, error: 'no' } : DELIVERED
+    onTheWay.set(event.id, (onTheWay.get(event.id) ?? 0) + 1)
+    most = Math.max(most, onTheWay.get(event.id)!)
+    await over
+    return DELIVERED
+  })
+  const [one, two] = [fixture.createOutbox(send), fixture.createOutbox(send)]
+  const turn = (outbox: typeof one) => outbox.run(AbortSignal.timeout(20))
+  while (!types().includes('check.up')) await turn(one)
+  isRefused = false
+  const [down] = await fixture.deliveries()
+  await retryDelivery({ ...fixture, sealer: fixture.sealer }, fixture.tenant(), down!.id)
+  for (let i = 0; i < 6; i += 1) await turn(two)
+  endWait()
+  await one.stop()
+  await two.stop()
+  expect(most).toBe(1)
+  expect(types()).toEqual(['check.down', 'check.up', 'check.down'])
+  expect((await fixture.deliveries()).map(({ status }) => status)).toEqual([1, 1])
+})
+
 describe('a dead receiver', () => {
   it('holds one connection, however much waits for it, and gets more when it answers', async () => {
     await fixture.addChannel({ name: 'Dead' })
@@ -406,6 +436,25 @@ describe('a dead receiver', () => {
     expect(most).toBeGreaterThan(1)
     expect(most).toBeLessThanOrEqual(MOST_SLOTS)
     expect((await fixture.deliveries()).every(({ status }) => status === 1)).toBe(true)
+  })
+
+  it('or many of them leave a first place to everybody', async () => {
+    const { promise: over, resolve: endHang } = Promise.withResolvers<void>()
+    const { send, got } = createReceiver(async ({ channel }) => {
+      if (channel.name === 'Hung') await over
+      return DELIVERED
+    })
+    const outbox = fixture.createOutbox(send, { mostOnTheWay: 8 })
+    const turn = () => outbox.run(AbortSignal.timeout(20))
+    for (let i = 0; i < 3; i += 1) await fixture.addChannel({ name: 'Hung' })
+    for (let i = 0; i < 5; i += 1) await fail(await fixture.addCheck())
+    for (let i = 0; i < 4; i += 1) await turn()
+    await fixture.addChannel({ name: 'Well' })
+    await fail(await fixture.addCheck())
+    for (let i = 0; i < 4; i += 1) await turn()
+    expect(got.filter(({ channel }) => channel.name === 'Well')).toHaveLength(1)
+    endHang()
+    await outbox.stop()
   })
 
   it('that hangs delays no other channel', async () => {

@@ -126,3 +126,13 @@ describe("the installation's own channel", () => {
     expect(await idsOf(api.keys.read)).toEqual([])
   })
 })
+
+describe('a caller', () => {
+  it.each(['read', 'write'] as const)('with the scope %s sees where a webhook goes, not its path', async (scope) => {
+    const url = 'https://hooks.example.com/services/T0/B0/secret?key=1'
+    const { body } = await api.client.post('/channels', { kind: 'webhook', name: 'Secret path', config: { url } })
+    const shown = async (key: string) => (await api.client.get(`/channels/${body.id}`, { key })).body.config
+    expect(await shown(api.keys[scope])).toEqual({ url: 'https://hooks.example.com/…' })
+    expect(await shown(api.keys.admin)).toEqual({ url: 'https://hooks.example.com/services/T0/B0/secret?…' })
+  })
+})

@@ -26,3 +26,19 @@ it('counts what is on the way, also when the width shrank below it', () => {
 it('never gives more than it may', () => {
   expect(createSlots(1).free('a')).toBe(1)
 })
+
+it('forgets channels when there are too many, and never one with something on the way', () => {
+  const slots = createSlots(16)
+  const use = (id: string, isWell: boolean) => {
+    slots.take(id)
+    slots.giveBack(id, isWell)
+  }
+  slots.take('busy')
+  use('dead', false)
+  for (let i = 0; i < 998; i += 1) use(`channel ${i}`, false)
+  expect(slots.free('dead')).toBe(1)
+  use('one more', false)
+  expect(slots.free('dead')).toBe(4)
+  expect(slots.isIdle('busy')).toBe(false)
+  expect(slots.free('busy')).toBe(3)
+})
