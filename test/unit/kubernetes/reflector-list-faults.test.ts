@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { CONFIG_MAPS } from '../../support/fake-api-server.ts'
 import { startReflecting } from './reflecting.ts'
+import { untilSo } from './until-done.ts'
 
 const MINUTE_MS = 60_000
 
@@ -32,10 +33,10 @@ describe('a list that fails', () => {
     const times: number[] = []
     a.reflector.start()
     for (let n = 1; n <= 8; n += 1) {
-      await a.until(() => a.problems.length === n)
+      // The clock is moved below, and by nobody else.
+      await untilSo(() => a.problems.length === n)
       times.push(a.clock.now())
-      // The longest of the waits between two tries; whatever else sleeps, sleeps longer.
-      await a.until(() => (a.clock.wakeTimes()[0] ?? Number.POSITIVE_INFINITY) - a.clock.now() <= 15_000)
+      await a.clock.settle()
       await a.clock.advance(a.clock.wakeTimes()[0]! - a.clock.now())
     }
     const gaps = times.slice(1).map((at, n) => at - times[n]!)
