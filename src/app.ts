@@ -68,7 +68,14 @@ export function createApp(options: AppOptions): App {
   const pingDatabase =
     config.role === 'controller'
       ? null
-      : createDatabase({ url: databaseUrl, name: 'pings', connections: 3, genericPlans: true, onConnectionError })
+      : createDatabase({
+          url: databaseUrl,
+          name: 'pings',
+          connections: 3,
+          genericPlans: true,
+          looksUp: true,
+          onConnectionError,
+        })
   const databaseClock = createDatabaseClock(pingDatabase ?? database, clock)
 
   let isStarted = false
