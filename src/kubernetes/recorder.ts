@@ -41,6 +41,8 @@ export interface RecorderOptions extends Reporter {
   readonly clock: Clock
   onProblem?(error: Error): void
   onDropped?(reason: DropReason): void
+  /** 0 .. 1: the part of a wait between two tries that is left to chance. */
+  readonly random?: () => number
 }
 
 /** One Event, as it is to be and as it was last written. */
@@ -67,8 +69,8 @@ const SERIES_ENDS_MS = 360_000
 const SERIES_WRITTEN_MS = 1_800_000
 
 export function createRecorder(options: RecorderOptions): Recorder {
-  const { client, clock, onProblem, onDropped } = options
-  const queue = createQueue({ name: 'events', clock, firstBackoffMs: 1_000, longestBackoffMs: 60_000 })
+  const { client, clock, onProblem, onDropped, random = Math.random } = options
+  const queue = createQueue({ name: 'events', clock, firstBackoffMs: 1_000, longestBackoffMs: 60_000, random })
   const buckets = createBuckets(clock)
   const remembered = new Map<string, Series>()
   const unwritten = new Set<string>()

@@ -147,7 +147,7 @@ describe('faults', () => {
   })
 
   it('are counted from the last write', async () => {
-    const { recorder, behaviour, written, dropped, clock } = aRecorder()
+    const { recorder, behaviour, written, dropped, clock } = aRecorder({ random: () => 0 })
     behaviour.fail = new TransportError('reset')
     recorder.record(aRegarding(), anOccurrence())
     while (behaviour.tries < 11) await clock.advance(1_000)
