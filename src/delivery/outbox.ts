@@ -22,13 +22,11 @@ import {
 } from '../store/deliveries.ts'
 import { openChannel } from './open-channel.ts'
 import type { Attempt, Outcome, Send, Senders } from './outcome.ts'
-import { createSlots, MOST_SLOTS } from './slots.ts'
+import { createSlots } from './slots.ts'
 
 export interface Outbox {
   /** One turn. `'again'`: more is to be done at once. */
   run(signal: AbortSignal): Promise<'again' | 'done'>
-  /** Turns until nothing is due and nothing on its way; for tests. */
-  drain(): Promise<void>
   /** When the last turn succeeded, or this was made; by the process's clock. */
   lastTurnAt(): number
   /** Takes nothing more, waits for the attempts on their way, and writes their ends. */
@@ -61,7 +59,6 @@ export interface OutboxOptions {
   /** A fault of ours in a sender. */
   readonly onFault: (error: unknown) => void
   readonly timeoutMs?: number
-  readonly slotsPerChannel?: number
   readonly mostOnTheWay?: number
 }
 
@@ -78,8 +75,8 @@ const ERROR_LENGTH = 500
 
 export function createOutbox(options: OutboxOptions): Outbox {
   const { database, senders, sealer, installationUrls, now, clock, random, onAttempt, onFault } = options
-  const { timeoutMs = TIMEOUT_MS, slotsPerChannel = MOST_SLOTS, mostOnTheWay = MOST_ON_THE_WAY } = options
-  const slots = createSlots(slotsPerChannel)
+  const { timeoutMs = TIMEOUT_MS, mostOnTheWay = MOST_ON_THE_WAY } = options
+  const slots = createSlots()
   const onTheWay = new Set<Promise<void>>()
   let ended: FinishedAttempt[] = []
   let wake = () => {}
@@ -209,13 +206,6 @@ export function createOutbox(options: OutboxOptions): Outbox {
       wake = () => waking.abort()
       await clock.sleep(POLL_MS, AbortSignal.any([signal, waking.signal]))
       return 'again'
-    },
-    async drain() {
-      for (;;) {
-        const isMore = await turn()
-        if (onTheWay.size > 0) await Promise.race(onTheWay)
-        else if (!isMore && ended.length === 0) return
-      }
     },
     lastTurnAt: () => lastTurnAt,
     async stop() {

@@ -10,7 +10,6 @@ import type { HttpClient } from './http.ts'
 import { sendForOutcome } from './http-outcome.ts'
 
 export type WatchdogResult = 'pinged' | 'failed' | 'withheld'
-export const WATCHDOG_RESULTS = ['pinged', 'failed', 'withheld'] as const satisfies readonly WatchdogResult[]
 
 export interface WatchdogParts {
   /** WATCHDOG_URL. A secret: whoever has it can say that we are well. */

@@ -115,7 +115,13 @@ export async function createFixture() {
         onFault: (error) => faults.push(error),
         ...overrides,
       })
-      return { ...outbox, reports, faults }
+      /** Turns until nothing is due and nothing on its way. */
+      const drain = async () => {
+        // Aborted: no turn rests, on a clock that stands still.
+        while ((await outbox.run(AbortSignal.abort())) === 'again')
+          await new Promise((resolve) => setImmediate(resolve))
+      }
+      return { ...outbox, drain, reports, faults }
     },
   }
 }
