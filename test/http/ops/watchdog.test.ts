@@ -1,0 +1,71 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, it } from 'vitest'
+import { createApp } from '../../../src/app.ts'
+import { readConfig } from '../../../src/config.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { poll } from '../../support/embedded.ts'
+import { seedCheck, seedTenant } from '../../support/seed.ts'
+import { silentLog } from '../../support/silent-log.ts'
+
+/** The first turn comes with the start: what it does is what a service of this state does every minute. */
+async function startWatched(databaseUrl: string) {
+  let pings = 0
+  const watcher = createServer((_request, response) => {
+    pings += 1
+    response.end('OK')
+  })
+  await new Promise<void>((resolve) => watcher.listen(0, '127.0.0.1', resolve))
+  const secretKey = Buffer.alloc(32, 7)
+  const config = readConfig(
+    {
+      PING_PORT: '0',
+      API_PORT: '0',
+      OPS_PORT: '0',
+      DATABASE_URL: databaseUrl,
+      SECRET_KEY: secretKey.toString('base64'),
+      WATCHDOG_URL: `http://127.0.0.1:${(watcher.address() as AddressInfo).port}/ping/secret`,
+    },
+    false,
+  )
+  const app = createApp({ config, databaseUrl, secretKey, log: silentLog })
+  const { ops } = await app.start()
+  return {
+    pings: () => pings,
+    /** Resolves when a turn ended so. */
+    turned: (result: string) =>
+      poll(async () =>
+        (await (await fetch(`${ops}/metrics`)).text()).includes(
+          `heartbeat_watchdog_pings_total{result="${result}"} 1\n`,
+        ),
+      ),
+    async [Symbol.asyncDispose]() {
+      await app.stop()
+      await new Promise((resolve) => watcher.close(resolve))
+    },
+  }
+}
+
+it('is pinged by a service that is on time', async () => {
+  const { url, close } = await createTestDatabase()
+  {
+    await using service = await startWatched(url)
+    await service.turned('pinged')
+    expect(service.pings()).toBe(1)
+  }
+  await close()
+})
+
+it('is not pinged while a deadline has long been waiting to be looked at', async () => {
+  const { url, database, close } = await createTestDatabase()
+  const check = await seedCheck(database, await seedTenant(database))
+  await database.query(`update check_states set wake_at = now() - interval '1 minute'`)
+  // Somebody else is at it for ever: the evaluator leaves it out.
+  await database.transaction(async (tx) => {
+    await tx.query('select from check_states where check_key = $1 for update', [check.key])
+    await using service = await startWatched(url)
+    await service.turned('withheld')
+    expect(service.pings()).toBe(0)
+  })
+  await close()
+})
