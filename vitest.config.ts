@@ -2,8 +2,8 @@ import { defineConfig } from 'vitest/config'
 
 /**
  * A lane for each kind of need; they run one after the other, so that a load test never slows another lane's clock down.
- * unit needs nothing; the others get a real PostgreSQL from test/support/postgres-setup.ts, and cluster a real Kubernetes
- * control plane besides, from test/support/cluster-setup.ts.
+ * unit needs nothing; the others get a real PostgreSQL from test/support/postgres-setup.ts, and cluster and chart a real
+ * Kubernetes control plane besides, from test/support/cluster-setup.ts. e2e has a whole node: `npm run test:e2e`.
  */
 const lane = (name: string, order: number, extra: object = {}) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], sequence: { groupOrder: order }, ...extra },
@@ -18,7 +18,10 @@ export default defineConfig({
       lane('db', 1, withPostgres),
       lane('http', 2, withPostgres),
       lane('cluster', 3, { ...withCluster, testTimeout: 60_000, hookTimeout: 120_000, fileParallelism: false }),
-      lane('process', 4, { ...withPostgres, testTimeout: 300_000, hookTimeout: 120_000, fileParallelism: false }),
+      lane('chart', 4, { ...withCluster, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
+      lane('prometheus', 5, { ...withPostgres, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
+      lane('process', 6, { ...withPostgres, testTimeout: 300_000, hookTimeout: 120_000, fileParallelism: false }),
+      lane('e2e', 7, { testTimeout: 900_000, hookTimeout: 900_000, fileParallelism: false }),
     ],
   },
 })
