@@ -43,9 +43,10 @@ const containerOf = ({ cronJob }: (typeof examples)[number]) =>
   cronJob.spec.jobTemplate.spec.template.spec.containers[0]
 
 describe('the examples', () => {
-  it('are the four that the README names', () => {
+  it('are those that manifests/README.md names', () => {
     expect(examples.map(({ file }) => file)).toEqual([
       'error-text.yaml',
+      'every-minute.yaml',
       'exit-code.yaml',
       'max-runtime.yaml',
       'nightly-backup.yaml',
@@ -144,12 +145,15 @@ describe('the script of', () => {
     return { ...ended, pings: await app.storedPings(publicId) }
   }
 
-  it('nightly-backup.yaml reports a success, and nothing when the job failed', async () => {
-    const good = await pingsOf('nightly-backup.yaml', 'true')
-    expect(good).toMatchObject({ code: 0, stderr: '', pings: [{ type: 'success' }] })
-    const bad = await pingsOf('nightly-backup.yaml', 'return 4')
-    expect(bad).toMatchObject({ code: 4, pings: [] })
-  })
+  it.each(['nightly-backup.yaml', 'every-minute.yaml'])(
+    '%s reports a success, and nothing when the job failed',
+    async (file) => {
+      const good = await pingsOf(file, 'true')
+      expect(good).toMatchObject({ code: 0, stderr: '', pings: [{ type: 'success' }] })
+      const bad = await pingsOf(file, 'return 4')
+      expect(bad).toMatchObject({ code: 4, pings: [] })
+    },
+  )
 
   it('exit-code.yaml reports how the job ended', async () => {
     const good = await pingsOf('exit-code.yaml', 'true')
