@@ -1,4 +1,7 @@
-/** The process: configuration, database, app, until a signal. Exit status 0 after a signal, 2 when it cannot start. */
+/**
+ * The process: configuration, database, app, until a signal. Exit status 0 after a signal, 2 when it cannot start. With the
+ * argument `release` it takes our finalizers off and ends: 0 when none is left, 1 when one may be.
+ */
 
 import { type App, createApp, DATABASE_PATIENCE_MS, DATABASE_RETRY_MS } from './app.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
@@ -6,6 +9,7 @@ import { AppError } from './domain/errors.ts'
 import { ListenError } from './http/server.ts'
 import { describeCluster, describeCredentials, describeService } from './introduction.ts'
 import { type Connection, findConnection, KubeconfigError } from './kubernetes/connection.ts'
+import { ReleaseError, runRelease } from './roles/release.ts'
 import { systemClock } from './runtime/clock.ts'
 import { createLog } from './runtime/log.ts'
 import { loadOrMakeSecretKey } from './secrets.ts'
@@ -23,12 +27,20 @@ const stopping = new AbortController()
 // Ctrl-C reaches npm and this process both, and npm passes its own on: the second changes nothing.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort())
 
+const HOW_TO_FIND_ONE = 'set KUBECONFIG to a kubeconfig, or run in a pod with a ServiceAccount'
+const USAGE = `usage: node src/main.ts           serves what ROLE says, until a signal
+       node src/main.ts release   takes the finalizer off all HeartbeatChecks, before the operator goes for good`
+
 try {
-  await run(readConfig(process.env, process.stderr.isTTY === true))
+  const [command, ...more] = process.argv.slice(2)
+  if (more.length > 0 || (command !== undefined && command !== 'release'))
+    throw new StartError(`there is no command "${[command, ...more].join(' ')}"\n${USAGE}`)
+  const config = readConfig(process.env, process.stderr.isTTY === true)
+  await (command === 'release' ? release(config) : run(config))
 } catch (error) {
   if (!isExpected(error)) throw error
   process.stderr.write(`${error.message}\n`)
-  process.exitCode = 2
+  process.exitCode = error instanceof ReleaseError ? 1 : 2
 }
 
 function isExpected(error: unknown): error is Error {
@@ -37,7 +49,8 @@ function isExpected(error: unknown): error is Error {
     error instanceof StartError ||
     error instanceof ListenError ||
     error instanceof KubeconfigError ||
-    error instanceof EmbeddedPostgresError
+    error instanceof EmbeddedPostgresError ||
+    error instanceof ReleaseError
   )
 }
 
@@ -75,6 +88,12 @@ async function run(config: Config): Promise<void> {
   say('stopping ...')
 }
 
+async function release({ watchNamespaces: namespaces }: Config): Promise<void> {
+  const connection = await findConnection(process.env, { clock: systemClock })
+  if (connection === null) throw new StartError(`no cluster was found to release from: ${HOW_TO_FIND_ONE}`)
+  await runRelease({ connection, namespaces, say, signal: stopping.signal })
+}
+
 /** `connection` null: none is asked for, or none is to be had; `fault` says why, where a kubeconfig is there and of no use. */
 async function findCluster(
   config: Config,
@@ -96,7 +115,7 @@ async function findCluster(
 
 function explainNoCluster({ kubernetes }: Config): string {
   const who = kubernetes === 'required' ? 'KUBERNETES is required' : 'ROLE controller needs one'
-  return `no cluster was found, and ${who}: set KUBECONFIG to a kubeconfig, or run in a pod with a ServiceAccount`
+  return `no cluster was found, and ${who}: ${HOW_TO_FIND_ONE}`
 }
 
 /** Null when a signal came meanwhile. */

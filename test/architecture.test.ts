@@ -62,6 +62,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
       'tenancy',
       'http',
       'kubernetes/connection.ts',
+      'roles/release.ts',
     ],
     outside: [],
   },

@@ -29,6 +29,14 @@ export async function addFinalizer(client: KubernetesClient, object: HeartbeatCh
   return writeFinalizers(client, object, [...finalizers, FINALIZER])
 }
 
+/** Returns the resource as it is then, others' finalizers with it. Throws Conflict when it has changed meanwhile. */
+export async function removeFinalizer(client: KubernetesClient, object: HeartbeatCheck): Promise<HeartbeatCheck> {
+  const { finalizers = [] } = object.metadata
+  if (!finalizers.includes(FINALIZER)) return object
+  const left = finalizers.filter((finalizer) => finalizer !== FINALIZER)
+  return writeFinalizers(client, object, left)
+}
+
 /** The function it makes throws while the check cannot be retired and there is time to try again. */
 export function createFinalizer(options: FinalizerOptions): (object: HeartbeatCheck) => Promise<void> {
   const { client, recorder, now, onFinalizerForced } = options
@@ -47,9 +55,8 @@ export function createFinalizer(options: FinalizerOptions): (object: HeartbeatCh
       onFinalizerForced()
       recorder.record(regarding(object), FORCED)
     }
-    const left = finalizers.filter((finalizer) => finalizer !== FINALIZER)
     try {
-      await writeFinalizers(client, object, left)
+      await removeFinalizer(client, object)
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 404)) throw error
     }

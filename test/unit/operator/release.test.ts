@@ -1,0 +1,225 @@
+/** How finalizers are taken off for good: whom it waits for, what it finds, and when it gives up. */
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createClient, type KubernetesClient } from '../../../src/kubernetes/client.ts'
+import {
+  LEADER_PATIENCE_MS,
+  ReleaseError,
+  type ReleaseOptions,
+  releaseFinalizers,
+} from '../../../src/operator/release.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
+import { type FakeApiServer, type FakeObject, startFakeApiServer } from '../../support/fake-api-server.ts'
+
+const CHECKS = {
+  group: 'heartbeat-operator.io',
+  version: 'v1alpha1',
+  plural: 'heartbeatchecks',
+  kind: 'HeartbeatCheck',
+}
+const LEASES = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', kind: 'Lease' }
+const OURS = 'heartbeat-operator.io/cleanup'
+const LEASE = { namespace: 'monitoring', name: 'heartbeat-operator' }
+const LEASE_KEY = 'monitoring/heartbeat-operator'
+
+let server: FakeApiServer
+let client: KubernetesClient
+let said: string[]
+
+beforeEach(async () => {
+  server = await startFakeApiServer({ types: [CHECKS, LEASES] })
+  client = createClient({ connection: server.connection, clock: systemClock, random: () => 0 })
+  said = []
+})
+afterEach(async () => {
+  await client.close()
+  await server[Symbol.asyncDispose]()
+})
+
+/** Waits take no time, and are told: `onSleep` gets how much has gone by. */
+function release(
+  changes: Partial<ReleaseOptions> = {},
+  onSleep: (elapsedMs: number) => void = () => {},
+): Promise<void> {
+  let elapsedMs = 0
+  return releaseFinalizers({
+    client,
+    namespaces: null,
+    leaseNamespace: LEASE.namespace,
+    clock: {
+      now: () => elapsedMs,
+      async sleep(ms) {
+        elapsedMs += ms
+        onSleep(elapsedMs)
+      },
+    },
+    say: (line) => said.push(line),
+    ...changes,
+  })
+}
+
+function put(key: string, finalizers?: readonly string[]): void {
+  const [namespace, name] = key.split('/')
+  const metadata = { namespace, name, ...(finalizers === undefined ? {} : { finalizers }) } as FakeObject['metadata']
+  server.collection(CHECKS).create({ metadata, spec: { periodSeconds: 3_600 } })
+}
+const finalizersOf = (key: string) =>
+  (server.collection(CHECKS).get(key).metadata as { finalizers?: readonly string[] }).finalizers
+const patches = () => server.requests.filter(({ method }) => method === 'PATCH')
+
+const holdLease = (spec: object) => server.collection(LEASES).create({ metadata: LEASE, spec })
+const renewLease = (renewTime: number) => server.collection(LEASES).mergePatch(LEASE_KEY, { spec: { renewTime } })
+const freeLease = () => server.collection(LEASES).mergePatch(LEASE_KEY, { spec: { holderIdentity: '' } })
+
+describe('the finalizer', () => {
+  it('is taken off all HeartbeatChecks, however many pages they fill, and those of others stay', async () => {
+    for (let number = 0; number < 450; number += 1) put(`shop/check-${number}`, ['example.com/first', OURS])
+    put('bank/untouched')
+    await release()
+    for (let number = 0; number < 450; number += 1)
+      expect(finalizersOf(`shop/check-${number}`)).toEqual(['example.com/first'])
+    expect(patches()).toHaveLength(450)
+    expect(said).toEqual([
+      'the finalizer heartbeat-operator.io/cleanup is off 450 HeartbeatChecks; the checks themselves stay in the database',
+    ])
+  })
+
+  it('is taken off in the namespaces that are watched, and nowhere else', async () => {
+    for (const key of ['shop/a', 'bank/a', 'other/a']) put(key, [OURS])
+    await release({ namespaces: ['shop', 'bank'] })
+    expect(['shop/a', 'bank/a', 'other/a'].map(finalizersOf)).toEqual([[], [], [OURS]])
+    expect(server.requests.filter(({ path }) => path.endsWith('v1alpha1/heartbeatchecks'))).toEqual([])
+  })
+
+  it('that nobody holds is nothing to do, nor are HeartbeatChecks that the cluster does not know', async () => {
+    put('shop/a')
+    await release()
+    server.remove(CHECKS)
+    await release()
+    expect(said).toEqual([
+      'no HeartbeatCheck holds the finalizer heartbeat-operator.io/cleanup: nothing to do',
+      'this cluster knows no HeartbeatChecks: nothing to do',
+    ])
+  })
+
+  it('is taken off what somebody has changed or deleted in the moment since the list', async () => {
+    for (const key of ['shop/changed', 'shop/gone']) put(key, [OURS])
+    const isOf = (name: string) => (request: { method: string; path: string }) =>
+      request.method === 'PATCH' && request.path.endsWith(name)
+    server.disturb(isOf('changed'), { status: 409, reason: 'Conflict' })
+    server.disturb(isOf('gone'), { status: 404, reason: 'NotFound' })
+    await release()
+    expect(['shop/changed', 'shop/gone'].map(finalizersOf)).toEqual([[], []])
+    expect(said).toEqual([expect.stringContaining('is off 2 HeartbeatChecks')])
+  })
+
+  it('does not overwrite what changed since the list', async () => {
+    put('shop/a', [OURS])
+    await release()
+    expect(JSON.parse(patches()[0]!.body)).toEqual({
+      metadata: { finalizers: [], resourceVersion: expect.stringMatching(/^\d+$/) },
+    })
+  })
+
+  it('is looked for anew when the list grew too old between two pages', async () => {
+    for (let number = 0; number < 200; number += 1) put(`shop/check-${number}`)
+    put('shop/last', [OURS])
+    server.disturb(({ query }) => query.has('continue'), { status: 410, reason: 'Expired' })
+    await release()
+    expect(finalizersOf('shop/last')).toEqual([])
+    expect(said).toEqual([expect.stringContaining('is off 1 HeartbeatCheck;')])
+  })
+
+  it('that cannot be taken off one is off the others; which one it is, and why, is told', async () => {
+    for (const name of ['a', 'b', 'c']) put(`shop/${name}`, [OURS])
+    const isB = ({ method, path }: { method: string; path: string }) => method === 'PATCH' && path.endsWith('/b')
+    server.disturb(isB, { status: 422, reason: 'Invalid', message: 'spec.periodSeconds: Invalid value' }, 100)
+    const error = await release().catch((reason) => reason)
+    expect(error).toBeInstanceOf(ReleaseError)
+    expect(error.message).toMatch(/could not be taken off shop\/b \(spec\.periodSeconds: Invalid value\): mend that/)
+    expect(['shop/a', 'shop/b', 'shop/c'].map(finalizersOf)).toEqual([[], [OURS], []])
+  })
+
+  it('is taken off once the API server lets us, as after a write that had no answer', async () => {
+    put('shop/a', [OURS])
+    server.disturb(({ method }) => method === 'PATCH', 'reset', 3)
+    await release()
+    expect(finalizersOf('shop/a')).toEqual([])
+  })
+
+  it('that comes back each time is the work of another controller: it is told, and given up', async () => {
+    put('shop/a', [OURS])
+    const putBack = () => server.collection(CHECKS).mergePatch('shop/a', { metadata: { finalizers: [OURS] } })
+    await expect(release({}, putBack)).rejects.toThrow(/comes back .* another controller runs, stop it/)
+    expect(patches().length).toBeLessThan(20)
+  })
+
+  it('stays where a right is missing, and it is told which', async () => {
+    put('shop/a', [OURS])
+    const message = 'heartbeatchecks is forbidden'
+    server.disturb(({ method }) => method === 'PATCH', { status: 403, reason: 'Forbidden', message })
+    await expect(release()).rejects.toThrow(
+      'a right is missing (get of the Lease heartbeat-operator; list and patch of HeartbeatChecks): heartbeatchecks is forbidden',
+    )
+    expect(patches()).toHaveLength(1)
+  })
+
+  it('stays when somebody stops it, and that is told', async () => {
+    put('shop/a', [OURS])
+    const stopping = new AbortController()
+    holdLease({ holderIdentity: 'pod-1', leaseDurationSeconds: 15 })
+    const stopped = release({ signal: stopping.signal }, () => stopping.abort())
+    await expect(stopped).rejects.toThrow('stopped before the end: run this again')
+    expect(patches()).toEqual([])
+  })
+})
+
+describe('a leader', () => {
+  beforeEach(() => put('shop/a', [OURS]))
+
+  it('that gives its lease back is waited for', async () => {
+    holdLease({ holderIdentity: 'pod-1', leaseDurationSeconds: 15, renewTime: 0 })
+    let freedAt = 0
+    await release({}, (elapsedMs) => {
+      if (freedAt > 0) return
+      expect(patches()).toEqual([])
+      if (elapsedMs < LEADER_PATIENCE_MS - 1_000) renewLease(elapsedMs)
+      else {
+        freeLease()
+        freedAt = elapsedMs
+      }
+    })
+    expect(freedAt).toBe(LEADER_PATIENCE_MS - 1_000)
+    expect(finalizersOf('shop/a')).toEqual([])
+    expect(said[0]).toBe('waiting for pod-1 to give back the Lease monitoring/heartbeat-operator ...')
+  })
+
+  it('that goes on leading is not worked against', async () => {
+    holdLease({ holderIdentity: 'pod-1', leaseDurationSeconds: 15, renewTime: 0 })
+    await expect(release({}, renewLease)).rejects.toThrow(
+      /^pod-1 still leads by the Lease monitoring\/heartbeat-operator, .*: stop the controllers, then run this again$/,
+    )
+    expect(patches()).toEqual([])
+  })
+
+  it.each([
+    [{ leaseDurationSeconds: 15 }, 15_000],
+    [{ leaseDurationSeconds: 30 }, 30_000],
+    [{}, 15_000],
+  ])('that was killed holds the lease until it lapses: %j', async (spec, lapsesAtMs) => {
+    holdLease({ holderIdentity: 'pod-1', ...spec })
+    let waitedMs = 0
+    await release({}, (elapsedMs) => {
+      if (patches().length === 0) waitedMs = elapsedMs
+    })
+    expect(waitedMs).toBe(lapsesAtMs)
+    expect(finalizersOf('shop/a')).toEqual([])
+  })
+
+  it('is none when the Lease is free, or was never made', async () => {
+    await release()
+    holdLease({ holderIdentity: '', leaseDurationSeconds: 1 })
+    await release()
+    expect(said.filter((line) => line.startsWith('waiting'))).toEqual([])
+  })
+})
