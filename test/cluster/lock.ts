@@ -2,6 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { link, readFile, rm, writeFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { identifyProcess } from '../../src/store/embedded/processes.ts'
 
 export type Lock = { readonly release: () => Promise<void> } | { readonly holder: number }
@@ -22,6 +23,28 @@ export async function takeLock(file: string): Promise<Lock> {
     }
   } finally {
     await rm(draft, { force: true })
+  }
+}
+
+const LOOK_MS = 250
+const TELL_MS = 30_000
+
+/**
+ * Resolves with what gives the lock back, once nobody else holds it. Whoever waits is told for whom (a pid) and for how long
+ * (seconds), at once and then every half minute.
+ */
+export async function waitForLock(
+  file: string,
+  tell: (holder: number, waited: number) => void,
+): Promise<() => Promise<void>> {
+  const startedAt = performance.now()
+  for (let tellAt = startedAt; ; await sleep(LOOK_MS)) {
+    const lock = await takeLock(file)
+    if ('release' in lock) return lock.release
+    const now = performance.now()
+    if (now < tellAt) continue
+    tell(lock.holder, Math.round((now - startedAt) / 1000))
+    tellAt = now + TELL_MS
   }
 }
 

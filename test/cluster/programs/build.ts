@@ -1,28 +1,42 @@
-/** Builds the control plane's programs with Go from a pinned go.mod and go.sum: once, then they are in the cache. */
+/** Builds programs with Go from a pinned go.mod and go.sum: once, then they are in the cache. */
 
 import { createHash } from 'node:crypto'
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { takeLock } from '../lock.ts'
+import { waitForLock } from '../lock.ts'
 import { askGoVersion, runGo } from './go.ts'
-import { type Environment, type Note, PROGRAM_NAMES, type ProgramName, ProgramsError } from './programs.ts'
+import { type Environment, type Note, ProgramsError } from './programs.ts'
+
+/** A program of a Go module. */
+export interface GoProgram {
+  readonly name: string
+  /** The Go package: `k8s.io/kubernetes/cmd/kubectl`, or `.` for the module's own. */
+  readonly source: string
+  /** Go variables that the linker sets, by their full names. */
+  readonly variables?: Readonly<Record<string, string>>
+}
 
 export interface Build {
   /** The folder of go.mod and go.sum. */
   readonly module: string
-  /** Of Kubernetes: `1.36.3`. */
-  readonly version: string
+  /** What they are together, for people: `Kubernetes 1.36.3`. */
+  readonly title: string
+  readonly programs: readonly GoProgram[]
   /** Where the programs go. */
   readonly folder: string
   readonly environment: Environment
   readonly note: Note
   /** Why programs that are installed already will not do: for the person who waits. */
   readonly reason: string
+  /** What the tests need, for the person who has no Go. */
+  readonly need: string
+  /** Time and downloads of a build from nothing. */
+  readonly cost: string
+  /** What a person can do who will not install Go. */
+  readonly otherwise: string
 }
 
 const PROGRESS_MS = 30_000
-const LOOK_MS = 250
 
 /** Brings every program in `folder` up to date with the module, and does nothing when it is. Throws ProgramsError. */
 export async function buildPrograms(build: Build): Promise<void> {
@@ -31,42 +45,31 @@ export async function buildPrograms(build: Build): Promise<void> {
   if ((await listStale(build, source, go)).length === 0) return
   if (go === null) throw new ProgramsError(explainNoGo(build))
   await mkdir(build.folder, { recursive: true })
-  const release = await waitForLock(build)
+  const { folder, note } = build
+  const release = await waitForLock(join(folder, '.lock'), (holder, waited) =>
+    note(`process ${holder} builds into ${folder}; waiting for it: ${waited} s`),
+  )
   try {
     const stale = await listStale(build, source, go) // another process may have built them while we waited
     if (stale.length === 0) return
-    build.note(`${build.reason}: building Kubernetes ${build.version} with ${go} into ${build.folder}`)
-    build.note('only once; about 6 minutes on two cores, with 100 MB of downloads, when the caches of Go are empty')
-    for (const [index, name] of stale.entries())
-      await buildProgram(build, name, makeStamp(name, source, go), `${index + 1} of ${stale.length}`)
+    build.note(`${build.reason}: building ${build.title} with ${go} into ${build.folder}`)
+    build.note(`only once; ${build.cost}, when the caches of Go are empty`)
+    for (const [index, program] of stale.entries())
+      await buildProgram(build, program, makeStamp(program.name, source, go), `${index + 1} of ${stale.length}`)
   } finally {
     await release()
   }
 }
 
-/** Resolves with what gives it back, once nobody else builds into the folder. */
-async function waitForLock({ folder, note }: Build): Promise<() => Promise<void>> {
-  const startedAt = performance.now()
-  for (let tellAt = startedAt; ; await sleep(LOOK_MS)) {
-    const lock = await takeLock(join(folder, '.lock'))
-    if ('release' in lock) return lock.release
-    const now = performance.now()
-    if (now < tellAt) continue
-    note(`process ${lock.holder} builds into ${folder}; waiting for it: ${Math.round((now - startedAt) / 1000)} s`)
-    tellAt = now + PROGRESS_MS
-  }
-}
-
-function explainNoGo({ reason, version, folder, module }: Build): string {
+function explainNoGo({ need, reason, folder, module, otherwise }: Build): string {
   return (
-    `The tests need the programs of a Kubernetes control plane (${PROGRAM_NAMES.join(', ')}). There is ${reason}, ` +
-    `none built in ${folder}, and no Go to build them with. Either install Go (https://go.dev/dl; its version is in ` +
-    `${join(module, 'go.mod')}) and start again, or set KUBEBUILDER_ASSETS to a folder that holds all four, of ` +
-    `Kubernetes ${version}.`
+    `The tests need ${need}: ${reason}, none built in ${folder}, and no Go to build with. Either install Go ` +
+    `(https://go.dev/dl; its version is in ${join(module, 'go.mod')}) and start again, or ${otherwise}.`
   )
 }
 
-async function buildProgram(build: Build, name: ProgramName, stamp: string, place: string): Promise<void> {
+async function buildProgram(build: Build, program: GoProgram, stamp: string, place: string): Promise<void> {
+  const { name } = program
   const path = join(build.folder, name)
   const draft = join(build.folder, `.${name}.${process.pid}`)
   const startedAt = performance.now()
@@ -75,7 +78,7 @@ async function buildProgram(build: Build, name: ProgramName, stamp: string, plac
   const progress = setInterval(() => build.note(`still building ${name}: ${elapsed()}`), PROGRESS_MS)
   try {
     // Renamed when it is whole: nobody sees half a program, and who runs the old one keeps it.
-    await runGo(build.module, build.environment, argumentsFor(build.version, name, draft))
+    await runGo(build.module, build.environment, argumentsFor(program, draft))
     await rm(stampFile(build.folder, name), { force: true })
     await rename(draft, path)
     await writeFile(stampFile(build.folder, name), stamp)
@@ -86,39 +89,34 @@ async function buildProgram(build: Build, name: ProgramName, stamp: string, plac
   build.note(`built ${name}: ${elapsed()}, ${Math.round((await stat(path)).size / 2 ** 20)} MiB`)
 }
 
-/** Kubernetes has its version from the linker; without it, server and clients would call themselves v0.0.0. */
-function argumentsFor(version: string, name: ProgramName, output: string): string[] {
-  const [major, minor] = version.split('.')
-  const facts = { gitVersion: `v${version}`, gitMajor: major, gitMinor: minor, gitTreeState: 'clean' }
-  const set = Object.entries(facts).map(([fact, value]) => `-X k8s.io/component-base/version.${fact}=${value}`)
-  const link = name === 'etcd' ? ['-s -w'] : ['-s -w', ...set]
-  const source = name === 'etcd' ? 'go.etcd.io/etcd/server/v3' : `k8s.io/kubernetes/cmd/${name}`
+function argumentsFor({ source, variables = {} }: GoProgram, output: string): string[] {
+  const link = ['-s -w', ...Object.entries(variables).map(([variable, value]) => `-X ${variable}=${value}`)]
   return ['build', '-mod=readonly', '-buildvcs=false', '-trimpath', '-ldflags', link.join(' '), '-o', output, source]
 }
 
-const stampFile = (folder: string, name: ProgramName) => join(folder, `.${name}.stamp`)
+const stampFile = (folder: string, name: string) => join(folder, `.${name}.stamp`)
 
-/** All that a program is made from but the toolchain: pins and flags. */
-async function hashSource({ module, version }: Build): Promise<string> {
-  const hash = createHash('sha256').update(JSON.stringify(PROGRAM_NAMES.map((name) => argumentsFor(version, name, ''))))
-  for (const file of ['go.mod', 'go.sum']) hash.update(await readFile(join(module, file)))
+/** All that the programs are made from but the toolchain: pins, sources of our own and flags. */
+async function hashSource({ module, programs }: Build): Promise<string> {
+  const files = (await readdir(module)).filter((name) => /^go\.(mod|sum)$|\.go$/.test(name)).sort()
+  const hash = createHash('sha256').update(JSON.stringify(programs.map((program) => argumentsFor(program, ''))))
+  for (const file of files) hash.update(await readFile(join(module, file)))
   return hash.digest('hex')
 }
 
-const makeStamp = (name: ProgramName, source: string, go: string) => `${name}\n${source}\n${go}\n`
+const makeStamp = (name: string, source: string, go: string) => `${name}\n${source}\n${go}\n`
 
 /** Where Go has gone since, a program of the right source will do. */
-async function listStale(build: Build, source: string, go: string | null): Promise<ProgramName[]> {
-  const isFresh = async (name: ProgramName) => {
+async function listStale({ folder, programs }: Build, source: string, go: string | null): Promise<GoProgram[]> {
+  const isFresh = async ({ name }: GoProgram) => {
     try {
-      await stat(join(build.folder, name))
-      return (await readFile(stampFile(build.folder, name), 'utf8')).startsWith(
-        makeStamp(name, source, go ?? '').trimEnd(),
-      )
+      await stat(join(folder, name))
+      const stamp = await readFile(stampFile(folder, name), 'utf8')
+      return stamp.startsWith(makeStamp(name, source, go ?? '').trimEnd())
     } catch {
       return false // not built yet
     }
   }
-  const fresh = await Promise.all(PROGRAM_NAMES.map(isFresh))
-  return PROGRAM_NAMES.filter((_, index) => !fresh[index])
+  const fresh = await Promise.all(programs.map(isFresh))
+  return programs.filter((_, index) => !fresh[index])
 }

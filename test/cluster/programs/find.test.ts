@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { findPrograms } from './find.ts'
-import { PROGRAM_NAMES, type ProgramName, readPinnedVersion } from './programs.ts'
+import { findNodePrograms, findPrograms } from './find.ts'
+import { moduleFolder, NODE_PROGRAM_NAMES, PROGRAM_NAMES, type ProgramName, readPinnedVersion } from './programs.ts'
 
 let folder: string
 let notes: string[]
@@ -45,11 +45,13 @@ const listBuilt = async () =>
     .filter(Boolean)
     .map((call) => call.split(' ').at(-1))
 
-function find(environment: Record<string, string> = {}) {
+function options(environment: Record<string, string> = {}) {
   const PATH = ['bin', 'go-bin'].map((name) => at(name)).join(':')
   const given = { PATH, HOME: folder, XDG_CACHE_HOME: at('cache'), ...environment }
-  return findPrograms({ environment: given, note: (line) => notes.push(line) })
+  return { environment: given, note: (line: string) => notes.push(line) }
 }
+const find = (environment?: Record<string, string>) => findPrograms(options(environment))
+const findNode = (environment?: Record<string, string>) => findNodePrograms(options(environment))
 
 const NEWEST = await readPinnedVersion('newest')
 const OLDEST = await readPinnedVersion('oldest')
@@ -102,7 +104,7 @@ it('says what to install or set when there is no Go either', async () => {
   await install('bin', ['kubectl'])
   const refusal = find()
   await expect(refusal).rejects.toThrow(
-    'There is no etcd, kube-apiserver, kube-controller-manager in PATH (KUBEBUILDER_ASSETS is not set), none built in ' +
+    'no etcd, kube-apiserver, kube-controller-manager in PATH (KUBEBUILDER_ASSETS is not set), none built in ' +
       at('cache', 'heartbeat-operator', `kubernetes-${NEWEST}`, 'bin'),
   )
   await expect(refusal).rejects.toThrow(/Either install Go \(.*\) and start again, or set KUBEBUILDER_ASSETS/)
@@ -150,4 +152,43 @@ it('refuses a TEST_KUBERNETES that it does not know, and a program that does not
   await install('bin', PROGRAM_NAMES)
   await writeScript(at('bin', 'kube-apiserver'), 'exit 3')
   await expect(find()).rejects.toThrow(`${at('bin', 'kube-apiserver')} --version fails: replace it`)
+})
+
+it.each([
+  ['newest', NEWEST],
+  ['oldest', OLDEST],
+])('builds the programs of a node beside the control plane of the %s version', async (pin, version) => {
+  await installGo()
+  await find({ TEST_KUBERNETES: pin })
+  const node = await findNode({ TEST_KUBERNETES: pin })
+  const built = at('cache', 'heartbeat-operator', `kubernetes-${version}`, 'bin')
+  const names = [...PROGRAM_NAMES, ...NODE_PROGRAM_NAMES]
+  expect(node).toEqual({ version, paths: Object.fromEntries(names.map((name) => [name, join(built, name)])) })
+  expect((await listBuilt()).slice(4)).toEqual(NODE_PROGRAM_NAMES.map((name) => `k8s.io/kubernetes/cmd/${name}`))
+  expect(notes).toContain('building kubelet (1 of 3) ...')
+  await findNode({ TEST_KUBERNETES: pin })
+  expect(await listBuilt()).toHaveLength(7)
+})
+
+it('gives a node the control plane of its own version, whatever is installed', async () => {
+  await installGo()
+  await install('bin', PROGRAM_NAMES, '1.35.1')
+  const { paths, version } = await findNode()
+  expect([version, paths['kube-apiserver']]).toEqual([NEWEST, join(paths.kubelet, '..', 'kube-apiserver')])
+  expect(await listBuilt()).toHaveLength(7)
+})
+
+it('says what a node lacks when there is no Go', async () => {
+  await installGo()
+  await find()
+  await rm(at('go-bin'), { recursive: true })
+  const told = /need the programs of a Kubernetes node .* or leave out the tests that need a node\.$/
+  await expect(findNode()).rejects.toThrow(told)
+})
+
+it.each(['newest', 'oldest'] as const)('has all programs among the tools of the %s pin', async (pin) => {
+  const lines = (await readFile(join(moduleFolder(pin), 'go.mod'), 'utf8')).split('\n').map((line) => line.trim())
+  const [etcd, ...kubernetes] = [...PROGRAM_NAMES, ...NODE_PROGRAM_NAMES]
+  for (const name of kubernetes) expect(lines).toContain(`k8s.io/kubernetes/cmd/${name}`)
+  expect([etcd, lines.includes('go.etcd.io/etcd/server/v3')]).toEqual(['etcd', true])
 })

@@ -4,15 +4,15 @@
  */
 
 import { execFile } from 'node:child_process'
-import { constants } from 'node:fs'
-import { access } from 'node:fs/promises'
-import { homedir } from 'node:os'
-import { delimiter, isAbsolute, join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { promisify } from 'node:util'
 import { buildPrograms } from './build.ts'
+import { describeControlPlane, describeNode } from './kubernetes.ts'
+import { findIn, listPath } from './places.ts'
 import {
   type Environment,
-  moduleFolder,
+  NODE_PROGRAM_NAMES,
+  type NodeProgramName,
   type Note,
   type Pin,
   PROGRAM_NAMES,
@@ -29,7 +29,7 @@ const run = promisify(execFile)
  * takes minutes and is told line by line through `note` (default: stderr). Throws ProgramsError.
  */
 export async function findPrograms(options: { environment?: Environment; note?: Note } = {}): Promise<Programs> {
-  const { environment = process.env, note = (line) => process.stderr.write(`${line}\n`) } = options
+  const { environment = process.env, note = writeNote } = options
   const pin = readPin(environment.TEST_KUBERNETES)
   const found = await searchPrograms(environment)
   const refusal = found.missing ?? (await refuseVersions(found.paths, pin))
@@ -37,23 +37,37 @@ export async function findPrograms(options: { environment?: Environment; note?: 
     const paths = found.paths as Programs['paths']
     return { paths, version: await askVersion(paths['kube-apiserver']) }
   }
-  const version = await readPinnedVersion(pin)
-  const folder = join(cacheFolder(environment), 'heartbeat-operator', `kubernetes-${version}`, 'bin')
-  await buildPrograms({ module: moduleFolder(pin), version, folder, environment, note, reason: refusal })
-  const paths = Object.fromEntries(PROGRAM_NAMES.map((name) => [name, join(folder, name)])) as Programs['paths']
-  return { paths, version }
+  const build = await describeControlPlane(pin, environment, note, refusal)
+  await buildPrograms(build)
+  return { paths: placesOf(build.folder, PROGRAM_NAMES), version: build.version }
 }
+
+/**
+ * The programs of a node and those of its control plane, all built by us and of one version: a kubelet may not be newer
+ * than its server. Reads TEST_KUBERNETES and XDG_CACHE_HOME; `note` as above. Throws ProgramsError.
+ */
+export async function findNodePrograms(
+  options: { environment?: Environment; note?: Note } = {},
+): Promise<Programs<ProgramName | NodeProgramName>> {
+  const { environment = process.env, note = writeNote } = options
+  const pin = readPin(environment.TEST_KUBERNETES)
+  const reason = 'a node takes no control plane but ours'
+  const controlPlane = await describeControlPlane(pin, environment, note, reason)
+  await buildPrograms(controlPlane)
+  const node = await describeNode(pin, environment, note)
+  await buildPrograms(node)
+  return { paths: placesOf(node.folder, [...PROGRAM_NAMES, ...NODE_PROGRAM_NAMES]), version: node.version }
+}
+
+const writeNote: Note = (line) => process.stderr.write(`${line}\n`)
+
+const placesOf = <Name extends string>(folder: string, names: readonly Name[]) =>
+  Object.fromEntries(names.map((name) => [name, join(folder, name)])) as Record<Name, string>
 
 function readPin(text = ''): Pin {
   if (text === '' || text === 'newest') return 'newest'
   if (text === 'oldest') return text
   throw new ProgramsError(`TEST_KUBERNETES is ${JSON.stringify(text)}: set it to newest (the default) or to oldest`)
-}
-
-function cacheFolder({ XDG_CACHE_HOME, HOME }: Environment): string {
-  // The XDG base directory specification: a relative path is to be ignored.
-  if (XDG_CACHE_HOME !== undefined && isAbsolute(XDG_CACHE_HOME)) return XDG_CACHE_HOME
-  return join(HOME ?? homedir(), '.cache')
 }
 
 interface Found {
@@ -63,28 +77,18 @@ interface Found {
 }
 
 /** KUBEBUILDER_ASSETS goes before PATH, program by program: envtest's assets hold no kube-controller-manager. */
-async function searchPrograms({ KUBEBUILDER_ASSETS: assets = '', PATH = '' }: Environment): Promise<Found> {
-  const folders = [assets, ...PATH.split(delimiter)].filter(isAbsolute)
+async function searchPrograms(environment: Environment): Promise<Found> {
+  const { KUBEBUILDER_ASSETS: assets = '' } = environment
+  const folders = [assets, ...listPath(environment)].filter(isAbsolute)
   const paths: Found['paths'] = {}
-  for (const name of PROGRAM_NAMES)
-    for (const folder of folders) {
-      if (!(await isProgram(join(folder, name)))) continue
-      paths[name] = join(folder, name)
-      break
-    }
+  for (const name of PROGRAM_NAMES) {
+    const path = await findIn(folders, name)
+    if (path !== null) paths[name] = path
+  }
   const absent = PROGRAM_NAMES.filter((name) => paths[name] === undefined).join(', ')
   if (absent === '') return { paths, missing: null }
   const place = assets === '' ? 'PATH (KUBEBUILDER_ASSETS is not set)' : `KUBEBUILDER_ASSETS (${assets}) and PATH`
   return { paths, missing: `no ${absent} in ${place}` }
-}
-
-async function isProgram(path: string): Promise<boolean> {
-  try {
-    await access(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** Says why programs that were found will not do; null when they will. */

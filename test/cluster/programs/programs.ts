@@ -7,9 +7,13 @@ import { fileURLToPath } from 'node:url'
 export const PROGRAM_NAMES = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl'] as const
 export type ProgramName = (typeof PROGRAM_NAMES)[number]
 
-export interface Programs {
+/** Besides a control plane and a container runtime, what makes a node. */
+export const NODE_PROGRAM_NAMES = ['kubelet', 'kube-proxy', 'kube-scheduler'] as const
+export type NodeProgramName = (typeof NODE_PROGRAM_NAMES)[number]
+
+export interface Programs<Name extends string = ProgramName> {
   /** Absolute. */
-  readonly paths: Readonly<Record<ProgramName, string>>
+  readonly paths: Readonly<Record<Name, string>>
   /** Of Kubernetes, for people: `1.36.3`. */
   readonly version: string
 }
@@ -27,10 +31,18 @@ export const moduleFolder = (pin: Pin) => fileURLToPath(new URL(pin === 'newest'
 
 /** The version is written in one place, go.mod. */
 export async function readPinnedVersion(pin: Pin): Promise<string> {
-  const file = join(moduleFolder(pin), 'go.mod')
-  const version = /\bk8s\.io\/kubernetes v(\d+\.\d+\.\d+)\b/.exec(await readFile(file, 'utf8'))?.[1]
-  if (version === undefined)
-    throw new ProgramsError(`${file} requires no k8s.io/kubernetes: take it from the repository`)
+  return await readRequiredVersion(moduleFolder(pin), 'k8s.io/kubernetes')
+}
+
+/** `1.36.3` of a module that the go.mod in `folder` requires. Throws ProgramsError. */
+export async function readRequiredVersion(folder: string, module: string): Promise<string> {
+  const file = join(folder, 'go.mod')
+  const required = (await readFile(file, 'utf8'))
+    .split('\n')
+    .map((line) => line.replace(/^require\b/, '').trim())
+    .find((line) => line.startsWith(`${module} v`))
+  const version = required === undefined ? undefined : / v(\d+\.\d+\.\d+)\b/.exec(required)?.[1]
+  if (version === undefined) throw new ProgramsError(`${file} requires no ${module}: take it from the repository`)
   return version
 }
 

@@ -1,0 +1,3 @@
+module heartbeat-operator/test/cluster/programs/pause
+
+go 1.26.0
