@@ -1,0 +1,109 @@
+/** Two replicas of the service over one database, with checks in every status. */
+
+import { declareCheck } from '../../src/checks/declare-check.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { type ApiClient, createApiClient } from '../support/api-client.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { poll } from '../support/embedded.ts'
+import { API_KEY, databaseEnvironment, PROJECT_ID, type Service, startService } from '../support/service-process.ts'
+
+export interface CheckedService {
+  readonly replicas: readonly Service[]
+  readonly client: ApiClient
+  /** Starts a replica more. */
+  start(environment?: Record<string, string>): Promise<Service>
+  /** Makes a check of the API; with the id to ping it by. Its name is its slug. */
+  createCheck(
+    name: string,
+    fields?: Record<string, unknown>,
+  ): Promise<{ readonly id: string; readonly publicId: string }>
+  /** As the operator does for a HeartbeatCheck. */
+  declare(name: string, resource: { readonly cluster: string; readonly namespace: string }): Promise<string>
+  /** `path`: `/start`, `/fail`, an exit code; default: a success. Sent to the first replica that serves. */
+  ping(publicId: string, path?: string): Promise<void>
+  /** /metrics of the replica that serves the series of the checks. */
+  exported(): Promise<string>
+  close(): Promise<void>
+}
+
+export async function startCheckedService(): Promise<CheckedService> {
+  const { url, database, close: closeDatabase } = await createTestDatabase()
+  const replicas: Service[] = []
+  const start = async (environment: Record<string, string> = {}) => {
+    const replica = await startService({ ...databaseEnvironment(url), ...environment })
+    replicas.push(replica)
+    return replica
+  }
+  const [first] = [await start(), await start()]
+  const client = await createApiClient(first.api, API_KEY)
+
+  async function createCheck(name: string, fields: Record<string, unknown> = {}) {
+    const { status, body } = await client.post('/checks', { project_id: PROJECT_ID, name, ...fields })
+    if (status !== 201) throw new Error(`the check was not created: ${status} ${JSON.stringify(body)}`)
+    return { id: body.id as string, publicId: body.public_id as string }
+  }
+
+  async function declare(name: string, resource: { readonly cluster: string; readonly namespace: string }) {
+    const { check } = await declareCheck(
+      { database, clock: systemClock },
+      {
+        resource: { ...resource, name },
+        projectId: PROJECT_ID,
+        name,
+        description: null,
+        spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 300, maxRuntimeSeconds: null },
+        suspend: null,
+        adoptId: null,
+      },
+    )
+    return check.publicId
+  }
+
+  async function ping(publicId: string, path = '') {
+    for (const { ping } of replicas) {
+      const response = await fetch(`${ping}/ping/${publicId}${path}`).catch(() => null)
+      if (response?.status === 200) return
+    }
+    throw new Error('no replica took the ping')
+  }
+
+  async function exported() {
+    let found = ''
+    await poll(async () => {
+      for (const { ops } of replicas) {
+        const metrics = await (await fetch(`${ops}/metrics`)).text()
+        if (/^heartbeat_check_status\{.*status="late"\} 1$/m.test(metrics)) found = metrics
+      }
+      return found !== ''
+    })
+    return found
+  }
+
+  await createCheck('new-job')
+  const paused = await createCheck('paused-job')
+  await client.patch(`/checks/${paused.id}/pause`)
+  const hourly = await createCheck('hourly-job', { period_seconds: 3_600 })
+  await ping(hourly.publicId, '/start')
+  await ping(hourly.publicId)
+  await ping(hourly.publicId, '/start')
+  const late = await createCheck('late-job', { period_seconds: 10, grace_seconds: 3_600 })
+  await ping(late.publicId)
+  const failed = await createCheck('failed-job')
+  await ping(failed.publicId, '/1')
+  await ping(await declare('nightly-backup', { cluster: 'default', namespace: 'shop' }), '/fail')
+  await ping(await declare('nightly-backup', { cluster: 'east', namespace: 'shop' }))
+
+  return {
+    replicas,
+    client,
+    start,
+    createCheck,
+    declare,
+    ping,
+    exported,
+    async close() {
+      for (const replica of replicas) await replica.kill()
+      await closeDatabase()
+    },
+  }
+}
