@@ -1,11 +1,18 @@
-/** The manifests that are made, by path: the CustomResourceDefinition from its schema, the installations from manifests/parts. */
+/**
+ * The manifests that are made, by path: the CustomResourceDefinition from its schema, also as a template of the chart, the
+ * installations from manifests/parts, the schema of the chart's values, and the table of them in its README.
+ */
 
 import { readFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { RESOURCE_DEFINITION } from '../../src/operator/schema/definition.ts'
+import { renderValuesSchema } from './chart-values-schema.ts'
+import { replaceValuesTable } from './chart-values-table.ts'
 
 /** Where the image is to be had; its tag is the version in package.json. */
 const IMAGE = 'ghcr.io/heartbeat-operator/heartbeat-operator'
+
+const CHART = 'charts/heartbeat-operator'
 
 const ROOT = new URL('../../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8')
@@ -47,6 +54,9 @@ export function renderManifests(): ReadonlyMap<string, string> {
   return new Map([
     ['crds/heartbeatchecks.yaml', definition],
     ['manifests/crd.yaml', definition],
+    [`${CHART}/templates/crds/heartbeatchecks.yaml`, renderDefinitionTemplate()],
+    [`${CHART}/values.schema.json`, renderValuesSchema(read(`${CHART}/values.yaml`))],
+    [`${CHART}/README.md`, replaceValuesTable(read(`${CHART}/README.md`), read(`${CHART}/values.yaml`))],
     [
       'manifests/install.yaml',
       compose(ABOUT_INSTALL, 'manifests/parts', [definition, ...readParts([...EVERYWHERE, ...WORKLOADS])]),
@@ -61,6 +71,29 @@ export function renderManifests(): ReadonlyMap<string, string> {
 function renderDefinition(): string {
   const about = comment('Made by `npm run manifests` from src/operator/schema: change it there.')
   return about + stringify(RESOURCE_DEFINITION, { lineWidth: 120, aliasDuplicateObjects: false })
+}
+
+/** What only the chart says of the definition, as Helm reads it: the rest holds no template. */
+const TEMPLATE_HEAD = `{{- if .Values.crds.enabled -}}
+{{- /* Made by \`npm run manifests\` from src/operator/schema: change it there. */ -}}
+`
+const TEMPLATE_METADATA = `  labels:
+    {{- include "heartbeat-operator.labels" (list $ "") | nindent 4 }}
+  {{- if .Values.crds.keep }}
+  annotations:
+    # Without it every HeartbeatCheck, and all that it published, would go with the release.
+    helm.sh/resource-policy: keep
+  {{- end }}
+`
+const TEMPLATE_TAIL = '{{- end }}\n'
+
+function renderDefinitionTemplate(): string {
+  const { labels: _, ...metadata } = RESOURCE_DEFINITION.metadata
+  const yaml = stringify({ ...RESOURCE_DEFINITION, metadata }, { lineWidth: 120, aliasDuplicateObjects: false })
+  if (yaml.includes('{{'))
+    throw new Error('the definition of HeartbeatCheck holds {{, which Helm would take for its own')
+  const end = yaml.indexOf('spec:\n')
+  return TEMPLATE_HEAD + yaml.slice(0, end) + TEMPLATE_METADATA + yaml.slice(end) + TEMPLATE_TAIL
 }
 
 function readParts(names: readonly string[]): string[] {

@@ -1,0 +1,23 @@
+{{/* What api and controller both reach to. */}}
+{{- define "heartbeat-operator.egress" -}}
+# DNS, wherever the cluster has it.
+- ports:
+    - port: 53
+      protocol: UDP
+    - port: 53
+      protocol: TCP
+{{- if include "heartbeat-operator.hasOwnDatabase" . }}
+- to:
+    - podSelector:
+        matchLabels:
+          {{- include "heartbeat-operator.selectorLabels" (list $ "postgresql") | nindent 10 }}
+  ports:
+    - port: postgresql
+{{- else }}
+- ports:
+    - port: {{ .Values.networkPolicy.egress.databasePort }}
+{{- end }}
+{{- with .Values.networkPolicy.egress.rules }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}

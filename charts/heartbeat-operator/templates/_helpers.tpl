@@ -1,0 +1,88 @@
+{{/* The first part of every name. Room is left for the longest ending, -postgresql-0, and a hash of pods. */}}
+{{- define "heartbeat-operator.fullname" -}}
+{{- $name := .Values.nameOverride | default .Chart.Name -}}
+{{- $default := printf "%s-%s" .Release.Name $name -}}
+{{- if or (contains $name .Release.Name) (contains "heartbeat" .Release.Name) -}}
+{{- $default = .Release.Name -}}
+{{- end -}}
+{{- .Values.fullnameOverride | default $default | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* By what Deployments and Services know their pods; these never change. (list $ "api") */}}
+{{- define "heartbeat-operator.selectorLabels" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ $root.Values.nameOverride | default $root.Chart.Name | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+{{- with index . 1 }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* Of every object; with "" for what belongs to no single component. (list $ "api") */}}
+{{- define "heartbeat-operator.labels" -}}
+{{- $root := index . 0 -}}
+{{- with $root.Values.commonLabels }}
+{{- toYaml . }}
+{{ end -}}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "heartbeat-operator.selectorLabels" . }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+{{- end -}}
+
+{{/* (list $ .Values.image) */}}
+{{- define "heartbeat-operator.image" -}}
+{{- $root := index . 0 -}}
+{{- with index . 1 -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $root.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "heartbeat-operator.pingService" -}}
+{{ include "heartbeat-operator.fullname" . }}-ping.{{ .Release.Namespace }}.svc
+{{- end -}}
+
+{{- define "heartbeat-operator.apiService" -}}
+{{ include "heartbeat-operator.fullname" . }}-api.{{ .Release.Namespace }}.svc
+{{- end -}}
+
+{{- define "heartbeat-operator.hasOwnDatabase" -}}
+{{- if not .Values.database.existingSecret }}true{{ end -}}
+{{- end -}}
+
+{{- define "heartbeat-operator.postgresqlSecret" -}}
+{{- .Values.postgresql.existingSecret | default (printf "%s-postgresql" (include "heartbeat-operator.fullname" .)) -}}
+{{- end -}}
+
+{{- define "heartbeat-operator.secretKeySecret" -}}
+{{- .Values.secretKey.existingSecret | default (include "heartbeat-operator.fullname" .) -}}
+{{- end -}}
+
+{{- define "heartbeat-operator.bootstrapSecret" -}}
+{{- .Values.bootstrap.existingSecret | default (include "heartbeat-operator.fullname" .) -}}
+{{- end -}}
+
+{{/*
+A value of a Secret, in base64: what the cluster has, else this one. So it is generated once, and an upgrade, or an installation
+where an earlier one left the Secret, changes nothing. (list $ "name of the Secret" "key" "value")
+*/}}
+{{- define "heartbeat-operator.keptSecretValue" -}}
+{{- $root := index . 0 -}}
+{{- $found := lookup "v1" "Secret" $root.Release.Namespace (index . 1) | default dict -}}
+{{- dig "data" (index . 2) "" $found | default (index . 3 | b64enc) -}}
+{{- end -}}
+
+{{/* More than one pod of it, so that one can be away. (list $ .Values.api) */}}
+{{- define "heartbeat-operator.hasPeers" -}}
+{{- with index . 1 -}}
+{{- $replicas := .replicas -}}
+{{- if and .autoscaling .autoscaling.enabled -}}
+{{- $replicas = .autoscaling.minReplicas -}}
+{{- end -}}
+{{- if gt (int $replicas) 1 }}true{{ end -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,131 @@
+{{/* What the pods of api and controller have in common. */}}
+
+{{/* Metadata of the pods. (list $ "api" .Values.api) */}}
+{{- define "heartbeat-operator.podMetadata" -}}
+{{- $root := index . 0 -}}
+{{- with index . 2 -}}
+labels:
+  {{- with $root.Values.commonLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  {{- with .podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  {{- include "heartbeat-operator.selectorLabels" $ | nindent 2 }}
+  heartbeat-operator.io/metrics: "true"
+annotations:
+  checksum/config: {{ include (print $root.Template.BasePath "/configmap.yaml") $root | sha256sum }}
+  {{- with .podAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* Where the pods run. (list $ "api" .Values.api) */}}
+{{- define "heartbeat-operator.scheduling" -}}
+{{- with index . 2 -}}
+{{- with .priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- if .topologySpread.enabled }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: {{ .topologySpread.topologyKey | quote }}
+    whenUnsatisfiable: {{ .topologySpread.whenUnsatisfiable }}
+    labelSelector:
+      matchLabels:
+        {{- include "heartbeat-operator.selectorLabels" $ | nindent 8 }}
+    # Else a rollout counts the old pods too, and the new ones may end up side by side.
+    matchLabelKeys: [pod-template-hash]
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* What api and controller are told apart from the ConfigMap. */}}
+{{- define "heartbeat-operator.env" -}}
+- name: DATABASE_URL
+  valueFrom:
+    secretKeyRef:
+      {{- if include "heartbeat-operator.hasOwnDatabase" . }}
+      name: {{ include "heartbeat-operator.postgresqlSecret" . | quote }}
+      key: uri
+      {{- else }}
+      name: {{ .Values.database.existingSecret | quote }}
+      key: {{ .Values.database.existingSecretKey | quote }}
+      {{- end }}
+- name: SECRET_KEY
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "heartbeat-operator.secretKeySecret" . | quote }}
+      key: {{ empty .Values.secretKey.existingSecret | ternary "SECRET_KEY" .Values.secretKey.existingSecretKey | quote }}
+- name: PREVIOUS_SECRET_KEYS
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "heartbeat-operator.secretKeySecret" . | quote }}
+      key: PREVIOUS_SECRET_KEYS
+      optional: true
+# Whichever pod starts first makes what an empty database lacks.
+- name: BOOTSTRAP_PASSWORD
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "heartbeat-operator.bootstrapSecret" . | quote }}
+      key: BOOTSTRAP_PASSWORD
+- name: BOOTSTRAP_API_KEY
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "heartbeat-operator.bootstrapSecret" . | quote }}
+      key: BOOTSTRAP_API_KEY
+{{- range $name, $secret := dict "ALERTMANAGER_URL" .Values.alertmanager "WATCHDOG_URL" .Values.watchdog "SMTP_URL" .Values.smtp }}
+{{- with $secret.existingSecret }}
+- name: {{ $name }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ . | quote }}
+      key: {{ $secret.existingSecretKey | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Variables of the user; one that the chart sets already would make the pod invalid, in words that nobody understands. */}}
+{{- define "heartbeat-operator.extraEnv" -}}
+{{- $own := list "ROLE" "DRAIN_SECONDS" }}
+{{- range include "heartbeat-operator.env" . | fromYamlArray }}
+{{- $own = append $own .name }}
+{{- end }}
+{{- range .Values.extraEnv }}
+{{- if has .name $own }}
+{{- fail (printf "extraEnv: %s is set by the chart; use the value for it (README.md)" .name) }}
+{{- end }}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{- toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Startup waits up to ten minutes for the database and its migrations. */}}
+{{- define "heartbeat-operator.startupAndLiveness" -}}
+startupProbe:
+  httpGet:
+    path: /startupz
+    port: ops
+  periodSeconds: 2
+  failureThreshold: 300
+livenessProbe:
+  httpGet:
+    path: /livez
+    port: ops
+  periodSeconds: 10
+  timeoutSeconds: 5
+{{- end -}}

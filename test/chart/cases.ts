@@ -1,0 +1,133 @@
+/** Sets of values that the chart is rendered, validated, tried and scored with. */
+
+import type { Values } from './chart.ts'
+
+const DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`
+
+/** As far as it goes: each value differs from its default, and every object is made that can be made beside the others. */
+const EVERYTHING: Values = {
+  commonLabels: { team: 'platform' },
+  image: { repository: 'registry.example.com/heartbeat', digest: DIGEST, pullPolicy: 'Always' },
+  imagePullSecrets: [{ name: 'registry' }],
+  clusterName: 'prod-1',
+  pingUrl: 'https://ping.example.com',
+  baseUrl: 'https://heartbeat.example.com/api/v1',
+  logLevel: 'warn',
+  logFormat: 'pretty',
+  rateLimitPerMinute: 1_000_000,
+  history: { maxPings: 500_000, maxDays: 3_650 },
+  allowedTargets: ['10.0.0.0/8', 'fd00::/8'],
+  alertmanager: { urls: ['http://alertmanager-0:9093', 'http://alertmanager-1:9093'] },
+  watchdog: { existingSecret: 'watchdog', existingSecretKey: 'url' },
+  smtp: { existingSecret: 'mail', from: 'Heartbeat <heartbeat@example.com>' },
+  bootstrap: { email: 'ops@example.com', projectId: '0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d10' },
+  postgresql: {
+    storage: { size: '20Gi', storageClassName: 'fast' },
+    parameters: { max_connections: 300, log_min_duration_statement: '1s', work_mem: 1_000_000, jit: false },
+    podAnnotations: { 'example.com/backup': 'yes please' },
+    podLabels: { tier: 'data' },
+    nodeSelector: { disk: 'fast' },
+    tolerations: [{ key: 'dedicated', operator: 'Exists' }],
+    affinity: { nodeAffinity: {} },
+    priorityClassName: 'system-cluster-critical',
+  },
+  api: {
+    autoscaling: { enabled: true },
+    podAnnotations: { 'example.com/mesh': 'none' },
+    podLabels: { tier: 'front' },
+    nodeSelector: { disk: 'any' },
+    tolerations: [{ key: 'dedicated', operator: 'Exists' }],
+    affinity: { nodeAffinity: {} },
+    priorityClassName: 'system-cluster-critical',
+    serviceAccount: { annotations: { 'example.com/role': 'api' } },
+    topologySpread: { whenUnsatisfiable: 'DoNotSchedule', topologyKey: 'topology.kubernetes.io/zone' },
+  },
+  controller: {
+    replicas: 3,
+    podAnnotations: { 'example.com/mesh': 'none' },
+    podLabels: { tier: 'back' },
+    nodeSelector: { disk: 'any' },
+    tolerations: [{ key: 'dedicated', operator: 'Exists' }],
+    affinity: { nodeAffinity: {} },
+    priorityClassName: 'system-cluster-critical',
+    serviceAccount: { annotations: { 'example.com/role': 'controller' } },
+  },
+  extraEnv: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/ca/ca.crt' }],
+  extraVolumes: [{ name: 'ca', configMap: { name: 'ca' } }],
+  extraVolumeMounts: [{ name: 'ca', mountPath: '/ca' }],
+  service: {
+    ping: { type: 'LoadBalancer', annotations: { 'example.com/lb': 'internal' } },
+    api: { annotations: { 'example.com/lb': 'none' } },
+  },
+  ingress: {
+    enabled: true,
+    className: 'nginx',
+    annotations: { 'example.com/issuer': 'public' },
+    pingHost: 'ping.example.com',
+    apiHost: 'heartbeat.example.com',
+    tls: [{ hosts: ['ping.example.com', 'heartbeat.example.com'], secretName: 'heartbeat-tls' }],
+  },
+  httpRoute: {
+    enabled: true,
+    annotations: { 'example.com/route': 'public' },
+    parentRefs: [{ name: 'public', namespace: 'gateways' }],
+    pingHost: 'ping.example.com',
+    apiHost: 'heartbeat.example.com',
+  },
+  networkPolicy: {
+    enabled: true,
+    pingFrom: [{ namespaceSelector: {} }],
+    apiFrom: [{ podSelector: { matchLabels: { app: 'gateway' } } }],
+    opsFrom: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }],
+    egress: { enabled: true, rules: [{ ports: [{ port: 443 }] }] },
+  },
+  serviceMonitor: {
+    enabled: true,
+    additionalLabels: { release: 'kube-prometheus-stack' },
+    interval: '30s',
+    scrapeTimeout: '10s',
+    relabelings: [{ action: 'labeldrop', regex: 'endpoint' }],
+    metricRelabelings: [{ action: 'labeldrop', regex: 'project' }],
+  },
+  prometheusRule: {
+    enabled: true,
+    additionalLabels: { release: 'kube-prometheus-stack' },
+    rules: { HeartbeatLate: { enabled: true } },
+  },
+  dashboards: { enabled: true, annotations: { grafana_folder: 'Heartbeat' } },
+}
+
+/** With nothing that can be left out. */
+const LEAST: Values = {
+  crds: { enabled: false },
+  api: { replicas: 1, pdb: { enabled: false }, topologySpread: { enabled: false } },
+  controller: { replicas: 1, pdb: { enabled: false }, topologySpread: { enabled: false } },
+  rbac: { create: false },
+  uninstall: { releaseFinalizers: false },
+  database: { existingSecret: 'heartbeat-db-app' },
+  secretKey: { existingSecret: 'heartbeat-keys' },
+  bootstrap: { existingSecret: 'heartbeat-first-user' },
+}
+
+const NAMESPACED: Values = { crds: { enabled: false }, watchNamespaces: ['payments', 'shop'] }
+
+const OWN_SECRETS: Values = {
+  database: { existingSecret: 'heartbeat-db-app', existingSecretKey: 'fqdn-uri' },
+  secretKey: { existingSecret: 'heartbeat-keys', existingSecretKey: 'key' },
+  bootstrap: { existingSecret: 'heartbeat-first-user' },
+  alertmanager: { existingSecret: 'alertmanager', existingSecretKey: 'urls' },
+  watchdog: { existingSecret: 'watchdog' },
+  smtp: { existingSecret: 'mail', existingSecretKey: 'url' },
+  networkPolicy: { enabled: true, egress: { enabled: true, databasePort: 6432 } },
+}
+
+export const CASES = {
+  default: {},
+  everything: EVERYTHING,
+  least: LEAST,
+  namespaced: NAMESPACED,
+  'own secrets': OWN_SECRETS,
+  renamed: { nameOverride: 'watch', fullnameOverride: 'the-watch' },
+} as const satisfies Record<string, Values>
+
+export const EACH_CASE = Object.entries(CASES) as [name: string, values: Values][]

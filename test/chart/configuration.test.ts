@@ -1,0 +1,226 @@
+/** From values to the environment of the pods, and on to the product's own reader of it. */
+
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { type Config, readConfig } from '../../src/config.ts'
+import { CASES } from './cases.ts'
+import { type ChartObject, listPods, pick, renderChart, type Values } from './chart.ts'
+
+/** What others put into Secrets that are not the chart's. */
+const SECRETS: Record<string, Record<string, string>> = {
+  'heartbeat-db-app': {
+    uri: 'postgresql://app:password@heartbeat-db-rw:5432/app',
+    'fqdn-uri': 'postgresql://app:password@heartbeat-db-rw.monitoring.svc.cluster.local:5432/app',
+  },
+  'heartbeat-keys': {
+    SECRET_KEY: Buffer.alloc(32, 1).toString('base64'),
+    key: Buffer.alloc(32, 2).toString('base64'),
+    PREVIOUS_SECRET_KEYS: Buffer.alloc(32, 3).toString('base64'),
+  },
+  'heartbeat-first-user': { BOOTSTRAP_PASSWORD: 'correct horse', BOOTSTRAP_API_KEY: 'hbk_abc_0123456789abcdef' },
+  alertmanager: { urls: 'http://user:password@alertmanager:9093' },
+  watchdog: { url: 'https://example.com/ping/1', WATCHDOG_URL: 'https://example.com/ping/2' },
+  mail: { SMTP_URL: 'smtp://mail.example.com:587', url: 'smtps://mail.example.com:465' },
+}
+
+/** As the kubelet puts it together, BIND_ADDRESS of the image included. Fails for a Secret or key that nobody makes. */
+function readEnvironment(objects: readonly ChartObject[], component: string): Record<string, string> {
+  const made = objects
+    .filter(({ kind }) => kind === 'Secret')
+    .map(({ metadata, data }) => {
+      const entries = Object.entries(data as Record<string, string>)
+      return [
+        metadata.name,
+        Object.fromEntries(entries.map(([key, value]) => [key, Buffer.from(value, 'base64').toString()])),
+      ]
+    })
+  const secrets: typeof SECRETS = { ...SECRETS, ...Object.fromEntries(made) }
+  const pod = listPods(objects).find(({ labels }) => labels['app.kubernetes.io/component'] === component)!
+  const { env = [], envFrom } = pod.spec.containers[0]
+  const own = env.flatMap(({ name, value, valueFrom }) => {
+    if (value !== undefined) return [[name, value] as const]
+    const { name: secret, key, optional } = valueFrom!.secretKeyRef
+    const found = secrets[secret]?.[key]
+    if (found === undefined && optional !== true) throw new Error(`${name}: there is no ${key} in the Secret ${secret}`)
+    return found === undefined ? [] : [[name, found] as const]
+  })
+  const [{ configMapRef }] = envFrom as [{ configMapRef: { name: string } }]
+  return { BIND_ADDRESS: '0.0.0.0', ...pick(objects, 'ConfigMap', configMapRef.name).data, ...Object.fromEntries(own) }
+}
+
+async function configOf(values: Values, component = 'api'): Promise<Config> {
+  return readConfig(readEnvironment(await renderChart(values), component), false)
+}
+
+describe('without any value', () => {
+  it.each(['api', 'controller'] as const)(
+    'the %s starts, over the database and with the secrets of the chart',
+    async (role) => {
+      const config = await configOf({}, role)
+      expect(config).toMatchObject({
+        role,
+        bindAddress: '0.0.0.0',
+        pingPort: 8080,
+        apiPort: 8081,
+        opsPort: 9090,
+        pingUrl: 'http://heartbeat-ping.monitoring.svc',
+        baseUrl: 'http://heartbeat-api.monitoring.svc/api/v1',
+        clusterName: 'default',
+        watchNamespaces: null,
+        drainSeconds: role === 'api' ? 5 : 0,
+        logFormat: 'json',
+      })
+      const { hostname, username, password, pathname } = new URL(config.secrets.databaseUrl!)
+      expect([hostname, username, pathname]).toEqual(['heartbeat-postgresql.monitoring.svc', 'heartbeat', '/heartbeat'])
+      expect(password).toMatch(/^[0-9A-Za-z]{40}$/)
+      expect(config.secrets.secretKey).toHaveLength(32)
+      expect(config.secrets.bootstrapPassword).toMatch(/^[0-9A-Za-z]{24}$/)
+      expect(config.secrets.bootstrapApiKey).toMatch(/^hbk_[0-9A-Za-z]{8}_[0-9A-Za-z]{40}$/)
+    },
+  )
+
+  it('the limits of values are defaults of the product, where it has some', async () => {
+    const own = readConfig({ SECRET_KEY: Buffer.alloc(32).toString('base64') }, false)
+    const { rateLimitPerMinute, historyMaxPings, historyMaxDays, logLevel, clusterName, bootstrapEmail } = own
+    expect(await configOf({})).toMatchObject({
+      rateLimitPerMinute,
+      historyMaxPings,
+      historyMaxDays,
+      logLevel,
+      clusterName,
+      bootstrapEmail,
+    })
+  })
+
+  it('PostgreSQL is prepared with the user, database and password that the others use', async () => {
+    const objects = await renderChart()
+    const { password, uri } = pick(objects, 'Secret', 'heartbeat-postgresql').data
+    const url = new URL(Buffer.from(uri, 'base64').toString())
+    expect(url.password).toBe(Buffer.from(password, 'base64').toString())
+    const { containers, volumes } = pick(objects, 'StatefulSet').spec.template.spec
+    const env = Object.fromEntries(
+      containers[0].env.map(({ name, value }: { name: string; value: string }) => [name, value]),
+    )
+    expect(env).toMatchObject({ POSTGRES_USER: url.username, POSTGRES_DB: url.pathname.slice(1) })
+    const mount = (path: string) =>
+      containers[0].volumeMounts.find(({ mountPath }: { mountPath: string }) => path.startsWith(`${mountPath}/`)).name
+    expect(
+      volumes.find(({ name }: { name: string }) => name === mount(env.POSTGRES_PASSWORD_FILE)).secret,
+    ).toMatchObject({
+      secretName: 'heartbeat-postgresql',
+      items: [{ key: 'password', path: 'password' }],
+    })
+    expect(mount(env.PGDATA)).toBe('data')
+    expect(url.hostname.split('.')[0]).toBe(pick(objects, 'StatefulSet').spec.serviceName)
+  })
+
+  it('what is generated differs from one installation to the next', async () => {
+    const data = async () =>
+      (await renderChart()).filter(({ kind }) => kind === 'Secret').flatMap(({ data }) => Object.values(data))
+    const [one, other] = [await data(), await data()]
+    expect(one).toHaveLength(5)
+    expect(one.filter((value) => other.includes(value))).toEqual([])
+  })
+})
+
+describe('with values', () => {
+  it('everything that can be said is said', async () => {
+    const config = await configOf(CASES.everything)
+    expect(config).toMatchObject({
+      pingUrl: 'https://ping.example.com',
+      baseUrl: 'https://heartbeat.example.com/api/v1',
+      clusterName: 'prod-1',
+      logLevel: 'warn',
+      logFormat: 'pretty',
+      rateLimitPerMinute: 1_000_000,
+      historyMaxPings: 500_000,
+      historyMaxDays: 3_650,
+      allowedTargets: ['10.0.0.0/8', 'fd00::/8'],
+      smtpFrom: 'Heartbeat <heartbeat@example.com>',
+      bootstrapEmail: 'ops@example.com',
+      bootstrapProjectId: '0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d10',
+      secrets: {
+        alertmanagerUrls: ['http://alertmanager-0:9093', 'http://alertmanager-1:9093'],
+        watchdogUrl: 'https://example.com/ping/1',
+        smtpUrl: 'smtp://mail.example.com:587',
+      },
+    })
+  })
+
+  it('secrets of others are used, by the keys that are named, and none is generated beside them', async () => {
+    const objects = await renderChart(CASES['own secrets'])
+    expect(objects.map(({ kind }) => kind)).not.toContain('Secret')
+    const { secrets } = readConfig(readEnvironment(objects, 'controller'), false)
+    expect(secrets).toMatchObject({
+      databaseUrl: SECRETS['heartbeat-db-app']!['fqdn-uri'],
+      secretKey: Buffer.alloc(32, 2),
+      previousSecretKeys: [Buffer.alloc(32, 3)],
+      alertmanagerUrls: ['http://user:password@alertmanager:9093'],
+      watchdogUrl: 'https://example.com/ping/2',
+      smtpUrl: 'smtps://mail.example.com:465',
+      bootstrapPassword: 'correct horse',
+      bootstrapApiKey: 'hbk_abc_0123456789abcdef',
+    })
+  })
+
+  it('a database of somebody else replaces the own one', async () => {
+    const objects = await renderChart({ database: { existingSecret: 'heartbeat-db-app' } })
+    expect(objects.filter(({ metadata }) => metadata.labels['app.kubernetes.io/component'] === 'postgresql')).toEqual(
+      [],
+    )
+    expect(readEnvironment(objects, 'api').DATABASE_URL).toBe(SECRETS['heartbeat-db-app']!.uri)
+  })
+
+  it('the own database takes a password of somebody else', async () => {
+    const objects = await renderChart({ postgresql: { existingSecret: 'heartbeat-db-app' } })
+    expect(objects.filter(({ kind }) => kind === 'Secret').map(({ metadata }) => metadata.name)).toEqual(['heartbeat'])
+    expect(readEnvironment(objects, 'api').DATABASE_URL).toBe(SECRETS['heartbeat-db-app']!.uri)
+    expect(pick(objects, 'StatefulSet').spec.template.spec.volumes[0].secret.secretName).toBe('heartbeat-db-app')
+  })
+
+  it('PostgreSQL gets its settings as arguments', async () => {
+    const { args } = pick(await renderChart(CASES.everything), 'StatefulSet').spec.template.spec.containers[0]
+    const settings = ['jit=false', 'log_min_duration_statement=1s', 'max_connections=300', 'work_mem=1000000']
+    expect(args).toEqual(settings.flatMap((setting) => ['-c', setting]))
+    expect(pick(await renderChart(), 'StatefulSet').spec.template.spec.containers[0]).not.toHaveProperty('args')
+  })
+
+  it('watched namespaces reach the controller and the Job of the uninstallation', async () => {
+    const objects = await renderChart(CASES.namespaced)
+    expect(readConfig(readEnvironment(objects, 'controller'), false).watchNamespaces).toEqual(['payments', 'shop'])
+    expect(pick(objects, 'Job').spec.template.spec.containers[0].env).toEqual([
+      { name: 'WATCH_NAMESPACES', value: 'payments,shop' },
+    ])
+  })
+
+  it('further variables and volumes reach both Deployments', async () => {
+    const objects = await renderChart(CASES.everything)
+    for (const component of ['api', 'controller']) {
+      const { spec } = pick(objects, 'Deployment', `heartbeat-${component}`).spec.template
+      expect(spec.containers[0].env).toContainEqual({ name: 'NODE_EXTRA_CA_CERTS', value: '/ca/ca.crt' })
+      expect(spec.containers[0].volumeMounts).toEqual([{ name: 'ca', mountPath: '/ca' }])
+      expect(spec.volumes).toEqual([{ name: 'ca', configMap: { name: 'ca' } }])
+    }
+  })
+})
+
+it('every variable of the configuration can be set, but those that the image and the pods fix', async () => {
+  const source = readFileSync(new URL('../../src/config.ts', import.meta.url), 'utf8')
+  const variables = [...source.matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!)
+  expect(variables.length).toBeGreaterThan(25)
+  const [most, secrets, namespaced] = await Promise.all(
+    [CASES.everything, CASES['own secrets'], CASES.namespaced].map(async (values) =>
+      readEnvironment(await renderChart(values), 'api'),
+    ),
+  )
+  const settable = new Set(Object.keys({ ...most, ...secrets, ...namespaced }))
+  settable.delete('BIND_ADDRESS')
+  expect(variables.filter((name) => !settable.has(name)).sort()).toEqual([
+    'API_PORT',
+    'BIND_ADDRESS',
+    'DATA_DIR',
+    'KUBERNETES',
+    'OPS_PORT',
+    'PING_PORT',
+  ])
+})

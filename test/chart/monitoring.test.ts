@@ -1,0 +1,145 @@
+/** The objects for Prometheus and Grafana: made of files/, changed by values. */
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { CHART, listPods, pick, readRefusal, renderChart } from './chart.ts'
+
+interface Rule {
+  readonly alert?: string
+  readonly expr: string
+  readonly for?: string
+  readonly labels?: Record<string, string>
+  readonly annotations?: Record<string, string>
+}
+interface Group {
+  readonly name: string
+  readonly rules: readonly Rule[]
+}
+
+const { groups: GROUPS } = parse(readFileSync(`${CHART}/files/rules.yaml`, 'utf8')) as { groups: Group[] }
+
+async function readGroups(rules: Record<string, unknown> = {}): Promise<Group[]> {
+  return pick(await renderChart({ prometheusRule: { enabled: true, rules } }), 'PrometheusRule').spec.groups
+}
+const listAlerts = (groups: readonly Group[]) => groups.flatMap(({ rules }) => rules)
+const find = (groups: readonly Group[], alert: string) => listAlerts(groups).find((rule) => rule.alert === alert)
+
+describe('the PrometheusRule', () => {
+  it('holds the rules of files/rules.yaml to the letter, but HeartbeatLate, which is to be asked for', async () => {
+    const without = GROUPS.map((group) => ({
+      ...group,
+      rules: group.rules.filter(({ alert }) => alert !== 'HeartbeatLate'),
+    }))
+    expect(await readGroups()).toEqual(without)
+    expect(find(GROUPS, 'HeartbeatLate')).toBeDefined()
+    expect(await readGroups({ HeartbeatLate: { enabled: true } })).toEqual(GROUPS)
+  })
+
+  it('can be changed alert by alert', async () => {
+    const groups = await readGroups({
+      HeartbeatMissed: {
+        severity: 'info',
+        for: '10m',
+        labels: { team: 'jobs' },
+        annotations: { runbook_url: 'https://wiki/missed' },
+      },
+      HeartbeatFailed: { enabled: false },
+    })
+    const before = find(GROUPS, 'HeartbeatMissed')!
+    expect(find(groups, 'HeartbeatMissed')).toEqual({
+      ...before,
+      for: '10m',
+      labels: { ...before.labels, severity: 'info', team: 'jobs' },
+      annotations: { ...before.annotations, runbook_url: 'https://wiki/missed' },
+    })
+    expect(find(groups, 'HeartbeatFailed')).toBeUndefined()
+    expect(find(groups, 'HeartbeatOverran')).toEqual(find(GROUPS, 'HeartbeatOverran'))
+  })
+
+  it('has no group without rules', async () => {
+    const [first] = GROUPS
+    const off = first!.rules.map(({ alert }) => [alert, { enabled: false }])
+    expect((await readGroups(Object.fromEntries(off))).map(({ name }) => name)).toEqual(
+      GROUPS.slice(1).map(({ name }) => name),
+    )
+  })
+
+  it('is refused for an alert that there is not, with the names of those that there are', async () => {
+    const message = await readRefusal({
+      prometheusRule: { enabled: true, rules: { HeartbeatMised: { enabled: false } } },
+    })
+    expect(message).toContain('prometheusRule.rules.HeartbeatMised: there is no such alert')
+    for (const { alert } of listAlerts(GROUPS)) if (alert !== undefined) expect(message).toContain(alert)
+  })
+
+  it('carries the labels that a Prometheus selects by', async () => {
+    const objects = await renderChart({ prometheusRule: { enabled: true, additionalLabels: { release: 'stack' } } })
+    expect(pick(objects, 'PrometheusRule').metadata.labels).toMatchObject({ release: 'stack' })
+  })
+})
+
+describe('the ServiceMonitor', () => {
+  it('finds the Service of /metrics, and leaves the labels of series as they are', async () => {
+    const objects = await renderChart({
+      serviceMonitor: { enabled: true, interval: '15s', additionalLabels: { release: 'stack' } },
+    })
+    const { spec, metadata } = pick(objects, 'ServiceMonitor')
+    expect(metadata.labels).toMatchObject({ release: 'stack' })
+    const services = objects.filter(
+      ({ kind, metadata: { labels } }) =>
+        kind === 'Service' &&
+        Object.entries(spec.selector.matchLabels).every(([label, value]) => labels[label] === value),
+    )
+    expect(services.map(({ metadata: { name } }) => name)).toEqual(['heartbeat-ops'])
+    expect(spec.endpoints).toEqual([{ port: services[0]!.spec.ports[0].name, honorLabels: true, interval: '15s' }])
+    const ports = listPods(objects).flatMap(({ spec: pod }) => pod.containers[0].ports ?? [])
+    expect(ports.filter(({ name }) => name === services[0]!.spec.ports[0].targetPort)).toEqual([
+      { name: 'ops', containerPort: 9090 },
+      { name: 'ops', containerPort: 9090 },
+    ])
+  })
+})
+
+describe('the dashboards', () => {
+  const files = readdirSync(`${CHART}/files/dashboards`).filter((name) => name.endsWith('.json'))
+
+  it('are a ConfigMap each, as Grafana finds them', async () => {
+    const objects = await renderChart({ dashboards: { enabled: true } })
+    const maps = objects.filter(
+      ({ kind, metadata }) => kind === 'ConfigMap' && metadata.labels.grafana_dashboard === '1',
+    )
+    expect(maps.map(({ data }) => Object.keys(data)[0]).sort()).toEqual(files.map((name) => `heartbeat-${name}`).sort())
+    expect(maps.length).toBeGreaterThanOrEqual(3)
+    for (const { data, metadata } of maps) {
+      const [[name, text]] = Object.entries(data) as [[string, string]]
+      expect(JSON.parse(text)).toEqual(
+        JSON.parse(readFileSync(`${CHART}/files/dashboards/${name.replace('heartbeat-', '')}`, 'utf8')),
+      )
+      expect(metadata.namespace).toBe('monitoring')
+    }
+  })
+
+  it('go where they are wanted, with the labels and annotations that are wanted', async () => {
+    const dashboards = {
+      enabled: true,
+      namespace: 'grafana',
+      labels: { dashboards: 'yes' },
+      annotations: { folder: 'Jobs' },
+    }
+    const maps = (await renderChart({ dashboards })).filter(({ metadata }) => metadata.labels.dashboards === 'yes')
+    expect(maps).toHaveLength(files.length)
+    for (const { metadata } of maps)
+      expect(metadata).toMatchObject({ namespace: 'grafana', annotations: { folder: 'Jobs' } })
+  })
+})
+
+it('nothing of it is made unless asked for', async () => {
+  const kinds = (await renderChart()).map(({ kind }) => kind)
+  expect(
+    kinds.filter((kind) =>
+      ['ServiceMonitor', 'PrometheusRule', 'HTTPRoute', 'Ingress', 'NetworkPolicy'].includes(kind),
+    ),
+  ).toEqual([])
+  expect(kinds.filter((kind) => kind === 'ConfigMap')).toHaveLength(1)
+})

@@ -1,0 +1,91 @@
+/** Who reaches whom: Ingress, HTTPRoutes and NetworkPolicies. */
+
+import { describe, expect, it } from 'vitest'
+import { CASES } from './cases.ts'
+import { pick, renderChart } from './chart.ts'
+
+describe('the policies', () => {
+  const everywhere = { namespaceSelector: {} }
+  const testPod = { podSelector: { matchLabels: expect.objectContaining({ 'app.kubernetes.io/component': 'test' }) } }
+  const readPolicy = async (name: string, networkPolicy: object = {}) =>
+    pick(
+      await renderChart({ networkPolicy: { enabled: true, ...networkPolicy } }),
+      'NetworkPolicy',
+      `heartbeat-${name}`,
+    ).spec
+
+  it('let everybody reach the ports, or whom they are told and the pod of helm test', async () => {
+    const open = await readPolicy('api')
+    expect(open.policyTypes).toEqual(['Ingress'])
+    expect(open.ingress).toEqual(['api', 'ops', 'ping'].map((port) => ({ ports: [{ port }] })))
+    const from = [everywhere]
+    const closed = await readPolicy('api', { pingFrom: from, apiFrom: from, opsFrom: from })
+    expect(closed.ingress).toEqual([
+      { ports: [{ port: 'api' }], from: [everywhere, testPod] },
+      { ports: [{ port: 'ops' }], from: [everywhere] },
+      { ports: [{ port: 'ping' }], from: [everywhere, testPod] },
+    ])
+    expect((await readPolicy('controller', { opsFrom: from })).ingress).toEqual([{ ports: [{ port: 'ops' }], from }])
+  })
+
+  it('let the database answer api and controller, and call nobody', async () => {
+    const { ingress, policyTypes, egress } = await readPolicy('postgresql')
+    expect([policyTypes, egress]).toEqual([['Ingress', 'Egress'], undefined])
+    const [{ from, ports }] = ingress
+    expect(ports).toEqual([{ port: 'postgresql' }])
+    const components = (from as { podSelector: { matchLabels: Record<string, string> } }[]).map(
+      ({ podSelector }) => podSelector.matchLabels['app.kubernetes.io/component'],
+    )
+    expect(components).toEqual(['api', 'controller'])
+  })
+
+  it('let ours reach DNS, the database and what is told, and the controller the API server', async () => {
+    const rules = [{ ports: [{ port: 443 }], to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] }]
+    const egress = { enabled: true, rules, apiServerPorts: [6443] }
+    const dns = {
+      ports: [
+        { port: 53, protocol: 'UDP' },
+        { port: 53, protocol: 'TCP' },
+      ],
+    }
+    const database = { ports: [{ port: 'postgresql' }], to: [{ podSelector: expect.anything() }] }
+    const { egress: api, policyTypes } = await readPolicy('api', { egress })
+    expect(policyTypes).toEqual(['Ingress', 'Egress'])
+    expect(api).toEqual([dns, database, ...rules])
+    expect((await readPolicy('controller', { egress })).egress).toEqual([
+      dns,
+      database,
+      ...rules,
+      { ports: [{ port: 6443 }] },
+    ])
+    const { spec } = pick(await renderChart(CASES['own secrets']), 'NetworkPolicy', 'heartbeat-api')
+    expect(spec.egress).toEqual([dns, { ports: [{ port: 6432 }] }])
+  })
+})
+
+describe('ways in from outside', () => {
+  it('lead one host to both Services by path', async () => {
+    const ingress = { enabled: true, pingHost: 'h.example.com', apiHost: 'h.example.com' }
+    const { rules } = pick(await renderChart({ ingress }), 'Ingress').spec
+    expect(rules).toHaveLength(1)
+    const paths = rules[0].http.paths.map(({ path, backend }: { path: string; backend: { service: object } }) => [
+      path,
+      backend.service,
+    ])
+    expect(paths).toEqual([
+      ['/ping', { name: 'heartbeat-ping', port: { name: 'ping' } }],
+      ['/', { name: 'heartbeat-api', port: { name: 'api' } }],
+    ])
+  })
+
+  it('open only what has a host', async () => {
+    const objects = await renderChart({
+      ingress: { enabled: true, pingHost: 'ping.example.com' },
+      httpRoute: { enabled: true, apiHost: 'api.example.com', parentRefs: [{ name: 'public' }] },
+    })
+    expect(pick(objects, 'Ingress').spec.rules.map(({ host }: { host: string }) => host)).toEqual(['ping.example.com'])
+    const route = pick(objects, 'HTTPRoute')
+    expect(route.spec).toMatchObject({ hostnames: ['api.example.com'], parentRefs: [{ name: 'public' }] })
+    expect(route.spec.rules[0].backendRefs).toEqual([{ name: 'heartbeat-api', port: 80 }])
+  })
+})

@@ -1,0 +1,249 @@
+/** The values of the chart: what is refused, that each has a description, and that what is made of them is up to date. */
+
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { listValues, replaceValuesTable } from '../support/chart-values-table.ts'
+import { renderManifests } from '../support/manifests.ts'
+import { CASES } from './cases.ts'
+import { CHART, helm, readRefusal, renderChart } from './chart.ts'
+
+const read = (file: string) => readFileSync(`${CHART}/${file}`, 'utf8')
+const VALUES = parse(read('values.yaml'))
+
+type Json = Record<string, unknown>
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Paths of all sections, which hold values that the chart knows by name. */
+function listSections(): string[] {
+  const rows = listValues(read('values.yaml')).map(({ path }) => path.split('.').slice(0, -1).join('.'))
+  return [...new Set(rows)]
+}
+
+/** `a.b` and 1: `{a: {b: 1}}`. */
+const nest = (path: string, value: unknown): Json =>
+  path === ''
+    ? (value as Json)
+    : (path.split('.').reduceRight<unknown>((inner, name) => ({ [name]: inner }), value) as Json)
+
+/** What a value needs beside it to have an effect, where "everything" is in its way. */
+const WITH: Record<string, Json> = {
+  'api.replicas': { api: {} },
+  'image.tag': { image: {} },
+  'crds.keep': { crds: {} },
+  'rbac.create': { rbac: {} },
+  'rbac.aggregatedRoles': { rbac: {} },
+  'database.existingSecretKey': { database: { existingSecret: 'database' } },
+  'networkPolicy.egress.databasePort': { database: { existingSecret: 'database' } },
+  'secretKey.existingSecretKey': { secretKey: { existingSecret: 'keys' } },
+  'alertmanager.existingSecretKey': { alertmanager: { existingSecret: 'alertmanager' } },
+}
+
+/** What fits where the default says too little. */
+const OTHER: Record<string, unknown> = {
+  commonLabels: { team: 'shop' },
+  'image.digest': `sha256:${'b'.repeat(64)}`,
+  'image.pullPolicy': 'Never',
+  imagePullSecrets: [{ name: 'other' }],
+  watchNamespaces: ['shop'],
+  pingUrl: 'https://other.example.com',
+  baseUrl: 'https://other.example.com/api/v1',
+  logLevel: 'error',
+  logFormat: 'json',
+  allowedTargets: ['192.168.0.0/16'],
+  'alertmanager.urls': ['http://other:9093'],
+  'bootstrap.email': 'other@example.com',
+  'bootstrap.projectId': '0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d11',
+  'postgresql.image.digest': `sha256:${'b'.repeat(64)}`,
+  'postgresql.image.pullPolicy': 'Always',
+  'postgresql.storage.size': '1Ti',
+  'postgresql.tolerations': [{ operator: 'Exists' }],
+  'api.tolerations': [{ operator: 'Exists' }],
+  'controller.tolerations': [{ operator: 'Exists' }],
+  'api.topologySpread.whenUnsatisfiable': 'ScheduleAnyway',
+  'controller.topologySpread.whenUnsatisfiable': 'DoNotSchedule',
+  extraEnv: [{ name: 'OTHER', value: '1' }],
+  extraVolumes: [{ name: 'other', emptyDir: {} }],
+  extraVolumeMounts: [{ name: 'ca', mountPath: '/other' }],
+  'service.ping.type': 'NodePort',
+  'service.api.type': 'NodePort',
+  'ingress.tls': [{ secretName: 'other' }],
+  'httpRoute.parentRefs': [{ name: 'other' }],
+  'networkPolicy.pingFrom': [{ podSelector: {} }],
+  'networkPolicy.apiFrom': [{ podSelector: {} }],
+  'networkPolicy.opsFrom': [{ podSelector: {} }],
+  'networkPolicy.egress.rules': [{ ports: [{ port: 25 }] }],
+  'networkPolicy.egress.apiServerPorts': [8443],
+  'serviceMonitor.interval': '45s',
+  'serviceMonitor.scrapeTimeout': '5s',
+  'serviceMonitor.relabelings': [{ action: 'keep' }],
+  'serviceMonitor.metricRelabelings': [{ action: 'keep' }],
+  'prometheusRule.rules': { HeartbeatMissed: { enabled: false } },
+}
+
+/** Of the same type as the default, and neither it nor what "everything" says. */
+function otherThan(preset: unknown, path: string): unknown {
+  const set = path
+    .split('.')
+    .reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), CASES.everything)
+  const now = set ?? preset
+  if (typeof now === 'boolean') return !now
+  if (typeof now === 'number') return now > 1 ? now - 1 : now + 1
+  return typeof now === 'string' ? 'other' : { other: 'other' }
+}
+
+function merge(one: Json, other: Json): Json {
+  const all = [...new Set([...Object.keys(one), ...Object.keys(other)])]
+  return Object.fromEntries(
+    all.map((name) => {
+      const [left, right] = [one[name], other[name]]
+      return [name, isObject(left) && isObject(right) ? merge(left, right) : (right ?? left)]
+    }),
+  )
+}
+
+/** Without what is different in every rendering: generated secrets. */
+async function renderComparable(values: Json): Promise<string> {
+  const objects = await renderChart(values)
+  return JSON.stringify(
+    objects.map(({ data, ...rest }) =>
+      rest.kind === 'Secret' ? { ...rest, data: Object.keys(data) } : { data, ...rest },
+    ),
+  )
+}
+
+const rendered = new Map<string, Promise<string>>()
+function renderOnce(values: Json): Promise<string> {
+  const key = JSON.stringify(values)
+  const known = rendered.get(key) ?? renderComparable(values)
+  rendered.set(key, known)
+  return known
+}
+
+describe('the schema', () => {
+  it('refuses a misspelt value in any section, and names both', async () => {
+    const values = listSections().reduce<Json>((all, path) => merge(all, nest(path, { mispselt: 1 })), {})
+    const message = await readRefusal(values)
+    expect(listSections().length).toBeGreaterThan(30)
+    for (const path of listSections()) {
+      const place = path === '' ? '' : `/${path.replaceAll('.', '/')}`
+      expect(message).toContain(`at '${place}': additional properties 'mispselt' not allowed`)
+    }
+  })
+
+  it.each([
+    ['api.replicas', -1],
+    ['api.replicas', '2'],
+    ['api.drainSeconds', 301],
+    ['api.topologySpread.whenUnsatisfiable', 'Sometimes'],
+    ['baseUrl', 'https://heartbeat.example.com'],
+    ['pingUrl', 'ping.example.com'],
+    ['clusterName', 'Prod_1'],
+    ['watchNamespaces', ['Payments']],
+    ['image.digest', 'sha256:abc'],
+    ['logLevel', 'loud'],
+    ['rateLimitPerMinute', 0],
+    ['history.maxDays', 3_651],
+    ['allowedTargets', ['receiver.example.com']],
+    ['bootstrap.projectId', '42'],
+    ['postgresql.storage.size', 'much'],
+    ['service.ping.type', 'ExternalName'],
+    ['commonLabels', { on: true }],
+    ['prometheusRule.rules', { HeartbeatMissed: { for: 'a while' } }],
+    ['extraEnv', [{ value: 'x' }]],
+  ])('refuses %s: %j', async (path, value) => {
+    expect(await readRefusal(nest(path, value))).toContain(`at '/${path.split('.')[0]}`)
+  })
+
+  it('leaves open what is handed on to Kubernetes, and what Helm adds for a chart within a chart', async () => {
+    await renderChart({
+      global: { imageRegistry: 'registry.example.com' },
+      api: { affinity: { podAntiAffinity: {} }, resources: { limits: { cpu: '1' } } },
+      podSecurityContext: { fsGroup: 65_532 },
+    })
+  })
+})
+
+describe('a value that the schema cannot judge', () => {
+  it.each([
+    ['extraEnv', [{ name: 'ROLE', value: 'all' }], 'extraEnv: ROLE is set by the chart'],
+    ['extraEnv', [{ name: 'DATABASE_URL', value: 'x' }], 'extraEnv: DATABASE_URL is set by the chart'],
+    ['ingress', { enabled: true }, 'ingress.enabled: set ingress.pingHost'],
+    ['httpRoute', { enabled: true, pingHost: 'a.example.com' }, 'name your Gateway in httpRoute.parentRefs'],
+    ['httpRoute', { enabled: true, parentRefs: [{ name: 'public' }] }, 'httpRoute.enabled: set httpRoute.pingHost'],
+  ])('%s: %j is refused in words', async (path, value, words) => {
+    expect(await readRefusal(nest(path, value))).toContain(words)
+  })
+})
+
+describe('values.yaml', () => {
+  it('holds defaults of every value that the schema knows', () => {
+    const missing: string[] = []
+    const walk = (schema: Json, values: unknown, path: string) => {
+      for (const [name, child] of Object.entries((schema.properties ?? {}) as Record<string, Json>)) {
+        const place = path === '' ? name : `${path}.${name}`
+        if (place === 'global') continue
+        if (!isObject(values) || !(name in values)) missing.push(place)
+        else if (child.type === 'object' && isObject(child.properties)) walk(child, values[name], place)
+      }
+    }
+    walk(JSON.parse(read('values.schema.json')), VALUES, '')
+    expect(missing).toEqual([])
+  })
+
+  it.each(listValues(read('values.yaml')))('$path makes a difference', async ({ path, preset }) => {
+    const before = { ...CASES.everything, ...(WITH[path] ?? {}) }
+    const after = merge(before, nest(path, OTHER[path] ?? otherThan(JSON.parse(preset), path)))
+    expect(await renderComparable(after)).not.toBe(await renderOnce(before))
+  })
+})
+
+describe('the README', () => {
+  const blocks = [...read('README.md').matchAll(/```yaml\n# values\n([^`]*)```/g)].map(([, yaml]) => yaml!)
+
+  it('shows values that are taken', async () => {
+    expect(blocks.length).toBeGreaterThanOrEqual(5)
+    for (const yaml of blocks) {
+      const { stdout } = await helm(['lint', '--strict', CHART, '--values', '-'], parse(yaml))
+      expect(stdout, yaml).toContain('0 chart(s) failed')
+    }
+  })
+
+  it('names only objects that the chart makes', async () => {
+    const names = (await renderChart()).map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    const rows = [
+      ...read('README.md').matchAll(/^\| (Deployment|Service|StatefulSet|Secret|ClusterRole)s? (`heartbeat[^|]*) \|/gm),
+    ]
+    const told = rows.flatMap(([, kind, list]) =>
+      [...list!.matchAll(/`([^`]+)`/g)].map(([, name]) => `${kind} ${name}`),
+    )
+    expect(told).toHaveLength(10)
+    for (const name of told) expect(names).toContain(name)
+  })
+})
+
+describe('what is made of values.yaml', () => {
+  it.each(['values.schema.json', 'README.md', 'templates/crds/heartbeatchecks.yaml'])(
+    '%s is up to date: npm run manifests',
+    (file) => {
+      expect(read(file)).toBe(renderManifests().get(`charts/heartbeat-operator/${file}`))
+    },
+  )
+
+  it('tells of each value with its default, of a map with a comment as a whole', () => {
+    const yaml = '# -- First\na: 1\n\n# no value\nb:\n  # -- Inner | part\n  c: x\n  # -- Whole\n  d:\n    e: [1]\n'
+    expect(listValues(yaml)).toEqual([
+      { path: 'a', about: 'First', preset: '1' },
+      { path: 'b.c', about: 'Inner | part', preset: '"x"' },
+      { path: 'b.d', about: 'Whole', preset: '{"e":[1]}' },
+    ])
+    const readme = 'x\n<!-- values: begin -->\nold\n<!-- values: end -->\ny\n'
+    expect(replaceValuesTable(readme, yaml)).toContain('| `b.c` | `"x"` | Inner \\| part |\n')
+    expect(replaceValuesTable(readme, yaml)).not.toContain('old')
+  })
+
+  it('cannot be made while a value has no description, or the README no place for it', () => {
+    expect(() => listValues('# -- First\na: 1\nb: 2\n')).toThrow('b has no comment')
+    expect(() => replaceValuesTable('nothing', '# -- First\na: 1\n')).toThrow('<!-- values: begin -->')
+  })
+})

@@ -1,0 +1,184 @@
+/**
+ * What the chart takes as values: `npm run manifests` makes values.schema.json of it, with what values.yaml says of each as its
+ * description. Strict: a misspelt value is refused by Helm. Open is what the chart hands on to Kubernetes as it is.
+ */
+
+import { z } from 'zod'
+import { listValues } from './chart-values-table.ts'
+
+type Json = Record<string, unknown>
+
+const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
+
+const whole = (min: number, max?: number) => {
+  const least = z.int().min(min)
+  return max === undefined ? least : least.max(max)
+}
+/** Values of Kubernetes' own, which the API server judges. */
+const open = () => z.looseObject({})
+const list = () => z.array(open())
+const texts = () => z.record(z.string(), z.union([z.string(), z.null()]))
+const named = () => z.string().min(1)
+const optional = (pattern: RegExp) => z.string().regex(new RegExp(`^(${pattern.source})?$`))
+const section = <Shape extends z.ZodRawShape>(shape: Shape) => z.strictObject(shape).partial()
+
+const duration = () => z.string().regex(/^([0-9]+(ms|[smhd]))*$/)
+const port = () => whole(1, 65_535)
+
+const image = section({
+  repository: named(),
+  tag: z.string(),
+  digest: optional(/sha256:[0-9a-f]{64}/),
+  pullPolicy: z.enum(['Always', 'IfNotPresent', 'Never']),
+})
+
+const pod = {
+  resources: open(),
+  podAnnotations: texts(),
+  podLabels: texts(),
+  nodeSelector: texts(),
+  tolerations: list(),
+  affinity: open(),
+  priorityClassName: z.string(),
+}
+
+const deployment = {
+  ...pod,
+  replicas: whole(0),
+  pdb: section({ enabled: z.boolean(), maxUnavailable: z.union([whole(1), z.string().regex(/^[0-9]+%$/)]) }),
+  topologySpread: section({
+    enabled: z.boolean(),
+    topologyKey: named(),
+    whenUnsatisfiable: z.enum(['ScheduleAnyway', 'DoNotSchedule']),
+  }),
+  terminationGracePeriodSeconds: whole(0),
+  serviceAccount: section({ annotations: texts() }),
+}
+
+const fromSecret = { existingSecret: z.string(), existingSecretKey: named() }
+const service = section({ type: z.enum(['ClusterIP', 'NodePort', 'LoadBalancer']), annotations: texts() })
+const hosts = { enabled: z.boolean(), annotations: texts(), pingHost: z.string(), apiHost: z.string() }
+
+const alert = section({
+  enabled: z.boolean(),
+  severity: z.string(),
+  for: duration(),
+  labels: texts(),
+  annotations: texts(),
+})
+
+/** The limits of variables are those of src/config.ts. */
+const VALUES = section({
+  // Helm's own, when the chart is part of another.
+  global: open(),
+  nameOverride: z.string().max(63),
+  fullnameOverride: z
+    .string()
+    .max(40)
+    .regex(/^([a-z]([-a-z0-9]*[a-z0-9])?)?$/),
+  commonLabels: texts(),
+  image,
+  imagePullSecrets: list(),
+  crds: section({ enabled: z.boolean(), keep: z.boolean() }),
+  clusterName: z.string().regex(DNS_LABEL),
+  watchNamespaces: z.array(z.string().regex(DNS_LABEL)),
+  pingUrl: optional(/https?:\/\/.+/),
+  baseUrl: optional(/https?:\/\/.+\/api\/v1/),
+  logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
+  logFormat: z.enum(['json', 'pretty']),
+  rateLimitPerMinute: whole(1, 1_000_000),
+  history: section({ maxPings: whole(1, 1_000_000), maxDays: whole(1, 3_650) }),
+  allowedTargets: z.array(z.string().regex(/^[0-9A-Fa-f.:]+(\/[0-9]+)?$/)),
+  alertmanager: section({ ...fromSecret, urls: z.array(z.string().regex(/^https?:\/\/[^,]+$/)).max(10) }),
+  watchdog: section(fromSecret),
+  smtp: section({ ...fromSecret, from: z.string().max(320) }),
+  bootstrap: section({
+    email: z
+      .string()
+      .max(254)
+      .regex(/^[^\s@]+@[^\s@]+$/),
+    projectId: optional(/[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}/),
+    existingSecret: z.string(),
+  }),
+  secretKey: section(fromSecret),
+  database: section(fromSecret),
+  postgresql: section({
+    ...pod,
+    image,
+    existingSecret: z.string(),
+    storage: section({ size: z.string().regex(/^[0-9.]+([KMGTPE]i?)?$/), storageClassName: z.string() }),
+    parameters: z.record(z.string().regex(/^[a-z_][a-z0-9_.]*$/), z.union([z.string(), z.number(), z.boolean()])),
+    podSecurityContext: open(),
+  }),
+  api: section({
+    ...deployment,
+    autoscaling: section({
+      enabled: z.boolean(),
+      minReplicas: whole(1),
+      maxReplicas: whole(1),
+      targetCPUUtilizationPercentage: whole(1),
+    }),
+    drainSeconds: whole(0, 300),
+  }),
+  controller: section(deployment),
+  podSecurityContext: open(),
+  securityContext: open(),
+  extraEnv: z.array(z.looseObject({ name: named() })),
+  extraVolumes: list(),
+  extraVolumeMounts: list(),
+  rbac: section({ create: z.boolean(), aggregatedRoles: z.boolean() }),
+  service: section({ ping: service, api: service }),
+  ingress: section({ ...hosts, className: z.string(), tls: list() }),
+  httpRoute: section({ ...hosts, parentRefs: list() }),
+  networkPolicy: section({
+    enabled: z.boolean(),
+    pingFrom: list(),
+    apiFrom: list(),
+    opsFrom: list(),
+    egress: section({
+      enabled: z.boolean(),
+      rules: list(),
+      apiServerPorts: z.array(port()).min(1),
+      databasePort: port(),
+    }),
+  }),
+  serviceMonitor: section({
+    enabled: z.boolean(),
+    additionalLabels: texts(),
+    interval: duration(),
+    scrapeTimeout: duration(),
+    relabelings: list(),
+    metricRelabelings: list(),
+  }),
+  prometheusRule: section({ enabled: z.boolean(), additionalLabels: texts(), rules: z.record(z.string(), alert) }),
+  dashboards: section({
+    enabled: z.boolean(),
+    labels: texts(),
+    annotations: texts(),
+    namespace: z.string(),
+  }),
+  uninstall: section({ releaseFinalizers: z.boolean() }),
+})
+
+/** The text of values.schema.json. Throws when values.yaml tells of a value that the schema does not know. */
+export function renderValuesSchema(valuesYaml: string): string {
+  // Draft 7 is what every Helm since 3 reads.
+  const schema = z.toJSONSchema(VALUES, { target: 'draft-7', io: 'input', reused: 'inline' }) as Json
+  const { $schema, ...rest } = schema
+  for (const { path, about } of listValues(valuesYaml)) find(rest, path).description = about
+  return format({ $schema, title: 'Values of the chart heartbeat-operator', ...rest })
+}
+
+/** As the formatter of this repository writes JSON: a list of words on one line. */
+function format(json: Json): string {
+  const text = JSON.stringify(json, null, 2)
+  return `${text.replace(/\[\n\s+("[^[\]{}]*?")\n\s+\]/g, (_, words: string) => `[${words.replace(/,\n\s+/g, ', ')}]`)}\n`
+}
+
+function find(schema: Json, path: string): Json {
+  return path.split('.').reduce((parent, name) => {
+    const child = (parent.properties as Record<string, Json> | undefined)?.[name]
+    if (child === undefined) throw new Error(`values.yaml has ${path}, and chart-values-schema.ts does not`)
+    return child
+  }, schema)
+}
