@@ -9,6 +9,7 @@ import { CHANNEL_KINDS } from './domain/channel.ts'
 import { PING_TYPES, SHOWN_STATUSES } from './domain/check.ts'
 import { AppError } from './domain/errors.ts'
 import { createOpsApp } from './http/ops/app.ts'
+import type { MetricsSource } from './http/ops/metrics.ts'
 import { PING_WARNINGS } from './http/ping/request.ts'
 import { addressOf, createHttpServer } from './http/server.ts'
 import type { Connection } from './kubernetes/connection.ts'
@@ -48,8 +49,6 @@ export interface AppOptions {
 }
 
 const MEASURE_MS = 5_000
-/** How long a start waits for a database that is not there. */
-export const DATABASE_PATIENCE_MS = 10_000
 export const DATABASE_RETRY_MS = 500
 
 export function createApp(options: AppOptions): App {
@@ -60,7 +59,7 @@ export function createApp(options: AppOptions): App {
     pingWarnings: Object.keys(PING_WARNINGS),
     flipReasons: ['missed', 'overran', 'outage'],
     statuses: SHOWN_STATUSES,
-    loops: ['beat', 'expire', 'clock', 'prune', 'outbox', 'alerts', 'installation', 'watchdog'],
+    loops: ['beat', 'expire', 'clock', 'prune', 'exporter', 'outbox', 'alerts', 'installation', 'watchdog'],
     channelKinds: CHANNEL_KINDS,
   })
   const onConnectionError = (error: Error) => log.warn({ error }, 'a database connection broke')
@@ -105,7 +104,7 @@ export function createApp(options: AppOptions): App {
   const opsApp = createOpsApp({
     isStarted: () => isStarted,
     whyNotReady,
-    metrics: renderMetrics,
+    metrics: { contentType: metrics.registry.contentType, readChecks, render: renderMetrics },
     onRequest: (route, method, status, ms) =>
       observeHttp(metrics, { server: 'ops', route, method, status: String(status) }, ms / 1_000),
   })
@@ -124,8 +123,21 @@ export function createApp(options: AppOptions): App {
     return apiRole === null ? (controllerRole?.whyNotReady() ?? null) : apiRole.whyNotReady()
   }
 
+  /** Monitoring of everything else goes on while the database cannot be asked. */
+  async function readChecks(add: Parameters<MetricsSource['readChecks']>[0]): Promise<boolean> {
+    if (apiRole === null || whyNotReady() !== null) return false
+    try {
+      return await apiRole.exportChecks(add)
+    } catch (error) {
+      log.warn({ error }, 'the series of the checks could not be read')
+      return false
+    }
+  }
+
   /** The gauges that mirror the database are computed when somebody looks, and left as they were while it cannot be asked. */
-  async function renderMetrics(): Promise<{ contentType: string; text: string }> {
+  async function renderMetrics(exported: { isActive: boolean; dropped: number }): Promise<string> {
+    metrics.exporterActive.set(exported.isActive ? 1 : 0)
+    metrics.checkSeriesDropped.set(exported.dropped)
     metrics.pingsWaiting.set(apiRole?.pingsWaiting() ?? 0)
     reportConnections(metrics, 'management', database)
     if (pingDatabase !== null) reportConnections(metrics, 'pings', pingDatabase)
@@ -143,7 +155,7 @@ export function createApp(options: AppOptions): App {
         log.warn({ error }, 'the gauges of the database could not be read')
       }
     }
-    return { contentType: metrics.registry.contentType, text: await metrics.registry.metrics() }
+    return metrics.registry.metrics()
   }
 
   async function start(signal?: AbortSignal): ReturnType<App['start']> {
@@ -159,7 +171,7 @@ export function createApp(options: AppOptions): App {
 
   /** The database was there a moment ago, so it is likely to come back; a replica that gave up at once would only be started again. */
   async function whenAvailable(work: () => Promise<void>, signal?: AbortSignal): Promise<void> {
-    const giveUpAt = clock.now() + DATABASE_PATIENCE_MS
+    const giveUpAt = clock.now() + config.databaseWaitSeconds * 1_000
     for (;;) {
       try {
         return await work()
@@ -174,8 +186,8 @@ export function createApp(options: AppOptions): App {
 
   async function stop(): Promise<void> {
     isStopping = true
-    // A standby takes over while this process still drains.
-    const handingOver = controllerRole?.stop()
+    // Standbys take over while this process still drains.
+    const handingOver = Promise.all([controllerRole?.stop(), apiRole?.handOver()])
     if (isStarted && apiRole !== null) await clock.sleep(config.drainSeconds * 1_000)
     await Promise.all([handingOver, apiRole?.stop()])
     await clockLoop.stop()

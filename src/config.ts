@@ -18,6 +18,8 @@ export interface Config {
   readonly rateLimitPerMinute: number
   readonly historyMaxPings: number
   readonly historyMaxDays: number
+  /** How long a start waits for a database that is not there. */
+  readonly databaseWaitSeconds: number
   /** How long to be not ready before the ports close, so that load balancers notice. */
   readonly drainSeconds: number
   readonly logLevel: string
@@ -65,6 +67,9 @@ const ROLES = ['api', 'controller', 'all'] as const
 const KUBERNETES = ['auto', 'off', 'required'] as const
 /** RFC 1123 label, as Kubernetes wants it of namespaces; ours for the cluster's name too. */
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+
+/** Unless told otherwise. Whoever waits for longer does so for a name too that nobody knows yet. */
+export const DATABASE_WAIT_SECONDS = 10
 
 export const SECRET_KEY_BYTES = 32
 /** Node's decoder skips what is no base64, so that it would also make a key of a sentence. */
@@ -273,6 +278,7 @@ const VARIABLES = {
   RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000).default(1_000),
   HISTORY_MAX_PINGS: integer(1, 1_000_000).default(1_000),
   HISTORY_MAX_DAYS: integer(1, 3_650).default(90),
+  DATABASE_WAIT_SECONDS: integer(0, 3_600).default(DATABASE_WAIT_SECONDS),
   DRAIN_SECONDS: integer(0, 300).default(0),
   LOG_LEVEL: oneOf('debug', 'info', 'warn', 'error', 'silent').default('info'),
   LOG_FORMAT: oneOf('pretty', 'json').optional(),
@@ -314,6 +320,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     rateLimitPerMinute: read.RATE_LIMIT_PER_MINUTE,
     historyMaxPings: read.HISTORY_MAX_PINGS,
     historyMaxDays: read.HISTORY_MAX_DAYS,
+    databaseWaitSeconds: read.DATABASE_WAIT_SECONDS,
     drainSeconds: read.DRAIN_SECONDS,
     logLevel: read.LOG_LEVEL,
     logFormat: read.LOG_FORMAT ?? (isTerminal ? 'pretty' : 'json'),

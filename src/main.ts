@@ -3,8 +3,8 @@
  * argument `release` it takes our finalizers off and ends: 0 when none is left, 1 when one may be.
  */
 
-import { type App, createApp, DATABASE_PATIENCE_MS, DATABASE_RETRY_MS } from './app.ts'
-import { type Config, ConfigError, readConfig } from './config.ts'
+import { type App, createApp, DATABASE_RETRY_MS } from './app.ts'
+import { type Config, ConfigError, DATABASE_WAIT_SECONDS, readConfig } from './config.ts'
 import { AppError } from './domain/errors.ts'
 import { ListenError } from './http/server.ts'
 import { describeCluster, describeCredentials, describeService } from './introduction.ts'
@@ -157,7 +157,8 @@ async function prepareDatabase(config: Config, databaseUrl: string): Promise<Pre
     patient: true,
     signal: stopping.signal,
   })
-  const giveUpAt = systemClock.now() + DATABASE_PATIENCE_MS
+  const giveUpAt = systemClock.now() + config.databaseWaitSeconds * 1_000
+  const isNameAwaited = config.databaseWaitSeconds > DATABASE_WAIT_SECONDS
   let isWaiting = false
   try {
     while (!stopping.signal.aborted) {
@@ -179,7 +180,7 @@ async function prepareDatabase(config: Config, databaseUrl: string): Promise<Pre
         if (stopping.signal.aborted) return null
         if (error instanceof AppError && error.code === 'invalid')
           throw new StartError(`the BOOTSTRAP_ variables: ${error.message}`)
-        if (!mayPass(error) || systemClock.now() > giveUpAt)
+        if (!mayPass(error, isNameAwaited) || systemClock.now() >= giveUpAt)
           throw new StartError(explainDatabaseError(error, databaseUrl))
         if (!isWaiting) say(`waiting for the database at ${new URL(databaseUrl).host} ...`)
         isWaiting = true

@@ -71,6 +71,8 @@ create table check_states (
   runs jsonb,
   stamped_at timestamp with time zone not null,
   wake_at timestamp with time zone,
+  last_success_at timestamp with time zone,
+  last_duration_ms integer,
   constraint check_states_check CHECK (((period_seconds IS NULL) <> (schedule IS NULL))),
   constraint check_states_check1 CHECK (((schedule IS NULL) = (time_zone IS NULL))),
   constraint check_states_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
@@ -157,6 +159,14 @@ create table events (
   constraint events_pkey PRIMARY KEY (id)
 );
 CREATE INDEX events_check ON public.events USING btree (check_key, id);
+
+create unlogged table exporter (
+  only_row boolean not null default true,
+  holder uuid not null,
+  expires_at timestamp with time zone not null,
+  constraint exporter_only_row_check CHECK (only_row),
+  constraint exporter_pkey PRIMARY KEY (only_row)
+);
 
 create table flips (
   id uuid not null,
@@ -268,6 +278,8 @@ create table tombstones (
   stamped_at timestamp with time zone not null,
   created_at timestamp with time zone not null,
   deleted_at timestamp with time zone not null,
+  last_success_at timestamp with time zone,
+  last_duration_ms integer,
   constraint tombstones_id_key UNIQUE (id),
   constraint tombstones_kubernetes_cluster_kubernetes_namespace_kubernet_key UNIQUE (kubernetes_cluster, kubernetes_namespace, kubernetes_name),
   constraint tombstones_pkey PRIMARY KEY (check_key),

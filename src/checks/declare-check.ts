@@ -198,6 +198,8 @@ async function add(
     createdAt,
     slug: like,
     lastPingAt,
+    lastSuccessAt,
+    lastDurationMs,
     lastStartAt,
   } = tombstone ?? {
     id: formatUuid(writeTimeOrderedId(randomIdBytes(), stampedAt)),
@@ -205,9 +207,12 @@ async function add(
     createdAt: stampedAt,
     slug: deriveSlug(resource.name, 'check'),
     lastPingAt: null,
+    lastSuccessAt: null,
+    lastDurationMs: null,
     lastStartAt: null,
   }
-  const state = { ...initialState(spec, true, Math.floor(stampedAt)), lastPingAt, lastStartAt }
+  const last = { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt }
+  const state = { ...initialState(spec, true, Math.floor(stampedAt)), ...last }
   const texts = { id, publicId, projectId, name, description, createdAt }
   const row = { ...texts, ...(key === undefined ? {} : { key }), kubernetes: { ...resource, suspend } }
   // A number is found for any slug that is taken, so it has been added.

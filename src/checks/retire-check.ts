@@ -24,8 +24,9 @@ export function retireCheck(
       await releaseCheck(tx, record.key)
       return 'released'
     }
-    const { lastPingAt, lastStartAt } = locked.state
-    const tombstone = { ...record, lastPingAt, lastStartAt, stampedAt: locked.stampedAt }
+    const { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt } = locked.state
+    const last = { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt }
+    const tombstone = { ...record, ...last, stampedAt: locked.stampedAt }
     await insertTombstone(tx, resource, tombstone, parts.clock.now())
     await deleteCheck(tx, record.key)
     return 'removed'

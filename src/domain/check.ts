@@ -70,7 +70,11 @@ export interface CheckState {
   readonly status: StoredStatus
   /** When the status became what it is: the time of the last flip. */
   readonly since: Instant
+  /** The last completion. */
   readonly lastPingAt: Instant | null
+  readonly lastSuccessAt: Instant | null
+  /** How long the last completion's run took; null when nobody knows. */
+  readonly lastDurationMs: number | null
   readonly lastStartAt: Instant | null
   /** Both null: nothing is expected (not armed, down, paused, or an open run stands for the schedule). */
   readonly expectedAt: Instant | null

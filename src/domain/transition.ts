@@ -103,6 +103,8 @@ export function initialState(spec: CheckSpec, armed: boolean, now: Instant): Che
     status: 'new',
     since: now,
     lastPingAt: null,
+    lastSuccessAt: null,
+    lastDurationMs: null,
     lastStartAt: null,
     runs: [],
     ...(armed ? expectFromNow(spec, now) : NOTHING_EXPECTED),
@@ -110,7 +112,7 @@ export function initialState(spec: CheckSpec, armed: boolean, now: Instant): Che
 }
 
 /** The earliest moment at which the check goes down if nothing happens; null when nothing is awaited. */
-export function deadlineOf(state: CheckState): Instant | null {
+export function deadlineOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs'>): Instant | null {
   if (state.status === 'down' || state.status === 'paused') return null
   let deadline = state.dueAt
   for (const { deadlineAt } of state.runs) {
@@ -160,7 +162,8 @@ function complete(
   const run = state.runs.find((candidate) => candidate.id === event.runId)
   const durationMs = event.durationMs ?? durationOf(run, now)
   const runs = state.runs.filter((other) => other !== run && isRemembered(other, now))
-  const seen = { ...state, lastPingAt: now, runs }
+  const lastSuccessAt = event.kind === 'success' ? now : state.lastSuccessAt
+  const seen = { ...state, lastPingAt: now, lastSuccessAt, lastDurationMs: durationMs, runs }
   const to = NEXT[state.status][event.kind]
   if (to === 'paused') return { ...unchanged(seen), durationMs }
   if (to === 'down') {

@@ -3,6 +3,7 @@
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import { keyOf } from '../kubernetes/objects.ts'
 import { createReflector, type ReflectorMetrics } from '../kubernetes/reflector.ts'
+import { shareMetrics } from '../kubernetes/shared-metrics.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import { HEARTBEAT_CHECKS, type HeartbeatCheck } from './heartbeat-check.ts'
@@ -39,7 +40,9 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
   const { client, namespaces, clock, random, stallMs, log, metrics, onChange } = options
   let troubleAt: number | null = null
 
-  const reflectors = (namespaces ?? [undefined]).map((namespace) =>
+  const places = namespaces ?? [undefined]
+  const shares = shareMetrics(metrics, places.length)
+  const reflectors = places.map((namespace, index) =>
     createReflector<HeartbeatCheck>({
       client,
       type: HEARTBEAT_CHECKS,
@@ -55,7 +58,7 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
         troubleAt = clock.now()
         log.warn({ error, kind, namespace }, explainProblem(error))
       },
-      metrics,
+      metrics: shares[index]!,
     }),
   )
   const of = (key: string) => (namespaces === null ? reflectors[0] : reflectors[namespaces.indexOf(key.split('/')[0]!)])

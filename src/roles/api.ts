@@ -7,6 +7,7 @@ import { createAuthenticate } from '../auth/authenticate.ts'
 import { createTokens } from '../auth/tokens.ts'
 import { createSealer } from '../channels/seal.ts'
 import { expireOverdue } from '../checks/expire-overdue.ts'
+import { createExporter, EXPORTER_MS, type Exporter } from '../checks/export-checks.ts'
 import { keepBeat } from '../checks/keep-beat.ts'
 import { createPruner } from '../checks/prune-history.ts'
 import { createPingRecorder } from '../checks/record-ping.ts'
@@ -28,6 +29,10 @@ export interface ApiRole {
   pingUrl(): string
   baseUrl(): string
   pingsWaiting(): number
+  /** What /metrics says of each check. */
+  readonly exportChecks: Exporter['read']
+  /** Another replica exports from now on: the first thing of a stop, since nobody asks a replica that is about to go. */
+  handOver(): Promise<void>
 }
 
 export interface ApiRoleOptions extends Base {
@@ -110,6 +115,12 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     }),
   )
 
+  const exporter = createExporter(parts)
+  const exporterLoop = loopOf(base, 'exporter', EXPORTER_MS, async () => {
+    await exporter.hold()
+    return 'done'
+  })
+
   let baseUrl = config.baseUrl ?? ''
   const tokens = createTokens(secretKey, databaseClock)
   const sealer = createSealer(secretKey, config.secrets.previousSecretKeys)
@@ -172,7 +183,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       baseUrl ||= api
       // The gap since the last stop is on record before any deadline is looked at.
       await base.whenAvailable(beatLoop.runOnce, signal)
-      for (const loop of [beatLoop, expireLoop, pruneLoop]) loop.start()
+      for (const loop of [beatLoop, expireLoop, pruneLoop, exporterLoop]) loop.start()
       await delivery.start(signal)
       isStarted = true
       return { ping, api }
@@ -193,6 +204,12 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     pingUrl: () => pingUrl,
     baseUrl: () => baseUrl,
     pingsWaiting: recorder.waiting,
+    exportChecks: exporter.read,
+    async handOver() {
+      await exporterLoop.stop()
+      if (isStarted)
+        await exporter.release().catch((error) => log.warn({ error }, 'the exporter lease runs out by itself'))
+    },
   }
 }
 

@@ -20,6 +20,8 @@ export interface Metrics {
   readonly gaps: Counter
   readonly gapSeconds: Counter
   readonly checks: Gauge<'status'>
+  readonly exporterActive: Gauge
+  readonly checkSeriesDropped: Gauge
   readonly pruned: Counter
   readonly clockOffsetSeconds: Gauge
   readonly loopFailures: Counter<'loop'>
@@ -118,6 +120,16 @@ export function createMetrics(values: LabelValues): Metrics {
     gaps: new Counter({ name: 'heartbeat_gaps_total', help: 'Own downtimes put on record by this replica', registers }),
     gapSeconds: new Counter({ name: 'heartbeat_gap_seconds_total', help: 'Their length', registers }),
     checks: new Gauge({ name: 'heartbeat_checks', help: 'Checks by status', labelNames: ['status'], registers }),
+    exporterActive: new Gauge({
+      name: 'heartbeat_exporter_active',
+      help: '1 on the replica whose /metrics has the series of each check, 0 on the others',
+      registers,
+    }),
+    checkSeriesDropped: new Gauge({
+      name: 'heartbeat_check_series_dropped',
+      help: 'Checks that /metrics leaves out since another has the same labels',
+      registers,
+    }),
     pruned: new Counter({
       name: 'heartbeat_pruned_rows_total',
       help: 'Rows of history forgotten by this replica',

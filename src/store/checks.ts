@@ -60,6 +60,8 @@ export interface CheckRow {
   status: number
   since: Instant
   last_ping_at: Instant | null
+  last_success_at: Instant | null
+  last_duration_ms: number | null
   last_start_at: Instant | null
   expected_at: Instant | null
   due_at: Instant | null
@@ -68,7 +70,8 @@ export interface CheckRow {
 
 export const CHECK_COLUMNS = `c.key, c.id, c.public_id, c.project_id, c.name, c.slug, c.description, c.managed_by, c.kubernetes_cluster,
   c.kubernetes_namespace, c.kubernetes_name, c.kubernetes_suspend, c.created_at, s.period_seconds, s.schedule, s.time_zone,
-  s.grace_seconds, s.max_runtime_seconds, s.status, s.since, s.last_ping_at, s.last_start_at, s.expected_at, s.due_at, s.runs`
+  s.grace_seconds, s.max_runtime_seconds, s.status, s.since, s.last_ping_at, s.last_success_at,
+  s.last_duration_ms, s.last_start_at, s.expected_at, s.due_at, s.runs`
 
 /** Whose project it is. $1 and $2 of every statement that reads for a tenant. */
 const OF_TENANT = 'p.organization_id = $1 and ($2::uuid is null or p.id = $2)'
@@ -100,6 +103,8 @@ export function toCheck(row: CheckRow): StoredCheck {
       status: STATUSES[row.status]!,
       since: row.since,
       lastPingAt: row.last_ping_at,
+      lastSuccessAt: row.last_success_at,
+      lastDurationMs: row.last_duration_ms,
       lastStartAt: row.last_start_at,
       expectedAt: row.expected_at,
       dueAt: row.due_at,

@@ -7,7 +7,7 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
 import { unavailable } from '../domain/errors.ts'
-import { startTimer } from '../runtime/clock.ts'
+import { startTimer, yieldTurn } from '../runtime/clock.ts'
 import { isConnectionError, isOutage, isRetriable, RollbackFailed } from './sqlstate.ts'
 
 export interface Statement {
@@ -27,6 +27,11 @@ export interface Queryable {
 export interface Database extends Queryable {
   /** All or nothing; run again by itself when it lost a race (40001, 40P01), so `work` must have no effect outside it. */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
+  /**
+   * Rows as arrays of columns, one by one as they arrive, for a result that nobody holds as a whole. Others get their turn in
+   * between. What `onRow` throws fails the statement once its rows are through.
+   */
+  eachRow(statement: Statement, onRow: (columns: unknown[]) => void): Promise<void>
   /** One connection for a while, so that the next transaction can go on the wire the moment the last one has committed. */
   session<T>(use: (session: Session) => Promise<T>): Promise<T>
   connections(): { total: number; idle: number; waiting: number }
@@ -131,6 +136,8 @@ export function createDatabase(options: DatabaseOptions): Database {
   return {
     query: (statement, values) => withClient((client) => queryableOn(client).query(statement, values)),
     queryColumns: (statement) => withClient((client) => queryableOn(client).queryColumns(statement)),
+
+    eachRow: (statement, onRow) => withClient((client) => streamRows(client, statement, onRow)),
 
     async transaction(work) {
       for (let attempt = 1; ; attempt += 1) {
@@ -260,6 +267,42 @@ function queryableOn(client: pg.PoolClient): Queryable {
       return rows
     },
   }
+}
+
+/** One turn of the event loop reads what the kernel has, up to 2 MB: without a rest that is a turn of many milliseconds. */
+const ROWS_A_TURN = 2_000
+
+async function streamRows(
+  client: pg.PoolClient,
+  statement: Statement,
+  onRow: (columns: unknown[]) => void,
+): Promise<void> {
+  const socket = socketOf(client)
+  const config: pg.QueryArrayConfig = { ...statement, values: [...(statement.values ?? [])], rowMode: 'array' }
+  const query = new pg.Query<unknown[]>(config)
+  let failure: { readonly error: unknown } | undefined
+  let count = 0
+  query.on('row', (row, result) => {
+    // pg keeps the rows of a query with a limit of time as well: each after its event.
+    if (result !== undefined) result.rows.length = 0
+    count += 1
+    if (count % ROWS_A_TURN === 0) {
+      socket.pause()
+      void yieldTurn().then(() => socket.resume())
+    }
+    try {
+      if (failure === undefined) onRow(row)
+    } catch (error) {
+      // It must not end up in the socket's handler, where nobody would catch it.
+      failure = { error }
+    }
+  })
+  await new Promise<void>((resolve, reject) => {
+    // As pg's own promises do it: with a limit of time it emits neither `end` nor `error` for sure.
+    Object.assign(query, { callback: (error: Error | null) => (error === null ? resolve() : reject(error)) })
+    client.query(query)
+  })
+  if (failure !== undefined) throw failure.error
 }
 
 /**

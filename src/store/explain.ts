@@ -5,10 +5,13 @@ import { isOutage, sqlStateOf, UNDEFINED_DATABASE } from './sqlstate.ts'
 
 const STARTING_UP = '57P03'
 
-/** A server that is not there yet may come: containers start in any order. */
-export function mayPass(error: unknown): boolean {
+/**
+ * A server that is not there yet may come: containers start in any order. A name that nobody knows is taken for a mistake, unless
+ * it is awaited: a Service in Kubernetes may get its name after those that call it.
+ */
+export function mayPass(error: unknown, isNameAwaited: boolean): boolean {
   const cause = rootOf(error)
-  if (codeOf(cause) === 'ENOTFOUND') return false
+  if (codeOf(cause) === 'ENOTFOUND') return isNameAwaited
   return isOutage(cause) && sqlStateOf(cause) !== '25006'
 }
 

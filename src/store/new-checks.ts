@@ -51,10 +51,10 @@ export async function insertCheck(
         values (coalesce($1, nextval('checks_key_seq')), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, ($13::timestamptz[])[1])
         on conflict (project_id, slug) do nothing returning key)
       insert into check_states (check_key, since, last_ping_at, last_start_at, expected_at, due_at, stamped_at, wake_at,
-        status, period_seconds, schedule, time_zone, grace_seconds, max_runtime_seconds, runs)
+        last_success_at, status, period_seconds, schedule, time_zone, grace_seconds, max_runtime_seconds, runs, last_duration_ms)
       select key, ($13::timestamptz[])[2], ($13::timestamptz[])[3], ($13::timestamptz[])[4], ($13::timestamptz[])[5],
-        ($13::timestamptz[])[6], ($13::timestamptz[])[7], ($13::timestamptz[])[8], $14::int2, $15::int4, $16, $17, $18::int4,
-        $19::int4, ($20::jsonb[])[1]
+        ($13::timestamptz[])[6], ($13::timestamptz[])[7], ($13::timestamptz[])[8], ($13::timestamptz[])[9], $14::int2, $15::int4,
+        $16, $17, $18::int4, $19::int4, ($20::jsonb[])[1], $21::int4
       from made returning check_key as key`,
     values: [
       check.key,
@@ -78,6 +78,7 @@ export async function insertCheck(
         state.dueAt,
         stampedAt,
         wakeAt,
+        state.lastSuccessAt,
       ]),
       STATUSES.indexOf(state.status),
       spec.periodSeconds,
@@ -86,6 +87,7 @@ export async function insertCheck(
       spec.graceSeconds,
       spec.maxRuntimeSeconds,
       jsonbArray([state.runs.length === 0 ? null : state.runs]),
+      state.lastDurationMs,
     ],
   })
   return rows[0]?.key ?? null

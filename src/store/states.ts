@@ -80,7 +80,7 @@ export interface ChangeSet {
 }
 
 const COLUMNS = `check_key, period_seconds, schedule, time_zone, grace_seconds, max_runtime_seconds,
-  status, since, last_ping_at, last_start_at, expected_at, due_at, runs, stamped_at, wake_at`
+  status, since, last_ping_at, last_success_at, last_duration_ms, last_start_at, expected_at, due_at, runs, stamped_at, wake_at`
 
 /** Locks in the order of the keys, so that two groups never wait for each other in a circle. Checks that are gone are left out. */
 export async function lockStates(
@@ -112,7 +112,7 @@ export async function lockDueStates(
       order by wake_at limit $1 for no key update skip locked`,
     values: [limit, freshMs],
   })
-  return { now: Math.floor((rows[0]?.[15] as Instant | undefined) ?? 0), checks: rows.map(toLockedCheck) }
+  return { now: Math.floor((rows[0]?.[17] as Instant | undefined) ?? 0), checks: rows.map(toLockedCheck) }
 }
 
 function toLockedCheck(row: unknown[]): LockedCheck {
@@ -126,6 +126,8 @@ function toLockedCheck(row: unknown[]): LockedCheck {
     status,
     since,
     lastPingAt,
+    lastSuccessAt,
+    lastDurationMs,
     lastStartAt,
     expectedAt,
     dueAt,
@@ -143,6 +145,8 @@ function toLockedCheck(row: unknown[]): LockedCheck {
     Instant,
     Instant | null,
     Instant | null,
+    number | null,
+    Instant | null,
     Instant | null,
     Instant | null,
     Run[] | null,
@@ -152,7 +156,17 @@ function toLockedCheck(row: unknown[]): LockedCheck {
   return {
     key,
     spec: toSpec({ periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds }),
-    state: { status: STATUSES[status]!, since, lastPingAt, lastStartAt, expectedAt, dueAt, runs: runs ?? [] },
+    state: {
+      status: STATUSES[status]!,
+      since,
+      lastPingAt,
+      lastSuccessAt,
+      lastDurationMs,
+      lastStartAt,
+      expectedAt,
+      dueAt,
+      runs: runs ?? [],
+    },
     stampedAt,
     wakeAt,
   }
@@ -240,18 +254,21 @@ function saveStates(states: readonly ChangedState[], pings: readonly NewPing[]) 
   return {
     name: 'save_states',
     text: `with saved as (
-        update check_states s set status = i.status, since = i.since, last_ping_at = i.last_ping_at, last_start_at = i.last_start_at,
-          expected_at = i.expected_at, due_at = i.due_at, runs = i.runs, stamped_at = i.stamped_at
-        from unnest($1::int8[], $2::int2[], $3::timestamptz[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::jsonb[], $9::timestamptz[])
-          i (key, status, since, last_ping_at, last_start_at, expected_at, due_at, runs, stamped_at)
+        update check_states s set status = i.status, since = i.since, last_ping_at = i.last_ping_at, last_success_at = i.last_success_at,
+          last_duration_ms = i.last_duration_ms, last_start_at = i.last_start_at, expected_at = i.expected_at, due_at = i.due_at,
+          runs = i.runs, stamped_at = i.stamped_at
+        from unnest($1::int8[], $2::int2[], $3::timestamptz[], $4::timestamptz[], $5::timestamptz[], $6::int4[], $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::jsonb[], $11::timestamptz[])
+          i (key, status, since, last_ping_at, last_success_at, last_duration_ms, last_start_at, expected_at, due_at, runs, stamped_at)
         where s.check_key = i.key)
       insert into pings (id, check_key, type, exit_code, duration_ms, run_id, created_at, source)
-      select i.*, 0 from unnest($10::uuid[], $11::int8[], $12::int2[], $13::int2[], $14::int4[], $15::uuid[], $16::timestamptz[]) i`,
+      select i.*, 0 from unnest($12::uuid[], $13::int8[], $14::int2[], $15::int2[], $16::int4[], $17::uuid[], $18::timestamptz[]) i`,
     values: [
       int8Array(states.map((changed) => changed.key)),
       int2Array(states.map(({ state }) => STATUSES.indexOf(state.status))),
       instantArray(states.map(({ state }) => state.since)),
       instantArray(states.map(({ state }) => state.lastPingAt)),
+      instantArray(states.map(({ state }) => state.lastSuccessAt)),
+      int4Array(states.map(({ state }) => state.lastDurationMs)),
       instantArray(states.map(({ state }) => state.lastStartAt)),
       instantArray(states.map(({ state }) => state.expectedAt)),
       instantArray(states.map(({ state }) => state.dueAt)),

@@ -16,6 +16,8 @@ export interface Tombstone {
   readonly projectId: string
   readonly slug: string
   readonly lastPingAt: Instant | null
+  readonly lastSuccessAt: Instant | null
+  readonly lastDurationMs: number | null
   readonly lastStartAt: Instant | null
   /** The time of its newest history entry, to the microsecond: the next is later. */
   readonly stampedAt: Instant
@@ -35,9 +37,9 @@ export async function insertTombstone(
   )
   await tx.query(
     `insert into tombstones (check_key, id, public_id, project_id, slug, kubernetes_cluster, kubernetes_namespace,
-        kubernetes_name, last_ping_at, last_start_at, stamped_at, created_at, deleted_at)
+        kubernetes_name, last_ping_at, last_start_at, stamped_at, created_at, deleted_at, last_success_at, last_duration_ms)
       values ($1, $2, $3, $4, $5, $6, $7, $8, ($9::timestamptz[])[1], ($9::timestamptz[])[2], ($9::timestamptz[])[3],
-        ($9::timestamptz[])[4], ($9::timestamptz[])[5])`,
+        ($9::timestamptz[])[4], ($9::timestamptz[])[5], ($9::timestamptz[])[6], $10)`,
     [
       tombstone.key,
       tombstone.id,
@@ -47,7 +49,15 @@ export async function insertTombstone(
       resource.cluster,
       resource.namespace,
       resource.name,
-      instantArray([tombstone.lastPingAt, tombstone.lastStartAt, tombstone.stampedAt, tombstone.createdAt, deletedAt]),
+      instantArray([
+        tombstone.lastPingAt,
+        tombstone.lastStartAt,
+        tombstone.stampedAt,
+        tombstone.createdAt,
+        deletedAt,
+        tombstone.lastSuccessAt,
+      ]),
+      tombstone.lastDurationMs,
     ],
   )
 }
@@ -62,7 +72,7 @@ export async function takeTombstone(
     `delete from tombstones
       where kubernetes_cluster = $1 and kubernetes_namespace = $2 and kubernetes_name = $3 and ($4::text is null or id::text = lower($4))
       returning check_key as key, id, public_id as "publicId", project_id as "projectId", slug, last_ping_at as "lastPingAt",
-        last_start_at as "lastStartAt", stamped_at as "stampedAt", created_at as "createdAt"`,
+        last_success_at as "lastSuccessAt", last_duration_ms as "lastDurationMs", last_start_at as "lastStartAt", stamped_at as "stampedAt", created_at as "createdAt"`,
     [cluster, namespace, name, id],
   )
   return rows[0] ?? null

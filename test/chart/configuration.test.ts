@@ -112,6 +112,8 @@ describe('without any value', () => {
     })
     expect(mount(env.PGDATA)).toBe('data')
     expect(url.hostname.split('.')[0]).toBe(pick(objects, 'StatefulSet').spec.serviceName)
+    // Without an address its name would not exist until PostgreSQL is ready, and nobody would wait for it.
+    expect(pick(objects, 'Service', 'heartbeat-postgresql').spec).not.toHaveProperty('clusterIP')
   })
 
   it('what is generated differs from one installation to the next', async () => {
@@ -150,7 +152,7 @@ describe('with values', () => {
   it('secrets of others are used, by the keys that are named, and none is generated beside them', async () => {
     const objects = await renderChart(CASES['own secrets'])
     expect(objects.map(({ kind }) => kind)).not.toContain('Secret')
-    const { secrets } = readConfig(readEnvironment(objects, 'controller'), false)
+    const { secrets } = readConfig(readEnvironment(objects, 'api'), false)
     expect(secrets).toMatchObject({
       databaseUrl: SECRETS['heartbeat-db-app']!['fqdn-uri'],
       secretKey: Buffer.alloc(32, 2),
@@ -161,6 +163,11 @@ describe('with values', () => {
       bootstrapPassword: 'correct horse',
       bootstrapApiKey: 'hbk_abc_0123456789abcdef',
     })
+  })
+
+  it('credentials of receivers stay with the api, which alone tells them', async () => {
+    const { secrets } = readConfig(readEnvironment(await renderChart(CASES['own secrets']), 'controller'), false)
+    expect(secrets).toMatchObject({ alertmanagerUrls: [], watchdogUrl: null, smtpUrl: undefined })
   })
 
   it('a database of somebody else replaces the own one', async () => {

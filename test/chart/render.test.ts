@@ -251,6 +251,7 @@ describe('names', () => {
     expect(await prefix({}, 'my-heartbeats')).toBe('my-heartbeats')
     expect(await prefix({}, 'watch')).toBe('watch-heartbeat-operator')
     expect(await prefix({ fullnameOverride: 'ours' }, 'watch')).toBe('ours')
+    expect(await prefix({}, 'my.heartbeat')).toBe('my-heartbeat')
   })
 
   it('stay within the limits of Kubernetes with the longest release', async () => {

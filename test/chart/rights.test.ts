@@ -39,6 +39,12 @@ describe('the rights', () => {
     ])
   })
 
+  it('are given once in a namespace that is named twice', async () => {
+    const names = (await renderChart({ watchNamespaces: ['shop', 'shop'] })).map(describeObject)
+    expect(names).toEqual([...new Set(names)])
+    expect(names).toContain('Role shop/heartbeat-controller')
+  })
+
   it.each([
     ['default', 1],
     ['namespaced', 2],

@@ -18,6 +18,8 @@ const EXPLAINED: Record<string, string> = {
     'Tags of releases do not move, and a digest cannot: a pod must be able to start again while the registry is away. image.pullPolicy changes it.',
   'deployment-has-host-podantiaffinity *':
     'topologySpreadConstraints do it, and count the pods of the new version only.',
+  'statefulset-has-servicename *':
+    'Of the one pod of PostgreSQL nobody asks by its own name, and a headless Service has none while the pod is not ready.',
   'pod-networkpolicy heartbeat-test':
     'The pod of `helm test` calls two Services and is gone; what may leave a namespace is for its owner to say.',
   'pod-networkpolicy heartbeat-uninstall':

@@ -73,6 +73,7 @@ const OTHER: Record<string, unknown> = {
   'networkPolicy.apiFrom': [{ podSelector: {} }],
   'networkPolicy.opsFrom': [{ podSelector: {} }],
   'networkPolicy.egress.rules': [{ ports: [{ port: 25 }] }],
+  'networkPolicy.egress.dnsPorts': [5353],
   'networkPolicy.egress.apiServerPorts': [8443],
   'serviceMonitor.interval': '45s',
   'serviceMonitor.scrapeTimeout': '5s',
@@ -168,11 +169,22 @@ describe('a value that the schema cannot judge', () => {
   it.each([
     ['extraEnv', [{ name: 'ROLE', value: 'all' }], 'extraEnv: ROLE is set by the chart'],
     ['extraEnv', [{ name: 'DATABASE_URL', value: 'x' }], 'extraEnv: DATABASE_URL is set by the chart'],
+    [
+      'extraEnv',
+      [{ name: 'SMTP_URL', value: 'x' }],
+      'extraEnv: SMTP_URL is set by the chart',
+      { smtp: { existingSecret: 'mail' } },
+    ],
+    ['api', { drainSeconds: 21 }, 'at least api.drainSeconds and 25 more'],
     ['ingress', { enabled: true }, 'ingress.enabled: set ingress.pingHost'],
     ['httpRoute', { enabled: true, pingHost: 'a.example.com' }, 'name your Gateway in httpRoute.parentRefs'],
     ['httpRoute', { enabled: true, parentRefs: [{ name: 'public' }] }, 'httpRoute.enabled: set httpRoute.pingHost'],
-  ])('%s: %j is refused in words', async (path, value, words) => {
-    expect(await readRefusal(nest(path, value))).toContain(words)
+  ])('%s: %j is refused in words', async (path, value, words, more: Json = {}) => {
+    expect(await readRefusal({ ...nest(path, value), ...more })).toContain(words)
+  })
+
+  it('api.drainSeconds: 20 is taken, which leaves 25 seconds', async () => {
+    await renderChart({ api: { drainSeconds: 20 } })
   })
 })
 

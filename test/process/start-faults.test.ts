@@ -37,6 +37,11 @@ describe('a port', () => {
   })
 })
 
+async function freeAddress(url: string): Promise<string> {
+  await using taken = await takePort()
+  return changed(url, (copy) => (copy.port = taken.port))
+}
+
 describe('DATABASE_URL', () => {
   const wrong: [string, (url: string) => string | Promise<string>, string | RegExp][] = [
     [
@@ -90,11 +95,6 @@ describe('DATABASE_URL', () => {
       '  DATABASE_URL has a % that begins no escape in the name of the database: write it as %25',
     ])
   })
-
-  async function freeAddress(url: string): Promise<string> {
-    await using taken = await takePort()
-    return changed(url, (copy) => (copy.port = taken.port))
-  }
 })
 
 describe('a database', () => {
@@ -129,6 +129,20 @@ describe('a database', () => {
     )
     expect(line).toMatch(/^DATABASE_URL: .* is read-only/)
     expect(more).toEqual([])
+  })
+
+  it.concurrent('where nobody listens is given up at once when nobody wants to wait', async () => {
+    const url = await freeAddress(server.url)
+    await using service = spawnService({ ...databaseEnvironment(url), DATABASE_WAIT_SECONDS: '0' })
+    expect((await service.end()).status).toBe(2)
+    expect(service.stdout).not.toContain('waiting for the database')
+  })
+
+  it.concurrent('with a name that is not known yet is waited for when somebody asks for more patience than usual', async () => {
+    const url = `postgres://heartbeat:${PASSWORD}@nowhere.invalid/heartbeat`
+    await using service = spawnService({ ...databaseEnvironment(url), DATABASE_WAIT_SECONDS: '11' })
+    await service.waitFor(/^waiting for the database at nowhere\.invalid \.\.\.$/m)
+    expect((await service.stop()).status).toBe(0)
   })
 
   it.concurrent('that comes up a little later than the service is waited for', async () => {

@@ -1,6 +1,15 @@
 import { query } from '../support/embedded.ts'
 
-const STATE_TIMES = ['since', 'last_ping_at', 'last_start_at', 'expected_at', 'due_at', 'stamped_at', 'wake_at']
+const STATE_TIMES = [
+  'since',
+  'last_ping_at',
+  'last_success_at',
+  'last_start_at',
+  'expected_at',
+  'due_at',
+  'stamped_at',
+  'wake_at',
+]
 
 /**
  * As if so much time had passed at once: everything that is stored happened that much earlier. With `isStopped` the last

@@ -120,7 +120,7 @@ describe('an alert about a check', () => {
 
 describe('the dashboards', () => {
   const substitute = (expr: string) =>
-    expr.replaceAll('$__rate_interval', '30s').replaceAll(/"\$(job|namespace|project|cluster|check)"/g, '".*"')
+    expr.replaceAll('$__rate_interval', '30s').replaceAll(/=~?"\$(job|namespace|project|cluster|check)"/g, '=~".*"')
 
   it.each(listQueries(readDashboards()))('$name answers', async ({ name, expr, isInstant }) => {
     expect(substitute(expr)).not.toContain('$')

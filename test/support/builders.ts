@@ -26,6 +26,8 @@ export function aState(overrides: Partial<CheckState> = {}): CheckState {
     status: 'up',
     since: NOON,
     lastPingAt: NOON,
+    lastSuccessAt: NOON,
+    lastDurationMs: null,
     lastStartAt: null,
     expectedAt: NOON + HOUR,
     dueAt: NOON + HOUR + 5 * MINUTE,

@@ -138,6 +138,7 @@ const VALUES = section({
     egress: section({
       enabled: z.boolean(),
       rules: list(),
+      dnsPorts: z.array(port()).min(1),
       apiServerPorts: z.array(port()).min(1),
       databasePort: port(),
     }),

@@ -2,10 +2,12 @@
 {{- define "heartbeat-operator.egress" -}}
 # DNS, wherever the cluster has it.
 - ports:
-    - port: 53
+    {{- range .Values.networkPolicy.egress.dnsPorts }}
+    - port: {{ . }}
       protocol: UDP
-    - port: 53
+    - port: {{ . }}
       protocol: TCP
+    {{- end }}
 {{- if include "heartbeat-operator.hasOwnDatabase" . }}
 - to:
     - podSelector:

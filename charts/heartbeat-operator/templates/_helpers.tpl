@@ -1,11 +1,14 @@
-{{/* The first part of every name. Room is left for the longest ending, -postgresql-0, and a hash of pods. */}}
+{{/*
+The first part of every name. Room is left for the longest ending, -postgresql-0, and a hash of pods. A release may have dots in its
+name, a Service may not.
+*/}}
 {{- define "heartbeat-operator.fullname" -}}
 {{- $name := .Values.nameOverride | default .Chart.Name -}}
 {{- $default := printf "%s-%s" .Release.Name $name -}}
 {{- if or (contains $name .Release.Name) (contains "heartbeat" .Release.Name) -}}
 {{- $default = .Release.Name -}}
 {{- end -}}
-{{- .Values.fullnameOverride | default $default | trunc 40 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | default $default | replace "." "-" | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
 {{/* By what Deployments and Services know their pods; these never change. (list $ "api") */}}

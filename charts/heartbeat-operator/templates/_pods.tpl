@@ -87,6 +87,10 @@ affinity:
     secretKeyRef:
       name: {{ include "heartbeat-operator.bootstrapSecret" . | quote }}
       key: BOOTSTRAP_API_KEY
+{{- end -}}
+
+{{/* What only the api needs, which tells of events: receivers, with their credentials. */}}
+{{- define "heartbeat-operator.deliveryEnv" -}}
 {{- range $name, $secret := dict "ALERTMANAGER_URL" .Values.alertmanager "WATCHDOG_URL" .Values.watchdog "SMTP_URL" .Values.smtp }}
 {{- with $secret.existingSecret }}
 - name: {{ $name }}
@@ -101,8 +105,10 @@ affinity:
 {{/* Variables of the user; one that the chart sets already would make the pod invalid, in words that nobody understands. */}}
 {{- define "heartbeat-operator.extraEnv" -}}
 {{- $own := list "ROLE" "DRAIN_SECONDS" }}
-{{- range include "heartbeat-operator.env" . | fromYamlArray }}
+{{- range list "env" "deliveryEnv" }}
+{{- range include (print "heartbeat-operator." .) $ | fromYamlArray }}
 {{- $own = append $own .name }}
+{{- end }}
 {{- end }}
 {{- range .Values.extraEnv }}
 {{- if has .name $own }}

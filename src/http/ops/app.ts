@@ -1,13 +1,14 @@
 /** Probes and metrics, for Kubernetes and Prometheus. Readiness is what app.ts hands in; no probe asks the database itself. */
 
 import Koa from 'koa'
+import { createMetricsAnswer, type MetricsSource } from './metrics.ts'
 
 export interface OpsAppOptions {
   /** True once everything was started. */
   readonly isStarted: () => boolean
   /** Null when ready, else why not, in a few words. */
   readonly whyNotReady: () => string | null
-  readonly metrics: () => Promise<{ contentType: string; text: string }>
+  readonly metrics: MetricsSource
   /** After each answer. `route` is one of ours, or `other`. */
   readonly onRequest: (route: string, method: string, status: number, ms: number) => void
 }
@@ -15,6 +16,7 @@ export interface OpsAppOptions {
 const ROUTES = ['/livez', '/readyz', '/startupz', '/metrics']
 
 export function createOpsApp({ isStarted, whyNotReady, metrics, onRequest }: OpsAppOptions): Koa {
+  const answerMetrics = createMetricsAnswer(metrics)
   const app = new Koa()
   app.silent = true
   app.use(async (ctx, next) => {
@@ -39,12 +41,8 @@ export function createOpsApp({ isStarted, whyNotReady, metrics, onRequest }: Ops
         const reason = whyNotReady()
         return answer(reason ?? 'ok', reason === null)
       }
-      case '/metrics': {
-        const { contentType, text } = await metrics()
-        ctx.type = contentType
-        ctx.body = text
-        return
-      }
+      case '/metrics':
+        return answerMetrics(ctx)
       default:
         ctx.status = 404
         ctx.body = 'not found: there are /metrics, /livez, /readyz and /startupz\n'

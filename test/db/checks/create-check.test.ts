@@ -63,6 +63,8 @@ describe('a new check', () => {
       status: 'new',
       since: NOW,
       lastPingAt: null,
+      lastSuccessAt: null,
+      lastDurationMs: null,
       lastStartAt: null,
       expectedAt: null,
       dueAt: null,

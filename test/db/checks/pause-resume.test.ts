@@ -69,6 +69,8 @@ describe('pausing', () => {
       status: 'paused',
       since: NOW + 2 * MINUTE_MS,
       lastPingAt: NOW,
+      lastSuccessAt: NOW,
+      lastDurationMs: null,
       lastStartAt: NOW + MINUTE_MS,
       expectedAt: null,
       dueAt: null,

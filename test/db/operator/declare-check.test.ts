@@ -55,6 +55,8 @@ describe('a new resource', () => {
         status: 'new',
         since: NOW,
         lastPingAt: null,
+        lastSuccessAt: null,
+        lastDurationMs: null,
         lastStartAt: null,
         expectedAt: NOW + HOUR_MS,
         dueAt: NOW + HOUR_MS + 10 * MINUTE_MS,

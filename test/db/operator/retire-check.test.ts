@@ -108,6 +108,7 @@ describe('a re-created resource', () => {
     const { check } = await t.declare({ description: 'old' })
     await t.pinged(check, 'start', NOW + 1_000)
     await t.pinged(check, 'success', NOW + 2_000)
+    await t.pinged(check, 'start', NOW + 2_400)
     await t.pinged(check, 'fail', NOW + 3_000)
     await t.retire()
     t.clock.time = NOW + DAY_MS
@@ -123,7 +124,9 @@ describe('a re-created resource', () => {
           status: 'new',
           since: NOW + DAY_MS,
           lastPingAt: NOW + 3_000,
-          lastStartAt: NOW + 1_000,
+          lastSuccessAt: NOW + 2_000,
+          lastDurationMs: 600,
+          lastStartAt: NOW + 2_400,
           expectedAt: NOW + DAY_MS + 2 * HOUR_MS,
           dueAt: NOW + DAY_MS + 2 * HOUR_MS + 10 * MINUTE_MS,
           runs: [],
@@ -137,7 +140,7 @@ describe('a re-created resource', () => {
       [1, 2, 'failed'],
       [null, 0, 'created'],
     ])
-    expect(await leftOf(check.key)).toMatchObject({ tombstones: 0, check_states: 1, pings: 3 })
+    expect(await leftOf(check.key)).toMatchObject({ tombstones: 0, check_states: 1, pings: 4 })
   })
 
   test('takes a number when its slug was given away', async () => {

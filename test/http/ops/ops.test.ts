@@ -18,9 +18,15 @@ afterAll(() => app.close())
 
 const get = (path: string, ...headers: string[]) => exchange(app.opsUrl, writeHead('GET', path, ...headers))
 
+/** It comes in chunks, which `exchange` does not read. */
+async function getMetrics() {
+  const answer = await fetch(`${app.opsUrl}/metrics`)
+  return { status: answer.status, type: answer.headers.get('content-type'), text: await answer.text() }
+}
+
 /** Series to value, by their whole text: `name{label="value"}`. */
 async function readMetrics(): Promise<Map<string, number>> {
-  const { text } = await get('/metrics')
+  const { text } = await getMetrics()
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
 }
@@ -58,7 +64,7 @@ describe('a probe', () => {
 describe('readiness', () => {
   it('is lost while the service cannot write its beat, and comes back; liveness stays', async () => {
     await using own = await startTestApp()
-    const probe = async (path: string) => (await exchange(own.opsUrl, writeHead('GET', path))).status
+    const probe = async (path: string) => (await fetch(own.opsUrl + path)).status
     await own.database.query('alter table service_beat rename to service_beat_away')
     await vi.waitFor(async () => expect(await probe('/readyz')).toBe(503), { timeout: 15_000, interval: 50 })
     expect(await probe('/livez')).toBe(200)
@@ -71,15 +77,15 @@ describe('readiness', () => {
 
 describe('/metrics', () => {
   it('is Prometheus text', async () => {
-    const { status, headers, text } = await get('/metrics')
+    const { status, type, text } = await getMetrics()
     expect(status).toBe(200)
-    expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8')
+    expect(type).toBe('text/plain; version=0.0.4; charset=utf-8')
     expect(text).toMatch(/^# HELP process_cpu_seconds_total /m)
     expect(text.endsWith('\n')).toBe(true)
   })
 
   it('explains each of its metrics', async () => {
-    const { text } = await get('/metrics')
+    const { text } = await getMetrics()
     const types = [...text.matchAll(/^# TYPE (\S+) (counter|gauge|histogram)$/gm)].map(([, name]) => name)
     const helps = [...text.matchAll(/^# HELP (\S+) \S+/gm)].map(([, name]) => name)
     expect(helps).toEqual(types)
@@ -186,7 +192,7 @@ describe('/metrics', () => {
   })
 
   it('holds no id, no key, no address and no text of a job', async () => {
-    const { id, publicId } = await app.createCheck({ name: 'Secret name', slug: 'secret-slug' })
+    const { id, publicId } = await app.createCheck({ name: 'Secret name', slug: 'slug', description: 'secret' })
     const rid = randomUUID()
     await exchange(
       app.pingUrl,
@@ -195,7 +201,7 @@ describe('/metrics', () => {
     await exchange(app.pingUrl, writeHead('SEARCH', `/ping/${publicId}`))
     await app.call('GET', `/checks/${id}`)
     await app.call('POST', '/auth/login', app.logIn, null)
-    const { text } = await get('/metrics')
+    const { text } = await getMetrics()
     const secrets = [
       id,
       publicId,

@@ -21,7 +21,7 @@ const start = (runId: string | null = null): CheckEvent => ({ kind: 'start', run
 const deadline = (...gaps: { startedAt: number; endedAt: number }[]): CheckEvent => ({ kind: 'deadline', gaps })
 
 const IN: Record<StoredStatus, CheckState> = {
-  new: aState({ status: 'new', lastPingAt: null }),
+  new: aState({ status: 'new', lastPingAt: null, lastSuccessAt: null }),
   up: aState(),
   down: aState({ status: 'down', expectedAt: null, dueAt: null }),
   paused: aState({ status: 'paused', expectedAt: null, dueAt: null }),
@@ -127,6 +127,22 @@ describe('completions', () => {
 
   it('while paused move only the last ping', () => {
     expect(transition(aSpec(), IN.paused, fail(), LATER).state).toEqual({ ...IN.paused, lastPingAt: LATER })
+  })
+
+  it('that succeed are the last success, whatever the status; one that fails leaves it where it is', () => {
+    for (const state of Object.values(IN)) {
+      expect(transition(aSpec(), state, success(), LATER).state.lastSuccessAt).toBe(LATER)
+      expect(transition(aSpec(), state, fail(), LATER).state.lastSuccessAt).toBe(state.lastSuccessAt)
+      expect(transition(aSpec(), state, start('a'), LATER).state.lastSuccessAt).toBe(state.lastSuccessAt)
+    }
+  })
+
+  it("leave their run's duration, until one comes whose duration nobody knows", () => {
+    const started = transition(aSpec(), IN.up, start('a'), LATER).state
+    const failed = transition(aSpec(), started, fail('a'), LATER + 5 * SECOND).state
+    expect(failed.lastDurationMs).toBe(5 * SECOND)
+    expect(transition(aSpec(), failed, start('b'), LATER + MINUTE).state.lastDurationMs).toBe(5 * SECOND)
+    expect(transition(aSpec(), failed, success(), LATER + MINUTE).state.lastDurationMs).toBeNull()
   })
 })
 

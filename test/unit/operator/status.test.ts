@@ -32,6 +32,8 @@ function record(state: Partial<CheckState> = {}): CheckRecord {
       status: 'up',
       since: NOW - 5_000,
       lastPingAt: NOW - 5_000,
+      lastSuccessAt: NOW - 5_000,
+      lastDurationMs: null,
       lastStartAt: null,
       expectedAt: NOW + 3_595_000,
       dueAt: NOW + 4_195_000,

@@ -1,0 +1,220 @@
+/**
+ * The series of each check as Prometheus' text (design, section 11). Not in prom-client: a million samples are some hundred
+ * megabytes of its objects, and a second in which nothing else happens. Here a check is its labels and a few numbers.
+ *
+ * The text has each metric in one piece, so all checks are held until the last one. It is made in pieces, as the reader asks for
+ * them. Checks of one project stand together, in the order of their names: of a line that looks like the one before it little
+ * is left once it is compressed.
+ */
+
+import type { ExportedCheck } from '../../checks/export-checks.ts'
+import { type FlipReason, type Instant, SHOWN_STATUSES, type ShownStatus } from '../../domain/check.ts'
+import { yieldTurn } from '../../runtime/clock.ts'
+
+/** Characters that are made, sent and compressed at once. */
+const PIECE_LENGTH = 262_144
+/** Checks that are sorted at once, in a few milliseconds. A project that has more gets several orders, one after the other. */
+const RUN_LENGTH = 2_000
+const FIRST_ROOM = 1_024
+
+const DOWN_REASONS: readonly (FlipReason | null)[] = ['missed', 'failed', 'overran']
+
+/** What is known of a check in numbers, in this order. NaN: it has none. */
+const COLUMNS = {
+  status: 0,
+  downReason: 1,
+  lastPing: 2,
+  lastSuccess: 3,
+  deadline: 4,
+  lastDuration: 5,
+  period: 6,
+  grace: 7,
+  running: 8,
+} as const
+const WIDTH = Object.keys(COLUMNS).length
+
+/** Checks that have all labels in common but their own name. */
+interface Group {
+  readonly labels: string
+  readonly names: Set<string>
+  /** Of its checks, in the order of the names once they are arranged. */
+  readonly places: number[]
+}
+
+export class CheckSeries {
+  readonly #groups = new Map<string, Group>()
+  /** Escaped; one for each place. */
+  readonly #names: string[] = []
+  #numbers = new Float64Array(FIRST_ROOM * WIDTH)
+  #dropped = 0
+  /** Of the check before: neighbours mostly have the same. */
+  #last: { readonly check: ExportedCheck; readonly group: Group } | undefined
+
+  /** Checks left out since one before them has the same labels, as in two organizations: Prometheus would refuse the whole text. */
+  get dropped(): number {
+    return this.#dropped
+  }
+
+  readonly add = (check: ExportedCheck): void => {
+    const group = this.#groupOf(check)
+    const { name } = check
+    if (group.names.has(name)) {
+      this.#dropped += 1
+      return
+    }
+    group.names.add(name)
+    const place = this.#names.push(escapeValue(name)) - 1
+    group.places.push(place)
+    if (this.#names.length * WIDTH > this.#numbers.length) {
+      const smaller = this.#numbers
+      this.#numbers = new Float64Array(smaller.length * 2)
+      this.#numbers.set(smaller)
+    }
+    writeNumbers(this.#numbers, place * WIDTH, check)
+  }
+
+  #groupOf(check: ExportedCheck): Group {
+    const { namespace, project, cluster } = check
+    const last = this.#last?.check
+    const isSame = last?.project === project && last.namespace === namespace && last.cluster === cluster
+    let group = isSame ? this.#last?.group : undefined
+    if (group === undefined) {
+      const labels = formatLabels(check)
+      group = this.#groups.get(labels) ?? { labels, names: new Set(), places: [] }
+      this.#groups.set(labels, group)
+      this.#last = { check, group }
+    }
+    return group
+  }
+
+  /** Whole lines. To be called once, when all checks were added. */
+  async *render(): AsyncGenerator<string> {
+    const groups = await this.#arrange()
+    let text = ''
+    for (const { name: metric, help, sample } of METRICS) {
+      text += `# HELP ${metric} ${help}\n# TYPE ${metric} gauge\n`
+      for (const { labels, places } of groups) {
+        const head = `${metric}{${labels},check="`
+        for (const place of places) {
+          text += sample(head, this.#names[place]!, this.#numbers, place * WIDTH)
+          if (text.length < PIECE_LENGTH) continue
+          yield text
+          text = ''
+          await yieldTurn()
+        }
+      }
+    }
+    yield text
+  }
+
+  async #arrange(): Promise<readonly Group[]> {
+    const names = this.#names
+    let sorted = 0
+    for (const { places } of this.#groups.values()) {
+      for (let start = 0; start < places.length; start += RUN_LENGTH) {
+        const run = places.slice(start, start + RUN_LENGTH)
+        run.sort((one, other) => (names[one]! < names[other]! ? -1 : 1))
+        for (let index = 0; index < run.length; index += 1) places[start + index] = run[index]!
+        sorted += run.length
+        if (sorted < RUN_LENGTH) continue
+        await yieldTurn()
+        sorted = 0
+      }
+    }
+    return [...this.#groups.values()].sort((one, other) => (one.labels < other.labels ? -1 : 1))
+  }
+}
+
+/** The check's own name follows: lines of neighbours differ from there on. */
+function formatLabels({ namespace, project, cluster }: ExportedCheck): string {
+  const labels = `namespace="${escapeValue(namespace)}",project="${escapeValue(project)}"`
+  return cluster === null ? labels : `${labels},cluster="${escapeValue(cluster)}"`
+}
+
+const ESCAPES: Record<string, string> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' }
+
+function escapeValue(value: string): string {
+  return /[\\"\n]/.test(value) ? value.replace(/[\\"\n]/g, (character) => ESCAPES[character]!) : value
+}
+
+/** Times are whole seconds: a third of the compressed text would be digits that change with each ping and tell nobody anything. */
+function writeNumbers(numbers: Float64Array, at: number, check: ExportedCheck): void {
+  numbers[at + COLUMNS.status] = SHOWN_STATUSES.indexOf(check.status)
+  numbers[at + COLUMNS.downReason] = DOWN_REASONS.indexOf(check.downReason)
+  numbers[at + COLUMNS.lastPing] = Math.floor(toSeconds(check.lastPingAt))
+  numbers[at + COLUMNS.lastSuccess] = Math.floor(toSeconds(check.lastSuccessAt))
+  // Never before the check goes down.
+  numbers[at + COLUMNS.deadline] = Math.ceil(toSeconds(check.deadlineAt))
+  numbers[at + COLUMNS.lastDuration] = toSeconds(check.lastDurationMs)
+  numbers[at + COLUMNS.period] = check.periodSeconds ?? Number.NaN
+  numbers[at + COLUMNS.grace] = check.graceSeconds
+  numbers[at + COLUMNS.running] = check.isRunning ? 1 : 0
+}
+
+function toSeconds(ms: Instant | null): number {
+  return ms === null ? Number.NaN : ms / 1_000
+}
+
+interface CheckMetric {
+  readonly name: string
+  readonly help: string
+  /** Whole lines, or nothing. `head`: all of a line before the check's name. */
+  readonly sample: (head: string, name: string, numbers: Float64Array, at: number) => string
+}
+
+const UP_VALUES = { new: null, up: 1, late: 1, down: 0, paused: null } as const satisfies Record<
+  ShownStatus,
+  number | null
+>
+const UP_TAILS = SHOWN_STATUSES.map((status) => (UP_VALUES[status] === null ? null : `"} ${UP_VALUES[status]}\n`))
+/** For a check in a status, what follows its name in each of its lines. */
+const STATUS_TAILS = SHOWN_STATUSES.map((own) =>
+  SHOWN_STATUSES.map((status) => `",status="${status}"} ${status === own ? 1 : 0}\n`),
+)
+
+const METRICS: readonly CheckMetric[] = [
+  {
+    name: 'heartbeat_check_up',
+    help: 'Whether the job reports as it should: 1 while up or late, 0 while down, no sample while new or paused',
+    sample(head, name, numbers, at) {
+      const tail = UP_TAILS[numbers[at + COLUMNS.status]!]!
+      return tail === null ? '' : head + name + tail
+    },
+  },
+  {
+    name: 'heartbeat_check_status',
+    help: 'Statuses of the check: 1 for the one that it has, 0 for the others',
+    sample(head, name, numbers, at) {
+      let text = ''
+      for (const tail of STATUS_TAILS[numbers[at + COLUMNS.status]!]!) text += head + name + tail
+      return text
+    },
+  },
+  {
+    name: 'heartbeat_check_down',
+    help: 'Why the check is down; no sample while it is not',
+    sample(head, name, numbers, at) {
+      const reason = DOWN_REASONS[numbers[at + COLUMNS.downReason]!]
+      return reason === undefined ? '' : `${head}${name}",reason="${reason}"} 1\n`
+    },
+  },
+  numberOf('lastPing', 'heartbeat_check_last_ping_timestamp_seconds', 'When the last run ended, successful or not'),
+  numberOf('lastSuccess', 'heartbeat_check_last_success_timestamp_seconds', 'When the last successful run ended'),
+  numberOf('deadline', 'heartbeat_check_deadline_timestamp_seconds', 'When the check goes down unless its job reports'),
+  numberOf('lastDuration', 'heartbeat_check_last_duration_seconds', 'How long the last run took, where that is known'),
+  numberOf('period', 'heartbeat_check_period_seconds', 'How often the job is to report; no sample for a cron schedule'),
+  numberOf('grace', 'heartbeat_check_grace_seconds', 'How late the job may be before the check goes down'),
+  numberOf('running', 'heartbeat_check_running', 'Whether a run has started and not ended yet'),
+]
+
+function numberOf(column: keyof typeof COLUMNS, name: string, help: string): CheckMetric {
+  const offset = COLUMNS[column]
+  return {
+    name,
+    help,
+    sample(head, name, numbers, at) {
+      const value = numbers[at + offset]!
+      return Number.isNaN(value) ? '' : `${head}${name}"} ${value}\n`
+    },
+  }
+}

@@ -1,0 +1,239 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createExporter, type ExportedCheck, type Exporter } from '../../../src/checks/export-checks.ts'
+import { pauseCheck } from '../../../src/checks/pause-check.ts'
+import { resumeCheck } from '../../../src/checks/resume-check.ts'
+import type { CheckRecord } from '../../../src/store/checks.ts'
+import { claimExport } from '../../../src/store/exporter.ts'
+import {
+  addCheck,
+  addProject,
+  addTenant,
+  createFixture,
+  cronSpec,
+  type Fixture,
+  HOUR_MS,
+  MINUTE_MS,
+  manageByKubernetes,
+  NOW,
+  openTransaction,
+  periodSpec,
+  ping,
+  type TestTenant,
+  untilWaiting,
+} from './fixture.ts'
+
+let fixture: Fixture
+let tenant: TestTenant
+let exporter: Exporter
+
+beforeAll(async () => {
+  fixture = await createFixture()
+})
+afterAll(() => fixture.close())
+beforeEach(async () => {
+  await fixture.clear()
+  fixture.clock.time = NOW
+  tenant = await addTenant(fixture)
+  exporter = createExporter(fixture.parts)
+})
+
+/** Null: it does not export. */
+async function readBy(one: Exporter): Promise<ExportedCheck[] | null> {
+  const checks: ExportedCheck[] = []
+  const isActive = await one.read((check) => checks.push(check))
+  if (!isActive) expect(checks).toEqual([])
+  return isActive ? checks : null
+}
+
+describe('the lease', () => {
+  const letExpire = () => fixture.database.query(`update exporter set expires_at = now() - interval '1 millisecond'`)
+  const rowOf = async () =>
+    (
+      await fixture.database.query(
+        'select xmin::text, xmax::text, extract(epoch from expires_at - now())::float8 as left from exporter',
+      )
+    ).rows[0] as { xmin: string; xmax: string; left: number } | undefined
+  let other: Exporter
+  beforeEach(() => {
+    other = createExporter(fixture.parts)
+  })
+
+  test('is had by the first of two that find it free', async () => {
+    const first = await openTransaction(fixture, (tx) => claimExport(tx, randomUUID(), 5_000))
+    const second = claimExport(fixture.database, randomUUID(), 5_000)
+    await untilWaiting(fixture, 1)
+    await first.commit()
+    expect(await second).toBe(false)
+  })
+
+  test('is kept by its holder, and nobody else so much as touches it', async () => {
+    await exporter.hold()
+    await fixture.database.query(`update exporter set expires_at = now() + interval '1 second'`)
+    const before = await rowOf()
+    await other.hold()
+    expect(await rowOf()).toMatchObject({ xmin: before!.xmin, xmax: '0' })
+    expect(await readBy(other)).toBeNull()
+    await exporter.hold()
+    const { left } = (await rowOf())!
+    expect(left).toBeGreaterThan(4)
+    expect(left).toBeLessThanOrEqual(5)
+    expect(await readBy(exporter)).toEqual([])
+  })
+
+  test("that ran out is worth nothing to its holder, and is the next one's who asks", async () => {
+    await exporter.hold()
+    await letExpire()
+    expect(await readBy(exporter)).toBeNull()
+    await other.hold()
+    // As one that was frozen and comes back.
+    await exporter.hold()
+    expect(await readBy(exporter)).toBeNull()
+    expect(await readBy(other)).toEqual([])
+  })
+
+  test('that is given back is free at once, and nobody gives back what is not his', async () => {
+    await exporter.hold()
+    await other.release()
+    expect(await readBy(exporter)).toEqual([])
+    await exporter.release()
+    expect(await readBy(exporter)).toBeNull()
+    await other.hold()
+    expect(await readBy(other)).toEqual([])
+  })
+})
+
+describe('what is exported', () => {
+  const read = async (): Promise<ExportedCheck> => {
+    await exporter.hold()
+    const checks = (await readBy(exporter))!
+    expect(checks).toHaveLength(1)
+    return checks[0]!
+  }
+  const pinged = (check: CheckRecord, type: 'success' | 'start' | 'fail' | 'log', at: number, runId?: string) =>
+    fixture.database.transaction((tx) => ping(tx, check, type, at, runId === undefined ? {} : { runId }))
+  /** `order`: of its flip among others, a digit. */
+  const turnDown = (check: CheckRecord, reason: string, order: number) =>
+    fixture.database.query(
+      `with flip as (
+          insert into flips (id, check_key, at, detected_at, from_status, to_status, reason) values ($3, $1, now(), now(), 1, 2, $2))
+        update check_states set status = 2, expected_at = null, due_at = null where check_key = $1`,
+      [check.key, reason, `ffffffff-0000-7000-8000-00000000000${order}`],
+    )
+
+  test('of a new check is little', async () => {
+    const { slug } = await addCheck(fixture, tenant)
+    expect(await read()).toEqual({
+      namespace: '',
+      project: tenant.project,
+      name: slug,
+      cluster: null,
+      status: 'new',
+      downReason: null,
+      lastPingAt: null,
+      lastSuccessAt: null,
+      deadlineAt: null,
+      lastDurationMs: null,
+      periodSeconds: 3_600,
+      graceSeconds: 600,
+      isRunning: false,
+    })
+  })
+
+  test('is called as its resource is, in a cluster only where that has a name', async () => {
+    const check = await addCheck(fixture, tenant)
+    await manageByKubernetes(fixture, check, null)
+    expect(await read()).toMatchObject({ namespace: 'payments', name: 'nightly', cluster: null })
+    await fixture.database.query(`update checks set kubernetes_cluster = 'eu-1'`)
+    expect(await read()).toMatchObject({ namespace: 'payments', name: 'nightly', cluster: 'eu-1' })
+  })
+
+  test('has no period for a cron schedule', async () => {
+    await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
+    expect(await read()).toMatchObject({ periodSeconds: null, graceSeconds: 600 })
+  })
+
+  test('follows pings: the last one, the last that succeeded, and how long the last run took', async () => {
+    const check = await addCheck(fixture, tenant)
+    const second = 1_000
+    await pinged(check, 'start', NOW)
+    expect(await read()).toMatchObject({ status: 'new', isRunning: true, lastPingAt: null, lastDurationMs: null })
+    await pinged(check, 'success', NOW + 5 * second)
+    const succeeded = { lastPingAt: NOW + 5 * second, lastSuccessAt: NOW + 5 * second, lastDurationMs: 5 * second }
+    const deadlineAt = NOW + 5 * second + HOUR_MS + 10 * MINUTE_MS
+    expect(await read()).toMatchObject({ ...succeeded, status: 'up', isRunning: false, deadlineAt })
+    await pinged(check, 'log', NOW + 6 * second)
+    await pinged(check, 'start', NOW + 7 * second)
+    expect(await read()).toMatchObject({ ...succeeded, isRunning: true })
+    await pinged(check, 'fail', NOW + 8 * second)
+    const failed = { lastPingAt: NOW + 8 * second, lastDurationMs: second, deadlineAt: null, isRunning: false }
+    expect(await read()).toMatchObject({
+      ...failed,
+      lastSuccessAt: NOW + 5 * second,
+      status: 'down',
+      downReason: 'failed',
+    })
+    // Nobody knows when this one began.
+    await pinged(check, 'success', NOW + 9 * second)
+    const recovered = { lastPingAt: NOW + 9 * second, lastSuccessAt: NOW + 9 * second, lastDurationMs: null }
+    expect(await read()).toMatchObject({ ...recovered, status: 'up', downReason: null })
+  })
+
+  test('follows pings of a check that is paused, which awaits nothing', async () => {
+    const check = await addCheck(fixture, tenant)
+    await pinged(check, 'success', NOW)
+    await pauseCheck(fixture.parts, tenant, check.id)
+    await pinged(check, 'fail', NOW + MINUTE_MS)
+    const paused = { lastPingAt: NOW + MINUTE_MS, lastSuccessAt: NOW, deadlineAt: null }
+    expect(await read()).toMatchObject({ ...paused, status: 'paused', downReason: null })
+    fixture.clock.time = NOW + HOUR_MS
+    await resumeCheck(fixture.parts, tenant, check.id)
+    const resumed = { lastPingAt: NOW + MINUTE_MS, lastSuccessAt: NOW, deadlineAt: NOW + 2 * HOUR_MS + 10 * MINUTE_MS }
+    expect(await read()).toMatchObject({ ...resumed, status: 'new' })
+  })
+
+  test('is late from the moment at which the ping was expected', async () => {
+    const check = await addCheck(fixture, tenant)
+    await pinged(check, 'success', NOW)
+    fixture.clock.time = NOW + HOUR_MS - 1
+    expect(await read()).toMatchObject({ status: 'up' })
+    fixture.clock.time = NOW + HOUR_MS
+    expect(await read()).toMatchObject({ status: 'late', deadlineAt: NOW + HOUR_MS + 10 * MINUTE_MS })
+  })
+
+  test('has the deadline of the run that ends first, and is running until that has passed', async () => {
+    const check = await addCheck(fixture, tenant, { spec: periodSpec({ maxRuntimeSeconds: 60 }) })
+    await pinged(check, 'start', NOW, randomUUID())
+    await pinged(check, 'start', NOW + 10_000, randomUUID())
+    expect(await read()).toMatchObject({ deadlineAt: NOW + MINUTE_MS, isRunning: true })
+    fixture.clock.time = NOW + 69_999
+    expect(await read()).toMatchObject({ isRunning: true })
+    fixture.clock.time = NOW + 70_000
+    expect(await read()).toMatchObject({ isRunning: false })
+  })
+
+  test.each(['missed', 'failed', 'overran'])(
+    'says of a check that is down why: %s, the newest of its reasons',
+    async (reason) => {
+      const check = await addCheck(fixture, tenant)
+      await turnDown(check, 'failed', 2)
+      await turnDown(check, 'missed', 1)
+      await turnDown(check, reason, 3)
+      expect(await read()).toMatchObject({ status: 'down', downReason: reason })
+    },
+  )
+
+  test('are the checks of every organization, the oldest first', async () => {
+    const stranger = await addTenant(fixture)
+    const slugs: string[] = []
+    for (const owner of [tenant, stranger, tenant]) slugs.push((await addCheck(fixture, owner)).slug)
+    await addProject(fixture, tenant)
+    await exporter.hold()
+    const checks = (await readBy(exporter))!
+    expect(checks.map(({ project, name }) => [project, name])).toEqual([
+      [tenant.project, slugs[0]],
+      [stranger.project, slugs[1]],
+      [tenant.project, slugs[2]],
+    ])
+  })
+})

@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createDatabase, type Database } from '../../src/store/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+let test: TestDatabase
+let database: Database
+beforeAll(async () => {
+  test = await createTestDatabase()
+  database = createDatabase({ url: test.url, name: 'rows', connections: 1 })
+})
+afterAll(async () => {
+  await database.close()
+  await test.close()
+})
+
+/** Three columns, the middle one null in every other row. */
+const numbers = (count: number) => ({
+  text: `select n, case when n % 2 = 0 then 'even' end, true from generate_series(1, $1::int) n`,
+  values: [count],
+})
+
+async function collect(count: number): Promise<unknown[][]> {
+  const rows: unknown[][] = []
+  await database.eachRow(numbers(count), (row) => rows.push(row))
+  return rows
+}
+
+describe('reading row by row', () => {
+  it('hands over every row once, in order', async () => {
+    expect(await collect(3)).toEqual([
+      [1, null, true],
+      [2, 'even', true],
+      [3, null, true],
+    ])
+    expect(await collect(0)).toEqual([])
+    expect((await collect(20_001)).map(([n]) => n)).toEqual(Array.from({ length: 20_001 }, (_, index) => index + 1))
+  })
+
+  it('lets others have their turn in between, however much is there to read', async () => {
+    let rows = 0
+    let isOver = false
+    const seen: number[] = []
+    const look = () => {
+      if (isOver) return
+      seen.push(rows)
+      setImmediate(look)
+    }
+    setImmediate(look)
+    await database.eachRow(numbers(100_000), () => {
+      rows += 1
+      // Slower than PostgreSQL, so that rows pile up.
+      for (const until = performance.now() + 0.005; performance.now() < until; );
+    })
+    isOver = true
+    const steps = seen.map((count, index) => count - (seen[index - 1] ?? 0))
+    // Two reads of 64 KB, of rows of some twenty bytes.
+    expect(Math.max(...steps)).toBeLessThan(8_000)
+  })
+
+  it('fails with what the receiver throws, and the connection is as good as before', async () => {
+    const received: unknown[] = []
+    const reading = database.eachRow(numbers(5_000), ([n]) => {
+      received.push(n)
+      if (n === 2) throw new Error('enough')
+    })
+    await expect(reading).rejects.toThrow('enough')
+    expect(received).toEqual([1, 2])
+    expect(await collect(1)).toEqual([[1, null, true]])
+  })
+
+  it('fails as any statement does: refused, or cut off', async () => {
+    await expect(database.eachRow({ text: 'select 1 / 0' }, () => {})).rejects.toMatchObject({ code: '22012' })
+    expect(await collect(1)).toEqual([[1, null, true]])
+    const own = createDatabase({ url: test.url, name: 'cut', connections: 1 })
+    const cut = own.eachRow(
+      { text: 'select pg_terminate_backend(pg_backend_pid()) from generate_series(1, 2)' },
+      () => {},
+    )
+    await expect(cut).rejects.toMatchObject({ code: 'unavailable' })
+    await own.close()
+  })
+})

@@ -1,0 +1,52 @@
+/** What migrations do to rows that are there already. */
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+const FOLDER = new URL('../../src/store/migrations/', import.meta.url)
+const FILES = readdirSync(FOLDER).sort()
+
+let test: TestDatabase
+beforeAll(async () => {
+  test = await createTestDatabase()
+})
+afterAll(() => test.close())
+
+/** Applies those of the files that belong to versions `from` to `to`. */
+async function apply(from: number, to: number): Promise<void> {
+  for (const file of FILES.slice(from - 1, to)) await test.database.query(readFileSync(new URL(file, FOLDER), 'utf8'))
+}
+
+it('0004 finds the last success of a check, and how long its last run took, in its history', async () => {
+  await test.database.query('drop schema public cascade')
+  await test.database.query('create schema public')
+  await apply(1, 3)
+  await test.database.query(`
+    insert into organizations (id, name) values ('00000000-0000-0000-0000-000000000001', 'Some');
+    insert into projects (id, organization_id, name, slug) values ('00000000-0000-0000-0000-000000000002', '00000000-0000-0000-0000-000000000001', 'Some', 'some');
+    insert into checks (id, public_id, project_id, name, slug, created_at)
+      select gen_random_uuid(), gen_random_uuid(), '00000000-0000-0000-0000-000000000002', slug, slug, now()
+      from unnest(array['never', 'up', 'failing', 'forgotten', 'pruned']) with ordinality as made (slug, place) order by place;
+    insert into check_states (check_key, period_seconds, grace_seconds, status, since, stamped_at, last_ping_at)
+      select key, 60, 60, status, now(), now(), last_ping_at::timestamptz
+      from checks join (values ('never', 0, null), ('up', 1, '2026-01-01 00:00:03.007Z'), ('failing', 2, '2026-01-01 00:00:05Z'),
+        ('forgotten', 3, '2026-01-01 00:00:01Z'), ('pruned', 1, '2026-01-01 00:00:09Z')) s (slug, status, last_ping_at) using (slug);
+    insert into pings (id, check_key, type, duration_ms, source, created_at)
+      select lpad(to_hex(number), 32, '0')::uuid, key, type, duration_ms, 0, at::timestamptz
+      from checks join (values ('up', 1, 0, 1000, '2026-01-01 00:00:01Z'), ('up', 2, 0, 2000, '2026-01-01 00:00:03.007456Z'),
+        ('up', 3, 1, null, '2026-01-01 00:00:04Z'), ('failing', 4, 0, 4000, '2026-01-01 00:00:01Z'),
+        ('failing', 5, 0, 5000, '2026-01-01 00:00:02.001999Z'), ('failing', 6, 2, 6000, '2026-01-01 00:00:04Z'),
+        ('failing', 7, 2, null, '2026-01-01 00:00:05Z')) p (slug, number, type, duration_ms, at) using (slug)`)
+  await apply(4, 4)
+  const { rows } = await test.database.query(
+    `select slug, last_success_at, last_duration_ms from checks join check_states on check_key = key order by key`,
+  )
+  expect(rows).toEqual([
+    { slug: 'never', last_success_at: null, last_duration_ms: null },
+    { slug: 'up', last_success_at: Date.parse('2026-01-01T00:00:03.007Z'), last_duration_ms: 2_000 },
+    { slug: 'failing', last_success_at: Date.parse('2026-01-01T00:00:02.001Z'), last_duration_ms: null },
+    { slug: 'forgotten', last_success_at: null, last_duration_ms: null },
+    { slug: 'pruned', last_success_at: Date.parse('2026-01-01T00:00:09Z'), last_duration_ms: null },
+  ])
+})

@@ -1,0 +1,159 @@
+/** The series of each check in /metrics, of the whole service: what they are, who has them, and what is not in them. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
+import { createApp } from '../../../src/app.ts'
+import { readConfig } from '../../../src/config.ts'
+import { startTestApp, type TestApp } from '../../support/app.ts'
+import { poll } from '../../support/embedded.ts'
+import { seedCheck, seedTenant } from '../../support/seed.ts'
+import { silentLog } from '../../support/silent-log.ts'
+
+let app: TestApp
+
+beforeAll(async () => {
+  app = await startTestApp()
+  await poll(async () => (await read()).active === '1')
+})
+afterAll(() => app.close())
+beforeEach(() => app.database.query('delete from checks'))
+
+async function read(opsUrl = app.opsUrl) {
+  const answer = await fetch(`${opsUrl}/metrics`)
+  const text = await answer.text()
+  const gauge = (name: string) => new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]
+  return {
+    status: answer.status,
+    text,
+    active: gauge('heartbeat_exporter_active'),
+    dropped: gauge('heartbeat_check_series_dropped'),
+    samples: text.split('\n').filter((line) => line.startsWith('heartbeat_check_') && line.includes('{')),
+    metrics: [...text.matchAll(/^# TYPE (heartbeat_check_\w+)/gm)].map(([, name]) => name),
+  }
+}
+
+const projectSlug = async () =>
+  (await app.database.query<{ slug: string }>('select slug from projects where id = $1', [app.projectId])).rows[0]!.slug
+
+describe('the series', () => {
+  it('are exactly these, from the moment at which the check is made', async () => {
+    const { publicId } = await app.createCheck({ slug: 'nightly' })
+    const labels = `namespace="",project="${await projectSlug()}",check="nightly"`
+    const status = (own: string) =>
+      ['new', 'up', 'late', 'down', 'paused'].map(
+        (one) => `heartbeat_check_status{${labels},status="${one}"} ${one === own ? 1 : 0}`,
+      )
+    const spec = [
+      `heartbeat_check_period_seconds{${labels}} 3600`,
+      `heartbeat_check_grace_seconds{${labels}} 300`,
+      `heartbeat_check_running{${labels}} 0`,
+    ]
+    expect((await read()).samples).toEqual([...status('new'), ...spec])
+
+    await fetch(`${app.pingUrl}/ping/${publicId}`, { headers: { 'X-Service-Duration': '2500' } })
+    const { rows } = await app.database.query<{ at: number; due: number }>(
+      'select extract(epoch from last_ping_at)::float8 as at, extract(epoch from due_at)::float8 as due from check_states',
+    )
+    const { at, due } = rows[0]!
+    const times = [
+      `heartbeat_check_last_ping_timestamp_seconds{${labels}} ${Math.floor(at)}`,
+      `heartbeat_check_last_success_timestamp_seconds{${labels}} ${Math.floor(at)}`,
+    ]
+    const duration = `heartbeat_check_last_duration_seconds{${labels}} 2.5`
+    expect((await read()).samples).toEqual([
+      `heartbeat_check_up{${labels}} 1`,
+      ...status('up'),
+      ...times,
+      `heartbeat_check_deadline_timestamp_seconds{${labels}} ${Math.ceil(due)}`,
+      duration,
+      ...spec,
+    ])
+
+    await app.database.query(`update check_states set last_success_at = last_success_at - interval '1 minute'`)
+    await fetch(`${app.pingUrl}/ping/${publicId}/fail`)
+    expect((await read()).samples).toEqual(
+      expect.arrayContaining([
+        `heartbeat_check_up{${labels}} 0`,
+        ...status('down'),
+        `heartbeat_check_down{${labels},reason="failed"} 1`,
+        `heartbeat_check_last_success_timestamp_seconds{${labels}} ${Math.floor(at - 60)}`,
+      ]),
+    )
+    expect((await read()).samples.filter((sample) => /deadline|duration/.test(sample))).toEqual([])
+  })
+
+  it('hold no id, no text and no body', async () => {
+    const { id, publicId } = await app.createCheck({ name: 'Private name', description: 'private text' })
+    await fetch(`${app.pingUrl}/ping/${publicId}/fail`, { method: 'POST', body: 'private body' })
+    const { text, samples } = await read()
+    expect(samples.length).toBeGreaterThan(8)
+    for (const secret of [id, publicId, 'Private', 'private text', 'private body', app.projectId])
+      expect(text.includes(secret), 'a secret stands in /metrics').toBe(false)
+  })
+
+  it('of checks that look alike in two organizations are those of the older, and the other is counted', async () => {
+    const { id } = await app.createCheck({ slug: 'nightly' })
+    await fetch(`${app.apiUrl}/checks/${id}/pause`, {
+      method: 'PATCH',
+      headers: { authorization: `Bearer ${app.apiKey}` },
+    })
+    const other = await seedTenant(app.database)
+    await app.database.query('update projects set slug = $2 where id = $1', [other.projectId, await projectSlug()])
+    await seedCheck(app.database, other, { slug: 'nightly' })
+    await seedCheck(app.database, other, { slug: 'weekly' })
+    const { dropped, samples } = await read()
+    expect(dropped).toBe('1')
+    expect(samples.filter((sample) => /check="nightly".*status="(paused|new)"/.test(sample))).toEqual([
+      expect.stringMatching(/status="new"\} 0$/),
+      expect.stringMatching(/status="paused"\} 1$/),
+    ])
+    expect(samples.some((sample) => sample.includes('check="weekly"'))).toBe(true)
+    await app.database.query('delete from checks where project_id = $1', [other.projectId])
+    expect((await read()).dropped).toBe('0')
+  })
+})
+
+describe('a replica', () => {
+  it('that does not export them has everything else, and says so', async () => {
+    await app.createCheck()
+    const { rows } = await app.database.query<{ name: string }>('select current_database() as name')
+    await using second = await startReplica(rows[0]!.name)
+    expect(await read(second.opsUrl)).toMatchObject({ status: 200, active: '0', dropped: '0', samples: [] })
+    expect((await read()).active).toBe('1')
+    expect((await read(second.opsUrl)).text).toMatch(/^heartbeat_checks\{status="new"\} 1$/m)
+  })
+
+  it('that cannot read them has everything else, and says so', async () => {
+    await app.createCheck()
+    expect((await read()).metrics).toHaveLength(11)
+    await app.database.query('alter table exporter rename to exporter_away')
+    try {
+      const away = await read()
+      expect(away).toMatchObject({ status: 200, active: '0', dropped: '0', samples: [] })
+      expect(away.metrics).toEqual(['heartbeat_check_series_dropped'])
+      expect(away.text).toMatch(/^heartbeat_checks\{status="new"\} 1$/m)
+    } finally {
+      await app.database.query('alter table exporter_away rename to exporter')
+    }
+    expect((await read()).samples.length).toBeGreaterThan(5)
+  })
+})
+
+/** A second replica on the first one's database. */
+async function startReplica(database: string) {
+  const secretKey = Buffer.alloc(32, 7)
+  const url = new URL(inject('postgresUrl'))
+  url.pathname = `/${database}`
+  const config = readConfig(
+    {
+      PING_PORT: '0',
+      API_PORT: '0',
+      OPS_PORT: '0',
+      DATABASE_URL: url.href,
+      SECRET_KEY: secretKey.toString('base64'),
+    },
+    false,
+  )
+  const replica = createApp({ config, databaseUrl: url.href, secretKey, log: silentLog })
+  const { ops } = await replica.start()
+  return { opsUrl: ops, [Symbol.asyncDispose]: () => replica.stop() }
+}

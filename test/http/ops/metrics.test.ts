@@ -1,0 +1,237 @@
+/** How /metrics is answered, whatever it says: compressed or not, in pieces, one at a time, and to clients of every kind. */
+
+import { type IncomingHttpHeaders, request } from 'node:http'
+import { gunzipSync } from 'node:zlib'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import type { ExportedCheck } from '../../../src/checks/export-checks.ts'
+import { createOpsApp } from '../../../src/http/ops/app.ts'
+import type { MetricsSource } from '../../../src/http/ops/metrics.ts'
+import { createHttpServer } from '../../../src/http/server.ts'
+import { poll } from '../../support/embedded.ts'
+import { openConnection, writeHead } from '../../support/http.ts'
+
+const TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+/** Some 20 MB of text: far more than sockets take before somebody reads. */
+const MANY = 12_000
+
+let calls: string[] = []
+afterEach(() => {
+  calls = []
+})
+
+function exportSome(count: number): MetricsSource['readChecks'] {
+  return async (add) => {
+    calls.push('read')
+    for (let number = 0; number < count; number += 1) add(aCheck(`job-${number}`))
+    return true
+  }
+}
+
+function aCheck(name: string): ExportedCheck {
+  return {
+    namespace: 'shop',
+    project: 'payments',
+    name,
+    cluster: null,
+    status: 'new',
+    downReason: null,
+    lastPingAt: null,
+    lastSuccessAt: null,
+    deadlineAt: null,
+    lastDurationMs: null,
+    periodSeconds: 60,
+    graceSeconds: 60,
+    isRunning: false,
+  }
+}
+
+async function startOps(overrides: Partial<MetricsSource> = {}): Promise<string> {
+  const app = createOpsApp({
+    isStarted: () => true,
+    whyNotReady: () => null,
+    onRequest: (_route, method, status) => calls.push(`${method} ${status}`),
+    metrics: {
+      contentType: TYPE,
+      readChecks: exportSome(3),
+      render: async ({ isActive, dropped }) => {
+        calls.push('render')
+        return `active ${isActive}\ndropped ${dropped}\n`
+      },
+      ...overrides,
+    },
+  })
+  const server = createHttpServer({
+    name: 'ops',
+    handler: app.callback(),
+    bindAddress: '127.0.0.1',
+    port: 0,
+    errorText: (text) => ({ type: 'text/plain', text }),
+  })
+  const { port } = await server.listen()
+  onTestFinished(() => server.close(0))
+  return `http://127.0.0.1:${port}`
+}
+
+/** As it came, nothing unpacked. */
+function ask(url: string, headers: Record<string, string> = {}, method = 'GET') {
+  return new Promise<{ status: number; headers: IncomingHttpHeaders; body: Buffer }>((resolve, reject) => {
+    request(`${url}/metrics`, { method, headers, agent: false }, (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('end', () =>
+        resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(chunks) }),
+      )
+      response.on('error', reject)
+    })
+      .on('error', reject)
+      .end()
+  })
+}
+
+const countSamples = (text: string) => text.match(/^heartbeat_check_grace_seconds\{/gm)?.length ?? 0
+
+describe('an answer', () => {
+  it('is what the process counts, and then the series of each check', async () => {
+    const url = await startOps()
+    const { status, headers, body } = await ask(url)
+    expect({ status, type: headers['content-type'], vary: headers.vary }).toEqual({
+      status: 200,
+      type: TYPE,
+      vary: 'Accept-Encoding',
+    })
+    const text = body.toString()
+    expect(text).toMatch(/^active true\ndropped 0\n# HELP heartbeat_check_up /)
+    expect(countSamples(text)).toBe(3)
+    expect(calls).toEqual(['read', 'render', 'GET 200'])
+  })
+
+  it('counts what was left out', async () => {
+    const url = await startOps({
+      async readChecks(add) {
+        for (const name of ['a', 'a', 'b', 'a']) add(aCheck(name))
+        return true
+      },
+    })
+    expect((await ask(url)).body.toString()).toMatch(/^active true\ndropped 2\n/)
+  })
+
+  it('has no check where nobody knows whether it may, whatever was read', async () => {
+    const url = await startOps({
+      async readChecks(add) {
+        for (const name of ['a', 'a', 'b']) add(aCheck(name))
+        return false
+      },
+    })
+    expect((await ask(url)).body.toString()).toBe('active false\ndropped 0\n')
+  })
+
+  it.each([
+    [undefined, false],
+    ['gzip', true],
+    ['GZIP', true],
+    ['gzip, deflate, br, zstd', true],
+    ['deflate;q=1.0, gzip;q=0.5', true],
+    ['*', true],
+    ['', false],
+    ['identity', false],
+    ['deflate, br', false],
+    ['gzip;q=0', false],
+    ['*;q=0.5, gzip;q=0', false],
+    ['gzip;q=0.1, identity;q=0.5', false],
+    ['identity;q=0.1, gzip;q=0.2', true],
+  ])('to Accept-Encoding %j is compressed: %s', async (accepted, isCompressed) => {
+    const url = await startOps()
+    const { status, headers, body } = await ask(url, accepted === undefined ? {} : { 'Accept-Encoding': accepted })
+    expect({ status, encoding: headers['content-encoding'] }).toEqual({
+      status: 200,
+      encoding: isCompressed ? 'gzip' : undefined,
+    })
+    expect(countSamples((isCompressed ? gunzipSync(body) : body).toString())).toBe(3)
+  })
+
+  it('is whole when it is large, compressed or not', async () => {
+    const url = await startOps({ readChecks: exportSome(MANY) })
+    const plain = (await ask(url)).body
+    expect(countSamples(plain.toString())).toBe(MANY)
+    const compressed = (await ask(url, { 'Accept-Encoding': 'gzip' })).body
+    expect(gunzipSync(compressed).equals(plain)).toBe(true)
+    expect(compressed.length).toBeLessThan(plain.length / 10)
+  })
+
+  it('to HEAD is its headers, and nothing is read for it', async () => {
+    const url = await startOps()
+    const { status, headers, body } = await ask(url, { 'Accept-Encoding': 'gzip' }, 'HEAD')
+    expect({ status, length: body.length }).toEqual({ status: 200, length: 0 })
+    expect(headers).toMatchObject({ 'content-type': TYPE, 'content-encoding': 'gzip', vary: 'Accept-Encoding' })
+    expect(calls).toEqual(['HEAD 200'])
+  })
+
+  it('that cannot be made is an error that everybody can read, and the next one is made', async () => {
+    let isBroken = true
+    const url = await startOps({
+      async render() {
+        if (isBroken) throw new Error('a fault of ours')
+        return 'fine\n'
+      },
+    })
+    const { status, headers, body } = await ask(url, { 'Accept-Encoding': 'gzip' })
+    expect({ status, encoding: headers['content-encoding'] }).toEqual({ status: 500, encoding: undefined })
+    expect(body.toString()).not.toContain('a fault of ours')
+    isBroken = false
+    expect((await ask(url)).body.toString()).toMatch(/^fine\n/)
+  })
+})
+
+describe('of several clients', () => {
+  it('one has its turn at a time, and one that is gone by then costs nothing', async () => {
+    const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    let reads = 0
+    const url = await startOps({
+      async readChecks() {
+        await gates[reads++]?.promise
+        return true
+      },
+    })
+    const first = ask(url)
+    await poll(() => reads === 1)
+    const leaving = openConnection(url)
+    leaving.send(writeHead('GET', '/metrics'))
+    const third = ask(url)
+    // An answer to something else says that both were taken in.
+    expect((await fetch(`${url}/livez`)).status).toBe(200)
+    expect(reads).toBe(1)
+    leaving.socket.resetAndDestroy()
+    expect((await fetch(`${url}/livez`)).status).toBe(200)
+    gates[0]!.resolve()
+    await first
+    await poll(() => reads === 2)
+    gates[1]!.resolve()
+    await third
+    expect(reads).toBe(2)
+  })
+
+  it('one that goes away in the middle ends the work, and the next has its turn', async () => {
+    const url = await startOps({ readChecks: exportSome(MANY), writeMs: 60_000 })
+    const connection = openConnection(url)
+    connection.send(writeHead('GET', '/metrics'))
+    await new Promise((resolve) => connection.socket.once('data', resolve))
+    connection.socket.pause()
+    const next = ask(url)
+    connection.socket.destroy()
+    expect(countSamples((await next).body.toString())).toBe(MANY)
+    await poll(() => calls.filter((call) => call === 'GET 200').length === 2)
+  })
+
+  it('one that does not read is cut off in time, and the next has its turn', async () => {
+    const url = await startOps({ readChecks: exportSome(MANY), writeMs: 300 })
+    const connection = openConnection(url)
+    connection.socket.pause()
+    connection.send(writeHead('GET', '/metrics'))
+    await poll(() => calls.includes('render'))
+    const { status } = await ask(url, { 'Accept-Encoding': 'gzip' })
+    expect(status).toBe(200)
+    connection.socket.resume()
+    const { rest } = await connection.ended
+    expect(rest.endsWith('0\r\n\r\n')).toBe(false)
+  })
+})
