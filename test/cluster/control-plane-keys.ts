@@ -20,8 +20,8 @@ export interface Keys {
 
 const HOSTS = ['127.0.0.1', 'localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc']
 
-/** Makes what is not there yet; a folder that was kept keeps its secrets. */
-export async function prepareKeys(folder: string): Promise<Keys> {
+/** Makes what is not there yet; a folder that was kept keeps its secrets. `hosts`: more that the server is called by. */
+export async function prepareKeys(folder: string, hosts: readonly string[] = []): Promise<Keys> {
   const at = (name: string) => join(folder, 'keys', name)
   const keys = {
     caPath: at('ca.crt'),
@@ -38,7 +38,7 @@ export async function prepareKeys(folder: string): Promise<Keys> {
     await writeSecret(keys.serviceAccountKey, privateKey.export({ format: 'pem', type: 'sec1' }).toString())
     await writeSecret(clientAuthorityFile(folder), JSON.stringify(clients))
     await writeSecret(keys.clientCaPath, clients.certificate)
-    await replaceAuthority(folder, keys)
+    await replaceAuthority(folder, keys, hosts)
     const made = { adminToken: makeToken(), controllersToken: makeToken() }
     // One line a token: token,user,uid,"groups".
     const lines = [
@@ -70,17 +70,21 @@ const authorityFile = (folder: string) => join(folder, 'keys', 'authority.json')
 type Serving = Pick<Keys, 'caPath' | 'serverCertificate' | 'serverKey'>
 
 /** A new authority and a serving certificate by it: who trusts only the old one refuses the server from now on. */
-export async function replaceAuthority(folder: string, keys: Serving): Promise<void> {
+export async function replaceAuthority(folder: string, keys: Serving, hosts: readonly string[] = []): Promise<void> {
   const authority = createAuthority(`heartbeat-${randomBytes(4).toString('hex')}`)
   await writeSecret(authorityFile(folder), JSON.stringify(authority))
   await writeSecret(keys.caPath, authority.certificate)
-  await replaceServerCertificate(folder, keys)
+  await replaceServerCertificate(folder, keys, hosts)
 }
 
 /** A new serving certificate by the same authority. The API server takes it over as soon as it sees the files change. */
-export async function replaceServerCertificate(folder: string, keys: Serving): Promise<void> {
+export async function replaceServerCertificate(
+  folder: string,
+  keys: Serving,
+  hosts: readonly string[] = [],
+): Promise<void> {
   const authority = JSON.parse(await readFile(authorityFile(folder), 'utf8')) as Authority
-  const { certificate, key } = signServer(authority, HOSTS)
+  const { certificate, key } = signServer(authority, [...HOSTS, ...hosts])
   await writeSecret(keys.serverKey, key)
   await writeSecret(keys.serverCertificate, certificate)
 }

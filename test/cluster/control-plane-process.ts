@@ -25,17 +25,19 @@ export interface ProgramStart {
   readonly path: string
   readonly args: readonly string[]
   readonly home: ProgramHome
+  /** More of the environment than PATH and HOME. */
+  readonly environment?: Readonly<Record<string, string>>
   /** It ended without being killed by us. */
   readonly onLost: (program: ProgramProcess) => void
 }
 
 /** Starts a program in a session of its own, out of reach of the terminal's Ctrl-C, with stdout and stderr in its log. */
-export function startProgram({ name, path, args, home, onLost }: ProgramStart): ProgramProcess {
+export function startProgram({ name, path, args, home, environment, onLost }: ProgramStart): ProgramProcess {
   const logFile = join(home.logs, `${name}.log`)
   const log = openSync(logFile, 'a')
   // HOME: kubectl and Go's libraries look for settings there, and these are none of the person's who runs the tests.
   // Throw-away servers on a machine that tests keep busy: less garbage collection for some more memory.
-  const env = { PATH: process.env.PATH ?? '', HOME: home.path, GOGC: '200' }
+  const env = { PATH: process.env.PATH ?? '', HOME: home.path, GOGC: '200', ...environment }
   const child = spawn(path, args, { cwd: home.path, env, detached: true, stdio: ['ignore', log, log] })
   closeSync(log)
   const pid = child.pid

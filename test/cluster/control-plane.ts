@@ -21,6 +21,8 @@ export interface ControlPlaneOptions {
   /** Files or folders of CustomResourceDefinitions, there before anything else happens. */
   readonly crds?: readonly string[]
   readonly apiserverFlags?: readonly string[]
+  /** Where the API server listens; default 127.0.0.1. Nodes and pods need another, which the Service `kubernetes` leads to. */
+  readonly address?: string
   /** Default: a temporary one, gone after `stop`. A folder that is named is kept, and its objects come back. */
   readonly dataFolder?: string
   /** Default: `logs` in the data folder. */
@@ -58,6 +60,9 @@ export interface ControlPlane extends ClusterAccess, AsyncDisposable {
   rotateCertificate(options?: { authority?: 'same' | 'new' }): Promise<void>
 }
 
+const LOOPBACK = '127.0.0.1'
+/** Of the Service `kubernetes`: the first of the range. */
+const SERVICE_ADDRESS = '10.96.0.1'
 const START_MS = 60_000
 const POLL_MS = 50
 /** A port that somebody else took in the same instant is no reason to fail. */
@@ -77,16 +82,17 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
 }
 
 async function start(programs: Programs, options: ControlPlaneOptions): Promise<ControlPlane> {
-  const { crds = [], dataFolder, logFolder } = options
+  const { crds = [], address = LOOPBACK, dataFolder, logFolder } = options
   const home = await openHome({
     ...(dataFolder === undefined ? {} : { folder: dataFolder }),
     ...(logFolder === undefined ? {} : { logs: logFolder }),
   })
-  const keys = await prepareKeys(home.path)
+  const hosts = address === LOOPBACK ? [] : [address, SERVICE_ADDRESS]
+  const keys = await prepareKeys(home.path, hosts)
   const [etcdPort, apiPort] = [await pickPort(), await pickPort()]
   const etcdUrl = `http://127.0.0.1:${etcdPort}`
   const access: ClusterAccess = {
-    server: `https://127.0.0.1:${apiPort}`,
+    server: `https://${address}:${apiPort}`,
     folder: home.path,
     kubeconfigPath: join(home.path, 'admin.kubeconfig'),
     caPath: keys.caPath,
@@ -134,13 +140,10 @@ async function start(programs: Programs, options: ControlPlaneOptions): Promise<
 
   async function startApiServer(): Promise<void> {
     run('kube-apiserver', [
-      ...[`--etcd-servers=${etcdUrl}`, '--bind-address=127.0.0.1', `--secure-port=${apiPort}`],
+      ...[`--etcd-servers=${etcdUrl}`, `--bind-address=${address}`, `--secure-port=${apiPort}`],
+      ...[`--advertise-address=${address}`, '--service-cluster-ip-range=10.96.0.0/16'],
       // A loopback address is no endpoint that the Service `kubernetes` could have.
-      ...[
-        '--advertise-address=127.0.0.1',
-        '--endpoint-reconciler-type=none',
-        '--service-cluster-ip-range=10.96.0.0/16',
-      ],
+      `--endpoint-reconciler-type=${address === LOOPBACK ? 'none' : 'lease'}`,
       ...[`--tls-cert-file=${keys.serverCertificate}`, `--tls-private-key-file=${keys.serverKey}`],
       ...['--authorization-mode=Node,RBAC', '--anonymous-auth=false', `--token-auth-file=${keys.tokensFile}`],
       ...[`--client-ca-file=${keys.clientCaPath}`, '--service-account-issuer=https://kubernetes.default.svc'],
@@ -225,8 +228,8 @@ async function start(programs: Programs, options: ControlPlaneOptions): Promise<
     },
     async rotateCertificate({ authority = 'same' } = {}) {
       const before = await readServedCertificate(apiPort)
-      if (authority === 'same') await replaceServerCertificate(home.path, keys)
-      else await replaceAuthority(home.path, keys)
+      if (authority === 'same') await replaceServerCertificate(home.path, keys, hosts)
+      else await replaceAuthority(home.path, keys, hosts)
       const isServed = async () => (await readServedCertificate(apiPort)) !== before
       await until('it serves the new certificate', 'kube-apiserver', isServed)
       if (authority === 'same') return
