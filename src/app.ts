@@ -104,7 +104,12 @@ export function createApp(options: AppOptions): App {
   const opsApp = createOpsApp({
     isStarted: () => isStarted,
     whyNotReady,
-    metrics: { contentType: metrics.registry.contentType, readChecks, render: renderMetrics },
+    metrics: {
+      contentType: metrics.registry.contentType,
+      readChecks,
+      render: renderMetrics,
+      onFault: (error) => log.error({ error }, 'metrics could not be answered'),
+    },
     onRequest: (route, method, status, ms) =>
       observeHttp(metrics, { server: 'ops', route, method, status: String(status) }, ms / 1_000),
   })

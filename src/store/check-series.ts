@@ -24,6 +24,8 @@ export interface CheckSeriesRow {
   readonly downReason: FlipReason | null
 }
 
+/** As lastSuccessOf has it. */
+const LAST_SUCCESS = `case when s.status = ${STATUSES.indexOf('up')} then s.last_ping_at else s.last_success_at end`
 /** Parsed as a number, which costs half of an instant: there are four for each of all checks. */
 const MS = (at: string) => `(date_part('epoch', ${at}) * 1000)::int8`
 
@@ -42,7 +44,7 @@ export async function readCheckSeries(
       text: `select x.* from exporter e
         left join (
           select coalesce(c.kubernetes_namespace, ''), p.slug, coalesce(c.kubernetes_name, c.slug), c.kubernetes_cluster, s.status,
-            ${MS('s.last_ping_at')}, ${MS('s.last_success_at')}, ${MS('s.expected_at')}, ${MS('s.due_at')},
+            ${MS('s.last_ping_at')}, ${MS(LAST_SUCCESS)}, ${MS('s.expected_at')}, ${MS('s.due_at')},
             s.last_duration_ms, s.period_seconds, s.grace_seconds, s.runs,
             case when s.status = ${STATUSES.indexOf('down')} then
               (select f.reason from flips f where f.check_key = s.check_key order by f.id desc limit 1) end

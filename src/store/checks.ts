@@ -8,7 +8,7 @@ import { type CheckState, type Instant, type Manager, type Run, STATUSES, type S
 import type { Place } from '../domain/page.ts'
 import { instantArray } from './binary-arrays.ts'
 import type { Queryable } from './database.ts'
-import type { StoredSpec } from './states.ts'
+import { lastSuccessOf, type StoredSpec } from './states.ts'
 
 /** A HeartbeatCheck, by what it is called: its identity here (design, section 6). */
 export interface Resource {
@@ -103,7 +103,7 @@ export function toCheck(row: CheckRow): StoredCheck {
       status: STATUSES[row.status]!,
       since: row.since,
       lastPingAt: row.last_ping_at,
-      lastSuccessAt: row.last_success_at,
+      lastSuccessAt: lastSuccessOf(STATUSES[row.status]!, row.last_ping_at, row.last_success_at),
       lastDurationMs: row.last_duration_ms,
       lastStartAt: row.last_start_at,
       expectedAt: row.expected_at,

@@ -68,6 +68,8 @@ export interface DatabaseOptions {
    * that is done again when nobody remembers it.
    */
   readonly isForgetful?: boolean
+  /** How long a statement may take; default 3.5 s. */
+  readonly statementMs?: number
   /** No limits of time: for migrations, which may wait for another replica's and rewrite a table. */
   readonly patient?: boolean
   /** When it aborts, what runs is cut off, connection and all: a start that is to end must not wait for a lock, or for a server that hangs. */
@@ -78,24 +80,24 @@ export interface DatabaseOptions {
 const CONNECT_MS = 1_500
 /** The server gives up on a statement first, so that it is really cancelled; the client's own limit is for a server that hangs. */
 const STATEMENT_MS = 3_500
-const ANSWER_MS = 4_000
+const ANSWER_MARGIN_MS = 500
 const LOCK_MS = 1_500
 const ATTEMPTS = 3
-const LIMITS_OF_TIME = {
-  statement_timeout: STATEMENT_MS,
-  query_timeout: ANSWER_MS,
+const limitsOfTime = (statementMs: number) => ({
+  statement_timeout: statementMs,
+  query_timeout: statementMs + ANSWER_MARGIN_MS,
   lock_timeout: LOCK_MS,
   idle_in_transaction_session_timeout: 5_000,
-}
+})
 
 export function createDatabase(options: DatabaseOptions): Database {
-  const { url, name, connections, patient = false, signal, onConnectionError } = options
+  const { url, name, connections, statementMs = STATEMENT_MS, patient = false, signal, onConnectionError } = options
   const pool = new pg.Pool({
     ...withOurOptions(url, settingsOf(options)),
     application_name: `heartbeat-operator ${name}`,
     max: connections,
     connectionTimeoutMillis: CONNECT_MS,
-    ...(patient ? {} : LIMITS_OF_TIME),
+    ...(patient ? {} : limitsOfTime(statementMs)),
     keepAlive: true,
     types: { getTypeParser },
     // Statements go out without awaiting the one before, so that a transaction takes two round trips. Not in @types/pg yet.

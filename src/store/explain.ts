@@ -38,6 +38,8 @@ export function explainDatabaseError(error: unknown, databaseUrl: string): strin
       return `DATABASE_URL: ${host} has no connection left: raise its max_connections, or end other clients`
     case '25006':
       return `DATABASE_URL: ${host} is read-only (a standby?): name the primary`
+    case '55P03':
+      return `DATABASE_URL: another session on ${host} keeps a table locked (a dump? a long query?): end it, then start again`
     case STARTING_UP:
       return `DATABASE_URL: PostgreSQL on ${host} is still starting up: try again when it is ready`
   }

@@ -29,6 +29,8 @@ export async function migrate(database: Database): Promise<Migrated> {
   for (;;) {
     const version = await database.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+      // Behind a lock on a table that waits, everybody waits: less than pings can bear. Whoever starts tries again.
+      await tx.query("set local lock_timeout = '1s'")
       await tx.query(
         'create table if not exists schema_migrations (version int primary key, name text not null, applied_at timestamptz not null default now())',
       )

@@ -115,6 +115,15 @@ export async function lockDueStates(
   return { now: Math.floor((rows[0]?.[17] as Instant | undefined) ?? 0), checks: rows.map(toLockedCheck) }
 }
 
+/** Of one that is up the last completion was a success, also where a replica wrote it that does not know the column yet. */
+export function lastSuccessOf(
+  status: StoredStatus,
+  lastPingAt: Instant | null,
+  column: Instant | null,
+): Instant | null {
+  return status === 'up' ? lastPingAt : column
+}
+
 function toLockedCheck(row: unknown[]): LockedCheck {
   const [
     key,
@@ -160,7 +169,7 @@ function toLockedCheck(row: unknown[]): LockedCheck {
       status: STATUSES[status]!,
       since,
       lastPingAt,
-      lastSuccessAt,
+      lastSuccessAt: lastSuccessOf(STATUSES[status]!, lastPingAt, lastSuccessAt),
       lastDurationMs,
       lastStartAt,
       expectedAt,

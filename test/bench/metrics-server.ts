@@ -40,9 +40,11 @@ const database = createDatabase({ url, name: 'bench', connections: 2 })
 const exporter = createExporter({ database, clock: systemClock })
 const contentType = Registry.PROMETHEUS_CONTENT_TYPE
 
+const onFault = (error: unknown) => console.error(error)
+
 const SOURCES: Record<Mode, MetricsSource> = {
-  series: { contentType, readChecks: exporter.read, render: async () => '' },
-  'prom-client': { contentType, readChecks: async () => false, render: renderByPromClient, writeMs: 60_000 },
+  series: { contentType, onFault, readChecks: exporter.read, render: async () => '' },
+  'prom-client': { contentType, onFault, readChecks: async () => false, render: renderByPromClient, writeMs: 60_000 },
 }
 
 async function renderByPromClient(): Promise<string> {

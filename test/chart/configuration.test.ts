@@ -189,7 +189,10 @@ describe('with values', () => {
     const { args } = pick(await renderChart(CASES.everything), 'StatefulSet').spec.template.spec.containers[0]
     const settings = ['jit=false', 'log_min_duration_statement=1s', 'max_connections=300', 'work_mem=1000000']
     expect(args).toEqual(settings.flatMap((setting) => ['-c', setting]))
-    expect(pick(await renderChart(), 'StatefulSet').spec.template.spec.containers[0]).not.toHaveProperty('args')
+    const [server] = pick(await renderChart(), 'StatefulSet').spec.template.spec.containers
+    expect(server.args).toEqual(['-c', 'max_connections=200'])
+    const without = await renderChart({ postgresql: { parameters: null } })
+    expect(pick(without, 'StatefulSet').spec.template.spec.containers[0]).not.toHaveProperty('args')
   })
 
   it('watched namespaces reach the controller and the Job of the uninstallation', async () => {

@@ -154,7 +154,7 @@ describe('a release', () => {
     await run('upgrade', {
       logLevel: 'debug',
       api: { replicas: 3 },
-      postgresql: { parameters: { max_connections: '200' } },
+      postgresql: { parameters: { max_connections: '250' } },
     })
     expect(await readSecrets()).toEqual(secrets)
     await run('upgrade')

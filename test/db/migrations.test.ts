@@ -1,7 +1,10 @@
-/** What migrations do to rows that are there already. */
+/** What migrations do to rows that are there already, and to others who use the database meanwhile. */
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest'
+import { createDatabase } from '../../src/store/database.ts'
+import { explainDatabaseError, mayPass } from '../../src/store/explain.ts'
+import { migrate } from '../../src/store/migrate.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const FOLDER = new URL('../../src/store/migrations/', import.meta.url)
@@ -12,15 +15,17 @@ beforeAll(async () => {
   test = await createTestDatabase()
 })
 afterAll(() => test.close())
+beforeEach(async () => {
+  await test.database.query('drop schema public cascade')
+  await test.database.query('create schema public')
+})
 
 /** Applies those of the files that belong to versions `from` to `to`. */
 async function apply(from: number, to: number): Promise<void> {
   for (const file of FILES.slice(from - 1, to)) await test.database.query(readFileSync(new URL(file, FOLDER), 'utf8'))
 }
 
-it('0004 finds the last success of a check, and how long its last run took, in its history', async () => {
-  await test.database.query('drop schema public cascade')
-  await test.database.query('create schema public')
+it('0004 finds the last success of a check that is not up, and how long its last run took, in its history', async () => {
   await apply(1, 3)
   await test.database.query(`
     insert into organizations (id, name) values ('00000000-0000-0000-0000-000000000001', 'Some');
@@ -44,9 +49,60 @@ it('0004 finds the last success of a check, and how long its last run took, in i
   )
   expect(rows).toEqual([
     { slug: 'never', last_success_at: null, last_duration_ms: null },
-    { slug: 'up', last_success_at: Date.parse('2026-01-01T00:00:03.007Z'), last_duration_ms: 2_000 },
+    { slug: 'up', last_success_at: null, last_duration_ms: null },
     { slug: 'failing', last_success_at: Date.parse('2026-01-01T00:00:02.001Z'), last_duration_ms: null },
     { slug: 'forgotten', last_success_at: null, last_duration_ms: null },
-    { slug: 'pruned', last_success_at: Date.parse('2026-01-01T00:00:09Z'), last_duration_ms: null },
+    { slug: 'pruned', last_success_at: null, last_duration_ms: null },
   ])
 })
+
+it('a table that another session keeps locked is not waited for: all is as before, and whoever starts tries again', async () => {
+  await apply(1, 3)
+  await test.database.query(`
+    create table schema_migrations (version int primary key, name text not null, applied_at timestamptz not null default now());
+    insert into schema_migrations (version, name) values (1, ''), (2, ''), (3, '')`)
+  // As the start has it: without this migration's own limit it would wait for as long as the lock is there.
+  const database = createDatabase({ url: test.url, name: 'start', connections: 2, patient: true })
+  onTestFinished(() => database.close())
+  const { locked, unlock } = lockCheckStates()
+  onTestFinished(unlock)
+  await locked
+
+  const error = await migrate(database).catch((problem: unknown) => problem)
+  expect(error).toMatchObject({ cause: { code: '55P03' } })
+  expect(mayPass(error, false)).toBe(true)
+  expect(explainDatabaseError(error, test.url)).toBe(
+    `DATABASE_URL: another session on ${new URL(test.url).host} keeps a table locked (a dump? a long query?): end it, then start again`,
+  )
+  expect(await versionOf()).toBe(3)
+
+  await unlock()
+  expect(await migrate(database)).toEqual({ from: 3, to: FILES.length })
+  expect(await versionOf()).toBe(FILES.length)
+})
+
+/** As pg_dump does, in a transaction of its own that lasts until `unlock`. */
+function lockCheckStates(): { locked: Promise<void>; unlock: () => Promise<void> } {
+  const isLocked = Promise.withResolvers<void>()
+  const isOver = Promise.withResolvers<void>()
+  const holding = test.database.transaction(async (tx) => {
+    await tx.query('lock table check_states in access share mode')
+    isLocked.resolve()
+    await isOver.promise
+  })
+  holding.catch(isLocked.reject)
+  return {
+    locked: isLocked.promise,
+    async unlock() {
+      isOver.resolve()
+      await holding
+    },
+  }
+}
+
+async function versionOf(): Promise<number> {
+  const { rows } = await test.database.query<{ version: number }>(
+    'select max(version) as version from schema_migrations',
+  )
+  return rows[0]!.version
+}

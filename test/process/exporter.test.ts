@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createDatabase } from '../../src/store/database.ts'
 import { createApiClient } from '../support/api-client.ts'
 import { poll, query } from '../support/embedded.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
@@ -41,6 +42,10 @@ async function exports({ ops }: Service): Promise<boolean> {
   return isActive
 }
 
+async function isLeaseFree(): Promise<boolean> {
+  return (await query(server.url, 'select from exporter where expires_at > now()')).length === 0
+}
+
 /** The one that exports, and the other one, which does not. */
 async function startTwo(): Promise<[Service, Service]> {
   const first = await start()
@@ -67,10 +72,16 @@ it('when it stops it hands over first, and serves what else there is while it dr
   await using _ended = killedAfter(leaving)
   await poll(() => exports(leaving), TAKEN_OVER_MS)
   await using other = await start()
-  // So long that nobody takes it before it is given back.
-  await query(server.url, `update exporter set expires_at = now() + interval '1 hour'`)
+  const [lease] = await query(server.url, 'select holder from exporter')
   leaving.signal('SIGTERM')
-  await poll(() => exports(other), TAKEN_OVER_MS)
+  await poll(async () => {
+    // It never runs out, whoever renews it when: the other one has it because it was given back, or not at all.
+    await query(
+      server.url,
+      `update exporter set expires_at = now() + interval '1 hour' where holder = '${lease!.holder}'`,
+    )
+    return exports(other)
+  }, TAKEN_OVER_MS)
   expect(await exports(leaving)).toBe(false)
 })
 
@@ -82,6 +93,22 @@ it('when it is frozen another one takes over, and it tells nothing once it goes 
   await poll(() => exports(other), TAKEN_OVER_MS)
   frozen.signal('SIGCONT')
   expect([await exports(frozen), await exports(other)]).toEqual([false, true])
+})
+
+it('while it is not ready it lets the lease run out, and takes it again once it is', async () => {
+  await using service = await start()
+  await poll(() => exports(service), TAKEN_OVER_MS)
+  const database = createDatabase({ url: server.url, name: 'test', connections: 1, patient: true })
+  await using _closed = { [Symbol.asyncDispose]: database.close }
+  await database.transaction(async (tx) => {
+    // No beat, so it is not ready, though it could still write its lease.
+    await tx.query('lock table service_beat in access exclusive mode')
+    await poll(async () => (await fetch(`${service.ops}/readyz`)).status === 503, TAKEN_OVER_MS)
+    await poll(isLeaseFree, TAKEN_OVER_MS)
+    expect(await exports(service)).toBe(false)
+  })
+  await poll(() => exports(service), TAKEN_OVER_MS)
+  expect((await fetch(`${service.ops}/readyz`)).status).toBe(200)
 })
 
 it('while the database is away nobody exports, and everything else is there', async () => {

@@ -13,12 +13,15 @@ export interface OpsAppOptions {
   readonly onRequest: (route: string, method: string, status: number, ms: number) => void
 }
 
+const CLIENT_GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
+
 const ROUTES = ['/livez', '/readyz', '/startupz', '/metrics']
 
 export function createOpsApp({ isStarted, whyNotReady, metrics, onRequest }: OpsAppOptions): Koa {
   const answerMetrics = createMetricsAnswer(metrics)
   const app = new Koa()
   app.silent = true
+  app.on('error', (error: { code?: string }) => CLIENT_GONE.has(error.code ?? '') || metrics.onFault(error))
   app.use(async (ctx, next) => {
     const startedAt = performance.now()
     await next()

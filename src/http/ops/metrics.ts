@@ -5,7 +5,7 @@
  * up; Prometheus then counts a failed scrape, and never half of the checks.
  */
 
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import type { Context } from 'koa'
@@ -22,12 +22,15 @@ export interface MetricsSource {
   readonly readChecks: (add: (check: ExportedCheck) => void) => Promise<boolean>
   /** What this process counts, in whole lines. `dropped`: checks left out. */
   readonly render: (exported: { readonly isActive: boolean; readonly dropped: number }) => Promise<string>
-  /** How long a client may take to read it all; for tests. */
+  /** A fault of ours, before an answer or in the middle of it. */
+  readonly onFault: (error: unknown) => void
+  /** How long a client may take to read it all; default: as long as it says, as Prometheus does. */
   readonly writeMs?: number
 }
 
-/** Prometheus' own patience, unless it is told otherwise. */
+/** Prometheus' own patience, unless it is told otherwise and says so. */
 const WRITE_MS = 10_000
+const LONGEST_WRITE_MS = 60_000
 /**
  * Level 6 takes four times as long and saves a sixth. The pieces that may wait let the next be made while one is compressed, in
  * another thread; with room for one the two would take turns.
@@ -35,16 +38,16 @@ const WRITE_MS = 10_000
 const GZIP = { level: 1, chunkSize: 65_536, writableHighWaterMark: 2_097_152 }
 
 export function createMetricsAnswer(source: MetricsSource): (ctx: Context) => Promise<void> {
-  const { contentType, writeMs = WRITE_MS } = source
+  const { contentType } = source
   let last: Promise<unknown> = Promise.resolve()
 
-  async function write({ res }: Context, isCompressed: boolean): Promise<void> {
+  async function write({ req, res }: Context, isCompressed: boolean): Promise<void> {
     // Whoever waited may have gone.
     if (res.destroyed) return
     const series = new CheckSeries()
     const isActive = await source.readChecks(series.add)
     const text = await source.render({ isActive, dropped: isActive ? series.dropped : 0 })
-    const stopTimer = startTimer(writeMs, () => res.destroy())
+    const stopTimer = startTimer(source.writeMs ?? patienceOf(req), () => res.destroy())
     try {
       await send(res, pieces(text, isActive ? series : null), isCompressed)
     } finally {
@@ -65,6 +68,11 @@ export function createMetricsAnswer(source: MetricsSource): (ctx: Context) => Pr
     // Koa has nothing left to answer; it was written as it came.
     ctx.respond = false
   }
+}
+
+function patienceOf({ headers }: IncomingMessage): number {
+  const seconds = Number(headers['x-prometheus-scrape-timeout-seconds'])
+  return seconds > 0 ? Math.min(seconds * 1_000, LONGEST_WRITE_MS) : WRITE_MS
 }
 
 async function* pieces(text: string, series: CheckSeries | null): AsyncGenerator<string> {

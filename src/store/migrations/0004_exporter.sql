@@ -14,9 +14,9 @@ alter table tombstones
   add column last_success_at timestamptz,
   add column last_duration_ms int;
 
--- As far as history goes back; a check that is up had its last completion succeed. States have whole milliseconds.
+-- As far as history goes back. Of one that is up the last completion was a success, which its readers know: only the few others
+-- are looked up, since nobody can ping meanwhile. States have whole milliseconds.
 update check_states s set
-  last_success_at = case when s.status = 1 then s.last_ping_at
-    else (select date_trunc('milliseconds', p.created_at) from pings p where p.check_key = s.check_key and p.type = 0 order by p.id desc limit 1) end,
+  last_success_at = (select date_trunc('milliseconds', p.created_at) from pings p where p.check_key = s.check_key and p.type = 0 order by p.id desc limit 1),
   last_duration_ms = (select p.duration_ms from pings p where p.check_key = s.check_key and p.type in (0, 2) order by p.id desc limit 1)
-where s.last_ping_at is not null;
+where s.status <> 1 and s.last_ping_at is not null;

@@ -51,9 +51,10 @@ describe('the lease', () => {
   const rowOf = async () =>
     (
       await fixture.database.query(
-        'select xmin::text, xmax::text, extract(epoch from expires_at - now())::float8 as left from exporter',
+        `select xmin::text, xmax::text, extract(epoch from expires_at - now())::float8 as left, expires_at as "expiresAt" from exporter`,
       )
-    ).rows[0] as { xmin: string; xmax: string; left: number } | undefined
+    ).rows[0] as { xmin: string; xmax: string; left: number; expiresAt: number } | undefined
+  const databaseNow = async () => (await fixture.database.query<{ now: number }>('select now() as now')).rows[0]!.now
   let other: Exporter
   beforeEach(() => {
     other = createExporter(fixture.parts)
@@ -69,14 +70,15 @@ describe('the lease', () => {
 
   test('is kept by its holder, and nobody else so much as touches it', async () => {
     await exporter.hold()
-    await fixture.database.query(`update exporter set expires_at = now() + interval '1 second'`)
+    await fixture.database.query(`update exporter set expires_at = now() + interval '4 seconds'`)
     const before = await rowOf()
     await other.hold()
     expect(await rowOf()).toMatchObject({ xmin: before!.xmin, xmax: '0' })
     expect(await readBy(other)).toBeNull()
+    const renewedAfter = await databaseNow()
     await exporter.hold()
-    const { left } = (await rowOf())!
-    expect(left).toBeGreaterThan(4)
+    const { left, expiresAt } = (await rowOf())!
+    expect(expiresAt).toBeGreaterThanOrEqual(renewedAfter + 5_000)
     expect(left).toBeLessThanOrEqual(5)
     expect(await readBy(exporter)).toEqual([])
   })
@@ -177,6 +179,29 @@ describe('what is exported', () => {
     await pinged(check, 'success', NOW + 9 * second)
     const recovered = { lastPingAt: NOW + 9 * second, lastSuccessAt: NOW + 9 * second, lastDurationMs: null }
     expect(await read()).toMatchObject({ ...recovered, status: 'up', downReason: null })
+  })
+
+  test('knows of a check that is up that its last ping succeeded, also where an older replica wrote only that', async () => {
+    const check = await addCheck(fixture, tenant)
+    const column = async () =>
+      (await fixture.database.query<{ at: number | null }>('select last_success_at as at from check_states')).rows[0]!
+        .at
+    await pinged(check, 'success', NOW)
+    await fixture.database.query('update check_states set last_success_at = null')
+    expect(await read()).toMatchObject({ status: 'up', lastPingAt: NOW, lastSuccessAt: NOW })
+    await pinged(check, 'fail', NOW + MINUTE_MS)
+    expect(await column()).toBe(NOW)
+    expect(await read()).toMatchObject({ status: 'down', lastPingAt: NOW + MINUTE_MS, lastSuccessAt: NOW })
+  })
+
+  test('is the last success as it is on record for a check that is not up', async () => {
+    const check = await addCheck(fixture, tenant)
+    await pinged(check, 'fail', NOW + MINUTE_MS)
+    expect(await read()).toMatchObject({ status: 'down', lastPingAt: NOW + MINUTE_MS, lastSuccessAt: null })
+    await fixture.database.query(`update check_states set last_success_at = to_timestamp($1 / 1000.0)`, [NOW])
+    expect(await read()).toMatchObject({ status: 'down', lastPingAt: NOW + MINUTE_MS, lastSuccessAt: NOW })
+    await pinged(check, 'fail', NOW + 2 * MINUTE_MS)
+    expect(await read()).toMatchObject({ lastPingAt: NOW + 2 * MINUTE_MS, lastSuccessAt: NOW })
   })
 
   test('follows pings of a check that is paused, which awaits nothing', async () => {

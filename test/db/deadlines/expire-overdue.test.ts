@@ -263,6 +263,22 @@ describe('own downtime', () => {
       await test.database.query('alter table pings_away rename to pings')
     }
   })
+
+  it('is suspected also where only the states cannot be written: a migration, or somebody else, has them locked', async () => {
+    let isWell = false
+    const recorder = { isWell: () => isWell, recovered: () => (isWell = true) }
+    await test.database.transaction(async (other) => {
+      await other.query('lock table check_states in access exclusive mode')
+      await expect(keepBeat({ database: pingDatabase, recorder, onGap: () => {} })).rejects.toMatchObject({
+        cause: { code: '55P03' },
+      })
+      expect(isWell).toBe(false)
+      // The beat's own row is not what is locked.
+      await keepBeat({ database: pingDatabase, recorder: well, onGap: () => {} })
+    })
+    await keepBeat({ database: pingDatabase, recorder, onGap: () => {} })
+    expect(isWell).toBe(true)
+  })
 })
 
 describe('a stall', () => {

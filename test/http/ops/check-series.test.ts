@@ -68,7 +68,9 @@ describe('the series', () => {
       ...spec,
     ])
 
-    await app.database.query(`update check_states set last_success_at = last_success_at - interval '1 minute'`)
+    await app.database.query(
+      `update check_states set last_ping_at = last_ping_at - interval '1 minute', last_success_at = last_success_at - interval '1 minute'`,
+    )
     await fetch(`${app.pingUrl}/ping/${publicId}/fail`)
     expect((await read()).samples).toEqual(
       expect.arrayContaining([

@@ -2,8 +2,9 @@
 
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { gunzipSync } from 'node:zlib'
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { ExportedCheck } from '../../../src/checks/export-checks.ts'
+import type { ShownStatus } from '../../../src/domain/check.ts'
 import { createOpsApp } from '../../../src/http/ops/app.ts'
 import type { MetricsSource } from '../../../src/http/ops/metrics.ts'
 import { createHttpServer } from '../../../src/http/server.ts'
@@ -15,8 +16,11 @@ const TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 const MANY = 12_000
 
 let calls: string[] = []
+const faults: unknown[] = []
 afterEach(() => {
   calls = []
+  // A test that expects some takes them.
+  expect(faults.splice(0)).toEqual([])
 })
 
 function exportSome(count: number): MetricsSource['readChecks'] {
@@ -57,6 +61,7 @@ async function startOps(overrides: Partial<MetricsSource> = {}): Promise<string>
         calls.push('render')
         return `active ${isActive}\ndropped ${dropped}\n`
       },
+      onFault: (error) => faults.push(error),
       ...overrides,
     },
   })
@@ -177,9 +182,29 @@ describe('an answer', () => {
     const { status, headers, body } = await ask(url, { 'Accept-Encoding': 'gzip' })
     expect({ status, encoding: headers['content-encoding'] }).toEqual({ status: 500, encoding: undefined })
     expect(body.toString()).not.toContain('a fault of ours')
+    expect(faults.splice(0)).toMatchObject([{ message: 'a fault of ours' }])
     isBroken = false
     expect((await ask(url)).body.toString()).toMatch(/^fine\n/)
   })
+
+  it.each(['gzip', 'identity'])(
+    '(%s) that breaks off in the middle is cut, somebody hears why, and the next one is made',
+    async (accepted) => {
+      let isBroken = true
+      const url = await startOps({
+        async readChecks(add) {
+          for (let number = 0; number < MANY; number += 1) add({ ...aCheck(`job-${number}`), status: 'up' })
+          // Added like any other; found out when it is written.
+          if (isBroken) add({ ...aCheck('odd'), status: 'unheard of' as ShownStatus })
+          return true
+        },
+      })
+      await expect(ask(url, { 'Accept-Encoding': accepted })).rejects.toMatchObject({ code: 'ECONNRESET' })
+      expect(faults.splice(0)).toEqual([expect.any(TypeError)])
+      isBroken = false
+      expect((await ask(url, { 'Accept-Encoding': accepted })).status).toBe(200)
+    },
+  )
 })
 
 describe('of several clients', () => {
@@ -220,6 +245,46 @@ describe('of several clients', () => {
     connection.socket.destroy()
     expect(countSamples((await next).body.toString())).toBe(MANY)
     await poll(() => calls.filter((call) => call === 'GET 200').length === 2)
+  })
+
+  it.each(['gzip', 'identity'])(
+    '(%s) one that resets its connection in the middle is no fault of ours',
+    async (accepted) => {
+      const url = await startOps({ readChecks: exportSome(MANY), writeMs: 60_000 })
+      const connection = openConnection(url)
+      connection.socket.on('data', () => connection.socket.resetAndDestroy())
+      connection.send(writeHead('GET', '/metrics', `Accept-Encoding: ${accepted}`))
+      await poll(() => calls.includes('GET 200'))
+      expect((await ask(url, {}, 'HEAD')).status).toBe(200)
+      expect(faults).toEqual([])
+    },
+  )
+
+  it.each([
+    [undefined, 10_000],
+    ['0.3', 300],
+    ['60', 60_000],
+    ['61', 60_000],
+    ['0', 10_000],
+    ['soon', 10_000],
+  ])('one that says that it waits for %s s is cut off after %d ms, and not before', async (seconds, limitMs) => {
+    const headers = seconds === undefined ? [] : [`X-Prometheus-Scrape-Timeout-Seconds: ${seconds}`]
+    const url = await startOps({ readChecks: exportSome(MANY) })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const connection = openConnection(url)
+    onTestFinished(() => void connection.socket.destroy())
+    connection.socket.pause()
+    connection.send(writeHead('GET', '/metrics', ...headers))
+    while (vi.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve))
+    vi.advanceTimersByTime(limitMs - 1)
+    expect(vi.getTimerCount()).toBe(1)
+    vi.advanceTimersByTime(1)
+    vi.useRealTimers()
+    await poll(() => calls.includes('GET 200'))
+    connection.socket.resume()
+    const { rest } = await connection.ended
+    expect(rest.endsWith('0\r\n\r\n')).toBe(false)
   })
 
   it('one that does not read is cut off in time, and the next has its turn', async () => {
