@@ -1,7 +1,7 @@
 /** The dashboards, as Grafana would stumble over them. That their queries answer is held by prometheus.test.ts. */
 
 import { describe, expect, it } from 'vitest'
-import { metricsOf, type Panel, readDashboards } from '../support/prometheus-dashboards.ts'
+import { metricsOf, type Panel, readDashboards } from './read-dashboards.ts'
 
 const dashboards = readDashboards()
 const DATASOURCE = `\${datasource}`

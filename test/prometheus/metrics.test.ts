@@ -4,11 +4,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type ControllerMetrics, serveControllerMetrics } from '../support/controller-metrics.ts'
-import { listQueries, metricsOf, readDashboards } from '../support/prometheus-dashboards.ts'
 import { findPrometheus } from '../support/prometheus-program.ts'
-import { readRules } from '../support/prometheus-rules.ts'
 import { type CheckedService, startCheckedService } from './checked-service.ts'
+import { type ControllerMetrics, serveControllerMetrics } from './controller-metrics.ts'
+import { listQueries, metricsOf, readDashboards } from './read-dashboards.ts'
+import { readRules } from './read-rules.ts'
 
 /** What promtool finds, and why it stays. */
 const EXPLAINED: Readonly<Record<string, string>> = {

@@ -4,11 +4,11 @@
  */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type ControllerMetrics, serveControllerMetrics } from '../support/controller-metrics.ts'
-import { type FiringAlert, type Prometheus, startPrometheus } from '../support/prometheus.ts'
-import { listQueries, readDashboards } from '../support/prometheus-dashboards.ts'
-import { readFastRules } from '../support/prometheus-rules.ts'
 import { type CheckedService, startCheckedService } from './checked-service.ts'
+import { type ControllerMetrics, serveControllerMetrics } from './controller-metrics.ts'
+import { listQueries, readDashboards } from './read-dashboards.ts'
+import { readFastRules } from './read-rules.ts'
+import { type FiringAlert, type Prometheus, startPrometheus } from './server.ts'
 
 /** Queries that rightly find nothing here. */
 const RIGHTLY_EMPTY: Readonly<Record<string, string>> = {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { findPrometheus } from '../support/prometheus-program.ts'
-import { RULES_FILE, readRules } from '../support/prometheus-rules.ts'
+import { RULES_FILE, readRules } from './read-rules.ts'
 
 const CASES = fileURLToPath(new URL('./rules/', import.meta.url))
 const RUNBOOKS = fileURLToPath(new URL('../../docs/alerts.md', import.meta.url))

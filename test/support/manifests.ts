@@ -6,8 +6,8 @@
 import { readFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { RESOURCE_DEFINITION } from '../../src/operator/schema/definition.ts'
-import { renderValuesSchema } from './chart-values-schema.ts'
-import { replaceValuesTable } from './chart-values-table.ts'
+import { renderValuesSchema } from '../chart/values-schema.ts'
+import { replaceValuesTable } from '../chart/values-table.ts'
 
 /** Where the image is to be had; its tag is the version in package.json. */
 const IMAGE = 'ghcr.io/heartbeat-operator/heartbeat-operator'

@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod'
-import { listValues } from './chart-values-table.ts'
+import { listValues } from './values-table.ts'
 
 type Json = Record<string, unknown>
 
@@ -179,7 +179,7 @@ function format(json: Json): string {
 function find(schema: Json, path: string): Json {
   return path.split('.').reduce((parent, name) => {
     const child = (parent.properties as Record<string, Json> | undefined)?.[name]
-    if (child === undefined) throw new Error(`values.yaml has ${path}, and chart-values-schema.ts does not`)
+    if (child === undefined) throw new Error(`values.yaml has ${path}, and values-schema.ts does not`)
     return child
   }, schema)
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pickPort } from '../cluster/control-plane-ports.ts'
 import { openHome, quoteLog, startProgram } from '../cluster/control-plane-process.ts'
-import { findPrometheus } from './prometheus-program.ts'
+import { findPrometheus } from '../support/prometheus-program.ts'
 
 export interface Sample {
   /** Without the name of the metric. */
