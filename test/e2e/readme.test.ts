@@ -25,6 +25,7 @@ helm() {
 }
 kubectl() {
   if [ "$1 $2" = 'apply -f' ]; then sed 's|image: curlimages/curl:.*|image: localhost/job:dev|' "$3" | command kubectl apply -f -
+  elif [ "$3" = port-forward ]; then exec kubectl "$@" # in the background: so that it is what the trap ends
   else command kubectl "$@"; fi
 }
 `
