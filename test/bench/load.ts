@@ -10,8 +10,9 @@ export interface Load {
   readonly port: number
   readonly connections: number
   readonly seconds: number
-  /** A file with a public id a line; each request takes one at random. */
+  /** A file with a public id a line; each request takes one at random, or the next. */
   readonly ids: string
+  readonly isInOrder: boolean
   readonly bodyBytes: number
   /** A new connection for each request. */
   readonly isFresh: boolean
@@ -47,8 +48,14 @@ function open(): Socket {
   return socket
 }
 
+let sent = 0
+function nextId(): string {
+  sent += 1
+  return ids[load.isInOrder ? sent % ids.length : Math.floor(Math.random() * ids.length)]!
+}
+
 function send(socket: Socket): number {
-  socket.write(requestFor(ids[Math.floor(Math.random() * ids.length)]!))
+  socket.write(requestFor(nextId()))
   return performance.now()
 }
 
