@@ -10,7 +10,7 @@
 import type { Sealer } from '../channels/seal.ts'
 import { type ChannelKind, INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
 import { CLAIM_MS, nextAttemptAt } from '../domain/retry.ts'
-import { type Clock, startTimer, yieldTurn } from '../runtime/clock.ts'
+import { type Clock, pause, startTimer } from '../runtime/clock.ts'
 import type { ChannelRow } from '../store/channels.ts'
 import type { Database } from '../store/database.ts'
 import {
@@ -62,6 +62,13 @@ export interface OutboxOptions {
   readonly mostOnTheWay?: number
 }
 
+/** A channel as it was when its deliveries were claimed. */
+interface ClaimedChannel {
+  readonly row: ChannelRow
+  /** Its settings; throws an error with a message for people. */
+  readonly open: () => OpenChannel
+}
+
 const TIMEOUT_MS = 10_000
 /** A sender that does not end by its signal is left to itself after this. */
 const OVERTIME_MS = 1_000
@@ -71,6 +78,8 @@ const CLAIM_MARGIN_MS = TIMEOUT_MS + 5_000
 const MOST_ON_THE_WAY = 512
 const POLL_MS = 250
 const LONGEST_REST_MS = 100
+/** Between two sends: a ping that comes meanwhile waits for one of them, not for all that were claimed. */
+const PACE_MS = 1
 const ERROR_LENGTH = 500
 
 export function createOutbox(options: OutboxOptions): Outbox {
@@ -82,7 +91,9 @@ export function createOutbox(options: OutboxOptions): Outbox {
   let wake = () => {}
   let lastTurnAt = clock.now()
 
-  async function turn(): Promise<boolean> {
+  /** `workedMs`: how long it kept PostgreSQL at work. */
+  async function turn(): Promise<{ isMore: boolean; workedMs: number }> {
+    const beganAt = clock.now()
     await writeEnded()
     const startedAt = now()
     const channels = await listDueChannels(database, startedAt)
@@ -95,19 +106,22 @@ export function createOutbox(options: OutboxOptions): Outbox {
       .map(({ id }) => ({ channelId: id, free: Math.max(Math.min(slots.free(id), share), slots.isIdle(id) ? 1 : 0) }))
       .filter(({ free }) => free > 0)
     let isMore = false
+    let workedMs = clock.now() - beganAt
     if (wanted.length > 0) {
       const until = startedAt + CLAIM_MS
       const { claimed, moved } = await claimDeliveries(database, wanted, { now: startedAt, until })
-      const byId = new Map(channels.map((channel) => [channel.id, channel]))
+      workedMs = clock.now() - beganAt
+      const byId = new Map(
+        channels.map((row) => [row.id, { row, open: once(() => openChannel(row, sealer, installationUrls)) }]),
+      )
       for (const delivery of claimed) {
         start(delivery, byId.get(delivery.channelId)!, until)
-        // Each costs some tenths of a millisecond; a ping that came meanwhile is not to wait for all of them.
-        await yieldTurn()
+        await pause(PACE_MS)
       }
       isMore = claimed.length + moved > 0
     }
     lastTurnAt = clock.now()
-    return isMore
+    return { isMore, workedMs }
   }
 
   async function writeEnded(): Promise<void> {
@@ -118,8 +132,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
     ended = ended.slice(writing.length)
   }
 
-  function start(delivery: ClaimedDelivery, channel: ChannelRow, until: number): void {
-    slots.take(channel.id)
+  function start(delivery: ClaimedDelivery, channel: ClaimedChannel, until: number): void {
+    slots.take(channel.row.id)
     const attempting = attempt(delivery, channel, until).finally(() => {
       onTheWay.delete(attempting)
       wake()
@@ -127,26 +141,26 @@ export function createOutbox(options: OutboxOptions): Outbox {
     onTheWay.add(attempting)
   }
 
-  async function attempt(delivery: ClaimedDelivery, channel: ChannelRow, until: number): Promise<void> {
-    if (now() > until - CLAIM_MARGIN_MS) return slots.giveBack(channel.id, null)
+  async function attempt(delivery: ClaimedDelivery, channel: ClaimedChannel, until: number): Promise<void> {
+    if (now() > until - CLAIM_MARGIN_MS) return slots.giveBack(channel.row.id, null)
     const startedAt = clock.now()
     const outcome = await send(delivery, channel)
-    slots.giveBack(channel.id, outcome.kind === 'refused' ? null : outcome.kind === 'delivered')
+    slots.giveBack(channel.row.id, outcome.kind === 'refused' ? null : outcome.kind === 'delivered')
     const end = toEnd(delivery, outcome)
     ended = [...ended, end]
     const result = RESULTS[end.status]
     const ms = Math.round(clock.now() - startedAt)
-    onAttempt({ delivery, channel, result, outcome, ms, nextAttemptAt: end.nextAttemptAt })
+    onAttempt({ delivery, channel: channel.row, result, outcome, ms, nextAttemptAt: end.nextAttemptAt })
   }
 
-  async function send({ event, checkKey }: ClaimedDelivery, row: ChannelRow): Promise<Outcome> {
+  async function send({ event, checkKey }: ClaimedDelivery, { row, open }: ClaimedChannel): Promise<Outcome> {
     if (event === null) return { kind: 'refused', status: null, error: 'what it should say is no longer stored' }
     // A flip that saw the channel before it was muted may have committed after it.
     if (row.muted && event.type !== 'channel.test')
       return { kind: 'refused', status: null, error: 'the channel was muted' }
     let channel: OpenChannel
     try {
-      channel = openChannel(row, sealer, installationUrls)
+      channel = open()
     } catch (error) {
       return { kind: 'retry', status: null, error: (error as Error).message }
     }
@@ -195,10 +209,9 @@ export function createOutbox(options: OutboxOptions): Outbox {
 
   return {
     async run(signal) {
-      const startedAt = clock.now()
-      const isMore = await turn()
+      const { isMore, workedMs } = await turn()
       if (isMore || ended.length > 0) {
-        await clock.sleep(restAfter(clock.now() - startedAt), signal)
+        await clock.sleep(restAfter(workedMs), signal)
         return 'again'
       }
       if (onTheWay.size === 0) return 'done'
@@ -220,9 +233,18 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 }
 
+/** What it returned is returned again; what it threw is not remembered. */
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined
+  return () => {
+    made ??= { value: make() }
+    return made.value
+  }
+}
+
 /** Two thirds of the time belong to pings: a flood of deliveries is out a little later, and nobody's ping waits for it. */
-function restAfter(turnMs: number): number {
-  return Math.min(LONGEST_REST_MS, 2 * turnMs)
+function restAfter(workedMs: number): number {
+  return Math.min(LONGEST_REST_MS, 2 * workedMs)
 }
 
 const RESULTS = { delivered: 'delivered', pending: 'retried', failed: 'failed' } as const

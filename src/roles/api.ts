@@ -47,7 +47,7 @@ const STALE_BEAT_MS = 2_500
 const EXPIRE_MS = 250
 /** Within the ten seconds after which Prometheus gives a scrape up. */
 const EXPORT_MS = 8_000
-const EXPIRE_BATCH = 25
+const EXPIRE_BATCH = 10
 /** The pruner itself rests in proportion to what its last pass cost. */
 const PRUNE_MS = 60_000
 /** Within the 30 s that Kubernetes gives a pod by default, the drain before it not counted. */

@@ -124,7 +124,9 @@ export function createDelivery(base: DeliveryOptions): Delivery {
       ms,
     }
     const why = textOf(outcome)
-    if (result === 'delivered') log.info(why === undefined ? line : { ...line, note: why }, 'delivered')
+    // What went well is counted and listed; in a flood of deliveries these lines would cost a sixth of the processor's time.
+    if (result === 'delivered')
+      why === undefined ? log.debug(line, 'delivered') : log.info({ ...line, note: why }, 'delivered')
     else if (result === 'retried')
       log.warn(
         { ...line, why, nextAttemptAt: new Date(nextAttemptAt!).toISOString() },

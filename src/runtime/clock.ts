@@ -31,6 +31,11 @@ export function yieldTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
+/** A short rest of real time between two pieces of work, whatever the clock of a test says. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
 /** Calls `act` after `ms` unless the returned function is called first. Does not keep the process alive. */
 export function startTimer(ms: number, act: () => void): () => void {
   const timer = setTimeout(act, Math.min(ms, LONGEST_TIMER_MS))

@@ -1,6 +1,6 @@
 /**
- * The outbox (design, section 5). A pending delivery is due at next_attempt_at. Whoever takes it moves that on first, to the end
- * of the claim: after a crash it is due again by itself, and nobody has to find out who died.
+ * The outbox (design, section 5). A pending delivery is due at next_attempt_at, unless somebody is at it: whoever takes it writes the
+ * end of his claim first. After a crash the claim runs out by itself, and nobody has to find out who died.
  *
  * Of each check and channel (a lane) only the oldest pending delivery is ever sent. A younger one that comes due is moved to
  * where the oldest one stands, and brought back when that one is done.
@@ -8,7 +8,6 @@
 
 import type { Instant } from '../domain/check.ts'
 import type { Event } from '../domain/event.ts'
-import { CLAIM_MS } from '../domain/retry.ts'
 import { instantArray, int4Array, int8Array, textArray, uuidArray } from './binary-arrays.ts'
 import { CHANNEL_COLUMNS, type ChannelRow } from './channels.ts'
 import type { Database, Queryable, Statement } from './database.ts'
@@ -21,17 +20,21 @@ export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 /** For a claim; an outbox that hangs is not looked after by its next turn. */
 const BUDGET_MS = 4_000
 
-/** The channels for which a delivery is due. Hops from channel to channel, however much waits for each. */
+/**
+ * The channels for which a delivery is due. Hops from channel to channel, however much waits for each, along one index and in its
+ * order: the only way in which this can be planned. Asked with `exists`, a plan made while the table was empty read everything that
+ * was due, each time, until the next `analyze`.
+ */
 export async function listDueChannels(db: Queryable, now: Instant): Promise<ChannelRow[]> {
   const { rows } = await db.query<ChannelRow>({
     name: 'list_due_channels',
-    text: `with recursive waiting (channel_id) as (
-        (select d.channel_id from deliveries d where d.status = 0 order by d.channel_id limit 1)
+    text: `with recursive waiting (channel_id, next_attempt_at) as (
+        (select d.channel_id, d.next_attempt_at from deliveries d where d.status = 0 order by d.channel_id, d.next_attempt_at limit 1)
         union all
-        select (select d.channel_id from deliveries d where d.status = 0 and d.channel_id > w.channel_id order by d.channel_id limit 1)
-        from waiting w where w.channel_id is not null)
-      select ${CHANNEL_COLUMNS} from waiting w join channels c on c.id = w.channel_id
-      where exists (select from deliveries d where d.channel_id = c.id and d.status = 0 and d.next_attempt_at <= ($1::timestamptz[])[1])`,
+        select n.* from waiting w cross join lateral (
+          select d.channel_id, d.next_attempt_at from deliveries d
+          where d.status = 0 and d.channel_id > w.channel_id order by d.channel_id, d.next_attempt_at limit 1) n)
+      select ${CHANNEL_COLUMNS} from waiting w join channels c on c.id = w.channel_id where w.next_attempt_at <= ($1::timestamptz[])[1]`,
     values: [instantArray([now])],
   })
   return rows
@@ -72,6 +75,7 @@ export async function claimDeliveries(
         text: `select d.event_id, d.channel_id, d.check_key from unnest($1::uuid[], $2::int4[]) w (channel_id, free) cross join lateral (
             select d.event_id, d.channel_id, d.check_key from deliveries d
             where d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($3::timestamptz[])[1]
+              and (d.claimed_until is null or d.claimed_until <= ($3::timestamptz[])[1])
             order by d.next_attempt_at limit w.free for no key update skip locked) d`,
         values: [
           uuidArray(wanted.map(({ channelId }) => channelId)),
@@ -103,7 +107,7 @@ function claimLocked(locked: readonly unknown[][], until: Instant): Statement {
         from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is not null
         returning d.event_id),
       claimed as (
-        update deliveries d set next_attempt_at = ($4::timestamptz[])[1], attempts = d.attempts + 1
+        update deliveries d set claimed_until = ($4::timestamptz[])[1], attempts = d.attempts + 1
         from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is null
         returning d.*)
       select c.id, c.event_id as "eventId", c.channel_id as "channelId", c.check_key as "checkKey", c.attempts,
@@ -157,7 +161,7 @@ export async function finishAttempts(db: Queryable, attempts: readonly FinishedA
   await db.query({
     name: 'finish_attempts',
     text: `with finished as (
-        update deliveries d set status = i.status, next_attempt_at = i.next_attempt_at, last_status = i.last_status,
+        update deliveries d set status = i.status, next_attempt_at = i.next_attempt_at, claimed_until = null, last_status = i.last_status,
           last_error = i.last_error, delivered_at = case when i.status = 1 then ($8::timestamptz[])[1] end
         from unnest($1::uuid[], $2::uuid[], $3::int4[], $4::int4[], $5::timestamptz[], $6::int4[], $7::text[])
           i (event_id, channel_id, attempts, status, next_attempt_at, last_status, last_error)
@@ -170,7 +174,7 @@ export async function finishAttempts(db: Queryable, attempts: readonly FinishedA
         where n.channel_id = f.channel_id and n.check_key = f.check_key and n.status = 0 and n.event_id > f.event_id
         order by n.event_id limit 1) next
       where f.status <> 0 and d.event_id = next.event_id and d.channel_id = f.channel_id
-        and (d.attempts = d.attempts_before or d.next_attempt_at > ($8::timestamptz[])[1] + ${CLAIM_MS} * interval '1 millisecond')`,
+        and (d.claimed_until is null or d.claimed_until <= ($8::timestamptz[])[1])`,
     values: [
       uuidArray(attempts.map(({ delivery }) => delivery.eventId)),
       uuidArray(attempts.map(({ delivery }) => delivery.channelId)),

@@ -30,7 +30,7 @@ export interface DeliveryRecord {
 type Row = Omit<DeliveryRecord, 'status'> & { status: number }
 
 const COLUMNS = `d.id, d.event_id as "eventId", d.type, d.channel_id as "channelId", d.check_id as "checkId", d.status, d.attempts,
-  d.next_attempt_at as "nextAttemptAt", d.last_status as "lastStatus", d.last_error as "lastError", d.created_at as "createdAt",
+  case when d.status = 0 then greatest(d.next_attempt_at, d.claimed_until) end as "nextAttemptAt", d.last_status as "lastStatus", d.last_error as "lastError", d.created_at as "createdAt",
   d.delivered_at as "deliveredAt"`
 
 /** $1 organization, $2 project of the tenant or null. */
@@ -104,7 +104,7 @@ export async function renewDelivery(
 ): Promise<DeliveryRecord> {
   const { rows } = await tx.query<Row>(
     `update deliveries d set status = 0, next_attempt_at = ($2::timestamptz[])[1], give_up_at = ($2::timestamptz[])[2],
-        attempts_before = d.attempts, delivered_at = null
+        attempts_before = d.attempts, delivered_at = null, claimed_until = null
       where d.id = $1 returning ${COLUMNS}`,
     [id, instantArray([now, giveUpAt])],
   )
