@@ -21,7 +21,7 @@ import type { Arrived } from './receivers.ts'
 const FLIPS = Number(process.env.BENCH_FLIPS ?? 10_000)
 const CHANNELS = 3
 const PINGS_PER_SECOND = 200
-const QUIET_SECONDS = 30
+const QUIET_SECONDS = 60
 const BUSY_SECONDS = 60
 /** Checks that are pinged, besides those that go down. */
 const PINGED = 1_000
@@ -68,10 +68,11 @@ try {
   await makeDue(FLIPS, WARM_UP)
   await load(ids.pinged, WARM_UP_SECONDS)
   while ((await countPending()) > 0) await sleep(100)
-  const quiet = await load(ids.pinged, QUIET_SECONDS)
+  const before = await load(ids.pinged, QUIET_SECONDS / 2)
   const dueAt = await makeDue(0, FLIPS)
   const busy = await load(ids.busy, BUSY_SECONDS)
   for (let waited = 0; waited < 120 && (await countPending()) > 0; waited += 1) await sleep(1_000)
+  const after = await load(ids.pinged, QUIET_SECONDS / 2)
 
   const { rows } = await database.query<{ flips: number; events: number; last_flip: number }>(
     `select (select count(*) - ${WARM_UP} from flips where reason = 'missed') as flips, (select count(*) from events) as events,
@@ -95,11 +96,15 @@ try {
   const wanted = events * CHANNELS
   report('deliveries missing', String(wanted - arrived.events), '0', arrived.events === wanted)
   report('overtaken by a younger one of their check', String(arrived.overtaken), '0', arrived.overtaken === 0)
-  const ratio = busy.p99Ms / quiet.p99Ms
-  const of = ({ p50Ms, p99Ms, worstMs }: PacedResult) =>
-    `p50 ${p50Ms.toFixed(1)}, p99 ${p99Ms.toFixed(1)}, worst ${worstMs.toFixed(0)} ms`
-  report('a ping in a quiet half minute', of(quiet), '', quiet.failed === 0)
-  report('a ping in that minute', of(busy), '', busy.failed === 0)
+  // Half of it before, half of it after: the machine's own pace drifts.
+  const quietMs = [before, after].flatMap(({ latenciesMs }) => latenciesMs).sort((a, b) => a - b)
+  const at = (latenciesMs: readonly number[], share: number) =>
+    latenciesMs[Math.min(latenciesMs.length - 1, Math.floor(latenciesMs.length * share))]!
+  const ratio = busy.p99Ms / at(quietMs, 0.99)
+  const of = (ms: readonly number[]) =>
+    `p50 ${at(ms, 0.5).toFixed(1)}, p99 ${at(ms, 0.99).toFixed(1)}, worst ${at(ms, 1).toFixed(0)} ms`
+  report('a ping in a quiet minute', of(quietMs), '', before.failed + after.failed === 0)
+  report('a ping in that minute', of(busy.latenciesMs), '', busy.failed === 0)
   report('its p99, of the quiet one', ratio.toFixed(2), String(LIMITS.p99Ratio), ratio <= LIMITS.p99Ratio)
 } finally {
   receivers.stdin!.end()

@@ -21,6 +21,8 @@ export interface PacedResult {
   readonly p50Ms: number
   readonly p99Ms: number
   readonly worstMs: number
+  /** Of each ping, ascending. */
+  readonly latenciesMs: readonly number[]
 }
 
 const load = JSON.parse(process.argv[2]!) as PacedLoad
@@ -58,5 +60,6 @@ await Promise.all(pings)
 agent.destroy()
 latencies.sort((a, b) => a - b)
 const at = (share: number) => latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))]!
-const result: PacedResult = { pings: total, failed, p50Ms: at(0.5), p99Ms: at(0.99), worstMs: at(1) }
+const latenciesMs = latencies.map((ms) => Math.round(ms * 100) / 100)
+const result: PacedResult = { pings: total, failed, p50Ms: at(0.5), p99Ms: at(0.99), worstMs: at(1), latenciesMs }
 process.stdout.write(`${JSON.stringify(result)}\n`)

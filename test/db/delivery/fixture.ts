@@ -27,6 +27,7 @@ export interface DeliveryRow {
   readonly status: number
   readonly attempts: number
   readonly next_attempt_at: number | null
+  readonly claimed_until: number | null
   readonly last_status: number | null
   readonly last_error: string | null
   readonly delivered_at: number | null

@@ -1,12 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { setInstallationChannel } from '../../../src/channels/installation-channel.ts'
 import { retryDelivery } from '../../../src/channels/retry-delivery.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
 import type { Attempt, Outcome } from '../../../src/delivery/outcome.ts'
 import { MOST_SLOTS } from '../../../src/delivery/slots.ts'
 import { CLAIM_MS, PATIENCE_MS } from '../../../src/domain/retry.ts'
+import { instantArray, uuidArray } from '../../../src/store/binary-arrays.ts'
 import type { CheckRecord } from '../../../src/store/checks.ts'
-import { claimDeliveries, finishAttempts, oldestPendingSeconds } from '../../../src/store/deliveries.ts'
+import { createDatabase } from '../../../src/store/database.ts'
+import {
+  claimDeliveries,
+  finishAttempts,
+  listDueChannels,
+  oldestPendingSeconds,
+} from '../../../src/store/deliveries.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
 import { poll } from '../../support/embedded.ts'
 import { AWAY, createFixture, createReceiver, DELIVERED, type Fixture } from './fixture.ts'
@@ -48,6 +55,16 @@ describe('a delivery', () => {
       },
     ])
     expect(outbox.reports).toMatchObject([{ result: 'delivered', nextAttemptAt: null }])
+  })
+
+  it('does not have the settings of its channel opened for itself: those of a turn share them', async () => {
+    await fixture.addChannel()
+    for (let n = 0; n < 3; n += 1) await fail(await fixture.addCheck())
+    const { send, got } = createReceiver()
+    const open = vi.fn(fixture.sealer.open)
+    await fixture.createOutbox(send, { sealer: { ...fixture.sealer, open } }).drain()
+    expect(got).toHaveLength(3)
+    expect(open).toHaveBeenCalledTimes(1)
   })
 
   it('that was not taken is tried again, with the same event, after longer and longer waits, for a day', async () => {
@@ -261,6 +278,44 @@ describe('the order of a check', () => {
   })
 })
 
+describe('the look for due channels', () => {
+  // A plan lives as long as its connection, and is often made while nothing is pending.
+  it('reads one delivery a channel, also by a plan from when there was none', async () => {
+    const database = createDatabase({ url: fixture.url, name: 'look', connections: 1, looksUp: true })
+    try {
+      for (let look = 0; look < 10; look += 1) await listDueChannels(database, fixture.clock.now())
+      const channels = [await fixture.addChannel(), await fixture.addChannel()]
+      const { organizationId } = fixture.tenant()
+      await database.query(
+        `insert into deliveries (event_id, channel_id, id, check_key, organization_id, type, next_attempt_at, give_up_at, created_at)
+         select gen_random_uuid(), c, gen_random_uuid(), n, $2, 'check.down', ($3::timestamptz[])[1], ($3::timestamptz[])[1], ($3::timestamptz[])[1]
+         from unnest($1::uuid[]) c, generate_series(1, 500) n`,
+        [uuidArray(channels), organizationId, instantArray([fixture.clock.now()])],
+      )
+      expect((await listDueChannels(database, fixture.clock.now())).map(({ id }) => id).sort()).toEqual(channels.sort())
+      const { rows } = await database.query<{ 'QUERY PLAN': Plan[] }>(
+        `explain (analyze, format json) execute list_due_channels ('{2100-01-01}')`,
+      )
+      const scans = scansOf(rows[0]!['QUERY PLAN'].map((entry) => entry.Plan!)).filter(
+        (scan) => scan['Relation Name'] === 'deliveries',
+      )
+      expect(scans.length).toBeGreaterThan(0)
+      for (const scan of scans) expect(scan['Actual Rows']! * scan['Actual Loops']!).toBeLessThanOrEqual(2)
+    } finally {
+      await database.close()
+    }
+  })
+
+  interface Plan {
+    readonly Plan?: Plan
+    readonly Plans?: Plan[]
+    readonly 'Relation Name'?: string
+    readonly 'Actual Rows'?: number
+    readonly 'Actual Loops'?: number
+  }
+  const scansOf = (plans: readonly Plan[]): Plan[] => plans.flatMap((plan) => [plan, ...scansOf(plan.Plans ?? [])])
+})
+
 describe('a claim', () => {
   const claim = async (free = 10) => {
     const now = fixture.clock.now()
@@ -283,6 +338,33 @@ describe('a claim', () => {
     expect((await claim()).claimed).toEqual([])
     await fixture.clock.advance(1)
     expect((await claim()).claimed).toMatchObject([{ attempts: 2, attempt: 2 }])
+  })
+
+  it('changes no index: none knows who is at a delivery', async () => {
+    const { rows } = await fixture.database.query<{ definition: string }>(
+      `select indexdef as definition from pg_indexes where tablename = 'deliveries'`,
+    )
+    expect(rows.length).toBeGreaterThan(0)
+    for (const { definition } of rows) expect(definition).not.toMatch(/claimed_until|attempts/)
+    await fixture.addChannel()
+    await fail(await fixture.addCheck())
+    const [before] = await fixture.deliveries()
+    await claim()
+    const claimed = { attempts: 1, claimed_until: fixture.clock.now() + CLAIM_MS }
+    expect(await fixture.deliveries()).toEqual([{ ...before, ...claimed }])
+  })
+
+  it('is over with its end, however long the wait for the next attempt is', async () => {
+    await fixture.addChannel()
+    await fail(await fixture.addCheck())
+    const [only] = (await claim()).claimed
+    const end = { delivery: only!, status: 'pending', lastStatus: 503, lastError: 'away' } as const
+    const nextAttemptAt = fixture.clock.now() + 5 * SECOND
+    await finishAttempts(fixture.database, [{ ...end, nextAttemptAt }], fixture.clock.now())
+    await fixture.clock.advance(5 * SECOND - 1)
+    expect((await claim()).claimed).toEqual([])
+    await fixture.clock.advance(1)
+    expect((await claim()).claimed).toHaveLength(1)
   })
 
   it('that ran out counts no failure any more, while a success always counts', async () => {

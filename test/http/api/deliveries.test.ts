@@ -215,7 +215,8 @@ describe('retrying a delivery', () => {
   })
 
   it.each([
-    ['may be on its way', `attempts = 1, next_attempt_at = now() + interval '29 seconds'`],
+    ['is on its way', `attempts = 1, claimed_until = now() + interval '29 seconds'`],
+    ['is due within seconds', `attempts = 1, next_attempt_at = now() + interval '29 seconds'`],
     ['is due', `next_attempt_at = now() - interval '1 minute'`],
   ])('that %s leaves it alone', async (_, assignments) => {
     const { delivery } = await makeDelivery()
@@ -223,6 +224,15 @@ describe('retrying a delivery', () => {
     const before = await read(delivery.id)
     expect(await retry(delivery.id)).toMatchObject({ status: 202, body: { id: delivery.id, status: 'pending' } })
     expect(await read(delivery.id)).toEqual(before)
+  })
+
+  it('tells of one that is on its way when its attempt counts as lost', async () => {
+    const { delivery } = await makeDelivery()
+    await set(delivery.id, `claimed_until = '2100-01-02T03:04:05Z'`)
+    const { body } = await api.client.get('/deliveries')
+    expect(body.deliveries).toMatchObject([
+      { id: delivery.id, status: 'pending', next_attempt_at: '2100-01-02T03:04:05.000Z' },
+    ])
   })
 
   it('is refused while its channel is muted', async () => {
