@@ -46,6 +46,8 @@ export interface PingRecorder {
   waiting(): number
   /** How long the oldest waiting ping waits, in milliseconds. */
   oldestWaitMs(): number
+  /** Resolves when no ping waits and none is on its way to the database. */
+  whenIdle(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -249,6 +251,9 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
     },
     waiting: () => waiting.length,
     oldestWaitMs: () => (waiting.length === 0 ? 0 : now() - waiting[0]!.since),
+    async whenIdle() {
+      await draining
+    },
     async stop() {
       isStopping = true
       await draining

@@ -55,6 +55,8 @@ export interface OutboxOptions {
   /** This process's own. */
   readonly clock: Clock
   readonly random: () => number
+  /** Awaited before each piece of work that others would feel. */
+  readonly giveWay?: () => Promise<void>
   readonly onAttempt: (report: AttemptReport) => void
   /** A fault of ours in a sender. */
   readonly onFault: (error: unknown) => void
@@ -84,7 +86,7 @@ const ERROR_LENGTH = 500
 
 export function createOutbox(options: OutboxOptions): Outbox {
   const { database, senders, sealer, installationUrls, now, clock, random, onAttempt, onFault } = options
-  const { timeoutMs = TIMEOUT_MS, mostOnTheWay = MOST_ON_THE_WAY } = options
+  const { timeoutMs = TIMEOUT_MS, mostOnTheWay = MOST_ON_THE_WAY, giveWay = async () => {} } = options
   const slots = createSlots()
   const onTheWay = new Set<Promise<void>>()
   let ended: FinishedAttempt[] = []
@@ -93,6 +95,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
 
   /** `workedMs`: how long it kept PostgreSQL at work. */
   async function turn(): Promise<{ isMore: boolean; workedMs: number }> {
+    await giveWay()
     const beganAt = clock.now()
     await writeEnded()
     const startedAt = now()
@@ -109,6 +112,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     let workedMs = clock.now() - beganAt
     if (wanted.length > 0) {
       const until = startedAt + CLAIM_MS
+      await giveWay()
       const { claimed, moved } = await claimDeliveries(database, wanted, { now: startedAt, until })
       workedMs = clock.now() - beganAt
       const byId = new Map(
@@ -117,6 +121,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
       for (const delivery of claimed) {
         start(delivery, byId.get(delivery.channelId)!, until)
         await pause(PACE_MS)
+        await giveWay()
       }
       isMore = claimed.length + moved > 0
     }

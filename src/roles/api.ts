@@ -14,6 +14,7 @@ import { createPingRecorder } from '../checks/record-ping.ts'
 import { API_PREFIX, createApiApp } from '../http/api/app.ts'
 import { createPingApp } from '../http/ping/app.ts'
 import { addressOf, createHttpServer } from '../http/server.ts'
+import { pause } from '../runtime/clock.ts'
 import { observeHttp } from '../runtime/metrics.ts'
 import { createDatabase, type Database } from '../store/database.ts'
 import { type Base, loopOf } from './base.ts'
@@ -47,7 +48,8 @@ const STALE_BEAT_MS = 2_500
 const EXPIRE_MS = 250
 /** Within the ten seconds after which Prometheus gives a scrape up. */
 const EXPORT_MS = 8_000
-const EXPIRE_BATCH = 10
+const EXPIRE_BATCH = 5
+const LONGEST_WAY_MS = 20
 /** The pruner itself rests in proportion to what its last pass cost. */
 const PRUNE_MS = 60_000
 /** Within the 30 s that Kubernetes gives a pod by default, the drain before it not counted. */
@@ -86,7 +88,11 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     lastBeatAt = clock.now()
     return 'done'
   })
+  /** Work that can wait a moment begins between two pings. Where they never rest it goes on beside them. */
+  const giveWay = () => Promise.race([recorder.whenIdle(), pause(LONGEST_WAY_MS)])
+
   const expireLoop = loopOf(base, 'expire', EXPIRE_MS, async (signal) => {
+    await giveWay()
     const startedAt = clock.now()
     const outcome = await expireOverdue({
       database: pingDatabase,
@@ -161,7 +167,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     text: JSON.stringify({ error: message }),
   })
   const { bindAddress } = config
-  const delivery = createDelivery({ ...base, sealer, baseUrl: () => baseUrl, whyNotReady })
+  const delivery = createDelivery({ ...base, sealer, baseUrl: () => baseUrl, whyNotReady, giveWay })
   const handlePing = pingApp.callback()
   const pingServer = createHttpServer({
     name: 'ping',

@@ -27,6 +27,8 @@ export interface DeliveryOptions extends Base {
   readonly baseUrl: () => string
   /** Null when pings can be stored. */
   readonly whyNotReady: () => string | null
+  /** Resolves when no ping is being stored, or has waited for long enough. */
+  readonly giveWay: () => Promise<void>
 }
 
 const OUTBOX_MS = 250
@@ -38,7 +40,7 @@ const OVERDUE_SECONDS = 15
 const STALE_TURN_MS = 15_000
 
 export function createDelivery(base: DeliveryOptions): Delivery {
-  const { config, databaseUrl, log, metrics, clock, databaseClock, sealer, baseUrl, whyNotReady } = base
+  const { config, databaseUrl, log, metrics, clock, databaseClock, sealer, baseUrl, whyNotReady, giveWay } = base
   const { alertmanagerUrls: installationUrls, smtpUrl, watchdogUrl } = config.secrets
   // Of its own: management calls must not wait for deliveries, nor deliveries for them.
   const database = createDatabase({
@@ -64,6 +66,7 @@ export function createDelivery(base: DeliveryOptions): Delivery {
     now,
     clock,
     random: Math.random,
+    giveWay,
     onAttempt: reportAttempt,
     onFault: (error) => log.error({ error }, 'an attempt to deliver failed by a fault of the service'),
   })

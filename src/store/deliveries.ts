@@ -154,8 +154,8 @@ export interface FinishedAttempt {
 /**
  * Writes what became of attempts, and lets the next of each lane go. That it was delivered counts whoever is at it by now, and
  * also when it was given up meanwhile; a failure counts only while the claim is still this one. The next one is written to even if
- * it is due already: somebody may be about to move it (claimDeliveries). Not one that may be on its way, since an older one was
- * asked for again meanwhile: that comes due by itself.
+ * it is due already: somebody may be about to move it (claimDeliveries). If it is on its way, since an older one was asked for
+ * again meanwhile, its claim stands.
  */
 export async function finishAttempts(db: Queryable, attempts: readonly FinishedAttempt[], now: Instant): Promise<void> {
   await db.query({
@@ -173,8 +173,7 @@ export async function finishAttempts(db: Queryable, attempts: readonly FinishedA
         select n.event_id from deliveries n
         where n.channel_id = f.channel_id and n.check_key = f.check_key and n.status = 0 and n.event_id > f.event_id
         order by n.event_id limit 1) next
-      where f.status <> 0 and d.event_id = next.event_id and d.channel_id = f.channel_id
-        and (d.claimed_until is null or d.claimed_until <= ($8::timestamptz[])[1])`,
+      where f.status <> 0 and d.event_id = next.event_id and d.channel_id = f.channel_id`,
     values: [
       uuidArray(attempts.map(({ delivery }) => delivery.eventId)),
       uuidArray(attempts.map(({ delivery }) => delivery.channelId)),

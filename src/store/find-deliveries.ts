@@ -104,7 +104,7 @@ export async function renewDelivery(
 ): Promise<DeliveryRecord> {
   const { rows } = await tx.query<Row>(
     `update deliveries d set status = 0, next_attempt_at = ($2::timestamptz[])[1], give_up_at = ($2::timestamptz[])[2],
-        attempts_before = d.attempts, delivered_at = null, claimed_until = null
+        attempts_before = d.attempts, delivered_at = null
       where d.id = $1 returning ${COLUMNS}`,
     [id, instantArray([now, giveUpAt])],
   )
