@@ -560,6 +560,24 @@ describe('a dead receiver', () => {
 })
 
 describe('the outbox', () => {
+  it('gives way before its first statement, before its claim, and after each send', async () => {
+    await fixture.addChannel()
+    for (let n = 0; n < 2; n += 1) await fail(await fixture.addCheck())
+    const { send, got } = createReceiver()
+    const asked: { claimed: number; sent: number }[] = []
+    const giveWay = async () => {
+      const rows = await fixture.deliveries()
+      asked.push({ claimed: rows.filter((row) => row.attempts > 0).length, sent: got.length })
+    }
+    await fixture.createOutbox(send, { giveWay }).run(AbortSignal.abort())
+    expect(asked).toEqual([
+      { claimed: 0, sent: 0 },
+      { claimed: 0, sent: 0 },
+      { claimed: 2, sent: 1 },
+      { claimed: 2, sent: 2 },
+    ])
+  })
+
   it('writes what it knows when it can, after the database was away', async () => {
     await fixture.addChannel()
     await fail(await fixture.addCheck())
