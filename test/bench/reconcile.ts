@@ -15,10 +15,13 @@ import { openCluster } from '../support/cluster-client.ts'
 import { startPostgresServer } from '../support/postgres-server.ts'
 import { databaseEnvironment, type ServiceProcess, spawnService } from '../support/service-process.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
+import { timeBareWrites } from './bare-writes.ts'
 
 const CHECKS = Number(process.env.BENCH_CHECKS ?? 10_000)
 const NAMESPACES = 10
 const QUIET_SECONDS = 30
+/** Checks whose writes are timed without a controller. */
+const BARE = 1_000
 /** What the issue asks for. */
 const LIMITS = {
   readySeconds: 60,
@@ -61,6 +64,7 @@ const throughProxy = environment(
 )
 
 const namespaces = await Promise.all(Array.from({ length: NAMESPACES }, () => cluster.makeNamespace()))
+const bare = await cluster.makeNamespace()
 await makeChecks(client)
 
 process.stdout.write(
@@ -71,7 +75,8 @@ try {
   const startedAt = performance.now()
   const first = await startController(throughProxy)
   const worstLagSeconds = await untilAllReady(client, first, CHECKS)
-  report('from start to all Ready', seconds(startedAt), 's', LIMITS.readySeconds)
+  const readySeconds = seconds(startedAt)
+  report('from start to all Ready', readySeconds, 's', LIMITS.readySeconds)
   report('TLS connections to the API server, in all', proxy.count().accepted, '', LIMITS.connections)
   const metrics = await readMetrics(first)
   report('heap in use', metrics.number('nodejs_heap_size_used_bytes') / 1e6, 'MB', LIMITS.heapMB)
@@ -101,6 +106,14 @@ try {
   second.signal('SIGTERM')
   await untilLeading(third)
   report('leadership moved after SIGTERM', seconds(stoppedAt), 's', LIMITS.stopSeconds)
+
+  // What the machine can do at best, whatever its pace today.
+  for (const controller of controllers) await controller.kill()
+  const bareSeconds = ((await timeBareWrites(client, bare.name, BARE)) * CHECKS) / BARE
+  process.stdout.write(
+    `| the three writes of each check alone, by a loop (${BARE} checks, scaled) | ${bareSeconds.toFixed(1)} s | | |\n` +
+      `| from start to all Ready, of that | ${(readySeconds / bareSeconds).toFixed(2)} | | |\n`,
+  )
 } finally {
   for (const controller of controllers) await controller.kill()
   await client.close()
