@@ -26,6 +26,19 @@ const STALL_MS = 500
 const POSTPONE_MS = 300_000
 const BUDGET_MS = 4_000
 
+/** Each flip writes an event and its deliveries, and a ping of that moment waits for all of a batch. */
+export const SMALLEST_BATCH = 5
+export const LARGEST_BATCH = 320
+
+/**
+ * How many to take next. A check that pings once a period comes here once a period, only to be put off, which is cheap: where that
+ * is most of the work it is done in large batches, or 100,000 checks of a minute could not be kept up with.
+ */
+export function nextBatch(batch: number, { flips, isFull }: { flips: number; isFull: boolean }): number {
+  if (!isFull || flips > SMALLEST_BATCH) return SMALLEST_BATCH
+  return flips * 2 > batch ? batch : Math.min(LARGEST_BATCH, batch * 2)
+}
+
 class Stalled extends Error {}
 
 /** One batch; `'again'` when it was full. */

@@ -55,7 +55,7 @@ export interface OutboxOptions {
   /** This process's own. */
   readonly clock: Clock
   readonly random: () => number
-  /** Awaited before each piece of work that others would feel. */
+  /** Awaited before the statements of a turn. */
   readonly giveWay?: () => Promise<void>
   readonly onAttempt: (report: AttemptReport) => void
   /** A fault of ours in a sender. */
@@ -122,7 +122,6 @@ export function createOutbox(options: OutboxOptions): Outbox {
       for (const [index, delivery] of claimed.entries()) {
         start(delivery, byId.get(delivery.channelId)!, until)
         if (index % SENT_AT_ONCE === SENT_AT_ONCE - 1) await pause(PACE_MS)
-        await giveWay()
       }
       isMore = claimed.length + moved > 0
     }

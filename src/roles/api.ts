@@ -6,7 +6,7 @@
 import { createAuthenticate } from '../auth/authenticate.ts'
 import { createTokens } from '../auth/tokens.ts'
 import { createSealer } from '../channels/seal.ts'
-import { expireOverdue } from '../checks/expire-overdue.ts'
+import { expireOverdue, nextBatch, SMALLEST_BATCH } from '../checks/expire-overdue.ts'
 import { createExporter, EXPORTER_MS, type Exporter } from '../checks/export-checks.ts'
 import { keepBeat } from '../checks/keep-beat.ts'
 import { createPruner } from '../checks/prune-history.ts'
@@ -48,8 +48,8 @@ const STALE_BEAT_MS = 2_500
 const EXPIRE_MS = 250
 /** Within the ten seconds after which Prometheus gives a scrape up. */
 const EXPORT_MS = 8_000
-const EXPIRE_BATCH = 5
-const LONGEST_WAY_MS = 20
+/** Under a load in which pings never rest all else goes on nearly as fast. */
+const LONGEST_WAY_MS = 5
 /** The pruner itself rests in proportion to what its last pass cost. */
 const PRUNE_MS = 60_000
 /** Within the 30 s that Kubernetes gives a pod by default, the drain before it not counted. */
@@ -91,15 +91,18 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   /** Work that can wait a moment begins between two pings. Where they never rest it goes on beside them. */
   const giveWay = () => Promise.race([recorder.whenIdle(), pause(LONGEST_WAY_MS)])
 
+  let batch = SMALLEST_BATCH
   const expireLoop = loopOf(base, 'expire', EXPIRE_MS, async (signal) => {
     await giveWay()
     const startedAt = clock.now()
+    let flips = 0
     const outcome = await expireOverdue({
       database: pingDatabase,
-      batch: EXPIRE_BATCH,
+      batch,
       oldestPingWaitMs: recorder.oldestWaitMs,
       monotonicMs: clock.now,
       onFlip(reason, seconds) {
+        flips += 1
         metrics.flips.inc({ reason })
         metrics.detectionSeconds.observe(seconds)
       },
@@ -108,6 +111,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
         log.error({ error, checkKey }, 'a check cannot be evaluated; it is put aside for five minutes')
       },
     })
+    batch = nextBatch(batch, { flips, isFull: outcome === 'again' })
     // Half of the time belongs to pings when everything goes down at once.
     if (outcome === 'again') await clock.sleep(clock.now() - startedAt, signal)
     return outcome

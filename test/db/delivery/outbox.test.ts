@@ -560,7 +560,7 @@ describe('a dead receiver', () => {
 })
 
 describe('the outbox', () => {
-  it('gives way before its first statement, before its claim, and after each send', async () => {
+  it('gives way before its first statement and before its claim', async () => {
     await fixture.addChannel()
     for (let n = 0; n < 2; n += 1) await fail(await fixture.addCheck())
     const { send, got } = createReceiver()
@@ -573,9 +573,8 @@ describe('the outbox', () => {
     expect(asked).toEqual([
       { claimed: 0, sent: 0 },
       { claimed: 0, sent: 0 },
-      { claimed: 2, sent: 1 },
-      { claimed: 2, sent: 2 },
     ])
+    expect(got).toHaveLength(2)
   })
 
   it('writes what it knows when it can, after the database was away', async () => {
