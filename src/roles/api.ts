@@ -49,7 +49,7 @@ const EXPIRE_MS = 250
 /** Within the ten seconds after which Prometheus gives a scrape up. */
 const EXPORT_MS = 8_000
 /** Under a load in which pings never rest all else goes on nearly as fast. */
-const LONGEST_WAY_MS = 5
+const LONGEST_WAY_MS = 20
 /** The pruner itself rests in proportion to what its last pass cost. */
 const PRUNE_MS = 60_000
 /** Within the 30 s that Kubernetes gives a pod by default, the drain before it not counted. */

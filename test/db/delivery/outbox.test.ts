@@ -560,7 +560,7 @@ describe('a dead receiver', () => {
 })
 
 describe('the outbox', () => {
-  it('gives way before its first statement and before its claim', async () => {
+  it('gives way before its first statement, before its claim, and after each send', async () => {
     await fixture.addChannel()
     for (let n = 0; n < 2; n += 1) await fail(await fixture.addCheck())
     const { send, got } = createReceiver()
@@ -573,8 +573,23 @@ describe('the outbox', () => {
     expect(asked).toEqual([
       { claimed: 0, sent: 0 },
       { claimed: 0, sent: 0 },
+      { claimed: 2, sent: 1 },
+      { claimed: 2, sent: 2 },
     ])
-    expect(got).toHaveLength(2)
+  })
+
+  it('gives way for a tenth of a second in a turn and no longer, where others never rest', async () => {
+    await fixture.addChannel()
+    for (let n = 0; n < 4; n += 1) await fail(await fixture.addCheck())
+    const { send, got } = createReceiver()
+    let asked = 0
+    const giveWay = async () => {
+      asked += 1
+      await fixture.clock.advance(50)
+    }
+    await fixture.createOutbox(send, { giveWay }).run(AbortSignal.abort())
+    expect(got).toHaveLength(4)
+    expect(asked).toBe(2)
   })
 
   it('writes what it knows when it can, after the database was away', async () => {
