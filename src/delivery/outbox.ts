@@ -56,7 +56,7 @@ export interface OutboxOptions {
   readonly clock: Clock
   readonly random: () => number
   /** Awaited before each piece of work that others would feel, for a part of each turn at most. */
-  readonly giveWay?: () => Promise<void>
+  readonly giveWay: () => Promise<void>
   readonly onAttempt: (report: AttemptReport) => void
   /** A fault of ours in a sender. */
   readonly onFault: (error: unknown) => void
@@ -88,8 +88,8 @@ const MOST_WAY_MS = 100
 const ERROR_LENGTH = 500
 
 export function createOutbox(options: OutboxOptions): Outbox {
-  const { database, senders, sealer, installationUrls, now, clock, random, onAttempt, onFault } = options
-  const { timeoutMs = TIMEOUT_MS, mostOnTheWay = MOST_ON_THE_WAY, giveWay = async () => {} } = options
+  const { database, senders, sealer, installationUrls, now, clock, random, giveWay, onAttempt, onFault } = options
+  const { timeoutMs = TIMEOUT_MS, mostOnTheWay = MOST_ON_THE_WAY } = options
   const slots = createSlots()
   const onTheWay = new Set<Promise<void>>()
   let ended: FinishedAttempt[] = []

@@ -48,7 +48,7 @@ const STALE_BEAT_MS = 2_500
 const EXPIRE_MS = 250
 /** Within the ten seconds after which Prometheus gives a scrape up. */
 const EXPORT_MS = 8_000
-/** Under a load in which pings never rest all else goes on nearly as fast. */
+/** Where pings never rest, a flood of flips takes longer, and nothing else is held up for long. */
 const LONGEST_WAY_MS = 20
 /** The pruner itself rests in proportion to what its last pass cost. */
 const PRUNE_MS = 60_000
@@ -91,11 +91,14 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   /** Work that can wait a moment begins between two pings. Where they never rest it goes on beside them. */
   const giveWay = () => Promise.race([recorder.whenIdle(), pause(LONGEST_WAY_MS)])
 
-  let batch = SMALLEST_BATCH
+  let nextSize = SMALLEST_BATCH
   const expireLoop = loopOf(base, 'expire', EXPIRE_MS, async (signal) => {
     await giveWay()
     const startedAt = clock.now()
     let flips = 0
+    const batch = nextSize
+    // What fails as a large batch is tried again as a small one.
+    nextSize = SMALLEST_BATCH
     const outcome = await expireOverdue({
       database: pingDatabase,
       batch,
@@ -111,7 +114,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
         log.error({ error, checkKey }, 'a check cannot be evaluated; it is put aside for five minutes')
       },
     })
-    batch = nextBatch(batch, { flips, isFull: outcome === 'again' })
+    nextSize = nextBatch(batch, { flips, isFull: outcome === 'again' })
     // Half of the time belongs to pings when everything goes down at once.
     if (outcome === 'again') await clock.sleep(clock.now() - startedAt, signal)
     return outcome

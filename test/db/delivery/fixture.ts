@@ -112,6 +112,7 @@ export async function createFixture() {
         now: clock.now,
         clock,
         random: () => 0.5,
+        giveWay: async () => {},
         onAttempt: (report) => reports.push(report),
         onFault: (error) => faults.push(error),
         ...overrides,
