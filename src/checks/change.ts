@@ -48,7 +48,12 @@ export function decideChanges(
   locked: readonly LockedCheck[],
   changes: readonly Change[],
   waking: Waking,
-): { decisions: Decision[]; changeSet: ChangeSet } {
+): {
+  decisions: Decision[]
+  changeSet: ChangeSet
+  /** The rows of the change set's states as they are once it is saved, in their order. */
+  after: LockedCheck[]
+} {
   const rows = new Map<number, Row>()
   for (const check of locked) rows.set(check.key, new Row(check, waking))
   const pings: NewPing[] = []
@@ -64,11 +69,14 @@ export function decideChanges(
     }
   })
   const states: ChangedState[] = []
+  const after: LockedCheck[] = []
   for (const row of rows.values()) {
     const changed = row.toSave()
-    if (changed !== null) states.push(changed)
+    if (changed === null) continue
+    states.push(changed)
+    after.push(row.asSaved(changed))
   }
-  return { decisions, changeSet: { states, pings, flips, events } }
+  return { decisions, changeSet: { states, pings, flips, events }, after }
 }
 
 interface History {
@@ -158,6 +166,10 @@ class Row {
     const changed = { key: this.#check.key, state: this.#state, stampedAt: this.#stampedAt }
     const wakeAt = this.#nextWake()
     return wakeAt === this.#check.wakeAt ? changed : { ...changed, wakeAt }
+  }
+
+  asSaved({ key, state, stampedAt, wakeAt = this.#check.wakeAt }: ChangedState): LockedCheck {
+    return { key, spec: this.#check.spec, state, stampedAt, wakeAt }
   }
 
   #nextWake(): Instant | null {

@@ -7,11 +7,13 @@
 import { isEventWanted } from '../store/channels.ts'
 import type { Database } from '../store/database.ts'
 import { listGaps, SHORTEST_GAP_MS } from '../store/gaps.ts'
-import { type LockedCheck, lockDueStates, postponeWake, saveChanges } from '../store/states.ts'
+import { type LockedCheck, lockDueStates, postponeWake, type RowVersion, saveChanges } from '../store/states.ts'
 import { decideChanges } from './change.ts'
+import type { RememberedChecks } from './remembered-checks.ts'
 
 export interface ExpireOptions {
   readonly database: Database
+  readonly remembered: RememberedChecks
   readonly batch: number
   /** Pings that arrived in time may still wait in this process. */
   readonly oldestPingWaitMs: () => number
@@ -44,6 +46,7 @@ class Stalled extends Error {}
 /** One batch; `'again'` when it was full. */
 export async function expireOverdue({
   database,
+  remembered,
   batch,
   oldestPingWaitMs,
   monotonicMs,
@@ -52,31 +55,36 @@ export async function expireOverdue({
 }: ExpireOptions): Promise<'again' | 'done'> {
   if (oldestPingWaitMs() > STALL_MS) return 'done'
   try {
-    const { flips, failed, claimed } = await database.session((session) =>
+    let version: RowVersion | null = null
+    const { flips, failed, claimed, after } = await database.session((session) =>
       session.groupTransaction(BUDGET_MS, async (tx) => {
         const askedAt = monotonicMs()
         const { now, checks } = await lockDueStates(tx, batch, SHORTEST_GAP_MS)
         if (monotonicMs() - askedAt > STALL_MS) throw new Stalled()
-        if (checks.length === 0) return { result: { flips: [], failed: [], claimed: 0 }, save: async () => {} }
+        if (checks.length === 0)
+          return { result: { flips: [], failed: [], claimed: 0, after: [] }, save: async () => {} }
 
         const [gaps, isLateWanted] = await Promise.all([
           listGaps(tx, Math.min(...checks.map(awaitedSince))),
           isEventWanted(tx, 'check.late'),
         ])
         const changes = checks.map(({ key }) => ({ key, event: { kind: 'deadline' as const, gaps }, at: now }))
-        const { decisions, changeSet } = decideChanges(checks, changes, { isLateWanted })
+        const { decisions, changeSet, after } = decideChanges(checks, changes, { isLateWanted })
         const failed = decisions.flatMap((decision, index) =>
           decision.kind === 'failed' ? [{ key: checks[index]!.key, error: decision.error }] : [],
         )
         const save = async () => {
-          const saves = [saveChanges(tx, changeSet)]
           const put = failed.map(({ key }) => key)
-          if (put.length > 0) saves.push(postponeWake(tx, put, now + POSTPONE_MS))
-          await Promise.all(saves)
+          const [saved] = await Promise.all([
+            saveChanges(tx, changeSet),
+            put.length > 0 ? postponeWake(tx, put, now + POSTPONE_MS) : undefined,
+          ])
+          version = saved
         }
-        return { result: { flips: changeSet.flips, failed, claimed: checks.length }, save }
+        return { result: { flips: changeSet.flips, failed, claimed: checks.length, after }, save }
       }),
     )
+    if (version !== null) remembered.renew(after, version)
     for (const flip of flips) onFlip(flip.reason, Math.max(0, flip.detectedAt - flip.at) / 1_000)
     for (const { key, error } of failed) onFailed(error, key)
     return claimed === batch ? 'again' : 'done'

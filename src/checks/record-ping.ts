@@ -2,6 +2,9 @@
  * The ping path (design, section 10). Pings that arrive while a group commits form the next group; every ping is answered
  * when its own group has committed, the next group going out first. Nobody waits for a group to fill.
  *
+ * A group whose checks this process remembers, and that changes nothing but their states, is decided on what is remembered and saved in
+ * one round trip, on condition that the rows are as they were. Any other takes two: lock and read, then save.
+ *
  * One group is in flight at a time. It ends by its commit, or is cut off with its connection when its oldest ping has waited
  * for BUDGET_MS: a client must hear 503 within five seconds, and try again, rather than hang on a database that does.
  * stop() lets everything that was accepted finish.
@@ -12,8 +15,17 @@ import type { CheckEvent } from '../domain/transition.ts'
 import type { Database, Session } from '../store/database.ts'
 import { findKeys } from '../store/keys.ts'
 import { isConnectionError, isOutage, isRetriable, LOCK_NOT_AVAILABLE, sqlStateOf } from '../store/sqlstate.ts'
-import { findRunPings, lockStates, runPingKey, saveChanges } from '../store/states.ts'
+import {
+  type ChangeSet,
+  findRunPings,
+  lockStates,
+  type RowVersion,
+  runPingKey,
+  saveChanges,
+  saveUnlocked,
+} from '../store/states.ts'
 import { type Change, type Decision, decideChanges } from './change.ts'
+import type { RememberedChecks } from './remembered-checks.ts'
 
 export interface Ping {
   /** Lower case. */
@@ -54,6 +66,7 @@ export interface PingRecorder {
 export interface PingRecorderOptions {
   /** A pipelined pool of its own, so that management can never take the connection that pings need. */
   readonly database: Database
+  readonly remembered: RememberedChecks
   readonly now: () => number
   readonly onGroup: (size: number, seconds: number) => void
   readonly onError: (error: unknown, pings: number) => void
@@ -69,6 +82,9 @@ const LONGEST_RETRY_MS = 2_500
 /** Public ids whose key is remembered; about 100 bytes each. */
 const KNOWN_LIMIT = 200_000
 
+/** After a group in which something was stale the next ones are locked: twice as many each time, where replicas share the pings of a check. */
+const MOST_LOCKED_GROUPS = 512
+
 interface Waiting {
   readonly ping: Ping
   /** Not its arrival: its body may have taken long to come. */
@@ -76,7 +92,8 @@ interface Waiting {
   readonly settle: (result: PingResult) => void
 }
 
-export function createPingRecorder({ database, now, onGroup, onError }: PingRecorderOptions): PingRecorder {
+export function createPingRecorder(options: PingRecorderOptions): PingRecorder {
+  const { database, remembered, now, onGroup, onError } = options
   const known = new Map<string, number>()
   let waiting: Waiting[] = []
   let draining: Promise<void> | undefined
@@ -84,6 +101,9 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
   /** Of the group in flight: changes may have been committed, of a part of it too, even if its connection breaks now. */
   let isWriting = false
   let isStopping = false
+  /** How many groups are to be locked before the next is saved without, and how many it will be if that one is stale. */
+  let toBeLocked = 0
+  let nextToBeLocked = 1
 
   function record(ping: Ping): Promise<PingResult> {
     if (isStopping || waiting.length >= MOST_WAITING) return Promise.resolve('unavailable')
@@ -131,6 +151,11 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
     draining = undefined
   }
 
+  /** How long the database may still take for it. */
+  function leftMsOf(group: readonly Waiting[]): number {
+    return Math.max(SHORTEST_BUDGET_MS, BUDGET_MS - (now() - group[0]!.since))
+  }
+
   function takeGroup(): Waiting[] {
     const group = waiting.length <= LARGEST_GROUP ? waiting : waiting.slice(0, LARGEST_GROUP)
     waiting = group === waiting ? [] : waiting.slice(LARGEST_GROUP)
@@ -150,13 +175,17 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
   async function commitGroup(session: Session, group: readonly Waiting[]): Promise<PingResult[]> {
     const startedAt = now()
     const pings = group.map((entry) => entry.ping)
-    const leftMs = () => Math.max(SHORTEST_BUDGET_MS, BUDGET_MS - (now() - group[0]!.since))
     try {
-      await learnKeys(session, pings, leftMs())
-      const results = await commit(session, pings, leftMs(), 'wait')
+      await learnKeys(session, pings, leftMsOf(group))
+      const results = await commitRemembered(session, pings, leftMsOf(group))
+      const stale = results === null ? [] : group.filter((_, index) => results[index] === 'stale')
+      const done = results ?? (await commitLocked(session, pings, leftMsOf(group), 'wait'))
       isWell = true
-      onGroup(group.length, (now() - startedAt) / 1_000)
-      return results
+      onGroup(group.length - stale.length, (now() - startedAt) / 1_000)
+      // As a group of their own, whose failure is not that of the others: those are stored.
+      const late = stale.length === 0 ? [] : await commitGroup(session, stale)
+      let taken = 0
+      return done.map((result) => (result === 'stale' ? late[taken++]! : result))
     } catch (error) {
       if (isConnectionError(error)) throw error
       return commitApart(session, group, error)
@@ -166,7 +195,7 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
   /** A statement was refused, so the connection is fine: find the ping that did it, and let it fail alone. */
   async function commitApart(session: Session, group: readonly Waiting[], error: unknown): Promise<PingResult[]> {
     if (sqlStateOf(error) === LOCK_NOT_AVAILABLE) {
-      return commit(
+      return commitLocked(
         session,
         group.map((entry) => entry.ping),
         SHORTEST_BUDGET_MS,
@@ -195,19 +224,55 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
     }
   }
 
-  function commit(
+  /** In one round trip. Null where that is not for this group, and nothing was done. */
+  async function commitRemembered(
+    session: Session,
+    pings: readonly Ping[],
+    budgetMs: number,
+  ): Promise<(PingResult | 'stale')[] | null> {
+    if (toBeLocked > 0) {
+      toBeLocked -= 1
+      return null
+    }
+    // Whether a run has its ping already must be looked up under the lock.
+    if (pings.some((ping) => ping.runId !== null)) return null
+    const changes = toChanges(pings)
+    const rows = remembered.find(keysOf(changes))
+    if (rows === null || rows.length === 0) return null
+    const { decisions, changeSet, after } = decideChanges(rows, changes.filter(isChange), 'earlier')
+    if (!isPlain(changeSet) || decisions.some((decision) => decision.kind !== 'applied')) return null
+
+    isWriting = true
+    const { version, stale } = await session.within(budgetMs, () => saveUnlocked(session, changeSet, rows))
+    if (stale.size === 0) nextToBeLocked = 1
+    else {
+      toBeLocked = nextToBeLocked
+      nextToBeLocked = Math.min(MOST_LOCKED_GROUPS, nextToBeLocked * 2)
+      remembered.forget(stale)
+    }
+    remembered.remember(stale.size === 0 ? after : after.filter((check) => !stale.has(check.key)), version)
+    let decided = 0
+    return changes.map((change, index) => {
+      if (change === null) return 'unknown'
+      const decision = decisions[decided++]!
+      return stale.has(change.key) ? 'stale' : resultOf(decision, pings[index]!, 'wait')
+    })
+  }
+
+  async function commitLocked(
     session: Session,
     pings: readonly Ping[],
     budgetMs: number,
     wait: 'wait' | 'skip locked',
   ): Promise<PingResult[]> {
-    const changes = pings.map((ping) => toChange(ping, known.get(ping.publicId)))
-    const runPings = changes.filter((change) => change !== null && change.ping.runId !== null) as (Change & {
+    const changes = toChanges(pings)
+    const runPings = changes.filter((change) => change !== null && change.ping.runId !== null) as (PingChange & {
       ping: { runId: string; type: PingType }
     })[]
-    return session.groupTransaction(budgetMs, async (tx) => {
+    let version: RowVersion | null = null
+    const { results, after } = await session.groupTransaction(budgetMs, async (tx) => {
       const [locked, stored] = await Promise.all([
-        lockStates(tx, [...new Set(changes.flatMap((change) => (change === null ? [] : [change.key])))], wait),
+        lockStates(tx, [...keysOf(changes)], wait),
         runPings.length === 0
           ? new Set<string>()
           : findRunPings(
@@ -217,7 +282,7 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
       ])
       const repeats = findRepeats(changes, stored)
       const fresh = changes.filter((change, index) => change !== null && !repeats.has(index)) as Change[]
-      const { decisions, changeSet } = decideChanges(locked, fresh, 'earlier')
+      const { decisions, changeSet, after } = decideChanges(locked, fresh, 'earlier')
       let decided = 0
       const results: PingResult[] = []
       changes.forEach((change, index) => {
@@ -225,10 +290,22 @@ export function createPingRecorder({ database, now, onGroup, onError }: PingReco
         else if (repeats.has(index)) results.push(resultOfRepeat(results[repeats.get(index)!]))
         else results.push(resultOf(decisions[decided++]!, pings[index]!, wait))
       })
-      const isChange = changeSet.states.length > 0
-      isWriting ||= isChange
-      return { result: results, save: async () => (isChange ? saveChanges(tx, changeSet) : undefined) }
+      const hasChanges = changeSet.states.length > 0
+      isWriting ||= hasChanges
+      return {
+        result: { results, after },
+        async save() {
+          if (hasChanges) version = await saveChanges(tx, changeSet)
+        },
+      }
     })
+    if (version !== null) remembered.remember(after, version)
+    return results
+  }
+
+  /** Null for an id that names no check. */
+  function toChanges(pings: readonly Ping[]): (PingChange | null)[] {
+    return pings.map((ping) => toChange(ping, known.get(ping.publicId)))
   }
 
   function resultOf(decision: Decision, ping: Ping, wait: 'wait' | 'skip locked'): PingResult {
@@ -284,7 +361,19 @@ function resultOfRepeat(first: PingResult | undefined): PingResult {
 
 type PingChange = Change & { readonly ping: NonNullable<Change['ping']> }
 
-/** Null for an id that names no check. */
+function isChange(change: PingChange | null): change is PingChange {
+  return change !== null
+}
+
+function keysOf(changes: readonly (PingChange | null)[]): Set<number> {
+  return new Set(changes.filter(isChange).map((change) => change.key))
+}
+
+/** What `saveUnlocked` can save. */
+function isPlain({ states, flips, events }: ChangeSet): boolean {
+  return flips.length === 0 && events.length === 0 && states.every((changed) => changed.wakeAt === undefined)
+}
+
 function toChange(ping: Ping, key: number | undefined): PingChange | null {
   if (key === undefined) return null
   const { type, exitCode, runId, body, at } = ping

@@ -42,7 +42,6 @@ const LINGER_MS = 1_000
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { name, handler, bindAddress, port, errorText, headersMs = HEADERS_MS, requestMs = REQUEST_MS } = options
   let isClosing = false
-  const inProgress = new Set<ServerResponse>()
   const sockets = new Set<Socket>()
   /** The answer to the latest request of each connection. */
   const latest = new WeakMap<Socket, ServerResponse>()
@@ -65,8 +64,6 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const isOwedAnAnswer = (socket: Socket) => latest.get(socket)?.writableFinished === false
   server.on('request', (request, response) => {
     latest.set(request.socket, response)
-    inProgress.add(response)
-    response.once('close', () => inProgress.delete(response))
     if (isClosing) sayGoodbye(response)
     const fault = findFault(request)
     if (fault === null) handler(request, response)
@@ -130,7 +127,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
         isClosing = true
         if (!server.listening) return resolve()
         const stopTimer = startTimer(graceMs, () => server.closeAllConnections())
-        for (const response of inProgress) sayGoodbye(response)
+        // Of those that wait on one connection the last: the others come before it.
+        for (const socket of sockets) if (isOwedAnAnswer(socket)) sayGoodbye(latest.get(socket)!)
         // Node stops timing requests out once it closes, and takes a connection with half a request for a busy one.
         for (const socket of sockets) if (!isOwedAnAnswer(socket)) socket.destroy()
         server.close(() => {

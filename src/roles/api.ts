@@ -11,6 +11,7 @@ import { createExporter, EXPORTER_MS, type Exporter } from '../checks/export-che
 import { keepBeat } from '../checks/keep-beat.ts'
 import { createPruner } from '../checks/prune-history.ts'
 import { createPingRecorder } from '../checks/record-ping.ts'
+import { createRememberedChecks } from '../checks/remembered-checks.ts'
 import { API_PREFIX, createApiApp } from '../http/api/app.ts'
 import { createPingApp } from '../http/ping/app.ts'
 import { addressOf, createHttpServer } from '../http/server.ts'
@@ -62,8 +63,10 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   let lastBeatAt = Number.NEGATIVE_INFINITY
   let pingUrl = config.pingUrl ?? ''
 
+  const remembered = createRememberedChecks()
   const recorder = createPingRecorder({
     database: pingDatabase,
+    remembered,
     now: databaseClock.now,
     onGroup(size, seconds) {
       metrics.pingGroupSize.observe(size)
@@ -101,6 +104,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     nextSize = SMALLEST_BATCH
     const outcome = await expireOverdue({
       database: pingDatabase,
+      remembered,
       batch,
       oldestPingWaitMs: recorder.oldestWaitMs,
       monotonicMs: clock.now,

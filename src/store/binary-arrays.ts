@@ -8,6 +8,7 @@ const INT4 = 23
 const INT8 = 20
 const BYTEA = 17
 const TEXT = 25
+const XID = 28
 const UUID = 2950
 const TIMESTAMPTZ = 1184
 const JSONB = 3802
@@ -23,6 +24,9 @@ export const int2Array = (values: Nullable<number>) =>
   fixed(INT2, 2, values, (buffer, value, at) => buffer.writeInt16BE(value, at))
 export const int4Array = (values: Nullable<number>) =>
   fixed(INT4, 4, values, (buffer, value, at) => buffer.writeInt32BE(value, at))
+/** Transaction ids: unsigned. */
+export const xidArray = (values: Nullable<number>) =>
+  fixed(XID, 4, values, (buffer, value, at) => buffer.writeUInt32BE(value, at))
 export const int8Array = (values: Nullable<number>) => fixed(INT8, 8, values, writeInt64)
 /** Milliseconds since the epoch; the fraction is kept to the microsecond. */
 export const instantArray = (values: Nullable<number>) =>

@@ -7,6 +7,7 @@ import { Router } from '@koa/router'
 import Koa from 'koa'
 import { type Change, decideChanges } from '../../src/checks/change.ts'
 import { createPingRecorder } from '../../src/checks/record-ping.ts'
+import { createRememberedChecks } from '../../src/checks/remembered-checks.ts'
 import { createPingApp, type RecordPing } from '../../src/http/ping/app.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
@@ -18,7 +19,13 @@ import type { Mode } from './modes.ts'
 function recordInGroups(url: string): RecordPing {
   const database = createDatabase({ url, name: 'bench groups', connections: 3, genericPlans: true })
   const fail = (error: unknown) => process.stderr.write(`${String(error)}\n`)
-  return createPingRecorder({ database, now: systemClock.now, onGroup: () => {}, onError: fail }).record
+  return createPingRecorder({
+    database,
+    remembered: createRememberedChecks(),
+    now: systemClock.now,
+    onGroup: () => {},
+    onError: fail,
+  }).record
 }
 
 /** The same statements, the same pipelining, ten connections, and a transaction for each ping. */

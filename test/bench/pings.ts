@@ -3,7 +3,7 @@
  * (nothing is recorded: the floor is judged against it); the same app with one transaction for each ping; and, for comparison
  * only, plain Koa with its router answering a constant. All four servers are up for the whole run and are loaded in turn, round
  * by round, so that a slow minute of the machine hits all of them; what counts are the ratios within a round, of which the
- * median is printed.
+ * median is printed. Those that record have a database each, of one PostgreSQL: on the same rows each would be the other's rival.
  */
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -31,6 +31,12 @@ interface Scenario extends Pick<Load, 'connections' | 'bodyBytes' | 'isFresh'> {
   readonly isHot: boolean
 }
 
+/** One of the four servers, and files with the public ids that it knows. */
+interface Site {
+  readonly port: number
+  readonly ids: { readonly all: string; readonly hot: string }
+}
+
 const scenario = (name: string, overrides: Partial<Scenario> = {}): Scenario => ({
   name,
   connections: 64,
@@ -55,18 +61,17 @@ const folder = mkdtempSync(join(tmpdir(), 'heartbeat-bench-'))
 const postgres = await startPostgresServer({ settings: { shared_buffers: '256MB', max_wal_size: '4GB' } })
 const servers: ChildProcess[] = []
 try {
-  const ids = await seed(postgres.url)
-  const ports = {} as Record<Mode, number>
-  for (const mode of MODES) ports[mode] = await startServer(mode)
+  const sites = {} as Record<Mode, Site>
+  for (const mode of MODES) sites[mode] = await startSite(mode)
   process.stdout.write(`warming up, ${(WARM_SECONDS * MODES.length).toFixed(0)} s ...\n`)
-  await warmUp(ports, ids.all)
+  await warmUp(sites)
   let isAboveFloor = true
   process.stdout.write(`${CHECKS} checks, ${ROUNDS} rounds of ${SECONDS} s each; median of the rounds\n\n`)
   process.stdout.write(
     '| load | pings/s | p50 ms | p99 ms | one transaction a ping /s | same app, constant /s | plain Koa, constant /s | of the same app | of one transaction a ping | of plain Koa |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n',
   )
   for (const one of SCENARIOS) {
-    const rounds = await measure(one, ports, one.isHot ? ids.hot : ids.all)
+    const rounds = await measure(one, sites)
     const ratio = (mode: Mode) => median(rounds.map((round) => round.groups.perSecond / round[mode].perSecond))
     const figure = (mode: Mode, of: keyof LoadResult) => median(rounds.map((round) => round[mode][of]))
     const failed = rounds.reduce(
@@ -103,7 +108,17 @@ try {
   rmSync(folder, { recursive: true })
 }
 
-async function seed(url: string): Promise<{ all: string; hot: string }> {
+async function startSite(mode: Mode): Promise<Site> {
+  const url = new URL(postgres.url)
+  url.pathname = mode
+  const admin = createDatabase({ url: postgres.adminUrl, name: 'bench', connections: 1, patient: true })
+  await admin.query(`create database "${mode}" owner "${url.username}"`)
+  await admin.close()
+  const ids = await seed(mode, url.href)
+  return { ids, port: await startServer(mode, url.href) }
+}
+
+async function seed(mode: Mode, url: string): Promise<Site['ids']> {
   const database = createDatabase({ url, name: 'seed', connections: 1, patient: true })
   await migrate(database)
   await database.query(`with o as (insert into organizations (id, name) values (gen_random_uuid(), 'bench') returning id)
@@ -119,14 +134,14 @@ async function seed(url: string): Promise<{ all: string; hot: string }> {
   await database.query('vacuum analyze')
   const { rows } = await database.query<{ public_id: string }>('select public_id from checks order by key')
   await database.close()
-  const files = { all: join(folder, 'ids'), hot: join(folder, 'hot-id') }
+  const files = { all: join(folder, `${mode}-ids`), hot: join(folder, `${mode}-hot-id`) }
   writeFileSync(files.all, rows.map((row) => row.public_id).join('\n'))
   writeFileSync(files.hot, rows[0]!.public_id)
   return files
 }
 
-async function startServer(mode: Mode): Promise<number> {
-  const server = spawn(process.execPath, [new URL('./ping-server.ts', import.meta.url).pathname, mode, postgres.url], {
+async function startServer(mode: Mode, url: string): Promise<number> {
+  const server = spawn(process.execPath, [new URL('./ping-server.ts', import.meta.url).pathname, mode, url], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   servers.push(server)
@@ -138,13 +153,13 @@ async function startServer(mode: Mode): Promise<number> {
  * What counts is a service that has been up for a while: the first ping of a check flips it and has its key looked up, and the compiler needs
  * some thousand groups. Checks are asked for in turn, since at random some would be left out for long.
  */
-async function warmUp(ports: Record<Mode, number>, ids: string): Promise<void> {
+async function warmUp(sites: Record<Mode, Site>): Promise<void> {
   for (const mode of MODES) {
     await runLoad({
-      port: ports[mode],
+      port: sites[mode].port,
       connections: 64,
       seconds: WARM_SECONDS,
-      ids,
+      ids: sites[mode].ids.all,
       isInOrder: true,
       bodyBytes: 0,
       isFresh: false,
@@ -158,9 +173,8 @@ async function runLoad(load: Load): Promise<LoadResult> {
 }
 
 async function measure(
-  { connections, bodyBytes, isFresh }: Scenario,
-  ports: Record<Mode, number>,
-  ids: string,
+  { connections, bodyBytes, isFresh, isHot }: Scenario,
+  sites: Record<Mode, Site>,
 ): Promise<Record<Mode, LoadResult>[]> {
   const rounds: Record<Mode, LoadResult>[] = []
   // The first round lets the servers get used to this load and does not count.
@@ -169,10 +183,10 @@ async function measure(
     for (const mode of MODES) {
       const seconds = round === 0 ? 1 : SECONDS
       results[mode] = await runLoad({
-        port: ports[mode],
+        port: sites[mode].port,
         connections,
         seconds,
-        ids,
+        ids: isHot ? sites[mode].ids.hot : sites[mode].ids.all,
         isInOrder: false,
         bodyBytes,
         isFresh,

@@ -7,6 +7,7 @@ import type { ChannelParts } from '../../src/channels/parts.ts'
 import { createSealer } from '../../src/channels/seal.ts'
 import type { Parts } from '../../src/checks/parts.ts'
 import { createPingRecorder, type Ping } from '../../src/checks/record-ping.ts'
+import { createRememberedChecks } from '../../src/checks/remembered-checks.ts'
 import type { Caller, Scope } from '../../src/domain/access.ts'
 import { API_PREFIX, type ApiParts, createApiApp } from '../../src/http/api/app.ts'
 import { createHttpServer } from '../../src/http/server.ts'
@@ -60,6 +61,7 @@ export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<T
 
   const recorder = createPingRecorder({
     database,
+    remembered: createRememberedChecks(),
     now: parts.clock.now,
     onGroup: () => {},
     onError: (error) => {

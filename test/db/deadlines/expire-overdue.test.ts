@@ -3,6 +3,7 @@ import { expireOverdue } from '../../../src/checks/expire-overdue.ts'
 import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
 import { keepBeat } from '../../../src/checks/keep-beat.ts'
 import { createPingRecorder } from '../../../src/checks/record-ping.ts'
+import { createRememberedChecks } from '../../../src/checks/remembered-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createDatabase, type Database } from '../../../src/store/database.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
@@ -37,6 +38,7 @@ async function expire(overrides: Partial<Parameters<typeof expireOverdue>[0]> = 
   const ran: Ran = { flips: [], failed: [] }
   const options = {
     database: pingDatabase,
+    remembered: createRememberedChecks(),
     batch: 500,
     oldestPingWaitMs: () => 0,
     monotonicMs: systemClock.now,
@@ -65,6 +67,7 @@ async function upSince(ageMs: number, seeded: SeededCheck = {}) {
   const check = await seedCheck(test.database, tenant, { ...seeded, now })
   const recorder = createPingRecorder({
     database: pingDatabase,
+    remembered: createRememberedChecks(),
     now,
     onGroup: () => {},
     onError: (error) => expect(error).toBeUndefined(),
@@ -119,7 +122,13 @@ describe('a passed deadline', () => {
   it('of a run makes the check overran', async () => {
     const now = () => systemClock.now() - 60_000
     const check = await seedCheck(test.database, tenant, { spec: { maxRuntimeSeconds: 30 }, now })
-    const recorder = createPingRecorder({ database: pingDatabase, now, onGroup: () => {}, onError: () => {} })
+    const recorder = createPingRecorder({
+      database: pingDatabase,
+      remembered: createRememberedChecks(),
+      now,
+      onGroup: () => {},
+      onError: () => {},
+    })
     await recorder.record({
       publicId: check.publicId,
       type: 'start',

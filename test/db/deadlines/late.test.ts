@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { expireOverdue } from '../../../src/checks/expire-overdue.ts'
 import { keepBeat } from '../../../src/checks/keep-beat.ts'
+import { createRememberedChecks } from '../../../src/checks/remembered-checks.ts'
 import { resumeCheck } from '../../../src/checks/resume-check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
@@ -22,6 +23,7 @@ const beat = () =>
 const expire = () =>
   expireOverdue({
     database: fixture.database,
+    remembered: createRememberedChecks(),
     batch: 10,
     oldestPingWaitMs: () => 0,
     monotonicMs: () => 0,

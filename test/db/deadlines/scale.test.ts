@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { expireOverdue } from '../../../src/checks/expire-overdue.ts'
 import { keepBeat } from '../../../src/checks/keep-beat.ts'
+import { createRememberedChecks } from '../../../src/checks/remembered-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createLoop, type Loop, type LoopOptions } from '../../../src/runtime/loop.ts'
 import { createDatabase, type Database } from '../../../src/store/database.ts'
@@ -67,6 +68,7 @@ function startReplica(): void {
   })
   const options = {
     database,
+    remembered: createRememberedChecks(),
     batch: BATCH,
     oldestPingWaitMs: () => 0,
     monotonicMs: systemClock.now,

@@ -2,6 +2,7 @@
 
 import { createSealer } from '../../../src/channels/seal.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/record-ping.ts'
+import { createRememberedChecks } from '../../../src/checks/remembered-checks.ts'
 import { type AttemptReport, createOutbox, type OutboxOptions } from '../../../src/delivery/outbox.ts'
 import type { Attempt, Outcome, Send, Senders } from '../../../src/delivery/outcome.ts'
 import type { ChannelSettings } from '../../../src/domain/channel.ts'
@@ -41,6 +42,7 @@ export async function createFixture() {
   const sealer = createSealer(Buffer.alloc(32, 7), [])
   const recorder = createPingRecorder({
     database: pingDatabase,
+    remembered: createRememberedChecks(),
     now: clock.now,
     onGroup: () => {},
     onError: (error) => {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { claimCluster } from '../../../src/checks/claim-cluster.ts'
 import { expireOverdue } from '../../../src/checks/expire-overdue.ts'
 import { listFlipsSince, listStates } from '../../../src/checks/find-declared.ts'
+import { createRememberedChecks } from '../../../src/checks/remembered-checks.ts'
 import { addCheck, DAY_MS, HOUR_MS, MINUTE_MS, NOW } from '../checks/fixture.ts'
 import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
 
@@ -82,6 +83,7 @@ describe('the flips of a check since a time', () => {
     const before = Date.now() - MINUTE_MS
     await expireOverdue({
       database: t.database,
+      remembered: createRememberedChecks(),
       batch: 10,
       oldestPingWaitMs: () => 0,
       monotonicMs: () => 0,

@@ -5,6 +5,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-check.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/record-ping.ts'
+import { createRememberedChecks } from '../../../src/checks/remembered-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createDatabase } from '../../../src/store/database.ts'
 import { type FlipListener, type FlipListenerOptions, listenForFlips } from '../../../src/store/flip-notices.ts'
@@ -112,6 +113,7 @@ describe('a flip of a declared check', () => {
     await until(() => connections === 1)
     const recorder = createPingRecorder({
       database: t.database,
+      remembered: createRememberedChecks(),
       now: t.clock.now,
       onGroup: () => {},
       onError: (error) => problems.push(error),
@@ -165,6 +167,7 @@ describe('the statements of a ping', () => {
       } as never
       const recorder = createPingRecorder({
         database,
+        remembered: createRememberedChecks(),
         now: t.clock.now,
         onGroup: () => {},
         onError: (error) => problems.push(error),

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { createPingRecorder, type Ping } from '../../../src/checks/record-ping.ts'
+import { createRememberedChecks } from '../../../src/checks/remembered-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createDatabase } from '../../../src/store/database.ts'
 import { migrate } from '../../../src/store/migrate.ts'
@@ -16,7 +17,13 @@ it('tells every ping in time, also those that get a second connection which hang
   // All connections are open and idle: none has to be opened first, so that each is believed in.
   await Promise.all(Array.from({ length: 3 }, () => database.query('select pg_sleep(0.1)')))
   expect(database.connections()).toMatchObject({ total: 3, idle: 3 })
-  const recorder = createPingRecorder({ database, now: systemClock.now, onGroup: () => {}, onError: () => {} })
+  const recorder = createPingRecorder({
+    database,
+    remembered: createRememberedChecks(),
+    now: systemClock.now,
+    onGroup: () => {},
+    onError: () => {},
+  })
 
   await server.pause()
   const startedAt = systemClock.now()

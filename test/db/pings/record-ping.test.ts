@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { getCheck, listFlips, listPings } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-check.ts'
 import { createPingRecorder, type Ping, type PingRecorder } from '../../../src/checks/record-ping.ts'
+import { createRememberedChecks } from '../../../src/checks/remembered-checks.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createDatabase, type Database } from '../../../src/store/database.ts'
@@ -38,6 +39,7 @@ afterEach(async () => {
 function createRecorder(database: Database): PingRecorder {
   return createPingRecorder({
     database,
+    remembered: createRememberedChecks(),
     now: clock.now,
     onGroup: (size) => groups.push(size),
     onError: (error) => errors.push(error),

@@ -1,0 +1,51 @@
+/**
+ * Rows of checks as this process last saved them, so that a ping may be decided without a look at the database: saved under the condition
+ * that the row is still of that version (`saveUnlocked`, store/states.ts). Nothing here needs to be true. What somebody else has
+ * changed meanwhile (another replica, a person) is found out by the condition, and costs a round trip.
+ */
+
+import type { ExpectedRow, LockedCheck, RowVersion } from '../store/states.ts'
+
+export type RememberedCheck = LockedCheck & ExpectedRow
+
+export interface RememberedChecks {
+  /** In the order of their keys; null unless all are remembered. */
+  find(keys: Iterable<number>): RememberedCheck[] | null
+  /** As the transaction that made this version has committed them. */
+  remember(checks: Iterable<LockedCheck>, version: RowVersion): void
+  /** The same, of those only that are remembered already. */
+  renew(checks: Iterable<LockedCheck>, version: RowVersion): void
+  forget(keys: Iterable<number>): void
+}
+
+/** About 600 bytes each. */
+const REMEMBERED_LIMIT = 20_000
+
+export function createRememberedChecks(limit = REMEMBERED_LIMIT): RememberedChecks {
+  const rows = new Map<number, RememberedCheck>()
+  return {
+    find(keys) {
+      const found: RememberedCheck[] = []
+      for (const key of keys) {
+        const row = rows.get(key)
+        if (row === undefined) return null
+        found.push(row)
+      }
+      return found.sort((a, b) => a.key - b.key)
+    },
+    remember(checks, version) {
+      for (const check of checks) {
+        // To the end: what was not pinged for longest is the first to go.
+        rows.delete(check.key)
+        rows.set(check.key, { ...check, version })
+        if (rows.size > limit) rows.delete(rows.keys().next().value!)
+      }
+    },
+    renew(checks, version) {
+      for (const check of checks) if (rows.has(check.key)) rows.set(check.key, { ...check, version })
+    },
+    forget(keys) {
+      for (const key of keys) rows.delete(key)
+    },
+  }
+}
