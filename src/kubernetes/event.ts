@@ -24,6 +24,8 @@ export interface Occurrence {
   /** For people. Cut at 1,024 bytes, the server's limit. */
   readonly note: string
   readonly id?: string
+  /** It waits behind those that are not, and while there is a backlog of work that the server has to do first. */
+  readonly isPatient?: boolean
 }
 
 /** Who reports: a qualified name such as `example.com/controller`, and which of its processes. */

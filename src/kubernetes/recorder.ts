@@ -5,7 +5,8 @@
  * further ones are only counted; the count is written every half hour, and when the series ends, six minutes after its last
  * occurrence. What is given an id is written once, whoever writes it: the id makes the Event's name.
  *
- * An object gets 25 Events, then one every five minutes; a thousand wait at most. What is more is dropped and counted.
+ * An object gets 25 Events, then one every five minutes; a thousand wait at most, and a thousand patient ones, which are behind
+ * all others and wait for the end of a backlog. What is more is dropped and counted.
  * Faults of the server and of the network are tried again for some minutes, a refusal is reported and not.
  */
 
@@ -41,6 +42,8 @@ export interface RecorderOptions extends Reporter {
   readonly clock: Clock
   onProblem?(error: Error): void
   onDropped?(reason: DropReason): void
+  /** Is there a backlog, for which patient Events wait? */
+  isBusy?(): boolean
   /** 0 .. 1: the part of a wait between two tries that is left to chance. */
   readonly random?: () => number
 }
@@ -60,6 +63,8 @@ interface Series {
 
 export const FLUSH_MS = 3_000
 const MOST_WAITING = 1_000
+/** A look whether the backlog is done. */
+const PATIENCE_MS = 1_000
 const MOST_REMEMBERED = 4_096
 const MOST_TRIES = 12
 const WRITERS = 2
@@ -69,11 +74,11 @@ const SERIES_ENDS_MS = 360_000
 const SERIES_WRITTEN_MS = 1_800_000
 
 export function createRecorder(options: RecorderOptions): Recorder {
-  const { client, clock, onProblem, onDropped, random = Math.random } = options
+  const { client, clock, onProblem, onDropped, isBusy = () => false, random = Math.random } = options
   const queue = createQueue({ name: 'events', clock, firstBackoffMs: 1_000, longestBackoffMs: 60_000, random })
   const buckets = createBuckets(clock)
   const remembered = new Map<string, Series>()
-  const unwritten = new Set<string>()
+  const unwritten = { live: new Set<string>(), background: new Set<string>() }
   const abandoned = new AbortController()
   let writing: Promise<unknown> | undefined
   let isStopped = false
@@ -93,7 +98,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     const key = keyOfEvent(regarding, occurrence)
     const series = remembered.get(key)
     if (series === undefined) {
-      if (unwritten.size >= MOST_WAITING) return 'queue_full'
+      if (unwritten[priorityOf(occurrence)].size >= MOST_WAITING) return 'queue_full'
       if (!buckets.draw(regarding.uid)) return 'rate_limited'
       begin(key, regarding, occurrence)
       // What has an id has happened once, however often it is told.
@@ -105,23 +110,27 @@ export function createRecorder(options: RecorderOptions): Recorder {
     const now = clock.now()
     const name = nameEvent(regarding, occurrence.id)
     remember(key, { regarding, occurrence, name, firstAt: now, lastAt: now, count: 1, writtenCount: 0, writtenAt: now })
-    unwritten.add(key)
-    queue.add(key)
+    addUnwritten(key, occurrence)
+  }
+
+  function addUnwritten(key: string, occurrence: Occurrence): void {
+    const priority = priorityOf(occurrence)
+    unwritten[priority].add(key)
+    queue.add(key, priority)
   }
 
   function repeat(key: string, series: Series): void {
     series.count += 1
     series.lastAt = clock.now()
     if (series.count > 2) return
-    unwritten.add(key)
-    queue.add(key)
+    addUnwritten(key, series.occurrence)
   }
 
   function remember(key: string, series: Series): void {
     remembered.set(key, series)
     if (remembered.size <= MOST_REMEMBERED) return
     for (const oldest of remembered.keys()) {
-      if (unwritten.has(oldest)) continue
+      if (unwritten.live.has(oldest) || unwritten.background.has(oldest)) continue
       // Its count is as was last written; a further occurrence starts anew.
       remembered.delete(oldest)
       return
@@ -139,8 +148,13 @@ export function createRecorder(options: RecorderOptions): Recorder {
   }
 
   async function writeSeries(key: string, series: Series): Promise<void> {
-    const { count } = series
+    const { count, occurrence } = series
+    const priority = priorityOf(occurrence)
     if (isDue(series)) {
+      if (priority === 'background' && !isStopped && isBusy()) {
+        queue.addAfter(key, PATIENCE_MS)
+        return
+      }
       try {
         await send(series, count)
       } catch (error) {
@@ -151,7 +165,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       series.writtenAt = clock.now()
       queue.forget(key)
     }
-    if (series.count < 2 || series.writtenCount > 1) unwritten.delete(key)
+    if (series.count < 2 || series.writtenCount > 1) unwritten[priority].delete(key)
     const now = clock.now()
     if (now >= series.lastAt + SERIES_ENDS_MS) remembered.delete(key)
     else queue.addAfter(key, Math.min(series.lastAt + SERIES_ENDS_MS, series.writtenAt + SERIES_WRITTEN_MS) - now)
@@ -196,7 +210,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     report('could not be written', series.occurrence, error)
     drop(isStopped ? 'stopped' : 'failed')
     queue.forget(key)
-    unwritten.delete(key)
+    unwritten[priorityOf(series.occurrence)].delete(key)
     remembered.delete(key)
   }
 
@@ -236,6 +250,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
     },
   }
 }
+
+const priorityOf = ({ isPatient = false }: Occurrence) => (isPatient ? 'background' : 'live')
 
 const isPassing = (error: unknown) => !(error instanceof ApiError) || error.status === 429 || error.status >= 500
 

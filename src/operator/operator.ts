@@ -96,6 +96,7 @@ export function createOperator(options: OperatorOptions): Operator {
     instance: identity,
     onProblem: (error) => log.warn({ error }, 'an Event could not be written'),
     onDropped: kubernetesMetrics.recorder.dropped,
+    isBusy: () => (queue?.length() ?? 0) > WORKERS,
   })
   const nameClaim = createNameClaim({
     client,

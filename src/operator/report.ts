@@ -89,7 +89,8 @@ export function createReporter({ client, cache, parts, recorder }: ReporterOptio
     report,
     admitTrouble,
     tell(object, type, { reason, note }) {
-      recorder.record(regarding(object), { type, reason, action: 'Reconcile', note })
+      // What went well the status says as well.
+      recorder.record(regarding(object), { type, reason, action: 'Reconcile', note, isPatient: type === 'Normal' })
     },
   }
 }
