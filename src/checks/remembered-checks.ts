@@ -18,7 +18,7 @@ export interface RememberedChecks {
   forget(keys: Iterable<number>): void
 }
 
-/** About 600 bytes each. */
+/** About 400 bytes each. */
 const REMEMBERED_LIMIT = 20_000
 
 export function createRememberedChecks(limit = REMEMBERED_LIMIT): RememberedChecks {

@@ -128,7 +128,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
         if (!server.listening) return resolve()
         const stopTimer = startTimer(graceMs, () => server.closeAllConnections())
         // Of those that wait on one connection the last: the others come before it.
-        for (const socket of sockets) if (isOwedAnAnswer(socket)) sayGoodbye(latest.get(socket)!)
+        for (const socket of sockets) {
+          if (!isOwedAnAnswer(socket)) continue
+          const last = latest.get(socket)!
+          sayGoodbye(last)
+          // Written already, and behind others: it cannot say it any more.
+          if (last.headersSent) last.once('finish', () => socket.end())
+        }
         // Node stops timing requests out once it closes, and takes a connection with half a request for a busy one.
         for (const socket of sockets) if (!isOwedAnAnswer(socket)) socket.destroy()
         server.close(() => {

@@ -16,6 +16,9 @@ export class TimeIsUp extends Error {
   override readonly name = 'TimeIsUp'
 }
 
+/** A reason that is given spares each call the making of an AbortError with its stack. */
+const ENDED = 'ended'
+
 /** Made by hand: AbortSignal.any() keeps what it made for as long as a signal lives, and some live as long as the process. */
 export function startLimit(clock: Clock, ms: number, signal: AbortSignal | undefined): CallLimit {
   const limit = new AbortController()
@@ -33,9 +36,9 @@ export function startLimit(clock: Clock, ms: number, signal: AbortSignal | undef
       if (!(limit.signal.reason instanceof TimeIsUp)) return signal?.reason ?? last
       return new TransportError(`${description}: no answer within ${ms / 1_000} s`, { cause: last })
     },
-    keep: () => kept.abort(),
+    keep: () => kept.abort(ENDED),
     end() {
-      kept.abort()
+      kept.abort(ENDED)
       signal?.removeEventListener('abort', follow)
     },
   }

@@ -29,7 +29,12 @@ export function isRetriable(error: unknown): boolean {
 export function isOutage(error: unknown): boolean {
   const state = sqlStateOf(error)
   if (state === undefined) return isConnectionError(error)
-  return PASSING_CLASSES.has(state.slice(0, 2)) || state === READ_ONLY_TRANSACTION || RETRIABLE.has(state)
+  return (
+    PASSING_CLASSES.has(state.slice(0, 2)) ||
+    state === READ_ONLY_TRANSACTION ||
+    RETRIABLE.has(state) ||
+    LAST_STATES.has(state)
+  )
 }
 
 const SOCKET_CODES = new Set([
@@ -52,9 +57,13 @@ export class RollbackFailed extends Error {}
 const PG_MESSAGES =
   /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|The server does not support|Client was closed|Cannot use a pool after)/
 
+/** The server ends the connection with them: shutdown, crash, and its limits of time for sessions and transactions. */
+const LAST_STATES = new Set(['57P01', '57P02', '57P05', '25P03', '25P04'])
+
 export function isConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (error instanceof RollbackFailed) return true
+  if (LAST_STATES.has(sqlStateOf(error) ?? '')) return true
   if ('syscall' in error && SOCKET_CALLS.has(String(error.syscall))) return true
   if ('code' in error && typeof error.code === 'string' && SOCKET_CODES.has(error.code)) return true
   if (error instanceof AggregateError) return error.errors.some(isConnectionError)

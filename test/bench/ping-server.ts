@@ -17,7 +17,7 @@ import { lockStates, saveChanges } from '../../src/store/states.ts'
 import type { Mode } from './modes.ts'
 
 function recordInGroups(url: string): RecordPing {
-  const database = createDatabase({ url, name: 'bench groups', connections: 3, genericPlans: true })
+  const database = createDatabase({ url, name: 'bench groups', connections: 3, genericPlans: true, looksUp: true })
   const fail = (error: unknown) => process.stderr.write(`${String(error)}\n`)
   return createPingRecorder({
     database,
@@ -30,7 +30,13 @@ function recordInGroups(url: string): RecordPing {
 
 /** The same statements, the same pipelining, ten connections, and a transaction for each ping. */
 function recordOneByOne(url: string): RecordPing {
-  const database = createDatabase({ url, name: 'bench transaction', connections: 10, genericPlans: true })
+  const database = createDatabase({
+    url,
+    name: 'bench transaction',
+    connections: 10,
+    genericPlans: true,
+    looksUp: true,
+  })
   const known = new Map<string, number>()
   return async (ping) => {
     let key = known.get(ping.publicId)

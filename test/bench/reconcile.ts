@@ -82,8 +82,7 @@ try {
   report('heap in use', metrics.number('nodejs_heap_size_used_bytes') / 1e6, 'MB', LIMITS.heapMB)
   report('event loop blocked, worst p99 of a second', worstLagSeconds * 1_000, 'ms', LIMITS.lagMs)
 
-  await sleep(5_000)
-  const writesBefore = (await readMetrics(first)).writes()
+  const writesBefore = await untilQuiet(first)
   await sleep(QUIET_SECONDS * 1_000)
   report(`writes in ${QUIET_SECONDS} quiet seconds`, (await readMetrics(first)).writes() - writesBefore, '', 0)
 
@@ -169,6 +168,16 @@ async function untilAllReady(reader: KubernetesClient, controller: { ops: string
   }
   while ((await countReady(reader)) < count) await sleep(200)
   return worstLagSeconds
+}
+
+/** Events of what is done already come after it. Returns the writes so far, once there was none for a while. */
+async function untilQuiet(controller: { ops: string }): Promise<number> {
+  for (let before = -1; ; ) {
+    const writes = (await readMetrics(controller)).writes()
+    if (writes === before) return writes
+    before = writes
+    await sleep(3_000)
+  }
 }
 
 async function countReady(reader: KubernetesClient): Promise<number> {

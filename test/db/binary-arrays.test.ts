@@ -9,6 +9,7 @@ import {
   jsonbArray,
   textArray,
   uuidArray,
+  xidArray,
 } from '../../src/store/binary-arrays.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
@@ -69,4 +70,16 @@ it('instants arrive to the microsecond, before 2000 too', async () => {
 it('ids are taken as bytes too', async () => {
   const bytes = Buffer.from('0b9f7c526f0c4f6e9d0e0a4b4c3d2e1f', 'hex')
   expect(await roundTrip('uuid', uuidArray([bytes, null]))).toEqual(['0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f', null])
+})
+
+it('transaction ids arrive unsigned, nulls included', async () => {
+  const beyondInt4 = [0, 3, 2 ** 31 - 1, 2 ** 31, 2 ** 31 + 5, 4_294_967_295]
+  await fc.assert(
+    fc.asyncProperty(nullable(fc.integer({ min: 0, max: 4_294_967_295 })), async (given) => {
+      // They come back as text.
+      const got = await roundTrip('xid', xidArray(given))
+      expect(got.map((xid) => (xid === null ? null : Number(xid)))).toEqual(given)
+    }),
+    { numRuns: 50, examples: [[beyondInt4]] },
+  )
 })

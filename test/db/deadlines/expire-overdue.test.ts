@@ -17,7 +17,7 @@ let tenant: SeededTenant
 
 beforeAll(async () => {
   test = await createTestDatabase()
-  pingDatabase = createDatabase({ url: test.url, name: 'pings', connections: 4, genericPlans: true })
+  pingDatabase = createDatabase({ url: test.url, name: 'pings', connections: 4, genericPlans: true, looksUp: true })
 })
 afterAll(async () => {
   await pingDatabase.close()

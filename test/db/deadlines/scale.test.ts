@@ -51,7 +51,7 @@ async function seedArmed(first: number, last: number): Promise<void> {
 }
 
 function startReplica(): void {
-  const database = createDatabase({ url: test.url, name: 'pings', connections: 3, genericPlans: true })
+  const database = createDatabase({ url: test.url, name: 'pings', connections: 3, genericPlans: true, looksUp: true })
   databases.push(database)
   const fail = (error: unknown) => {
     throw error

@@ -36,7 +36,13 @@ export interface DeliveryRow {
 
 export async function createFixture() {
   const test = await createTestDatabase()
-  const pingDatabase = createDatabase({ url: test.url, name: 'pings', connections: 4, genericPlans: true })
+  const pingDatabase = createDatabase({
+    url: test.url,
+    name: 'pings',
+    connections: 4,
+    genericPlans: true,
+    looksUp: true,
+  })
   const { database } = test
   const clock = createManualClock(NOON)
   const sealer = createSealer(Buffer.alloc(32, 7), [])

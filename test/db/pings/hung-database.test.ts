@@ -12,7 +12,7 @@ const PROMISED_MS = 5_000
 
 it('tells every ping in time, also those that get a second connection which hangs too', async () => {
   await using server = await startPostgresServer({ settings: { fsync: 'off' } })
-  const database = createDatabase({ url: server.url, name: 'pings', connections: 3, genericPlans: true })
+  const database = createDatabase({ url: server.url, name: 'pings', connections: 3, genericPlans: true, looksUp: true })
   await migrate(database)
   // All connections are open and idle: none has to be opened first, so that each is believed in.
   await Promise.all(Array.from({ length: 3 }, () => database.query('select pg_sleep(0.1)')))

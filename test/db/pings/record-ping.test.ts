@@ -28,7 +28,7 @@ beforeEach(async () => {
   tenant = await seedTenant(test.database)
   groups = []
   errors = []
-  pingDatabase = createDatabase({ url: test.url, name: 'pings', connections: 2, genericPlans: true })
+  pingDatabase = createDatabase({ url: test.url, name: 'pings', connections: 2, genericPlans: true, looksUp: true })
   recorder = createRecorder(pingDatabase)
 })
 afterEach(async () => {
@@ -265,7 +265,13 @@ describe('groups', () => {
 describe('two replicas', () => {
   it('that ping the same checks store every ping, in one order, with matching flips', async () => {
     const checks = await Promise.all(Array.from({ length: 20 }, () => seedCheck(test.database, tenant)))
-    const otherDatabase = createDatabase({ url: test.url, name: 'other', connections: 2, genericPlans: true })
+    const otherDatabase = createDatabase({
+      url: test.url,
+      name: 'other',
+      connections: 2,
+      genericPlans: true,
+      looksUp: true,
+    })
     const other = createRecorder(otherDatabase)
     const types = ['success', 'fail', 'start', 'log'] as const
     const sent = await Promise.all(
@@ -305,7 +311,7 @@ describe('the hot row', () => {
   it('is updated without touching an index when a ping only pushes the deadline on', async () => {
     // A database of its own, whose counters count nothing else.
     const own = await createTestDatabase()
-    const ownPings = createDatabase({ url: own.url, name: 'pings', connections: 1, genericPlans: true })
+    const ownPings = createDatabase({ url: own.url, name: 'pings', connections: 1, genericPlans: true, looksUp: true })
     const check = await seedCheck(own.database, await seedTenant(own.database))
     const ownRecorder = createRecorder(ownPings)
     for (let i = 0; i < 51; i += 1) await ownRecorder.record(aPing(check.publicId))

@@ -108,6 +108,64 @@ describe('close', () => {
     expect(performance.now() - startedAt).toBeLessThan(2_000)
   })
 
+  /** Pings sent at once on one connection, all of them being recorded; `go` says of one of them that it is. */
+  async function startPipelinedPings(count: number) {
+    const goings: PromiseWithResolvers<'stored' | 'unknown'>[] = []
+    const allBegun = Promise.withResolvers<void>()
+    const { url } = await startServer(() => {
+      const going = Promise.withResolvers<'stored' | 'unknown'>()
+      if (goings.push(going) === count) allBegun.resolve()
+      return going.promise
+    })
+    const connection = openConnection(url)
+    connection.send(Array.from({ length: count }, () => writeHead('GET', TARGET)).join(''))
+    await allBegun.promise
+    return {
+      connection,
+      go: (index: number, result: 'stored' | 'unknown') => goings[index]!.resolve(result),
+    }
+  }
+
+  it.each([
+    ['in their order', [0, 1, 2]],
+    ['the other way round', [2, 1, 0]],
+    ['the last one early', [0, 2, 1]],
+    ['the middle one first', [1, 0, 2]],
+  ])('lets all pings of one connection finish, and says goodbye with the last: recorded %s', async (_, order) => {
+    const { connection, go } = await startPipelinedPings(3)
+    const startedAt = performance.now()
+    const closed = server.close(20_000)
+    for (const index of order) {
+      go(index, index === 1 ? 'unknown' : 'stored')
+      // Each answer is written before the next one is known.
+      await new Promise<void>((resolve) => setImmediate(resolve))
+    }
+    const answers = [await connection.receive(), await connection.receive(), await connection.receive()]
+    expect(answers.map(({ status, headers }) => [status, headers.connection])).toEqual([
+      [200, 'keep-alive'],
+      [404, 'keep-alive'],
+      [200, 'close'],
+    ])
+    expect(await connection.ended).toEqual({ rest: '', error: null })
+    await closed
+    expect(performance.now() - startedAt).toBeLessThan(2_000)
+  })
+
+  it('does not wait for a connection whose last ping was recorded before it began, and is answered after it', async () => {
+    const { connection, go } = await startPipelinedPings(3)
+    go(2, 'stored')
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    const startedAt = performance.now()
+    const closed = server.close(5_000)
+    go(1, 'unknown')
+    go(0, 'stored')
+    const statuses = [await connection.receive(), await connection.receive(), await connection.receive()]
+    expect(statuses.map(({ status }) => status)).toEqual([200, 404, 200])
+    expect(await connection.ended).toEqual({ rest: '', error: null })
+    await closed
+    expect(performance.now() - startedAt).toBeLessThan(2_000)
+  })
+
   it('cuts what has not finished when the grace period is over', async () => {
     const { connection } = await startSlowPing()
     await server.close(100)
