@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { type OidcIssuer, oidcIssuers } from './config-issuers.ts'
 
 export interface Config {
   readonly role: (typeof ROLES)[number]
@@ -32,6 +33,8 @@ export interface Config {
   readonly bootstrapProjectId: string | undefined
   /** Addresses and CIDRs that channels may reach although they are private. */
   readonly allowedTargets: readonly string[]
+  /** Whose tokens the management API takes. */
+  readonly oidcIssuers: readonly OidcIssuer[]
   /** `Name <address>` or an address alone. */
   readonly smtpFrom: string
   /** Apart from the rest, so that nobody prints them along. */
@@ -275,6 +278,7 @@ const VARIABLES = {
     .max(MAILBOX_LENGTH, `must have at most ${MAILBOX_LENGTH} characters`)
     .regex(MAILBOX, 'must be an e-mail address, or a name and the address: Heartbeat Operator <heartbeat@example.com>')
     .default('Heartbeat Operator <heartbeat@localhost>'),
+  OIDC_ISSUERS: oidcIssuers.optional(),
   RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000).default(1_000),
   HISTORY_MAX_PINGS: integer(1, 1_000_000).default(1_000),
   HISTORY_MAX_DAYS: integer(1, 3_650).default(90),
@@ -330,6 +334,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     bootstrapEmail: read.BOOTSTRAP_EMAIL,
     bootstrapProjectId: read.BOOTSTRAP_PROJECT_ID,
     allowedTargets: read.ALLOWED_TARGETS ?? [],
+    oidcIssuers: read.OIDC_ISSUERS ?? [],
     smtpFrom: read.SMTP_FROM,
     secrets: Object.freeze({
       databaseUrl: read.DATABASE_URL,

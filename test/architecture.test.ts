@@ -42,7 +42,8 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
     ],
     outside: [],
   },
-  'config.ts': { inside: [], outside: ['zod'] },
+  'config.ts': { inside: ['config-issuers.ts'], outside: ['zod'] },
+  'config-issuers.ts': { inside: [], outside: ['zod'] },
   'introduction.ts': { inside: ['app.ts', 'config.ts', 'kubernetes/connection.ts'], outside: [] },
   'secrets.ts': { inside: ['config.ts'], outside: [] },
   'app.ts': {
@@ -72,7 +73,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
 const HOMES: Record<string, RegExp> = {
   pino: /^runtime\/log\.ts$/,
   'prom-client': /^(runtime|kubernetes)\/metrics\.ts$/,
-  zod: /^(config\.ts|http\/api\/|http\/middleware\/|operator\/schema\/)/,
+  zod: /^(config(-issuers)?\.ts|http\/api\/|http\/middleware\/|operator\/schema\/)/,
   undici: /^(kubernetes\/transport|delivery\/http)\.ts$/,
   nodemailer: /^delivery\/email\.ts$/,
   'ipaddr.js': /^delivery\/targets\.ts$/,

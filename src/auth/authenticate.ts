@@ -1,22 +1,28 @@
-/** Who is calling: an API key or an access token becomes a Caller. One statement for a call. */
+/** Who is calling: an API key, an access token or a token of an issuer becomes a Caller. One statement for a call. */
 
 import type { Parts } from '../checks/parts.ts'
 import type { Caller } from '../domain/access.ts'
 import { findApiKey, touchApiKey } from '../store/api-keys.ts'
-import { findUser } from '../store/users.ts'
+import { findUser, findUserByEmail, type KnownUser } from '../store/users.ts'
 import { isSameHash, parseApiKey } from './api-key.ts'
-import { expiredCredential, unknownCredential } from './refusals.ts'
+import { createIssuers, type Issuers } from './issuers.ts'
+import { expiredCredential, unknownCredential, unknownUser } from './refusals.ts'
 import type { Tokens } from './tokens.ts'
 
-/** Takes the value of the header `Authorization`; throws AppError `unauthenticated`. */
+/** Takes the value of the header `Authorization`; throws AppError `unauthenticated`, and `unavailable` when an issuer's keys cannot be had. */
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>
 
-/** Far above every credential of ours; what is longer is not looked at. */
-const LONGEST = 4_096
+/** Characters. Tokens of issuers can be long, and all headers together have at most 16 KB; what is longer is not looked at. */
+const LONGEST = 12_288
 const BEARER = /^Bearer +([^ ]+) *$/i
 const TOUCH_EVERY_MS = 60_000
 
-export function createAuthenticate(parts: Parts, tokens: Tokens): Authenticate {
+/** Without `issuers`: none. */
+export function createAuthenticate(
+  parts: Parts,
+  tokens: Tokens,
+  issuers: Issuers = createIssuers([], parts.clock),
+): Authenticate {
   const touchKey = createTouch(parts)
 
   async function authenticateKey(text: string): Promise<Caller> {
@@ -38,10 +44,16 @@ export function createAuthenticate(parts: Parts, tokens: Tokens): Authenticate {
   }
 
   async function authenticateUser(token: string): Promise<Caller> {
+    const issued = await issuers.verify(token)
+    if (issued !== null) {
+      const user = issued.email === null ? null : await findUserByEmail(parts.database, issued.email)
+      if (user === null) throw unknownUser()
+      return toCaller(user)
+    }
     const { userId } = await tokens.verifyAccessToken(token)
     const user = await findUser(parts.database, userId)
     if (user === null) throw unknownCredential()
-    return { kind: 'user', id: user.id, organizationId: user.organizationId, projectId: null, scope: user.scope }
+    return toCaller(user)
   }
 
   return async (authorization = '') => {
@@ -49,6 +61,10 @@ export function createAuthenticate(parts: Parts, tokens: Tokens): Authenticate {
     if (credential === undefined) throw unknownCredential()
     return credential.startsWith('hbk_') ? authenticateKey(credential) : authenticateUser(credential)
   }
+}
+
+function toCaller({ id, organizationId, scope }: KnownUser): Caller {
+  return { kind: 'user', id, organizationId, projectId: null, scope }
 }
 
 /**

@@ -5,9 +5,10 @@ import { writeTimeOrderedId } from '../domain/ids.ts'
 import { withSuffix } from '../domain/slug.ts'
 import { deadlineOf } from '../domain/transition.ts'
 import { randomIdBytes } from '../runtime/random.ts'
+import { saveChanges } from '../store/change-sets.ts'
 import type { Queryable } from '../store/database.ts'
 import { findTakenSlugs, insertCheck, type NewCheckRow } from '../store/new-checks.ts'
-import { type StoredSpec, saveChanges } from '../store/states.ts'
+import type { StoredSpec } from '../store/states.ts'
 
 type SlugWanted =
   | { readonly exactly: string }

@@ -4,10 +4,11 @@
  * and a ping that committed first wins.
  */
 
+import { type RowVersion, saveChanges } from '../store/change-sets.ts'
 import { isEventWanted } from '../store/channels.ts'
 import type { Database } from '../store/database.ts'
 import { listGaps, SHORTEST_GAP_MS } from '../store/gaps.ts'
-import { type LockedCheck, lockDueStates, postponeWake, type RowVersion, saveChanges } from '../store/states.ts'
+import { type LockedCheck, lockDueStates, postponeWake } from '../store/states.ts'
 import { decideChanges } from './change.ts'
 import type { RememberedChecks } from './remembered-checks.ts'
 

@@ -12,18 +12,11 @@
 
 import type { PingType } from '../domain/check.ts'
 import type { CheckEvent } from '../domain/transition.ts'
+import { type ChangeSet, type RowVersion, saveChanges, saveUnlocked } from '../store/change-sets.ts'
 import type { Database, Session } from '../store/database.ts'
 import { findKeys } from '../store/keys.ts'
 import { isConnectionError, isOutage, isRetriable, LOCK_NOT_AVAILABLE, sqlStateOf } from '../store/sqlstate.ts'
-import {
-  type ChangeSet,
-  findRunPings,
-  lockStates,
-  type RowVersion,
-  runPingKey,
-  saveChanges,
-  saveUnlocked,
-} from '../store/states.ts'
+import { findRunPings, lockStates, runPingKey } from '../store/states.ts'
 import { type Change, type Decision, decideChanges } from './change.ts'
 import type { RememberedChecks } from './remembered-checks.ts'
 

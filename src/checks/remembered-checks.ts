@@ -1,10 +1,11 @@
 /**
  * Rows of checks as this process last saved them, so that a ping may be decided without a look at the database: saved under the condition
- * that the row is still of that version (`saveUnlocked`, store/states.ts). Nothing here needs to be true. What somebody else has
+ * that the row is still of that version (`saveUnlocked`, store/change-sets.ts). Nothing here needs to be true. What somebody else has
  * changed meanwhile (another replica, a person) is found out by the condition, and costs a round trip.
  */
 
-import type { ExpectedRow, LockedCheck, RowVersion } from '../store/states.ts'
+import type { ExpectedRow, RowVersion } from '../store/change-sets.ts'
+import type { LockedCheck } from '../store/states.ts'
 
 export type RememberedCheck = LockedCheck & ExpectedRow
 

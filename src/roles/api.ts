@@ -4,6 +4,7 @@
  */
 
 import { createAuthenticate } from '../auth/authenticate.ts'
+import { createIssuers } from '../auth/issuers.ts'
 import { createTokens } from '../auth/tokens.ts'
 import { createSealer } from '../channels/seal.ts'
 import { expireOverdue, nextBatch, SMALLEST_BATCH } from '../checks/expire-overdue.ts'
@@ -151,11 +152,14 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
 
   let baseUrl = config.baseUrl ?? ''
   const tokens = createTokens(secretKey, databaseClock)
+  const issuers = createIssuers(config.oidcIssuers, databaseClock, (issuer, error) =>
+    log.warn({ issuer, error }, 'the keys of an issuer cannot be had; its tokens are refused'),
+  )
   const sealer = createSealer(secretKey, config.secrets.previousSecretKeys)
   const apiApp = createApiApp({
     parts: { ...parts, sealer },
     tokens,
-    authenticate: createAuthenticate(parts, tokens),
+    authenticate: createAuthenticate(parts, tokens, issuers),
     rateLimitPerMinute: config.rateLimitPerMinute,
     baseUrl: () => baseUrl,
     isStopping,

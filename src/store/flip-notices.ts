@@ -1,5 +1,5 @@
 /**
- * Hears of the flips of declared checks as they are committed (LISTEN; states.ts sends the notices). A connection of its own,
+ * Hears of the flips of declared checks as they are committed (LISTEN; change-sets.ts sends the notices). A connection of its own,
  * outside the pool: a pool's may be closed or lent at any time, and what it listens to goes with it.
  *
  * It is opened, listened on, and asked a question every few seconds, since a connection whose other end is gone says nothing.
@@ -10,8 +10,8 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
 import type { Clock } from '../runtime/clock.ts'
+import { FLIP_CHANNEL } from './change-sets.ts'
 import type { Resource } from './checks.ts'
-import { FLIP_CHANNEL } from './states.ts'
 
 export interface FlipListener {
   start(): void

@@ -1,4 +1,4 @@
-/** The history of a check's status. Written by saveChanges (states.ts), pruned by pruning.ts. */
+/** The history of a check's status. Written by saveChanges (change-sets.ts), pruned by pruning.ts. */
 
 import { type FlipReason, type Instant, STATUSES, type StoredStatus } from '../domain/check.ts'
 import type { Queryable } from './database.ts'

@@ -1,4 +1,4 @@
-/** The history of pings, as people read it. Written by saveChanges (states.ts), pruned by pruning.ts. */
+/** The history of pings, as people read it. Written by saveChanges (change-sets.ts), pruned by pruning.ts. */
 
 import { type Instant, PING_TYPES, type PingType } from '../domain/check.ts'
 import type { Queryable } from './database.ts'

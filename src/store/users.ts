@@ -91,7 +91,7 @@ export async function findUser(db: Queryable, id: string): Promise<KnownUser | n
   return rows[0] ?? null
 }
 
-/** For log-in: by the address. */
+/** For log-in, and for tokens of issuers: by the address. */
 export async function findUserByEmail(
   db: Queryable,
   email: string,

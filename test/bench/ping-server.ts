@@ -11,9 +11,10 @@ import { createRememberedChecks } from '../../src/checks/remembered-checks.ts'
 import { createPingApp, type RecordPing } from '../../src/http/ping/app.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
+import { saveChanges } from '../../src/store/change-sets.ts'
 import { createDatabase } from '../../src/store/database.ts'
 import { findKeys } from '../../src/store/keys.ts'
-import { lockStates, saveChanges } from '../../src/store/states.ts'
+import { lockStates } from '../../src/store/states.ts'
 import type { Mode } from './modes.ts'
 
 function recordInGroups(url: string): RecordPing {

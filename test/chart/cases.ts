@@ -4,6 +4,9 @@ import type { Values } from './chart.ts'
 
 const DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`
 
+/** Of RFC 8037, appendix A.2. */
+const ISSUER_KEY = { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' }
+
 /** As far as it goes: each value differs from its default, and every object is made that can be made beside the others. */
 const EVERYTHING: Values = {
   commonLabels: { team: 'platform' },
@@ -17,6 +20,15 @@ const EVERYTHING: Values = {
   rateLimitPerMinute: 1_000_000,
   history: { maxPings: 500_000, maxDays: 3_650 },
   allowedTargets: ['10.0.0.0/8', 'fd00::/8'],
+  oidcIssuers: [
+    { issuer: 'https://login.example.com/a&b', audience: 'heartbeat' },
+    {
+      issuer: 'https://kubernetes.default.svc',
+      audience: 'heartbeat-operator',
+      users: { 'system:serviceaccount:ci:deploy': 'ci@example.com' },
+      jwks: { keys: [ISSUER_KEY] },
+    },
+  ],
   alertmanager: { urls: ['http://alertmanager-0:9093', 'http://alertmanager-1:9093'] },
   watchdog: { existingSecret: 'watchdog', existingSecretKey: 'url' },
   smtp: { existingSecret: 'mail', from: 'Heartbeat <heartbeat@example.com>' },

@@ -138,6 +138,15 @@ describe('with values', () => {
       historyMaxPings: 500_000,
       historyMaxDays: 3_650,
       allowedTargets: ['10.0.0.0/8', 'fd00::/8'],
+      oidcIssuers: [
+        { issuer: 'https://login.example.com/a&b', audience: 'heartbeat', users: new Map(), jwks: null },
+        {
+          issuer: 'https://kubernetes.default.svc',
+          audience: 'heartbeat-operator',
+          users: new Map([['system:serviceaccount:ci:deploy', 'ci@example.com']]),
+          jwks: { keys: [{ kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' }] },
+        },
+      ],
       smtpFrom: 'Heartbeat <heartbeat@example.com>',
       bootstrapEmail: 'ops@example.com',
       bootstrapProjectId: '0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d10',

@@ -89,6 +89,16 @@ const VALUES = section({
   rateLimitPerMinute: whole(1, 1_000_000),
   history: section({ maxPings: whole(1, 1_000_000), maxDays: whole(1, 3_650) }),
   allowedTargets: z.array(z.string().regex(/^[0-9A-Fa-f.:]+(\/[0-9]+)?$/)),
+  oidcIssuers: z
+    .array(
+      z.strictObject({
+        issuer: z.string().regex(/^https?:\/\/[^?#]+$/),
+        audience: named().max(255),
+        users: z.record(z.string(), z.string()).optional(),
+        jwks: open().optional(),
+      }),
+    )
+    .max(20),
   alertmanager: section({ ...fromSecret, urls: z.array(z.string().regex(/^https?:\/\/[^,]+$/)).max(10) }),
   watchdog: section(fromSecret),
   smtp: section({ ...fromSecret, from: z.string().max(320) }),

@@ -16,9 +16,10 @@ import type { Tenant } from '../../../src/domain/access.ts'
 import { PING_TYPES, type PingType } from '../../../src/domain/check.ts'
 import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
 import { randomIdBytes } from '../../../src/runtime/random.ts'
+import { saveChanges } from '../../../src/store/change-sets.ts'
 import type { CheckRecord } from '../../../src/store/checks.ts'
 import type { Queryable } from '../../../src/store/database.ts'
-import { lockStates, type StoredSpec, saveChanges } from '../../../src/store/states.ts'
+import { lockStates, type StoredSpec } from '../../../src/store/states.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 
 export const NOW = Date.UTC(2026, 5, 15, 12)

@@ -1,0 +1,54 @@
+/** A cluster as an issuer: pods and pipelines call the management API as a ServiceAccount, by the commands of the README. */
+
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { startTestApp, type TestApp } from '../support/app.ts'
+import { cluster, type TestNamespace } from '../support/cluster.ts'
+
+const AUDIENCE = 'heartbeat-operator'
+
+let namespace: TestNamespace
+let app: TestApp
+
+beforeAll(async () => {
+  namespace = await cluster.makeNamespace()
+  for (const account of ['deploy', 'other'])
+    await cluster.kubectl('create', 'serviceaccount', account, '--namespace', namespace.name)
+  const { issuer } = JSON.parse(await cluster.kubectl('get', '--raw', '/.well-known/openid-configuration'))
+  const jwks = JSON.parse(await cluster.kubectl('get', '--raw', '/openid/v1/jwks'))
+  const users = { [`system:serviceaccount:${namespace.name}:deploy`]: 'ci@example.com' }
+  app = await startTestApp({
+    environment: { OIDC_ISSUERS: JSON.stringify([{ issuer, audience: AUDIENCE, users, jwks }]) },
+  })
+  const user = { email: 'ci@example.com', password: 'a long password', scope: 'write' }
+  expect((await app.call('POST', '/users', user)).status).toBe(201)
+})
+afterAll(async () => {
+  await app?.close()
+  await namespace?.remove()
+})
+
+const tokenOf = async (account: string, ...options: string[]) =>
+  (await cluster.kubectl('create', 'token', account, '--namespace', namespace.name, ...options)).trim()
+const whoIs = (token: string) => app.call('GET', '/me', undefined, `Bearer ${token}`)
+
+it('a token of a ServiceAccount that is named opens the API, for its user', async () => {
+  expect(await whoIs(await tokenOf('deploy', '--audience', AUDIENCE))).toMatchObject({
+    status: 200,
+    body: { kind: 'user', user: { email: 'ci@example.com' }, scope: 'write' },
+  })
+})
+
+it('a token for the API server itself, or for somebody else, is refused', async () => {
+  for (const options of [[], ['--audience', 'somebody']])
+    expect(await whoIs(await tokenOf('deploy', ...options))).toMatchObject({
+      status: 401,
+      body: { error: expect.stringMatching(/^missing or unknown credential/) },
+    })
+})
+
+it('a ServiceAccount that is not named is told so', async () => {
+  expect(await whoIs(await tokenOf('other', '--audience', AUDIENCE))).toMatchObject({
+    status: 401,
+    body: { error: expect.stringMatching(/^no user here belongs to this token/) },
+  })
+})

@@ -1,0 +1,82 @@
+/** The whole service with OIDC_ISSUERS, and an issuer on loopback that it asks for keys. */
+
+import { inspect } from 'node:util'
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest'
+import type { Log } from '../../../src/runtime/log.ts'
+import { type ApiClient, createApiClient } from '../../support/api-client.ts'
+import { startTestApp, type TestApp } from '../../support/app.ts'
+import { AUDIENCE, startIssuer, type TestIssuer } from '../../support/oidc-issuer.ts'
+import { silentLog } from '../../support/silent-log.ts'
+
+let issuer: TestIssuer
+let lost: TestIssuer
+let app: TestApp
+let client: ApiClient
+const warn = vi.fn()
+
+beforeAll(async () => {
+  issuer = await startIssuer()
+  lost = await startIssuer()
+  await lost.receiver.close()
+  const entries = [
+    { issuer: issuer.url, audience: AUDIENCE, users: { robot: 'admin@example.com' } },
+    { issuer: lost.url, audience: AUDIENCE },
+  ]
+  app = await startTestApp({
+    environment: { OIDC_ISSUERS: JSON.stringify(entries) },
+    log: { ...silentLog, warn } as Log,
+  })
+  client = await createApiClient(app.apiUrl, app.apiKey)
+  const { status } = await client.post('/users', {
+    email: 'ann@example.com',
+    password: 'a long password',
+    scope: 'read',
+  })
+  expect(status).toBe(201)
+})
+afterAll(async () => {
+  await app?.close()
+  await issuer[Symbol.asyncDispose]()
+})
+beforeEach(() => {
+  warn.mockClear()
+})
+
+it('a token opens the API, for its user', async () => {
+  const key = await issuer.sign()
+  expect(await client.get('/me', { key })).toMatchObject({
+    status: 200,
+    body: { kind: 'user', user: { email: 'ann@example.com' }, scope: 'read', project_id: null },
+  })
+  const project = { name: 'Payments' }
+  expect((await client.post('/projects', project, { key })).status).toBe(403)
+  expect((await client.post('/projects', project, { key: await issuer.sign({ sub: 'robot' }) })).status).toBe(201)
+})
+
+it('a token as long as corporations make them opens it too', async () => {
+  const key = await issuer.sign({ groups: Array.from({ length: 300 }, (_, at) => `group-${at}-of-the-company`) })
+  expect(key.length).toBeGreaterThan(8_192)
+  expect((await client.get('/me', { key })).status).toBe(200)
+})
+
+it('a token without a user here is refused, and how to change that is said', async () => {
+  const { status, headers, body } = await client.get('/me', { key: await issuer.sign({ email: 'bob@example.com' }) })
+  expect(status).toBe(401)
+  expect(headers.get('www-authenticate')).toBe('Bearer')
+  expect(body).toEqual({ error: expect.stringMatching(/^no user here belongs to this token: an administrator adds/) })
+})
+
+it('while an issuer is away its tokens can be tried again later, and the operator is told without them', async () => {
+  const key = await lost.sign()
+  const { status, headers, body } = await client.get('/me', { key })
+  expect(status).toBe(503)
+  expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(9)
+  expect(Number(headers.get('retry-after'))).toBeLessThanOrEqual(10)
+  expect(body).toEqual({ error: `the keys of the issuer ${lost.url} cannot be had at the moment; try again shortly` })
+  const error = expect.objectContaining({ message: 'fetch failed' })
+  const message = 'the keys of an issuer cannot be had; its tokens are refused'
+  expect(warn).toHaveBeenCalledWith({ issuer: lost.url, error }, message)
+  for (const part of key.split('.')) expect(inspect(warn.mock.calls, { depth: 10 })).not.toContain(part)
+  expect((await client.get('/me', { key: await issuer.sign() })).status).toBe(200)
+  expect((await client.get('/me')).status).toBe(200)
+})

@@ -1,0 +1,275 @@
+/** How an issuer's keys are found, how often it is asked for them, and what becomes of tokens while it does not answer. */
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createIssuers } from '../../../src/auth/issuers.ts'
+import { AUDIENCE, asJson, DOCUMENT, KEYS, makeKey, startIssuer, type TestIssuer } from '../../support/oidc-issuer.ts'
+import { type ReceiverAnswer, startReceiver } from '../../support/receiver.ts'
+
+const START = Date.UTC(2026, 10, 21, 12)
+const MINUTE = 60_000
+const REFUSED = { code: 'unauthenticated', message: expect.stringMatching(/^missing or unknown credential/) }
+
+let time: number
+let issuer: TestIssuer
+beforeEach(async () => {
+  time = START
+  issuer = await startIssuer(() => time)
+})
+afterEach(() => issuer[Symbol.asyncDispose]())
+
+/** With what the operator is told. */
+function makeIssuers(url = issuer.url, jwks: { keys: object[] } | null = null) {
+  const problems: string[] = []
+  const { verify } = createIssuers(
+    [{ issuer: url, audience: AUDIENCE, users: new Map(), jwks }],
+    { now: () => time },
+    (of, error) => problems.push(`${of}: ${(error as Error).message}`),
+  )
+  return { verify, problems, isTaken: async (token: string) => (await verify(token))?.email === 'ann@example.com' }
+}
+const asked = () => issuer.receiver.requests.map(({ method, path }) => `${method} ${path}`)
+const BOTH = [`GET ${DOCUMENT}`, `GET ${KEYS}`]
+
+describe('the keys of an issuer', () => {
+  it('are asked for with the first token, and again ten minutes later', async () => {
+    const { verify, isTaken } = makeIssuers()
+    expect(await verify('no token of it')).toBeNull()
+    expect(asked()).toEqual([])
+    const token = await issuer.sign()
+    expect(await isTaken(token)).toBe(true)
+    expect(asked()).toEqual(BOTH)
+    time = START + 10 * MINUTE - 1
+    expect(await isTaken(token)).toBe(true)
+    expect(asked()).toEqual(BOTH)
+    time = START + 10 * MINUTE
+    expect(await isTaken(token)).toBe(true)
+    expect(asked()).toEqual([...BOTH, ...BOTH])
+  })
+
+  it('are asked for once by tokens that come together', async () => {
+    const { isTaken } = makeIssuers()
+    const token = await issuer.sign()
+    expect(await Promise.all(Array.from({ length: 20 }, () => isTaken(token)))).toEqual(Array(20).fill(true))
+    expect(asked()).toEqual(BOTH)
+  })
+
+  it('are found where its document says, below a path and behind a slash too', async () => {
+    const url = `${issuer.url}/realms/one/`
+    issuer.pages.set(
+      '/realms/one/.well-known/openid-configuration',
+      asJson({ issuer: url, jwks_uri: `${issuer.url}/elsewhere?v=2` }),
+    )
+    issuer.pages.set('/elsewhere?v=2', asJson({ keys: [issuer.key.jwk] }))
+    expect(await makeIssuers(url).isTaken(await issuer.sign({ iss: url }))).toBe(true)
+  })
+
+  it('are those of the configuration when it has some, and nobody is asked', async () => {
+    const { verify, isTaken } = makeIssuers(issuer.url, { keys: [issuer.key.jwk] })
+    expect(await isTaken(await issuer.sign())).toBe(true)
+    await expect(verify(await issuer.sign({}, await makeKey('second')))).rejects.toMatchObject(REFUSED)
+    expect(asked()).toEqual([])
+  })
+})
+
+describe('a key', () => {
+  it('that is new is asked for, but no more than once in ten seconds', async () => {
+    const { verify, isTaken } = makeIssuers()
+    await isTaken(await issuer.sign())
+    const second = await makeKey('second')
+    const token = await issuer.sign({}, second)
+    issuer.showKeys(issuer.key, second)
+    time = START + 9_999
+    await expect(verify(token)).rejects.toMatchObject(REFUSED)
+    expect(asked()).toEqual(BOTH)
+    time = START + 10_000
+    expect(await isTaken(token)).toBe(true)
+    expect(await isTaken(await issuer.sign())).toBe(true)
+    expect(asked()).toEqual([...BOTH, ...BOTH])
+  })
+
+  it('that nobody has is asked for once in ten seconds, whoever asks', async () => {
+    const { verify } = makeIssuers()
+    const unknown = await Promise.all(['a', 'b', 'c'].map(async (kid) => issuer.sign({}, await makeKey(kid))))
+    for (const token of unknown) await expect(verify(token)).rejects.toMatchObject(REFUSED)
+    expect(asked()).toEqual(BOTH)
+    time = START + 10_000
+    for (const token of unknown) await expect(verify(token)).rejects.toMatchObject(REFUSED)
+    expect(asked()).toEqual([...BOTH, ...BOTH])
+  })
+
+  it('that a token does not name, where several would fit, is not guessed, and not asked for', async () => {
+    issuer.showKeys(issuer.key, await makeKey('second'))
+    const { verify, isTaken } = makeIssuers()
+    await isTaken(await issuer.sign())
+    time = START + 10_000
+    await expect(verify(await issuer.sign({}, issuer.key, { kid: undefined }))).rejects.toMatchObject(REFUSED)
+    expect(asked()).toEqual(BOTH)
+  })
+
+  it('that was withdrawn is good for ten minutes at most', async () => {
+    const { verify, isTaken } = makeIssuers()
+    const token = await issuer.sign()
+    await isTaken(token)
+    issuer.showKeys(await makeKey('second'))
+    time = START + 10 * MINUTE - 1
+    expect(await isTaken(token)).toBe(true)
+    time = START + 10 * MINUTE
+    await expect(verify(token)).rejects.toMatchObject(REFUSED)
+  })
+
+  it('that is too short to be trusted makes its tokens unusable, and no other', async () => {
+    // Of 1024 bits; no signature is looked at.
+    const short = { kty: 'RSA', kid: 'short', e: 'AQAB', n: Buffer.alloc(128, 0xff).toString('base64url') }
+    issuer.pages.set(KEYS, asJson({ keys: [short, issuer.key.jwk] }))
+    const { verify, isTaken } = makeIssuers()
+    const [, claims] = (await issuer.sign()).split('.')
+    const header = Buffer.from(JSON.stringify({ alg: 'RS256', kid: 'short' })).toString('base64url')
+    await expect(verify(`${header}.${claims}.AAAA`)).rejects.toMatchObject({
+      code: 'unavailable',
+      message: `the issuer ${issuer.url} has signed this token with a key that is unusable`,
+      retryAfterSeconds: 60,
+    })
+    expect(await isTaken(await issuer.sign())).toBe(true)
+  })
+})
+
+const MEGABYTE = 1_048_576
+/** A document of so many bytes, right but for that. */
+const padded = (bytes: number) => {
+  const text = JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}${KEYS}` })
+  return { status: 200, text: text.padEnd(bytes) }
+}
+
+describe('an issuer', () => {
+  it.each<[string, (elsewhere: string) => Record<string, ReceiverAnswer>, string]>([
+    [
+      'that has another name',
+      (url) => ({ [DOCUMENT]: asJson({ issuer: url, jwks_uri: `${issuer.url}${KEYS}` }) }),
+      'another issuer',
+    ],
+    [
+      'with a slash too many',
+      () => ({ [DOCUMENT]: asJson({ issuer: `${issuer.url}/`, jwks_uri: `${issuer.url}${KEYS}` }) }),
+      'another issuer',
+    ],
+    ['that has no document', () => ({ [DOCUMENT]: { status: 404 } }), 'answered 404'],
+    ['that is broken', () => ({ [DOCUMENT]: { status: 500, text: '{}' } }), 'answered 500'],
+    ['that says something else', () => ({ [DOCUMENT]: { ...padded(0), status: 203 } }), 'answered 203'],
+    [
+      'that sends us elsewhere',
+      (url) => ({ [DOCUMENT]: { status: 302, headers: { location: `${url}${DOCUMENT}` } } }),
+      'answered 302',
+    ],
+    [
+      'whose keys have gone elsewhere',
+      (url) => ({ [KEYS]: { status: 307, headers: { location: `${url}${KEYS}` } } }),
+      'answered 307',
+    ],
+    ['that answers a page', () => ({ [DOCUMENT]: { status: 200, text: '<html>' } }), 'no JSON'],
+    ['that answers nothing', () => ({ [DOCUMENT]: { status: 200 } }), 'no JSON'],
+    ['that answers null', () => ({ [DOCUMENT]: asJson(null) }), 'another issuer'],
+    ['that answers a list', () => ({ [DOCUMENT]: asJson([]) }), 'another issuer'],
+    ['that names no place of keys', () => ({ [DOCUMENT]: asJson({ issuer: issuer.url }) }), 'no jwks_uri'],
+    ['whose keys are at no URL', () => ({ [DOCUMENT]: asJson({ issuer: issuer.url, jwks_uri: KEYS }) }), 'no jwks_uri'],
+    [
+      'whose keys are elsewhere without TLS',
+      (url) => ({ [DOCUMENT]: asJson({ issuer: issuer.url, jwks_uri: `${url}${KEYS}` }) }),
+      'no jwks_uri',
+    ],
+    [
+      'whose keys are in a file',
+      () => ({ [DOCUMENT]: asJson({ issuer: issuer.url, jwks_uri: 'file:///etc/keys' }) }),
+      'no jwks_uri',
+    ],
+    ['whose keys are none', () => ({ [KEYS]: asJson({}) }), 'malformed'],
+    ['whose keys are no objects', () => ({ [KEYS]: asJson({ keys: [1] }) }), 'malformed'],
+    ['whose document is too large', () => ({ [DOCUMENT]: padded(MEGABYTE + 1) }), 'more than 1048576 bytes'],
+    ['whose keys never end', () => ({ [KEYS]: { status: 200, body: 'flood' } }), 'more than 1048576 bytes'],
+    ['that breaks off', () => ({ [DOCUMENT]: { status: 200, body: 'break' } }), 'terminated'],
+    ['that hangs up', () => ({ [DOCUMENT]: 'reset' }), 'fetch failed'],
+  ])('%s is not believed', async (_, pages, problem) => {
+    await using elsewhere = await startReceiver()
+    for (const [path, answer] of Object.entries(pages(elsewhere.url))) issuer.pages.set(path, answer)
+    const { verify, problems } = makeIssuers()
+    await expect(verify(await issuer.sign())).rejects.toMatchObject({
+      code: 'unavailable',
+      message: `the keys of the issuer ${issuer.url} cannot be had at the moment; try again shortly`,
+      retryAfterSeconds: 10,
+    })
+    expect(problems).toEqual([expect.stringContaining(problem)])
+    expect(problems[0]).toMatch(new RegExp(`^${issuer.url}: `))
+    expect(elsewhere.requests).toEqual([])
+  })
+
+  it('whose document has just a megabyte is believed', async () => {
+    issuer.pages.set(DOCUMENT, padded(MEGABYTE))
+    expect(await makeIssuers().isTaken(await issuer.sign())).toBe(true)
+  })
+
+  it('that is down is asked again after ten seconds, and not before', async () => {
+    await issuer.receiver.close()
+    const { verify, isTaken, problems } = makeIssuers()
+    const token = await issuer.sign()
+    await expect(verify(token)).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 10 })
+    await using back = await startReceiver({ port: issuer.receiver.port })
+    back.answer(({ path }) => issuer.pages.get(path) ?? { status: 404 })
+    time = START + 9_500
+    await expect(verify(token)).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 0.5 })
+    expect(back.requests).toEqual([])
+    expect(problems).toHaveLength(1)
+    time = START + 10_000
+    expect(await isTaken(token)).toBe(true)
+    expect(back.requests).toHaveLength(2)
+  })
+
+  it('that is down holds up only tokens whose key is not known yet, for ten minutes', async () => {
+    const { verify, isTaken, problems } = makeIssuers()
+    const token = await issuer.sign()
+    await isTaken(token)
+    issuer.pages.clear()
+    time = START + 10_000
+    await expect(verify(await issuer.sign({}, await makeKey('second')))).rejects.toMatchObject({ code: 'unavailable' })
+    expect(await isTaken(token)).toBe(true)
+    expect(problems).toHaveLength(1)
+    time = START + 10 * MINUTE
+    await expect(verify(token)).rejects.toMatchObject({ code: 'unavailable' })
+  })
+
+  it.each<[string, ReceiverAnswer]>([
+    ['does not answer', 'hang'],
+    ['answers without an end', { status: 200, text: '{', body: 'trickle' }],
+  ])('that %s is given up after five seconds, by all who wait', async (_, answer) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      issuer.pages.set(KEYS, answer)
+      const { verify, problems } = makeIssuers()
+      const token = await issuer.sign()
+      const outcomes = Promise.allSettled([verify(token), verify(token)])
+      await issuer.receiver.waitFor(2)
+      vi.advanceTimersByTime(4_999)
+      expect(problems).toEqual([])
+      vi.advanceTimersByTime(1)
+      const unavailable = { status: 'rejected', reason: { code: 'unavailable', retryAfterSeconds: 10 } }
+      expect(await outcomes).toMatchObject([unavailable, unavailable])
+      expect(problems).toEqual([`${issuer.url}: no answer within 5 seconds`])
+      await expect(verify(token)).rejects.toMatchObject({ code: 'unavailable' })
+      expect(asked()).toEqual(BOTH)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('that is down says nothing of another one', async () => {
+    await using other = await startIssuer(() => time)
+    await issuer.receiver.close()
+    const configs = [issuer, other].map(({ url }) => ({
+      issuer: url,
+      audience: AUDIENCE,
+      users: new Map(),
+      jwks: null,
+    }))
+    const { verify } = createIssuers(configs, { now: () => time })
+    await expect(verify(await issuer.sign())).rejects.toMatchObject({ code: 'unavailable' })
+    expect(await verify(await other.sign())).toMatchObject({ email: 'ann@example.com' })
+  })
+})
