@@ -66,7 +66,7 @@ export function describeRoutes(routes: readonly Route[]): Json {
         bearer: {
           type: 'http',
           scheme: 'bearer',
-          description: 'An API key (`hbk_...`), or the access token of a log-in.',
+          description: 'An API key (`hbk_...`), the access token of a log-in, or a token of a configured OpenID Connect issuer.',
         },
       },
       schemas: describeSchemas(routes),
