@@ -70,7 +70,8 @@ export function createApp(options: AppOptions): App {
       : createDatabase({
           url: databaseUrl,
           name: 'pings',
-          connections: 3,
+          // Two groups of pings, the evaluator, the beat.
+          connections: 4,
           genericPlans: true,
           looksUp: true,
           onConnectionError,

@@ -18,7 +18,7 @@ import { lockStates } from '../../src/store/states.ts'
 import type { Mode } from './modes.ts'
 
 function recordInGroups(url: string): RecordPing {
-  const database = createDatabase({ url, name: 'bench groups', connections: 3, genericPlans: true, looksUp: true })
+  const database = createDatabase({ url, name: 'bench groups', connections: 4, genericPlans: true, looksUp: true })
   const fail = (error: unknown) => process.stderr.write(`${String(error)}\n`)
   return createPingRecorder({
     database,
