@@ -70,7 +70,7 @@ export function createApp(options: AppOptions): App {
       : createDatabase({
           url: databaseUrl,
           name: 'pings',
-          // Two groups of pings, the evaluator, the beat.
+          // Two for groups of pings; the evaluator, the beat and the clock share the rest.
           connections: 4,
           genericPlans: true,
           looksUp: true,

@@ -1,7 +1,8 @@
 /**
  * The spine. A check changes here and nowhere else: a ping, a deadline, pause, resume and a changed spec all come as
- * changes on locked rows; the pure core decides; the new states, history, flips and events go out as one ChangeSet, which
- * the caller saves in the transaction that holds the locks.
+ * changes on rows that are locked, or remembered (remembered-checks.ts); the pure core decides; the new states, history, flips
+ * and events go out as one ChangeSet. The caller saves it in the transaction that holds the locks, or on condition that what was
+ * remembered is still so.
  */
 
 import type { CheckSpec, FlipReason, Gap, Instant, PingType, StoredStatus } from '../domain/check.ts'

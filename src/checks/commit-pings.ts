@@ -44,6 +44,8 @@ export interface PendingPing {
   readonly since: number
   /** Of its check; undefined: not looked up yet, or no check has this id. */
   key: number | undefined
+  /** Once it is known: what is stored stays so if the connection breaks over the rest of its group. */
+  result: PingResult | undefined
 }
 
 /** What is known of a group on its way, if its connection breaks now. */
@@ -57,7 +59,7 @@ export interface PingCommitterOptions {
   readonly now: () => number
   readonly onGroup: (size: number, seconds: number) => void
   readonly onError: (error: unknown, pings: number) => void
-  /** Pings were stored, or could not be for a reason that is not theirs. */
+  /** A ping was stored, or could not be for a reason that is not its own. */
   readonly onHealth: (isWell: boolean) => void
 }
 
@@ -80,26 +82,33 @@ export function createPingCommitter(options: PingCommitterOptions): CommitPings 
 
   /** How long the database may still take for it. */
   function leftMsOf(group: readonly PendingPing[]): number {
-    return Math.max(SHORTEST_BUDGET_MS, BUDGET_MS - (now() - group[0]!.since))
+    const oldest = group.reduce((since, entry) => Math.min(since, entry.since), Number.POSITIVE_INFINITY)
+    return Math.max(SHORTEST_BUDGET_MS, BUDGET_MS - (now() - oldest))
   }
 
   async function commitGroup(session: Session, flight: Flight, group: readonly PendingPing[]): Promise<PingResult[]> {
     const startedAt = now()
+    let results: (PingResult | 'stale')[]
     try {
       await learnKeys(session, group, leftMsOf(group))
-      const results = await commitRemembered(session, flight, group, leftMsOf(group))
-      const stale = results === null ? [] : group.filter((_, index) => results[index] === 'stale')
-      const done = results ?? (await commitLocked(session, flight, group, leftMsOf(group), 'wait'))
-      onHealth(true)
-      onGroup(group.length - stale.length, (now() - startedAt) / 1_000)
-      // As a group of their own, whose failure is not that of the others: those are stored.
-      const late = stale.length === 0 ? [] : await commitGroup(session, flight, stale)
-      let taken = 0
-      return done.map((result) => (result === 'stale' ? late[taken++]! : result))
+      results =
+        (await commitRemembered(session, flight, group, leftMsOf(group))) ??
+        (await commitLocked(session, flight, group, leftMsOf(group), 'wait'))
     } catch (error) {
       if (isConnectionError(error)) throw error
       return commitApart(session, flight, group, error)
     }
+    if (results.some((result) => result === 'stored' || result === 'run_refused')) onHealth(true)
+    const stale = group.filter((_, index) => results[index] === 'stale')
+    if (stale.length < group.length) onGroup(group.length - stale.length, (now() - startedAt) / 1_000)
+    group.forEach((entry, index) => {
+      const result = results[index]!
+      if (result !== 'stale') entry.result = result
+    })
+    // As a group of their own, whose failure is not that of the others: those are stored.
+    const late = stale.length === 0 ? [] : await commitGroup(session, flight, stale)
+    let taken = 0
+    return results.map((result) => (result === 'stale' ? late[taken++]! : result))
   }
 
   /** A statement was refused, so the connection is fine: find the ping that did it, and let it fail alone. */
@@ -107,10 +116,16 @@ export function createPingCommitter(options: PingCommitterOptions): CommitPings 
     session: Session,
     flight: Flight,
     group: readonly PendingPing[],
-    error: unknown,
+    cause: unknown,
   ): Promise<PingResult[]> {
+    let error = cause
     if (sqlStateOf(error) === LOCK_NOT_AVAILABLE) {
-      return commitLocked(session, flight, group, SHORTEST_BUDGET_MS, 'skip locked')
+      try {
+        return await commitLocked(session, flight, group, SHORTEST_BUDGET_MS, 'skip locked')
+      } catch (another) {
+        if (isConnectionError(another)) throw another
+        error = another
+      }
     }
     if (group.length <= 1 || (isOutage(error) && !isRetriable(error))) {
       if (isOutage(error)) onHealth(false)

@@ -8,6 +8,7 @@
  * stop() lets everything that was accepted finish.
  */
 
+import { startTimer } from '../runtime/clock.ts'
 import type { Database, Session } from '../store/database.ts'
 import { createPingCommitter, type Flight, type PendingPing, type Ping, type PingResult } from './commit-pings.ts'
 import type { RememberedChecks } from './remembered-checks.ts'
@@ -22,8 +23,8 @@ export interface PingRecorder {
   waiting(): number
   /** How long the oldest waiting ping waits, in milliseconds. */
   oldestWaitMs(): number
-  /** Resolves when no ping waits and none is on its way to the database. */
-  whenIdle(): Promise<void>
+  /** Resolves when no ping waits and none is on its way to the database, or after `longestMs`. */
+  whenIdle(longestMs?: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -69,29 +70,35 @@ export function createPingRecorder(options: PingRecorderOptions): PingRecorder {
   })
   let waiting: Waiting[] = []
   const lanes = [createLane(1), createLane(WAITING_FOR_SECOND)] as const
+  /** Who waits for the end of all work. */
+  const idlers = new Set<() => void>()
   let isWell = true
   let isStopping = false
 
   function record(ping: Ping): Promise<PingResult> {
     if (isStopping || waiting.length >= MOST_WAITING) return Promise.resolve('unavailable')
     return new Promise((settle) => {
-      waiting.push({ ping, since: now(), settle, key: undefined })
-      if (lanes[0].running === undefined || waiting.length === WAITING_FOR_SECOND) start()
+      waiting.push({ ping, since: now(), settle, key: undefined, result: undefined })
+      const isFirstIdle =
+        lanes[0].running === undefined && !lanes[1].group.some((entry) => entry.ping.publicId === ping.publicId)
+      if (isFirstIdle || waiting.length % WAITING_FOR_SECOND === 0) start(lanes)
     })
   }
 
-  function start(): void {
-    for (const lane of lanes) {
-      if (lane.running !== undefined || !canTake(lane)) continue
-      lane.running = drain(lane).finally(() => {
-        lane.running = undefined
-        // What it left is the other's, which may have found nothing to take while this one had its checks.
-        start()
-      })
-    }
+  function start(which: readonly Lane[]): void {
+    for (const lane of which) if (lane.running === undefined && canTake(lane)) lane.running = run(lane)
   }
 
-  async function drain(lane: Lane): Promise<void> {
+  async function run(lane: Lane): Promise<void> {
+    const outcome = await drain(lane)
+    lane.running = undefined
+    // What one left is the other's, which may have found nothing to take while this one had its checks.
+    start(outcome === 'no connection' ? [otherOf(lane)] : lanes)
+    if (isIdle()) for (const tell of idlers) tell()
+  }
+
+  /** `no connection`: to none, while the other lane has one that works and goes on with it. */
+  async function drain(lane: Lane): Promise<'done' | 'no connection'> {
     let isRetry = false
     while (canTake(lane)) {
       try {
@@ -107,6 +114,7 @@ export function createPingRecorder(options: PingRecorderOptions): PingRecorder {
         })
         isRetry = false
       } catch (error) {
+        if (lane.group.length === 0 && otherOf(lane).group.length > 0) return 'no connection'
         // No connection, or one that broke. A group of which nothing was written yet gets another connection, once.
         isWell = false
         const { group } = lane
@@ -118,10 +126,12 @@ export function createPingRecorder(options: PingRecorderOptions): PingRecorder {
         const given = mayRetry ? stale : [...group, ...stale]
         // Where not even a connection was to be had, some must be told, or they would be tried for ever.
         if (given.length === 0 && !mayRetry) given.push(...takeGroup(lane))
-        if (given.length > 0) onError(error, given.length)
-        for (const { settle } of given) settle('unavailable')
+        const lost = given.filter(({ result }) => result === undefined).length
+        if (lost > 0) onError(error, lost)
+        for (const { settle, result = 'unavailable' } of given) settle(result)
       }
     }
+    return 'done'
   }
 
   /** Null: there is nothing for this lane. */
@@ -153,22 +163,41 @@ export function createPingRecorder(options: PingRecorderOptions): PingRecorder {
 
   /** Whose pings wait for the other lane's to be committed. */
   function idsOfOther(lane: Lane): Set<string> {
-    const { group } = lane === lanes[0] ? lanes[1] : lanes[0]
-    return new Set(group.map(({ ping }) => ping.publicId))
+    return new Set(otherOf(lane).group.map(({ ping }) => ping.publicId))
+  }
+
+  function otherOf(lane: Lane): Lane {
+    return lane === lanes[0] ? lanes[1] : lanes[0]
   }
 
   /** Those that cannot wait for yet another connection. */
   function takeStale(): Waiting[] {
     const oldest = now() - LONGEST_RETRY_MS
-    return waiting.splice(0, waiting.findLastIndex((entry) => entry.since < oldest) + 1)
+    const stale = waiting.filter((entry) => entry.since < oldest)
+    if (stale.length > 0) waiting = waiting.filter((entry) => entry.since >= oldest)
+    return stale
   }
 
   function answer(group: readonly Waiting[], results: readonly PingResult[]): void {
     for (let i = 0; i < group.length; i += 1) group[i]!.settle(results[i]!)
   }
 
-  async function whenIdle(): Promise<void> {
-    while (lanes.some((lane) => lane.running !== undefined)) await Promise.all(lanes.map((lane) => lane.running))
+  function isIdle(): boolean {
+    return lanes.every((lane) => lane.running === undefined)
+  }
+
+  /** Nobody is left in the list who has ceased to wait. */
+  function whenIdle(longestMs = Number.POSITIVE_INFINITY): Promise<void> {
+    if (isIdle()) return Promise.resolve()
+    return new Promise((resolve) => {
+      const stopTimer = startTimer(longestMs, () => tell())
+      const tell = () => {
+        idlers.delete(tell)
+        stopTimer()
+        resolve()
+      }
+      idlers.add(tell)
+    })
   }
 
   return {
@@ -178,7 +207,8 @@ export function createPingRecorder(options: PingRecorderOptions): PingRecorder {
       isWell = true
     },
     waiting: () => waiting.length,
-    oldestWaitMs: () => (waiting.length === 0 ? 0 : now() - waiting[0]!.since),
+    // What was put back for another try may be younger than what stayed.
+    oldestWaitMs: () => waiting.reduce((longest, entry) => Math.max(longest, now() - entry.since), 0),
     whenIdle,
     async stop() {
       isStopping = true

@@ -21,9 +21,17 @@ export interface RememberedChecks {
 
 /** About 400 bytes each. */
 const REMEMBERED_LIMIT = 20_000
+/** A hundred may be open, with 130 bytes each; and whoever tells runs apart is locked anyway. */
+const MOST_RUNS = 2
 
 export function createRememberedChecks(limit = REMEMBERED_LIMIT): RememberedChecks {
   const rows = new Map<number, RememberedCheck>()
+
+  function put(check: LockedCheck, version: RowVersion): void {
+    if (check.state.runs.length > MOST_RUNS) rows.delete(check.key)
+    else rows.set(check.key, { ...check, version })
+  }
+
   return {
     find(keys) {
       const found: RememberedCheck[] = []
@@ -38,12 +46,12 @@ export function createRememberedChecks(limit = REMEMBERED_LIMIT): RememberedChec
       for (const check of checks) {
         // To the end: what was not pinged for longest is the first to go.
         rows.delete(check.key)
-        rows.set(check.key, { ...check, version })
+        put(check, version)
         if (rows.size > limit) rows.delete(rows.keys().next().value!)
       }
     },
     renew(checks, version) {
-      for (const check of checks) if (rows.has(check.key)) rows.set(check.key, { ...check, version })
+      for (const check of checks) if (rows.has(check.key)) put(check, version)
     },
     forget(keys) {
       for (const key of keys) rows.delete(key)

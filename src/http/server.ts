@@ -133,7 +133,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
           const last = latest.get(socket)!
           sayGoodbye(last)
           // Written already, and behind others: it cannot say it any more.
-          if (last.headersSent) last.once('finish', () => socket.end())
+          if (last.headersSent) last.once('finish', () => socket.destroySoon())
         }
         // Node stops timing requests out once it closes, and takes a connection with half a request for a busy one.
         for (const socket of sockets) if (!isOwedAnAnswer(socket)) socket.destroy()

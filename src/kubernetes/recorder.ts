@@ -239,7 +239,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
     async stop() {
       if (isStopped) return
       isStopped = true
-      for (const [key, series] of remembered) if (series.count !== series.writtenCount) queue.add(key)
+      for (const [key, series] of remembered)
+        if (series.count !== series.writtenCount) queue.add(key, priorityOf(series.occurrence))
       queue.stop()
       const flushed = new AbortController()
       const written = writing?.then(() => flushed.abort())

@@ -16,7 +16,6 @@ import { createRememberedChecks } from '../checks/remembered-checks.ts'
 import { API_PREFIX, createApiApp } from '../http/api/app.ts'
 import { createPingApp } from '../http/ping/app.ts'
 import { addressOf, createHttpServer } from '../http/server.ts'
-import { pause } from '../runtime/clock.ts'
 import { observeHttp } from '../runtime/metrics.ts'
 import { createDatabase, type Database } from '../store/database.ts'
 import { type Base, loopOf } from './base.ts'
@@ -93,7 +92,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     return 'done'
   })
   /** Work that can wait a moment begins between two pings. Where they never rest it goes on beside them. */
-  const giveWay = () => Promise.race([recorder.whenIdle(), pause(LONGEST_WAY_MS)])
+  const giveWay = () => recorder.whenIdle(LONGEST_WAY_MS)
 
   let nextSize = SMALLEST_BATCH
   const expireLoop = loopOf(base, 'expire', EXPIRE_MS, async (signal) => {
@@ -153,7 +152,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   let baseUrl = config.baseUrl ?? ''
   const tokens = createTokens(secretKey, databaseClock)
   const issuers = createIssuers(config.oidcIssuers, databaseClock, (issuer, error) =>
-    log.warn({ issuer, error }, 'the keys of an issuer cannot be had; its tokens are refused'),
+    log.warn({ issuer, error }, 'the keys of an issuer cannot be had; tokens that need them are refused'),
   )
   const sealer = createSealer(secretKey, config.secrets.previousSecretKeys)
   const apiApp = createApiApp({

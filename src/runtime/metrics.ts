@@ -92,7 +92,7 @@ export function createMetrics(values: LabelValues): Metrics {
     }),
     pingsWaiting: new Gauge({
       name: 'heartbeat_pings_waiting',
-      help: 'Pings that wait for the group in flight',
+      help: 'Pings that wait for a group in flight',
       registers,
     }),
     flips: new Counter({

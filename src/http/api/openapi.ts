@@ -22,7 +22,8 @@ const REFUSALS = {
   unsupported_media_type: 'The body is not plain UTF-8 JSON.',
   too_many_requests: 'Too many calls; `Retry-After` says when to try again.',
   internal: 'A fault of the service.',
-  unavailable: 'The service cannot reach its database; `Retry-After` says when to try again.',
+  unavailable:
+    'The service cannot reach its database, or the issuer of the token; `Retry-After` says when to try again.',
 } as const satisfies Record<ErrorCode, string>
 
 /** With codes that callers meet everywhere left to `default`: 405 is not for an operation that exists. */
@@ -66,7 +67,8 @@ export function describeRoutes(routes: readonly Route[]): Json {
         bearer: {
           type: 'http',
           scheme: 'bearer',
-          description: 'An API key (`hbk_...`), the access token of a log-in, or a token of a configured OpenID Connect issuer.',
+          description:
+            'An API key (`hbk_...`), the access token of a log-in, or a token of a configured OpenID Connect issuer.',
         },
       },
       schemas: describeSchemas(routes),

@@ -70,8 +70,8 @@ async function untilBlocked(count: number): Promise<number[]> {
   }
 }
 
-function send({ publicId }: CheckRecord, type: 'success' | 'log' = 'success'): Promise<PingResult> {
-  return recorder.record({
+function send({ publicId }: CheckRecord, type: 'success' | 'log' = 'success', to = recorder): Promise<PingResult> {
+  return to.record({
     publicId,
     type,
     exitCode: type === 'success' ? 0 : null,
@@ -168,6 +168,72 @@ it('A connection that breaks fails its own group and not the other', async () =>
   expect(await second).toEqual(Array(MANY).fill('stored'))
   await releaseOne()
   expect(await send(one!)).toBe('stored')
+})
+
+it('Where only one connection is to be had, the first group goes on alone, and nobody is refused', async () => {
+  const [held, ...others] = await makeChecks(2 * MANY + 1)
+  let sessions = 0
+  let refusals = 0
+  const alone = createPingRecorder({
+    database: {
+      ...database,
+      async session(use) {
+        if (sessions > 0) {
+          refusals += 1
+          throw Object.assign(new Error('too many connections'), { code: '53300', severity: 'FATAL' })
+        }
+        sessions += 1
+        return database.session(use).finally(() => {
+          sessions -= 1
+        })
+      },
+    },
+    remembered: createRememberedChecks(),
+    now: clock.now,
+    onGroup: (size) => groups.push(size),
+    onError: () => {},
+  })
+  const record = (check: CheckRecord) => send(check, 'success', alone)
+  const release = await hold(held!)
+  const first = record(held!)
+  await untilBlocked(1)
+  const rest = others.map(record)
+  await sleep(20)
+  expect({ isWell: alone.isWell(), refusals }).toEqual({ isWell: true, refusals: 1 })
+  await release()
+  expect(await first).toBe('stored')
+  expect(await Promise.all(rest)).toEqual(Array(2 * MANY).fill('stored'))
+  await alone.stop()
+})
+
+it('What is stored is told so, though the connection breaks over the rest of its group', async () => {
+  const [one, two] = await makeChecks(2)
+  expect(await Promise.all([send(one!), send(two!)])).toEqual(['stored', 'stored'])
+  // Stale for us, and held: the first of the group is saved, and the second waits for the row.
+  const holder = new pg.Client({ connectionString: test.url })
+  holders.push(holder)
+  await holder.connect()
+  await test.database.query('update check_states set grace_seconds = 301 where check_key = $1', [two!.key])
+  await holder.query('begin')
+  const sent = [send(one!), send(two!)]
+  await holder.query('select from check_states where check_key = $1 for update', [two!.key])
+  const [pid] = await untilBlocked(1)
+  await test.database.query('select pg_terminate_backend($1)', [pid])
+  expect(await Promise.all(sent)).toEqual(['stored', 'unavailable'])
+  await holder.query('rollback')
+  expect(await typesOf(one!)).toEqual(['success', 'success'])
+  expect(await typesOf(two!)).toEqual(['success'])
+})
+
+it('whenIdle() waits no longer than it is told', async () => {
+  const [held] = await makeChecks(1)
+  const release = await hold(held!)
+  const first = send(held!)
+  await untilBlocked(1)
+  await recorder.whenIdle(5)
+  expect(recorder.waiting()).toBe(0)
+  await release()
+  expect(await first).toBe('stored')
 })
 
 it('stop() and whenIdle() wait for both', async () => {

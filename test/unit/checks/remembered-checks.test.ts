@@ -100,4 +100,20 @@ describe('forgetting', () => {
     remembered.forget(new Set([2, 4]))
     expect(keysIn(remembered)).toEqual([1, 3])
   })
+
+  it('is nothing with more than two open runs, of which there may be a hundred', () => {
+    const remembered = createRememberedChecks()
+    const withRuns = (count: number): LockedCheck => {
+      const runs = Array.from({ length: count }, (_, index) => ({ id: `run ${index}`, startedAt: index, dueAt: null }))
+      const check = aCheck(1)
+      return { ...check, state: { ...check.state, runs } as unknown as LockedCheck['state'] }
+    }
+    remembered.remember([withRuns(2)], 7)
+    expect(keysIn(remembered)).toEqual([1])
+    remembered.renew([withRuns(3)], 8)
+    expect(keysIn(remembered)).toEqual([])
+    remembered.remember([withRuns(2)], 9)
+    remembered.remember([withRuns(3)], 10)
+    expect(keysIn(remembered)).toEqual([])
+  })
 })
