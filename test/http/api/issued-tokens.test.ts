@@ -74,7 +74,7 @@ it('while an issuer is away its tokens can be tried again later, and the operato
   expect(Number(headers.get('retry-after'))).toBeLessThanOrEqual(10)
   expect(body).toEqual({ error: `the keys of the issuer ${lost.url} cannot be had at the moment; try again shortly` })
   const error = expect.objectContaining({ message: 'fetch failed' })
-  const message = 'the keys of an issuer cannot be had; its tokens are refused'
+  const message = 'the keys of an issuer cannot be had; tokens that need them are refused'
   expect(warn).toHaveBeenCalledWith({ issuer: lost.url, error }, message)
   for (const part of key.split('.')) expect(inspect(warn.mock.calls, { depth: 10 })).not.toContain(part)
   expect((await client.get('/me', { key: await issuer.sign() })).status).toBe(200)
