@@ -63,7 +63,7 @@ export interface PingCommitterOptions {
   readonly onHealth: (isWell: boolean) => void
 }
 
-/** Results in the order of the group. Throws only when the connection is lost; nothing of the group is retried then. */
+/** Results in the order of the group. Throws only when the connection is lost; each entry's `result` and `flight` then say what is known. */
 export type CommitPings = (session: Session, flight: Flight, group: readonly PendingPing[]) => Promise<PingResult[]>
 
 const BUDGET_MS = 4_000

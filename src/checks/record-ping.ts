@@ -10,8 +10,14 @@
 
 import { startTimer } from '../runtime/clock.ts'
 import type { Database, Session } from '../store/database.ts'
-import { createPingCommitter, type Flight, type PendingPing, type Ping, type PingResult } from './commit-pings.ts'
-import type { RememberedChecks } from './remembered-checks.ts'
+import {
+  createPingCommitter,
+  type Flight,
+  type PendingPing,
+  type Ping,
+  type PingCommitterOptions,
+  type PingResult,
+} from './commit-pings.ts'
 
 export type { Ping, PingResult } from './commit-pings.ts'
 
@@ -28,13 +34,9 @@ export interface PingRecorder {
   stop(): Promise<void>
 }
 
-export interface PingRecorderOptions {
+export interface PingRecorderOptions extends Omit<PingCommitterOptions, 'onHealth'> {
   /** A pipelined pool of its own, so that management can never take the connection that pings need. */
   readonly database: Database
-  readonly remembered: RememberedChecks
-  readonly now: () => number
-  readonly onGroup: (size: number, seconds: number) => void
-  readonly onError: (error: unknown, pings: number) => void
 }
 
 const LARGEST_GROUP = 500

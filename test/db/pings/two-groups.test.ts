@@ -209,18 +209,14 @@ it('Where only one connection is to be had, the first group goes on alone, and n
 it('What is stored is told so, though the connection breaks over the rest of its group', async () => {
   const [one, two] = await makeChecks(2)
   expect(await Promise.all([send(one!), send(two!)])).toEqual(['stored', 'stored'])
-  // Stale for us, and held: the first of the group is saved, and the second waits for the row.
-  const holder = new pg.Client({ connectionString: test.url })
-  holders.push(holder)
-  await holder.connect()
+  // Stale for us, and held: the first of the group is saved, and the second then waits for its row.
   await test.database.query('update check_states set grace_seconds = 301 where check_key = $1', [two!.key])
-  await holder.query('begin')
+  const release = await hold(two!)
   const sent = [send(one!), send(two!)]
-  await holder.query('select from check_states where check_key = $1 for update', [two!.key])
   const [pid] = await untilBlocked(1)
   await test.database.query('select pg_terminate_backend($1)', [pid])
   expect(await Promise.all(sent)).toEqual(['stored', 'unavailable'])
-  await holder.query('rollback')
+  await release()
   expect(await typesOf(one!)).toEqual(['success', 'success'])
   expect(await typesOf(two!)).toEqual(['success'])
 })
