@@ -7,7 +7,13 @@ import { deadlineOf } from '../domain/transition.ts'
 import { randomIdBytes } from '../runtime/random.ts'
 import { saveChanges } from '../store/change-sets.ts'
 import type { Queryable } from '../store/database.ts'
-import { findTakenSlugs, insertCheck, type NewCheckRow } from '../store/new-checks.ts'
+import {
+  findTakenSlugs,
+  insertCheck,
+  insertFirstCheck,
+  type NewCheckRow,
+  type NewDeclaredRow,
+} from '../store/new-checks.ts'
 import type { StoredSpec } from '../store/states.ts'
 
 type SlugWanted =
@@ -34,11 +40,26 @@ export async function addCheck(
     key = await insertCheck(tx, { ...check, slug }, stored)
   }
   if (key === null) return null
-  const at = Math.floor(stampedAt)
-  const id = writeTimeOrderedId(randomIdBytes(), stampedAt)
+  const { id, at } = firstFlip(stampedAt)
   const flip = { id, key, from: null, to: state.status, reason: 'created', at, detectedAt: at, pingId: null } as const
   await saveChanges(tx, { states: [], pings: [], flips: [flip], events: [] })
   return { key, slug }
+}
+
+/** The first check of a resource, in one statement; null when something is in its way (insertFirstCheck). */
+export async function addFirstCheck(
+  db: Queryable,
+  check: Omit<NewDeclaredRow, 'slug'>,
+  slug: string,
+  { spec, state, stampedAt }: { spec: StoredSpec; state: CheckState; stampedAt: Instant },
+): Promise<{ key: number; slug: string } | null> {
+  const stored = { spec, state, stampedAt, wakeAt: deadlineOf(state) }
+  const key = await insertFirstCheck(db, { ...check, slug }, stored, firstFlip(stampedAt))
+  return key === null ? null : { key, slug }
+}
+
+function firstFlip(stampedAt: Instant): { id: Buffer; at: Instant } {
+  return { id: writeTimeOrderedId(randomIdBytes(), stampedAt), at: Math.floor(stampedAt) }
 }
 
 /** Most names are taken by nobody; where thousands share one, ever longer windows keep the number of questions small. */

@@ -20,7 +20,7 @@ import { keepProject } from '../store/projects.ts'
 import { constraintOf } from '../store/sqlstate.ts'
 import { lockStates, type StoredSpec } from '../store/states.ts'
 import { type Tombstone, takeTombstone } from '../store/tombstones.ts'
-import { addCheck, findFreeSlug } from './add-check.ts'
+import { addCheck, addFirstCheck, findFreeSlug } from './add-check.ts'
 import { lockDeclared } from './lock-declared.ts'
 import type { Parts } from './parts.ts'
 import { isSameSpec, readSpec, withTimeZone } from './read-spec.ts'
@@ -37,6 +37,8 @@ export interface Declaration {
   readonly suspend: boolean | null
   /** A check of the API that becomes this resource's. */
   readonly adoptId: string | null
+  /** Nobody has told of a check of this resource yet: it is most likely to have none. Only a hint. */
+  readonly isNew?: boolean
 }
 
 /** `revived`: its resource was deleted and is there again. `updated`: something differed, by an edit or by somebody's SQL. */
@@ -57,10 +59,12 @@ const SLUG_TRIES = 5
  */
 export async function declareCheck(parts: Parts, declaration: Declaration): Promise<Declared> {
   const wanted: Declaration = { ...declaration, spec: withTimeZone(declaration.spec) }
-  const stored = await findDeclaredCheck(parts.database, wanted.resource)
+  const stored = wanted.isNew === true ? null : await findDeclaredCheck(parts.database, wanted.resource)
   if (stored !== null) assertNoOther(stored, wanted)
   if (stored !== null && isAsDeclared(stored, wanted)) return { check: stored, change: 'unchanged' }
   const spec = readSpec(wanted.spec, parts.clock.now())
+  const first = wanted.isNew === true ? await addFirst(parts, wanted, spec) : null
+  if (first !== null) return { check: first, change: 'created' }
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await parts.database.transaction((tx) => declare(parts, tx, wanted, spec))
@@ -77,11 +81,14 @@ async function declare(parts: Parts, tx: Queryable, wanted: Declaration, spec: C
     if (isAsDeclared(existing.record, wanted)) return { check: existing.record, change: 'unchanged' }
     return { check: await setRight(parts, existing, wanted, spec), change: 'updated' }
   }
-  // Before the tombstone is touched, since the removal of a project takes its tombstones after itself.
-  if (!(await keepProject(tx, wanted.projectId))) throw notFound('project')
   // An id may be any text that an annotation can hold, such as one with a NUL, which PostgreSQL does not take.
   const hasAnId = wanted.adoptId === null || isUuid(wanted.adoptId)
-  const tombstone = hasAnId ? await takeTombstone(tx, wanted.resource, wanted.adoptId) : null
+  const [isKept, tombstone] = await Promise.all([
+    // Before the tombstone is touched, since the removal of a project takes its tombstones after itself.
+    keepProject(tx, wanted.projectId),
+    hasAnId ? takeTombstone(tx, wanted.resource, wanted.adoptId) : null,
+  ])
+  if (!isKept) throw notFound('project')
   if (tombstone === null && wanted.adoptId !== null) {
     const adopted = await lockAdopted(tx, wanted.adoptId, wanted.projectId)
     return { check: await setRight(parts, adopted, wanted, spec), change: 'adopted' }
@@ -185,10 +192,33 @@ function refused(code: 'not_found' | 'forbidden' | 'conflict', message: string):
 async function add(
   parts: Parts,
   tx: Queryable,
-  { resource, projectId, name, description, spec: stored, suspend }: Declaration,
+  wanted: Declaration,
   spec: CheckSpec,
   tombstone: Tombstone | null,
 ): Promise<StoredCheck> {
+  const { row, like, stored } = describeNew(parts, wanted, spec, tombstone)
+  // A number is found for any slug that is taken, so it has been added.
+  const added = (await addCheck(tx, row, { like }, stored))!
+  const check = toStored(wanted, row, added, stored)
+  if (wanted.suspend !== true) return check
+  const [locked] = await lockStates(tx, [added.key])
+  return { ...check, state: await applyEvents(tx, locked!, [{ kind: 'pause' }], parts) }
+}
+
+/** Most checks that are new have nothing in their way: one statement adds them. Null: look closer. */
+async function addFirst(parts: Parts, wanted: Declaration, spec: CheckSpec): Promise<StoredCheck | null> {
+  if (wanted.adoptId !== null || wanted.suspend === true) return null
+  const { row, like, stored } = describeNew(parts, wanted, spec, null)
+  const added = await addFirstCheck(parts.database, row, like, stored)
+  return added === null ? null : toStored(wanted, row, added, stored)
+}
+
+function describeNew(
+  parts: Parts,
+  { resource, projectId, name, description, spec: stored, suspend }: Declaration,
+  spec: CheckSpec,
+  tombstone: Tombstone | null,
+) {
   // To the microsecond, as the database keeps it; after all that is in its history.
   const stampedAt = Math.round(Math.max(parts.clock.now(), (tombstone?.stampedAt ?? 0) + 0.001) * 1_000) / 1_000
   const {
@@ -215,11 +245,15 @@ async function add(
   const state = { ...initialState(spec, true, Math.floor(stampedAt)), ...last }
   const texts = { id, publicId, projectId, name, description, createdAt }
   const row = { ...texts, ...(key === undefined ? {} : { key }), kubernetes: { ...resource, suspend } }
-  // A number is found for any slug that is taken, so it has been added.
-  const added = (await addCheck(tx, row, { like }, { spec: stored, state, stampedAt }))!
+  return { row, like, stored: { spec: stored, state, stampedAt } }
+}
+
+function toStored(
+  { resource, suspend }: Declaration,
+  { id, publicId, projectId, name, description, createdAt }: ReturnType<typeof describeNew>['row'],
+  added: { readonly key: number; readonly slug: string },
+  { spec, state }: ReturnType<typeof describeNew>['stored'],
+): StoredCheck {
   const owner = { managedBy: 'kubernetes', kubernetes: resource, kubernetesSuspend: suspend } as const
-  const check = { ...texts, ...added, ...owner, spec: stored, state }
-  if (suspend !== true) return check
-  const [locked] = await lockStates(tx, [added.key])
-  return { ...check, state: await applyEvents(tx, locked!, [{ kind: 'pause' }], parts) }
+  return { id, publicId, projectId, name, description, createdAt, ...added, ...owner, spec, state }
 }

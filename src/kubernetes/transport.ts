@@ -72,12 +72,14 @@ export function createTransport(options: TransportOptions): Transport {
   /** Servers behind Rancher and the like live below a path. */
   const prefix = pathname.replace(/\/+$/, '')
   const all = new Set<Dispatcher>()
+  let imported: Promise<typeof import('undici')> | undefined
   let pools: Pools | null = null
   let isClosed = false
 
   async function findPools(tls: TlsMaterial): Promise<Pools> {
-    // Imported where it is needed: 80 ms and 7 MB that a process without a cluster does not pay.
-    const undici = await import('undici')
+    // Imported where it is needed: 80 ms and 7 MB that a process without a cluster does not pay. Once: each asking costs as well.
+    imported ??= import('undici')
+    const undici = await imported
     if (isClosed) throw new TransportError('the client is closed')
     if (pools?.tls === tls) return pools
     retireAll()

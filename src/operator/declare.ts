@@ -37,7 +37,8 @@ export async function declare(
     const allowed = await namespaces.allowedProjects(namespace, isStalled ? 'fresh' : 'remembered')
     const { id: projectId } = await resolveProject(parts, { cluster, namespace, allowed, wanted: project })
     const resource = { cluster, namespace, name }
-    const wanted = { resource, projectId, name: displayName, description, spec, suspend }
+    const isNew = object.status === undefined
+    const wanted = { resource, projectId, name: displayName, description, spec, suspend, isNew }
     const adoptId = annotations?.[ADOPT_CHECK_ANNOTATION]
     if (adoptId !== undefined) return await declareCheck(parts, { ...wanted, adoptId })
     return await declareKnown(parts, wanted, object.status?.checkId ?? null)

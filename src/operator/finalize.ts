@@ -22,17 +22,20 @@ export interface FinalizerOptions {
 /** After this long a deletion goes on without us; the sweep of orphans collects the check later. */
 export const LONGEST_CLEANUP_MS = 600_000
 
-/** Returns the resource as it is then. */
+export function hasFinalizer({ metadata }: HeartbeatCheck): boolean {
+  return metadata.finalizers?.includes(FINALIZER) ?? false
+}
+
+/** Returns the resource as it is then. Throws Conflict when it has changed meanwhile. */
 export async function addFinalizer(client: KubernetesClient, object: HeartbeatCheck): Promise<HeartbeatCheck> {
-  const { finalizers = [] } = object.metadata
-  if (finalizers.includes(FINALIZER)) return object
-  return writeFinalizers(client, object, [...finalizers, FINALIZER])
+  if (hasFinalizer(object)) return object
+  return writeFinalizers(client, object, [...(object.metadata.finalizers ?? []), FINALIZER])
 }
 
 /** Returns the resource as it is then, others' finalizers with it. Throws Conflict when it has changed meanwhile. */
 export async function removeFinalizer(client: KubernetesClient, object: HeartbeatCheck): Promise<HeartbeatCheck> {
+  if (!hasFinalizer(object)) return object
   const { finalizers = [] } = object.metadata
-  if (!finalizers.includes(FINALIZER)) return object
   const left = finalizers.filter((finalizer) => finalizer !== FINALIZER)
   return writeFinalizers(client, object, left)
 }
@@ -44,8 +47,8 @@ export function createFinalizer(options: FinalizerOptions): (object: HeartbeatCh
   const failingSince = new Map<string, number>()
 
   return async function finalize(object) {
-    const { uid, finalizers = [] } = object.metadata
-    if (!finalizers.includes(FINALIZER)) return
+    if (!hasFinalizer(object)) return
+    const { uid } = object.metadata
     try {
       await cleanUp(options, object)
     } catch (error) {

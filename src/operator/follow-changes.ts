@@ -8,9 +8,10 @@ import { type DeclaredState, listStates, type Resource } from '../checks/find-de
 import type { Parts } from '../checks/parts.ts'
 import { retireCheck } from '../checks/retire-check.ts'
 import { shownStatus } from '../domain/check.ts'
-import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
+import type { KubernetesClient } from '../kubernetes/client.ts'
 import { keyOf } from '../kubernetes/objects.ts'
-import { HEARTBEAT_CHECKS, type HeartbeatCheck } from './heartbeat-check.ts'
+import type { HeartbeatCheck } from './heartbeat-check.ts'
+import { lookFor } from './look-for.ts'
 import { LAST_PING_STEP_MS } from './status.ts'
 
 export interface FollowerOptions {
@@ -69,7 +70,7 @@ export function createFollower(options: FollowerOptions): Follower {
       const since = missingSince.get(key) ?? now()
       missingSince.set(key, since)
       if (now() - since < orphanMs || signal?.aborted) continue
-      const answer = await lookFor({ namespace, name })
+      const answer = await lookFor(client, { namespace, name })
       if (answer !== 'gone') {
         // Found, it comes to the cache; unknown, the count begins anew when the kind is back and nobody applied it yet.
         missingSince.delete(key)
@@ -78,17 +79,6 @@ export function createFollower(options: FollowerOptions): Follower {
       await retireCheck(parts, { cluster, namespace, name }, 'Delete')
       missingSince.delete(key)
       onOrphan({ cluster, namespace, name })
-    }
-  }
-
-  /** `gone`: the API server says so of this very resource; while the kind itself is unknown nothing is known of any. */
-  async function lookFor(place: { namespace: string; name: string }): Promise<'found' | 'gone' | 'unknown'> {
-    try {
-      await client.get(HEARTBEAT_CHECKS, place)
-      return 'found'
-    } catch (error) {
-      if (!(error instanceof ApiError && error.status === 404)) throw error
-      return error.details?.name === place.name ? 'gone' : 'unknown'
     }
   }
 

@@ -96,8 +96,9 @@ export function createOperator(options: OperatorOptions): Operator {
     instance: identity,
     onProblem: (error) => log.warn({ error }, 'an Event could not be written'),
     onDropped: kubernetesMetrics.recorder.dropped,
-    isBusy: () => (queue?.length() ?? 0) > WORKERS,
+    isBusy,
   })
+
   const nameClaim = createNameClaim({
     client,
     parts,
@@ -118,6 +119,11 @@ export function createOperator(options: OperatorOptions): Operator {
     onProblem: (error) => log.warn({ error }, 'the election has trouble with the API server; it goes on trying'),
     metrics: kubernetesMetrics.elector(LEASE_NAME),
   })
+
+  /** More wait than are worked on. */
+  function isBusy(): boolean {
+    return (queue?.length() ?? 0) > WORKERS
+  }
 
   /** One term: until the lease is lost, or this process stops. */
   async function lead(term: AbortSignal): Promise<void> {
@@ -150,6 +156,7 @@ export function createOperator(options: OperatorOptions): Operator {
       now: clock.now,
       random,
       resyncMs,
+      isBusy,
       onPublish: (result) => metrics.publishes.inc({ result }),
       onFinalizerForced: () => metrics.forcedFinalizers.inc(),
     })

@@ -32,6 +32,9 @@ const TYPES: Record<PublishTarget['kind'], ResourceType> = {
   ConfigMap: { group: '', version: 'v1', plural: 'configmaps' },
 }
 
+/** As a precondition: a conflict with any object that is there, for etcd counts on from 1 with its first write. */
+const NO_VERSION = '1'
+
 /** Writes the URL unless it is there already. Throws what the API server did not answer, or may answer otherwise later. */
 export async function publishUrl(
   client: KubernetesClient,
@@ -60,6 +63,7 @@ async function write(
   target: PublishTarget,
   wanted: ReturnType<typeof describeTarget>,
 ): Promise<PublishResult> {
+  if (await makeNew(client, check, target, wanted)) return { kind: 'published', isChanged: true, isTakenOver: false }
   const found = await findTarget(client, target.kind, placeOf(check, target))
   const ownership = found === null ? 'ours' : ownershipOf(found, check)
   if (ownership === 'foreign')
@@ -70,6 +74,24 @@ async function write(
   const options = { fieldManager: FIELD_MANAGER, force: found !== null }
   await client.apply(TYPES[target.kind], found === null ? wanted : only(found, wanted), options)
   return { kind: 'published', isChanged: true, isTakenOver: ownership === 'predecessor' }
+}
+
+/** Without a look at the place, for a check that has published nothing: most often there is nothing there. */
+async function makeNew(
+  client: KubernetesClient,
+  { status }: HeartbeatCheck,
+  target: PublishTarget,
+  wanted: ReturnType<typeof describeTarget>,
+): Promise<boolean> {
+  if (status?.published !== undefined) return false
+  const metadata = { ...wanted.metadata, resourceVersion: NO_VERSION }
+  try {
+    await client.apply(TYPES[target.kind], { ...wanted, metadata }, { fieldManager: FIELD_MANAGER })
+    return true
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 409) return false
+    throw error
+  }
 }
 
 /** Takes our URL out of what the check published into before: the object goes when it holds nothing else. */

@@ -6,19 +6,20 @@
 
 import { findDeclared } from '../checks/find-declared.ts'
 import type { Parts } from '../checks/parts.ts'
-import type { KubernetesClient } from '../kubernetes/client.ts'
+import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import { splitKey } from '../kubernetes/objects.ts'
 import type { Recorder } from '../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../kubernetes/workers.ts'
 import type { CheckRecord } from '../store/checks.ts'
 import { declare, readDeclaration } from './declare.ts'
-import { addFinalizer, createFinalizer } from './finalize.ts'
+import { createFinalizer, hasFinalizer } from './finalize.ts'
 import {
   ADOPT_CHECK_ANNOTATION,
   type CheckDeclaration,
   type HeartbeatCheck,
   type PublishedTarget,
 } from './heartbeat-check.ts'
+import { createHold } from './hold.ts'
 import type { Namespaces } from './namespaces.ts'
 import { isNamespaceGoing, publishUrl, releaseTarget } from './publish.ts'
 import { createReporter, type SyncFindings } from './report.ts'
@@ -44,6 +45,8 @@ export interface ReconcilerOptions {
   readonly now: () => number
   readonly random: () => number
   readonly resyncMs: number
+  /** Others wait to be reconciled. */
+  readonly isBusy: () => boolean
   readonly onPublish: (result: 'written' | 'unchanged' | 'refused') => void
   readonly onFinalizerForced: () => void
 }
@@ -77,14 +80,16 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { client, cache, parts, cluster, now, random, resyncMs } = options
   const { tell, report, admitTrouble } = createReporter(options)
   const finalize = createFinalizer(options)
+  const hold = createHold(options)
   const done = new Map<string, Done>()
 
   async function reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const object = cache.get(key)
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) {
       done.delete(key)
-      // Gone without a finalizer, it was lost with the cluster's memory: follow-changes.ts decides about what is left behind.
       if (object !== undefined) await finalize(object)
+      // Any other that is gone was lost with the cluster's memory: follow-changes.ts decides about what is left behind.
+      else await hold.letGo(key)
       return { kind: 'done' }
     }
     const last = done.get(key)
@@ -93,9 +98,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       const pass = (isInLine ? await lookAgain(key, object, last) : null) ?? (await bringInLine(key, object, signal))
       signal.throwIfAborted()
       await report(pass.object, pass.findings, pass.check)
-      return pass.result
+      const isToBeHeld = pass.check !== null && !hasFinalizer(pass.object)
+      return isToBeHeld ? { kind: 'again', afterMs: 0, priority: 'background' } : pass.result
     } catch (error) {
       if (isNamespaceGoing(error)) return { kind: 'done' }
+      if (error instanceof ApiError && error.status === 404 && (await hold.letGo(key))) return { kind: 'done' }
       const current = cache.get(key)
       // The trouble may be with the API server itself: then there is nobody to tell.
       if (current !== undefined && current.metadata.deletionTimestamp === undefined)
@@ -105,7 +112,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   /** The resource is in line: only the job's own state may have moved. Null: its check is gone. */
-  async function lookAgain(key: string, object: HeartbeatCheck, { findings, nextAt }: Done): Promise<Pass | null> {
+  async function lookAgain(key: string, given: HeartbeatCheck, { findings, nextAt }: Done): Promise<Pass | null> {
+    const object = await hold.now(key, given)
     const check = await findDeclared(parts, { cluster, ...splitKey(key) })
     return check === null ? null : { object, findings, check, result: againAt(nextAt) }
   }
@@ -118,8 +126,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     done.delete(key)
     try {
       const declaration = readDeclaration(given)
-      object = await addFinalizer(client, given)
-      cache.put(object)
+      object = await hold.nowOrLater(key, given)
       signal.throwIfAborted()
       const declared = await declare(options, object, declaration)
       check = declared.check

@@ -68,12 +68,13 @@ export async function takeTombstone(
   { cluster, namespace, name }: Resource,
   id: string | null,
 ): Promise<Tombstone | null> {
-  const { rows } = await tx.query<Tombstone>(
-    `delete from tombstones
+  const { rows } = await tx.query<Tombstone>({
+    name: 'take_tombstone',
+    text: `delete from tombstones
       where kubernetes_cluster = $1 and kubernetes_namespace = $2 and kubernetes_name = $3 and ($4::text is null or id::text = lower($4))
       returning check_key as key, id, public_id as "publicId", project_id as "projectId", slug, last_ping_at as "lastPingAt",
         last_success_at as "lastSuccessAt", last_duration_ms as "lastDurationMs", last_start_at as "lastStartAt", stamped_at as "stampedAt", created_at as "createdAt"`,
-    [cluster, namespace, name, id],
-  )
+    values: [cluster, namespace, name, id],
+  })
   return rows[0] ?? null
 }

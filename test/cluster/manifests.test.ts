@@ -62,7 +62,7 @@ const CHECKS = [
   'configmaps get create patch delete',
   'events.k8s.io/events create patch',
   'heartbeat-operator.io/heartbeatchecks get list watch patch',
-  'heartbeat-operator.io/heartbeatchecks/status patch',
+  'heartbeat-operator.io/heartbeatchecks/status update patch',
   'namespaces get',
   'secrets get create patch delete',
 ]

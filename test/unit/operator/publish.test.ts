@@ -18,13 +18,19 @@ const owner = (changes: Partial<OwnerReference>): OwnerReference => ({
   ...changes,
 })
 
+interface Applied {
+  readonly metadata: { readonly uid?: string; readonly resourceVersion?: string }
+}
+
 /** A cluster that holds one Secret; the real ones are in test/cluster/operator. */
 async function publishInto(ownerReferences: readonly OwnerReference[], answer?: ApiError) {
-  const applied: { metadata: { uid?: string } }[] = []
+  const applied: Applied[] = []
   const metadata = { name: target.name, namespace: 'shop', uid: 's1', resourceVersion: '5', ownerReferences }
   const client = {
     get: () => Promise.resolve({ metadata }),
-    apply: (_: unknown, object: { metadata: { uid?: string } }) => {
+    apply: (_: unknown, object: Applied) => {
+      // As the real one answers to a version that is not the object's.
+      if (object.metadata.resourceVersion !== undefined) return Promise.reject(refusal(409, 'Conflict'))
       applied.push(object)
       return answer === undefined ? Promise.resolve(object) : Promise.reject(answer)
     },
@@ -69,7 +75,10 @@ describe('a refused write', () => {
   })
 
   it('says so too when not even reading is allowed', async () => {
-    const client = { get: () => Promise.reject(refusal(403, 'Forbidden')) } as unknown as KubernetesClient
+    const client = {
+      apply: () => Promise.reject(refusal(409, 'Conflict')),
+      get: () => Promise.reject(refusal(403, 'Forbidden')),
+    } as unknown as KubernetesClient
     const message = 'Secret nightly-heartbeat cannot be written: no'
     expect(await publishUrl(client, check, target, 'http://ping')).toEqual({
       kind: 'refused',

@@ -5,7 +5,7 @@
   verbs: [get, list, watch, patch]
 - apiGroups: [heartbeat-operator.io]
   resources: [heartbeatchecks/status]
-  verbs: [patch]
+  verbs: [update, patch]
 # The ping URLs.
 - apiGroups: [""]
   resources: [secrets, configmaps]

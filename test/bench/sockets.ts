@@ -1,0 +1,50 @@
+/** Counts the TCP connections of a process from outside, without a proxy, which would take processor time from what is measured. Linux. */
+
+import { readdir, readFile, readlink } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export interface SocketCount {
+  /** Connections that were seen since the start. */
+  total(): number
+  stop(): Promise<void>
+}
+
+const STEP_MS = 100
+const ESTABLISHED = '01'
+
+/** Of the process, to a port of this machine. One that lives for less than a step may be missed. */
+export function countSockets(pid: number, port: number): SocketCount {
+  const inodes = new Set<string>()
+  const ending = new AbortController()
+  const looking = (async () => {
+    while (!ending.signal.aborted) {
+      const open = new Set(await listOpen(pid))
+      for (const inode of await listConnected(pid, port)) if (open.has(inode)) inodes.add(inode)
+      await sleep(STEP_MS, undefined, { signal: ending.signal }).catch(() => {})
+    }
+  })()
+  return {
+    total: () => inodes.size,
+    async stop() {
+      ending.abort()
+      await looking
+    },
+  }
+}
+
+async function listOpen(pid: number): Promise<string[]> {
+  const folder = `/proc/${pid}/fd`
+  const links = await Promise.all((await readdir(folder)).map((fd) => readlink(`${folder}/${fd}`).catch(() => '')))
+  return links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? [])
+}
+
+/** Columns: sl, local_address, rem_address, st, queues, timer, retransmits, uid, timeout, inode (proc(5)). */
+async function listConnected(pid: number, port: number): Promise<string[]> {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const tables = await Promise.all(['tcp', 'tcp6'].map((table) => readFile(`/proc/${pid}/net/${table}`, 'utf8')))
+  return tables
+    .flatMap((table) => table.split('\n').slice(1))
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, , remote, state]) => remote?.endsWith(suffix) && state === ESTABLISHED)
+    .map((columns) => columns[9]!)
+}

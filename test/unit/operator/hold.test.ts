@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest'
+import type { Parts } from '../../../src/checks/parts.ts'
+import { ApiError, type KubernetesClient } from '../../../src/kubernetes/client.ts'
+import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
+import { createHold } from '../../../src/operator/hold.ts'
+
+const KEY = 'shop/nightly'
+const FINALIZER = 'heartbeat-operator.io/cleanup'
+
+const check = (spec: object = {}, rest: Partial<HeartbeatCheck> = {}): HeartbeatCheck => ({
+  metadata: { name: 'nightly', namespace: 'shop', uid: 'u1', resourceVersion: '7' },
+  spec: { periodSeconds: 60, ...spec },
+  ...rest,
+})
+
+/** `answer`: what the API server says of the resource. That of a retired check is in test/cluster/operator/hold.test.ts. */
+function createHeld({ isBusy = true, answer = 'found' }: { isBusy?: boolean; answer?: 'found' | 'no such kind' } = {}) {
+  const asked: string[] = []
+  const noSuchKind = new ApiError({
+    request: 'r',
+    status: 404,
+    reason: 'NotFound',
+    message: 'the server could not find the requested resource',
+    details: null,
+    retryAfterSeconds: null,
+  })
+  const client = {
+    get: () => {
+      asked.push('get')
+      return answer === 'found' ? Promise.resolve(check()) : Promise.reject(noSuchKind)
+    },
+    mergePatch: (_type: unknown, _name: unknown, patch: HeartbeatCheck) => {
+      asked.push('finalizer')
+      return Promise.resolve({ ...check(), metadata: { ...check().metadata, ...patch.metadata } })
+    },
+  } as unknown as KubernetesClient
+  const parts = new Proxy({} as Parts, {
+    get: () => {
+      throw new Error('the database is not to be asked')
+    },
+  })
+  const hold = createHold({ client, cache: { put: () => {} }, parts, cluster: 'default', isBusy: () => isBusy })
+  return { hold, asked }
+}
+
+describe('the finalizer of a new resource', () => {
+  it('can wait while others wait', async () => {
+    const { hold, asked } = createHeld()
+    expect((await hold.nowOrLater(KEY, check())).metadata.finalizers).toBeUndefined()
+    expect(asked).toEqual([])
+  })
+
+  it.each([
+    ['nobody else waits', { isBusy: false }, check()],
+    ['its check is to outlive it', {}, check({ deletionPolicy: 'Retain' })],
+    ['a pass over it went wrong before', {}, check({}, { status: { conditions: [] } })],
+  ])('cannot when %s', async (_, circumstances, object) => {
+    const { hold, asked } = createHeld(circumstances)
+    expect((await hold.nowOrLater(KEY, object)).metadata.finalizers).toEqual([FINALIZER])
+    expect(asked).toEqual(['finalizer'])
+  })
+})
+
+describe('a resource that is not in the cache any more', () => {
+  it('keeps its check when the API server has it', async () => {
+    const { hold } = createHeld()
+    await hold.nowOrLater(KEY, check())
+    expect(await hold.letGo(KEY)).toBe(false)
+  })
+
+  it('keeps its check when the API server does not know its kind', async () => {
+    const { hold, asked } = createHeld({ answer: 'no such kind' })
+    await hold.nowOrLater(KEY, check())
+    expect(await hold.letGo(KEY)).toBe(false)
+    expect(await hold.letGo(KEY)).toBe(false)
+    expect(asked).toEqual(['get'])
+  })
+
+  it('is not asked for when it had its finalizer', async () => {
+    const { hold, asked } = createHeld()
+    await hold.now(KEY, await hold.nowOrLater(KEY, check()))
+    expect(await hold.letGo(KEY)).toBe(false)
+    expect(asked).toEqual(['finalizer'])
+  })
+})
