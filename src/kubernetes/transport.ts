@@ -1,6 +1,6 @@
 /**
  * One attempt of one request: sockets, credentials, and what is counted. It owns two pools. Requests share a few sockets that
- * are kept alive; each watch has one of its own for as long as it runs. Both are replaced when TLS material has changed, and when
+ * are kept alive, by HTTP/2 where the server offers it; each watch has one of its own, by HTTP/1.1, for as long as it runs. Both are replaced when TLS material has changed, and when
  * a request got no answer in time: then the other sockets may be dead as well, and each would cost another time limit to
  * find out. Requests and watches that are on their way go on over the old ones.
  */
@@ -104,16 +104,19 @@ export function createTransport(options: TransportOptions): Transport {
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
-      // HTTP/2 is the default where the server offers it, and API servers do: all watches and requests would share one
-      // socket, its flow control and its fate.
-      allowH2: false,
     }
     const connect = { ...tls, keepAlive: true, keepAliveInitialDelay: PROBE_AFTER_MS, timeout: CONNECT_MS }
-    const make = (connections: number | null): Dispatcher =>
+    const make = (connections: number | null, allowH2: boolean): Dispatcher =>
       connection.proxyUrl === null
-        ? new Agent({ ...common, connect, connections })
-        : new ProxyAgent({ ...common, uri: connection.proxyUrl, requestTls: connect, connections })
-    return { tls, requests: make(options.requestConnections), watches: make(null) }
+        ? new Agent({ ...common, connect, connections, allowH2 })
+        : new ProxyAgent({ ...common, uri: connection.proxyUrl, requestTls: connect, connections, allowH2: false })
+    return {
+      tls,
+      // Many small requests in one write, which takes both sides a quarter less time than one by one.
+      requests: make(options.requestConnections, true),
+      // They would share one socket, its flow control and its fate.
+      watches: make(null, false),
+    }
   }
 
   async function exchange(request: Request, dispatcher: Dispatcher, { headers }: Credentials, signal: AbortSignal) {

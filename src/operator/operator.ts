@@ -61,7 +61,8 @@ export interface Operator {
   isLeader(): boolean
 }
 
-const WORKERS = 8
+/** They wait for the API server, which takes much at once with less trouble than one by one. */
+const WORKERS = 16
 const RESYNC_MS = 600_000
 const POLL_MS = 15_000
 const HOLDER_SECONDS = 30

@@ -3,7 +3,6 @@
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { createSecureServer } from 'node:http2'
 import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -201,23 +200,6 @@ describe('our own certificate', () => {
 })
 
 describe('the way', () => {
-  it('is HTTP/1.1, also to a server that offers HTTP/2', async () => {
-    const { certificate, key } = signServer(authority, ['127.0.0.1'])
-    const versions: string[] = []
-    const server = createSecureServer({ cert: certificate, key, allowHTTP1: true }, (request, response) => {
-      versions.push(request.httpVersion)
-      response.writeHead(200, { 'content-type': 'application/json' })
-      response.end('{"metadata":{"resourceVersion":"1"},"items":[]}')
-    })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    stack.defer(() => void server.close())
-    const client = await connectTo(`https://127.0.0.1:${(server.address() as AddressInfo).port}`)
-    await list(client)
-    expect(versions).toEqual(['1.1'])
-    await client.close()
-  })
-
   it('may lead through a proxy, with TLS from end to end', async () => {
     const server = await serve()
     const targets: string[] = []
