@@ -76,14 +76,14 @@ async function write(
   return { kind: 'published', isChanged: true, isTakenOver: ownership === 'predecessor' }
 }
 
-/** Without a look at the place, for a check that has published nothing: most often there is nothing there. */
+/** Without a look at the place, the first time that a resource is worked on: most often there is nothing there. */
 async function makeNew(
   client: KubernetesClient,
   { status }: HeartbeatCheck,
   target: PublishTarget,
   wanted: ReturnType<typeof describeTarget>,
 ): Promise<boolean> {
-  if (status?.published !== undefined) return false
+  if (status !== undefined) return false
   const metadata = { ...wanted.metadata, resourceVersion: NO_VERSION }
   try {
     await client.apply(TYPES[target.kind], { ...wanted, metadata }, { fieldManager: FIELD_MANAGER })

@@ -32,7 +32,7 @@ async function watchOnce(client: KubernetesClient, namespace: string): Promise<v
 }
 
 describe('the client', () => {
-  it('keeps to three connections, and to one more for each watch', async () => {
+  it('keeps to three connections at most, and to one more for each watch', async () => {
     await using namespace = await cluster.makeNamespace()
     await using proxy = await startTcpProxy(Number(new URL(cluster.server).port))
     const credential = { token: cluster.adminToken }
@@ -41,9 +41,11 @@ describe('the client', () => {
     await Promise.all(
       Array.from({ length: 200 }, () => client.list(CONFIG_MAPS, { namespace: namespace.name, limit: 1 })),
     )
-    expect(proxy.count()).toEqual({ accepted: 3, open: 3 })
+    const { accepted, open } = proxy.count()
+    expect(open).toBe(accepted)
+    expect(accepted).toBeLessThanOrEqual(3)
     for (let n = 0; n < 3; n += 1) await watchOnce(client, namespace.name)
-    expect(proxy.count()).toEqual({ accepted: 4, open: 4 })
+    expect(proxy.count()).toEqual({ accepted: accepted + 1, open: open + 1 })
   })
 
   it('is let in by a certificate', async () => {

@@ -36,7 +36,8 @@ afterEach(() => namespace?.remove())
 
 async function startOperator(client: KubernetesClient) {
   const { log, said } = listen()
-  const changes = { client, namespaces: [namespace.name], pollMs: 200, pingUrl: () => pings.url, log }
+  // A poll between declaration and status finds that the status is behind, and has the resource looked at again before others.
+  const changes = { client, namespaces: [namespace.name], pollMs: 60_000, pingUrl: () => pings.url, log }
   const operator = await startTestOperator({
     kubeconfig: cluster.kubeconfigPath,
     testDatabase,

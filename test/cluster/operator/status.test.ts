@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { describeError, type Log } from '../../../src/runtime/log.ts'
+import { readWrites } from '../../support/api-server-writes.ts'
 import { cluster, waitFor } from '../../support/cluster.ts'
 import {
   conditionOf,
@@ -113,6 +114,32 @@ describe('the status', () => {
     expect(conditionOf(again, 'Up')!.lastTransitionTime).toBe(upSince)
   })
 
+  it('leaves everything else as it is: who owns the spec, and what kubectl applied last', async () => {
+    const manifest = {
+      apiVersion: 'heartbeat-operator.io/v1alpha1',
+      kind: 'HeartbeatCheck',
+      metadata: { name: 'applied', labels: { team: 'shop' }, annotations: { note: 'ours' } },
+      spec: { periodSeconds: 3_600 },
+    }
+    await cluster.kubectlWith({ input: JSON.stringify(manifest) }, '-n', place.name, 'apply', '-f', '-')
+    const { metadata, spec, status } = await place.ready('applied')
+    expect(status?.state).toBe('new')
+    expect(spec).toMatchObject({ periodSeconds: 3_600, graceSeconds: 3_600 })
+    expect(metadata.labels).toEqual({ team: 'shop' })
+    expect(Object.keys(metadata.annotations ?? {}).sort()).toEqual([
+      'kubectl.kubernetes.io/last-applied-configuration',
+      'note',
+    ])
+    const owners = metadata.managedFields!.map(({ manager, fieldsV1 = {} }) => [
+      manager,
+      ...Object.keys(fieldsV1).sort(),
+    ])
+    expect(owners).toContainEqual(['kubectl-client-side-apply', 'f:metadata', 'f:spec'])
+    expect(owners.filter((fields) => fields.includes('f:status')).map(([, ...fields]) => fields)).toEqual([
+      ['f:status'],
+    ])
+  })
+
   it('admits that the service cannot be told of a change yet, and that it goes on trying', async () => {
     await place.makeReady('trouble')
     await sql('alter table checks rename column description to gone')
@@ -163,6 +190,7 @@ describe('the status', () => {
       await change()
       await passes(1)
       const before = { versions: await versions(), writes: await writes() }
+      expect(before.writes['PUT heartbeatchecks/status 200']).toBeGreaterThan(0)
       await passes(2)
       await ping('steady').catch(() => {})
       expect({ versions: await versions(), writes: await writes() }).toEqual(before)
@@ -181,12 +209,8 @@ describe('the status', () => {
     )
   }
 
-  /** By method and answer. The Lease is renewed by PUT, and everything else is written by other methods. */
-  async function writes(): Promise<Record<string, number>> {
-    const { values } = await running.operator().metrics.registry.getSingleMetric('rest_client_requests_total')!.get()
-    const written = values.filter(({ labels }) => ['POST', 'PATCH', 'DELETE'].includes(String(labels.method)))
-    return Object.fromEntries(written.map(({ labels, value }) => [`${labels.method} ${labels.code}`, value]))
-  }
+  /** By the word of the API server. */
+  const writes = async () => readWrites(await cluster.kubectl('get', '--raw', '/metrics'))
 
   async function readMetric(name: string, labels: Record<string, string>): Promise<number> {
     const { values } = await running.operator().metrics.registry.getSingleMetric(name)!.get()

@@ -1,0 +1,19 @@
+/** Of what the operator writes; the Lease, which is renewed all the time, is not among it. */
+const RESOURCES = new Set(['heartbeatchecks', 'secrets', 'configmaps', 'events'])
+const READS = new Set(['GET', 'LIST', 'WATCH'])
+
+/**
+ * What an API server was asked to write since its start, by anybody and whatever it answered: `PUT heartbeatchecks/status 200`
+ * and how often. `metrics` is what its /metrics says.
+ */
+export function readWrites(metrics: string): Record<string, number> {
+  const writes: Record<string, number> = {}
+  for (const [, text, count] of metrics.matchAll(/^apiserver_request_total\{(.*)\} (\S+)$/gm)) {
+    const labels = Object.fromEntries([...text!.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]))
+    const { verb, resource, subresource, code } = labels as Record<string, string>
+    if (!RESOURCES.has(resource!) || READS.has(verb!)) continue
+    const key = `${verb} ${[resource, subresource].filter(Boolean).join('/')} ${code}`
+    writes[key] = (writes[key] ?? 0) + Number(count)
+  }
+  return writes
+}
