@@ -1,7 +1,8 @@
 /**
  * What a HeartbeatCheck says becomes what the database holds (design, section 6). Idempotent: a check that is as its resource
- * says is read once, without a lock, and not written. Declarations of one resource take turns on its lock; pings and the API's
- * calls meet them on the lock of the check's state, as they meet each other.
+ * says is read once, without a lock, and not written. Declarations of one resource take turns on its lock, but for a first one with
+ * nothing in its way, which meets the others in a unique index; pings and the API's calls meet them on the lock of the check's
+ * state, as they meet each other.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -13,7 +14,7 @@ import { deriveSlug } from '../domain/slug.ts'
 import { type CheckEvent, deadlineOf, initialState } from '../domain/transition.ts'
 import { randomIdBytes } from '../runtime/random.ts'
 import { hurryAlerts } from '../store/alerts.ts'
-import { type Resource, SLUG_IS_UNIQUE, type StoredCheck, saveSpec } from '../store/checks.ts'
+import { RESOURCE_IS_UNIQUE, type Resource, SLUG_IS_UNIQUE, type StoredCheck, saveSpec } from '../store/checks.ts'
 import type { Queryable } from '../store/database.ts'
 import { findAnyCheck, findDeclaredCheck, saveDeclared } from '../store/declared-checks.ts'
 import { keepProject } from '../store/projects.ts'
@@ -49,8 +50,9 @@ export interface Declared {
   readonly change: DeclareChange
 }
 
-/** Of declarations that lost their slug between the look and the writing: each finds the next number. */
-const SLUG_TRIES = 5
+/** Somebody had the slug, or made the resource's check by the short way, between the look and the writing. */
+const OVERTAKEN = new Set<string | undefined>([SLUG_IS_UNIQUE, RESOURCE_IS_UNIQUE])
+const TRIES = 5
 
 /**
  * Throws AppError `invalid` for a schedule that makes no sense; `not_found` for a project that is gone. An adoption is refused
@@ -69,7 +71,7 @@ export async function declareCheck(parts: Parts, declaration: Declaration): Prom
     try {
       return await parts.database.transaction((tx) => declare(parts, tx, wanted, spec))
     } catch (error) {
-      if (constraintOf(error) !== SLUG_IS_UNIQUE || attempt === SLUG_TRIES) throw error
+      if (!OVERTAKEN.has(constraintOf(error)) || attempt === TRIES) throw error
     }
   }
 }

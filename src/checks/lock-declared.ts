@@ -6,7 +6,7 @@ import type { LockedWork } from './with-locked-check.ts'
 
 /**
  * Takes the resource's lock, and then that of its check; null when it has none, and then nobody else can give it one before
- * the transaction ends.
+ * the transaction ends, but a first declaration (insertFirstCheck).
  */
 export async function lockDeclared(tx: Queryable, resource: Resource): Promise<LockedWork | null> {
   // In one round trip; the second statement sees what was committed while the first one waited.

@@ -1,6 +1,6 @@
 /**
  * The finalizer: a deleted resource takes its check along before it goes, so that `kubectl delete` means silence. It is bounded,
- * since a finalizer that waits for ever keeps a namespace from going (design, section 6, "Deleting").
+ * since a finalizer that waits for ever keeps a namespace from going (design, section 6, "Deleting"). When it is written: hold.ts.
  */
 
 import type { Parts } from '../checks/parts.ts'

@@ -33,8 +33,8 @@ export interface Follower {
 }
 
 /**
- * A deleted resource retires its check by its finalizer. One that is gone without it was lost: by somebody's force, or with
- * etcd, and then it is likely to be applied again soon. Its job goes on pinging, so it is given this long.
+ * A deleted resource retires its check by its finalizer. One that is gone without it, and that hold.ts does not know of, was lost: by
+ * somebody's force, or with etcd, and then it is likely to be applied again soon. Its job goes on pinging, so it is given this long.
  */
 const ORPHAN_MS = 600_000
 

@@ -2,7 +2,8 @@
  * When a resource gets its finalizer: before there is a check, unless many others wait. Where thousands are applied at once, or
  * the operator comes to a cluster that is full of them, their jobs need the URL first, and of the three writes two make a resource
  * Ready: the finalizer then comes in a second pass, behind all that wait for their first. Until then a resource can go without
- * asking us, and the watch tells; should this process end in between, the sweep of orphans finds the check.
+ * asking us, and the watch tells; should this process end in between, the sweep of orphans finds the check. What it publishes then goes
+ * with it by its owner reference, so nobody else's Secret is written into before.
  */
 
 import type { Parts } from '../checks/parts.ts'
@@ -25,20 +26,22 @@ export interface HoldOptions {
 export interface Hold {
   /** Sees to the finalizer. Returns the resource as it is then. */
   now(key: string, object: HeartbeatCheck): Promise<HeartbeatCheck>
-  /** Like `now` unless it can wait; then a later pass is to do it. To be called before the check is made. */
+  /** Like `now` unless it can wait; then it is postponed. To be called before the check is made. */
   nowOrLater(key: string, object: HeartbeatCheck): Promise<HeartbeatCheck>
+  /** To a later pass, which is to call `now`. */
+  isPostponed(key: string): boolean
   /** Retires the check of a resource that went before it had its finalizer. True when it is gone. */
   letGo(key: string): Promise<boolean>
 }
 
 export function createHold({ client, cache, parts, cluster, isBusy }: HoldOptions): Hold {
-  const withoutFinalizer = new Set<string>()
+  const postponed = new Set<string>()
 
   async function now(key: string, object: HeartbeatCheck): Promise<HeartbeatCheck> {
-    if (hasFinalizer(object)) return object
-    const held = await addFinalizer(client, object)
-    cache.put(held)
-    withoutFinalizer.delete(key)
+    const held = hasFinalizer(object) ? object : await addFinalizer(client, object)
+    // Also where somebody's rule has taken it off again: it is not tried for ever.
+    postponed.delete(key)
+    if (held !== object) cache.put(held)
     return held
   }
 
@@ -46,17 +49,18 @@ export function createHold({ client, cache, parts, cluster, isBusy }: HoldOption
     now,
     async nowOrLater(key, object) {
       if (hasFinalizer(object) || !isBusy() || !canWait(object)) return now(key, object)
-      withoutFinalizer.add(key)
+      postponed.add(key)
       return object
     },
+    isPostponed: (key) => postponed.has(key),
     async letGo(key) {
-      if (!withoutFinalizer.has(key)) return false
+      if (!postponed.has(key)) return false
       const place = splitKey(key)
       // Gone from the cache, it may be lost with the cluster's memory or with its kind.
-      const answer = await lookFor(client, place)
-      if (answer === 'gone') await retireCheck(parts, { cluster, ...place }, 'Delete')
-      if (answer !== 'found') withoutFinalizer.delete(key)
-      return answer === 'gone'
+      if ((await lookFor(client, place)) !== 'gone') return false
+      await retireCheck(parts, { cluster, ...place }, 'Delete')
+      postponed.delete(key)
+      return true
     },
   }
 }

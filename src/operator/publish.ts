@@ -35,16 +35,21 @@ const TYPES: Record<PublishTarget['kind'], ResourceType> = {
 /** As a precondition: a conflict with any object that is there, for etcd counts on from 1 with its first write. */
 const NO_VERSION = '1'
 
-/** Writes the URL unless it is there already. Throws what the API server did not answer, or may answer otherwise later. */
+/**
+ * Writes the URL unless it is there already. Throws what the API server did not answer, or may answer otherwise later.
+ * `beforeSharing` ends before anything is written into what was there before: it may hold what is others', and only a
+ * resource that cannot go without us is sure to be released from it.
+ */
 export async function publishUrl(
   client: KubernetesClient,
   check: HeartbeatCheck,
   target: PublishTarget,
   url: string,
+  beforeSharing: () => Promise<unknown>,
 ): Promise<PublishResult> {
   const wanted = describeTarget(check, target, url)
   try {
-    return await write(client, check, target, wanted)
+    return await write(client, check, target, wanted, beforeSharing)
   } catch (error) {
     if (!isRefusal(error)) throw error
     // An admission rule may quote what it refuses, and this goes into a status that many may read.
@@ -62,6 +67,7 @@ async function write(
   check: HeartbeatCheck,
   target: PublishTarget,
   wanted: ReturnType<typeof describeTarget>,
+  beforeSharing: () => Promise<unknown>,
 ): Promise<PublishResult> {
   if (await makeNew(client, check, target, wanted)) return { kind: 'published', isChanged: true, isTakenOver: false }
   const found = await findTarget(client, target.kind, placeOf(check, target))
@@ -70,6 +76,7 @@ async function write(
     return { kind: 'refused', reason: 'TargetNotOwned', message: explainForeign(found!, target) }
   if (found !== null && ownership === 'ours' && isAsWanted(found, wanted))
     return { kind: 'published', isChanged: false, isTakenOver: false }
+  if (found !== null) await beforeSharing()
   // Where there was nothing, a conflict says that somebody was faster; where there was, only this very object is meant.
   const options = { fieldManager: FIELD_MANAGER, force: found !== null }
   await client.apply(TYPES[target.kind], found === null ? wanted : only(found, wanted), options)

@@ -12,7 +12,7 @@ import type { Recorder } from '../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../kubernetes/workers.ts'
 import type { CheckRecord } from '../store/checks.ts'
 import { declare, readDeclaration } from './declare.ts'
-import { createFinalizer, hasFinalizer } from './finalize.ts'
+import { createFinalizer } from './finalize.ts'
 import {
   ADOPT_CHECK_ANNOTATION,
   type CheckDeclaration,
@@ -95,11 +95,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     const last = done.get(key)
     const isInLine = last !== undefined && isSame(last, object) && now() < last.nextAt
     try {
-      const pass = (isInLine ? await lookAgain(key, object, last) : null) ?? (await bringInLine(key, object, signal))
+      const held = isInLine ? await hold.now(key, object) : object
+      const pass = (isInLine ? await lookAgain(key, held, last) : null) ?? (await bringInLine(key, held, signal))
       signal.throwIfAborted()
       await report(pass.object, pass.findings, pass.check)
-      const isToBeHeld = pass.check !== null && !hasFinalizer(pass.object)
-      return isToBeHeld ? { kind: 'again', afterMs: 0, priority: 'background' } : pass.result
+      return hold.isPostponed(key) ? { kind: 'again', afterMs: 0, priority: 'background' } : pass.result
     } catch (error) {
       if (isNamespaceGoing(error)) return { kind: 'done' }
       if (error instanceof ApiError && error.status === 404 && (await hold.letGo(key))) return { kind: 'done' }
@@ -112,8 +112,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   /** The resource is in line: only the job's own state may have moved. Null: its check is gone. */
-  async function lookAgain(key: string, given: HeartbeatCheck, { findings, nextAt }: Done): Promise<Pass | null> {
-    const object = await hold.now(key, given)
+  async function lookAgain(key: string, object: HeartbeatCheck, { findings, nextAt }: Done): Promise<Pass | null> {
     const check = await findDeclared(parts, { cluster, ...splitKey(key) })
     return check === null ? null : { object, findings, check, result: againAt(nextAt) }
   }
@@ -134,7 +133,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       const isNew = declared.change === 'created'
       if (!isNew && declared.change !== 'unchanged') tell(object, 'Normal', CHANGES[declared.change])
       signal.throwIfAborted()
-      const isTakenOver = await publish(object, declaration, check, isNew)
+      const isTakenOver = await publish(key, object, declaration, check, isNew)
       published = { kind: declaration.publish.kind, name: declaration.publish.name }
       const nextAt = now() + (isTakenOver ? TAKEN_OVER_RETRY_MS : resyncMs * (1 - 0.2 * random()))
       const findings = { sync: { kind: 'synced' }, published } as const
@@ -154,12 +153,14 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   /** The new place is written before the old one is given up: a job never finds neither. Was it taken over? */
   async function publish(
+    key: string,
     object: HeartbeatCheck,
     { publish: target }: CheckDeclaration,
     { publicId }: CheckRecord,
     isNew: boolean,
   ): Promise<boolean> {
-    const result = await publishUrl(client, object, target, `${options.pingUrl()}/ping/${publicId}`)
+    const url = `${options.pingUrl()}/ping/${publicId}`
+    const result = await publishUrl(client, object, target, url, () => hold.now(key, object))
     if (result.kind === 'refused') {
       if (isNew) tell(object, 'Normal', CHANGES.created)
       options.onPublish('refused')

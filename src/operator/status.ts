@@ -169,9 +169,7 @@ export function cutMessage(message: string): string {
   return `${message.slice(0, LONGEST_MESSAGE - 1).toWellFormed()}…`
 }
 
-/** A merge patch that makes `before` what `after` is; null when it is that already, and nothing need be written. */
-export function patchOf(before: HeartbeatCheckStatus | undefined, after: HeartbeatCheckStatus): object | null {
-  if (before !== undefined && isDeepStrictEqual(before, after)) return null
-  const gone = Object.keys(before ?? {}).filter((field) => !(field in after))
-  return { status: { ...Object.fromEntries(gone.map((field) => [field, null])), ...after } }
+/** Then nothing need be written. */
+export function isSameStatus(before: HeartbeatCheckStatus | undefined, after: HeartbeatCheckStatus): boolean {
+  return before !== undefined && isDeepStrictEqual(before, after)
 }

@@ -209,6 +209,7 @@ export async function saveTexts(
 
 /** The constraint's name in the schema. */
 export const SLUG_IS_UNIQUE = 'checks_project_id_slug_key'
+export const RESOURCE_IS_UNIQUE = 'checks_resource'
 
 export async function saveSpec(tx: Queryable, key: number, spec: StoredSpec): Promise<void> {
   await tx.query(

@@ -9,8 +9,8 @@ const CHECKS = 'checks c join check_states s on s.check_key = c.key'
 const OF_RESOURCE = 'c.kubernetes_cluster = $1 and c.kubernetes_namespace = $2 and c.kubernetes_name = $3'
 
 /**
- * Until the transaction ends nobody else declares or retires the resource's check, which may have no row yet that could be
- * locked. Taken before any row.
+ * Until the transaction ends nobody else changes or retires the resource's check, nor revives or adopts one; a first one may be
+ * made without it (insertFirstCheck), and is met in the index RESOURCE_IS_UNIQUE. Taken before any row.
  */
 export async function lockResource(tx: Queryable, { cluster, namespace, name }: Resource): Promise<void> {
   // No part of a resource's name holds a slash.

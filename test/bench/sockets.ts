@@ -18,8 +18,9 @@ export function countSockets(pid: number, port: number): SocketCount {
   const ending = new AbortController()
   const looking = (async () => {
     while (!ending.signal.aborted) {
-      const open = new Set(await listOpen(pid))
-      for (const inode of await listConnected(pid, port)) if (open.has(inode)) inodes.add(inode)
+      // Once the process has ended there is nothing more to see.
+      const open = new Set(await listOpen(pid).catch(() => []))
+      for (const inode of await listConnected(port)) if (open.has(inode)) inodes.add(inode)
       await sleep(STEP_MS, undefined, { signal: ending.signal }).catch(() => {})
     }
   })()
@@ -39,9 +40,9 @@ async function listOpen(pid: number): Promise<string[]> {
 }
 
 /** Columns: sl, local_address, rem_address, st, queues, timer, retransmits, uid, timeout, inode (proc(5)). */
-async function listConnected(pid: number, port: number): Promise<string[]> {
+async function listConnected(port: number): Promise<string[]> {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
-  const tables = await Promise.all(['tcp', 'tcp6'].map((table) => readFile(`/proc/${pid}/net/${table}`, 'utf8')))
+  const tables = await Promise.all(['tcp', 'tcp6'].map((table) => readFile(`/proc/net/${table}`, 'utf8')))
   return tables
     .flatMap((table) => table.split('\n').slice(1))
     .map((line) => line.trim().split(/\s+/))

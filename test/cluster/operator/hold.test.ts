@@ -106,6 +106,41 @@ describe('more resources than can be worked on at once', () => {
     expect(isLate(retained)).toBe(false)
   })
 
+  it("are held before they share what is somebody else's, which must not go with them", async () => {
+    const sharing = names[20]!
+    const secrets = `/api/v1/namespaces/${namespace.name}/secrets`
+    const lent = {
+      metadata: { name: 'lent', annotations: { 'heartbeat-operator.io/adopt': 'true' } },
+      data: { A: 'YQ==' },
+    }
+    expect((await cluster.api('POST', secrets, lent)).status).toBe(201)
+    for (const name of names)
+      await checks.apply(name, { periodSeconds: 60, ...(name === sharing && { publish: { name: 'lent' } }) })
+    await using connection = await connectBy(cluster.kubeconfigPath)
+    const { client, writes } = overhear(connection, Promise.resolve())
+    const owners: unknown[] = []
+    const applying: KubernetesClient = {
+      ...client,
+      async mergePatch<T>(...args: Parameters<KubernetesClient['mergePatch']>) {
+        const answer = await client.mergePatch(...args)
+        if (args[1].name === sharing)
+          owners.push((await cluster.api('GET', `${secrets}/lent`)).body.metadata.ownerReferences)
+        return answer as T
+      },
+    }
+    await using operator = await startOperator(applying)
+    await waitFor('all are Ready and held', async () => (await list()).every((item) => isReady(item) && isHeld(item)))
+    expect(writes.indexOf(`finalizer ${sharing}`)).toBeLessThan(writes.indexOf(`status ${sharing}`))
+    expect(owners).toEqual([undefined])
+    await checks.remove(sharing)
+    const { status, body } = await cluster.api('GET', `${secrets}/lent`)
+    expect({ status, data: body.data, owners: body.metadata.ownerReferences }).toEqual({
+      status: 200,
+      data: { A: 'YQ==' },
+    })
+    expect(operator.said).toEqual([])
+  })
+
   it('take their checks along when they are deleted in between', async () => {
     for (const name of names) await checks.apply(name)
     const { promise: gate, resolve: open } = Promise.withResolvers<void>()

@@ -130,6 +130,10 @@ describe('the status', () => {
       'kubectl.kubernetes.io/last-applied-configuration',
       'note',
     ])
+    const applied = metadata.managedFields!.find(({ manager }) => manager === 'kubectl-client-side-apply')
+    expect(applied?.fieldsV1).toMatchObject({
+      'f:metadata': { 'f:annotations': { 'f:kubectl.kubernetes.io/last-applied-configuration': {} } },
+    })
     const owners = metadata.managedFields!.map(({ manager, fieldsV1 = {} }) => [
       manager,
       ...Object.keys(fieldsV1).sort(),
@@ -209,8 +213,11 @@ describe('the status', () => {
     )
   }
 
-  /** By the word of the API server. */
-  const writes = async () => readWrites(await cluster.kubectl('get', '--raw', '/metrics'))
+  /** By the word of the API server. What is deleted `versions` shows; meanwhile namespaces of earlier tests are emptied. */
+  async function writes(): Promise<Record<string, number>> {
+    const all = Object.entries(readWrites(await cluster.kubectl('get', '--raw', '/metrics')))
+    return Object.fromEntries(all.filter(([what]) => !what.startsWith('DELETE')))
+  }
 
   async function readMetric(name: string, labels: Record<string, string>): Promise<number> {
     const { values } = await running.operator().metrics.registry.getSingleMetric(name)!.get()

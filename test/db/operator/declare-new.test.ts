@@ -124,6 +124,36 @@ describe('at the same time as', () => {
     expect(await stored()).toHaveLength(1)
   })
 
+  test('the long way, after its look, it is faster, and the other finds its check', async () => {
+    const { promise: looked, resolve: hasLooked } = Promise.withResolvers<void>()
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>()
+    let tries = 0
+    const database: Parts['database'] = {
+      ...t.parts.database,
+      transaction: (work) =>
+        t.parts.database.transaction((tx) => {
+          tries += 1
+          const query: typeof tx.query = async (statement, values) => {
+            // What follows the look at the resource's check.
+            if (typeof statement === 'object' && statement.name === 'keep_project') {
+              hasLooked()
+              await gate
+            }
+            return tx.query(statement, values)
+          }
+          return work({ ...tx, query })
+        }),
+    }
+    const long = declareCheck({ ...t.parts, database }, t.declaration())
+    await looked
+    const { check, change } = await declare()
+    expect(change).toBe('created')
+    open()
+    expect(await long).toEqual({ check, change: 'unchanged' })
+    expect(tries).toBe(2)
+    expect(await stored()).toHaveLength(1)
+  })
+
   test('a deletion it waits, and revives the check', async () => {
     const { check } = await t.declare()
     const retiring = await openTransaction(t, (tx) => t.retireWithin(tx))

@@ -105,6 +105,30 @@ describe('requests to a server that offers HTTP/2', () => {
     expect(seen).toEqual(['2.0 POST'])
   })
 
+  it.each([
+    ['broken', (session: ServerHttp2Session) => session.destroy(), 0],
+    ['closed in order', (session: ServerHttp2Session) => session.close(), 16],
+  ])('that write are sent once when their connection is %s while many are on their way', async (_, end, done) => {
+    await list()
+    const waiting: (() => void)[] = []
+    next = Array.from({ length: 16 }, () => (request, response) => {
+      waiting.push(() => answer(request, response))
+    })
+    const writes = Array.from({ length: 16 }, (_, n) =>
+      client.create(CONFIG_MAPS, aConfigMap(`c${n}`)).then(
+        () => 'done',
+        (error) => error,
+      ),
+    )
+    await untilSo(() => waiting.length === 16)
+    for (const session of [...sessions]) end(session)
+    for (const give of waiting) give()
+    const outcomes = await Promise.all(writes)
+    expect(outcomes.filter((outcome) => outcome === 'done')).toHaveLength(done)
+    expect(outcomes.filter((outcome) => outcome instanceof TransportError)).toHaveLength(16 - done)
+    expect(seen).toEqual(['2.0 GET', ...Array.from({ length: 16 }, () => '2.0 POST')])
+  })
+
   it('do not trust a connection any more on which one of them got no answer in time', async () => {
     next = [hang]
     const hanging = failureOf(list())

@@ -48,6 +48,21 @@ describe('the finalizer of a new resource', () => {
     const { hold, asked } = createHeld()
     expect((await hold.nowOrLater(KEY, check())).metadata.finalizers).toBeUndefined()
     expect(asked).toEqual([])
+    expect(hold.isPostponed(KEY)).toBe(true)
+  })
+
+  it('is written once, whatever becomes of it: a rule of the cluster may take it off again', async () => {
+    const { hold } = createHeld()
+    await hold.now(KEY, await hold.nowOrLater(KEY, check()))
+    expect(hold.isPostponed(KEY)).toBe(false)
+  })
+
+  it('is no longer waited for once it is seen, whoever wrote it', async () => {
+    const { hold, asked } = createHeld()
+    await hold.nowOrLater(KEY, check())
+    await hold.nowOrLater(KEY, { ...check(), metadata: { ...check().metadata, finalizers: [FINALIZER] } })
+    expect(hold.isPostponed(KEY)).toBe(false)
+    expect(asked).toEqual([])
   })
 
   it.each([
@@ -72,8 +87,8 @@ describe('a resource that is not in the cache any more', () => {
     const { hold, asked } = createHeld({ answer: 'no such kind' })
     await hold.nowOrLater(KEY, check())
     expect(await hold.letGo(KEY)).toBe(false)
-    expect(await hold.letGo(KEY)).toBe(false)
     expect(asked).toEqual(['get'])
+    expect(hold.isPostponed(KEY)).toBe(true)
   })
 
   it('is not asked for when it had its finalizer', async () => {

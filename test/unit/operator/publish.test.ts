@@ -35,7 +35,9 @@ async function publishInto(ownerReferences: readonly OwnerReference[], answer?: 
       return answer === undefined ? Promise.resolve(object) : Promise.reject(answer)
     },
   } as unknown as KubernetesClient
-  return { result: await publishUrl(client, check, target, 'http://ping'), applied }
+  let appliedBefore: number | null = null
+  const beforeSharing = async () => (appliedBefore = applied.length)
+  return { result: await publishUrl(client, check, target, 'http://ping', beforeSharing), applied, appliedBefore }
 }
 
 const refusal = (status: number, reason: string, causes: { reason: string }[] = []) =>
@@ -43,8 +45,9 @@ const refusal = (status: number, reason: string, causes: { reason: string }[] = 
 
 describe('a Secret that another HeartbeatCheck controls', () => {
   it('is taken over from one of the same name, which is gone: looked at again, since its collector may come', async () => {
-    const { result, applied } = await publishInto([owner({})])
+    const { result, applied, appliedBefore } = await publishInto([owner({})])
     expect(result).toEqual({ kind: 'published', isChanged: true, isTakenOver: true })
+    expect(appliedBefore).toBe(0)
     // Only this very object: never one that came in its place.
     expect(applied.map(({ metadata }) => metadata.uid)).toEqual(['s1'])
   })
@@ -80,7 +83,7 @@ describe('a refused write', () => {
       get: () => Promise.reject(refusal(403, 'Forbidden')),
     } as unknown as KubernetesClient
     const message = 'Secret nightly-heartbeat cannot be written: no'
-    expect(await publishUrl(client, check, target, 'http://ping')).toEqual({
+    expect(await publishUrl(client, check, target, 'http://ping', async () => {})).toEqual({
       kind: 'refused',
       reason: 'PublishRefused',
       message,

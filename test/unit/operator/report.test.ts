@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Parts } from '../../../src/checks/parts.ts'
-import { ApiError } from '../../../src/kubernetes/client.ts'
+import { ApiError, type KubernetesClient } from '../../../src/kubernetes/client.ts'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { createReporter } from '../../../src/operator/report.ts'
 
@@ -12,9 +12,9 @@ const check: HeartbeatCheck = {
 }
 const synced = { sync: { kind: 'synced' }, published: { kind: 'Secret', name: 'nightly-heartbeat' } } as const
 
-/** An API server that refuses to replace; what it was asked for. */
-function createRefusing(status: number) {
-  const calls: { readonly verb: string; readonly body: HeartbeatCheck; readonly subresource: string | undefined }[] = []
+/** An API server whose first answer to a status is a refusal; what it was given, and what the cache learned. */
+function createRefusing(status: number, current: HeartbeatCheck) {
+  const replaced: { readonly body: HeartbeatCheck; readonly subresource: string | undefined }[] = []
   const put: HeartbeatCheck[] = []
   const refusal = new ApiError({
     request: 'r',
@@ -24,42 +24,45 @@ function createRefusing(status: number) {
     details: null,
     retryAfterSeconds: null,
   })
-  const reporter = createReporter({
-    client: {
-      replace: (_type, body, options) => {
-        calls.push({ verb: 'replace', body: body as unknown as HeartbeatCheck, subresource: options?.subresource })
-        return Promise.reject(refusal)
-      },
-      mergePatch: <T>(_type: unknown, _name: unknown, body: object, options?: { subresource?: 'status' }) => {
-        calls.push({ verb: 'patch', body: body as HeartbeatCheck, subresource: options?.subresource })
-        return Promise.resolve({ ...check, ...body } as T)
-      },
+  const client: Pick<KubernetesClient, 'get' | 'mergePatch' | 'replace'> = {
+    replace: (_type, body, options) => {
+      replaced.push({ body: body as unknown as HeartbeatCheck, subresource: options?.subresource })
+      return replaced.length === 1 ? Promise.reject(refusal) : Promise.resolve(body)
     },
+    get: <T>() => Promise.resolve(current as T),
+    mergePatch: () => Promise.reject(new Error('a patch')),
+  }
+  const reporter = createReporter({
+    client,
     cache: { put: (object) => put.push(object) },
     parts: { clock: { now: () => NOW } } as Parts,
     recorder: { record: () => {} },
   })
-  return { reporter, calls, put }
+  return { reporter, replaced, put }
 }
 
-describe('a status that is replaced', () => {
-  it('is patched when the resource has changed since it was seen', async () => {
-    const { reporter, calls, put } = createRefusing(409)
+describe('a status', () => {
+  it('replaces that of the resource as it is by now when that has changed since it was seen', async () => {
+    const current = { ...check, metadata: { ...check.metadata, resourceVersion: '9', generation: 2 } }
+    const { reporter, replaced, put } = createRefusing(409, current)
     await reporter.report(check, synced, null)
-    expect(calls.map(({ verb, subresource }) => ({ verb, subresource }))).toEqual([
-      { verb: 'replace', subresource: 'status' },
-      { verb: 'patch', subresource: 'status' },
-    ])
-    const [replaced, patched] = calls
-    expect(replaced!.body).toMatchObject({ ...check, status: { observedGeneration: 1 } })
-    expect(patched!.body).toEqual({ status: replaced!.body.status })
-    expect(put.map(({ status }) => status)).toEqual([replaced!.body.status])
+    expect(replaced.map(({ subresource }) => subresource)).toEqual(['status', 'status'])
+    const [first, second] = replaced.map(({ body }) => body)
+    expect(first).toMatchObject({ ...check, status: { observedGeneration: 1 } })
+    expect(second).toEqual({ ...current, status: first!.status })
+    expect(put).toEqual([second])
   })
 
-  it('is not when the API server refuses it for anything else', async () => {
-    const { reporter, calls, put } = createRefusing(422)
+  it('is not told of a successor of the same name', async () => {
+    const successor = { ...check, metadata: { ...check.metadata, uid: 'u2', resourceVersion: '9' } }
+    const { reporter, replaced, put } = createRefusing(409, successor)
     await expect(reporter.report(check, synced, null)).rejects.toThrow('no')
-    expect(calls.map(({ verb }) => verb)).toEqual(['replace'])
-    expect(put).toEqual([])
+    expect({ count: replaced.length, put }).toEqual({ count: 1, put: [] })
+  })
+
+  it('is not tried again when it is refused for anything else', async () => {
+    const { reporter, replaced, put } = createRefusing(422, check)
+    await expect(reporter.report(check, synced, null)).rejects.toThrow('no')
+    expect({ count: replaced.length, put }).toEqual({ count: 1, put: [] })
   })
 })
