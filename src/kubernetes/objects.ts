@@ -21,11 +21,14 @@ export interface ObjectMeta {
   readonly annotations?: Readonly<Record<string, string>>
   readonly finalizers?: readonly string[]
   readonly ownerReferences?: readonly OwnerReference[]
-  readonly managedFields?: readonly {
-    readonly manager?: string
-    readonly operation?: string
-    readonly fieldsV1?: object
-  }[]
+  readonly managedFields?: readonly FieldsOwner[]
+}
+
+/** Who wrote which fields, and how: `Apply`, or `Update` for every other way. */
+export interface FieldsOwner {
+  readonly manager?: string
+  readonly operation?: string
+  readonly fieldsV1?: object
 }
 
 export interface KubernetesObject {

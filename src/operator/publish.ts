@@ -1,11 +1,11 @@
 /**
  * The ping URL on its way into a Secret or ConfigMap beside the CronJob (design, section 6, "Publishing"). By server-side
- * apply, with an owner reference; what is not ours is never touched. The controller may `get` and `patch` by name and neither
+ * apply once it is there, with an owner reference; what is not ours is never touched. The controller may `get` and `patch` by name and neither
  * list nor watch: what somebody deleted or edited is set right by the next full pass.
  */
 
-import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
-import type { KubernetesObject, ObjectName, ResourceType } from '../kubernetes/objects.ts'
+import { ApiError, type KubernetesClient, type NewObject } from '../kubernetes/client.ts'
+import type { FieldsOwner, KubernetesObject, ObjectName, ResourceType } from '../kubernetes/objects.ts'
 import {
   ADOPT_ANNOTATION,
   API_VERSION,
@@ -31,9 +31,6 @@ const TYPES: Record<PublishTarget['kind'], ResourceType> = {
   Secret: { group: '', version: 'v1', plural: 'secrets' },
   ConfigMap: { group: '', version: 'v1', plural: 'configmaps' },
 }
-
-/** As a precondition: a conflict with any object that is there, for etcd counts on from 1 with its first write. */
-const NO_VERSION = '1'
 
 /**
  * Writes the URL unless it is there already. Throws what the API server did not answer, or may answer otherwise later.
@@ -76,10 +73,13 @@ async function write(
     return { kind: 'refused', reason: 'TargetNotOwned', message: explainForeign(found!, target) }
   if (found !== null && ownership === 'ours' && isAsWanted(found, wanted))
     return { kind: 'published', isChanged: false, isTakenOver: false }
-  if (found !== null) await beforeSharing()
-  // Where there was nothing, a conflict says that somebody was faster; where there was, only this very object is meant.
-  const options = { fieldManager: FIELD_MANAGER, force: found !== null }
-  await client.apply(TYPES[target.kind], found === null ? wanted : only(found, wanted), options)
+  if (found === null) {
+    // A conflict says that somebody was faster.
+    await client.apply(TYPES[target.kind], wanted, { fieldManager: FIELD_MANAGER })
+  } else {
+    await beforeSharing()
+    await applyTo(client, target.kind, found, wanted)
+  }
   return { kind: 'published', isChanged: true, isTakenOver: ownership === 'predecessor' }
 }
 
@@ -91,9 +91,9 @@ async function makeNew(
   wanted: ReturnType<typeof describeTarget>,
 ): Promise<boolean> {
   if (status !== undefined) return false
-  const metadata = { ...wanted.metadata, resourceVersion: NO_VERSION }
   try {
-    await client.apply(TYPES[target.kind], { ...wanted, metadata }, { fieldManager: FIELD_MANAGER })
+    // A third less work for the API server than an apply.
+    await client.create(TYPES[target.kind], wanted, { fieldManager: FIELD_MANAGER })
     return true
   } catch (error) {
     if (error instanceof ApiError && error.status === 409) return false
@@ -118,7 +118,7 @@ export async function releaseTarget(
   }
   // Applying nothing gives up every field that we applied, and leaves the others'.
   const nothing = { apiVersion: 'v1', kind: target.kind, metadata: place }
-  await client.apply(TYPES[target.kind], only(found, nothing), { fieldManager: FIELD_MANAGER, force: true })
+  await applyTo(client, target.kind, found, nothing)
 }
 
 /** Leaves the URL where it is, without an owner: no collector takes it, and the next check may have it. */
@@ -132,17 +132,33 @@ export async function leaveTarget(
   const data = Object.fromEntries(appliedIn(found, 'data').map((key) => [key, found.data?.[key] ?? '']))
   const metadata = { ...placeOf(check, target), annotations: { [ADOPT_ANNOTATION]: 'true' } }
   const left = { apiVersion: 'v1', kind: target.kind, metadata, data }
-  await client.apply(TYPES[target.kind], only(found, left), { fieldManager: FIELD_MANAGER, force: true })
+  await applyTo(client, target.kind, found, left)
 }
 
 function placeOf({ metadata }: HeartbeatCheck, { name }: PublishedTarget): ObjectName & { namespace: string } {
   return { namespace: metadata.namespace!, name }
 }
 
-/** As a precondition: the object that was looked at, and none that came in its place, nor a new one. */
-function only<T extends { metadata: object }>({ metadata: { uid } }: Target, wanted: T): T {
-  return { ...wanted, metadata: { ...wanted.metadata, uid } }
+/** To the object that was looked at, and none that came in its place, nor a new one. */
+async function applyTo(
+  client: KubernetesClient,
+  kind: PublishTarget['kind'],
+  { metadata: { namespace, name, uid, resourceVersion, managedFields = [] } }: Target,
+  wanted: NewObject,
+): Promise<void> {
+  // What we created we own as somebody who updates. An apply gives up only what is owned as somebody who applies, so it becomes that.
+  if (managedFields.some(isOfCreation)) {
+    const others = managedFields.filter((entry) => !isOfCreation(entry) && !isOfApply(entry))
+    const ours = managedFields.find(isOfCreation)!
+    const owners = { resourceVersion, managedFields: [...others, { ...ours, operation: 'Apply' }] }
+    await client.mergePatch(TYPES[kind], { namespace: namespace!, name }, { metadata: owners })
+  }
+  const precondition = { ...wanted, metadata: { ...wanted.metadata, uid } }
+  await client.apply(TYPES[kind], precondition, { fieldManager: FIELD_MANAGER, force: true })
 }
+
+const isOfCreation = (entry: FieldsOwner) => entry.manager === FIELD_MANAGER && entry.operation === 'Update'
+const isOfApply = (entry: FieldsOwner) => entry.manager === FIELD_MANAGER && entry.operation === 'Apply'
 
 async function findOurs(
   client: KubernetesClient,
@@ -231,11 +247,11 @@ function isAsWanted(found: Target, { metadata, data }: ReturnType<typeof describ
 
 type Texts = Readonly<Record<string, string>>
 
-/** The keys that we applied in a map of the object. */
+/** The keys that we wrote in a map of the object. */
 function appliedIn({ metadata }: Target, ...path: readonly string[]): string[] {
   const keys: string[] = []
-  for (const { manager, operation, fieldsV1 } of metadata.managedFields ?? []) {
-    if (manager !== FIELD_MANAGER || operation !== 'Apply') continue
+  for (const { manager, fieldsV1 } of metadata.managedFields ?? []) {
+    if (manager !== FIELD_MANAGER) continue
     let fields: Fields | undefined = fieldsV1 as Fields | undefined
     for (const part of path) fields = fields?.[`f:${part}`]
     for (const field of Object.keys(fields ?? {})) if (field.startsWith('f:')) keys.push(field.slice(2))

@@ -19,7 +19,7 @@ const owner = (changes: Partial<OwnerReference>): OwnerReference => ({
 })
 
 interface Applied {
-  readonly metadata: { readonly uid?: string; readonly resourceVersion?: string }
+  readonly metadata: { readonly uid?: string }
 }
 
 /** A cluster that holds one Secret; the real ones are in test/cluster/operator. */
@@ -27,10 +27,9 @@ async function publishInto(ownerReferences: readonly OwnerReference[], answer?: 
   const applied: Applied[] = []
   const metadata = { name: target.name, namespace: 'shop', uid: 's1', resourceVersion: '5', ownerReferences }
   const client = {
+    create: () => Promise.reject(refusal(409, 'AlreadyExists')),
     get: () => Promise.resolve({ metadata }),
     apply: (_: unknown, object: Applied) => {
-      // As the real one answers to a version that is not the object's.
-      if (object.metadata.resourceVersion !== undefined) return Promise.reject(refusal(409, 'Conflict'))
       applied.push(object)
       return answer === undefined ? Promise.resolve(object) : Promise.reject(answer)
     },
@@ -79,7 +78,7 @@ describe('a refused write', () => {
 
   it('says so too when not even reading is allowed', async () => {
     const client = {
-      apply: () => Promise.reject(refusal(409, 'Conflict')),
+      create: () => Promise.reject(refusal(409, 'AlreadyExists')),
       get: () => Promise.reject(refusal(403, 'Forbidden')),
     } as unknown as KubernetesClient
     const message = 'Secret nightly-heartbeat cannot be written: no'
