@@ -1,6 +1,6 @@
 /**
  * The ping URL on its way into a Secret or ConfigMap beside the CronJob (design, section 6, "Publishing"). By server-side
- * apply once it is there, with an owner reference; what is not ours is never touched. The controller may `get` and `patch` by name and neither
+ * apply once it is there, with an owner reference; what is not ours is never touched. The controller may create, `get` and `patch` by name and neither
  * list nor watch: what somebody deleted or edited is set right by the next full pass.
  */
 

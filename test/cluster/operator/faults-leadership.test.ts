@@ -114,10 +114,12 @@ describe('a stop in the middle of a reconcile', () => {
     const begun = Promise.withResolvers<void>()
     const client: KubernetesClient = {
       ...direct,
-      async apply(type, object, options) {
-        begun.resolve()
-        await held.promise
-        return direct.apply(type, object, options)
+      async create(type, object, options) {
+        if (type.plural === 'secrets') {
+          begun.resolve()
+          await held.promise
+        }
+        return direct.create(type, object, options)
       },
     }
     const identity = randomUUID()
@@ -146,11 +148,13 @@ describe('a stop in the middle of a reconcile', () => {
     const begun = Promise.withResolvers<void>()
     const client: KubernetesClient = {
       ...direct,
-      apply: (_type, _object, { signal }) =>
-        new Promise((_, reject) => {
+      create<T>(...[type, object, options]: Parameters<KubernetesClient['create']>): Promise<T> {
+        if (type.plural !== 'secrets') return direct.create(type, object, options) as Promise<T>
+        return new Promise((_, reject) => {
           begun.resolve()
-          signal?.addEventListener('abort', () => reject(signal.reason))
-        }),
+          options?.signal?.addEventListener('abort', () => reject(options.signal?.reason))
+        })
+      },
     }
     await using first = await startOperator({ client })
     await whenLeading(first)
