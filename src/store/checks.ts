@@ -207,7 +207,7 @@ export async function saveTexts(
   ])
 }
 
-/** The constraint's name in the schema. */
+/** Names of a constraint and of an index in the schema. */
 export const SLUG_IS_UNIQUE = 'checks_project_id_slug_key'
 export const RESOURCE_IS_UNIQUE = 'checks_resource'
 

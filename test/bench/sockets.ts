@@ -4,9 +4,8 @@ import { readdir, readFile, readlink } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface SocketCount {
-  /** Connections that were seen since the start. */
-  total(): number
-  stop(): Promise<void>
+  /** Resolves with the connections that were seen since the start. Throws when there were none: then it looked in the wrong place. */
+  stop(): Promise<number>
 }
 
 const STEP_MS = 100
@@ -25,10 +24,11 @@ export function countSockets(pid: number, port: number): SocketCount {
     }
   })()
   return {
-    total: () => inodes.size,
     async stop() {
       ending.abort()
       await looking
+      if (inodes.size === 0) throw new Error(`no connection of process ${pid} to port ${port} was seen`)
+      return inodes.size
     },
   }
 }

@@ -96,6 +96,7 @@ describe('more resources than can be worked on at once', () => {
     await waitFor('all are Ready and held', async () => (await list()).every((item) => isReady(item) && isHeld(item)))
 
     const places = new Map(writes.map((write, index) => [write, index]))
+    expect(places.size).toBeGreaterThanOrEqual(2 * COUNT)
     const isLate = (name: string) => places.get(`finalizer ${name}`)! > places.get(`status ${name}`)!
     const late = names.filter(isLate)
     // Once fewer wait than are worked on, there is nobody to go ahead of.
