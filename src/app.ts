@@ -70,8 +70,8 @@ export function createApp(options: AppOptions): App {
       : createDatabase({
           url: databaseUrl,
           name: 'pings',
-          // Two for groups of pings; the evaluator, the beat and the clock share the rest.
-          connections: 4,
+          // One for groups of pings; the evaluator, the beat and the clock share the rest.
+          connections: 3,
           genericPlans: true,
           looksUp: true,
           onConnectionError,

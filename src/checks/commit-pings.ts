@@ -42,7 +42,7 @@ export interface PendingPing {
   readonly ping: Ping
   /** Since when it waits; not its arrival: its body may have taken long to come. */
   readonly since: number
-  /** Of its check; undefined: not looked up yet, or no check has this id. */
+  /** Of its check; undefined: not known yet, or no check has this id. */
   key: number | undefined
   /** Once it is known: what is stored stays so if the connection breaks over the rest of its group. */
   result: PingResult | undefined
@@ -63,8 +63,12 @@ export interface PingCommitterOptions {
   readonly onHealth: (isWell: boolean) => void
 }
 
-/** Results in the order of the group. Throws only when the connection is lost; each entry's `result` and `flight` then say what is known. */
-export type CommitPings = (session: Session, flight: Flight, group: readonly PendingPing[]) => Promise<PingResult[]>
+export interface PingCommitter {
+  /** Results in the order of the group. Throws only when the connection is lost; each entry's `result` and `flight` then say what is known. */
+  commit(session: Session, flight: Flight, group: readonly PendingPing[]): Promise<PingResult[]>
+  /** Of the check with this public id, if this process has seen it. */
+  keyOf(publicId: string): number | undefined
+}
 
 const BUDGET_MS = 4_000
 const SHORTEST_BUDGET_MS = 500
@@ -73,7 +77,7 @@ const KNOWN_LIMIT = 200_000
 /** After a group in which something was stale the next ones are locked: twice as many each time, where replicas share the pings of a check. */
 const MOST_LOCKED_GROUPS = 512
 
-export function createPingCommitter(options: PingCommitterOptions): CommitPings {
+export function createPingCommitter(options: PingCommitterOptions): PingCommitter {
   const { remembered, now, onGroup, onError, onHealth } = options
   const known = new Map<string, number>()
   /** How many groups are to be locked before the next is saved without, and how many it will be if that one is stale. */
@@ -142,11 +146,11 @@ export function createPingCommitter(options: PingCommitterOptions): CommitPings 
   /** In the entries themselves: what is forgotten for another group must not make a check of this one unknown. */
   async function learnKeys(session: Session, group: readonly PendingPing[], budgetMs: number): Promise<void> {
     if (known.size > KNOWN_LIMIT) known.clear()
-    for (const entry of group) entry.key = known.get(entry.ping.publicId)
+    for (const entry of group) entry.key ??= known.get(entry.ping.publicId)
     const unknown = group.filter((entry) => entry.key === undefined)
     if (unknown.length === 0) return
     const ids = unknown.map((entry) => entry.ping.publicId)
-    const keys = new Map(await session.within(budgetMs, () => findKeys(session, ids)))
+    const keys = new Map(await session.within(budgetMs, (db) => findKeys(db, ids)))
     for (const [publicId, key] of keys) known.set(publicId, key)
     for (const entry of unknown) entry.key = keys.get(entry.ping.publicId)
   }
@@ -171,7 +175,7 @@ export function createPingCommitter(options: PingCommitterOptions): CommitPings 
     if (!isPlain(changeSet) || decisions.some((decision) => decision.kind !== 'applied')) return null
 
     flight.isWriting = true
-    const { version, stale } = await session.within(budgetMs, () => saveUnlocked(session, changeSet, rows))
+    const { version, stale } = await session.within(budgetMs, (db) => saveUnlocked(db, changeSet, rows))
     if (stale.size === 0) nextToBeLocked = 1
     else {
       toBeLocked = nextToBeLocked
@@ -244,7 +248,7 @@ export function createPingCommitter(options: PingCommitterOptions): CommitPings 
     return 'unknown'
   }
 
-  return commitGroup
+  return { commit: commitGroup, keyOf: (publicId) => known.get(publicId) }
 }
 
 const STORED_BEFORE = -1

@@ -2,10 +2,11 @@
  * The ping path (design, section 10). Pings that arrive while a group commits form the next group; every ping is answered
  * when its own group has committed, the next group going out first. Nobody waits for a group to fill.
  *
- * One group is in flight at a time, and a second one on a connection of its own while many wait. Never do both hold pings of
- * the same check: they keep their order. A group ends by its commit, or is cut off with its connection when its oldest ping
- * has waited for four seconds: a client must hear 503 within five, and try again, rather than hang on a database that does.
- * stop() lets everything that was accepted finish.
+ * One group is on its way at a time, and a second one behind it on the same connection while many wait, so that the database goes
+ * on from one to the next while this process writes and reads. Never do both hold pings of the same check: they keep their
+ * order. A group ends by its commit, or is cut off with the connection when its oldest ping has waited for four seconds: a
+ * client must hear 503 within five, and try again, rather than hang on a database that does. stop() lets everything that was
+ * accepted finish.
  */
 
 import { startTimer } from '../runtime/clock.ts'
@@ -40,7 +41,7 @@ export interface PingRecorderOptions extends Omit<PingCommitterOptions, 'onHealt
 }
 
 const LARGEST_GROUP = 500
-/** So many must wait for a second group to begin beside the first: smaller ones cost more than they save (docs/benchmarks.md). */
+/** So many must wait for a second group to go out behind the first: smaller ones cost more than they save (docs/benchmarks.md). */
 const WAITING_FOR_SECOND = 24
 /** Beyond it new pings are refused, which bounds the memory that a burst can take (each may hold a body of 10 KB). */
 const MOST_WAITING = 20_000
@@ -51,27 +52,28 @@ interface Waiting extends PendingPing {
   readonly settle: (result: PingResult) => void
 }
 
-/** One group at a time, on a connection of its own. */
+/** A place for a group on its way; empty where there is none. */
 interface Lane extends Flight {
-  /** It begins a group only when so many wait. */
-  readonly least: number
-  /** What is on its way. */
   group: readonly Waiting[]
-  running: Promise<void> | undefined
 }
 
-const createLane = (least: number): Lane => ({ least, group: [], isWriting: false, running: undefined })
+const createLane = (): Lane => ({ group: [], isWriting: false })
 
 export function createPingRecorder(options: PingRecorderOptions): PingRecorder {
   const { database, now, onError } = options
-  const commit = createPingCommitter({
+  const { commit, keyOf } = createPingCommitter({
     ...options,
     onHealth: (healthy) => {
       isWell = healthy
     },
   })
   let waiting: Waiting[] = []
-  const lanes = [createLane(1), createLane(WAITING_FOR_SECOND)] as const
+  const lanes = [createLane(), createLane()] as const
+  let isRunning = false
+  /** Sends what may go out, while a connection is open. */
+  let dispatch: (() => void) | undefined
+  /** The groups of a connection that broke were given another one, and none has committed since. */
+  let isRetry = false
   /** Who waits for the end of all work. */
   const idlers = new Set<() => void>()
   let isWell = true
@@ -80,96 +82,107 @@ export function createPingRecorder(options: PingRecorderOptions): PingRecorder {
   function record(ping: Ping): Promise<PingResult> {
     if (isStopping || waiting.length >= MOST_WAITING) return Promise.resolve('unavailable')
     return new Promise((settle) => {
-      waiting.push({ ping, since: now(), settle, key: undefined, result: undefined })
-      const isFirstIdle =
-        lanes[0].running === undefined && !lanes[1].group.some((entry) => entry.ping.publicId === ping.publicId)
-      if (isFirstIdle || waiting.length % WAITING_FOR_SECOND === 0) start(lanes)
+      waiting.push({ ping, since: now(), settle, key: keyOf(ping.publicId), result: undefined })
+      if (!isRunning) void run()
+      else if (waiting.length % WAITING_FOR_SECOND === 0) dispatch?.()
     })
   }
 
-  function start(which: readonly Lane[]): void {
-    for (const lane of which) if (lane.running === undefined && canTake(lane)) lane.running = run(lane)
-  }
-
-  async function run(lane: Lane): Promise<void> {
-    const outcome = await drain(lane)
-    lane.running = undefined
-    // What one left is the other's, which may have found nothing to take while this one had its checks.
-    start(outcome === 'no connection' ? [otherOf(lane)] : lanes)
-    if (isIdle()) for (const tell of idlers) tell()
-  }
-
-  /** `no connection`: to none, while the other lane has one that works and goes on with it. */
-  async function drain(lane: Lane): Promise<'done' | 'no connection'> {
-    let isRetry = false
-    while (canTake(lane)) {
+  async function run(): Promise<void> {
+    isRunning = true
+    while (waiting.length > 0) {
       try {
-        await database.session(async (session) => {
-          let committing = begin(session, lane)
-          while (committing !== null) {
-            const results = await committing
-            const done = lane.group
-            // On the wire before the answers of the last one are written: the database works while this process does.
-            committing = begin(session, lane)
-            answer(done, results)
-          }
-        })
-        isRetry = false
+        await database.session(drain)
       } catch (error) {
-        if (lane.group.length === 0 && otherOf(lane).group.length > 0) return 'no connection'
-        // No connection, or one that broke. A group of which nothing was written yet gets another connection, once.
-        isWell = false
-        const { group } = lane
-        lane.group = []
-        const mayRetry: boolean = group.length > 0 && !lane.isWriting && !isRetry
-        if (mayRetry) waiting = [...group, ...waiting]
-        const stale = takeStale()
-        isRetry = mayRetry && stale.length < group.length
-        const given = mayRetry ? stale : [...group, ...stale]
-        // Where not even a connection was to be had, some must be told, or they would be tried for ever.
-        if (given.length === 0 && !mayRetry) given.push(...takeGroup(lane))
-        const lost = given.filter(({ result }) => result === undefined).length
-        if (lost > 0) onError(error, lost)
-        for (const { settle, result = 'unavailable' } of given) settle(result)
+        giveUp(error)
       }
     }
-    return 'done'
+    isRunning = false
+    for (const tell of idlers) tell()
   }
 
-  /** Null: there is nothing for this lane. */
-  function begin(session: Session, lane: Lane): Promise<PingResult[]> | null {
-    lane.group = takeGroup(lane)
-    lane.isWriting = false
-    return lane.group.length === 0 ? null : commit(session, lane, lane.group)
+  /** Until nothing waits and nothing is on its way. Throws what broke the connection, once no group has anything more to hope of it. */
+  async function drain(session: Session): Promise<void> {
+    const failures: unknown[] = []
+    /** Begins with one for the first look. */
+    let flights = 1
+
+    async function fly(lane: Lane, first: Promise<PingResult[]>): Promise<void> {
+      let committing: Promise<PingResult[]> | null = first
+      while (committing !== null) {
+        const results = await committing
+        isRetry = false
+        const done = lane.group
+        // On the wire before the answers of the last one are written: the database works while this process does.
+        committing = begin(lane)
+        answer(done, results)
+      }
+    }
+
+    /** Null: there is nothing for this lane. */
+    function begin(lane: Lane): Promise<PingResult[]> | null {
+      lane.group = failures.length > 0 ? [] : takeGroup(lane)
+      lane.isWriting = false
+      return lane.group.length === 0 ? null : commit(session, lane, lane.group)
+    }
+
+    await new Promise<void>((landed) => {
+      const end = () => {
+        flights -= 1
+        if (flights > 0) return
+        dispatch = undefined
+        landed()
+      }
+      dispatch = () => {
+        for (const lane of lanes) {
+          const first = lane.group.length > 0 ? null : begin(lane)
+          if (first === null) continue
+          flights += 1
+          fly(lane, first)
+            .catch((error) => failures.push(error))
+            .finally(end)
+        }
+      }
+      dispatch()
+      end()
+    })
+    if (failures.length > 0) throw failures[0]
   }
 
-  function canTake(lane: Lane): boolean {
-    if (waiting.length < lane.least) return false
-    const taken = idsOfOther(lane)
-    return taken.size === 0 || waiting.some(({ ping }) => !taken.has(ping.publicId))
+  /** There is no connection, or one broke. Groups of which nothing was written yet get another one, once. */
+  function giveUp(error: unknown): void {
+    isWell = false
+    const mayRetry = (lane: Lane) => !lane.isWriting && !isRetry
+    const again = lanes.filter(mayRetry).flatMap(({ group }) => group)
+    const given = lanes.filter((lane) => !mayRetry(lane)).flatMap(({ group }) => group)
+    for (const lane of lanes) lane.group = []
+    waiting = [...again, ...waiting]
+    const stale = takeStale()
+    given.push(...stale)
+    isRetry = again.length > 0 && stale.length < again.length
+    // Where not even a connection was to be had, some must be told, or they would be tried for ever.
+    if (given.length === 0 && again.length === 0) given.push(...takeGroup(lanes[0]))
+    const lost = given.filter(({ result }) => result === undefined).length
+    if (lost > 0) onError(error, lost)
+    for (const { settle, result = 'unavailable' } of given) settle(result)
   }
 
-  function takeGroup(lane: Lane): Waiting[] {
-    if (waiting.length < lane.least) return []
-    const taken = idsOfOther(lane)
+  function takeGroup(lane: Lane): readonly Waiting[] {
+    const ahead = (lane === lanes[0] ? lanes[1] : lanes[0]).group
+    if (ahead.length === 0) return waiting.splice(0, LARGEST_GROUP)
+    if (waiting.length < WAITING_FOR_SECOND) return []
+    const isTaken = isOneOf(ahead)
     const group: Waiting[] = []
     const left: Waiting[] = []
     for (const entry of waiting) {
-      const isFree = group.length < LARGEST_GROUP && !taken.has(entry.ping.publicId)
+      const isFree = group.length < LARGEST_GROUP && !isTaken(entry)
       const line = isFree ? group : left
       line.push(entry)
     }
+    // Most wait for a check of the group ahead: the others go with them, rather than as a group of a few.
+    if (group.length < WAITING_FOR_SECOND / 2) return []
     waiting = left
     return group
-  }
-
-  /** Whose pings wait for the other lane's to be committed. */
-  function idsOfOther(lane: Lane): Set<string> {
-    return new Set(otherOf(lane).group.map(({ ping }) => ping.publicId))
-  }
-
-  function otherOf(lane: Lane): Lane {
-    return lane === lanes[0] ? lanes[1] : lanes[0]
   }
 
   /** Those that cannot wait for yet another connection. */
@@ -184,13 +197,9 @@ export function createPingRecorder(options: PingRecorderOptions): PingRecorder {
     for (let i = 0; i < group.length; i += 1) group[i]!.settle(results[i]!)
   }
 
-  function isIdle(): boolean {
-    return lanes.every((lane) => lane.running === undefined)
-  }
-
   /** Nobody is left in the list who has ceased to wait. */
   function whenIdle(longestMs = Number.POSITIVE_INFINITY): Promise<void> {
-    if (isIdle()) return Promise.resolve()
+    if (!isRunning) return Promise.resolve()
     return new Promise((resolve) => {
       const stopTimer = startTimer(longestMs, () => tell())
       const tell = () => {
@@ -216,5 +225,16 @@ export function createPingRecorder(options: PingRecorderOptions): PingRecorder {
       isStopping = true
       await whenIdle()
     },
+  }
+}
+
+/** Whether the group holds a ping of the same check: by keys, which cost a tenth of what ids do, where a check is known. */
+function isOneOf(group: readonly Waiting[]): (entry: Waiting) => boolean {
+  const keys = new Set(group.map(({ key }) => key))
+  let publicIds: Set<string> | undefined
+  return ({ key, ping: { publicId } }) => {
+    if (key !== undefined) return keys.has(key)
+    publicIds ??= new Set(group.map(({ ping }) => ping.publicId))
+    return publicIds.has(publicId)
   }
 }

@@ -14,30 +14,34 @@ const TIMESTAMPTZ = 1184
 const JSONB = 3802
 
 const HEADER_BYTES = 20
+const TWO_15 = 2 ** 15
+const TWO_31 = 2 ** 31
 const TWO_32 = 2 ** 32
+const TWO_63 = 2 ** 63
 /** PostgreSQL counts microseconds from 2000-01-01. */
 const POSTGRES_EPOCH_US = Date.UTC(2000, 0, 1) * 1_000
 
 type Nullable<T> = readonly (T | null)[]
 
 export const int2Array = (values: Nullable<number>) =>
-  fixed(INT2, 2, values, (buffer, value, at) => buffer.writeInt16BE(value, at))
+  fixed(INT2, 2, values, ({ view }, value, at) => view.setInt16(at, within(value, -TWO_15, TWO_15)))
 export const int4Array = (values: Nullable<number>) =>
-  fixed(INT4, 4, values, (buffer, value, at) => buffer.writeInt32BE(value, at))
+  fixed(INT4, 4, values, ({ view }, value, at) => view.setInt32(at, within(value, -TWO_31, TWO_31)))
 /** Transaction ids: unsigned. */
 export const xidArray = (values: Nullable<number>) =>
-  fixed(XID, 4, values, (buffer, value, at) => buffer.writeUInt32BE(value, at))
+  fixed(XID, 4, values, ({ view }, value, at) => view.setUint32(at, within(value, 0, TWO_32)))
 export const int8Array = (values: Nullable<number>) => fixed(INT8, 8, values, writeInt64)
 /** Milliseconds since the epoch; the fraction is kept to the microsecond. */
 export const instantArray = (values: Nullable<number>) =>
-  fixed(TIMESTAMPTZ, 8, values, (buffer, value, at) =>
-    writeInt64(buffer, Math.round(value * 1_000) - POSTGRES_EPOCH_US, at),
+  fixed(TIMESTAMPTZ, 8, values, (target, value, at) =>
+    writeInt64(target, Math.round(value * 1_000) - POSTGRES_EPOCH_US, at),
   )
 /** Sixteen bytes, or the text form. */
 export const uuidArray = (values: Nullable<Buffer | string>) =>
-  fixed(UUID, 16, values, (buffer, value, at) =>
-    typeof value === 'string' ? buffer.write(value.replaceAll('-', ''), at, 'hex') : value.copy(buffer, at),
-  )
+  fixed(UUID, 16, values, ({ buffer }, value, at) => {
+    if (typeof value === 'string') buffer.write(value.replaceAll('-', ''), at, 'hex')
+    else buffer.set(value, at)
+  })
 export const byteaArray = (values: Nullable<Buffer>) => varying(BYTEA, values)
 export const textArray = (values: Nullable<string>) =>
   varying(
@@ -51,27 +55,44 @@ export const jsonbArray = (values: Nullable<unknown>) =>
     values.map((value) => (value === null ? null : Buffer.from(`\u0001${JSON.stringify(value)}`))),
   )
 
-/** Numbers beyond 32 bits without BigInt; exact within 2^53. */
-function writeInt64(buffer: Buffer, value: number, at: number): void {
-  const high = Math.floor(value / TWO_32)
-  buffer.writeInt32BE(high, at)
-  buffer.writeUInt32BE(value - high * TWO_32, at + 4)
+/** What is written to; the view spares each number of a ping the checks of Buffer's methods. */
+interface Target {
+  readonly buffer: Buffer
+  readonly view: DataView
 }
 
+/** Numbers beyond 32 bits without BigInt; exact within 2^53. */
+function writeInt64({ view }: Target, value: number, at: number): void {
+  const high = Math.floor(within(value, -TWO_63, TWO_63) / TWO_32)
+  view.setInt32(at, high)
+  view.setUint32(at + 4, value - high * TWO_32)
+}
+
+/** A view would cut off what does not fit, and store another number. */
+function within(value: number, least: number, above: number): number {
+  if (value >= least && value < above) return value
+  throw new RangeError(`${value} is not a number from ${least} to ${above - 1}`)
+}
+
+/** By index: these loops see arrays of all kinds, and the iterator of such costs more than what is written. */
 function fixed<T>(
   oid: number,
   size: number,
   values: Nullable<T>,
-  write: (buffer: Buffer, value: T, at: number) => unknown,
+  write: (target: Target, value: T, at: number) => void,
 ): Buffer {
   let nulls = 0
-  for (const value of values) if (value === null) nulls += 1
+  for (let i = 0; i < values.length; i += 1) if (values[i] === null) nulls += 1
   const buffer = Buffer.allocUnsafe(HEADER_BYTES + values.length * 4 + (values.length - nulls) * size)
+  const view = new DataView(buffer.buffer, buffer.byteOffset, buffer.length)
+  const target = { buffer, view }
   let at = writeHeader(buffer, oid, values.length, nulls > 0)
-  for (const value of values) {
-    at = buffer.writeInt32BE(value === null ? -1 : size, at)
+  for (let i = 0; i < values.length; i += 1) {
+    const value = values[i]!
+    view.setInt32(at, value === null ? -1 : size)
+    at += 4
     if (value === null) continue
-    write(buffer, value, at)
+    write(target, value, at)
     at += size
   }
   return buffer

@@ -96,6 +96,7 @@ export interface ExpectedRow {
   readonly version: RowVersion
   /** Besides the version: a standby that takes over counts transactions on from an earlier one. */
   readonly stampedAt: Instant
+  readonly state: CheckState
 }
 
 /**
@@ -104,12 +105,12 @@ export interface ExpectedRow {
  * else of the change set is looked at. In the order of the keys, as `lockStates`.
  */
 export async function saveUnlocked(
-  session: Queryable,
+  db: Queryable,
   { states, pings }: Pick<ChangeSet, 'states' | 'pings'>,
   expected: readonly ExpectedRow[],
 ): Promise<{ version: RowVersion; stale: ReadonlySet<number> }> {
   const withBody = pings.filter((ping) => ping.body !== null)
-  const [row] = await session.queryColumns(saveExpected(states, pings, withBody, expected))
+  const [row] = await db.queryColumns(saveExpected(states, pings, withBody, expected))
   const [version, count, saved] = row as [string, number, string[] | null]
   const stale = new Set<number>()
   if (count < states.length) {
@@ -119,100 +120,160 @@ export async function saveUnlocked(
   return { version: Number(version), stale }
 }
 
-const SET_STATE = `set status = i.status, since = i.since, last_ping_at = i.last_ping_at, last_success_at = i.last_success_at,
-          last_duration_ms = i.last_duration_ms, last_start_at = i.last_start_at, expected_at = i.expected_at, due_at = i.due_at,
-          runs = i.runs, stamped_at = i.stamped_at`
-const STATE_ARRAYS =
-  '$1::int8[], $2::int2[], $3::timestamptz[], $4::timestamptz[], $5::timestamptz[], $6::int4[], $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::jsonb[], $11::timestamptz[]'
-const STATE_COLUMNS =
-  'key, status, since, last_ping_at, last_success_at, last_duration_ms, last_start_at, expected_at, due_at, runs, stamped_at'
-const PING_COLUMNS = 'id, check_key, type, exit_code, duration_ms, run_id, created_at'
-const PING_ARRAYS = '$12::uuid[], $13::int8[], $14::int2[], $15::int2[], $16::int4[], $17::uuid[], $18::timestamptz[]'
+/** A column of the rows that a statement is given, each as an array of its own. */
+type Column<Row> = readonly [name: string, type: string, toArray: (rows: readonly Row[]) => Buffer]
+
+const STATE_KEY: Column<ChangedState> = ['key', 'int8', (rows) => int8Array(rows.map((row) => row.key))]
+/** What no completion changes of a check whose runs are not known, and that keeps its status. */
+const RARE_STATE_COLUMNS: readonly Column<ChangedState>[] = [
+  ['status', 'int2', (rows) => int2Array(rows.map(({ state }) => STATUSES.indexOf(state.status)))],
+  ['since', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.since))],
+  ['last_duration_ms', 'int4', (rows) => int4Array(rows.map(({ state }) => state.lastDurationMs))],
+  ['last_start_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.lastStartAt))],
+  ['runs', 'jsonb', (rows) => jsonbArray(rows.map(({ state }) => (state.runs.length === 0 ? null : state.runs)))],
+]
+const STATE_COLUMNS: readonly Column<ChangedState>[] = [
+  ['last_ping_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.lastPingAt))],
+  ['last_success_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.lastSuccessAt))],
+  ['expected_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.expectedAt))],
+  ['due_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.dueAt))],
+  ['stamped_at', 'timestamptz', (rows) => instantArray(rows.map((row) => row.stampedAt))],
+]
+const EXPECTED_COLUMNS: readonly Column<ExpectedRow>[] = [
+  ['version', 'xid', (rows) => xidArray(rows.map((row) => row.version))],
+  ['was_stamped_at', 'timestamptz', (rows) => instantArray(rows.map((row) => row.stampedAt))],
+]
+const PING_COLUMNS: readonly Column<NewPing>[] = [
+  ['id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.id))],
+  ['check_key', 'int8', (rows) => int8Array(rows.map((ping) => ping.key))],
+  ['type', 'int2', (rows) => int2Array(rows.map((ping) => PING_TYPES.indexOf(ping.type)))],
+  ['exit_code', 'int2', (rows) => int2Array(rows.map((ping) => ping.exitCode))],
+  ['created_at', 'timestamptz', (rows) => instantArray(rows.map((ping) => ping.at))],
+]
+const RARE_PING_COLUMNS: readonly Column<NewPing>[] = [
+  ['duration_ms', 'int4', (rows) => int4Array(rows.map((ping) => ping.durationMs))],
+  ['run_id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.runId))],
+]
+const BODY_COLUMNS: readonly Column<NewPing>[] = [
+  ['check_key', 'int8', (rows) => int8Array(rows.map((ping) => ping.key))],
+  ['ping_id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.id))],
+  ['body', 'bytea', (rows) => byteaArray(rows.map((ping) => ping.body))],
+]
+
+/** Rows of the columns, whose first array is parameter `first`. In a select list the arrays advance together; in `from` each would be put by first. */
+function rowsOf(columns: readonly Column<never>[], first: number): string {
+  const arrays = columns.map(([name, type], index) => `unnest($${first + index}::${type}[]) as ${name}`)
+  return `(select ${arrays.join(', ')}) i`
+}
+
+const namesOf = (columns: readonly Column<never>[]) => columns.map(([name]) => name).join(', ')
+const settersOf = (columns: readonly Column<never>[]) => columns.map(([name]) => `${name} = i.${name}`).join(', ')
+
+function arraysOf<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): Buffer[] {
+  return columns.map(([, , toArray]) => toArray(rows))
+}
+
+/** Parameters from $1 on. */
+const ALL_STATE_COLUMNS = [STATE_KEY, ...STATE_COLUMNS, ...RARE_STATE_COLUMNS]
+const ALL_PING_COLUMNS = [...PING_COLUMNS, ...RARE_PING_COLUMNS]
+
+const SAVE_STATES = `with saved as (
+    update check_states s set ${settersOf(ALL_STATE_COLUMNS.slice(1))}
+    from ${rowsOf(ALL_STATE_COLUMNS, 1)}
+    where s.check_key = i.key),
+  added as (
+    insert into pings (${namesOf(ALL_PING_COLUMNS)}, source)
+    select i.*, 0 from ${rowsOf(ALL_PING_COLUMNS, 1 + ALL_STATE_COLUMNS.length)})
+  select pg_current_xact_id()::xid`
 
 function saveStates(states: readonly ChangedState[], pings: readonly NewPing[]) {
   return {
     name: 'save_states',
-    text: `with saved as (
-        update check_states s ${SET_STATE}
-        from unnest(${STATE_ARRAYS}) i (${STATE_COLUMNS})
-        where s.check_key = i.key),
-      added as (
-        insert into pings (${PING_COLUMNS}, source)
-        select i.*, 0 from unnest(${PING_ARRAYS}) i)
-      select pg_current_xact_id()::xid`,
-    values: [...stateArrays(states), ...pingArrays(pings)],
+    text: SAVE_STATES,
+    values: [...arraysOf(ALL_STATE_COLUMNS, states), ...arraysOf(ALL_PING_COLUMNS, pings)],
   }
 }
 
-/** `is true` keeps the planner from a join of two lists whose lengths it does not know, which may be a loop in a loop. */
+/** The statement of `saveUnlocked`, by what its group has to say. */
+function expectedStatement(name: string, isBrief: boolean, hasBodies: boolean) {
+  const stateColumns = isBrief ? STATE_COLUMNS : [...STATE_COLUMNS, ...RARE_STATE_COLUMNS]
+  const pingColumns = isBrief ? PING_COLUMNS : ALL_PING_COLUMNS
+  const firstPing = 1 + 1 + stateColumns.length + EXPECTED_COLUMNS.length
+  // `is true` keeps the planner from a join of two lists whose lengths it does not know, which may be a loop in a loop.
+  const isSaved = '(i.check_key in (select check_key from saved)) is true'
+  const addedBodies = `,
+  added_bodies as (
+    insert into ping_bodies (${namesOf(BODY_COLUMNS)})
+    select i.* from ${rowsOf(BODY_COLUMNS, firstPing + pingColumns.length)} where ${isSaved})`
+  const text = `with saved as (
+    update check_states s set ${settersOf(stateColumns)}
+    from ${rowsOf([STATE_KEY, ...stateColumns, ...EXPECTED_COLUMNS], 1)}
+    where s.check_key = i.key and s.xmin = i.version and s.stamped_at = i.was_stamped_at
+    returning s.check_key),
+  added as (
+    insert into pings (${namesOf(pingColumns)}, source)
+    select i.*, 0 from ${rowsOf(pingColumns, firstPing)} where ${isSaved})${hasBodies ? addedBodies : ''},
+  counted as (select count(*)::int4 as count from saved)
+  select pg_current_xact_id()::xid, count,
+    case when count < cardinality($1::int8[]) then array(select check_key from saved) end
+  from counted`
+  return { name, text, stateColumns, pingColumns }
+}
+
+const EXPECTED_STATEMENTS = {
+  brief: {
+    alone: expectedStatement('save_expected_brief', true, false),
+    withBodies: expectedStatement('save_expected_brief_with_bodies', true, true),
+  },
+  full: {
+    alone: expectedStatement('save_expected', false, false),
+    withBodies: expectedStatement('save_expected_with_bodies', false, true),
+  },
+}
+
 function saveExpected(
   states: readonly ChangedState[],
   pings: readonly NewPing[],
   withBody: readonly NewPing[],
   expected: readonly ExpectedRow[],
 ) {
-  const isSaved = '(i.check_key in (select check_key from saved)) is true'
-  const addBodies = `, added_bodies as (
-        insert into ping_bodies (check_key, ping_id, body)
-        select i.* from unnest($21::int8[], $22::uuid[], $23::bytea[]) i (check_key, ping_id, body) where ${isSaved})`
+  const { name, text, stateColumns, pingColumns } =
+    EXPECTED_STATEMENTS[isBrief(states, pings, expected) ? 'brief' : 'full'][
+      withBody.length > 0 ? 'withBodies' : 'alone'
+    ]
   return {
-    name: withBody.length > 0 ? 'save_expected_with_bodies' : 'save_expected',
-    text: `with saved as (
-        update check_states s ${SET_STATE}
-        from unnest(${STATE_ARRAYS}, $19::xid[], $20::timestamptz[]) i (${STATE_COLUMNS}, version, was_stamped_at)
-        where s.check_key = i.key and s.xmin = i.version and s.stamped_at = i.was_stamped_at
-        returning s.check_key),
-      added as (
-        insert into pings (${PING_COLUMNS}, source)
-        select i.*, 0 from unnest(${PING_ARRAYS}) i (${PING_COLUMNS}) where ${isSaved})${withBody.length > 0 ? addBodies : ''},
-      counted as (select count(*)::int4 as count from saved)
-      select pg_current_xact_id()::xid, count,
-        case when count < cardinality($1::int8[]) then array(select check_key from saved) end
-      from counted`,
+    name,
+    text,
     values: [
-      ...stateArrays(states),
-      ...pingArrays(pings),
-      xidArray(expected.map((row) => row.version)),
-      instantArray(expected.map((row) => row.stampedAt)),
-      ...(withBody.length > 0 ? bodyArrays(withBody) : []),
+      ...arraysOf([STATE_KEY, ...stateColumns], states),
+      ...arraysOf(EXPECTED_COLUMNS, expected),
+      ...arraysOf(pingColumns, pings),
+      ...(withBody.length > 0 ? arraysOf(BODY_COLUMNS, withBody) : []),
     ],
   }
 }
 
-function stateArrays(states: readonly ChangedState[]): Buffer[] {
-  return [
-    int8Array(states.map((changed) => changed.key)),
-    int2Array(states.map(({ state }) => STATUSES.indexOf(state.status))),
-    instantArray(states.map(({ state }) => state.since)),
-    instantArray(states.map(({ state }) => state.lastPingAt)),
-    instantArray(states.map(({ state }) => state.lastSuccessAt)),
-    int4Array(states.map(({ state }) => state.lastDurationMs)),
-    instantArray(states.map(({ state }) => state.lastStartAt)),
-    instantArray(states.map(({ state }) => state.expectedAt)),
-    instantArray(states.map(({ state }) => state.dueAt)),
-    jsonbArray(states.map(({ state }) => (state.runs.length === 0 ? null : state.runs))),
-    instantArray(states.map((changed) => changed.stampedAt)),
-  ]
+/** Nothing but plain completions: the rare columns stay as they are, and each one left out is time saved in the database and here. */
+function isBrief(
+  states: readonly ChangedState[],
+  pings: readonly NewPing[],
+  expected: readonly ExpectedRow[],
+): boolean {
+  return (
+    pings.every((ping) => ping.durationMs === null && ping.runId === null) &&
+    states.every(({ state }, index) => isSameButForTimes(state, expected[index]!.state))
+  )
 }
 
-function pingArrays(pings: readonly NewPing[]): Buffer[] {
-  return [
-    uuidArray(pings.map((ping) => ping.id)),
-    int8Array(pings.map((ping) => ping.key)),
-    int2Array(pings.map((ping) => PING_TYPES.indexOf(ping.type))),
-    int2Array(pings.map((ping) => ping.exitCode)),
-    int4Array(pings.map((ping) => ping.durationMs)),
-    uuidArray(pings.map((ping) => ping.runId)),
-    instantArray(pings.map((ping) => ping.at)),
-  ]
-}
-
-function bodyArrays(pings: readonly NewPing[]): Buffer[] {
-  return [
-    int8Array(pings.map((ping) => ping.key)),
-    uuidArray(pings.map((ping) => ping.id)),
-    byteaArray(pings.map((ping) => ping.body)),
-  ]
+function isSameButForTimes(state: CheckState, was: CheckState): boolean {
+  return (
+    state.status === was.status &&
+    state.since === was.since &&
+    state.lastDurationMs === was.lastDurationMs &&
+    state.lastStartAt === was.lastStartAt &&
+    state.runs.length === 0 &&
+    was.runs.length === 0
+  )
 }
 
 /** Apart from the rest since it is not HOT: most groups move no wake-up time. */
@@ -230,8 +291,8 @@ function saveWakeTimes(states: readonly ChangedState[]) {
 function insertBodies(pings: readonly NewPing[]) {
   return {
     name: 'insert_bodies',
-    text: `insert into ping_bodies (check_key, ping_id, body) select * from unnest($1::int8[], $2::uuid[], $3::bytea[])`,
-    values: bodyArrays(pings),
+    text: `insert into ping_bodies (${namesOf(BODY_COLUMNS)}) select * from ${rowsOf(BODY_COLUMNS, 1)}`,
+    values: arraysOf(BODY_COLUMNS, pings),
   }
 }
 

@@ -1,28 +1,24 @@
 /**
- * Connections and transactions. The only place that makes a pg pool; its settings belong to that pool and to nobody else.
+ * The only place that makes a pg pool; its settings belong to that pool and to nobody else.
  * A connection on which anything but a plain SQL error happened is closed, never handed out again: after a time-out or a
  * broken socket nobody can say what state its transaction is in.
  */
 
-import type { Socket } from 'node:net'
 import pg from 'pg'
 import { unavailable } from '../domain/errors.ts'
-import { startTimer, yieldTurn } from '../runtime/clock.ts'
+import {
+  type Queryable,
+  queryableOn,
+  runTransaction,
+  type Session,
+  type Statement,
+  sessionOn,
+  socketOf,
+  streamRows,
+} from './connection.ts'
 import { isConnectionError, isOutage, isRetriable, RollbackFailed } from './sqlstate.ts'
 
-export interface Statement {
-  /** A named statement is planned once for a connection. */
-  readonly name?: string
-  readonly text: string
-  readonly values?: readonly unknown[]
-}
-
-/** Whatever can run a statement: the database itself, or an open transaction. */
-export interface Queryable {
-  query<Row>(statement: string | Statement, values?: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }>
-  /** Rows as arrays of columns, for hot statements. */
-  queryColumns(statement: Statement): Promise<unknown[][]>
-}
+export type { Queryable, Session, Statement } from './connection.ts'
 
 export interface Database extends Queryable {
   /** All or nothing; run again by itself when it lost a race (40001, 40P01), so `work` must have no effect outside it. */
@@ -32,23 +28,13 @@ export interface Database extends Queryable {
    * between. What `onRow` throws fails the statement once its rows are through.
    */
   eachRow(statement: Statement, onRow: (columns: unknown[]) => void): Promise<void>
-  /** One connection for a while, so that the next transaction can go on the wire the moment the last one has committed. */
+  /**
+   * One connection for a while, so that the next transaction can go on the wire the moment the last one has committed. Several may use
+   * it at a time: statements go out one behind the other, and none between those of somebody's `groupTransaction`.
+   */
   session<T>(use: (session: Session) => Promise<T>): Promise<T>
   connections(): { total: number; idle: number; waiting: number }
   close(): Promise<void>
-}
-
-export interface Session extends Queryable {
-  /** Cuts the connection off when `work` takes longer, so that it fails. */
-  within<T>(budgetMs: number, work: () => Promise<T>): Promise<T>
-  /**
-   * A transaction in two round trips: `begin` travels with the first statement of `work`, `commit` with its last ones, which
-   * `work` hands back to be issued as `save`. Cut off after `budgetMs`, connection and all.
-   */
-  groupTransaction<T>(
-    budgetMs: number,
-    work: (tx: Queryable) => Promise<{ result: T; save: () => Promise<unknown> }>,
-  ): Promise<T>
 }
 
 export interface DatabaseOptions {
@@ -85,13 +71,14 @@ const LOCK_MS = 1_500
 const ATTEMPTS = 3
 const limitsOfTime = (statementMs: number) => ({
   statement_timeout: statementMs,
-  query_timeout: statementMs + ANSWER_MARGIN_MS,
   lock_timeout: LOCK_MS,
   idle_in_transaction_session_timeout: 5_000,
 })
 
 export function createDatabase(options: DatabaseOptions): Database {
   const { url, name, connections, statementMs = STATEMENT_MS, patient = false, signal, onConnectionError } = options
+  /** Of a statement whose caller has no budget of its own. */
+  const answerMs = patient ? undefined : statementMs + ANSWER_MARGIN_MS
   const pool = new pg.Pool({
     ...withOurOptions(url, settingsOf(options)),
     application_name: `heartbeat-operator ${name}`,
@@ -136,15 +123,15 @@ export function createDatabase(options: DatabaseOptions): Database {
   }
 
   return {
-    query: (statement, values) => withClient((client) => queryableOn(client).query(statement, values)),
-    queryColumns: (statement) => withClient((client) => queryableOn(client).queryColumns(statement)),
+    query: (statement, values) => withClient((client) => queryableOn(client, answerMs).query(statement, values)),
+    queryColumns: (statement) => withClient((client) => queryableOn(client, answerMs).queryColumns(statement)),
 
-    eachRow: (statement, onRow) => withClient((client) => streamRows(client, statement, onRow)),
+    eachRow: (statement, onRow) => withClient((client) => streamRows(client, statement, answerMs, onRow)),
 
     async transaction(work) {
       for (let attempt = 1; ; attempt += 1) {
         try {
-          return await withClient((client) => runTransaction(client, work))
+          return await withClient((client) => runTransaction(client, answerMs, work))
         } catch (error) {
           const cause = error instanceof Error ? error.cause : undefined
           if (attempt >= ATTEMPTS || !isRetriable(cause)) throw error
@@ -152,14 +139,7 @@ export function createDatabase(options: DatabaseOptions): Database {
       }
     },
 
-    session: (use) =>
-      withClient((client) =>
-        use({
-          ...queryableOn(client),
-          within: (budgetMs, work) => runWithin(client, budgetMs, work),
-          groupTransaction: (budgetMs, work) => runWithin(client, budgetMs, () => runGroupTransaction(client, work)),
-        }),
-      ),
+    session: (use) => withClient((client) => use(sessionOn(client))),
 
     connections: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     async close() {
@@ -193,136 +173,6 @@ function withOurOptions(url: string, ours: string): { connectionString: string; 
   const theirs = parsed.searchParams.get('options')
   parsed.searchParams.delete('options')
   return { connectionString: parsed.href, options: theirs === null ? ours : `${theirs} ${ours}` }
-}
-
-async function runTransaction<T>(client: pg.PoolClient, work: (tx: Queryable) => Promise<T>): Promise<T> {
-  try {
-    await client.query('begin')
-    const result = await work(queryableOn(client))
-    assertCommitted(await client.query('commit'))
-    return result
-  } catch (error) {
-    await rollback(client, error)
-    throw error
-  }
-}
-
-async function runWithin<T>(client: pg.PoolClient, budgetMs: number, work: () => Promise<T>): Promise<T> {
-  const stopTimer = startTimer(budgetMs, () =>
-    socketOf(client).destroy(new Error('Connection terminated: it took too long')),
-  )
-  try {
-    return await work()
-  } finally {
-    stopTimer()
-  }
-}
-
-async function runGroupTransaction<T>(
-  client: pg.PoolClient,
-  work: (tx: Queryable) => Promise<{ result: T; save: () => Promise<unknown> }>,
-): Promise<T> {
-  try {
-    const working = inOneWrite(client, () => {
-      client.query('begin').catch(() => {})
-      return work(queryableOn(client))
-    })
-    const { result, save } = await working
-    const [saved, committed] = inOneWrite(client, () => [save(), client.query('commit')] as const)
-    committed.catch(() => {})
-    await saved
-    assertCommitted(await committed)
-    return result
-  } catch (error) {
-    await rollback(client, error)
-    throw error
-  }
-}
-
-/** PostgreSQL answers the commit of a failed transaction with ROLLBACK and no error. */
-function assertCommitted({ command }: pg.QueryResult): void {
-  if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`)
-}
-
-async function rollback(client: pg.PoolClient, cause: unknown): Promise<void> {
-  // withClient closes the connection, and the server rolls back by itself.
-  if (isConnectionError(cause)) return
-  try {
-    await client.query('rollback')
-  } catch {
-    throw new RollbackFailed('rollback failed', { cause })
-  }
-}
-
-function queryableOn(client: pg.PoolClient): Queryable {
-  return {
-    async query<Row>(statement: string | Statement, values?: readonly unknown[]) {
-      const { rows, rowCount } = await client.query(
-        typeof statement === 'string'
-          ? { text: statement, values: [...(values ?? [])] }
-          : { ...statement, values: [...(statement.values ?? [])] },
-      )
-      return { rows: rows as Row[], rowCount: rowCount ?? 0 }
-    },
-    async queryColumns(statement) {
-      const { rows } = await client.query({ ...statement, values: statement.values as unknown[], rowMode: 'array' })
-      return rows
-    },
-  }
-}
-
-/** One turn of the event loop reads what the kernel has, up to 2 MB: without a rest that is a turn of many milliseconds. */
-const ROWS_A_TURN = 2_000
-
-async function streamRows(
-  client: pg.PoolClient,
-  statement: Statement,
-  onRow: (columns: unknown[]) => void,
-): Promise<void> {
-  const socket = socketOf(client)
-  const config: pg.QueryArrayConfig = { ...statement, values: [...(statement.values ?? [])], rowMode: 'array' }
-  const query = new pg.Query<unknown[]>(config)
-  let failure: { readonly error: unknown } | undefined
-  let count = 0
-  query.on('row', (row, result) => {
-    // pg keeps the rows of a query with a limit of time as well: each after its event.
-    if (result !== undefined) result.rows.length = 0
-    count += 1
-    if (count % ROWS_A_TURN === 0) {
-      socket.pause()
-      void yieldTurn().then(() => socket.resume())
-    }
-    try {
-      if (failure === undefined) onRow(row)
-    } catch (error) {
-      // It must not end up in the socket's handler, where nobody would catch it.
-      failure = { error }
-    }
-  })
-  await new Promise<void>((resolve, reject) => {
-    // As pg's own promises do it: with a limit of time it emits neither `end` nor `error` for sure.
-    Object.assign(query, { callback: (error: Error | null) => (error === null ? resolve() : reject(error)) })
-    client.query(query)
-  })
-  if (failure !== undefined) throw failure.error
-}
-
-/**
- * What `issue` sends at once travels in one packet: each write of its own is a system call here, and wakes the server up there.
- */
-function inOneWrite<T>(client: pg.PoolClient, issue: () => T): T {
-  const socket = socketOf(client)
-  socket.cork()
-  try {
-    return issue()
-  } finally {
-    socket.uncork()
-  }
-}
-
-/** pg has no public way to hold its socket, nor to drop a connection without waiting for the server. */
-function socketOf(client: pg.PoolClient): Socket {
-  return (client as unknown as { connection: { stream: Socket } }).connection.stream
 }
 
 const { builtins } = pg.types

@@ -1,6 +1,7 @@
 /**
- * The load generator, a process of its own: `load.ts '<json of Load>'` prints one line of JSON. Raw sockets and answers told
- * apart by their length, so that it costs the machine as little as it can; every answer's status is checked.
+ * The load generator, a process of its own: `load.ts '<json of Load>'` prints one line of JSON. Raw sockets that read into one buffer,
+ * requests made beforehand and answers told apart by their length, so that it costs the machine as little as it can; every
+ * answer's status is checked.
  */
 
 import { readFileSync } from 'node:fs'
@@ -33,51 +34,68 @@ const latencies: number[] = []
 let failed = 0
 let isOver = false
 
-function requestFor(id: string): string {
+function requestFor(id: string): Buffer {
   const connection = load.isFresh ? 'Connection: close\r\n' : ''
   const head = `${load.bodyBytes > 0 ? 'POST' : 'GET'} /ping/${id} HTTP/1.1\r\nHost: 127.0.0.1\r\n${connection}`
-  return load.bodyBytes > 0
-    ? `${head}Content-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-    : `${head}\r\n`
+  return Buffer.from(
+    load.bodyBytes > 0
+      ? `${head}Content-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+      : `${head}\r\n`,
+    'latin1',
+  )
 }
 
-function open(): Socket {
-  const socket = connect(load.port, '127.0.0.1')
-  socket.setNoDelay(true)
-  socket.setEncoding('latin1')
-  return socket
-}
-
+const requests = ids.map(requestFor)
 let sent = 0
-function nextId(): string {
+function nextRequest(): Buffer {
   sent += 1
-  return ids[load.isInOrder ? sent % ids.length : Math.floor(Math.random() * ids.length)]!
+  return requests[load.isInOrder ? sent % requests.length : Math.floor(Math.random() * requests.length)]!
 }
 
 function send(socket: Socket): number {
-  socket.write(requestFor(nextId()))
+  socket.write(nextRequest())
   return performance.now()
 }
+
+const STATUS = Buffer.from('HTTP/1.1 200', 'latin1')
+const HEAD_END = Buffer.from('\r\n\r\n', 'latin1')
+const BODY_BYTES = 'OK'.length
+/** What arrived last, of whichever connection: it is looked at before the next is read. */
+const arrived = Buffer.allocUnsafeSlow(4_096)
 
 /** One client that waits for each answer before it asks again. */
 function keepAsking(): Promise<void> {
   return new Promise((resolve) => {
-    const socket = open()
     let sentAt = 0
-    let pending = ''
-    socket.on('connect', () => {
-      sentAt = send(socket)
+    /** The beginning of an answer that came in pieces. */
+    let begun: Buffer | null = null
+    const socket = connect({
+      port: load.port,
+      host: '127.0.0.1',
+      noDelay: true,
+      onread: {
+        buffer: arrived,
+        callback(bytes) {
+          const fresh = arrived.subarray(0, bytes)
+          const answer: Buffer = begun === null ? fresh : Buffer.concat([begun, fresh])
+          const end = answer.indexOf(HEAD_END)
+          if (end < 0 || answer.length < end + HEAD_END.length + BODY_BYTES) {
+            begun = Buffer.from(answer)
+            return true
+          }
+          begun = null
+          count(answer.subarray(0, STATUS.length).equals(STATUS), sentAt)
+          if (isOver) {
+            socket.destroy()
+            resolve()
+          } else {
+            sentAt = send(socket)
+          }
+          return true
+        },
+      },
     })
-    socket.on('data', (text: string) => {
-      pending += text
-      const end = pending.indexOf('\r\n\r\n')
-      if (end < 0 || pending.length < end + 6) return
-      count(pending, sentAt)
-      pending = ''
-      if (isOver) {
-        socket.destroy()
-        return resolve()
-      }
+    socket.on('connect', () => {
       sentAt = send(socket)
     })
     socket.on('error', (error) => {
@@ -90,14 +108,15 @@ async function askAnew(): Promise<void> {
   while (!isOver) {
     await new Promise<void>((resolve, reject) => {
       const sentAt = performance.now()
-      const socket = open()
+      const socket = connect({ port: load.port, host: '127.0.0.1', noDelay: true })
+      socket.setEncoding('latin1')
       let text = ''
       socket.on('connect', () => send(socket))
       socket.on('data', (more: string) => {
         text += more
       })
       socket.on('end', () => {
-        count(text, sentAt)
+        count(text.startsWith('HTTP/1.1 200'), sentAt)
         socket.destroy()
         resolve()
       })
@@ -106,8 +125,8 @@ async function askAnew(): Promise<void> {
   }
 }
 
-function count(answer: string, sentAt: number): void {
-  if (!answer.startsWith('HTTP/1.1 200')) failed += 1
+function count(isAccepted: boolean, sentAt: number): void {
+  if (!isAccepted) failed += 1
   latencies.push(performance.now() - sentAt)
 }
 

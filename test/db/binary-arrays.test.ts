@@ -83,3 +83,18 @@ it('transaction ids arrive unsigned, nulls included', async () => {
     { numRuns: 50, examples: [[beyondInt4]] },
   )
 })
+
+it.each([
+  ['int2', int2Array, -32_768, 32_767],
+  ['int4', int4Array, -(2 ** 31), 2 ** 31 - 1],
+  ['xid', xidArray, 0, 2 ** 32 - 1],
+] as const)('%s: what does not fit is an error, not another number', (_, toArray, least, most) => {
+  expect(toArray([least, most])).toBeInstanceOf(Buffer)
+  for (const value of [least - 1, most + 1, Number.NaN, Number.POSITIVE_INFINITY])
+    expect(() => toArray([value])).toThrow(RangeError)
+})
+
+it('No instant and no key that is not a number gets through', () => {
+  expect(() => instantArray([Number.NaN])).toThrow(RangeError)
+  expect(() => int8Array([Number.POSITIVE_INFINITY])).toThrow(RangeError)
+})

@@ -162,7 +162,8 @@ describe('the statements of a ping', () => {
     try {
       pg.Client.prototype.query = function (this: pg.Client, ...given: unknown[]) {
         const [statement] = given
-        names.push(typeof statement === 'string' ? statement : (statement as { name?: string }).name)
+        const { name, text } = statement as { name?: string; text: string }
+        names.push(name ?? text)
         return (original as (...given: unknown[]) => unknown).apply(this, given)
       } as never
       const recorder = createPingRecorder({

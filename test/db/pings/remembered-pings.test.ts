@@ -81,14 +81,20 @@ function createReplica(name: string): Replica {
       tries.locked += 1
       return session.groupTransaction(budgetMs, work)
     },
-    async queryColumns(statement) {
-      const rows = await session.queryColumns(statement)
-      if (!statement.name?.startsWith('save_expected')) return rows
-      tries.unlocked += 1
-      if (!replica.breakAfterSaving) return rows
-      replica.breakAfterSaving = false
-      throw new Error('Connection terminated unexpectedly')
-    },
+    within: (budgetMs, work) =>
+      session.within(budgetMs, (db) =>
+        work({
+          ...db,
+          async queryColumns(statement) {
+            const rows = await db.queryColumns(statement)
+            if (!statement.name?.startsWith('save_expected')) return rows
+            tries.unlocked += 1
+            if (!replica.breakAfterSaving) return rows
+            replica.breakAfterSaving = false
+            throw new Error('Connection terminated unexpectedly')
+          },
+        }),
+      ),
   })
   const recorder = createPingRecorder({
     database: { ...database, session: (use) => database.session((session) => use(watched(session))) },
@@ -847,9 +853,9 @@ describe('saving without a lock', () => {
     async (_, difference) => {
       const [first, stale, last] = (await seedAllUp(one, 3)) as [CheckRecord, CheckRecord, CheckRecord]
       const { rows, changeSet } = await decidePings([first, stale, last])
-      const expected = rows.map(({ key, version, stampedAt }) => {
+      const expected = rows.map(({ key, version, stampedAt, state }) => {
         const { version: more = 0, stampedAt: later = 0 } = key === stale.key ? difference : {}
-        return { version: version + more, stampedAt: stampedAt + later }
+        return { version: version + more, stampedAt: stampedAt + later, state }
       })
       expect((await saveUnlocked(test.database, changeSet, expected)).stale).toEqual(new Set([stale.key]))
       expect((await readBoth(one, stale)).row).toEqual(rows[1])

@@ -6,7 +6,7 @@ import { createPingRecorder, type PingRecorder, type PingResult } from '../../..
 import { createRememberedChecks } from '../../../src/checks/remembered-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../../src/store/checks.ts'
-import { createDatabase, type Database } from '../../../src/store/database.ts'
+import { createDatabase, type Database, type Session } from '../../../src/store/database.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { type SeededTenant, seedCheck, seedTenant } from '../../support/seed.ts'
 
@@ -19,6 +19,8 @@ let tenant: SeededTenant
 let database: Database
 let recorder: PingRecorder
 let groups: number[]
+/** Statements that save without a lock, as they were sent. */
+let saved: string[]
 let holders: pg.Client[]
 
 beforeAll(async () => {
@@ -29,10 +31,11 @@ beforeEach(async () => {
   await test.clear()
   tenant = await seedTenant(test.database)
   groups = []
+  saved = []
   holders = []
-  database = createDatabase({ url: test.url, name: 'pings', connections: 4, genericPlans: true, looksUp: true })
+  database = createDatabase({ url: test.url, name: 'pings', connections: 2, genericPlans: true, looksUp: true })
   recorder = createPingRecorder({
-    database,
+    database: { ...database, session: (use) => database.session((session) => use(watched(session))) },
     remembered: createRememberedChecks(),
     now: clock.now,
     onGroup: (size) => groups.push(size),
@@ -45,7 +48,30 @@ afterEach(async () => {
   await database.close()
 })
 
+const watched = (session: Session): Session => ({
+  ...session,
+  within: (budgetMs, work) =>
+    session.within(budgetMs, (db) =>
+      work({
+        ...db,
+        queryColumns(statement) {
+          if (statement.name?.startsWith('save_expected')) saved.push(statement.name)
+          return db.queryColumns(statement)
+        },
+      }),
+    ),
+})
+
 const makeChecks = (count: number) => Promise.all(Array.from({ length: count }, () => seedCheck(test.database, tenant)))
+
+/** Their rows are remembered, since each was pinged. */
+async function makeRemembered(count: number): Promise<CheckRecord[]> {
+  const checks = await makeChecks(count)
+  expect(await Promise.all(checks.map((check) => send(check)))).toEqual(Array(count).fill('stored'))
+  groups.length = 0
+  saved.length = 0
+  return checks
+}
 
 /** Holds the row of a check until the returned function is called. */
 async function hold({ key }: CheckRecord): Promise<() => Promise<unknown>> {
@@ -58,14 +84,14 @@ async function hold({ key }: CheckRecord): Promise<() => Promise<unknown>> {
   return () => holder.query('rollback')
 }
 
-/** `count` of our connections wait for a row that somebody holds. */
-async function untilBlocked(count: number): Promise<number[]> {
+/** Our connection waits for a row that somebody holds. */
+async function untilBlocked(): Promise<number> {
   for (;;) {
     const { rows } = await test.database.query<{ pid: number }>(
       `select pid from pg_stat_activity where application_name = 'heartbeat-operator pings' and datname = current_database()
-        and wait_event_type = 'Lock' order by query_start`,
+        and wait_event_type = 'Lock'`,
     )
-    if (rows.length === count) return rows.map(({ pid }) => pid)
+    if (rows.length === 1) return rows[0]!.pid
     await sleep(5)
   }
 }
@@ -87,39 +113,59 @@ const typesOf = async ({ id }: CheckRecord) =>
     .map(({ type }) => type)
     .reverse()
 
-it('A second group goes out beside the first when many wait, and not before', async () => {
-  const [held, ...others] = await makeChecks(MANY + 1)
+it('A second group goes out behind the first, on the same connection, when many wait, and not before', async () => {
+  const [held, ...others] = await makeRemembered(MANY + 1)
   const release = await hold(held!)
   const first = send(held!)
-  await untilBlocked(1)
+  await untilBlocked()
   const sent = others.slice(0, MANY - 1).map((check) => send(check))
   await sleep(20)
-  expect({ waiting: recorder.waiting(), groups }).toEqual({ waiting: MANY - 1, groups: [] })
+  expect({ waiting: recorder.waiting(), saved: saved.length }).toEqual({ waiting: MANY - 1, saved: 1 })
   sent.push(send(others.at(-1)!))
-  expect(await Promise.all(sent)).toEqual(Array(MANY).fill('stored'))
-  expect(groups).toEqual([MANY])
+  await sleep(20)
+  // Sent, though the first has not come back.
+  expect({ waiting: recorder.waiting(), saved: saved.length, groups }).toEqual({ waiting: 0, saved: 2, groups: [] })
+  expect(database.connections().total).toBe(1)
   await release()
-  expect(await first).toBe('stored')
+  expect(await Promise.all([first, ...sent])).toEqual(Array(MANY + 1).fill('stored'))
+  expect(groups).toEqual([1, MANY])
 })
 
-it('Two groups never hold pings of the same check: the later one waits for the earlier', async () => {
-  const [held, ...others] = await makeChecks(MANY + 1)
+it('A third waits for one of the two, however many wait', async () => {
+  const [held, ...others] = await makeRemembered(3 * MANY + 1)
   const release = await hold(held!)
   const first = send(held!)
-  await untilBlocked(1)
-  const second = send(held!, 'log')
-  expect(await Promise.all(others.map((check) => send(check)))).toEqual(Array(MANY).fill('stored'))
-  expect(recorder.waiting()).toBe(1)
+  await untilBlocked()
+  const rest = others.map((check) => send(check))
+  await sleep(20)
+  expect({ waiting: recorder.waiting(), saved: saved.length }).toEqual({ waiting: 2 * MANY, saved: 2 })
   await release()
-  expect(await Promise.all([first, second])).toEqual(['stored', 'stored'])
-  expect(await typesOf(held!)).toEqual(['success', 'log'])
+  expect(await Promise.all([first, ...rest])).toEqual(Array(3 * MANY + 1).fill('stored'))
+})
+
+it.each([
+  ['remembered', makeRemembered],
+  ['not known yet', makeChecks],
+])('Two groups never hold pings of the same check, %s: the later one waits for the earlier', async (_, make) => {
+  const [held, ...others] = await make(MANY + 1)
+  const before = await typesOf(held!)
+  const release = await hold(held!)
+  const first = send(held!)
+  await untilBlocked()
+  const second = send(held!, 'log')
+  const rest = others.map((check) => send(check))
+  // All but the last, which came after the look, and the one of the held check.
+  expect(recorder.waiting()).toBe(2)
+  await release()
+  expect(await Promise.all([first, second, ...rest])).toEqual(Array(MANY + 2).fill('stored'))
+  expect(await typesOf(held!)).toEqual([...before, 'success', 'log'])
 })
 
 it('Many pings of one check stay in one line', async () => {
   const [held] = await makeChecks(1)
   const release = await hold(held!)
   const first = send(held!)
-  await untilBlocked(1)
+  await untilBlocked()
   const types = Array.from(
     { length: 2 * MANY },
     (_, index) => (index % 3 === 0 ? 'log' : 'success') as 'log' | 'success',
@@ -133,77 +179,81 @@ it('Many pings of one check stay in one line', async () => {
   expect(groups).toEqual([1, 2 * MANY])
 })
 
-it('What waits for a check of the second group is taken when that has ended, though the first has nothing to do', async () => {
-  const [one, two, ...others] = await makeChecks(MANY + 1)
-  const releaseOne = await hold(one!)
-  const releaseTwo = await hold(two!)
-  const first = send(one!)
-  await untilBlocked(1)
-  const second = Promise.all([two!, ...others].map((check) => send(check)))
-  await untilBlocked(2)
-  const last = send(two!, 'log')
-  await releaseOne()
-  expect(await first).toBe('stored')
-  await sleep(20)
-  expect(recorder.waiting()).toBe(1)
-  await releaseTwo()
-  expect(await second).toEqual(Array(MANY).fill('stored'))
-  expect(await last).toBe('stored')
-  expect(await typesOf(two!)).toEqual(['success', 'log'])
-})
-
-it('A connection that breaks fails its own group and not the other', async () => {
-  const [one, two, ...others] = await makeChecks(MANY + 1)
-  const warmUp = await Promise.all([one!, two!, ...others].map((check) => send(check)))
-  expect(warmUp).toEqual(Array(MANY + 1).fill('stored'))
-  const releaseOne = await hold(one!)
-  const releaseTwo = await hold(two!)
-  const first = send(one!)
-  const [firstPid] = await untilBlocked(1)
-  const second = Promise.all([two!, ...others].map((check) => send(check)))
-  await untilBlocked(2)
-  await test.database.query('select pg_terminate_backend($1)', [firstPid])
-  expect(await first).toBe('unavailable')
-  await releaseTwo()
-  expect(await second).toEqual(Array(MANY).fill('stored'))
-  await releaseOne()
-  expect(await send(one!)).toBe('stored')
-})
-
-it('Where only one connection is to be had, the first group goes on alone, and nobody is refused', async () => {
-  const [held, ...others] = await makeChecks(2 * MANY + 1)
-  let sessions = 0
-  let refusals = 0
-  const alone = createPingRecorder({
-    database: {
-      ...database,
-      async session(use) {
-        if (sessions > 0) {
-          refusals += 1
-          throw Object.assign(new Error('too many connections'), { code: '53300', severity: 'FATAL' })
-        }
-        sessions += 1
-        return database.session(use).finally(() => {
-          sessions -= 1
-        })
-      },
-    },
-    remembered: createRememberedChecks(),
-    now: clock.now,
-    onGroup: (size) => groups.push(size),
-    onError: () => {},
-  })
-  const record = (check: CheckRecord) => send(check, 'success', alone)
+it('A few that are free go with the next group, not alone behind the first', async () => {
+  const [held, free] = await makeRemembered(2)
   const release = await hold(held!)
-  const first = record(held!)
-  await untilBlocked(1)
-  const rest = others.map(record)
+  const first = send(held!)
+  await untilBlocked()
+  const blocked = Array.from({ length: 2 * MANY }, () => send(held!, 'log'))
+  const alone = send(free!)
   await sleep(20)
-  expect({ isWell: alone.isWell(), refusals }).toEqual({ isWell: true, refusals: 1 })
+  expect({ waiting: recorder.waiting(), saved: saved.length }).toEqual({ waiting: 2 * MANY + 1, saved: 1 })
+  await release()
+  expect(await Promise.all([first, alone, ...blocked])).toEqual(Array(2 * MANY + 2).fill('stored'))
+  expect(groups).toEqual([1, 2 * MANY + 1])
+})
+
+it('What waits for a check of the second group is taken when that has ended, though the first has nothing to do', async () => {
+  const [one, two, ...others] = await makeRemembered(MANY + 1)
+  const before = await typesOf(two!)
+  const release = await hold(one!)
+  const first = send(one!)
+  await untilBlocked()
+  const second = [two!, ...others].map((check) => send(check))
+  const last = send(two!, 'log')
+  expect(recorder.waiting()).toBe(1)
+  await release()
+  expect(await Promise.all([first, ...second, last])).toEqual(Array(MANY + 2).fill('stored'))
+  expect(await typesOf(two!)).toEqual([...before, 'success', 'log'])
+})
+
+it('A second group waits where the first needs a transaction of several statements', async () => {
+  const others = await makeRemembered(MANY)
+  const [held] = await makeChecks(1)
+  const release = await hold(held!)
+  const first = send(held!)
+  await untilBlocked()
+  const second = Promise.all(others.map((check) => send(check)))
+  let isTold = false
+  void second.then(() => {
+    isTold = true
+  })
+  await sleep(50)
+  expect({ waiting: recorder.waiting(), isTold }).toEqual({ waiting: 0, isTold: false })
   await release()
   expect(await first).toBe('stored')
-  expect(await Promise.all(rest)).toEqual(Array(2 * MANY).fill('stored'))
-  await alone.stop()
+  expect(await second).toEqual(Array(MANY).fill('stored'))
+})
+
+it('One that fails leaves the other alone', async () => {
+  const others = await makeRemembered(MANY)
+  const [held] = await makeChecks(1)
+  const release = await hold(held!)
+  const first = send(held!)
+  await untilBlocked()
+  const second = Promise.all(others.map((check) => send(check)))
+  // Its lock is not to be had: its transaction is rolled back.
+  expect(await first).toBe('unavailable')
+  expect(await second).toEqual(Array(MANY).fill('stored'))
+  await release()
+  expect(await typesOf(held!)).toEqual([])
+  for (const check of others) expect(await typesOf(check)).toEqual(['success', 'success'])
+})
+
+it('A connection that breaks fails both groups, and nobody who waits', async () => {
+  const [one, two, last, ...others] = await makeRemembered(MANY + 2)
+  const release = await hold(one!)
+  const first = send(one!)
+  const pid = await untilBlocked()
+  const second = [two!, ...others].map((check) => send(check))
+  const third = send(last!)
+  expect(recorder.waiting()).toBe(1)
+  await test.database.query('select pg_terminate_backend($1)', [pid])
+  expect(await Promise.all([first, ...second])).toEqual(Array(MANY + 1).fill('unavailable'))
+  expect(await third).toBe('stored')
+  await release()
+  expect(await send(one!)).toBe('stored')
+  expect(recorder.isWell()).toBe(true)
 })
 
 it('What is stored is told so, though the connection breaks over the rest of its group', async () => {
@@ -213,7 +263,7 @@ it('What is stored is told so, though the connection breaks over the rest of its
   await test.database.query('update check_states set grace_seconds = 301 where check_key = $1', [two!.key])
   const release = await hold(two!)
   const sent = [send(one!), send(two!)]
-  const [pid] = await untilBlocked(1)
+  const pid = await untilBlocked()
   await test.database.query('select pg_terminate_backend($1)', [pid])
   expect(await Promise.all(sent)).toEqual(['stored', 'unavailable'])
   await release()
@@ -225,7 +275,7 @@ it('whenIdle() waits no longer than it is told', async () => {
   const [held] = await makeChecks(1)
   const release = await hold(held!)
   const first = send(held!)
-  await untilBlocked(1)
+  await untilBlocked()
   await recorder.whenIdle(5)
   expect(recorder.waiting()).toBe(0)
   await release()
@@ -233,22 +283,20 @@ it('whenIdle() waits no longer than it is told', async () => {
 })
 
 it('stop() and whenIdle() wait for both', async () => {
-  const [one, two, ...others] = await makeChecks(MANY + 1)
-  const releaseOne = await hold(one!)
-  const releaseTwo = await hold(two!)
+  const [one, ...others] = await makeRemembered(MANY + 1)
+  const release = await hold(one!)
   const first = send(one!)
-  await untilBlocked(1)
-  const second = Promise.all([two!, ...others].map((check) => send(check)))
-  await untilBlocked(2)
+  await untilBlocked()
+  const second = Promise.all(others.map((check) => send(check)))
   const ended: string[] = []
   const idle = recorder.whenIdle().then(() => ended.push('idle'))
   const stopped = recorder.stop().then(() => ended.push('stopped'))
-  await releaseOne()
-  expect(await first).toBe('stored')
+  void second.then(() => ended.push('second'))
   await sleep(20)
   expect(ended).toEqual([])
-  await releaseTwo()
+  await release()
+  expect(await first).toBe('stored')
   expect(await second).toEqual(Array(MANY).fill('stored'))
   await Promise.all([idle, stopped])
-  expect(ended.sort()).toEqual(['idle', 'stopped'])
+  expect(ended[0]).toBe('second')
 })

@@ -1,5 +1,10 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createRememberedChecks, type RememberedChecks } from '../../../src/checks/remembered-checks.ts'
+import {
+  createRememberedChecks,
+  type RememberedCheck,
+  type RememberedChecks,
+} from '../../../src/checks/remembered-checks.ts'
 import { initialState } from '../../../src/domain/transition.ts'
 import type { LockedCheck } from '../../../src/store/states.ts'
 
@@ -43,6 +48,60 @@ describe('what is remembered', () => {
       expect(remembered.find(new Set(keys))!.map(({ key }) => key)).toEqual([1, 2, 9, 10])
   })
 
+  it.each([
+    ['a number in each column', (value: number) => value],
+    ['nothing where there may be nothing', () => null],
+  ])('keeps %s, to the microsecond', (_, valueOf) => {
+    const remembered = createRememberedChecks()
+    const at = 1_795_000_000_000.123
+    const state = {
+      status: 'down',
+      since: at,
+      lastPingAt: valueOf(at + 1),
+      lastSuccessAt: valueOf(at + 2),
+      lastDurationMs: valueOf(604_800_000),
+      lastStartAt: valueOf(at + 3),
+      expectedAt: valueOf(at + 4),
+      dueAt: valueOf(at + 5),
+      runs: [{ id: null, startedAt: at, deadlineAt: null }],
+    } as const
+    const check: LockedCheck = { key: 2 ** 40, spec: null, state, stampedAt: at + 0.001, wakeAt: valueOf(at + 6) }
+    remembered.remember([check], 2 ** 32 - 1)
+    expect(remembered.find([check.key])).toEqual([{ ...check, version: 2 ** 32 - 1 }])
+  })
+
+  it.each([
+    ['with room for all', 40, ['remember', 'renew', 'forget']],
+    ['with room for a few', 5, ['remember', 'forget']],
+  ])('is, among many, what was saved of each, %s', (_, limit, kinds) => {
+    const keys = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 6 })
+    const step = fc.record({ kind: fc.constantFrom(...kinds), keys })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const remembered = createRememberedChecks(limit)
+        const saved = new Map<number, RememberedCheck>()
+        steps.forEach(({ kind, keys }, version) => {
+          const checks = keys.map((key) => aCheck(key, version))
+          if (kind === 'forget') {
+            remembered.forget(keys)
+            for (const key of keys) saved.delete(key)
+          } else {
+            if (kind === 'remember') remembered.remember(checks, version)
+            else remembered.renew(checks, version)
+            for (const check of checks)
+              if (kind === 'remember' || saved.has(check.key)) saved.set(check.key, { ...check, version })
+          }
+        })
+        const found = Array.from({ length: 40 }, (_, index) => remembered.find([index + 1])?.[0]).filter(
+          (row) => row !== undefined,
+        )
+        for (const row of found) expect(row).toEqual(saved.get(row.key))
+        if (limit === 40) expect(found).toHaveLength(saved.size)
+        else expect(found.length).toBeLessThanOrEqual(limit)
+      }),
+    )
+  })
+
   it('is what was saved last', () => {
     const remembered = createRememberedChecks()
     remembered.remember([aCheck(1, 5)], 7)
@@ -62,6 +121,21 @@ describe('the limit', () => {
     expect(keysIn(remembered)).toEqual([1, 3, 4])
     remembered.remember([aCheck(5), aCheck(6)], 10)
     expect(keysIn(remembered)).toEqual([4, 5, 6])
+  })
+
+  it('spares what is pinged again and again, and takes all in turn where everything is', () => {
+    const remembered = createRememberedChecks(5)
+    for (let key = 10; key < 1_000; key += 1) {
+      remembered.remember([aCheck(1), aCheck(2)], key)
+      remembered.remember([aCheck(key)], key)
+      expect(keysIn(remembered)).toEqual([1, 2])
+      expect(remembered.find([key])).not.toBeNull()
+    }
+    const all = createRememberedChecks(3)
+    for (let round = 0; round < 3; round += 1) all.remember([aCheck(1), aCheck(2), aCheck(3)], round)
+    all.remember([aCheck(4)], 9)
+    expect(keysIn(all)).toHaveLength(3)
+    expect(all.find([4])).not.toBeNull()
   })
 
   it('holds within one group too', () => {
