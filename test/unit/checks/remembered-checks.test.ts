@@ -51,21 +51,21 @@ describe('what is remembered', () => {
   it.each([
     ['a number in each column', (value: number) => value],
     ['nothing where there may be nothing', () => null],
-  ])('keeps %s, to the microsecond', (_, valueOf) => {
+  ])('keeps %s, to the microsecond', (_, of) => {
     const remembered = createRememberedChecks()
     const at = 1_795_000_000_000.123
     const state = {
       status: 'down',
       since: at,
-      lastPingAt: valueOf(at + 1),
-      lastSuccessAt: valueOf(at + 2),
-      lastDurationMs: valueOf(604_800_000),
-      lastStartAt: valueOf(at + 3),
-      expectedAt: valueOf(at + 4),
-      dueAt: valueOf(at + 5),
+      lastPingAt: of(at + 1),
+      lastSuccessAt: of(at + 2),
+      lastDurationMs: of(604_800_000),
+      lastStartAt: of(at + 3),
+      expectedAt: of(at + 4),
+      dueAt: of(at + 5),
       runs: [{ id: null, startedAt: at, deadlineAt: null }],
     } as const
-    const check: LockedCheck = { key: 2 ** 40, spec: null, state, stampedAt: at + 0.001, wakeAt: valueOf(at + 6) }
+    const check: LockedCheck = { key: 2 ** 40, spec: null, state, stampedAt: at + 0.001, wakeAt: of(at + 6) }
     remembered.remember([check], 2 ** 32 - 1)
     expect(remembered.find([check.key])).toEqual([{ ...check, version: 2 ** 32 - 1 }])
   })
