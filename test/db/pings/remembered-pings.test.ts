@@ -13,9 +13,9 @@ import { createRememberedChecks, type RememberedChecks } from '../../../src/chec
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { resumeCheck } from '../../../src/checks/resume-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
-import { PING_TYPES } from '../../../src/domain/check.ts'
+import { type CheckState, PING_TYPES } from '../../../src/domain/check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
-import { saveUnlocked } from '../../../src/store/change-sets.ts'
+import { type NewPing, saveUnlocked } from '../../../src/store/change-sets.ts'
 import type { CheckRecord } from '../../../src/store/checks.ts'
 import { createDatabase, type Database, type Session } from '../../../src/store/database.ts'
 import { lockStates } from '../../../src/store/states.ts'
@@ -826,6 +826,37 @@ describe('saving without a lock', () => {
     expect((await saveUnlocked(test.database, changeSet, rows)).stale).toEqual(new Set(checks.map(({ key }) => key)))
     for (const check of checks) await expectOrdered(check, 2)
   })
+
+  it.each([
+    ['last_duration_ms', { state: { lastDurationMs: 5_000 } }],
+    ['last_start_at', { state: { lastStartAt: 1_795_000_000_000 } }],
+    ['runs', { state: { runs: [{ id: null, startedAt: 1_795_000_000_000, deadlineAt: null }] } }],
+    ['status', { state: { status: 'paused' } }],
+    ['since', { state: { since: 1_795_000_000_000 } }],
+    ['duration_ms of the ping', { ping: { durationMs: 5_000 } }],
+    ['run_id of the ping', { ping: { runId: '6f9619ff-8b86-4011-b42d-00c04fc964ff' } }],
+  ] as [string, { state?: Partial<CheckState>; ping?: Partial<NewPing> }][])(
+    'saves %s where that alone has changed, of one check of a group, and back again',
+    async (_, { state, ping }) => {
+      const [plain, changed] = (await seedAllUp(one, 2)) as [CheckRecord, CheckRecord]
+      const saveWith = async (difference: Partial<CheckState>, more: Partial<NewPing> = {}) => {
+        const { rows, changeSet } = await decidePings([plain, changed])
+        const states = changeSet.states.map((one) =>
+          one.key === changed.key ? { ...one, state: { ...one.state, ...difference } } : one,
+        )
+        const pings = changeSet.pings.map((one) => (one.key === changed.key ? { ...one, ...more } : one))
+        expect((await saveUnlocked(test.database, { states, pings }, rows)).stale).toEqual(new Set())
+        for (const { key, state } of states) expect((await readBoth(one, { key })).row.state).toEqual(state)
+        return pings.find(({ key }) => key === changed.key)!
+      }
+      const { id } = await saveWith(state ?? {}, ping)
+      const { rows } = await test.database.query('select duration_ms, run_id from pings where id = $1', [id])
+      expect(rows).toEqual([{ duration_ms: ping?.durationMs ?? null, run_id: ping?.runId ?? null }])
+      const before = (await readBoth(one, plain)).row.state
+      const back = Object.fromEntries(Object.keys(state ?? {}).map((name) => [name, before[name as keyof CheckState]]))
+      await saveWith(back)
+    },
+  )
 
   it('locks in the order of the keys, so that nobody waits for it in a circle', async () => {
     const [first, second] = (await seedAllUp(one, 2)) as [CheckRecord, CheckRecord]

@@ -184,8 +184,8 @@ it('A few that are free go with the next group, not alone behind the first', asy
   const release = await hold(held!)
   const first = send(held!)
   await untilBlocked()
-  const blocked = Array.from({ length: 2 * MANY }, () => send(held!, 'log'))
   const alone = send(free!)
+  const blocked = Array.from({ length: 2 * MANY }, () => send(held!, 'log'))
   await sleep(20)
   expect({ waiting: recorder.waiting(), saved: saved.length }).toEqual({ waiting: 2 * MANY + 1, saved: 1 })
   await release()
@@ -299,4 +299,68 @@ it('stop() and whenIdle() wait for both', async () => {
   expect(await second).toEqual(Array(MANY).fill('stored'))
   await Promise.all([idle, stopped])
   expect(ended[0]).toBe('second')
+})
+
+/** A recorder whose connection breaks when a statement of these numbers, counted from 1, is sent for the first time of its kind. */
+function createBreaking(isBroken: (lookUp: number) => boolean): { recorder: PingRecorder; sessions: () => number } {
+  let sessions = 0
+  let lookUps = 0
+  const breaking = createPingRecorder({
+    database: {
+      ...database,
+      session(use) {
+        sessions += 1
+        return database.session((session) =>
+          use({
+            ...session,
+            within: (budgetMs, work) =>
+              session.within(budgetMs, (db) =>
+                work({
+                  ...db,
+                  async queryColumns(statement) {
+                    if (statement.name === 'find_keys') {
+                      lookUps += 1
+                      if (isBroken(lookUps)) throw new Error('Connection terminated unexpectedly')
+                    }
+                    return db.queryColumns(statement)
+                  },
+                }),
+              ),
+          }),
+        )
+      },
+    },
+    remembered: createRememberedChecks(),
+    now: clock.now,
+    onGroup: () => {},
+    onError: () => {},
+  })
+  return { recorder: breaking, sessions: () => sessions }
+}
+
+it('A group of which nothing was written yet gets another connection', async () => {
+  const [check] = await makeChecks(1)
+  const { recorder: breaking, sessions } = createBreaking((lookUp) => lookUp === 1)
+  expect(await send(check!, 'success', breaking)).toBe('stored')
+  expect({ sessions: sessions(), isWell: breaking.isWell() }).toEqual({ sessions: 2, isWell: true })
+})
+
+it('A group gets another connection once, then it is told to try again', async () => {
+  const [check] = await makeChecks(1)
+  const { recorder: breaking, sessions } = createBreaking(() => true)
+  expect(await send(check!, 'success', breaking)).toBe('unavailable')
+  expect({ sessions: sessions(), isWell: breaking.isWell(), waiting: breaking.waiting() }).toEqual({
+    sessions: 2,
+    isWell: false,
+    waiting: 0,
+  })
+})
+
+it('Once one has committed, the next may have another connection again', async () => {
+  const [one, two] = await makeChecks(2)
+  const { recorder: breaking, sessions } = createBreaking((lookUp) => lookUp === 1 || lookUp === 3)
+  const first = send(one!, 'success', breaking)
+  const second = first.then(() => send(two!, 'success', breaking))
+  expect(await Promise.all([first, second])).toEqual(['stored', 'stored'])
+  expect(sessions()).toBe(4)
 })
