@@ -50,3 +50,23 @@ it('tells every ping in time, also those that get a second connection which hang
   await recorder.stop()
   await database.close()
 })
+
+it('ends every statement of a database that hangs, also those without a budget', async () => {
+  await using server = await startPostgresServer({ settings: { fsync: 'off' } })
+  const database = createDatabase({ url: server.url, name: 'hung', connections: 5, statementMs: 300 })
+  await Promise.all(Array.from({ length: 5 }, () => database.query('select pg_sleep(0.1)')))
+  await server.pause()
+  const startedAt = systemClock.now()
+  const outcomes = await Promise.allSettled([
+    database.query('select 1'),
+    database.queryColumns({ name: 'one', text: 'select 1' }),
+    database.eachRow({ text: 'select 1' }, () => {}),
+    database.transaction((tx) => tx.query('select 1')),
+    database.session((session) => session.within(500, (db) => db.query('select 1'))),
+  ])
+  expect(outcomes.map(({ status }) => status)).toEqual(Array(5).fill('rejected'))
+  expect(systemClock.now() - startedAt).toBeLessThan(PROMISED_MS)
+  await server.resume()
+  expect((await database.query<{ one: number }>('select 1 as one')).rows).toEqual([{ one: 1 }])
+  await database.close()
+})
