@@ -70,8 +70,8 @@ export function createApp(options: AppOptions): App {
       : createDatabase({
           url: databaseUrl,
           name: 'pings',
-          // One for groups of pings; the evaluator, the beat and the clock share the rest.
-          connections: 3,
+          // For groups of pings, the evaluator, the beat and the clock: one each.
+          connections: 4,
           genericPlans: true,
           looksUp: true,
           onConnectionError,

@@ -105,7 +105,9 @@ class Row {
   apply({ key, event, at, ping }: Change, history: History): Outcome {
     const { spec } = this.#check
     if (spec === null)
-      throw new Error(`the schedule stored for check ${key} cannot be read; update the check with a valid one`)
+      throw new Error(
+        `what is stored of check ${key} cannot be read: update it with a valid schedule, or mend the times in check_states`,
+      )
     const before = this.#state
     // Replicas agree on the clock, yet the lock decides who is first: the later one is dated after the earlier one.
     const stamp = this.#stampAfter(at)

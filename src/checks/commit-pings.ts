@@ -125,7 +125,7 @@ export function createPingCommitter(options: PingCommitterOptions): PingCommitte
     let error = cause
     if (sqlStateOf(error) === LOCK_NOT_AVAILABLE) {
       try {
-        return await commitLocked(session, flight, group, SHORTEST_BUDGET_MS, 'skip locked')
+        return await commitLocked(session, flight, group, leftMsOf(group), 'skip locked')
       } catch (another) {
         if (isConnectionError(another)) throw another
         error = another
@@ -174,8 +174,10 @@ export function createPingCommitter(options: PingCommitterOptions): PingCommitte
     const { decisions, changeSet, after } = decideChanges(rows, changes.filter(isChange), 'earlier')
     if (!isPlain(changeSet) || decisions.some((decision) => decision.kind !== 'applied')) return null
 
-    flight.isWriting = true
-    const { version, stale } = await session.within(budgetMs, (db) => saveUnlocked(db, changeSet, rows))
+    const { version, stale } = await session.within(budgetMs, (db) => {
+      flight.isWriting = true
+      return saveUnlocked(db, changeSet, rows)
+    })
     if (stale.size === 0) nextToBeLocked = 1
     else {
       toBeLocked = nextToBeLocked

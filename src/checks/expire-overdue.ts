@@ -66,7 +66,7 @@ export async function expireOverdue({
           return { result: { flips: [], failed: [], claimed: 0, after: [] }, save: async () => {} }
 
         const [gaps, isLateWanted] = await Promise.all([
-          listGaps(tx, Math.min(...checks.map(awaitedSince))),
+          listGaps(tx, Math.min(now, ...checks.filter(({ spec }) => spec !== null).map(awaitedSince))),
           isEventWanted(tx, 'check.late'),
         ])
         const changes = checks.map(({ key }) => ({ key, event: { kind: 'deadline' as const, gaps }, at: now }))

@@ -28,7 +28,7 @@ export interface PingRecorder {
   isWell(): boolean
   recovered(): void
   waiting(): number
-  /** How long the oldest waiting ping waits, in milliseconds. */
+  /** How long the oldest ping without an answer waits, in milliseconds: also one whose group is on its way. */
   oldestWaitMs(): number
   /** Resolves when no ping waits and none is on its way to the database, or after `longestMs`. */
   whenIdle(longestMs?: number): Promise<void>
@@ -218,8 +218,11 @@ export function createPingRecorder(options: PingRecorderOptions): PingRecorder {
       isWell = true
     },
     waiting: () => waiting.length,
-    // What was put back for another try may be younger than what stayed.
-    oldestWaitMs: () => waiting.reduce((longest, entry) => Math.max(longest, now() - entry.since), 0),
+    oldestWaitMs() {
+      // What was put back for another try may be younger than what stayed.
+      const unanswered = [...lanes.flatMap(({ group }) => group), ...waiting]
+      return unanswered.reduce((longest, entry) => Math.max(longest, now() - entry.since), 0)
+    },
     whenIdle,
     async stop() {
       isStopping = true
@@ -233,7 +236,7 @@ function isOneOf(group: readonly Waiting[]): (entry: Waiting) => boolean {
   const keys = new Set(group.map(({ key }) => key))
   let publicIds: Set<string> | undefined
   return ({ key, ping: { publicId } }) => {
-    if (key !== undefined) return keys.has(key)
+    if (key !== undefined && !keys.has(undefined)) return keys.has(key)
     publicIds ??= new Set(group.map(({ ping }) => ping.publicId))
     return publicIds.has(publicId)
   }

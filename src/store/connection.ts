@@ -23,7 +23,7 @@ export interface Queryable {
 }
 
 export interface Session {
-  /** Cuts the connection off when `work` takes longer, so that it fails. */
+  /** Begins `work` when nobody's transaction is in the way, and cuts the connection off when both take longer, so that it fails. */
   within<T>(budgetMs: number, work: (db: Queryable) => Promise<T>): Promise<T>
   /**
    * A transaction in two round trips: `begin` travels with the first statement of `work`, `commit` with its last ones, which
@@ -144,15 +144,19 @@ function issue<Row = unknown>(
 export function sessionOn(client: pg.PoolClient): Session {
   /** Of somebody, on the wire; resolves when it has ended, however it did. */
   let transaction: Promise<void> | undefined
+  /** What it ended with, if it took the connection with it, or nobody knows whether it still is open. */
+  let broken: { readonly error: unknown } | undefined
   async function whenFree<T>(use: () => Promise<T>): Promise<T> {
     while (transaction !== undefined) await transaction
+    if (broken !== undefined) throw broken.error
     return use()
   }
   function holdWire<T>(running: Promise<T>): Promise<T> {
-    const clear = () => {
+    const clear = (error?: unknown) => {
       transaction = undefined
+      if (isConnectionError(error)) broken = { error }
     }
-    transaction = running.then(clear, clear)
+    transaction = running.then(() => clear(), clear)
     return running
   }
   const plain = queryableOn(client)
@@ -161,7 +165,7 @@ export function sessionOn(client: pg.PoolClient): Session {
     queryColumns: (statement) => whenFree(() => plain.queryColumns(statement)),
   }
   return {
-    within: (budgetMs, work) => runWithin(client, budgetMs, () => work(outside)),
+    within: (budgetMs, work) => runWithin(client, budgetMs, () => whenFree(() => work(outside))),
     groupTransaction: (budgetMs, work) =>
       runWithin(client, budgetMs, () => whenFree(() => holdWire(runGroupTransaction(client, work)))),
   }

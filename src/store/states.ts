@@ -18,7 +18,7 @@ import type { Queryable } from './database.ts'
 /** A check whose row is locked by the transaction at hand. */
 export interface LockedCheck {
   readonly key: number
-  /** Null with a reason when the stored configuration makes no sense (somebody's SQL). */
+  /** Null when the stored configuration makes no sense, or a time is no moment, as `infinity` (somebody's SQL). */
   readonly spec: CheckSpec | null
   readonly state: CheckState
   /** The time of its newest history entry, to the microsecond: the next is later. */
@@ -109,9 +109,12 @@ function toLockedCheck(row: unknown[]): LockedCheck {
     Instant,
     Instant | null,
   ]
+  const times = [since, lastPingAt, lastSuccessAt, lastStartAt, expectedAt, dueAt, stampedAt, wakeAt]
   return {
     key,
-    spec: toSpec({ periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds }),
+    spec: times.some(Number.isNaN)
+      ? null
+      : toSpec({ periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds }),
     state: {
       status: STATUSES[status]!,
       since,

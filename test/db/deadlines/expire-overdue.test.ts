@@ -179,15 +179,17 @@ describe('two replicas', () => {
 })
 
 describe('a check that cannot be decided', () => {
-  it('is put aside and counted, and the others are found', async () => {
+  it.each([
+    ['schedule', `period_seconds = null, schedule = 'nonsense', time_zone = 'UTC'`],
+    ['last ping', `last_ping_at = 'infinity'`],
+    ['newest entry', `stamped_at = '-infinity'`],
+    ['deadline', `due_at = 'infinity'`],
+  ])('is put aside and counted, and the others are found: by its %s', async (_, setting) => {
     const [{ check: broken }, { check: fine }] = [
       await upSince(20_000, TEN_SECONDS),
       await upSince(15_000, TEN_SECONDS),
     ]
-    await test.database.query(
-      `update check_states set period_seconds = null, schedule = 'nonsense', time_zone = 'UTC' where check_key = $1`,
-      [broken.key],
-    )
+    await test.database.query(`update check_states set ${setting} where check_key = $1`, [broken.key])
     const { flips, failed } = await expire({ batch: 1 })
     expect(failed).toEqual([broken.key])
     expect(flips).toHaveLength(1)

@@ -240,6 +240,49 @@ it('One that fails leaves the other alone', async () => {
   for (const check of others) expect(await typesOf(check)).toEqual(['success', 'success'])
 })
 
+it('A row that is held in each of them fails its own ping, and no other', async () => {
+  const [one, two, ...others] = await makeRemembered(MANY + 2)
+  const releases = [await hold(one!), await hold(two!)]
+  const first = [one!, others.pop()!].map((check) => send(check))
+  await untilBlocked()
+  const second = [two!, ...others].map((check) => send(check))
+  const startedAt = clock.now()
+  expect(await Promise.all(first)).toEqual(['unavailable', 'stored'])
+  expect(await Promise.all(second)).toEqual(['unavailable', ...Array(MANY - 1).fill('stored')])
+  expect(clock.now() - startedAt).toBeLessThan(5_000)
+  for (const release of releases) await release()
+})
+
+it('Pings of groups on their way are told to wait as well, or their checks would be found missing meanwhile', async () => {
+  const [held, ...others] = await makeRemembered(MANY + 1)
+  expect(recorder.oldestWaitMs()).toBe(0)
+  const release = await hold(held!)
+  const first = send(held!)
+  await untilBlocked()
+  await sleep(100)
+  const second = others.map((check) => send(check))
+  expect(recorder.waiting()).toBe(0)
+  await sleep(50)
+  expect(recorder.oldestWaitMs()).toBeGreaterThanOrEqual(150)
+  await release()
+  await Promise.all([first, ...second])
+  expect(recorder.oldestWaitMs()).toBe(0)
+})
+
+it('A group that waits for the transaction of the other was never sent: it gets another connection', async () => {
+  const others = await makeRemembered(MANY)
+  const [held] = await makeChecks(1)
+  const release = await hold(held!)
+  const first = send(held!)
+  const pid = await untilBlocked()
+  const second = Promise.all(others.map((check) => send(check)))
+  await sleep(20)
+  await test.database.query('select pg_terminate_backend($1)', [pid])
+  expect(await second).toEqual(Array(MANY).fill('stored'))
+  await release()
+  expect(['stored', 'unavailable']).toContain(await first)
+})
+
 it('A connection that breaks fails both groups, and nobody who waits', async () => {
   const [one, two, last, ...others] = await makeRemembered(MANY + 2)
   const release = await hold(one!)
