@@ -114,7 +114,7 @@ export function createMetrics(values: LabelValues): Metrics {
     }),
     undecidable: new Counter({
       name: 'heartbeat_deadline_undecidable_total',
-      help: 'Checks put aside since their stored schedule cannot be read',
+      help: 'Checks put aside since what is stored of them cannot be read: a schedule, or a time',
       registers,
     }),
     gaps: new Counter({ name: 'heartbeat_gaps_total', help: 'Own downtimes put on record by this replica', registers }),

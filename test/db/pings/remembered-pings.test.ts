@@ -23,6 +23,7 @@ import { createChance } from '../../process/random.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { replayAll } from '../../support/replay.ts'
 import { type SeededCheck, type SeededTenant, seedCheck, seedTenant } from '../../support/seed.ts'
+import { watchSession } from '../../support/watched-session.ts'
 
 const clock = { now: systemClock.now }
 const SEED = Number(process.env.TEST_SEED ?? 20_261_122)
@@ -76,25 +77,18 @@ function createReplica(name: string): Replica {
   const groups: number[] = []
   const errors: unknown[] = []
   const watched = (session: Session): Session => ({
-    ...session,
+    ...watchSession(session, async (statement, send) => {
+      const rows = await send(statement)
+      if (!statement.name?.startsWith('save_expected')) return rows
+      tries.unlocked += 1
+      if (!replica.breakAfterSaving) return rows
+      replica.breakAfterSaving = false
+      throw new Error('Connection terminated unexpectedly')
+    }),
     groupTransaction(budgetMs, work) {
       tries.locked += 1
       return session.groupTransaction(budgetMs, work)
     },
-    within: (budgetMs, work) =>
-      session.within(budgetMs, (db) =>
-        work({
-          ...db,
-          async queryColumns(statement) {
-            const rows = await db.queryColumns(statement)
-            if (!statement.name?.startsWith('save_expected')) return rows
-            tries.unlocked += 1
-            if (!replica.breakAfterSaving) return rows
-            replica.breakAfterSaving = false
-            throw new Error('Connection terminated unexpectedly')
-          },
-        }),
-      ),
   })
   const recorder = createPingRecorder({
     database: { ...database, session: (use) => database.session((session) => use(watched(session))) },

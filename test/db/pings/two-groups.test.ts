@@ -9,6 +9,7 @@ import type { CheckRecord } from '../../../src/store/checks.ts'
 import { createDatabase, type Database, type Session } from '../../../src/store/database.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { type SeededTenant, seedCheck, seedTenant } from '../../support/seed.ts'
+import { watchSession } from '../../support/watched-session.ts'
 
 const clock = { now: systemClock.now }
 /** As many must wait for a second group to begin. */
@@ -48,19 +49,11 @@ afterEach(async () => {
   await database.close()
 })
 
-const watched = (session: Session): Session => ({
-  ...session,
-  within: (budgetMs, work) =>
-    session.within(budgetMs, (db) =>
-      work({
-        ...db,
-        queryColumns(statement) {
-          if (statement.name?.startsWith('save_expected')) saved.push(statement.name)
-          return db.queryColumns(statement)
-        },
-      }),
-    ),
-})
+const watched = (session: Session) =>
+  watchSession(session, (statement, send) => {
+    if (statement.name?.startsWith('save_expected')) saved.push(statement.name)
+    return send(statement)
+  })
 
 const makeChecks = (count: number) => Promise.all(Array.from({ length: count }, () => seedCheck(test.database, tenant)))
 
@@ -344,33 +337,22 @@ it('stop() and whenIdle() wait for both', async () => {
   expect(ended[0]).toBe('second')
 })
 
-/** A recorder whose connection breaks when a statement of these numbers, counted from 1, is sent for the first time of its kind. */
+/** A recorder whose connection breaks at those look-ups of keys, counted from 1: before anything was written. */
 function createBreaking(isBroken: (lookUp: number) => boolean): { recorder: PingRecorder; sessions: () => number } {
   let sessions = 0
   let lookUps = 0
+  const breakable = (session: Session) =>
+    watchSession(session, async (statement, send) => {
+      if (statement.name === 'find_keys') lookUps += 1
+      if (statement.name === 'find_keys' && isBroken(lookUps)) throw new Error('Connection terminated unexpectedly')
+      return send(statement)
+    })
   const breaking = createPingRecorder({
     database: {
       ...database,
       session(use) {
         sessions += 1
-        return database.session((session) =>
-          use({
-            ...session,
-            within: (budgetMs, work) =>
-              session.within(budgetMs, (db) =>
-                work({
-                  ...db,
-                  async queryColumns(statement) {
-                    if (statement.name === 'find_keys') {
-                      lookUps += 1
-                      if (isBroken(lookUps)) throw new Error('Connection terminated unexpectedly')
-                    }
-                    return db.queryColumns(statement)
-                  },
-                }),
-              ),
-          }),
-        )
+        return database.session((session) => use(breakable(session)))
       },
     },
     remembered: createRememberedChecks(),
