@@ -19,10 +19,10 @@ import { createControllerRole } from './roles/controller.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import type { Log } from './runtime/log.ts'
 import { createMetrics, type Metrics, observeHttp } from './runtime/metrics.ts'
-import { createDatabase, type Database } from './store/database.ts'
-import { createDatabaseClock } from './store/database-clock.ts'
-import { oldestPendingSeconds } from './store/deliveries.ts'
-import { countByStatus, oldestOverdueSeconds } from './store/states.ts'
+import { countByStatus, oldestOverdueSeconds } from './store/checks/states.ts'
+import { oldestPendingSeconds } from './store/outbox/deliveries.ts'
+import { createDatabase, type Database } from './store/postgres/database.ts'
+import { createDatabaseClock } from './store/postgres/database-clock.ts'
 
 /** Without a slash at the end; `api` with its /api/v1. Ping and API are null in the controller role, which serves neither. */
 export interface Addresses {

@@ -2,8 +2,8 @@
 
 import type { Parts } from '../checks/parts.ts'
 import type { Caller } from '../domain/access.ts'
-import { findApiKey, touchApiKey } from '../store/api-keys.ts'
-import { findUser, findUserByEmail, type KnownUser } from '../store/users.ts'
+import { findApiKey, touchApiKey } from '../store/tenancy/api-keys.ts'
+import { findUser, findUserByEmail, type KnownUser } from '../store/tenancy/users.ts'
 import { isSameHash, parseApiKey } from './api-key.ts'
 import { createIssuers, type Issuers } from './issuers.ts'
 import { expiredCredential, unknownCredential, unknownUser } from './refusals.ts'

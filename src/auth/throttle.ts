@@ -6,8 +6,8 @@
 import { createHash } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
 import { AppError } from '../domain/errors.ts'
-import type { Queryable } from '../store/database.ts'
-import { findFullWindow, forgiveWindows, type RateWindow, takeFromWindow } from '../store/rate-windows.ts'
+import type { Queryable } from '../store/postgres/database.ts'
+import { findFullWindow, forgiveWindows, type RateWindow, takeFromWindow } from '../store/tenancy/rate-windows.ts'
 
 const LOGIN_WINDOW_SECONDS = 15 * 60
 const FAILED_TRIES = { account: 10, address: 50 }

@@ -1,7 +1,7 @@
 import type { Parts } from '../checks/parts.ts'
 import { INSTALLATION_CHANNEL_ID } from '../domain/channel.ts'
 import { STANDARD_EVENT_TYPES } from '../domain/event.ts'
-import { deleteInstallationChannel, keepInstallationChannel } from '../store/installation-channel.ts'
+import { deleteInstallationChannel, keepInstallationChannel } from '../store/outbox/installation-channel.ts'
 
 /** Replicas with another configuration may be about while a change is rolled out. */
 const UNSEEN_MS = 5 * 60_000

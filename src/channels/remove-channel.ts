@@ -1,6 +1,6 @@
 import type { Tenant } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
-import { deleteChannel, deleteDeliveries } from '../store/channels.ts'
+import { deleteChannel, deleteDeliveries } from '../store/outbox/channels.ts'
 import { lockForChange } from './find-channels.ts'
 import type { ChannelParts } from './parts.ts'
 

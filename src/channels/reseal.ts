@@ -1,4 +1,4 @@
-import { listSealedOtherwise, replaceSealed } from '../store/channels.ts'
+import { listSealedOtherwise, replaceSealed } from '../store/outbox/channels.ts'
 import type { ChannelParts } from './parts.ts'
 import { UnreadableSettings } from './seal.ts'
 

@@ -2,7 +2,7 @@ import type { Tenant } from '../domain/access.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { CLAIM_MS, PATIENCE_MS } from '../domain/retry.ts'
-import { type DeliveryRecord, hurryDelivery, lockDelivery, renewDelivery } from '../store/find-deliveries.ts'
+import { type DeliveryRecord, hurryDelivery, lockDelivery, renewDelivery } from '../store/outbox/find-deliveries.ts'
 import type { ChannelParts } from './parts.ts'
 
 /** Clocks of replicas differ a little: who waits for longer is not being sent. */

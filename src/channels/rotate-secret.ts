@@ -1,6 +1,6 @@
 import type { Tenant } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
-import { saveChannel } from '../store/channels.ts'
+import { saveChannel } from '../store/outbox/channels.ts'
 import { lockForChange, openSettings } from './find-channels.ts'
 import type { ChannelParts } from './parts.ts'
 import { UnreadableSettings } from './seal.ts'

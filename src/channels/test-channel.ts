@@ -2,8 +2,8 @@ import type { Tenant } from '../domain/access.ts'
 import { notFound } from '../domain/errors.ts'
 import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { randomIdBytes } from '../runtime/random.ts'
-import { lockChannel } from '../store/channels.ts'
-import { insertTestEvent } from '../store/events.ts'
+import { lockChannel } from '../store/outbox/channels.ts'
+import { insertTestEvent } from '../store/outbox/events.ts'
 import type { ChannelParts } from './parts.ts'
 
 /**

@@ -5,16 +5,16 @@ import { writeTimeOrderedId } from '../domain/ids.ts'
 import { withSuffix } from '../domain/slug.ts'
 import { deadlineOf } from '../domain/transition.ts'
 import { randomIdBytes } from '../runtime/random.ts'
-import { saveChanges } from '../store/change-sets.ts'
-import type { Queryable } from '../store/database.ts'
+import { saveChanges } from '../store/checks/change-sets.ts'
 import {
   findTakenSlugs,
   insertCheck,
   insertFirstCheck,
   type NewCheckRow,
   type NewDeclaredRow,
-} from '../store/new-checks.ts'
-import type { StoredSpec } from '../store/states.ts'
+} from '../store/checks/new-checks.ts'
+import type { StoredSpec } from '../store/checks/states.ts'
+import type { Queryable } from '../store/postgres/database.ts'
 
 type SlugWanted =
   | { readonly exactly: string }

@@ -11,9 +11,9 @@ import { writeTimeOrderedId } from '../domain/ids.ts'
 import { expectAfterCompletion } from '../domain/schedule.ts'
 import { type CheckEvent, deadlineOf, type Outcome, transition } from '../domain/transition.ts'
 import { randomIdBytes } from '../runtime/random.ts'
-import type { ChangedState, ChangeSet, NewFlip, NewPing } from '../store/change-sets.ts'
-import type { NewEvent } from '../store/events.ts'
-import type { LockedCheck } from '../store/states.ts'
+import type { ChangedState, ChangeSet, NewFlip, NewPing } from '../store/checks/change-sets.ts'
+import type { LockedCheck } from '../store/checks/states.ts'
+import type { NewEvent } from '../store/outbox/events.ts'
 
 export interface Change {
   readonly key: number

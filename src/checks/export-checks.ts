@@ -7,8 +7,8 @@
 import { randomUUID } from 'node:crypto'
 import { type FlipReason, type Instant, isOpen, type ShownStatus, shownStatus } from '../domain/check.ts'
 import { deadlineOf } from '../domain/transition.ts'
-import { type CheckSeriesRow, readCheckSeries } from '../store/check-series.ts'
-import { claimExport, releaseExport } from '../store/exporter.ts'
+import { type CheckSeriesRow, readCheckSeries } from '../store/checks/check-series.ts'
+import { claimExport, releaseExport } from '../store/leases/exporter.ts'
 import type { Parts } from './parts.ts'
 
 /** A check as monitoring knows it, by names that outlive a reinstall: no id, and nothing that a job has sent. */

@@ -12,14 +12,14 @@ import {
   findCheckKey,
   hasProject,
   listCheckRows,
-} from '../store/checks.ts'
-import { type FlipRecord, listFlipRows } from '../store/flips.ts'
-import { listPingRows, type PingRecord } from '../store/pings.ts'
+} from '../store/checks/checks.ts'
+import { type FlipRecord, listFlipRows } from '../store/history/flips.ts'
+import { listPingRows, type PingRecord } from '../store/history/pings.ts'
 import type { Parts } from './parts.ts'
 
-export type { CheckRecord } from '../store/checks.ts'
-export type { FlipRecord } from '../store/flips.ts'
-export type { PingRecord } from '../store/pings.ts'
+export type { CheckRecord } from '../store/checks/checks.ts'
+export type { FlipRecord } from '../store/history/flips.ts'
+export type { PingRecord } from '../store/history/pings.ts'
 
 export interface CheckFilter {
   readonly status?: ShownStatus

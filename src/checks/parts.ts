@@ -1,5 +1,5 @@
 import type { Clock } from '../runtime/clock.ts'
-import type { Database } from '../store/database.ts'
+import type { Database } from '../store/postgres/database.ts'
 
 /** What every verb of this folder works with. */
 export interface Parts {

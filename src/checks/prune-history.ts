@@ -6,7 +6,6 @@
 
 import type { Instant } from '../domain/check.ts'
 import type { LoopOptions } from '../runtime/loop.ts'
-import type { Queryable } from '../store/database.ts'
 import {
   listHistoryKeys,
   pruneDeliveries,
@@ -16,9 +15,10 @@ import {
   prunePings,
   pruneTombstones,
   tryPruneLock,
-} from '../store/pruning.ts'
-import { deleteOldWindows } from '../store/rate-windows.ts'
-import { deleteExpiredRefreshTokens } from '../store/refresh-tokens.ts'
+} from '../store/history/pruning.ts'
+import type { Queryable } from '../store/postgres/database.ts'
+import { deleteOldWindows } from '../store/tenancy/rate-windows.ts'
+import { deleteExpiredRefreshTokens } from '../store/tenancy/refresh-tokens.ts'
 import { firstIdAt } from './first-id.ts'
 import type { Parts } from './parts.ts'
 

@@ -3,7 +3,7 @@
 import type { CheckSpec, Instant, Schedule } from '../domain/check.ts'
 import { type Cron, InvalidSchedule, isTimeZone, nextSlot, parseCron } from '../domain/cron.ts'
 import { AppError } from '../domain/errors.ts'
-import type { StoredSpec } from '../store/states.ts'
+import type { StoredSpec } from '../store/checks/states.ts'
 
 export const DEFAULT_TIME_ZONE = 'UTC'
 

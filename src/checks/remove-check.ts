@@ -1,8 +1,8 @@
 import type { Tenant } from '../domain/access.ts'
-import { hurryAlerts } from '../store/alerts.ts'
-import { deleteCheck } from '../store/checks.ts'
-import { deleteFlips } from '../store/flips.ts'
-import { deletePings } from '../store/pings.ts'
+import { deleteCheck } from '../store/checks/checks.ts'
+import { deleteFlips } from '../store/history/flips.ts'
+import { deletePings } from '../store/history/pings.ts'
+import { hurryAlerts } from '../store/outbox/alerts.ts'
 import type { Parts } from './parts.ts'
 import { refuseIfManaged, withLockedCheck } from './with-locked-check.ts'
 

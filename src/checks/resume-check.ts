@@ -1,5 +1,5 @@
 import type { Tenant } from '../domain/access.ts'
-import type { CheckRecord } from '../store/checks.ts'
+import type { CheckRecord } from '../store/checks/checks.ts'
 import type { Parts } from './parts.ts'
 import { turnCheck } from './turn-check.ts'
 

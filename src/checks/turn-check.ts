@@ -3,7 +3,7 @@
 import type { Tenant } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
 import { NEXT } from '../domain/transition.ts'
-import type { CheckRecord, StoredCheck } from '../store/checks.ts'
+import type { CheckRecord, StoredCheck } from '../store/checks/checks.ts'
 import type { Parts } from './parts.ts'
 import { applyEvents, describeResource, withLockedCheck } from './with-locked-check.ts'
 

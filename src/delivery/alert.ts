@@ -2,7 +2,7 @@
 
 import type { Instant } from '../domain/check.ts'
 import type { ChannelTested, CheckTold, EventFacts } from '../domain/event.ts'
-import type { CheckNames, Labels, StoredAlert } from '../store/alerts.ts'
+import type { CheckNames, Labels, StoredAlert } from '../store/outbox/alerts.ts'
 import { explain, findOutput, headline } from './words.ts'
 
 /** As `POST /api/v2/alerts` takes them, in an array. */

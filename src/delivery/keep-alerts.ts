@@ -19,8 +19,8 @@ import {
   forgetChannelAlerts,
   type Labels,
   listChannelsToTell,
-} from '../store/alerts.ts'
-import type { ChannelRow } from '../store/channels.ts'
+} from '../store/outbox/alerts.ts'
+import type { ChannelRow } from '../store/outbox/channels.ts'
 import { ALERT_LIFE_MS, fire, type PostableAlert, relabelAlert, resolve } from './alert.ts'
 import { type AlertmanagerChannel, type AlertmanagerParts, createPeers, waitAfter } from './alertmanager.ts'
 import { openChannel } from './open-channel.ts'

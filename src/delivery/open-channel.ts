@@ -1,6 +1,6 @@
 import type { Sealer } from '../channels/seal.ts'
 import { INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
-import type { ChannelRow } from '../store/channels.ts'
+import type { ChannelRow } from '../store/outbox/channels.ts'
 
 /** Throws an error with a message for people when its settings are not to be had here. */
 export function openChannel(row: ChannelRow, sealer: Sealer, installationUrls: readonly string[]): OpenChannel {

@@ -11,15 +11,15 @@ import type { Sealer } from '../channels/seal.ts'
 import { type ChannelKind, INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
 import { CLAIM_MS, nextAttemptAt } from '../domain/retry.ts'
 import { type Clock, pause, startTimer } from '../runtime/clock.ts'
-import type { ChannelRow } from '../store/channels.ts'
-import type { Database } from '../store/database.ts'
+import type { ChannelRow } from '../store/outbox/channels.ts'
 import {
   type ClaimedDelivery,
   claimDeliveries,
   type FinishedAttempt,
   finishAttempts,
   listDueChannels,
-} from '../store/deliveries.ts'
+} from '../store/outbox/deliveries.ts'
+import type { Database } from '../store/postgres/database.ts'
 import { openChannel } from './open-channel.ts'
 import type { Attempt, Outcome, Send, Senders } from './outcome.ts'
 import { createSlots } from './slots.ts'

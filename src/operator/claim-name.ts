@@ -3,7 +3,7 @@
  * other's checks for their own. The uid of the namespace kube-system tells them apart.
  */
 
-import { claimCluster } from '../checks/claim-cluster.ts'
+import { claimCluster } from '../checks/declare/claim-cluster.ts'
 import type { Parts } from '../checks/parts.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import type { KubernetesObject } from '../kubernetes/objects.ts'

@@ -1,6 +1,6 @@
 /** A HeartbeatCheck as the service is told of it: what it asks for, the project that its namespace may use, the check that it has. */
 
-import { type Declaration, type Declared, declareCheck } from '../checks/declare-check.ts'
+import { type Declaration, type Declared, declareCheck } from '../checks/declare/declare-check.ts'
 import type { Parts } from '../checks/parts.ts'
 import { resolveProject } from '../tenancy/namespace-projects.ts'
 import {

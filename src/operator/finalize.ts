@@ -3,8 +3,8 @@
  * since a finalizer that waits for ever keeps a namespace from going (design, section 6, "Deleting"). When it is written: hold.ts.
  */
 
+import { retireCheck } from '../checks/declare/retire-check.ts'
 import type { Parts } from '../checks/parts.ts'
-import { retireCheck } from '../checks/retire-check.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import type { Recorder } from '../kubernetes/recorder.ts'
 import { API_VERSION, FINALIZER, HEARTBEAT_CHECKS, type HeartbeatCheck, KIND } from './heartbeat-check.ts'

@@ -4,9 +4,9 @@
  * the last ping, and checks whose resource is gone.
  */
 
-import { type DeclaredState, listStates, type Resource } from '../checks/find-declared.ts'
+import { type DeclaredState, listStates, type Resource } from '../checks/declare/find-declared.ts'
+import { retireCheck } from '../checks/declare/retire-check.ts'
 import type { Parts } from '../checks/parts.ts'
-import { retireCheck } from '../checks/retire-check.ts'
 import { shownStatus } from '../domain/check.ts'
 import type { KubernetesClient } from '../kubernetes/client.ts'
 import { keyOf } from '../kubernetes/objects.ts'

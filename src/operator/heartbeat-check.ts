@@ -3,7 +3,7 @@
 import { DEFAULT_TIME_ZONE, readSpec } from '../checks/read-spec.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Condition, KubernetesObject } from '../kubernetes/objects.ts'
-import type { StoredSpec } from '../store/states.ts'
+import type { StoredSpec } from '../store/checks/states.ts'
 import { LABEL_LENGTH } from './names.ts'
 import { NAME_RULE, Spec, type SpecInput, type SpecOutput } from './schema/spec.ts'
 import type { StatusOutput } from './schema/status.ts'

@@ -6,8 +6,8 @@
  * with it by its owner reference, so nobody else's Secret is written into before.
  */
 
+import { retireCheck } from '../checks/declare/retire-check.ts'
 import type { Parts } from '../checks/parts.ts'
-import { retireCheck } from '../checks/retire-check.ts'
 import type { KubernetesClient } from '../kubernetes/client.ts'
 import { splitKey } from '../kubernetes/objects.ts'
 import { addFinalizer, hasFinalizer } from './finalize.ts'

@@ -4,13 +4,13 @@
  * right what somebody changed elsewhere; in between, a flip only costs a look at the database and a status.
  */
 
-import { findDeclared } from '../checks/find-declared.ts'
+import { findDeclared } from '../checks/declare/find-declared.ts'
 import type { Parts } from '../checks/parts.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import { splitKey } from '../kubernetes/objects.ts'
 import type { Recorder } from '../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../kubernetes/workers.ts'
-import type { CheckRecord } from '../store/checks.ts'
+import type { CheckRecord } from '../store/checks/checks.ts'
 import { declare, readDeclaration } from './declare.ts'
 import { createFinalizer } from './finalize.ts'
 import {

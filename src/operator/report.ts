@@ -4,13 +4,13 @@
  * name of the Event, made from the flip, counts them once.
  */
 
-import { listFlipsSince } from '../checks/find-declared.ts'
+import { listFlipsSince } from '../checks/declare/find-declared.ts'
 import type { Parts } from '../checks/parts.ts'
 import type { FlipReason, Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import type { Occurrence, Recorder, Regarding } from '../kubernetes/recorder.ts'
-import type { CheckRecord } from '../store/checks.ts'
+import type { CheckRecord } from '../store/checks/checks.ts'
 import {
   API_VERSION,
   HEARTBEAT_CHECKS,

@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type FlipReason, type Instant, shownStatus } from '../domain/check.ts'
 import type { Condition } from '../kubernetes/objects.ts'
 import { toTime } from '../kubernetes/objects.ts'
-import type { CheckRecord } from '../store/checks.ts'
+import type { CheckRecord } from '../store/checks/checks.ts'
 import type { HeartbeatCheck, HeartbeatCheckStatus, PublishedTarget } from './heartbeat-check.ts'
 
 /** What became of a pass. */

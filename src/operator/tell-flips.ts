@@ -2,7 +2,7 @@
 
 import type { FlipReason } from '../domain/check.ts'
 import { toTime } from '../kubernetes/objects.ts'
-import type { FlipRecord } from '../store/flips.ts'
+import type { FlipRecord } from '../store/history/flips.ts'
 
 export interface Story {
   readonly type: 'Normal' | 'Warning'

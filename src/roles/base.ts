@@ -5,8 +5,8 @@ import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import { createLoop, type Loop, type LoopOptions } from '../runtime/loop.ts'
 import type { Metrics } from '../runtime/metrics.ts'
-import type { Database } from '../store/database.ts'
-import type { DatabaseClock } from '../store/database-clock.ts'
+import type { Database } from '../store/postgres/database.ts'
+import type { DatabaseClock } from '../store/postgres/database-clock.ts'
 
 export interface Base {
   readonly config: Config

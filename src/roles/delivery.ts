@@ -13,8 +13,8 @@ import { createSlackSender } from '../delivery/slack.ts'
 import { createWatchdog } from '../delivery/watchdog.ts'
 import { createWebhookSender } from '../delivery/webhook.ts'
 import type { ChannelKind } from '../domain/channel.ts'
-import { createDatabase } from '../store/database.ts'
-import { oldestOverdueSeconds } from '../store/states.ts'
+import { oldestOverdueSeconds } from '../store/checks/states.ts'
+import { createDatabase } from '../store/postgres/database.ts'
 import { type Base, loopOf } from './base.ts'
 
 export interface Delivery {

@@ -8,9 +8,9 @@ import { AppError, notFound } from '../domain/errors.ts'
 import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { randomIdBytes } from '../runtime/random.ts'
-import * as store from '../store/api-keys.ts'
-import type { Queryable } from '../store/database.ts'
-import { lockProject } from '../store/projects.ts'
+import type { Queryable } from '../store/postgres/database.ts'
+import * as store from '../store/tenancy/api-keys.ts'
+import { lockProject } from '../store/tenancy/projects.ts'
 
 export type ApiKeyRecord = store.ApiKeyRow
 

@@ -1,7 +1,7 @@
 import { unknownCredential } from '../auth/refusals.ts'
 import type { Parts } from '../checks/parts.ts'
 import type { Caller, Scope } from '../domain/access.ts'
-import { describeOrganization } from '../store/organizations.ts'
+import { describeOrganization } from '../store/tenancy/organizations.ts'
 
 export interface CallerDescription {
   readonly kind: 'user' | 'api_key'

@@ -9,8 +9,8 @@ import { AppError } from '../domain/errors.ts'
 import { formatUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { deriveSlug } from '../domain/slug.ts'
 import { randomIdBytes } from '../runtime/random.ts'
-import { findOldestOrganization, lockOrganization } from '../store/organizations.ts'
-import { findNamespaceProjects, insertProject, type Namespace } from '../store/projects.ts'
+import { findOldestOrganization, lockOrganization } from '../store/tenancy/organizations.ts'
+import { findNamespaceProjects, insertProject, type Namespace } from '../store/tenancy/projects.ts'
 import { chooseSlug } from './projects.ts'
 
 export interface NamespaceProject {

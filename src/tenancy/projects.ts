@@ -7,9 +7,9 @@ import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { deriveSlug, withSuffix } from '../domain/slug.ts'
 import { randomIdBytes } from '../runtime/random.ts'
-import type { Queryable } from '../store/database.ts'
-import { lockOrganization } from '../store/organizations.ts'
-import * as store from '../store/projects.ts'
+import type { Queryable } from '../store/postgres/database.ts'
+import { lockOrganization } from '../store/tenancy/organizations.ts'
+import * as store from '../store/tenancy/projects.ts'
 import { assertNotBound } from './bound.ts'
 
 export type ProjectRecord = store.ProjectRow

@@ -1,5 +1,5 @@
 import type { Parts } from '../checks/parts.ts'
-import { takeFromWindow } from '../store/rate-windows.ts'
+import { takeFromWindow } from '../store/tenancy/rate-windows.ts'
 
 export interface CallTaken {
   readonly isAllowed: boolean

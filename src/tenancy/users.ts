@@ -8,8 +8,8 @@ import { AppError, notFound } from '../domain/errors.ts'
 import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { randomIdBytes } from '../runtime/random.ts'
-import { lockOrganization } from '../store/organizations.ts'
-import * as store from '../store/users.ts'
+import { lockOrganization } from '../store/tenancy/organizations.ts'
+import * as store from '../store/tenancy/users.ts'
 import { assertNotBound } from './bound.ts'
 
 export type UserRecord = store.UserRow

@@ -13,7 +13,7 @@ import { createOpsApp } from '../../src/http/ops/app.ts'
 import type { MetricsSource } from '../../src/http/ops/metrics.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
-import { createDatabase } from '../../src/store/database.ts'
+import { createDatabase } from '../../src/store/postgres/database.ts'
 
 export type Mode = 'series' | 'prom-client'
 /**

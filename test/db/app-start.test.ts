@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
-import { createDatabase } from '../../src/store/database.ts'
-import { migrate } from '../../src/store/migrate.ts'
+import { createDatabase } from '../../src/store/postgres/database.ts'
+import { migrate } from '../../src/store/postgres/migrate.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { silentLog } from '../support/silent-log.ts'
 

@@ -10,7 +10,7 @@ import {
   textArray,
   uuidArray,
   xidArray,
-} from '../../src/store/binary-arrays.ts'
+} from '../../src/store/postgres/binary-arrays.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 let test: TestDatabase

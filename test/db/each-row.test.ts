@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createDatabase, type Database } from '../../src/store/database.ts'
+import { createDatabase, type Database } from '../../src/store/postgres/database.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 let test: TestDatabase

@@ -3,7 +3,7 @@ import { appendFile, lstat, mkdir, readdir, readFile, rm, stat, writeFile } from
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { EmbeddedPostgres } from '../../src/store/embedded-postgres.ts'
+import type { EmbeddedPostgres } from '../../src/embedded-postgres/start.ts'
 import { createDataDirs, failureOf, poll, query, start, startEmbeddedChild } from '../support/embedded.ts'
 import { listProcesses } from '../support/postgres-server.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'

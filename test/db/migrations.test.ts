@@ -2,9 +2,9 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest'
-import { createDatabase } from '../../src/store/database.ts'
-import { explainDatabaseError, mayPass } from '../../src/store/explain.ts'
-import { migrate } from '../../src/store/migrate.ts'
+import { createDatabase } from '../../src/store/postgres/database.ts'
+import { explainDatabaseError, mayPass } from '../../src/store/postgres/explain.ts'
+import { migrate } from '../../src/store/postgres/migrate.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const FOLDER = new URL('../../src/store/migrations/', import.meta.url)

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createDatabase } from '../../src/store/database.ts'
-import { migrate } from '../../src/store/migrate.ts'
+import { createDatabase } from '../../src/store/postgres/database.ts'
+import { migrate } from '../../src/store/postgres/migrate.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { describeSchema } from '../support/schema.ts'
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { createDatabase, type Database, type Queryable, type Session } from '../../src/store/database.ts'
+import { createDatabase, type Database, type Queryable, type Session } from '../../src/store/postgres/database.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const BUDGET_MS = 4_000

@@ -3,7 +3,7 @@
 import { copyFile, cp, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { locatePackage } from '../../src/store/embedded/binaries.ts'
+import { locatePackage } from '../../src/embedded-postgres/binaries.ts'
 import { findTool } from '../cluster/programs/tools.ts'
 import type { ImageBuild } from './builder.ts'
 import { CERTIFICATES, describeNpmSettings, fetchNpm, findCertificates, NPM_VERSION } from './npm.ts'

@@ -1,7 +1,7 @@
 /** The whole service and the real Alertmanager: a cluster of two peers that share no alerts, so that each must be told. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { declareCheck } from '../../src/checks/declare-check.ts'
+import { declareCheck } from '../../src/checks/declare/declare-check.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { type Alertmanager, type ShownAlert, startAlertmanagers } from '../support/alertmanager.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
-import { createDatabase } from '../../src/store/database.ts'
+import { createDatabase } from '../../src/store/postgres/database.ts'
 import { type ApiClient, createApiClient } from '../support/api-client.ts'
 import { poll, query } from '../support/embedded.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { choosePort } from '../../src/store/embedded/port.ts'
+import { choosePort } from '../../src/embedded-postgres/port.ts'
 import { query } from '../support/embedded.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, sendPing } from '../support/sent-pings.ts'

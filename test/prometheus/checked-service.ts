@@ -1,6 +1,6 @@
 /** Two replicas of the service over one database, with checks in every status. */
 
-import { declareCheck } from '../../src/checks/declare-check.ts'
+import { declareCheck } from '../../src/checks/declare/declare-check.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { type ApiClient, createApiClient } from '../support/api-client.ts'
 import { createTestDatabase } from '../support/database.ts'

@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { inject } from 'vitest'
-import { createDatabase, type Database } from '../../src/store/database.ts'
-import { migrate } from '../../src/store/migrate.ts'
+import { createDatabase, type Database } from '../../src/store/postgres/database.ts'
+import { migrate } from '../../src/store/postgres/migrate.ts'
 
 const TEMPLATE = 'heartbeat_template'
 const TEMPLATE_LOCK = 4711

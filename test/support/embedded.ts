@@ -8,7 +8,7 @@ import {
   EmbeddedPostgresError,
   type EmbeddedPostgresOptions,
   startEmbeddedPostgres,
-} from '../../src/store/embedded-postgres.ts'
+} from '../../src/embedded-postgres/start.ts'
 
 /** What the tests of the embedded PostgreSQL share. */
 
@@ -82,7 +82,7 @@ export type EmbeddedChild = AsyncDisposable & {
 }
 
 export function startEmbeddedChild(dataDir: string): EmbeddedChild {
-  const source = new URL('../../src/store/embedded-postgres.ts', import.meta.url).href
+  const source = new URL('../../src/embedded-postgres/start.ts', import.meta.url).href
   const child = spawn(process.execPath, ['--input-type=module', '-e', SCRIPT, source, dataDir], {
     detached: true,
     stdio: ['pipe', 'pipe', 'inherit'],

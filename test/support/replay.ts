@@ -25,8 +25,8 @@ import {
 } from '../../src/domain/check.ts'
 import { eventOf } from '../../src/domain/event.ts'
 import { type CheckEvent, deadlineOf, initialState, type Outcome, transition } from '../../src/domain/transition.ts'
-import type { Database, Queryable } from '../../src/store/database.ts'
-import { type LockedCheck, lockStates } from '../../src/store/states.ts'
+import { type LockedCheck, lockStates } from '../../src/store/checks/states.ts'
+import type { Database, Queryable } from '../../src/store/postgres/database.ts'
 
 export interface ReplayOptions {
   /** Whether a stored duration is what the job measured; the others must be those that the core computes. */

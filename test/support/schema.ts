@@ -1,6 +1,6 @@
 /** The schema as text, read back from the catalog: what all migrations together really made. */
 
-import type { Queryable } from '../../src/store/database.ts'
+import type { Queryable } from '../../src/store/postgres/database.ts'
 
 export async function describeSchema(database: Queryable): Promise<string> {
   const { rows } = await database.query<{ text: string }>(

@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto'
 import { createCheck, type NewCheck } from '../../src/checks/create-check.ts'
 import type { Tenant } from '../../src/domain/access.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
-import type { CheckRecord } from '../../src/store/checks.ts'
-import type { Database } from '../../src/store/database.ts'
+import type { CheckRecord } from '../../src/store/checks/checks.ts'
+import type { Database } from '../../src/store/postgres/database.ts'
 
 export interface SeededTenant extends Tenant {
   readonly organizationId: string

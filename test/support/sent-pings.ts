@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { PING_TYPES, type PingType } from '../../src/domain/check.ts'
-import type { Database } from '../../src/store/database.ts'
+import type { Database } from '../../src/store/postgres/database.ts'
 
 export interface SentPing {
   readonly publicId: string

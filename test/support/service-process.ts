@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { identifyProcess } from '../../src/store/embedded/processes.ts'
+import { identifyProcess } from '../../src/embedded-postgres/processes.ts'
 import { listProcesses } from './postgres-server.ts'
 
 export const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url))

@@ -1,4 +1,4 @@
-import type { Queryable, Session, Statement } from '../../src/store/database.ts'
+import type { Queryable, Session, Statement } from '../../src/store/postgres/database.ts'
 
 /** The same session, in which `run` stands before each statement of a budget: it may note it, let it run, or fail in its place. */
 export function watchSession(

@@ -1,8 +1,8 @@
 /** `npm run db:schema`: writes test/schema.sql from a fresh database with all migrations applied. */
 
 import { writeFileSync } from 'node:fs'
-import { createDatabase } from '../../src/store/database.ts'
-import { migrate } from '../../src/store/migrate.ts'
+import { createDatabase } from '../../src/store/postgres/database.ts'
+import { migrate } from '../../src/store/postgres/migrate.ts'
 import { startPostgresServer } from './postgres-server.ts'
 import { describeSchema } from './schema.ts'
 

@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { declareCheck } from '../../../src/checks/declare-check.ts'
+import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { createFollower } from '../../../src/operator/follow-changes.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'

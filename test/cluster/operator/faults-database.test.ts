@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import type { Log } from '../../../src/runtime/log.ts'
-import { createDatabase } from '../../../src/store/database.ts'
+import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { cluster, waitFor } from '../../support/cluster.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { startTestOperator } from '../../support/operator.ts'

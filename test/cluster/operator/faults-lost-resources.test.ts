@@ -1,7 +1,7 @@
 /** Resources that come back, and resources that were lost: what becomes of their checks. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { listStates } from '../../../src/checks/find-declared.ts'
+import { listStates } from '../../../src/checks/declare/find-declared.ts'
 import type { Parts } from '../../../src/checks/parts.ts'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'

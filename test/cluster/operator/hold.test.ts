@@ -1,7 +1,7 @@
 /** Many resources at once: what their jobs need comes before the finalizers, and nothing is forgotten over that (operator/hold.ts). */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { listStates } from '../../../src/checks/find-declared.ts'
+import { listStates } from '../../../src/checks/declare/find-declared.ts'
 import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'

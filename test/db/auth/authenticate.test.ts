@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { makeApiKey } from '../../../src/auth/api-key.ts'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { logIn } from '../../../src/auth/log-in.ts'
-import { createDatabase, type Database } from '../../../src/store/database.ts'
+import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createApiKey, revokeApiKey } from '../../../src/tenancy/api-keys.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'

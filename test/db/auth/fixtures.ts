@@ -5,10 +5,10 @@ import { vi } from 'vitest'
 import { hashPassword } from '../../../src/auth/passwords.ts'
 import { createTokens } from '../../../src/auth/tokens.ts'
 import type { Caller, Scope } from '../../../src/domain/access.ts'
-import type { Database, Queryable } from '../../../src/store/database.ts'
-import { insertOrganization } from '../../../src/store/organizations.ts'
-import { insertProject } from '../../../src/store/projects.ts'
-import { insertUser } from '../../../src/store/users.ts'
+import type { Database, Queryable } from '../../../src/store/postgres/database.ts'
+import { insertOrganization } from '../../../src/store/tenancy/organizations.ts'
+import { insertProject } from '../../../src/store/tenancy/projects.ts'
+import { insertUser } from '../../../src/store/tenancy/users.ts'
 
 export const START = Date.UTC(2026, 10, 21, 12)
 export const SECRET_KEY = Buffer.alloc(32, 7)

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
-import { deleteExpiredRefreshTokens } from '../../../src/store/refresh-tokens.ts'
+import { deleteExpiredRefreshTokens } from '../../../src/store/tenancy/refresh-tokens.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { logIn } from '../../../src/auth/log-in.ts'
-import { createDatabase } from '../../../src/store/database.ts'
+import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { anOrganization, manualClock, PASSWORD, tokensOf } from './fixtures.ts'
 

@@ -7,7 +7,7 @@ import { createSealer } from '../../../src/channels/seal.ts'
 import type { ChannelSettings } from '../../../src/domain/channel.ts'
 import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
-import type { Database } from '../../../src/store/database.ts'
+import type { Database } from '../../../src/store/postgres/database.ts'
 import { manualClock } from '../auth/fixtures.ts'
 
 export const KEY = Buffer.alloc(32, 7)

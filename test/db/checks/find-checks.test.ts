@@ -5,7 +5,7 @@ import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { Tenant } from '../../../src/domain/access.ts'
 import { SHOWN_STATUSES, shownStatus } from '../../../src/domain/check.ts'
 import { decodeCursor, encodeCursor, type Page, type Place } from '../../../src/domain/page.ts'
-import type { CheckRecord } from '../../../src/store/checks.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   addCheck,
   addPingRow,

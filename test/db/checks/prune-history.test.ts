@@ -6,7 +6,7 @@ import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { PingType } from '../../../src/domain/check.ts'
 import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
 import { randomIdBytes } from '../../../src/runtime/random.ts'
-import type { CheckRecord } from '../../../src/store/checks.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   addCheck,
   addPingRow,

@@ -8,9 +8,9 @@ import {
   pruneHistory,
 } from '../../../src/checks/prune-history.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
-import type { CheckRecord } from '../../../src/store/checks.ts'
-import { tryPruneLock } from '../../../src/store/pruning.ts'
-import { lockStates } from '../../../src/store/states.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { lockStates } from '../../../src/store/checks/states.ts'
+import { tryPruneLock } from '../../../src/store/history/pruning.ts'
 import {
   addCheck,
   addPingRow,

@@ -3,7 +3,7 @@ import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-check.ts'
 import { PRUNE_START, pruneHistory } from '../../../src/checks/prune-history.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
-import type { CheckRecord } from '../../../src/store/checks.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   addCheck,
   addPingRow,

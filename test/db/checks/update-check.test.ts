@@ -3,7 +3,7 @@ import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-check.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { type CheckUpdate, updateCheck } from '../../../src/checks/update-check.ts'
-import type { CheckRecord } from '../../../src/store/checks.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   addCheck,
   addProject,

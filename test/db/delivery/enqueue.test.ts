@@ -6,7 +6,7 @@ import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import type { CheckTold } from '../../../src/domain/event.ts'
 import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
 import { randomIdBytes } from '../../../src/runtime/random.ts'
-import { insertTestEvent } from '../../../src/store/events.ts'
+import { insertTestEvent } from '../../../src/store/outbox/events.ts'
 import { createFixture, createReceiver, type Fixture } from './fixture.ts'
 
 let fixture: Fixture

@@ -1,11 +1,11 @@
 /** Alertmanagers tell alerts apart by labels, so that a check that is called otherwise has another alert. */
 
 import { describe, expect, it } from 'vitest'
-import { declareCheck } from '../../../src/checks/declare-check.ts'
+import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
+import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
-import { retireCheck } from '../../../src/checks/retire-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
-import type { CheckRecord } from '../../../src/store/checks.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
 import {
   A,

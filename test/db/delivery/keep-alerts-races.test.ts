@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
-import { createDatabase } from '../../../src/store/database.ts'
+import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
 import {
   A,

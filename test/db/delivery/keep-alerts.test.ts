@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { createSealer } from '../../../src/channels/seal.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import type { ChannelSettings } from '../../../src/domain/channel.ts'
-import { claimAlerts, claimUntil } from '../../../src/store/alerts.ts'
-import type { CheckRecord } from '../../../src/store/checks.ts'
-import { createDatabase } from '../../../src/store/database.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { claimAlerts, claimUntil } from '../../../src/store/outbox/alerts.ts'
+import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
 import {
   A,

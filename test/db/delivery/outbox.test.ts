@@ -5,15 +5,15 @@ import { createSealer } from '../../../src/channels/seal.ts'
 import type { Attempt, Outcome } from '../../../src/delivery/outcome.ts'
 import { MOST_SLOTS } from '../../../src/delivery/slots.ts'
 import { CLAIM_MS, PATIENCE_MS } from '../../../src/domain/retry.ts'
-import { instantArray, uuidArray } from '../../../src/store/binary-arrays.ts'
-import type { CheckRecord } from '../../../src/store/checks.ts'
-import { createDatabase } from '../../../src/store/database.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   claimDeliveries,
   finishAttempts,
   listDueChannels,
   oldestPendingSeconds,
-} from '../../../src/store/deliveries.ts'
+} from '../../../src/store/outbox/deliveries.ts'
+import { instantArray, uuidArray } from '../../../src/store/postgres/binary-arrays.ts'
+import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
 import { poll } from '../../support/embedded.ts'
 import { AWAY, createFixture, createReceiver, DELIVERED, type Fixture } from './fixture.ts'

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
-import type { CheckRecord } from '../../../src/store/checks.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   addCheck,
   addProject,

@@ -1,7 +1,7 @@
 /** The short way of a resource that nobody knows of: one statement, which steps aside for whatever is in its way. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Declaration, declareCheck } from '../../../src/checks/declare-check.ts'
+import { type Declaration, declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import type { Parts } from '../../../src/checks/parts.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
 import { addCheck, cronSpec, NOW, openTransaction, partsWithin, periodSpec, untilWaiting } from '../checks/fixture.ts'

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { claimCluster } from '../../../src/checks/claim-cluster.ts'
-import { expireOverdue } from '../../../src/checks/expire-overdue.ts'
-import { listFlipsSince, listStates } from '../../../src/checks/find-declared.ts'
-import { createRememberedChecks } from '../../../src/checks/remembered-checks.ts'
+import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
+import { claimCluster } from '../../../src/checks/declare/claim-cluster.ts'
+import { listFlipsSince, listStates } from '../../../src/checks/declare/find-declared.ts'
+import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
 import { addCheck, DAY_MS, HOUR_MS, MINUTE_MS, NOW } from '../checks/fixture.ts'
 import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
 

@@ -1,10 +1,10 @@
 /** What the tests of the operator's verbs start from: a tenant, a resource, and ways to look at what its check became. */
 
-import { type Declaration, type Declared, declareCheck } from '../../../src/checks/declare-check.ts'
-import { findDeclared, type Resource, type StoredCheck } from '../../../src/checks/find-declared.ts'
-import { retireCheck } from '../../../src/checks/retire-check.ts'
+import { type Declaration, type Declared, declareCheck } from '../../../src/checks/declare/declare-check.ts'
+import { findDeclared, type Resource, type StoredCheck } from '../../../src/checks/declare/find-declared.ts'
+import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
 import type { PingType } from '../../../src/domain/check.ts'
-import type { Queryable } from '../../../src/store/database.ts'
+import type { Queryable } from '../../../src/store/postgres/database.ts'
 import {
   addTenant,
   createFixture,

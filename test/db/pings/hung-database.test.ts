@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { createPingRecorder, type Ping } from '../../../src/checks/record-ping.ts'
-import { createRememberedChecks } from '../../../src/checks/remembered-checks.ts'
+import { createPingRecorder, type Ping } from '../../../src/checks/ping/record-ping.ts'
+import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
-import { createDatabase } from '../../../src/store/database.ts'
-import { migrate } from '../../../src/store/migrate.ts'
+import { createDatabase } from '../../../src/store/postgres/database.ts'
+import { migrate } from '../../../src/store/postgres/migrate.ts'
 import { poll } from '../../support/embedded.ts'
 import { startPostgresServer } from '../../support/postgres-server.ts'
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createDatabase } from '../../../src/store/database.ts'
-import { deleteOldWindows } from '../../../src/store/rate-windows.ts'
+import { createDatabase } from '../../../src/store/postgres/database.ts'
+import { deleteOldWindows } from '../../../src/store/tenancy/rate-windows.ts'
 import { takeCall } from '../../../src/tenancy/rate-limit.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 

@@ -1,9 +1,9 @@
 /** Checks that a HeartbeatCheck declares, as the management API shows and guards them (design, section 3.2). */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Declaration, declareCheck } from '../../../src/checks/declare-check.ts'
-import { retireCheck } from '../../../src/checks/retire-check.ts'
-import type { StoredCheck } from '../../../src/store/checks.ts'
+import { type Declaration, declareCheck } from '../../../src/checks/declare/declare-check.ts'
+import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
+import type { StoredCheck } from '../../../src/store/checks/checks.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { LARGEST_BATCH, nextBatch, SMALLEST_BATCH } from '../../../src/checks/expire-overdue.ts'
+import { LARGEST_BATCH, nextBatch, SMALLEST_BATCH } from '../../../src/checks/deadlines/expire-overdue.ts'
 
 /** Batches that follow each other while `flipsOf` of each are flips. */
 function batchesOf(count: number, flipsOf: (batch: number) => number): number[] {

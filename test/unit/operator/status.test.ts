@@ -8,7 +8,7 @@ import {
   LAST_PING_STEP_MS,
   type Sync,
 } from '../../../src/operator/status.ts'
-import type { CheckRecord } from '../../../src/store/checks.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 
 const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
 const SECRET = { kind: 'Secret', name: 'nightly-heartbeat' } as const

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { parseInstant } from '../../../src/store/database.ts'
+import { parseInstant } from '../../../src/store/postgres/database.ts'
 
 it.each([
   ['2026-11-21 13:38:11.123456+00', Date.UTC(2026, 10, 21, 13, 38, 11) + 123.456],

@@ -1,0 +1,34 @@
+import { deleteCheck, type Resource } from '../../store/checks/checks.ts'
+import { releaseCheck } from '../../store/checks/declared-checks.ts'
+import { insertTombstone } from '../../store/checks/tombstones.ts'
+import { hurryAlerts } from '../../store/outbox/alerts.ts'
+import type { Parts } from '../parts.ts'
+import { lockDeclared } from './lock-declared.ts'
+
+/**
+ * What becomes of the check of a resource that is deleted (design, section 6). `Delete`: its pings are unknown at once, and a
+ * tombstone keeps what a re-created resource gets back; pruning ends it after seven days, history and all. `Retain`: the check
+ * is the API's from now on. Absent: it had none, or has none any more.
+ */
+export function retireCheck(
+  parts: Parts,
+  resource: Resource,
+  policy: 'Delete' | 'Retain',
+): Promise<'removed' | 'released' | 'absent'> {
+  return parts.database.transaction(async (tx) => {
+    const found = await lockDeclared(tx, resource)
+    if (found === null) return 'absent'
+    const { record, locked } = found
+    await hurryAlerts(tx, record.key)
+    if (policy === 'Retain') {
+      await releaseCheck(tx, record.key)
+      return 'released'
+    }
+    const { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt } = locked.state
+    const last = { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt }
+    const tombstone = { ...record, ...last, stampedAt: locked.stampedAt }
+    await insertTombstone(tx, resource, tombstone, parts.clock.now())
+    await deleteCheck(tx, record.key)
+    return 'removed'
+  })
+}

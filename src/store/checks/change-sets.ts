@@ -1,0 +1,327 @@
+/** What the state machine made of locked rows, or of remembered ones, on its way into the database: one statement for each table, in one round trip. */
+
+import {
+  type CheckState,
+  type FlipReason,
+  type Instant,
+  PING_TYPES,
+  type PingType,
+  STATUSES,
+  type StoredStatus,
+} from '../../domain/check.ts'
+import { insertEvents, type NewEvent } from '../outbox/events.ts'
+import {
+  byteaArray,
+  instantArray,
+  int2Array,
+  int4Array,
+  int8Array,
+  jsonbArray,
+  textArray,
+  uuidArray,
+  xidArray,
+} from '../postgres/binary-arrays.ts'
+import type { Queryable } from '../postgres/database.ts'
+
+/** The transaction that wrote a row last: PostgreSQL's `xmin`. */
+export type RowVersion = number
+
+export interface ChangedState {
+  readonly key: number
+  readonly state: CheckState
+  readonly stampedAt: Instant
+  /** Undefined: stays where it is. */
+  readonly wakeAt?: Instant | null
+}
+
+export interface NewPing {
+  readonly id: Buffer
+  readonly key: number
+  readonly type: PingType
+  readonly exitCode: number | null
+  readonly durationMs: number | null
+  readonly runId: string | null
+  readonly body: Buffer | null
+  readonly at: Instant
+}
+
+export interface NewFlip {
+  readonly id: Buffer
+  readonly key: number
+  readonly at: Instant
+  readonly detectedAt: Instant
+  readonly from: StoredStatus | null
+  readonly to: StoredStatus
+  readonly reason: FlipReason
+  readonly pingId: Buffer | null
+}
+
+/** Where the flips of declared checks are told of (LISTEN, NOTIFY). */
+export const FLIP_CHANNEL = 'heartbeat_flips'
+/** PostgreSQL refuses a longer payload, and the transaction with it. */
+const NOTICE_BYTES = 8_000
+
+export interface ChangeSet {
+  readonly states: readonly ChangedState[]
+  readonly pings: readonly NewPing[]
+  readonly flips: readonly NewFlip[]
+  readonly events: readonly NewEvent[]
+}
+
+/**
+ * Issues everything at once; on a pipelined connection that is one round trip. Returns the version that the rows have once the
+ * transaction has committed, null if there are none.
+ */
+export async function saveChanges(
+  tx: Queryable,
+  { states, pings, flips, events }: ChangeSet,
+): Promise<RowVersion | null> {
+  const issued: Promise<unknown[][]>[] = []
+  if (states.length > 0) issued.push(tx.queryColumns(saveStates(states, pings)))
+  const woken = states.filter((changed) => changed.wakeAt !== undefined)
+  if (woken.length > 0) issued.push(tx.queryColumns(saveWakeTimes(woken)))
+  const withBody = pings.filter((ping) => ping.body !== null)
+  if (withBody.length > 0) issued.push(tx.queryColumns(insertBodies(withBody)))
+  if (flips.length > 0) issued.push(tx.queryColumns(insertFlips(flips)))
+  if (events.length > 0) issued.push(tx.queryColumns(insertEvents(events)))
+  const settled = await Promise.allSettled(issued)
+  for (const outcome of settled) if (outcome.status === 'rejected') throw outcome.reason
+  if (states.length === 0) return null
+  const [rows] = settled as PromiseFulfilledResult<unknown[][]>[]
+  return Number(rows!.value[0]![0])
+}
+
+/** What a row must still be for `saveUnlocked` to write it. */
+export interface ExpectedRow {
+  readonly version: RowVersion
+  /** Besides the version: a standby that takes over counts transactions on from an earlier one. */
+  readonly stampedAt: Instant
+  readonly state: CheckState
+}
+
+/**
+ * Saves states and pings without a lock before it: of checks whose row is as `expected` (one for each state) says. One statement, and a
+ * transaction by itself. What was not saved, since its row has changed or is gone, is told by its check's key. Nothing
+ * else of the change set is looked at. In the order of the keys, as `lockStates`.
+ */
+export async function saveUnlocked(
+  db: Queryable,
+  { states, pings }: Pick<ChangeSet, 'states' | 'pings'>,
+  expected: readonly ExpectedRow[],
+): Promise<{ version: RowVersion; stale: ReadonlySet<number> }> {
+  const withBody = pings.filter((ping) => ping.body !== null)
+  const [row] = await db.queryColumns(saveExpected(states, pings, withBody, expected))
+  const [version, count, saved] = row as [string, number, string[] | null]
+  const stale = new Set<number>()
+  if (count < states.length) {
+    for (const { key } of states) stale.add(key)
+    for (const key of saved!) stale.delete(Number(key))
+  }
+  return { version: Number(version), stale }
+}
+
+/** A column of the rows that a statement is given, each as an array of its own. */
+type Column<Row> = readonly [name: string, type: string, toArray: (rows: readonly Row[]) => Buffer]
+
+const STATE_KEY: Column<ChangedState> = ['key', 'int8', (rows) => int8Array(rows.map((row) => row.key))]
+/** What no completion changes of a check whose runs are not known, and that keeps its status. */
+const RARE_STATE_COLUMNS: readonly Column<ChangedState>[] = [
+  ['status', 'int2', (rows) => int2Array(rows.map(({ state }) => STATUSES.indexOf(state.status)))],
+  ['since', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.since))],
+  ['last_duration_ms', 'int4', (rows) => int4Array(rows.map(({ state }) => state.lastDurationMs))],
+  ['last_start_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.lastStartAt))],
+  ['runs', 'jsonb', (rows) => jsonbArray(rows.map(({ state }) => (state.runs.length === 0 ? null : state.runs)))],
+]
+const STATE_COLUMNS: readonly Column<ChangedState>[] = [
+  ['last_ping_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.lastPingAt))],
+  ['last_success_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.lastSuccessAt))],
+  ['expected_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.expectedAt))],
+  ['due_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.dueAt))],
+  ['stamped_at', 'timestamptz', (rows) => instantArray(rows.map((row) => row.stampedAt))],
+]
+const EXPECTED_COLUMNS: readonly Column<ExpectedRow>[] = [
+  ['version', 'xid', (rows) => xidArray(rows.map((row) => row.version))],
+  ['was_stamped_at', 'timestamptz', (rows) => instantArray(rows.map((row) => row.stampedAt))],
+]
+const PING_COLUMNS: readonly Column<NewPing>[] = [
+  ['id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.id))],
+  ['check_key', 'int8', (rows) => int8Array(rows.map((ping) => ping.key))],
+  ['type', 'int2', (rows) => int2Array(rows.map((ping) => PING_TYPES.indexOf(ping.type)))],
+  ['exit_code', 'int2', (rows) => int2Array(rows.map((ping) => ping.exitCode))],
+  ['created_at', 'timestamptz', (rows) => instantArray(rows.map((ping) => ping.at))],
+]
+const RARE_PING_COLUMNS: readonly Column<NewPing>[] = [
+  ['duration_ms', 'int4', (rows) => int4Array(rows.map((ping) => ping.durationMs))],
+  ['run_id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.runId))],
+]
+const BODY_COLUMNS: readonly Column<NewPing>[] = [
+  ['check_key', 'int8', (rows) => int8Array(rows.map((ping) => ping.key))],
+  ['ping_id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.id))],
+  ['body', 'bytea', (rows) => byteaArray(rows.map((ping) => ping.body))],
+]
+
+/** Rows of the columns, whose first array is parameter `first`. In a select list the arrays advance together; in `from` each would be put by first. */
+function rowsOf(columns: readonly Column<never>[], first: number): string {
+  const arrays = columns.map(([name, type], index) => `unnest($${first + index}::${type}[]) as ${name}`)
+  return `(select ${arrays.join(', ')}) i`
+}
+
+const namesOf = (columns: readonly Column<never>[]) => columns.map(([name]) => name).join(', ')
+const settersOf = (columns: readonly Column<never>[]) => columns.map(([name]) => `${name} = i.${name}`).join(', ')
+
+function arraysOf<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): Buffer[] {
+  return columns.map(([, , toArray]) => toArray(rows))
+}
+
+/** Parameters from $1 on. */
+const ALL_STATE_COLUMNS = [STATE_KEY, ...STATE_COLUMNS, ...RARE_STATE_COLUMNS]
+const ALL_PING_COLUMNS = [...PING_COLUMNS, ...RARE_PING_COLUMNS]
+
+const SAVE_STATES = `with saved as (
+    update check_states s set ${settersOf(ALL_STATE_COLUMNS.slice(1))}
+    from ${rowsOf(ALL_STATE_COLUMNS, 1)}
+    where s.check_key = i.key),
+  added as (
+    insert into pings (${namesOf(ALL_PING_COLUMNS)}, source)
+    select i.*, 0 from ${rowsOf(ALL_PING_COLUMNS, 1 + ALL_STATE_COLUMNS.length)})
+  select pg_current_xact_id()::xid`
+
+function saveStates(states: readonly ChangedState[], pings: readonly NewPing[]) {
+  return {
+    name: 'save_states',
+    text: SAVE_STATES,
+    values: [...arraysOf(ALL_STATE_COLUMNS, states), ...arraysOf(ALL_PING_COLUMNS, pings)],
+  }
+}
+
+/** The statement of `saveUnlocked`, by what its group has to say. */
+function expectedStatement(name: string, isBrief: boolean, hasBodies: boolean) {
+  const stateColumns = isBrief ? STATE_COLUMNS : [...STATE_COLUMNS, ...RARE_STATE_COLUMNS]
+  const pingColumns = isBrief ? PING_COLUMNS : ALL_PING_COLUMNS
+  const firstPing = 1 + 1 + stateColumns.length + EXPECTED_COLUMNS.length
+  // `is true` keeps the planner from a join of two lists whose lengths it does not know, which may be a loop in a loop.
+  const isSaved = '(i.check_key in (select check_key from saved)) is true'
+  const addedBodies = `,
+  added_bodies as (
+    insert into ping_bodies (${namesOf(BODY_COLUMNS)})
+    select i.* from ${rowsOf(BODY_COLUMNS, firstPing + pingColumns.length)} where ${isSaved})`
+  const text = `with saved as (
+    update check_states s set ${settersOf(stateColumns)}
+    from ${rowsOf([STATE_KEY, ...stateColumns, ...EXPECTED_COLUMNS], 1)}
+    where s.check_key = i.key and s.xmin = i.version and s.stamped_at = i.was_stamped_at
+    returning s.check_key),
+  added as (
+    insert into pings (${namesOf(pingColumns)}, source)
+    select i.*, 0 from ${rowsOf(pingColumns, firstPing)} where ${isSaved})${hasBodies ? addedBodies : ''},
+  counted as (select count(*)::int4 as count from saved)
+  select pg_current_xact_id()::xid, count,
+    case when count < cardinality($1::int8[]) then array(select check_key from saved) end
+  from counted`
+  return { name, text, stateColumns, pingColumns }
+}
+
+const EXPECTED_STATEMENTS = {
+  brief: {
+    alone: expectedStatement('save_expected_brief', true, false),
+    withBodies: expectedStatement('save_expected_brief_with_bodies', true, true),
+  },
+  full: {
+    alone: expectedStatement('save_expected', false, false),
+    withBodies: expectedStatement('save_expected_with_bodies', false, true),
+  },
+}
+
+function saveExpected(
+  states: readonly ChangedState[],
+  pings: readonly NewPing[],
+  withBody: readonly NewPing[],
+  expected: readonly ExpectedRow[],
+) {
+  const { name, text, stateColumns, pingColumns } =
+    EXPECTED_STATEMENTS[isBrief(states, pings, expected) ? 'brief' : 'full'][
+      withBody.length > 0 ? 'withBodies' : 'alone'
+    ]
+  return {
+    name,
+    text,
+    values: [
+      ...arraysOf([STATE_KEY, ...stateColumns], states),
+      ...arraysOf(EXPECTED_COLUMNS, expected),
+      ...arraysOf(pingColumns, pings),
+      ...(withBody.length > 0 ? arraysOf(BODY_COLUMNS, withBody) : []),
+    ],
+  }
+}
+
+/** Nothing but plain completions: the rare columns stay as they are, and each one left out is time saved in the database and here. */
+function isBrief(
+  states: readonly ChangedState[],
+  pings: readonly NewPing[],
+  expected: readonly ExpectedRow[],
+): boolean {
+  return (
+    pings.every((ping) => ping.durationMs === null && ping.runId === null) &&
+    states.every(({ state }, index) => isSameButForTimes(state, expected[index]!.state))
+  )
+}
+
+function isSameButForTimes(state: CheckState, was: CheckState): boolean {
+  return (
+    state.status === was.status &&
+    state.since === was.since &&
+    state.lastDurationMs === was.lastDurationMs &&
+    state.lastStartAt === was.lastStartAt &&
+    state.runs.length === 0 &&
+    was.runs.length === 0
+  )
+}
+
+/** Apart from the rest since it is not HOT: most groups move no wake-up time. */
+function saveWakeTimes(states: readonly ChangedState[]) {
+  return {
+    name: 'save_wake_times',
+    text: `update check_states s set wake_at = i.wake_at from unnest($1::int8[], $2::timestamptz[]) i (key, wake_at) where s.check_key = i.key`,
+    values: [
+      int8Array(states.map((changed) => changed.key)),
+      instantArray(states.map((changed) => changed.wakeAt ?? null)),
+    ],
+  }
+}
+
+function insertBodies(pings: readonly NewPing[]) {
+  return {
+    name: 'insert_bodies',
+    text: `insert into ping_bodies (${namesOf(BODY_COLUMNS)}) select * from ${rowsOf(BODY_COLUMNS, 1)}`,
+    values: arraysOf(BODY_COLUMNS, pings),
+  }
+}
+
+/**
+ * Whoever listens on FLIP_CHANNEL (flip-notices.ts) hears of each when the transaction commits: the resource as JSON, so that
+ * nobody has to look it up. Not of a check's first one, which its declarer makes. A name that is too long for a notice
+ * (somebody's SQL) must not stop a check: its flip is found by polling. The inner limit is a fence: a join would scan all
+ * checks as long as there are few, and a plan lives long.
+ */
+function insertFlips(flips: readonly NewFlip[]) {
+  return {
+    name: 'insert_flips',
+    text: `with added as (
+        insert into flips (id, check_key, at, detected_at, from_status, to_status, reason, ping_id)
+        select * from unnest($1::uuid[], $2::int8[], $3::timestamptz[], $4::timestamptz[], $5::int2[], $6::int2[], $7::text[], $8::uuid[])
+        returning check_key, from_status)
+      select pg_notify('${FLIP_CHANNEL}', notice) from added cross join lateral (
+          select json_build_array(c.kubernetes_cluster, c.kubernetes_namespace, c.kubernetes_name)::text as notice
+          from checks c where c.key = added.check_key and c.managed_by = 'kubernetes' limit 1) n
+        where added.from_status is not null and octet_length(notice) < ${NOTICE_BYTES}`,
+    values: [
+      uuidArray(flips.map((flip) => flip.id)),
+      int8Array(flips.map((flip) => flip.key)),
+      instantArray(flips.map((flip) => flip.at)),
+      instantArray(flips.map((flip) => flip.detectedAt)),
+      int2Array(flips.map((flip) => (flip.from === null ? null : STATUSES.indexOf(flip.from)))),
+      int2Array(flips.map((flip) => STATUSES.indexOf(flip.to))),
+      textArray(flips.map((flip) => flip.reason)),
+      uuidArray(flips.map((flip) => flip.pingId)),
+    ],
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * What history keeps. Each statement deletes a bounded number of rows and locks nothing but the rows that it deletes:
+ * check_states is only read, so a ping never waits for pruning.
+ *
+ * Victims are gathered as an array of ctids, which PostgreSQL sorts before it deletes them: all who delete history do it in
+ * that order. A ctid is good for the statement that read it, since no row is ever moved: history is not updated, and what
+ * is deleted meanwhile cannot be replaced while this statement's snapshot is open.
+ *
+ * The materialized ends and the inner limits are fences: without them the planner turns the look-ups into one join, scans
+ * the whole history, and looks for the end of a check again at each of its rows.
+ */
+
+import type { Instant } from '../../domain/check.ts'
+import { instantArray, int8Array } from '../postgres/binary-arrays.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { PRUNE_LOCK } from '../postgres/locks.ts'
+
+/** False: another replica is pruning at this moment. Held to the end of the transaction. */
+export async function tryPruneLock(tx: Queryable): Promise<boolean> {
+  const { rows } = await tx.query<{ got: boolean }>('select pg_try_advisory_xact_lock($1) as got', [PRUNE_LOCK])
+  return rows[0]!.got
+}
+
+/**
+ * Up to `limit` keys after `afterKey` that have history in the table, in their order, whether or not the check is still
+ * there. Hops from key to key along the primary key: one look-up for each key, however many rows it has.
+ */
+export async function listHistoryKeys(
+  tx: Queryable,
+  table: 'pings' | 'flips',
+  afterKey: number,
+  limit: number,
+): Promise<number[]> {
+  const { rows } = await tx.query<{ key: number }>(
+    `with recursive found (key) as (
+        (select h.check_key from ${table} h where h.check_key > $1 order by h.check_key limit 1)
+        union all
+        select (select h.check_key from ${table} h where h.check_key > f.key order by h.check_key limit 1)
+        from found f where f.key is not null)
+      select key from found where key is not null limit $2`,
+    [afterKey, limit],
+  )
+  return rows.map((row) => row.key)
+}
+
+/**
+ * Deletes up to `limit` pings with their bodies: of each check those that are not among the newest `maxPings` and those from
+ * before `oldestId`; all of a check that was removed and cannot come back (tombstones.ts). Kept whatever their age: the newest
+ * completion, the newest start, and the start of each run that the state remembers, for they explain what the check shows,
+ * and a repeated start must find its first. The state has their times as whole milliseconds.
+ */
+export async function prunePings(
+  tx: Queryable,
+  keys: readonly number[],
+  { oldestId, maxPings, limit }: { oldestId: string; maxPings: number; limit: number },
+): Promise<number> {
+  const { rows } = await tx.query<{ deleted: number }>(
+    `with ends as materialized (
+        select k.key, coalesce(s.last_ping_at, t.last_ping_at) as last_ping_at, coalesce(s.last_start_at, t.last_start_at) as last_start_at,
+          s.runs, case when s.check_key is null and t.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+            else greatest($2::uuid, (select n.id from pings n where n.check_key = k.key order by n.id desc offset $3 limit 1)) end as id
+        from unnest($1::int8[]) k (key) left join check_states s on s.check_key = k.key left join tombstones t on t.check_key = k.key),
+      gone as (
+        delete from pings where ctid = any(array(
+          select old.ctid from ends e cross join lateral (
+            select p.ctid from pings p cross join lateral date_trunc('milliseconds', p.created_at) at
+            where p.check_key = e.key and p.id < e.id
+              and not (p.type in (0, 2) and at is not distinct from e.last_ping_at)
+              and not (p.type = 1 and at is not distinct from e.last_start_at)
+              and not (p.type = 1 and coalesce(e.runs @> jsonb_build_array(jsonb_build_object('startedAt', extract(epoch from at) * 1000)), false))
+            limit $4) old
+          limit $4))
+        returning check_key, id),
+      bodies as (delete from ping_bodies b using gone where b.check_key = gone.check_key and b.ping_id = gone.id)
+      select count(*) as deleted from gone`,
+    [int8Array(keys), oldestId, maxPings - 1, limit],
+  )
+  return rows[0]!.deleted
+}
+
+/** Deletes up to `limit` flips: those from before `oldestId`, but not the newest of a check, which says since when it is as it is; all of a check that was removed and cannot come back. */
+export async function pruneFlips(
+  tx: Queryable,
+  keys: readonly number[],
+  { oldestId, limit }: { oldestId: string; limit: number },
+): Promise<number> {
+  const { rowCount } = await tx.query(
+    `with ends as materialized (
+        select k.key, case when s.check_key is null and t.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+            else least($2::uuid, (select n.id from flips n where n.check_key = k.key order by n.id desc limit 1)) end as id
+        from unnest($1::int8[]) k (key) left join check_states s on s.check_key = k.key left join tombstones t on t.check_key = k.key)
+      delete from flips where ctid = any(array(
+        select old.ctid from ends e cross join lateral (
+          select f.ctid from flips f where f.check_key = e.key and f.id < e.id limit $3) old
+        limit $3))`,
+    [int8Array(keys), oldestId, limit],
+  )
+  return rowCount
+}
+
+/**
+ * Deletes up to `limit` deliveries that are done and from before `oldestId`, and any whose channel is gone: nobody will send or
+ * show them. Hops from channel to channel, as listHistoryKeys does. By id, not by place: deliveries are updated, and one that is
+ * asked for again at this moment stays.
+ */
+export async function pruneDeliveries(tx: Queryable, oldestId: string, limit: number): Promise<number> {
+  const { rowCount } = await tx.query(
+    `with recursive seen (channel_id) as (
+        (select d.channel_id from deliveries d order by d.channel_id limit 1)
+        union all
+        select (select d.channel_id from deliveries d where d.channel_id > s.channel_id order by d.channel_id limit 1)
+        from seen s where s.channel_id is not null)
+      delete from deliveries where id = any(array(
+        (select d.id from deliveries d where d.id < $1 and d.status <> 0 limit $2)
+        union all
+        (select d.id from seen s cross join lateral (
+          select d.id from deliveries d where d.channel_id = s.channel_id
+            and not exists (select from channels c where c.id = s.channel_id) limit $2) d)
+        limit $2))
+        and (status <> 0 or not exists (select from channels c where c.id = deliveries.channel_id))`,
+    [oldestId, limit],
+  )
+  return rowCount
+}
+
+/** Deletes up to `limit` events from before `oldestId` that no delivery needs any more. */
+export async function pruneEvents(tx: Queryable, oldestId: string, limit: number): Promise<number> {
+  const { rowCount } = await tx.query(
+    `delete from events where ctid = any(array(
+        select e.ctid from events e where e.id < $1 and not exists (select from deliveries d where d.event_id = e.id) limit $2))`,
+    [oldestId, limit],
+  )
+  return rowCount
+}
+
+export async function pruneGaps(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
+  const { rowCount } = await tx.query(
+    'delete from gaps where ctid = any(array(select ctid from gaps where ended_at < ($1::timestamptz[])[1] limit $2))',
+    [instantArray([oldest]), limit],
+  )
+  return rowCount
+}
+
+/** Their history goes with the next pass. One that is being revived at this moment is left alone. */
+export async function pruneTombstones(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
+  const { rowCount } = await tx.query(
+    `delete from tombstones where ctid = any(array(
+        select ctid from tombstones where deleted_at < ($1::timestamptz[])[1] limit $2 for update skip locked))`,
+    [instantArray([oldest]), limit],
+  )
+  return rowCount
+}

@@ -1,0 +1,202 @@
+/**
+ * Channels. Who may see one: its organization, and a caller bound to a project only the channels of that project. The channel
+ * of the whole installation (organization null) is seen by every caller that is not bound.
+ */
+
+import type { Tenant } from '../../domain/access.ts'
+import type { ChannelKind } from '../../domain/channel.ts'
+import type { Instant } from '../../domain/check.ts'
+import type { CheckEventType } from '../../domain/event.ts'
+import type { PageRequest } from '../../domain/page.ts'
+import { byteaArray, instantArray, textArray } from '../postgres/binary-arrays.ts'
+import type { Queryable } from '../postgres/database.ts'
+
+export interface ChannelRow {
+  readonly id: string
+  /** Null: the channel of the whole installation. */
+  readonly organizationId: string | null
+  /** Null: it serves the whole organization. */
+  readonly projectId: string | null
+  readonly kind: ChannelKind
+  readonly name: string
+  /** The settings, and the id of the key they are sealed under (channels/seal.ts); both null when configuration has them. */
+  readonly sealed: Buffer | null
+  readonly sealedWith: Buffer | null
+  readonly eventTypes: readonly CheckEventType[]
+  readonly muted: boolean
+  readonly createdAt: Instant
+}
+
+const FAILED_AT_ONCE = 10_000
+
+/** Of a ChannelRow, from `channels c`. */
+export const CHANNEL_COLUMNS = `c.id, c.organization_id as "organizationId", c.project_id as "projectId", c.kind, c.name, c.sealed,
+  c.sealed_with as "sealedWith", c.event_types as "eventTypes", c.muted, c.created_at as "createdAt"`
+
+/** $1 organization, $2 project of the tenant or null. */
+const VISIBLE = `(c.organization_id = $1 and ($2::uuid is null or c.project_id = $2)
+  or c.organization_id is null and $2::uuid is null)`
+
+/** In order of creation. */
+export async function listChannelRows(
+  db: Queryable,
+  tenant: Tenant,
+  { limit, after }: PageRequest,
+): Promise<ChannelRow[]> {
+  const { rows } = await db.query<ChannelRow>(
+    `select ${CHANNEL_COLUMNS} from channels c
+      where ${VISIBLE} and ($4::uuid is null or (c.created_at, c.id) > (($3::timestamptz[])[1], $4))
+      order by c.created_at, c.id limit $5`,
+    [tenant.organizationId, tenant.projectId, instantArray([after?.at ?? null]), after?.id ?? null, limit],
+  )
+  return rows
+}
+
+/** Whether any channel at all asks for events of this type. */
+export async function isEventWanted(tx: Queryable, type: CheckEventType): Promise<boolean> {
+  const { rows } = await tx.query<{ wanted: boolean }>({
+    name: 'is_event_wanted',
+    text: 'select exists (select from channels where not muted and $1 = any(event_types)) as wanted',
+    values: [type],
+  })
+  return rows[0]!.wanted
+}
+
+/** Null when the tenant has no such channel. */
+export async function findChannelRow(db: Queryable, tenant: Tenant, id: string): Promise<ChannelRow | null> {
+  const { rows } = await db.query<ChannelRow>(
+    `select ${CHANNEL_COLUMNS} from channels c where ${VISIBLE} and c.id = $3`,
+    [tenant.organizationId, tenant.projectId, id],
+  )
+  return rows[0] ?? null
+}
+
+/** Until the transaction ends nobody else changes or removes it; with `keep`, nobody removes it. */
+export async function lockChannel(
+  tx: Queryable,
+  tenant: Tenant,
+  id: string,
+  purpose: 'change' | 'keep',
+): Promise<ChannelRow | null> {
+  const strength = purpose === 'change' ? 'for update' : 'for key share'
+  const { rows } = await tx.query<ChannelRow>(
+    `select ${CHANNEL_COLUMNS} from channels c where ${VISIBLE} and c.id = $3 ${strength}`,
+    [tenant.organizationId, tenant.projectId, id],
+  )
+  return rows[0] ?? null
+}
+
+/** Those of the organization and its projects. */
+export async function countChannels(db: Queryable, organizationId: string): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    'select count(*) as count from channels where organization_id = $1',
+    [organizationId],
+  )
+  return rows[0]!.count
+}
+
+export async function insertChannel(tx: Queryable, channel: ChannelRow): Promise<void> {
+  await tx.query(
+    `insert into channels (id, organization_id, project_id, kind, name, sealed, sealed_with, event_types, muted, created_at)
+      values ($1, $2, $3, $4, $5, ($6::bytea[])[1], ($6::bytea[])[2], $7, $8, ($9::timestamptz[])[1])`,
+    [
+      channel.id,
+      channel.organizationId,
+      channel.projectId,
+      channel.kind,
+      channel.name,
+      byteaArray([channel.sealed, channel.sealedWith]),
+      textArray(channel.eventTypes),
+      channel.muted,
+      instantArray([channel.createdAt]),
+    ],
+  )
+}
+
+/** Everything that can change. The caller holds its lock. */
+export async function saveChannel(tx: Queryable, channel: ChannelRow): Promise<void> {
+  await tx.query(
+    `update channels set project_id = $2, name = $3, sealed = ($4::bytea[])[1], sealed_with = ($4::bytea[])[2],
+        event_types = $5, muted = $6
+      where id = $1`,
+    [
+      channel.id,
+      channel.projectId,
+      channel.name,
+      byteaArray([channel.sealed, channel.sealedWith]),
+      textArray(channel.eventTypes),
+      channel.muted,
+    ],
+  )
+}
+
+export async function deleteChannel(tx: Queryable, id: string): Promise<void> {
+  await tx.query('delete from channels where id = $1', [id])
+}
+
+/**
+ * Gives up what waits for a channel, however much: up to 10,000 with a statement, since one has seconds. Tests go on. The caller
+ * has muted the channel in the same transaction.
+ */
+export async function failPending(
+  tx: Queryable,
+  channelId: string,
+  error: string,
+  keptProjectId: string | null = null,
+): Promise<void> {
+  for (;;) {
+    // Found again by key, not by ctid: one that was claimed while its lock was awaited has moved.
+    const { rowCount } = await tx.query(
+      `update deliveries d set status = 2, next_attempt_at = null, last_error = $2
+        from (
+          select event_id, channel_id from deliveries
+          where channel_id = $1 and status = 0 and type <> 'channel.test' and ($4::uuid is null or project_id <> $4)
+          limit $3 for no key update) waiting
+        where d.event_id = waiting.event_id and d.channel_id = waiting.channel_id`,
+      [channelId, error, FAILED_AT_ONCE, keptProjectId],
+    )
+    if (rowCount === 0) return
+  }
+}
+
+/** Deletes up to `limit` deliveries of a channel that is gone, in physical order (see deletePings), pending ones first. */
+export async function deleteDeliveries(tx: Queryable, channelId: string, limit: number): Promise<number> {
+  const { rowCount } = await tx.query(
+    `delete from deliveries where ctid = any(array(
+        (select ctid from deliveries where channel_id = $1 and status = 0 limit $2)
+        union all
+        (select ctid from deliveries where channel_id = $1 and status <> 0 limit $2)
+        limit $2))`,
+    [channelId, limit],
+  )
+  return rowCount
+}
+
+/** Up to `limit` channels, after `afterId` in the order of ids, that are sealed under other keys than `keyId`. */
+export async function listSealedOtherwise(
+  db: Queryable,
+  keyId: Buffer,
+  afterId: string | null,
+  limit: number,
+): Promise<{ id: string; sealed: Buffer; sealedWith: Buffer }[]> {
+  const { rows } = await db.query<{ id: string; sealed: Buffer; sealedWith: Buffer }>(
+    `select id, sealed, sealed_with as "sealedWith" from channels
+      where sealed_with <> $1 and ($2::uuid is null or id > $2) order by id limit $3`,
+    [keyId, afterId, limit],
+  )
+  return rows
+}
+
+/** False when the channel was changed or removed since `before` was read: whoever did that sealed it, and is right. */
+export async function replaceSealed(
+  db: Queryable,
+  id: string,
+  before: Buffer,
+  after: { readonly sealed: Buffer; readonly sealedWith: Buffer },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'update channels set sealed = $3, sealed_with = $4 where id = $1 and sealed = $2',
+    [id, before, after.sealed, after.sealedWith],
+  )
+  return rowCount === 1
+}

@@ -1,0 +1,198 @@
+/**
+ * The outbox (design, section 5). A pending delivery is due at next_attempt_at, unless somebody is at it: whoever takes it writes the
+ * end of his claim first. After a crash the claim runs out by itself, and nobody has to find out who died.
+ *
+ * Of each check and channel (a lane) only the oldest pending delivery is ever sent. A younger one that comes due is moved to
+ * where the oldest one stands, and brought back when that one is done.
+ */
+
+import type { Instant } from '../../domain/check.ts'
+import type { Event } from '../../domain/event.ts'
+import { instantArray, int4Array, int8Array, textArray, uuidArray } from '../postgres/binary-arrays.ts'
+import type { Database, Queryable, Statement } from '../postgres/database.ts'
+import { CHANNEL_COLUMNS, type ChannelRow } from './channels.ts'
+import { EVENT_COLUMNS, type EventRow, toEvent } from './events.ts'
+
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
+/** `status` in the table is a place in DELIVERY_STATUSES. */
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
+
+/** For a claim; an outbox that hangs is not looked after by its next turn. */
+const BUDGET_MS = 4_000
+
+/**
+ * The channels for which a delivery is due. Hops from channel to channel, however much waits for each, along one index and in its
+ * order: the only way in which this can be planned. Asked with `exists`, a plan made while the table was empty read everything that
+ * was due, each time, until the next `analyze`.
+ */
+export async function listDueChannels(db: Queryable, now: Instant): Promise<ChannelRow[]> {
+  const { rows } = await db.query<ChannelRow>({
+    name: 'list_due_channels',
+    text: `with recursive waiting (channel_id, next_attempt_at) as (
+        (select d.channel_id, d.next_attempt_at from deliveries d where d.status = 0 order by d.channel_id, d.next_attempt_at limit 1)
+        union all
+        select n.* from waiting w cross join lateral (
+          select d.channel_id, d.next_attempt_at from deliveries d
+          where d.status = 0 and d.channel_id > w.channel_id order by d.channel_id, d.next_attempt_at limit 1) n)
+      select ${CHANNEL_COLUMNS} from waiting w join channels c on c.id = w.channel_id where w.next_attempt_at <= ($1::timestamptz[])[1]`,
+    values: [instantArray([now])],
+  })
+  return rows
+}
+
+export interface ClaimedDelivery {
+  readonly id: string
+  readonly eventId: string
+  readonly channelId: string
+  readonly checkKey: number | null
+  /** In all: also what tells this claim from a later one. */
+  readonly attempts: number
+  /** Since it was made or asked for again. */
+  readonly attempt: number
+  readonly giveUpAt: Instant
+  /** Null: what it should say is lost. */
+  readonly event: Event | null
+}
+
+/**
+ * Claims up to `free` due deliveries of each channel, longest due first; those that another replica is at are left out.
+ * `moved`: how many were found to wait behind another one of their lane.
+ *
+ * Two statements, so that the second one sees what had ended when the first one got its locks. Whoever ends the oldest of a lane
+ * later than that writes to the next one, and waits for these locks: what is moved here is brought back by him. (Not one
+ * that was made in the very moment of that end: it waits until the claim before it would have run out.)
+ */
+export async function claimDeliveries(
+  db: Database,
+  wanted: readonly { readonly channelId: string; readonly free: number }[],
+  { now, until }: { now: Instant; until: Instant },
+): Promise<{ claimed: ClaimedDelivery[]; moved: number }> {
+  return db.session(async (session) => {
+    let rows: ClaimRow[] = []
+    await session.groupTransaction(BUDGET_MS, async (tx) => {
+      const locked = await tx.queryColumns({
+        name: 'lock_due_deliveries',
+        text: `select d.event_id, d.channel_id, d.check_key from unnest($1::uuid[], $2::int4[]) w (channel_id, free) cross join lateral (
+            select d.event_id, d.channel_id, d.check_key from deliveries d
+            where d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($3::timestamptz[])[1]
+              and (d.claimed_until is null or d.claimed_until <= ($3::timestamptz[])[1])
+            order by d.next_attempt_at limit w.free for no key update skip locked) d`,
+        values: [
+          uuidArray(wanted.map(({ channelId }) => channelId)),
+          int4Array(wanted.map(({ free }) => free)),
+          instantArray([now]),
+        ],
+      })
+      const save = async () => {
+        if (locked.length > 0) rows = (await tx.query<ClaimRow>(claimLocked(locked, until))).rows
+      }
+      return { result: null, save }
+    })
+    return { claimed: rows.flatMap(toClaimed), moved: rows[0]?.moved ?? 0 }
+  })
+}
+
+function claimLocked(locked: readonly unknown[][], until: Instant): Statement {
+  return {
+    name: 'claim_deliveries',
+    text: `with placed as materialized (
+        select d.event_id, d.channel_id, older.next_attempt_at as behind
+        from unnest($1::uuid[], $2::uuid[], $3::int8[]) d (event_id, channel_id, check_key)
+        left join lateral (
+          select o.next_attempt_at from deliveries o
+          where o.channel_id = d.channel_id and o.check_key = d.check_key and o.status = 0 and o.event_id < d.event_id
+          order by o.event_id limit 1) older on true),
+      moved as (
+        update deliveries d set next_attempt_at = greatest(p.behind, ($4::timestamptz[])[1])
+        from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is not null
+        returning d.event_id),
+      claimed as (
+        update deliveries d set claimed_until = ($4::timestamptz[])[1], attempts = d.attempts + 1
+        from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is null
+        returning d.*)
+      select c.id, c.event_id as "eventId", c.channel_id as "channelId", c.check_key as "checkKey", c.attempts,
+        c.attempts - c.attempts_before as attempt, c.give_up_at as "giveUpAt", (select count(*) from moved) as moved, ${EVENT_COLUMNS}
+      from (select 1) one left join claimed c on true left join events e on e.id = c.event_id
+      order by c.event_id`,
+    values: [
+      uuidArray(locked.map(([eventId]) => eventId as string)),
+      uuidArray(locked.map(([, channelId]) => channelId as string)),
+      int8Array(locked.map(([, , checkKey]) => checkKey as number | null)),
+      instantArray([until]),
+    ],
+  }
+}
+
+type ClaimRow = { [Name in keyof EventRow]: EventRow[Name] | null } & {
+  id: string | null
+  eventId: string
+  channelId: string
+  checkKey: number | null
+  attempts: number
+  attempt: number
+  giveUpAt: Instant
+  moved: number
+}
+
+function toClaimed(row: ClaimRow): ClaimedDelivery[] {
+  const { id, eventId, channelId, checkKey, attempts, attempt, giveUpAt } = row
+  if (id === null) return []
+  const event = row.type === null ? null : toEvent(eventId, row as EventRow)
+  return [{ id, eventId, channelId, checkKey, attempts, attempt, giveUpAt, event }]
+}
+
+export interface FinishedAttempt {
+  readonly delivery: Pick<ClaimedDelivery, 'eventId' | 'channelId' | 'attempts'>
+  readonly status: DeliveryStatus
+  /** Of a pending one: when it is tried again. */
+  readonly nextAttemptAt: Instant | null
+  /** Of the HTTP or SMTP answer. */
+  readonly lastStatus: number | null
+  readonly lastError: string | null
+}
+
+/**
+ * Writes what became of attempts, and lets the next of each lane go. That it was delivered counts whoever is at it by now, and
+ * also when it was given up meanwhile; a failure counts only while the claim is still this one. The next one is written to even if
+ * it is due already: somebody may be about to move it (claimDeliveries). If it is on its way, since an older one was asked for
+ * again meanwhile, its claim stands.
+ */
+export async function finishAttempts(db: Queryable, attempts: readonly FinishedAttempt[], now: Instant): Promise<void> {
+  await db.query({
+    name: 'finish_attempts',
+    text: `with finished as (
+        update deliveries d set status = i.status, next_attempt_at = i.next_attempt_at, claimed_until = null, last_status = i.last_status,
+          last_error = i.last_error, delivered_at = case when i.status = 1 then ($8::timestamptz[])[1] end
+        from unnest($1::uuid[], $2::uuid[], $3::int4[], $4::int4[], $5::timestamptz[], $6::int4[], $7::text[])
+          i (event_id, channel_id, attempts, status, next_attempt_at, last_status, last_error)
+        where d.event_id = i.event_id and d.channel_id = i.channel_id
+          and case when i.status = 1 then d.status <> 1 else d.status = 0 and d.attempts = i.attempts end
+        returning d.event_id, d.channel_id, d.check_key, d.status)
+      update deliveries d set next_attempt_at = ($8::timestamptz[])[1]
+      from finished f cross join lateral (
+        select n.event_id from deliveries n
+        where n.channel_id = f.channel_id and n.check_key = f.check_key and n.status = 0 and n.event_id > f.event_id
+        order by n.event_id limit 1) next
+      where f.status <> 0 and d.event_id = next.event_id and d.channel_id = f.channel_id`,
+    values: [
+      uuidArray(attempts.map(({ delivery }) => delivery.eventId)),
+      uuidArray(attempts.map(({ delivery }) => delivery.channelId)),
+      int4Array(attempts.map(({ delivery }) => delivery.attempts)),
+      int4Array(attempts.map(({ status }) => DELIVERY_STATUSES.indexOf(status))),
+      instantArray(attempts.map(({ nextAttemptAt }) => nextAttemptAt)),
+      int4Array(attempts.map(({ lastStatus }) => lastStatus)),
+      textArray(attempts.map(({ lastError }) => lastError)),
+      instantArray([now]),
+    ],
+  })
+}
+
+/** How long the oldest pending delivery has been waiting, in seconds; 0 when none is. */
+export async function oldestPendingSeconds(db: Queryable, now: Instant): Promise<number> {
+  const { rows } = await db.query<{ seconds: number }>(
+    `select greatest(0, extract(epoch from ($1::timestamptz[])[1] - min(created_at)))::float8 as seconds from deliveries d
+      where status = 0 and exists (select from channels c where c.id = d.channel_id)`,
+    [instantArray([now])],
+  )
+  return rows[0]?.seconds ?? 0
+}

@@ -1,0 +1,131 @@
+/**
+ * Events, and with each its deliveries: written in the transaction of the flip, so that neither is ever without the other
+ * (design, section 5). All that a delivery says is taken down here: by the time it goes out the check may be renamed or gone.
+ */
+
+import { type Instant, PING_TYPES, type PingType } from '../../domain/check.ts'
+import {
+  type CheckEventType,
+  EVENT_BODY_BYTES,
+  type Event,
+  type EventCheck,
+  type EventFacts,
+  type EventPing,
+  type EventType,
+} from '../../domain/event.ts'
+import { PATIENCE_MS } from '../../domain/retry.ts'
+import { instantArray, int8Array, jsonbArray, textArray, uuidArray } from '../postgres/binary-arrays.ts'
+import type { Queryable, Statement } from '../postgres/database.ts'
+
+export interface NewEvent {
+  readonly id: Buffer
+  readonly key: number
+  /** Null: late is no flip. */
+  readonly flipId: Buffer | null
+  /** The ping that made the flip; null: the newest one is told. */
+  readonly pingId: Buffer | null
+  readonly type: CheckEventType
+  readonly data: EventFacts
+  readonly at: Instant
+}
+
+/** An id of an event's time, so that deliveries are in the order of time too. The first 15 characters end with the version. */
+const DELIVERY_ID = (event: string) => `(left(${event}::text, 15) || substr(gen_random_uuid()::text, 16))::uuid`
+const GIVE_UP_AT = (at: string) => `${at} + ${PATIENCE_MS} * interval '1 millisecond'`
+/** Cut to milliseconds, as answers of the API are. */
+const ISO = (at: string) => `to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+const PING_TYPE = (type: string) => `(array['${PING_TYPES.join("', '")}'])[${type} + 1]`
+
+/**
+ * An Alertmanager is told of what fires and what no longer does, and of nothing else. The inner limits are fences: with few
+ * rows there the planner would scan whole tables instead of looking up, and a plan lives long.
+ */
+export function insertEvents(events: readonly NewEvent[]): Statement {
+  return {
+    name: 'insert_events',
+    text: `with told as materialized (
+        select i.*, c.*, l.*
+        from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[]) i (event_id, check_key, flip_id, type, data, at, ping_id)
+        left join lateral (
+          select c.id as check_id, p.id as project_id, p.organization_id, jsonb_build_object(
+              'id', c.id, 'name', c.name, 'slug', c.slug, 'project', jsonb_build_object('id', p.id, 'slug', p.slug),
+              'kubernetes', case when c.kubernetes_name is not null then jsonb_build_object(
+                'cluster', c.kubernetes_cluster, 'namespace', c.kubernetes_namespace, 'name', c.kubernetes_name) end) as subject
+          from checks c join projects p on p.id = c.project_id where c.key = i.check_key limit 1) c on true
+        left join lateral (
+          select jsonb_build_object('type', ${PING_TYPE('p.type')}, 'exit_code', p.exit_code, 'duration_ms', p.duration_ms,
+              'created_at', ${ISO('p.created_at')}) as last_ping,
+            (select substring(b.body from greatest(1, octet_length(b.body) - ${EVENT_BODY_BYTES - 1})) from ping_bodies b
+              where b.check_key = p.check_key and b.ping_id = p.id) as last_body
+          from pings p where p.check_key = i.check_key and (i.ping_id is null or p.id = i.ping_id)
+          order by p.id desc limit 1) l on true),
+      added as (
+        insert into events (id, check_key, flip_id, type, data, created_at, subject, last_ping, last_body)
+        select event_id, check_key, flip_id, type, data, at, subject, last_ping, last_body from told)
+      insert into deliveries (event_id, channel_id, id, check_key, organization_id, project_id, check_id, type,
+          next_attempt_at, give_up_at, created_at)
+      select t.event_id, c.id, ${DELIVERY_ID('t.event_id')}, t.check_key, t.organization_id, t.project_id, t.check_id, t.type,
+        t.at, ${GIVE_UP_AT('t.at')}, t.at
+      from told t join channels c on (c.organization_id = t.organization_id or c.organization_id is null)
+        and (c.project_id = t.project_id or c.project_id is null) and not c.muted
+        and case when c.kind <> 'alertmanager' or t.type = 'check.down' then t.type = any(c.event_types)
+          else t.type in ('check.up', 'check.paused') end`,
+    values: [
+      uuidArray(events.map((event) => event.id)),
+      int8Array(events.map((event) => event.key)),
+      uuidArray(events.map((event) => event.flipId)),
+      textArray(events.map((event) => event.type)),
+      jsonbArray(events.map((event) => event.data)),
+      instantArray(events.map((event) => event.at)),
+      uuidArray(events.map((event) => event.pingId)),
+    ],
+  }
+}
+
+export interface TestEvent {
+  readonly eventId: string
+  readonly deliveryId: string
+  readonly channelId: string
+  readonly organizationId: string
+  /** The channel's. */
+  readonly projectId: string | null
+  readonly at: Instant
+}
+
+/** A test goes to its channel alone, muted or not. */
+export async function insertTestEvent(tx: Queryable, event: TestEvent): Promise<void> {
+  const { eventId, deliveryId, channelId, organizationId, projectId, at } = event
+  await tx.query(
+    `with added as (insert into events (id, type, data, created_at) values ($1, 'channel.test', '{}', ($6::timestamptz[])[1]))
+      insert into deliveries (event_id, channel_id, id, organization_id, project_id, type, next_attempt_at, give_up_at, created_at)
+      values ($1, $2, $3, $4, $5, 'channel.test', ($6::timestamptz[])[1], ${GIVE_UP_AT('($6::timestamptz[])[1]')}, ($6::timestamptz[])[1])`,
+    [eventId, channelId, deliveryId, organizationId, projectId, instantArray([at])],
+  )
+}
+
+/** As it is read back, with EVENT_COLUMNS. */
+export interface EventRow {
+  readonly type: EventType
+  readonly data: EventFacts
+  readonly subject: EventCheck | null
+  readonly lastPing: (Omit<EventPing, 'type' | 'body'> & { readonly type: PingType }) | null
+  readonly lastBody: Buffer | null
+  readonly at: Instant
+}
+
+export const EVENT_COLUMNS = `e.type, e.data, e.subject, e.last_ping as "lastPing", e.last_body as "lastBody", e.created_at as at`
+
+/** Null for a row from before events knew their checks: it cannot be told. */
+export function toEvent(id: string, { type, data, subject, lastPing, lastBody, at }: EventRow): Event | null {
+  if (type === 'channel.test') return { id, type, at }
+  if (subject === null) return null
+  const body = lastBody === null ? null : toText(lastBody)
+  return { id, type, at, facts: data, check: subject, lastPing: lastPing === null ? null : { ...lastPing, body } }
+}
+
+/** What a longer body was cut to may begin in the middle of a character: its rest is left out. */
+function toText(bytes: Buffer): string {
+  let start = 0
+  if (bytes.length === EVENT_BODY_BYTES) while (start < 3 && (bytes[start]! & 0xc0) === 0x80) start += 1
+  return bytes.toString('utf8', start)
+}

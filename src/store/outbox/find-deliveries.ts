@@ -1,0 +1,121 @@
+/**
+ * Deliveries as people see them and ask for them again. Whose they are is written in them: the organization's, and of a caller
+ * bound to a project those of the project's checks.
+ */
+
+import type { Tenant } from '../../domain/access.ts'
+import type { Instant } from '../../domain/check.ts'
+import type { EventType } from '../../domain/event.ts'
+import { instantArray } from '../postgres/binary-arrays.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { DELIVERY_STATUSES, type DeliveryStatus } from './deliveries.ts'
+
+export interface DeliveryRecord {
+  readonly id: string
+  readonly eventId: string
+  readonly type: EventType
+  readonly channelId: string
+  /** Null for a test. */
+  readonly checkId: string | null
+  readonly status: DeliveryStatus
+  readonly attempts: number
+  /** While an attempt is running: when it counts as lost. Null unless pending. */
+  readonly nextAttemptAt: Instant | null
+  readonly lastStatus: number | null
+  readonly lastError: string | null
+  readonly createdAt: Instant
+  readonly deliveredAt: Instant | null
+}
+
+type Row = Omit<DeliveryRecord, 'status'> & { status: number }
+
+const COLUMNS = `d.id, d.event_id as "eventId", d.type, d.channel_id as "channelId", d.check_id as "checkId", d.status, d.attempts,
+  case when d.status = 0 then greatest(d.next_attempt_at, d.claimed_until) end as "nextAttemptAt", d.last_status as "lastStatus", d.last_error as "lastError", d.created_at as "createdAt",
+  d.delivered_at as "deliveredAt"`
+
+/** $1 organization, $2 project of the tenant or null. */
+const VISIBLE = 'd.organization_id = $1 and ($2::uuid is null or d.project_id = $2)'
+
+function toDelivery<R extends Row>({ status, ...row }: R): Omit<R, 'status'> & { status: DeliveryStatus } {
+  return { ...row, status: DELIVERY_STATUSES[status]! }
+}
+
+export interface DeliveryFilter {
+  readonly channelId?: string
+  readonly checkId?: string
+  readonly status?: DeliveryStatus
+}
+
+/** Up to `limit`, newest first, older than `beforeId`; ids are in the order of time. Those of removed channels are left out. */
+export async function listDeliveryRows(
+  db: Queryable,
+  tenant: Tenant,
+  { channelId, checkId, status }: DeliveryFilter,
+  { beforeId, limit }: { beforeId: string | null; limit: number },
+): Promise<DeliveryRecord[]> {
+  const values: unknown[] = [tenant.organizationId, tenant.projectId, limit]
+  const conditions: string[] = []
+  // Only what is asked for is in the statement, so that the planner sees which index serves it.
+  const add = (column: string, comparison: '=' | '<', value: unknown) => {
+    values.push(value)
+    conditions.push(`and d.${column} ${comparison} $${values.length}`)
+  }
+  if (beforeId !== null) add('id', '<', beforeId)
+  if (channelId !== undefined) add('channel_id', '=', channelId)
+  if (checkId !== undefined) add('check_id', '=', checkId)
+  if (status !== undefined) add('status', '=', DELIVERY_STATUSES.indexOf(status))
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from deliveries d
+      where ${VISIBLE} ${conditions.join(' ')} and exists (select from channels c where c.id = d.channel_id)
+      order by d.id desc limit $3`,
+    values,
+  )
+  return rows.map(toDelivery)
+}
+
+export interface LockedDelivery {
+  readonly delivery: DeliveryRecord
+  /** Null: it was removed. */
+  readonly isChannelMuted: boolean | null
+  /** The channel serves another project by now. */
+  readonly isElsewhere: boolean
+  readonly hasEvent: boolean
+}
+
+/** Until the transaction ends nobody claims it or writes what became of it. Null when the tenant has no such delivery. */
+export async function lockDelivery(tx: Queryable, tenant: Tenant, id: string): Promise<LockedDelivery | null> {
+  const { rows } = await tx.query<Row & { isChannelMuted: boolean | null; isElsewhere: boolean; hasEvent: boolean }>(
+    `select ${COLUMNS}, c.muted as "isChannelMuted",
+        coalesce(c.project_id <> d.project_id, false) as "isElsewhere", exists (select from events e where e.id = d.event_id) as "hasEvent"
+      from deliveries d left join channels c on c.id = d.channel_id
+      where ${VISIBLE} and d.id = $3 for no key update of d`,
+    [tenant.organizationId, tenant.projectId, id],
+  )
+  if (rows[0] === undefined) return null
+  const { isChannelMuted, isElsewhere, hasEvent, ...row } = rows[0]
+  return { delivery: toDelivery(row), isChannelMuted, isElsewhere, hasEvent }
+}
+
+/** Pending again as if it had never been tried, and due; what was last heard of it stays until the next attempt. */
+export async function renewDelivery(
+  tx: Queryable,
+  id: string,
+  { now, giveUpAt }: { now: Instant; giveUpAt: Instant },
+): Promise<DeliveryRecord> {
+  const { rows } = await tx.query<Row>(
+    `update deliveries d set status = 0, next_attempt_at = ($2::timestamptz[])[1], give_up_at = ($2::timestamptz[])[2],
+        attempts_before = d.attempts, delivered_at = null
+      where d.id = $1 returning ${COLUMNS}`,
+    [id, instantArray([now, giveUpAt])],
+  )
+  return toDelivery(rows[0]!)
+}
+
+/** Makes a pending one due. */
+export async function hurryDelivery(tx: Queryable, id: string, now: Instant): Promise<DeliveryRecord> {
+  const { rows } = await tx.query<Row>(
+    `update deliveries d set next_attempt_at = ($2::timestamptz[])[1] where d.id = $1 returning ${COLUMNS}`,
+    [id, instantArray([now])],
+  )
+  return toDelivery(rows[0]!)
+}

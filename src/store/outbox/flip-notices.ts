@@ -1,0 +1,135 @@
+/**
+ * Hears of the flips of declared checks as they are committed (LISTEN; change-sets.ts sends the notices). A connection of its own,
+ * outside the pool: a pool's may be closed or lent at any time, and what it listens to goes with it.
+ *
+ * It is opened, listened on, and asked a question every few seconds, since a connection whose other end is gone says nothing.
+ * Lost or refused: `onProblem`, and another try after a growing wait. What happened in between nobody repeats, so each
+ * connection begins with `onConnected`, on which the caller polls. stop() ends it at any point.
+ */
+
+import type { Socket } from 'node:net'
+import pg from 'pg'
+import type { Clock } from '../../runtime/clock.ts'
+import { FLIP_CHANNEL } from '../checks/change-sets.ts'
+import type { Resource } from '../checks/checks.ts'
+
+export interface FlipListener {
+  start(): void
+  /** Resolves when the connection is closed; nothing is called after that. */
+  stop(): Promise<void>
+}
+
+export interface FlipListenerOptions {
+  readonly url: string
+  /** Flips of other clusters are not told. */
+  readonly cluster: string
+  readonly onFlip: (resource: Resource) => void
+  /** From now on flips are heard: poll once for those before. */
+  readonly onConnected: () => void
+  /** It goes on by itself. */
+  readonly onProblem: (error: unknown) => void
+  readonly clock: Clock
+  /** Between two questions whether the connection still works; it may take CHECK_MS more to notice that it does not. */
+  readonly checkEveryMs?: number
+}
+
+const CONNECT_MS = 3_000
+const CHECK_MS = 2_000
+const FIRST_WAIT_MS = 100
+const LONGEST_WAIT_MS = 5_000
+
+export function listenForFlips(options: FlipListenerOptions): FlipListener {
+  const { onProblem, clock } = options
+  const stopping = new AbortController()
+  let running: Promise<void> | undefined
+
+  async function goOn(): Promise<void> {
+    let failures = 0
+    while (!stopping.signal.aborted) {
+      try {
+        await listenOnce(options, stopping.signal, () => {
+          failures = 0
+        })
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        onProblem(error)
+        const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** failures)
+        failures = Math.min(failures + 1, 10)
+        await clock.sleep(waitMs, stopping.signal)
+      }
+    }
+  }
+
+  return {
+    start() {
+      running ??= goOn()
+    },
+    async stop() {
+      stopping.abort()
+      await running
+    },
+  }
+}
+
+/** One connection, until it breaks (rejects) or `stopping` aborts. */
+async function listenOnce(
+  { url, cluster, onFlip, onConnected, clock, checkEveryMs = 2_000 }: FlipListenerOptions,
+  stopping: AbortSignal,
+  works: () => void,
+): Promise<void> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'heartbeat-operator flips',
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: CHECK_MS,
+    keepAlive: true,
+  })
+  const ended = new AbortController()
+  let problem: unknown
+  const end = (error?: unknown) => {
+    problem ??= error
+    ended.abort()
+    // end() would wait for the server's goodbye, and a server that is gone says none.
+    socketOf(client).destroy()
+  }
+  const onStop = () => end()
+  client.on('error', end)
+  client.on('end', () => end(new Error('Connection terminated: the database closed it')))
+  client.on('notification', ({ channel, payload }) => {
+    const resource = channel === FLIP_CHANNEL && !ended.signal.aborted ? readNotice(payload) : null
+    if (resource?.cluster === cluster) onFlip(resource)
+  })
+  stopping.addEventListener('abort', onStop)
+  try {
+    await client.connect()
+    await client.query(`listen ${FLIP_CHANNEL}`)
+    onConnected()
+    while (!ended.signal.aborted) {
+      await clock.sleep(checkEveryMs, ended.signal)
+      if (ended.signal.aborted) break
+      await client.query('select')
+      works()
+    }
+    if (problem !== undefined) throw problem
+  } finally {
+    stopping.removeEventListener('abort', onStop)
+    end()
+  }
+}
+
+/** Null for what is none of ours: anybody who may use the database may notify. */
+function readNotice(payload: string | undefined): Resource | null {
+  try {
+    const parts: unknown = JSON.parse(payload ?? '')
+    if (!Array.isArray(parts) || parts.length !== 3 || !parts.every((part) => typeof part === 'string')) return null
+    const [cluster, namespace, name] = parts as [string, string, string]
+    return { cluster, namespace, name }
+  } catch {
+    return null
+  }
+}
+
+/** pg has no public way to drop a connection without waiting for the server. */
+function socketOf(client: pg.Client): Socket {
+  return (client as unknown as { connection: { stream: Socket } }).connection.stream
+}

@@ -1,0 +1,66 @@
+/**
+ * Brings the schema up to this code: numbered files, forward only, each in a transaction of its own, under an advisory lock so
+ * that replicas which start together take turns.
+ */
+
+import { readdir, readFile } from 'node:fs/promises'
+import type { Database } from './database.ts'
+import { MIGRATION_LOCK } from './locks.ts'
+
+const FOLDER = new URL('../migrations/', import.meta.url)
+
+/** The database is not one that this program can work with; the message says why and what to do. */
+export class SchemaError extends Error {
+  override readonly name = 'SchemaError'
+}
+
+const OLDEST_SERVER = 140_000
+
+export interface Migrated {
+  readonly from: number
+  readonly to: number
+}
+
+export async function migrate(database: Database): Promise<Migrated> {
+  await assertServerVersion(database)
+  const files = (await readdir(FOLDER)).filter((file) => file.endsWith('.sql')).sort()
+  const latest = files.length
+  let from: number | undefined
+  for (;;) {
+    const version = await database.transaction(async (tx) => {
+      await tx.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+      // Behind a lock on a table that waits, everybody waits: less than pings can bear. Whoever starts tries again.
+      await tx.query("set local lock_timeout = '1s'")
+      await tx.query(
+        'create table if not exists schema_migrations (version int primary key, name text not null, applied_at timestamptz not null default now())',
+      )
+      const { rows } = await tx.query<{ version: number }>(
+        'select coalesce(max(version), 0) as version from schema_migrations',
+      )
+      const current = rows[0]!.version
+      if (current >= latest) return current
+      const name = files[current]!
+      await tx.query(await readFile(new URL(name, FOLDER), 'utf8'))
+      await tx.query('insert into schema_migrations (version, name) values ($1, $2)', [current + 1, name])
+      return current
+    })
+    from ??= version
+    if (version > latest) {
+      throw new SchemaError(
+        `the database has schema ${version}, this program knows up to ${latest}: run the newer release that made it, or restore a backup of schema ${latest}`,
+      )
+    }
+    if (version === latest) return { from, to: latest }
+  }
+}
+
+async function assertServerVersion(database: Database): Promise<void> {
+  const { rows } = await database.query<{ number: string; text: string }>(
+    `select current_setting('server_version_num') as number, current_setting('server_version') as text`,
+  )
+  const { number, text } = rows[0]!
+  if (Number(number) < OLDEST_SERVER)
+    throw new SchemaError(
+      `the database is PostgreSQL ${text}, 14 or later is needed: upgrade it, or point DATABASE_URL to another`,
+    )
+}

@@ -1,0 +1,110 @@
+/** API keys. Who may see one: its organization, and a caller bound to a project only the keys of that project. */
+
+import type { Scope, Tenant } from '../../domain/access.ts'
+import type { Instant } from '../../domain/check.ts'
+import type { PageRequest } from '../../domain/page.ts'
+import { instantArray } from '../postgres/binary-arrays.ts'
+import type { Queryable } from '../postgres/database.ts'
+
+export interface ApiKeyRow {
+  readonly id: string
+  readonly name: string
+  readonly prefix: string
+  readonly scope: Scope
+  readonly projectId: string | null
+  readonly expiresAt: Instant | null
+  readonly lastUsedAt: Instant | null
+  readonly createdAt: Instant
+}
+
+const COLUMNS = `id, name, prefix, scope, project_id as "projectId", expires_at as "expiresAt", last_used_at as "lastUsedAt", created_at as "createdAt"`
+
+export interface NewApiKey {
+  readonly id: string
+  readonly organizationId: string
+  readonly projectId: string | null
+  readonly name: string
+  readonly prefix: string
+  /** SHA-256 of the whole text of the key. */
+  readonly hash: Buffer
+  readonly scope: Scope
+  readonly expiresAt: Instant | null
+  readonly createdAt: Instant
+}
+
+/** Null when the prefix is taken: it finds a key among those of all organizations. */
+export async function insertApiKey(db: Queryable, key: NewApiKey): Promise<ApiKeyRow | null> {
+  const { rows } = await db.query<ApiKeyRow>(
+    `insert into api_keys (id, organization_id, project_id, name, prefix, secret_hash, scope, expires_at, created_at)
+      values ($1, $2, $3, $4, $5, $6, $7, ($8::timestamptz[])[1], ($8::timestamptz[])[2])
+      on conflict (prefix) do nothing
+      returning ${COLUMNS}`,
+    [
+      key.id,
+      key.organizationId,
+      key.projectId,
+      key.name,
+      key.prefix,
+      key.hash,
+      key.scope,
+      instantArray([key.expiresAt, key.createdAt]),
+    ],
+  )
+  return rows[0] ?? null
+}
+
+/** In order of creation. */
+export async function listApiKeys(db: Queryable, tenant: Tenant, { limit, after }: PageRequest): Promise<ApiKeyRow[]> {
+  const { rows } = await db.query<ApiKeyRow>(
+    `select ${COLUMNS} from api_keys
+      where organization_id = $1 and ($2::uuid is null or project_id = $2)
+        and ($4::uuid is null or (created_at, id) > (($3::timestamptz[])[1], $4))
+      order by created_at, id limit $5`,
+    [tenant.organizationId, tenant.projectId, instantArray([after?.at ?? null]), after?.id ?? null, limit],
+  )
+  return rows
+}
+
+/** False when the tenant has no such key. */
+export async function deleteApiKey(db: Queryable, tenant: Tenant, id: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `delete from api_keys where id = $1 and organization_id = $2 and ($3::uuid is null or project_id = $3)`,
+    [id, tenant.organizationId, tenant.projectId],
+  )
+  return rowCount === 1
+}
+
+export interface KnownApiKey {
+  readonly id: string
+  readonly organizationId: string
+  readonly projectId: string | null
+  readonly hash: Buffer
+  readonly scope: Scope
+  readonly expiresAt: Instant | null
+  readonly lastUsedAt: Instant | null
+}
+
+/** For authentication: whoever asks has not yet proven anything. */
+export async function findApiKey(db: Queryable, prefix: string): Promise<KnownApiKey | null> {
+  const { rows } = await db.query<KnownApiKey>({
+    name: 'find_api_key',
+    text: `select id, organization_id as "organizationId", project_id as "projectId", secret_hash as hash, scope,
+        expires_at as "expiresAt", last_used_at as "lastUsedAt"
+      from api_keys where prefix = $1`,
+    values: [prefix],
+  })
+  return rows[0] ?? null
+}
+
+/** Writes once in `everyMs` however many replicas ask, and waits for nobody: a row that somebody holds is about to be written. */
+export async function touchApiKey(db: Queryable, id: string, now: Instant, everyMs: number): Promise<void> {
+  await db.query({
+    name: 'touch_api_key',
+    text: `update api_keys set last_used_at = ($2::timestamptz[])[1]
+      where id = (
+        select id from api_keys where id = $1
+          and (last_used_at is null or last_used_at <= ($2::timestamptz[])[1] - $3 * interval '1 millisecond')
+        for no key update skip locked)`,
+    values: [id, instantArray([now]), everyMs],
+  })
+}

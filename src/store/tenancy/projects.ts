@@ -1,0 +1,150 @@
+import type { Tenant } from '../../domain/access.ts'
+import type { Instant } from '../../domain/check.ts'
+import type { PageRequest } from '../../domain/page.ts'
+import { instantArray } from '../postgres/binary-arrays.ts'
+import type { Queryable } from '../postgres/database.ts'
+
+export interface ProjectRow {
+  readonly id: string
+  readonly name: string
+  readonly slug: string
+  readonly createdAt: Instant
+}
+
+const COLUMNS = `id, name, slug, created_at as "createdAt"`
+
+export interface NewProject {
+  readonly id: string
+  readonly organizationId: string
+  readonly name: string
+  readonly slug: string
+  readonly createdAt: Instant
+  /** The namespace that it is made for and bound to. */
+  readonly boundTo?: Namespace
+}
+
+/** Of a cluster. */
+export interface Namespace {
+  readonly cluster: string
+  readonly namespace: string
+}
+
+/** Null when the organization has a project with that slug. */
+export async function insertProject(db: Queryable, project: NewProject): Promise<ProjectRow | null> {
+  const { rows } = await db.query<ProjectRow>(
+    `insert into projects (id, organization_id, name, slug, created_at, kubernetes_cluster, kubernetes_namespace)
+      values ($1, $2, $3, $4, ($5::timestamptz[])[1], $6, $7)
+      on conflict (organization_id, slug) do nothing
+      returning ${COLUMNS}`,
+    [
+      project.id,
+      project.organizationId,
+      project.name,
+      project.slug,
+      instantArray([project.createdAt]),
+      project.boundTo?.cluster,
+      project.boundTo?.namespace,
+    ],
+  )
+  return rows[0] ?? null
+}
+
+/**
+ * The project that is bound to a namespace, and beside it the organization's project with a slug; null: there is none.
+ * `organizationId` null: the oldest organization's.
+ */
+export async function findNamespaceProjects(
+  db: Queryable,
+  organizationId: string | null,
+  { cluster, namespace }: Namespace,
+  slug: string | null,
+): Promise<{ bound: ProjectRow | null; named: ProjectRow | null }> {
+  const { rows } = await db.query<ProjectRow & { isBound: boolean }>({
+    name: 'find_namespace_projects',
+    text: `select ${COLUMNS}, true as "isBound" from projects where kubernetes_cluster = $2 and kubernetes_namespace = $3
+      union all
+      select ${COLUMNS}, false as "isBound" from projects
+      where organization_id = coalesce($1, (select id from organizations order by created_at, id limit 1)) and slug = $4`,
+    values: [organizationId, cluster, namespace, slug],
+  })
+  return { bound: rows.find((row) => row.isBound) ?? null, named: rows.find((row) => !row.isBound) ?? null }
+}
+
+/** The first of these slugs that no project of the organization has; null when all are taken. */
+export async function findFreeProjectSlug(
+  db: Queryable,
+  organizationId: string,
+  slugs: readonly string[],
+): Promise<string | null> {
+  const { rows } = await db.query<{ slug: string }>(
+    `select c.slug from unnest($2::text[]) with ordinality c (slug, place)
+      where not exists (select from projects p where p.organization_id = $1 and p.slug = c.slug)
+      order by c.place limit 1`,
+    [organizationId, slugs],
+  )
+  return rows[0]?.slug ?? null
+}
+
+/** In order of creation. */
+export async function listProjects(
+  db: Queryable,
+  tenant: Tenant,
+  { limit, after }: PageRequest,
+): Promise<ProjectRow[]> {
+  const { rows } = await db.query<ProjectRow>(
+    `select ${COLUMNS} from projects
+      where organization_id = $1 and ($2::uuid is null or id = $2)
+        and ($4::uuid is null or (created_at, id) > (($3::timestamptz[])[1], $4))
+      order by created_at, id limit $5`,
+    [tenant.organizationId, tenant.projectId, instantArray([after?.at ?? null]), after?.id ?? null, limit],
+  )
+  return rows
+}
+
+export async function findOldestProject(db: Queryable, organizationId: string): Promise<string | null> {
+  const { rows } = await db.query<{ id: string }>(
+    'select id from projects where organization_id = $1 order by created_at, id limit 1',
+    [organizationId],
+  )
+  return rows[0]?.id ?? null
+}
+
+/**
+ * Until the transaction ends the project stays; `remove` also keeps everybody from adding a check or key to it. False when
+ * the organization has no such project.
+ */
+export async function lockProject(
+  tx: Queryable,
+  organizationId: string,
+  id: string,
+  purpose: 'keep' | 'remove',
+): Promise<boolean> {
+  const strength = purpose === 'keep' ? 'for key share' : 'for update'
+  const { rowCount } = await tx.query(`select from projects where id = $1 and organization_id = $2 ${strength}`, [
+    id,
+    organizationId,
+  ])
+  return rowCount === 1
+}
+
+export async function countChecks(tx: Queryable, projectId: string): Promise<number> {
+  const { rows } = await tx.query<{ count: number }>('select count(*) as count from checks where project_id = $1', [
+    projectId,
+  ])
+  return rows[0]!.count
+}
+
+/** Like lockProject for `keep`, where nobody's rights are in question. */
+export async function keepProject(tx: Queryable, id: string): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'keep_project',
+    text: 'select from projects where id = $1 for key share',
+    values: [id],
+  })
+  return rowCount === 1
+}
+
+/** With it go the API keys that are bound to it, and what is left of deleted checks. */
+export async function deleteProject(tx: Queryable, id: string): Promise<void> {
+  await tx.query('delete from projects where id = $1', [id])
+}
