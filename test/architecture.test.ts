@@ -13,9 +13,9 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
   store: { inside: ['domain', 'runtime'], outside: ['pg'] },
   'embedded-postgres': { inside: ['runtime'], outside: ['pg'] },
   checks: { inside: ['domain', 'runtime', 'store'], outside: [] },
-  auth: { inside: ['domain', 'runtime', 'store', 'checks/parts.ts'], outside: ['jose'] },
-  tenancy: { inside: ['domain', 'runtime', 'store', 'auth', 'checks/parts.ts'], outside: [] },
-  channels: { inside: ['domain', 'runtime', 'store', 'checks/parts.ts'], outside: [] },
+  auth: { inside: ['domain', 'runtime', 'store'], outside: ['jose'] },
+  tenancy: { inside: ['domain', 'runtime', 'store', 'auth'], outside: [] },
+  channels: { inside: ['domain', 'runtime', 'store'], outside: [] },
   delivery: {
     inside: ['domain', 'runtime', 'store', 'channels/seal.ts'],
     outside: ['undici', 'nodemailer', 'ipaddr.js'],

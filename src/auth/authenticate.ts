@@ -1,7 +1,7 @@
 /** Who is calling: an API key, an access token or a token of an issuer becomes a Caller. One statement for a call. */
 
-import type { Parts } from '../checks/parts.ts'
 import type { Caller } from '../domain/access.ts'
+import type { Context } from '../store/context.ts'
 import { findApiKey, touchApiKey } from '../store/tenancy/api-keys.ts'
 import { findUser, findUserByEmail, type KnownUser } from '../store/tenancy/users.ts'
 import { isSameHash, parseApiKey } from './api-key.ts'
@@ -19,17 +19,17 @@ const TOUCH_EVERY_MS = 60_000
 
 /** Without `issuers`: none. */
 export function createAuthenticate(
-  parts: Parts,
+  context: Context,
   tokens: Tokens,
-  issuers: Issuers = createIssuers([], parts.clock),
+  issuers: Issuers = createIssuers([], context.clock),
 ): Authenticate {
-  const touchKey = createTouch(parts)
+  const touchKey = createTouch(context)
 
   async function authenticateKey(text: string): Promise<Caller> {
     const given = parseApiKey(text)
-    const key = given === null ? null : await findApiKey(parts.database, given.prefix)
+    const key = given === null ? null : await findApiKey(context.database, given.prefix)
     if (given === null || key === null || !isSameHash(given.hash, key.hash)) throw unknownCredential()
-    const now = parts.clock.now()
+    const now = context.clock.now()
     if (key.expiresAt !== null && key.expiresAt <= now) {
       throw expiredCredential('API key', 'have an administrator make a new one')
     }
@@ -46,12 +46,12 @@ export function createAuthenticate(
   async function authenticateUser(token: string): Promise<Caller> {
     const issued = await issuers.verify(token)
     if (issued !== null) {
-      const user = issued.email === null ? null : await findUserByEmail(parts.database, issued.email)
+      const user = issued.email === null ? null : await findUserByEmail(context.database, issued.email)
       if (user === null) throw unknownUser()
       return toCaller(user)
     }
     const { userId } = await tokens.verifyAccessToken(token)
-    const user = await findUser(parts.database, userId)
+    const user = await findUser(context.database, userId)
     if (user === null) throw unknownCredential()
     return toCaller(user)
   }
@@ -71,7 +71,7 @@ function toCaller({ id, organizationId, scope }: KnownUser): Caller {
  * Notes that a key was used. Nobody waits for it, and its failure is nobody's: the next call of the key tries again. A key
  * has one note under way in this process, so a burst of calls is one statement; the statement itself settles it among replicas.
  */
-function createTouch({ database }: Parts): (keyId: string, now: number) => void {
+function createTouch({ database }: Context): (keyId: string, now: number) => void {
   const underWay = new Set<string>()
   return (keyId, now) => {
     if (underWay.has(keyId)) return

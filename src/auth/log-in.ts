@@ -4,11 +4,11 @@
  */
 
 import { createHash, randomBytes } from 'node:crypto'
-import type { Parts } from '../checks/parts.ts'
 import type { Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
 import { formatUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { randomIdBytes } from '../runtime/random.ts'
+import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { deleteFamily, insertRefreshToken, lockFamily, spendRefreshToken } from '../store/tenancy/refresh-tokens.ts'
 import { findUserByEmail, type KnownUser, renewPasswordHash } from '../store/tenancy/users.ts'
@@ -33,11 +33,11 @@ const REFRESH_TOKEN = /^hbr_[\w-]{43}$/
  * password alike, text and time included; `too_many_requests` when throttled; `unavailable` when too many log in at once.
  */
 export async function logIn(
-  parts: Parts,
+  context: Context,
   tokens: Tokens,
   input: { readonly email: string; readonly password: string; readonly address: string },
 ): Promise<TokenPair> {
-  const { database } = parts
+  const { database } = context
   const email = input.email.trim()
   const loginTry = createLoginTry(database, { email, address: input.address })
   // Whoever has no try left is told so before queueing for a computation.
@@ -51,7 +51,7 @@ export async function logIn(
   if (isOutdatedHash(user.passwordHash)) {
     await renewPasswordHash(database, user.id, user.passwordHash, await hashPassword(input.password))
   }
-  const now = parts.clock.now()
+  const now = context.clock.now()
   const familyId = formatUuid(writeTimeOrderedId(randomIdBytes(), now))
   const refreshToken = await addRefreshToken(database, user, familyId, now)
   if (refreshToken === null) throw wrongLogin()
@@ -59,11 +59,11 @@ export async function logIn(
 }
 
 /** Throws AppError `unauthenticated`; of two calls with the same token at most one gets a pair, and the family ends. */
-export async function refresh(parts: Parts, tokens: Tokens, refreshToken: string): Promise<TokenPair> {
+export async function refresh(context: Context, tokens: Tokens, refreshToken: string): Promise<TokenPair> {
   if (!REFRESH_TOKEN.test(refreshToken)) throw unusableToken()
-  const now = parts.clock.now()
+  const now = context.clock.now()
   // Ending the family must be committed, so a refusal is a result here and thrown outside.
-  const renewed = await parts.database.transaction(async (tx) => {
+  const renewed = await context.database.transaction(async (tx) => {
     const family = await lockFamily(tx, hashToken(refreshToken))
     if (family === null) return null
     const outcome = await spendRefreshToken(tx, hashToken(refreshToken), now)
@@ -77,9 +77,9 @@ export async function refresh(parts: Parts, tokens: Tokens, refreshToken: string
 }
 
 /** Ends the family of a refresh token, whichever of its tokens it is. Idempotent; an unknown token is no error. */
-export async function logOut(parts: Pick<Parts, 'database'>, refreshToken: string): Promise<void> {
+export async function logOut(context: Pick<Context, 'database'>, refreshToken: string): Promise<void> {
   if (!REFRESH_TOKEN.test(refreshToken)) return
-  await parts.database.transaction(async (tx) => {
+  await context.database.transaction(async (tx) => {
     const family = await lockFamily(tx, hashToken(refreshToken))
     if (family !== null) await deleteFamily(tx, family.familyId)
   })

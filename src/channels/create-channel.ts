@@ -8,8 +8,8 @@ import { type ChannelRow, countChannels, insertChannel } from '../store/outbox/c
 import type { Queryable } from '../store/postgres/database.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
 import { lockProject } from '../store/tenancy/projects.ts'
+import type { ChannelContext } from './context.ts'
 import { type ChannelRecord, toRecord } from './find-channels.ts'
-import type { ChannelParts } from './parts.ts'
 import { type ConfigInput, toSettings } from './present-config.ts'
 
 export interface NewChannel {
@@ -27,7 +27,7 @@ export interface NewChannel {
  * `conflict` when the organization has all the channels that it may have, and `invalid` for a URL in which something is left out.
  */
 export async function createChannel(
-  { database, clock, sealer }: ChannelParts,
+  { database, clock, sealer }: ChannelContext,
   tenant: Tenant,
   { name, config, projectId: asked = null, events = STANDARD_EVENT_TYPES, muted = false }: NewChannel,
 ): Promise<ChannelRecord & { readonly secret: string | null }> {

@@ -9,7 +9,7 @@ import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { type ChannelRow, findChannelRow, listChannelRows, lockChannel } from '../store/outbox/channels.ts'
 import type { Queryable } from '../store/postgres/database.ts'
-import type { ChannelParts } from './parts.ts'
+import type { ChannelContext } from './context.ts'
 import { type ChannelConfig, presentConfig } from './present-config.ts'
 import { type Sealer, UnreadableSettings } from './seal.ts'
 
@@ -29,7 +29,7 @@ export interface ChannelRecord {
 }
 
 export async function getChannel(
-  { database, sealer }: ChannelParts,
+  { database, sealer }: ChannelContext,
   tenant: Tenant,
   id: string,
 ): Promise<ChannelRecord> {
@@ -40,7 +40,7 @@ export async function getChannel(
 
 /** In order of creation. */
 export async function listChannels(
-  { database, sealer }: ChannelParts,
+  { database, sealer }: ChannelContext,
   tenant: Tenant,
   page: PageRequest,
 ): Promise<Page<ChannelRecord>> {

@@ -3,14 +3,14 @@
 import type { Tenant } from '../domain/access.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { type DeliveryFilter, type DeliveryRecord, listDeliveryRows } from '../store/outbox/find-deliveries.ts'
-import type { ChannelParts } from './parts.ts'
+import type { ChannelContext } from './context.ts'
 
 export { DELIVERY_STATUSES } from '../store/outbox/deliveries.ts'
 export type { DeliveryFilter, DeliveryRecord } from '../store/outbox/find-deliveries.ts'
 
 /** Newest first. Those of removed channels are not among them; an unknown or foreign id in the filter finds none. */
 export async function listDeliveries(
-  { database }: ChannelParts,
+  { database }: ChannelContext,
   tenant: Tenant,
   filter: DeliveryFilter,
   { limit, after }: PageRequest,

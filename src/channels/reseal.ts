@@ -1,5 +1,5 @@
 import { listSealedOtherwise, replaceSealed } from '../store/outbox/channels.ts'
-import type { ChannelParts } from './parts.ts'
+import type { ChannelContext } from './context.ts'
 import { UnreadableSettings } from './seal.ts'
 
 const BATCH = 100
@@ -12,7 +12,7 @@ const BATCH = 100
 export async function resealChannels({
   database,
   sealer,
-}: Pick<ChannelParts, 'database' | 'sealer'>): Promise<{ resealed: number; unreadable: number }> {
+}: Pick<ChannelContext, 'database' | 'sealer'>): Promise<{ resealed: number; unreadable: number }> {
   let resealed = 0
   let unreadable = 0
   let afterId: string | null = null

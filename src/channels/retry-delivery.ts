@@ -3,7 +3,7 @@ import { AppError, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { CLAIM_MS, PATIENCE_MS } from '../domain/retry.ts'
 import { type DeliveryRecord, hurryDelivery, lockDelivery, renewDelivery } from '../store/outbox/find-deliveries.ts'
-import type { ChannelParts } from './parts.ts'
+import type { ChannelContext } from './context.ts'
 
 /** Clocks of replicas differ a little: who waits for longer is not being sent. */
 const LONGEST_CLAIM_MS = CLAIM_MS + 5_000
@@ -14,7 +14,7 @@ const LONGEST_CLAIM_MS = CLAIM_MS + 5_000
  * AppError `not_found`; `conflict` when its channel is muted (unless it is a test) or removed, or its event is no longer stored.
  */
 export async function retryDelivery(
-  { database, clock }: ChannelParts,
+  { database, clock }: ChannelContext,
   tenant: Tenant,
   id: string,
 ): Promise<DeliveryRecord> {

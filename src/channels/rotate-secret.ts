@@ -1,8 +1,8 @@
 import type { Tenant } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
 import { saveChannel } from '../store/outbox/channels.ts'
+import type { ChannelContext } from './context.ts'
 import { lockForChange, openSettings } from './find-channels.ts'
-import type { ChannelParts } from './parts.ts'
 import { UnreadableSettings } from './seal.ts'
 import { makeSecret, rotateSecrets } from './signing-secret.ts'
 
@@ -12,7 +12,7 @@ import { makeSecret, rotateSecrets } from './signing-secret.ts'
  * settings that cannot be read.
  */
 export function rotateSecret(
-  { database, clock, sealer }: ChannelParts,
+  { database, clock, sealer }: ChannelContext,
   tenant: Tenant,
   id: string,
 ): Promise<{ readonly secret: string }> {

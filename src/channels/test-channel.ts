@@ -4,14 +4,14 @@ import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { randomIdBytes } from '../runtime/random.ts'
 import { lockChannel } from '../store/outbox/channels.ts'
 import { insertTestEvent } from '../store/outbox/events.ts'
-import type { ChannelParts } from './parts.ts'
+import type { ChannelContext } from './context.ts'
 
 /**
  * Queues an event `channel.test` for the channel, muted or not; what becomes of it is seen at its delivery. Throws AppError
  * `not_found`.
  */
 export function testChannel(
-  { database, clock }: ChannelParts,
+  { database, clock }: ChannelContext,
   tenant: Tenant,
   id: string,
 ): Promise<{ readonly deliveryId: string }> {

@@ -3,9 +3,9 @@ import type { ChannelKind } from '../domain/channel.ts'
 import { AppError } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
 import { type ChannelRow, failPending, saveChannel } from '../store/outbox/channels.ts'
+import type { ChannelContext } from './context.ts'
 import { keepProject } from './create-channel.ts'
 import { type ChannelRecord, lockForChange, openSettings, toRecord } from './find-channels.ts'
-import type { ChannelParts } from './parts.ts'
 import { type ConfigInput, toSettings } from './present-config.ts'
 import { type Sealer, UnreadableSettings } from './seal.ts'
 
@@ -34,7 +34,7 @@ const MOVED = 'the channel serves another project now'
  * config that does not fit.
  */
 export function updateChannel(
-  { database, sealer }: ChannelParts,
+  { database, sealer }: ChannelContext,
   tenant: Tenant,
   id: string,
   update: ChannelUpdate,

@@ -7,8 +7,8 @@ import { initialState } from '../domain/transition.ts'
 import { randomIdBytes } from '../runtime/random.ts'
 import { type CheckRecord, hasProject } from '../store/checks/checks.ts'
 import type { StoredSpec } from '../store/checks/states.ts'
+import type { Context } from '../store/context.ts'
 import { addCheck } from './add-check.ts'
-import type { Parts } from './parts.ts'
 import { readSpec, withTimeZone } from './read-spec.ts'
 
 export interface NewCheck {
@@ -24,12 +24,12 @@ export interface NewCheck {
  * Makes a check. It is not armed before its first ping (design, section 4). Throws AppError `not_found` for an unknown or
  * foreign project, `invalid` for a schedule that makes no sense, `conflict` for a slug that is taken.
  */
-export async function createCheck(parts: Parts, tenant: Tenant, input: NewCheck): Promise<CheckRecord> {
+export async function createCheck(context: Context, tenant: Tenant, input: NewCheck): Promise<CheckRecord> {
   const { projectId, name, description = null } = input
   if (!isUuid(projectId)) throw notFound('project')
   const spec = withTimeZone(input.spec)
   // To the microsecond, as the database keeps it.
-  const createdAt = Math.round(parts.clock.now() * 1_000) / 1_000
+  const createdAt = Math.round(context.clock.now() * 1_000) / 1_000
   const now = Math.floor(createdAt)
   const state = initialState(readSpec(spec, now), false, now)
   const identity = {
@@ -38,7 +38,7 @@ export async function createCheck(parts: Parts, tenant: Tenant, input: NewCheck)
     projectId: projectId.toLowerCase(),
   }
 
-  return parts.database.transaction(async (tx) => {
+  return context.database.transaction(async (tx) => {
     // Kept until the check is in it: nobody removes the project in between.
     if (!(await hasProject(tx, tenant, projectId, 'keep'))) throw notFound('project')
     const texts = { ...identity, name, description, createdAt }

@@ -8,8 +8,8 @@ import { randomUUID } from 'node:crypto'
 import { type FlipReason, type Instant, isOpen, type ShownStatus, shownStatus } from '../domain/check.ts'
 import { deadlineOf } from '../domain/transition.ts'
 import { type CheckSeriesRow, readCheckSeries } from '../store/checks/check-series.ts'
+import type { Context } from '../store/context.ts'
 import { claimExport, releaseExport } from '../store/leases/exporter.ts'
-import type { Parts } from './parts.ts'
 
 /** A check as monitoring knows it, by names that outlive a reinstall: no id, and nothing that a job has sent. */
 export interface ExportedCheck {
@@ -49,7 +49,7 @@ export const EXPORTER_MS = 1_000
 const LEASE_MS = 5_000
 const DEFAULT_CLUSTER = 'default'
 
-export function createExporter({ database, clock }: Parts): Exporter {
+export function createExporter({ database, clock }: Context): Exporter {
   const holder = randomUUID()
   return {
     async hold() {

@@ -13,9 +13,9 @@ import {
   hasProject,
   listCheckRows,
 } from '../store/checks/checks.ts'
+import type { Context } from '../store/context.ts'
 import { type FlipRecord, listFlipRows } from '../store/history/flips.ts'
 import { listPingRows, type PingRecord } from '../store/history/pings.ts'
-import type { Parts } from './parts.ts'
 
 export type { CheckRecord } from '../store/checks/checks.ts'
 export type { FlipRecord } from '../store/history/flips.ts'
@@ -28,7 +28,7 @@ export interface CheckFilter {
   readonly q?: string
 }
 
-export async function getCheck({ database }: Parts, tenant: Tenant, id: string): Promise<CheckRecord> {
+export async function getCheck({ database }: Context, tenant: Tenant, id: string): Promise<CheckRecord> {
   const check = isUuid(id) ? await findCheck(database, tenant, id) : null
   if (check === null) throw notFound('check')
   return check
@@ -36,7 +36,7 @@ export async function getCheck({ database }: Parts, tenant: Tenant, id: string):
 
 /** Oldest first. */
 export async function listChecks(
-  { database, clock }: Parts,
+  { database, clock }: Context,
   tenant: Tenant,
   projectId: string,
   { status, slug, q }: CheckFilter,
@@ -57,29 +57,29 @@ function toStored(status: ShownStatus | undefined): Pick<CheckRowsFilter, 'statu
 
 /** Newest first. */
 export async function listPings(
-  parts: Parts,
+  context: Context,
   tenant: Tenant,
   checkId: string,
   { limit, after }: PageRequest,
 ): Promise<Page<PingRecord>> {
-  const key = await findKey(parts, tenant, checkId)
-  const rows = await listPingRows(parts.database, key, { beforeId: after?.id ?? null, limit: limit + 1 })
+  const key = await findKey(context, tenant, checkId)
+  const rows = await listPingRows(context.database, key, { beforeId: after?.id ?? null, limit: limit + 1 })
   return toPage(rows, limit, (ping) => ({ at: ping.createdAt, id: ping.id }))
 }
 
 /** Newest first. */
 export async function listFlips(
-  parts: Parts,
+  context: Context,
   tenant: Tenant,
   checkId: string,
   { limit, after }: PageRequest,
 ): Promise<Page<FlipRecord>> {
-  const key = await findKey(parts, tenant, checkId)
-  const rows = await listFlipRows(parts.database, key, { beforeId: after?.id ?? null, limit: limit + 1 })
+  const key = await findKey(context, tenant, checkId)
+  const rows = await listFlipRows(context.database, key, { beforeId: after?.id ?? null, limit: limit + 1 })
   return toPage(rows, limit, (flip) => ({ at: flip.at, id: flip.id }))
 }
 
-async function findKey({ database }: Parts, tenant: Tenant, checkId: string): Promise<number> {
+async function findKey({ database }: Context, tenant: Tenant, checkId: string): Promise<number> {
   const key = isUuid(checkId) ? await findCheckKey(database, tenant, checkId) : null
   if (key === null) throw notFound('check')
   return key

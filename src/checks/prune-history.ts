@@ -6,6 +6,7 @@
 
 import type { Instant } from '../domain/check.ts'
 import type { LoopOptions } from '../runtime/loop.ts'
+import type { Context } from '../store/context.ts'
 import {
   listHistoryKeys,
   pruneDeliveries,
@@ -20,7 +21,6 @@ import type { Queryable } from '../store/postgres/database.ts'
 import { deleteOldWindows } from '../store/tenancy/rate-windows.ts'
 import { deleteExpiredRefreshTokens } from '../store/tenancy/refresh-tokens.ts'
 import { firstIdAt } from './first-id.ts'
-import type { Parts } from './parts.ts'
 
 export interface PruneLimits {
   /** Kept for each check: a ping goes when it is not among the newest `maxPings`, or older than `maxDays`. */
@@ -73,7 +73,7 @@ const SMALLEST_SHARE = 1 / 64
 
 /** One batch at `place`. Null: another replica is at it. `next` is null when everything has been seen. */
 export function pruneHistory(
-  { database, clock }: Parts,
+  { database, clock }: Context,
   limits: PruneLimits,
   place: PrunePlace,
   batch: PruneBatch = BATCH,
@@ -149,23 +149,23 @@ export interface PrunerOptions extends PruneLimits {
  * For a loop (runtime/loop.ts): a batch a run, `'again'` while there is more. A batch that failed, most likely since a slow
  * disk made it time out, is tried again at half its size; sizes grow back as batches succeed.
  */
-export function createPruner(parts: Parts, { onPruned, ...limits }: PrunerOptions): LoopOptions['run'] {
+export function createPruner(context: Context, { onPruned, ...limits }: PrunerOptions): LoopOptions['run'] {
   let place = PRUNE_START
   let share = 1
-  let passBeganAt = parts.clock.now()
+  let passBeganAt = context.clock.now()
   let restUntil = passBeganAt
   return async (signal) => {
-    const now = parts.clock.now()
+    const now = context.clock.now()
     if (signal.aborted || now < restUntil) return 'done'
     if (place === PRUNE_START) passBeganAt = now
     const batch = { rows: Math.ceil(BATCH.rows * share), entries: Math.ceil(BATCH.entries * share) }
     try {
-      const pruned = await pruneHistory(parts, limits, place, batch)
+      const pruned = await pruneHistory(context, limits, place, batch)
       if (pruned === null) return 'done'
       if (pruned.deleted > 0) onPruned(pruned.deleted)
       share = Math.min(1, share * 2)
       place = pruned.next ?? PRUNE_START
-      if (pruned.next === null) restUntil = parts.clock.now() + (parts.clock.now() - passBeganAt) * REST_SHARE
+      if (pruned.next === null) restUntil = context.clock.now() + (context.clock.now() - passBeganAt) * REST_SHARE
       return pruned.next === null ? 'done' : 'again'
     } catch (error) {
       share = Math.max(SMALLEST_SHARE, share / 2)

@@ -1,9 +1,9 @@
 import type { Tenant } from '../domain/access.ts'
 import { deleteCheck } from '../store/checks/checks.ts'
+import type { Context } from '../store/context.ts'
 import { deleteFlips } from '../store/history/flips.ts'
 import { deletePings } from '../store/history/pings.ts'
 import { hurryAlerts } from '../store/outbox/alerts.ts'
-import type { Parts } from './parts.ts'
 import { refuseIfManaged, withLockedCheck } from './with-locked-check.ts'
 
 /**
@@ -17,8 +17,8 @@ const HISTORY_AT_ONCE = 10_000
  * first, so a ping in flight is either stored and then removed, or finds no check. Throws AppError `not_found`, and
  * `conflict` for a check that is managed by Kubernetes.
  */
-export function removeCheck(parts: Parts, tenant: Tenant, id: string): Promise<void> {
-  return withLockedCheck(parts, tenant, id, async ({ tx, record }) => {
+export function removeCheck(context: Context, tenant: Tenant, id: string): Promise<void> {
+  return withLockedCheck(context, tenant, id, async ({ tx, record }) => {
     refuseIfManaged(record)
     await deleteCheck(tx, record.key)
     await hurryAlerts(tx, record.key)

@@ -4,16 +4,21 @@ import type { Tenant } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
 import { NEXT } from '../domain/transition.ts'
 import type { CheckRecord, StoredCheck } from '../store/checks/checks.ts'
-import type { Parts } from './parts.ts'
+import type { Context } from '../store/context.ts'
 import { applyEvents, describeResource, withLockedCheck } from './with-locked-check.ts'
 
 /** Throws AppError `not_found`, and `conflict` while the check's resource says whether it is suspended (design, section 3.2). */
-export function turnCheck(parts: Parts, tenant: Tenant, id: string, kind: 'pause' | 'resume'): Promise<CheckRecord> {
-  return withLockedCheck(parts, tenant, id, async ({ tx, record, locked }) => {
+export function turnCheck(
+  context: Context,
+  tenant: Tenant,
+  id: string,
+  kind: 'pause' | 'resume',
+): Promise<CheckRecord> {
+  return withLockedCheck(context, tenant, id, async ({ tx, record, locked }) => {
     refuseIfSuspendIsSet(record, kind)
     const { status } = record.state
     if (NEXT[status][kind] === status) return record
-    return { ...record, state: await applyEvents(tx, locked, [{ kind }], parts) }
+    return { ...record, state: await applyEvents(tx, locked, [{ kind }], context) }
   })
 }
 

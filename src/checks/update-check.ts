@@ -2,10 +2,10 @@ import type { Tenant } from '../domain/access.ts'
 import type { CheckState } from '../domain/check.ts'
 import { type CheckRecord, SLUG_IS_UNIQUE, saveSpec, saveTexts } from '../store/checks/checks.ts'
 import type { StoredSpec } from '../store/checks/states.ts'
+import type { Context } from '../store/context.ts'
 import { hurryAlerts } from '../store/outbox/alerts.ts'
 import { constraintOf } from '../store/postgres/sqlstate.ts'
 import { slugTaken } from './create-check.ts'
-import type { Parts } from './parts.ts'
 import { DEFAULT_TIME_ZONE, isSameSpec, readSpec } from './read-spec.ts'
 import { applyEvents, type LockedWork, refuseIfManaged, withLockedCheck } from './with-locked-check.ts'
 
@@ -27,14 +27,19 @@ export interface CheckUpdate {
  * schedule that makes no sense, alone or with what is stored; `conflict` for a slug that is taken or a check that is
  * managed by Kubernetes.
  */
-export async function updateCheck(parts: Parts, tenant: Tenant, id: string, update: CheckUpdate): Promise<CheckRecord> {
+export async function updateCheck(
+  context: Context,
+  tenant: Tenant,
+  id: string,
+  update: CheckUpdate,
+): Promise<CheckRecord> {
   try {
-    return await withLockedCheck(parts, tenant, id, async (given) => {
+    return await withLockedCheck(context, tenant, id, async (given) => {
       const { tx, record } = given
       refuseIfManaged(record)
       const { name = record.name, slug = record.slug, description = record.description } = update
       const spec = mergeSpec(record.spec, update)
-      const state = isSameSpec(spec, record.spec) ? record.state : await changeSpec(parts, given, spec)
+      const state = isSameSpec(spec, record.spec) ? record.state : await changeSpec(context, given, spec)
       const isRenamed = name !== record.name || slug !== record.slug || description !== record.description
       if (isRenamed) await saveTexts(tx, record.key, { name, slug, description })
       if (slug !== record.slug) await hurryAlerts(tx, record.key)
@@ -64,8 +69,12 @@ function mergeSpec(stored: StoredSpec, update: CheckUpdate): StoredSpec {
   }
 }
 
-async function changeSpec(parts: Parts, { tx, record, locked }: LockedWork, stored: StoredSpec): Promise<CheckState> {
-  const spec = readSpec(stored, parts.clock.now())
+async function changeSpec(
+  context: Context,
+  { tx, record, locked }: LockedWork,
+  stored: StoredSpec,
+): Promise<CheckState> {
+  const spec = readSpec(stored, context.clock.now())
   await saveSpec(tx, record.key, stored)
-  return applyEvents(tx, { ...locked, spec }, [{ kind: 'update' }], parts)
+  return applyEvents(tx, { ...locked, spec }, [{ kind: 'update' }], context)
 }

@@ -8,9 +8,9 @@ import type { CheckEvent } from '../domain/transition.ts'
 import { saveChanges } from '../store/checks/change-sets.ts'
 import { findCheck, findCheckKey, type StoredCheck } from '../store/checks/checks.ts'
 import { type LockedCheck, lockStates } from '../store/checks/states.ts'
+import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { decideChanges } from './change.ts'
-import type { Parts } from './parts.ts'
 
 export interface LockedWork {
   readonly tx: Queryable
@@ -25,7 +25,7 @@ export interface LockedWork {
  * `work` may run again when the transaction lost a race.
  */
 export async function withLockedCheck<T>(
-  { database }: Pick<Parts, 'database'>,
+  { database }: Pick<Context, 'database'>,
   tenant: Tenant,
   id: string,
   work: (given: LockedWork) => Promise<T>,
@@ -45,7 +45,7 @@ export async function applyEvents(
   tx: Queryable,
   locked: LockedCheck,
   events: readonly CheckEvent[],
-  { clock }: Pick<Parts, 'clock'>,
+  { clock }: Pick<Context, 'clock'>,
 ): Promise<CheckState> {
   if (locked.spec === null) {
     throw new AppError(

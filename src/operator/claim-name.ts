@@ -4,15 +4,15 @@
  */
 
 import { claimCluster } from '../checks/declare/claim-cluster.ts'
-import type { Parts } from '../checks/parts.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import type { KubernetesObject } from '../kubernetes/objects.ts'
 import type { Log } from '../runtime/log.ts'
+import type { Context } from '../store/context.ts'
 import { limitClient } from './limit-client.ts'
 
 export interface NameClaimOptions {
   readonly client: KubernetesClient
-  readonly parts: Parts
+  readonly context: Context
   readonly cluster: string
   /** Another cluster of our name counts as alive for this long after it was last seen. */
   readonly holderSeconds: number
@@ -31,13 +31,13 @@ export interface NameClaim {
 const NAMESPACES = { group: '', version: 'v1', plural: 'namespaces' }
 
 export function createNameClaim(options: NameClaimOptions): NameClaim {
-  const { client, parts, cluster, holderSeconds, log, onTaken } = options
+  const { client, context, cluster, holderSeconds, log, onTaken } = options
   let heldUid: string | undefined
 
   async function claim(signal: AbortSignal): Promise<ClaimResult> {
     const uid = await readClusterUid(signal)
     if (uid === null) return 'held'
-    const claimed = await claimCluster(parts, { cluster, uid, holderSeconds })
+    const claimed = await claimCluster(context, { cluster, uid, holderSeconds })
     if (claimed.kind === 'held') {
       heldUid = uid
       onTaken(false)

@@ -1,7 +1,7 @@
 /** A HeartbeatCheck as the service is told of it: what it asks for, the project that its namespace may use, the check that it has. */
 
 import { type Declaration, type Declared, declareCheck } from '../checks/declare/declare-check.ts'
-import type { Parts } from '../checks/parts.ts'
+import type { Context } from '../store/context.ts'
 import { resolveProject } from '../tenancy/namespace-projects.ts'
 import {
   ADOPT_CHECK_ANNOTATION,
@@ -13,7 +13,7 @@ import type { Namespaces } from './namespaces.ts'
 import { isAdoptionRefused, Stalled, toStalled } from './stalled.ts'
 
 export interface DeclareOptions {
-  readonly parts: Parts
+  readonly context: Context
   readonly cluster: string
   readonly namespaces: Namespaces
 }
@@ -27,7 +27,7 @@ export function readDeclaration(object: HeartbeatCheck): CheckDeclaration {
 
 /** Throws Stalled for what a person has to set right; everything else passes by itself. */
 export async function declare(
-  { parts, cluster, namespaces }: DeclareOptions,
+  { context, cluster, namespaces }: DeclareOptions,
   object: HeartbeatCheck,
   { displayName, description, spec, suspend, project }: CheckDeclaration,
 ): Promise<Declared> {
@@ -35,13 +35,13 @@ export async function declare(
   const isStalled = object.status?.conditions?.some(({ type }) => type === 'Stalled') ?? false
   try {
     const allowed = await namespaces.allowedProjects(namespace, isStalled ? 'fresh' : 'remembered')
-    const { id: projectId } = await resolveProject(parts, { cluster, namespace, allowed, wanted: project })
+    const { id: projectId } = await resolveProject(context, { cluster, namespace, allowed, wanted: project })
     const resource = { cluster, namespace, name }
     const isNew = object.status === undefined
     const wanted = { resource, projectId, name: displayName, description, spec, suspend, isNew }
     const adoptId = annotations?.[ADOPT_CHECK_ANNOTATION]
-    if (adoptId !== undefined) return await declareCheck(parts, { ...wanted, adoptId })
-    return await declareKnown(parts, wanted, object.status?.checkId ?? null)
+    if (adoptId !== undefined) return await declareCheck(context, { ...wanted, adoptId })
+    return await declareKnown(context, wanted, object.status?.checkId ?? null)
   } catch (error) {
     throw toStalled(error) ?? error
   }
@@ -53,17 +53,17 @@ export async function declare(
  * would not; and where they refuse, the resource has whatever check it has without it.
  */
 async function declareKnown(
-  parts: Parts,
+  context: Context,
   wanted: Omit<Declaration, 'adoptId'>,
   knownId: string | null,
 ): Promise<Declared> {
   if (knownId !== null) {
     try {
-      const { check, change } = await declareCheck(parts, { ...wanted, adoptId: knownId })
+      const { check, change } = await declareCheck(context, { ...wanted, adoptId: knownId })
       return { check, change: change === 'adopted' ? 'updated' : change }
     } catch (error) {
       if (!isAdoptionRefused(error)) throw error
     }
   }
-  return declareCheck(parts, { ...wanted, adoptId: null })
+  return declareCheck(context, { ...wanted, adoptId: null })
 }

@@ -4,15 +4,15 @@
  */
 
 import { retireCheck } from '../checks/declare/retire-check.ts'
-import type { Parts } from '../checks/parts.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import type { Recorder } from '../kubernetes/recorder.ts'
+import type { Context } from '../store/context.ts'
 import { API_VERSION, FINALIZER, HEARTBEAT_CHECKS, type HeartbeatCheck, KIND } from './heartbeat-check.ts'
 import { leaveTarget, releaseTarget } from './publish.ts'
 
 export interface FinalizerOptions {
   readonly client: KubernetesClient
-  readonly parts: Parts
+  readonly context: Context
   readonly cluster: string
   readonly recorder: Pick<Recorder, 'record'>
   readonly now: () => number
@@ -75,10 +75,10 @@ const FORCED = {
 } as const
 
 /** A retained check lives on, and so does what its job finds its URL in; else the URL goes with the check that it names. */
-async function cleanUp({ client, parts, cluster }: FinalizerOptions, object: HeartbeatCheck): Promise<void> {
+async function cleanUp({ client, context, cluster }: FinalizerOptions, object: HeartbeatCheck): Promise<void> {
   const { metadata, spec, status } = object
   const policy = spec.deletionPolicy ?? 'Delete'
-  await retireCheck(parts, { cluster, namespace: metadata.namespace!, name: metadata.name }, policy)
+  await retireCheck(context, { cluster, namespace: metadata.namespace!, name: metadata.name }, policy)
   if (status?.published === undefined) return
   try {
     if (policy === 'Retain') await leaveTarget(client, object, status.published)

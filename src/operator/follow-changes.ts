@@ -6,16 +6,16 @@
 
 import { type DeclaredState, listStates, type Resource } from '../checks/declare/find-declared.ts'
 import { retireCheck } from '../checks/declare/retire-check.ts'
-import type { Parts } from '../checks/parts.ts'
 import { shownStatus } from '../domain/check.ts'
 import type { KubernetesClient } from '../kubernetes/client.ts'
 import { keyOf } from '../kubernetes/objects.ts'
+import type { Context } from '../store/context.ts'
 import type { HeartbeatCheck } from './heartbeat-check.ts'
 import { lookFor } from './look-for.ts'
 import { LAST_PING_STEP_MS } from './status.ts'
 
 export interface FollowerOptions {
-  readonly parts: Parts
+  readonly context: Context
   readonly client: KubernetesClient
   readonly cluster: string
   readonly cache: { get(key: string): HeartbeatCheck | undefined; keys(): Iterable<string>; hasSynced(): boolean }
@@ -39,12 +39,12 @@ export interface Follower {
 const ORPHAN_MS = 600_000
 
 export function createFollower(options: FollowerOptions): Follower {
-  const { parts, client, cluster, cache, isWatched, enqueue, now, orphanMs = ORPHAN_MS, onOrphan } = options
+  const { context, client, cluster, cache, isWatched, enqueue, now, orphanMs = ORPHAN_MS, onOrphan } = options
   const missingSince = new Map<string, number>()
 
   async function poll(signal?: AbortSignal): Promise<void> {
-    const states = await listStates(parts, cluster)
-    const databaseNow = parts.clock.now()
+    const states = await listStates(context, cluster)
+    const databaseNow = context.clock.now()
     const missing: DeclaredState[] = []
     const found = new Set<string>()
     for (const state of states) {
@@ -76,7 +76,7 @@ export function createFollower(options: FollowerOptions): Follower {
         missingSince.delete(key)
         continue
       }
-      await retireCheck(parts, { cluster, namespace, name }, 'Delete')
+      await retireCheck(context, { cluster, namespace, name }, 'Delete')
       missingSince.delete(key)
       onOrphan({ cluster, namespace, name })
     }

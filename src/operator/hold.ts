@@ -7,9 +7,9 @@
  */
 
 import { retireCheck } from '../checks/declare/retire-check.ts'
-import type { Parts } from '../checks/parts.ts'
 import type { KubernetesClient } from '../kubernetes/client.ts'
 import { splitKey } from '../kubernetes/objects.ts'
+import type { Context } from '../store/context.ts'
 import { addFinalizer, hasFinalizer } from './finalize.ts'
 import type { HeartbeatCheck } from './heartbeat-check.ts'
 import { lookFor } from './look-for.ts'
@@ -17,7 +17,7 @@ import { lookFor } from './look-for.ts'
 export interface HoldOptions {
   readonly client: KubernetesClient
   readonly cache: { put(object: HeartbeatCheck): void }
-  readonly parts: Parts
+  readonly context: Context
   readonly cluster: string
   /** Others wait to be reconciled. */
   readonly isBusy: () => boolean
@@ -34,7 +34,7 @@ export interface Hold {
   letGo(key: string): Promise<boolean>
 }
 
-export function createHold({ client, cache, parts, cluster, isBusy }: HoldOptions): Hold {
+export function createHold({ client, cache, context, cluster, isBusy }: HoldOptions): Hold {
   const postponed = new Set<string>()
 
   async function now(key: string, object: HeartbeatCheck): Promise<HeartbeatCheck> {
@@ -58,7 +58,7 @@ export function createHold({ client, cache, parts, cluster, isBusy }: HoldOption
       const place = splitKey(key)
       // Gone from the cache, it may be lost with the cluster's memory or with its kind.
       if ((await lookFor(client, place)) !== 'gone') return false
-      await retireCheck(parts, { cluster, ...place }, 'Delete')
+      await retireCheck(context, { cluster, ...place }, 'Delete')
       postponed.delete(key)
       return true
     },

@@ -4,7 +4,6 @@
  * loss the work stops and the election is entered again.
  */
 
-import type { Parts } from '../checks/parts.ts'
 import { backoffMs } from '../kubernetes/backoff.ts'
 import type { KubernetesClient } from '../kubernetes/client.ts'
 import { createElector } from '../kubernetes/elector.ts'
@@ -16,6 +15,7 @@ import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import { createLoop } from '../runtime/loop.ts'
 import type { Metrics } from '../runtime/metrics.ts'
+import type { Context } from '../store/context.ts'
 import { listenForFlips } from '../store/outbox/flip-notices.ts'
 import { createNameClaim } from './claim-name.ts'
 import { createFollower } from './follow-changes.ts'
@@ -28,7 +28,7 @@ import { createCheckWatch } from './watch-checks.ts'
 
 export interface OperatorOptions {
   readonly client: KubernetesClient
-  readonly parts: Parts
+  readonly context: Context
   /** For the connection that listens. */
   readonly databaseUrl: string
   readonly cluster: string
@@ -75,7 +75,7 @@ const LOST_DRAIN_MS = 500
 const CLAIM_RETRY = { firstMs: 250, longestMs: 5_000 }
 
 export function createOperator(options: OperatorOptions): Operator {
-  const { client, parts, cluster, clock, log, metrics, kubernetesMetrics, identity } = options
+  const { client, context, cluster, clock, log, metrics, kubernetesMetrics, identity } = options
   const { random = Math.random, resyncMs = RESYNC_MS, pollMs = POLL_MS, holderSeconds = HOLDER_SECONDS } = options
   const claimMs = (holderSeconds * 1_000) / CLAIMS
   let queue: Queue | undefined
@@ -102,7 +102,7 @@ export function createOperator(options: OperatorOptions): Operator {
 
   const nameClaim = createNameClaim({
     client,
-    parts,
+    context,
     cluster,
     holderSeconds,
     log,
@@ -139,7 +139,7 @@ export function createOperator(options: OperatorOptions): Operator {
     metrics.clusterNameTaken.set(0)
   }
 
-  /** With parts of its own: what an earlier term knew may not be so any more. */
+  /** With its own cache: what an earlier term knew may have changed. */
   async function workUntilDisplaced(term: AbortSignal): Promise<void> {
     const displaced = new AbortController()
     const signal = AbortSignal.any([term, displaced.signal])
@@ -149,7 +149,7 @@ export function createOperator(options: OperatorOptions): Operator {
     const reconciler = createReconciler({
       client: limited,
       cache: watch,
-      parts,
+      context,
       cluster,
       namespaces: createNamespaces(limited, clock),
       recorder,
@@ -172,7 +172,7 @@ export function createOperator(options: OperatorOptions): Operator {
       metrics: kubernetesMetrics.workers(LEASE_NAME, WORKERS),
     })
     const follower = createFollower({
-      parts,
+      context,
       client: limited,
       cluster,
       cache: watch,

@@ -5,12 +5,12 @@
  */
 
 import { findDeclared } from '../checks/declare/find-declared.ts'
-import type { Parts } from '../checks/parts.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import { splitKey } from '../kubernetes/objects.ts'
 import type { Recorder } from '../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../kubernetes/workers.ts'
 import type { CheckRecord } from '../store/checks/checks.ts'
+import type { Context } from '../store/context.ts'
 import { declare, readDeclaration } from './declare.ts'
 import { createFinalizer } from './finalize.ts'
 import {
@@ -35,13 +35,13 @@ export interface CheckCache {
 export interface ReconcilerOptions {
   readonly client: KubernetesClient
   readonly cache: CheckCache
-  readonly parts: Parts
+  readonly context: Context
   readonly cluster: string
   readonly namespaces: Namespaces
   readonly recorder: Pick<Recorder, 'record'>
   /** Without a slash at the end. */
   readonly pingUrl: () => string
-  /** This process's clock; the database's is in `parts`. */
+  /** This process's clock; the database's is in `context`. */
   readonly now: () => number
   readonly random: () => number
   readonly resyncMs: number
@@ -77,7 +77,7 @@ interface Pass {
 }
 
 export function createReconciler(options: ReconcilerOptions): Reconciler {
-  const { client, cache, parts, cluster, now, random, resyncMs } = options
+  const { client, cache, context, cluster, now, random, resyncMs } = options
   const { tell, report, admitTrouble } = createReporter(options)
   const finalize = createFinalizer(options)
   const hold = createHold(options)
@@ -113,7 +113,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   /** The resource is in line: only the job's own state may have moved. Null: its check is gone. */
   async function lookAgain(key: string, object: HeartbeatCheck, { findings, nextAt }: Done): Promise<Pass | null> {
-    const check = await findDeclared(parts, { cluster, ...splitKey(key) })
+    const check = await findDeclared(context, { cluster, ...splitKey(key) })
     return check === null ? null : { object, findings, check, result: againAt(nextAt) }
   }
 
@@ -145,7 +145,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       // As the status has it, which cuts what is too long: else a long one would be news each time.
       const isNews = stalledOf(object)?.message !== cutMessage(message)
       if (isNews) tell(object, 'Warning', { reason, note: message })
-      check ??= await findDeclared(parts, { cluster, ...splitKey(key) })
+      check ??= await findDeclared(context, { cluster, ...splitKey(key) })
       const findings = { sync: { kind: 'stalled', reason, message }, published } as const
       return { object, findings, check, result: { kind: 'stalled', retryMs: stalledRetryMs(object) } }
     }
@@ -181,7 +181,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
    */
   function stalledRetryMs(object: HeartbeatCheck): number {
     const since = stalledOf(object)?.lastTransitionTime
-    const stalledMs = since === undefined ? 0 : parts.clock.now() - Date.parse(since)
+    const stalledMs = since === undefined ? 0 : context.clock.now() - Date.parse(since)
     return Math.min(resyncMs / 2, Math.max(resyncMs / 60, stalledMs / 2))
   }
 

@@ -5,12 +5,12 @@
  */
 
 import { listFlipsSince } from '../checks/declare/find-declared.ts'
-import type { Parts } from '../checks/parts.ts'
 import type { FlipReason, Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import type { Occurrence, Recorder, Regarding } from '../kubernetes/recorder.ts'
 import type { CheckRecord } from '../store/checks/checks.ts'
+import type { Context } from '../store/context.ts'
 import {
   API_VERSION,
   HEARTBEAT_CHECKS,
@@ -27,7 +27,7 @@ export type SyncFindings = Omit<Findings, 'check' | 'downReason'>
 export interface ReporterOptions {
   readonly client: Pick<KubernetesClient, 'get' | 'mergePatch' | 'replace'>
   readonly cache: { put(object: HeartbeatCheck): void }
-  readonly parts: Parts
+  readonly context: Context
   readonly recorder: Pick<Recorder, 'record'>
 }
 
@@ -40,10 +40,10 @@ export interface Reporter {
   admitTrouble(object: HeartbeatCheck, error: unknown): Promise<void>
 }
 
-export function createReporter({ client, cache, parts, recorder }: ReporterOptions): Reporter {
+export function createReporter({ client, cache, context, recorder }: ReporterOptions): Reporter {
   async function report(object: HeartbeatCheck, findings: SyncFindings, check: CheckRecord | null): Promise<void> {
     const downReason = check?.state.status === 'down' ? await whyDown(check) : null
-    const status = computeStatus(object, { ...findings, check, downReason }, parts.clock.now())
+    const status = computeStatus(object, { ...findings, check, downReason }, context.clock.now())
     if (check !== null) await tellFlips(object, check, status)
     if (!isSameStatus(object.status, status)) await replaceStatus(object, status)
   }
@@ -70,7 +70,7 @@ export function createReporter({ client, cache, parts, recorder }: ReporterOptio
   }
 
   async function whyDown({ key, state }: CheckRecord): Promise<FlipReason | null> {
-    const flips = await listFlipsSince(parts, key, state.since)
+    const flips = await listFlipsSince(context, key, state.since)
     return flips.findLast(({ to, from }) => to === 'down' && from !== 'down')?.reason ?? null
   }
 
@@ -79,7 +79,7 @@ export function createReporter({ client, cache, parts, recorder }: ReporterOptio
     if (lastTransitionTime === undefined || checkId !== status.checkId) return
     if (lastTransitionTime === status.lastTransitionTime) return
     const since: Instant = Date.parse(lastTransitionTime)
-    const flips = await listFlipsSince(parts, key, since)
+    const flips = await listFlipsSince(context, key, since)
     // The one that the status tells of may have been put on record after its date; the status has no microseconds.
     const told = flips.findLastIndex(({ at }) => Math.floor(at) === since)
     for (const flip of flips.slice(told + 1)) {
@@ -94,7 +94,11 @@ export function createReporter({ client, cache, parts, recorder }: ReporterOptio
     if (before?.conditions?.some(({ type }) => type === 'Reconciling')) return
     const message = error instanceof AppError ? error.message : 'it could not be brought in line yet; it is tried again'
     const findings = { sync: { kind: 'retrying', message }, published: before?.published ?? null } as const
-    const { conditions = [] } = computeStatus(object, { ...findings, check: null, downReason: null }, parts.clock.now())
+    const { conditions = [] } = computeStatus(
+      object,
+      { ...findings, check: null, downReason: null },
+      context.clock.now(),
+    )
     const job = before?.conditions?.filter(({ type }) => type === 'Up') ?? []
     // The generation is not observed yet: that is what kstatus waits for.
     await writeStatus(object, { status: { conditions: [...conditions, ...job] } })

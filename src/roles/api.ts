@@ -58,7 +58,7 @@ const GRACE_MS = 20_000
 
 export function createApiRole(base: ApiRoleOptions): ApiRole {
   const { config, log, metrics, clock, databaseClock, database, pingDatabase, secretKey, isStopping } = base
-  const parts = { database, clock: databaseClock }
+  const context = { database, clock: databaseClock }
   let isStarted = false
   let lastBeatAt = Number.NEGATIVE_INFINITY
   let pingUrl = config.pingUrl ?? ''
@@ -127,7 +127,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     base,
     'prune',
     PRUNE_MS,
-    createPruner(parts, {
+    createPruner(context, {
       maxPings: config.historyMaxPings,
       maxDays: config.historyMaxDays,
       onPruned: (rows) => metrics.pruned.inc(rows),
@@ -156,9 +156,9 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   )
   const sealer = createSealer(secretKey, config.secrets.previousSecretKeys)
   const apiApp = createApiApp({
-    parts: { ...parts, sealer },
+    context: { ...context, sealer },
     tokens,
-    authenticate: createAuthenticate(parts, tokens, issuers),
+    authenticate: createAuthenticate(context, tokens, issuers),
     rateLimitPerMinute: config.rateLimitPerMinute,
     baseUrl: () => baseUrl,
     isStopping,

@@ -32,7 +32,7 @@ export function createControllerRole(options: ControllerRoleOptions): Controller
   })
   const operator = createOperator({
     client,
-    parts: { database, clock: databaseClock },
+    context: { database, clock: databaseClock },
     databaseUrl,
     cluster: config.clusterName,
     namespaces: config.watchNamespaces,

@@ -1,13 +1,13 @@
 /** API keys of an organization. A caller that is bound to a project deals with the keys of that project only. Scopes are the edge's to check. */
 
 import { makeApiKey, parseApiKey } from '../auth/api-key.ts'
-import type { Parts } from '../checks/parts.ts'
 import type { Caller, Scope } from '../domain/access.ts'
 import type { Instant } from '../domain/check.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { randomIdBytes } from '../runtime/random.ts'
+import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import * as store from '../store/tenancy/api-keys.ts'
 import { lockProject } from '../store/tenancy/projects.ts'
@@ -24,8 +24,8 @@ export interface NewApiKey {
 }
 
 /** In order of creation. */
-export async function listApiKeys(parts: Parts, caller: Caller, page: PageRequest): Promise<Page<ApiKeyRecord>> {
-  const rows = await store.listApiKeys(parts.database, caller, { ...page, limit: page.limit + 1 })
+export async function listApiKeys(context: Context, caller: Caller, page: PageRequest): Promise<Page<ApiKeyRecord>> {
+  const rows = await store.listApiKeys(context.database, caller, { ...page, limit: page.limit + 1 })
   return toPage(rows, page.limit, ({ createdAt, id }) => ({ at: createdAt, id }))
 }
 
@@ -34,18 +34,18 @@ export async function listApiKeys(parts: Parts, caller: Caller, page: PageReques
  * `invalid` for an expiry that has passed.
  */
 export async function createApiKey(
-  parts: Parts,
+  context: Context,
   caller: Caller,
   { name, scope, projectId: asked = null, expiresAt = null }: NewApiKey,
 ): Promise<ApiKeyRecord & { readonly key: string }> {
-  const now = parts.clock.now()
+  const now = context.clock.now()
   if (expiresAt !== null && expiresAt <= now) {
     const message = 'must be in the future'
     throw new AppError('invalid', `expires_at ${message}`, { details: [{ path: 'body.expires_at', message }] })
   }
   const projectId = asked ?? caller.projectId
   if (projectId !== null && (!isUuid(projectId) || !isWithin(caller, projectId))) throw notFound('project')
-  return parts.database.transaction(async (tx) => {
+  return context.database.transaction(async (tx) => {
     if (projectId !== null && !(await lockProject(tx, caller.organizationId, projectId, 'keep')))
       throw notFound('project')
     return insertKey(tx, { organizationId: caller.organizationId, projectId, name, scope, expiresAt, createdAt: now })
@@ -76,6 +76,6 @@ export async function insertKey(
 }
 
 /** Ends a key at once. Throws AppError `not_found` for an unknown, foreign or malformed id. */
-export async function revokeApiKey(parts: Parts, caller: Caller, id: string): Promise<void> {
-  if (!isUuid(id) || !(await store.deleteApiKey(parts.database, caller, id))) throw notFound('API key')
+export async function revokeApiKey(context: Context, caller: Caller, id: string): Promise<void> {
+  if (!isUuid(id) || !(await store.deleteApiKey(context.database, caller, id))) throw notFound('API key')
 }

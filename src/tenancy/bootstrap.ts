@@ -4,11 +4,11 @@ import { isApiKey } from '../auth/api-key.ts'
 import { isEmail } from '../auth/email.ts'
 import { hashPassword, isPassword, PASSWORD_LENGTH } from '../auth/passwords.ts'
 import { randomText } from '../auth/random-text.ts'
-import type { Parts } from '../checks/parts.ts'
 import type { Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
 import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { randomIdBytes } from '../runtime/random.ts'
+import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { findOldestOrganization, insertOrganization, lockBootstrap } from '../store/tenancy/organizations.ts'
 import { findOldestProject, insertProject } from '../store/tenancy/projects.ts'
@@ -35,19 +35,19 @@ const GENERATED_PASSWORD_LENGTH = 24
  * Replicas that start together make one organization. Throws AppError `invalid` for a given value of a wrong form. In a
  * database that has an organization nothing changes, except that one without any project gets one: checks need it.
  */
-export async function bootstrap(parts: Parts, given: Bootstrap): Promise<Bootstrapped> {
-  const existing = await findExistingProject(parts.database)
+export async function bootstrap(context: Context, given: Bootstrap): Promise<Bootstrapped> {
+  const existing = await findExistingProject(context.database)
   if (existing !== null) return { projectId: existing, made: null }
   assertGiven(given)
   const password = given.password ?? randomText(GENERATED_PASSWORD_LENGTH)
   // Before the lock is taken: the computation takes longer than everything else together.
   const passwordHash = await hashPassword(password)
 
-  return parts.database.transaction(async (tx) => {
+  return context.database.transaction(async (tx) => {
     await lockBootstrap(tx)
     const meanwhile = await findExistingProject(tx)
     if (meanwhile !== null) return { projectId: meanwhile, made: null }
-    const now = parts.clock.now()
+    const now = context.clock.now()
     const oldest = await findOldestOrganization(tx)
     const organizationId = oldest ?? newId(now)
     if (oldest === null) await insertOrganization(tx, { id: organizationId, name: 'default', createdAt: now })

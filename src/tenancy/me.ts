@@ -1,6 +1,6 @@
 import { unknownCredential } from '../auth/refusals.ts'
-import type { Parts } from '../checks/parts.ts'
 import type { Caller, Scope } from '../domain/access.ts'
+import type { Context } from '../store/context.ts'
 import { describeOrganization } from '../store/tenancy/organizations.ts'
 
 export interface CallerDescription {
@@ -13,7 +13,7 @@ export interface CallerDescription {
 
 /** Throws AppError `unauthenticated` when the user was removed since the call began. */
 export async function describeCaller(
-  { database }: Pick<Parts, 'database'>,
+  { database }: Pick<Context, 'database'>,
   caller: Caller,
 ): Promise<CallerDescription> {
   const userId = caller.kind === 'user' ? caller.id : null

@@ -4,11 +4,11 @@
  * namespace must not get into somebody's project by its name: it is the binding that counts, never the slug.
  */
 
-import type { Parts } from '../checks/parts.ts'
 import { AppError } from '../domain/errors.ts'
 import { formatUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { deriveSlug } from '../domain/slug.ts'
 import { randomIdBytes } from '../runtime/random.ts'
+import type { Context } from '../store/context.ts'
 import { findOldestOrganization, lockOrganization } from '../store/tenancy/organizations.ts'
 import { findNamespaceProjects, insertProject, type Namespace } from '../store/tenancy/projects.ts'
 import { chooseSlug } from './projects.ts'
@@ -34,17 +34,17 @@ const DEFAULT_CLUSTER = 'default'
  * Throws AppError `forbidden` for a project that the namespace may not use, `not_found` for one that it may use and that is
  * not there, `unavailable` before the first start has made an organization.
  */
-export async function resolveProject(parts: Parts, request: ProjectRequest): Promise<NamespaceProject> {
+export async function resolveProject(context: Context, request: ProjectRequest): Promise<NamespaceProject> {
   const { allowed, wanted, organizationId = null } = request
   const asked = wanted ?? allowed?.[0] ?? null
-  const { bound, named } = await findNamespaceProjects(parts.database, organizationId, request, asked)
-  if (asked === null || asked === bound?.slug) return bound ?? makeProject(parts, request)
+  const { bound, named } = await findNamespaceProjects(context.database, organizationId, request, asked)
+  if (asked === null || asked === bound?.slug) return bound ?? makeProject(context, request)
   const isAllowed = allowed?.includes(asked) ?? false
   if (named !== null && isAllowed) return named
   // It asks for its own by the slug that its own will have, unless somebody takes it at this moment.
   if (named === null && bound === null && asked === ownSlug(request)) {
-    const made = await makeProject(parts, request)
-    return made.slug === asked ? made : resolveProject(parts, request)
+    const made = await makeProject(context, request)
+    return made.slug === asked ? made : resolveProject(context, request)
   }
   throw isAllowed ? unknownProject(request, asked) : notAllowed(request, asked)
 }
@@ -53,16 +53,16 @@ function ownSlug({ cluster, namespace }: Namespace): string {
   return deriveSlug(cluster === DEFAULT_CLUSTER ? namespace : `${cluster}-${namespace}`, 'project')
 }
 
-async function makeProject(parts: Parts, to: ProjectRequest): Promise<NamespaceProject> {
-  const organizationId = to.organizationId ?? (await findOldestOrganization(parts.database))
+async function makeProject(context: Context, to: ProjectRequest): Promise<NamespaceProject> {
+  const organizationId = to.organizationId ?? (await findOldestOrganization(context.database))
   if (organizationId === null) {
     const message = 'the database has no organization yet: start the service in the role api or all, which makes one'
     throw new AppError('unavailable', message)
   }
-  const now = parts.clock.now()
+  const now = context.clock.now()
   const id = formatUuid(writeTimeOrderedId(randomIdBytes(), now))
   const boundTo = { cluster: to.cluster, namespace: to.namespace }
-  return parts.database.transaction(async (tx) => {
+  return context.database.transaction(async (tx) => {
     // Taken by everybody who adds a project: neither this namespace's own nor a slug comes up after the look.
     await lockOrganization(tx, organizationId)
     const { bound } = await findNamespaceProjects(tx, organizationId, to, null)

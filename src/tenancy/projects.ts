@@ -1,12 +1,12 @@
 /** Projects. The scope that a verb needs is the edge's to check (design, section 3.5); whose data it is, is decided here and in the SQL. */
 
-import type { Parts } from '../checks/parts.ts'
 import type { Tenant } from '../domain/access.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { deriveSlug, withSuffix } from '../domain/slug.ts'
 import { randomIdBytes } from '../runtime/random.ts'
+import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
 import * as store from '../store/tenancy/projects.ts'
@@ -15,8 +15,8 @@ import { assertNotBound } from './bound.ts'
 export type ProjectRecord = store.ProjectRow
 
 /** In order of creation. A tenant that is bound to a project sees that one. */
-export async function listProjects(parts: Parts, tenant: Tenant, page: PageRequest): Promise<Page<ProjectRecord>> {
-  const rows = await store.listProjects(parts.database, tenant, { ...page, limit: page.limit + 1 })
+export async function listProjects(context: Context, tenant: Tenant, page: PageRequest): Promise<Page<ProjectRecord>> {
+  const rows = await store.listProjects(context.database, tenant, { ...page, limit: page.limit + 1 })
   return toPage(rows, page.limit, ({ createdAt, id }) => ({ at: createdAt, id }))
 }
 
@@ -25,15 +25,15 @@ export async function listProjects(parts: Parts, tenant: Tenant, page: PageReque
  * slug is taken, `forbidden` for a tenant that is bound to a project.
  */
 export async function createProject(
-  parts: Parts,
+  context: Context,
   tenant: Tenant,
   input: { readonly name: string; readonly slug?: string },
 ): Promise<ProjectRecord> {
   assertNotBound(tenant, 'create projects')
   const { organizationId } = tenant
-  const now = parts.clock.now()
+  const now = context.clock.now()
   const id = formatUuid(writeTimeOrderedId(randomIdBytes(), now))
-  return parts.database.transaction(async (tx) => {
+  return context.database.transaction(async (tx) => {
     // Taken by everybody who adds a project, so that a slug found free is free still when it is written.
     await lockOrganization(tx, organizationId)
     const slug = input.slug ?? (await chooseSlug(tx, organizationId, deriveSlug(input.name, 'project')))
@@ -63,10 +63,10 @@ function slugTaken(slug: string): AppError {
  * With the project go the API keys that are bound to it. Throws AppError `conflict` while it holds checks, `not_found` for an
  * unknown, foreign or malformed id, `forbidden` for a tenant that is bound to a project.
  */
-export async function removeProject(parts: Parts, tenant: Tenant, id: string): Promise<void> {
+export async function removeProject(context: Context, tenant: Tenant, id: string): Promise<void> {
   assertNotBound(tenant, 'remove projects')
   if (!isUuid(id)) throw notFound('project')
-  await parts.database.transaction(async (tx) => {
+  await context.database.transaction(async (tx) => {
     // Locked before the counting: nobody adds a check in between.
     if (!(await store.lockProject(tx, tenant.organizationId, id, 'remove'))) throw notFound('project')
     const checks = await store.countChecks(tx, id)

@@ -1,4 +1,4 @@
-import type { Parts } from '../checks/parts.ts'
+import type { Context } from '../store/context.ts'
 import { takeFromWindow } from '../store/tenancy/rate-windows.ts'
 
 export interface CallTaken {
@@ -16,7 +16,7 @@ const WINDOW_SECONDS = 60
  * a minute that starts with its first call, by the database's clock. A refused call neither extends the window nor counts.
  */
 export async function takeCall(
-  { database }: Pick<Parts, 'database'>,
+  { database }: Pick<Context, 'database'>,
   organizationId: string,
   limitPerMinute: number,
 ): Promise<CallTaken> {

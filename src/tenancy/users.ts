@@ -2,12 +2,12 @@
 
 import { isEmail } from '../auth/email.ts'
 import { hashPassword, isPassword, PASSWORD_LENGTH } from '../auth/passwords.ts'
-import type { Parts } from '../checks/parts.ts'
 import type { Caller, Scope } from '../domain/access.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { randomIdBytes } from '../runtime/random.ts'
+import type { Context } from '../store/context.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
 import * as store from '../store/tenancy/users.ts'
 import { assertNotBound } from './bound.ts'
@@ -15,15 +15,15 @@ import { assertNotBound } from './bound.ts'
 export type UserRecord = store.UserRow
 
 /** In order of creation. */
-export async function listUsers(parts: Parts, caller: Caller, page: PageRequest): Promise<Page<UserRecord>> {
+export async function listUsers(context: Context, caller: Caller, page: PageRequest): Promise<Page<UserRecord>> {
   assertNotBound(caller, 'see users')
-  const rows = await store.listUsers(parts.database, caller.organizationId, { ...page, limit: page.limit + 1 })
+  const rows = await store.listUsers(context.database, caller.organizationId, { ...page, limit: page.limit + 1 })
   return toPage(rows, page.limit, ({ createdAt, id }) => ({ at: createdAt, id }))
 }
 
 /** Throws AppError `invalid` for an address or password of a wrong form, `conflict` when the address has an account already. */
 export async function createUser(
-  parts: Parts,
+  context: Context,
   caller: Caller,
   input: { readonly email: string; readonly password: string; readonly scope: Scope },
 ): Promise<UserRecord> {
@@ -34,11 +34,11 @@ export async function createUser(
     throw invalid('password', `must have ${PASSWORD_LENGTH.min} to ${PASSWORD_LENGTH.max} characters`)
   }
   const passwordHash = await hashPassword(input.password)
-  const now = parts.clock.now()
+  const now = context.clock.now()
   const id = formatUuid(writeTimeOrderedId(randomIdBytes(), now))
   const { organizationId } = caller
   const row = { id, organizationId, email, passwordHash, scope: input.scope, createdAt: now }
-  const made = await store.insertUser(parts.database, row)
+  const made = await store.insertUser(context.database, row)
   if (made === null) throw new AppError('conflict', 'a user with this e-mail address exists already')
   return made
 }
@@ -48,11 +48,11 @@ function invalid(field: string, message: string): AppError {
 }
 
 /** Ends the user's sessions at once. Throws AppError `conflict` for the last admin, `not_found` for an unknown, foreign or malformed id. */
-export async function removeUser(parts: Parts, caller: Caller, id: string): Promise<void> {
+export async function removeUser(context: Context, caller: Caller, id: string): Promise<void> {
   assertNotBound(caller, 'remove users')
   if (!isUuid(id)) throw notFound('user')
   const { organizationId } = caller
-  await parts.database.transaction(async (tx) => {
+  await context.database.transaction(async (tx) => {
     // Two admins who remove each other at the same moment take turns here, and the second is the last one.
     await lockOrganization(tx, organizationId)
     const scope = await store.findScope(tx, organizationId, id)

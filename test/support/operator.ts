@@ -41,8 +41,8 @@ export async function startTestOperator(
   const { database, url } = testDatabase
   const databaseClock = createDatabaseClock(database, systemClock)
   await databaseClock.measure()
-  const parts = { database, clock: databaseClock }
-  await bootstrap(parts, { email: 'admin@example.com' })
+  const context = { database, clock: databaseClock }
+  await bootstrap(context, { email: 'admin@example.com' })
   const metrics = createMetrics({
     pingTypes: [],
     pingWarnings: [],
@@ -56,7 +56,7 @@ export async function startTestOperator(
   const client = createClient({ connection: connection!, clock: systemClock, metrics: kubernetesMetrics.requests })
   const operator = createOperator({
     client,
-    parts,
+    context,
     databaseUrl: url,
     cluster: 'default',
     namespaces: null,

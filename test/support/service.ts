@@ -3,15 +3,15 @@
 import { randomUUID } from 'node:crypto'
 import { createAuthenticate } from '../../src/auth/authenticate.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
-import type { ChannelParts } from '../../src/channels/parts.ts'
+import type { ChannelContext } from '../../src/channels/context.ts'
 import { createSealer } from '../../src/channels/seal.ts'
-import type { Parts } from '../../src/checks/parts.ts'
 import { createPingRecorder, type Ping } from '../../src/checks/ping/record-ping.ts'
 import { createRememberedChecks } from '../../src/checks/ping/remembered-checks.ts'
 import type { Caller, Scope } from '../../src/domain/access.ts'
 import { API_PREFIX, type ApiParts, createApiApp } from '../../src/http/api/app.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
+import type { Context } from '../../src/store/context.ts'
 import { createApiKey } from '../../src/tenancy/api-keys.ts'
 import { bootstrap } from '../../src/tenancy/bootstrap.ts'
 import { type ApiClient, createApiClient } from './api-client.ts'
@@ -29,8 +29,8 @@ export interface TestOrganization {
 export interface TestApi extends TestOrganization, AsyncDisposable {
   /** Base address, with /api/v1. */
   readonly url: string
-  readonly database: Parts['database']
-  readonly parts: ChannelParts
+  readonly database: Context['database']
+  readonly context: ChannelContext
   readonly admin: { readonly email: string; readonly password: string }
   /** Calls with the admin key unless told otherwise. */
   readonly client: ApiClient
@@ -49,20 +49,20 @@ const ADMIN = { email: 'admin@example.com', password: 'correct horse battery' }
 export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<TestApi> {
   const { database, close: closeDatabase } = await createTestDatabase()
   let offsetMs = 0
-  const parts: ChannelParts = {
+  const context: ChannelContext = {
     database,
     clock: { now: () => systemClock.now() + offsetMs },
     sealer: createSealer(SECRET_KEY),
   }
-  const { projectId: project } = await bootstrap(parts, ADMIN)
-  const tokens = createTokens(SECRET_KEY, parts.clock)
+  const { projectId: project } = await bootstrap(context, ADMIN)
+  const tokens = createTokens(SECRET_KEY, context.clock)
   const { rows } = await database.query<{ id: string }>('select id from organizations')
-  const organization = await addKeys(parts, rows[0]!.id, project)
+  const organization = await addKeys(context, rows[0]!.id, project)
 
   const recorder = createPingRecorder({
     database,
     remembered: createRememberedChecks(),
-    now: parts.clock.now,
+    now: context.clock.now,
     onGroup: () => {},
     onError: (error) => {
       throw error
@@ -71,9 +71,9 @@ export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<T
 
   let url = ''
   const app = createApiApp({
-    parts,
+    context,
     tokens,
-    authenticate: createAuthenticate(parts, tokens),
+    authenticate: createAuthenticate(context, tokens),
     rateLimitPerMinute: 1_000_000,
     baseUrl: () => url,
     log: silentLog,
@@ -98,16 +98,16 @@ export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<T
     ...organization,
     url,
     database,
-    parts,
+    context,
     admin: ADMIN,
     client: await createApiClient(url, organization.keys.admin),
     async addOrganization() {
       const { organizationId, projectId } = await seedTenant(database)
-      return addKeys(parts, organizationId, projectId)
+      return addKeys(context, organizationId, projectId)
     },
     async ping(publicId, ping) {
       const standard = { type: 'success', exitCode: 0, durationMs: null, runId: null, body: null } as const
-      const result = await recorder.record({ publicId, ...standard, at: parts.clock.now(), ...ping })
+      const result = await recorder.record({ publicId, ...standard, at: context.clock.now(), ...ping })
       if (result !== 'stored') throw new Error(`the ping was not stored: ${result}`)
     },
     moveClock(ms) {
@@ -118,9 +118,9 @@ export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<T
   }
 }
 
-async function addKeys(parts: Parts, organizationId: string, project: string): Promise<TestOrganization> {
+async function addKeys(context: Context, organizationId: string, project: string): Promise<TestOrganization> {
   const caller: Caller = { kind: 'user', id: randomUUID(), organizationId, projectId: null, scope: 'admin' }
-  const makeKey = async (scope: Scope) => (await createApiKey(parts, caller, { name: scope, scope })).key
+  const makeKey = async (scope: Scope) => (await createApiKey(context, caller, { name: scope, scope })).key
   const keys = { read: await makeKey('read'), write: await makeKey('write'), admin: await makeKey('admin') }
   return { organizationId, project, keys }
 }

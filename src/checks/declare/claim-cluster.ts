@@ -1,5 +1,5 @@
+import type { Context } from '../../store/context.ts'
 import { findClusterHolder, takeClusterName } from '../../store/leases/clusters.ts'
-import type { Parts } from '../parts.ts'
 
 export type Claim =
   | { readonly kind: 'held' }
@@ -11,7 +11,7 @@ export type Claim =
  * section 6). A name whose holder was not heard of for `holderSeconds` goes over: the cluster was rebuilt.
  */
 export async function claimCluster(
-  { database }: Pick<Parts, 'database'>,
+  { database }: Pick<Context, 'database'>,
   { cluster, uid, holderSeconds }: { cluster: string; uid: string; holderSeconds: number },
 ): Promise<Claim> {
   for (;;) {

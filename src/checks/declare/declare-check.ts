@@ -23,12 +23,12 @@ import {
 import { findAnyCheck, findDeclaredCheck, saveDeclared } from '../../store/checks/declared-checks.ts'
 import { lockStates, type StoredSpec } from '../../store/checks/states.ts'
 import { type Tombstone, takeTombstone } from '../../store/checks/tombstones.ts'
+import type { Context } from '../../store/context.ts'
 import { hurryAlerts } from '../../store/outbox/alerts.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 import { constraintOf } from '../../store/postgres/sqlstate.ts'
 import { keepProject } from '../../store/tenancy/projects.ts'
 import { addCheck, addFirstCheck, findFreeSlug } from '../add-check.ts'
-import type { Parts } from '../parts.ts'
 import { isSameSpec, readSpec, withTimeZone } from '../read-spec.ts'
 import { applyEvents, describeResource, type LockedWork } from '../with-locked-check.ts'
 import { lockDeclared } from './lock-declared.ts'
@@ -65,29 +65,29 @@ const TRIES = 5
  * with `not_found` (no such check), `forbidden` (another project's) or `conflict` (another resource's, or this one has
  * another check); then the details name `adoptId`.
  */
-export async function declareCheck(parts: Parts, declaration: Declaration): Promise<Declared> {
+export async function declareCheck(context: Context, declaration: Declaration): Promise<Declared> {
   const wanted: Declaration = { ...declaration, spec: withTimeZone(declaration.spec) }
-  const stored = wanted.isNew === true ? null : await findDeclaredCheck(parts.database, wanted.resource)
+  const stored = wanted.isNew === true ? null : await findDeclaredCheck(context.database, wanted.resource)
   if (stored !== null) assertNoOther(stored, wanted)
   if (stored !== null && isAsDeclared(stored, wanted)) return { check: stored, change: 'unchanged' }
-  const spec = readSpec(wanted.spec, parts.clock.now())
-  const first = wanted.isNew === true ? await addFirst(parts, wanted, spec) : null
+  const spec = readSpec(wanted.spec, context.clock.now())
+  const first = wanted.isNew === true ? await addFirst(context, wanted, spec) : null
   if (first !== null) return { check: first, change: 'created' }
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await parts.database.transaction((tx) => declare(parts, tx, wanted, spec))
+      return await context.database.transaction((tx) => declare(context, tx, wanted, spec))
     } catch (error) {
       if (!OVERTAKEN.has(constraintOf(error)) || attempt === TRIES) throw error
     }
   }
 }
 
-async function declare(parts: Parts, tx: Queryable, wanted: Declaration, spec: CheckSpec): Promise<Declared> {
+async function declare(context: Context, tx: Queryable, wanted: Declaration, spec: CheckSpec): Promise<Declared> {
   const existing = await lockDeclared(tx, wanted.resource)
   if (existing !== null) {
     assertNoOther(existing.record, wanted)
     if (isAsDeclared(existing.record, wanted)) return { check: existing.record, change: 'unchanged' }
-    return { check: await setRight(parts, existing, wanted, spec), change: 'updated' }
+    return { check: await setRight(context, existing, wanted, spec), change: 'updated' }
   }
   // An id may be any text that an annotation can hold, such as one with a NUL, which PostgreSQL does not take.
   const hasAnId = wanted.adoptId === null || isUuid(wanted.adoptId)
@@ -99,9 +99,9 @@ async function declare(parts: Parts, tx: Queryable, wanted: Declaration, spec: C
   if (!isKept) throw notFound('project')
   if (tombstone === null && wanted.adoptId !== null) {
     const adopted = await lockAdopted(tx, wanted.adoptId, wanted.projectId)
-    return { check: await setRight(parts, adopted, wanted, spec), change: 'adopted' }
+    return { check: await setRight(context, adopted, wanted, spec), change: 'adopted' }
   }
-  const check = await add(parts, tx, wanted, spec, tombstone)
+  const check = await add(context, tx, wanted, spec, tombstone)
   return { check, change: tombstone === null ? 'created' : 'revived' }
 }
 
@@ -138,7 +138,7 @@ function isUnarmed({ state }: StoredCheck): boolean {
 }
 
 async function setRight(
-  parts: Parts,
+  context: Context,
   { tx, record, locked }: LockedWork,
   wanted: Declaration,
   spec: CheckSpec,
@@ -155,9 +155,9 @@ async function setRight(
   }
   if (!isSameSpec(record.spec, wanted.spec)) await saveSpec(tx, key, wanted.spec)
   const events = eventsFor(record, wanted)
-  const reached = isUnarmed(record) ? { ...locked.state, ...expectFromNow(spec, parts.clock.now()) } : locked.state
+  const reached = isUnarmed(record) ? { ...locked.state, ...expectFromNow(spec, context.clock.now()) } : locked.state
   const state =
-    events.length === 0 ? record.state : await applyEvents(tx, { ...locked, spec, state: reached }, events, parts)
+    events.length === 0 ? record.state : await applyEvents(tx, { ...locked, spec, state: reached }, events, context)
   const texts = { projectId, slug, name, description, kubernetes: resource, kubernetesSuspend: suspend }
   return { ...record, ...texts, managedBy: 'kubernetes', spec: wanted.spec, state }
 }
@@ -198,37 +198,37 @@ function refused(code: 'not_found' | 'forbidden' | 'conflict', message: string):
 
 /** With the identity that a tombstone kept, or a new one. */
 async function add(
-  parts: Parts,
+  context: Context,
   tx: Queryable,
   wanted: Declaration,
   spec: CheckSpec,
   tombstone: Tombstone | null,
 ): Promise<StoredCheck> {
-  const { row, like, stored } = describeNew(parts, wanted, spec, tombstone)
+  const { row, like, stored } = describeNew(context, wanted, spec, tombstone)
   // A number is found for any slug that is taken, so it has been added.
   const added = (await addCheck(tx, row, { like }, stored))!
   const check = toStored(wanted, row, added, stored)
   if (wanted.suspend !== true) return check
   const [locked] = await lockStates(tx, [added.key])
-  return { ...check, state: await applyEvents(tx, locked!, [{ kind: 'pause' }], parts) }
+  return { ...check, state: await applyEvents(tx, locked!, [{ kind: 'pause' }], context) }
 }
 
 /** Most checks that are new have nothing in their way: one statement adds them. Null: look closer. */
-async function addFirst(parts: Parts, wanted: Declaration, spec: CheckSpec): Promise<StoredCheck | null> {
+async function addFirst(context: Context, wanted: Declaration, spec: CheckSpec): Promise<StoredCheck | null> {
   if (wanted.adoptId !== null || wanted.suspend === true) return null
-  const { row, like, stored } = describeNew(parts, wanted, spec, null)
-  const added = await addFirstCheck(parts.database, row, like, stored)
+  const { row, like, stored } = describeNew(context, wanted, spec, null)
+  const added = await addFirstCheck(context.database, row, like, stored)
   return added === null ? null : toStored(wanted, row, added, stored)
 }
 
 function describeNew(
-  parts: Parts,
+  context: Context,
   { resource, projectId, name, description, spec: stored, suspend }: Declaration,
   spec: CheckSpec,
   tombstone: Tombstone | null,
 ) {
   // To the microsecond, as the database keeps it; after all that is in its history.
-  const stampedAt = Math.round(Math.max(parts.clock.now(), (tombstone?.stampedAt ?? 0) + 0.001) * 1_000) / 1_000
+  const stampedAt = Math.round(Math.max(context.clock.now(), (tombstone?.stampedAt ?? 0) + 0.001) * 1_000) / 1_000
   const {
     key,
     id,

@@ -3,20 +3,20 @@
 import type { Instant } from '../../domain/check.ts'
 import type { Resource, StoredCheck } from '../../store/checks/checks.ts'
 import { type DeclaredState, findDeclaredCheck, listDeclaredStates } from '../../store/checks/declared-checks.ts'
+import type { Context } from '../../store/context.ts'
 import { type FlipRecord, listNewestFlips } from '../../store/history/flips.ts'
 import { firstIdAt } from '../first-id.ts'
-import type { Parts } from '../parts.ts'
 
 export type { Resource, StoredCheck } from '../../store/checks/checks.ts'
 export type { DeclaredState } from '../../store/checks/declared-checks.ts'
 export type { FlipRecord } from '../../store/history/flips.ts'
 
-export function findDeclared({ database }: Parts, resource: Resource): Promise<StoredCheck | null> {
+export function findDeclared({ database }: Context, resource: Resource): Promise<StoredCheck | null> {
   return findDeclaredCheck(database, resource)
 }
 
 /** Of all declared checks of the cluster in one statement, in no order: for the polling behind the flip notices. */
-export function listStates({ database }: Parts, cluster: string): Promise<DeclaredState[]> {
+export function listStates({ database }: Context, cluster: string): Promise<DeclaredState[]> {
   return listDeclaredStates(database, cluster)
 }
 
@@ -27,6 +27,6 @@ const MOST_FLIPS = 100
  * The flips and outages of a check that were put on record at `since` or later, oldest first. A missed ping is dated at its
  * deadline, which may be well before: it is the record that counts.
  */
-export async function listFlipsSince({ database }: Parts, key: number, since: Instant): Promise<FlipRecord[]> {
+export async function listFlipsSince({ database }: Context, key: number, since: Instant): Promise<FlipRecord[]> {
   return (await listNewestFlips(database, key, { fromId: firstIdAt(since), limit: MOST_FLIPS })).reverse()
 }

@@ -1,8 +1,8 @@
 import { deleteCheck, type Resource } from '../../store/checks/checks.ts'
 import { releaseCheck } from '../../store/checks/declared-checks.ts'
 import { insertTombstone } from '../../store/checks/tombstones.ts'
+import type { Context } from '../../store/context.ts'
 import { hurryAlerts } from '../../store/outbox/alerts.ts'
-import type { Parts } from '../parts.ts'
 import { lockDeclared } from './lock-declared.ts'
 
 /**
@@ -11,11 +11,11 @@ import { lockDeclared } from './lock-declared.ts'
  * is the API's from now on. Absent: it had none, or has none any more.
  */
 export function retireCheck(
-  parts: Parts,
+  context: Context,
   resource: Resource,
   policy: 'Delete' | 'Retain',
 ): Promise<'removed' | 'released' | 'absent'> {
-  return parts.database.transaction(async (tx) => {
+  return context.database.transaction(async (tx) => {
     const found = await lockDeclared(tx, resource)
     if (found === null) return 'absent'
     const { record, locked } = found
@@ -27,7 +27,7 @@ export function retireCheck(
     const { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt } = locked.state
     const last = { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt }
     const tombstone = { ...record, ...last, stampedAt: locked.stampedAt }
-    await insertTombstone(tx, resource, tombstone, parts.clock.now())
+    await insertTombstone(tx, resource, tombstone, context.clock.now())
     await deleteCheck(tx, record.key)
     return 'removed'
   })

@@ -17,8 +17,8 @@ export const listApiKeys = endpoint({
   query: PageQuery,
   status: 200,
   answer: ApiKeyList,
-  async handle({ parts, caller, query }) {
-    const page = await list(parts, caller, toPageRequest(query))
+  async handle({ context, caller, query }) {
+    const page = await list(context, caller, toPageRequest(query))
     return { api_keys: page.rows.map(presentApiKey), ...presentNext(page) }
   },
 })
@@ -30,9 +30,9 @@ export const createApiKey = endpoint({
   status: 201,
   answer: CreatedApiKey,
   refuses: ['not_found'],
-  async handle({ parts, caller, body }) {
+  async handle({ context, caller, body }) {
     const { name, scope, project_id: projectId = null, expires_at: expiresAt = null } = body
-    const created = await create(parts, caller, { name, scope, projectId, expiresAt })
+    const created = await create(context, caller, { name, scope, projectId, expiresAt })
     return { ...presentApiKey(created), key: created.key }
   },
 })
@@ -43,8 +43,8 @@ export const revokeApiKey = endpoint({
   params: ApiKeyParams,
   status: 204,
   answer: null,
-  async handle({ parts, caller, params }) {
-    await revoke(parts, caller, params.id)
+  async handle({ context, caller, params }) {
+    await revoke(context, caller, params.id)
   },
 })
 

@@ -4,9 +4,10 @@ import { Router } from '@koa/router'
 import Koa, { type Context, type Middleware } from 'koa'
 import type { Authenticate } from '../../auth/authenticate.ts'
 import type { Tokens } from '../../auth/tokens.ts'
-import type { ChannelParts } from '../../channels/parts.ts'
+import type { ChannelContext } from '../../channels/context.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Log } from '../../runtime/log.ts'
+import { takeCall } from '../../tenancy/rate-limit.ts'
 import { type Admit, createAdmit } from '../middleware/admit.ts'
 import { renderErrors } from '../middleware/errors.ts'
 import { type OnRequest, observe } from '../middleware/observe.ts'
@@ -18,7 +19,7 @@ import type { Api, Route } from './route.ts'
 import { ROUTES } from './routes.ts'
 
 export interface ApiParts {
-  readonly parts: ChannelParts
+  readonly context: ChannelContext
   readonly authenticate: Authenticate
   readonly tokens: Tokens
   /** Calls of an organization. */
@@ -35,10 +36,10 @@ export const API_PREFIX = '/api/v1'
 
 /** Mount its `callback()` on a node server, and call `deferContinue` (http/body.ts) for that server. */
 export function createApiApp(given: ApiParts): Koa {
-  const { parts, authenticate, tokens, rateLimitPerMinute, baseUrl, log, isStopping, onRequest } = given
+  const { context, authenticate, tokens, rateLimitPerMinute, baseUrl, log, isStopping, onRequest } = given
   const document = describeRoutes(ROUTES)
-  const api: Api = { parts, tokens, describe: () => ({ ...document, servers: [{ url: baseUrl() }] }) }
-  const admit = createAdmit(parts, authenticate, rateLimitPerMinute)
+  const api: Api = { context, tokens, describe: () => ({ ...document, servers: [{ url: baseUrl() }] }) }
+  const admit = createAdmit(authenticate, (organizationId) => takeCall(context, organizationId, rateLimitPerMinute))
 
   const router = new Router({ prefix: API_PREFIX, sensitive: true })
   for (const route of ROUTES) {
@@ -47,7 +48,7 @@ export function createApiApp(given: ApiParts): Koa {
   const app = new Koa({ env: 'production' })
   // What breaks after the answer has begun: a client that left. koa would print it.
   app.on('error', (error) => log.debug({ error }, 'response not delivered'))
-  app.use(observe({ log, clock: parts.clock, isStopping, onRequest }))
+  app.use(observe({ log, clock: context.clock, isStopping, onRequest }))
   app.use(renderErrors(log))
   app.use(router.routes())
   app.use(refuseUnmatched)

@@ -11,8 +11,8 @@ export const logIn = openEndpoint({
   status: 200,
   answer: TokenPair,
   refuses: ['unauthenticated', 'too_many_requests'],
-  async handle({ parts, tokens, body, address }) {
-    return presentPair(await enter(parts, tokens, { ...body, address }))
+  async handle({ context, tokens, body, address }) {
+    return presentPair(await enter(context, tokens, { ...body, address }))
   },
 })
 
@@ -23,8 +23,8 @@ export const refresh = openEndpoint({
   status: 200,
   answer: TokenPair,
   refuses: ['unauthenticated'],
-  async handle({ parts, tokens, body }) {
-    return presentPair(await renew(parts, tokens, body.refresh_token))
+  async handle({ context, tokens, body }) {
+    return presentPair(await renew(context, tokens, body.refresh_token))
   },
 })
 
@@ -34,8 +34,8 @@ export const logOut = openEndpoint({
   body: RefreshToken,
   status: 204,
   answer: null,
-  async handle({ parts, body }) {
-    await leave(parts, body.refresh_token)
+  async handle({ context, body }) {
+    await leave(context, body.refresh_token)
   },
 })
 

@@ -31,8 +31,8 @@ export const listChannels = endpoint({
   query: PageQuery,
   status: 200,
   answer: ChannelList,
-  async handle({ parts, caller, query }) {
-    const page = await list(parts, caller, toPageRequest(query))
+  async handle({ context, caller, query }) {
+    const page = await list(context, caller, toPageRequest(query))
     return { channels: page.rows.map((channel) => presentFor(caller, channel)), ...presentNext(page) }
   },
 })
@@ -44,10 +44,15 @@ export const createChannel = endpoint({
   status: 201,
   answer: CreatedChannel,
   refuses: ['not_found', 'conflict'],
-  async handle({ parts, caller, body }) {
+  async handle({ context, caller, body }) {
     const { kind, name, project_id: projectId, events, muted } = body
     const config = readConfig(kind, body.config)
-    const { secret, ...channel } = await create(parts, caller, { name, config, muted, ...given({ projectId, events }) })
+    const { secret, ...channel } = await create(context, caller, {
+      name,
+      config,
+      muted,
+      ...given({ projectId, events }),
+    })
     return { ...presentChannel(channel), ...(secret === null ? {} : { secret }) }
   },
 })
@@ -58,8 +63,8 @@ export const getChannel = endpoint({
   params: ChannelParams,
   status: 200,
   answer: Channel,
-  async handle({ parts, caller, params }) {
-    return presentFor(caller, await get(parts, caller, params.id))
+  async handle({ context, caller, params }) {
+    return presentFor(caller, await get(context, caller, params.id))
   },
 })
 
@@ -71,11 +76,11 @@ export const updateChannel = endpoint({
   status: 200,
   answer: Channel,
   refuses: ['conflict'],
-  async handle({ parts, caller, params, body }) {
+  async handle({ context, caller, params, body }) {
     const { kind, name, project_id: projectId, events, muted, config } = body
     const readAs = config === undefined ? undefined : (stored: ChannelKind) => readConfig(stored, config)
     const changes = given({ kind, name, projectId, events, muted, readConfig: readAs })
-    return presentChannel(await update(parts, caller, params.id, changes))
+    return presentChannel(await update(context, caller, params.id, changes))
   },
 })
 
@@ -86,8 +91,8 @@ export const removeChannel = endpoint({
   status: 204,
   answer: null,
   refuses: ['conflict'],
-  async handle({ parts, caller, params }) {
-    await remove(parts, caller, params.id)
+  async handle({ context, caller, params }) {
+    await remove(context, caller, params.id)
   },
 })
 
@@ -97,8 +102,8 @@ export const testChannel = endpoint({
   params: ChannelParams,
   status: 202,
   answer: QueuedTest,
-  async handle({ parts, caller, params }) {
-    const { deliveryId } = await test(parts, caller, params.id)
+  async handle({ context, caller, params }) {
+    const { deliveryId } = await test(context, caller, params.id)
     return { delivery_id: deliveryId }
   },
 })
@@ -110,7 +115,7 @@ export const rotateSecret = endpoint({
   status: 200,
   answer: RotatedSecret,
   refuses: ['conflict'],
-  handle: ({ parts, caller, params }) => rotate(parts, caller, params.id),
+  handle: ({ context, caller, params }) => rotate(context, caller, params.id),
 })
 
 /** Many services take the path of a webhook for its credential: who may not change the channel sees its origin. */

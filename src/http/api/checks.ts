@@ -21,10 +21,10 @@ export const listChecks = endpoint({
   status: 200,
   answer: CheckList,
   refuses: ['not_found'],
-  async handle({ parts, caller, query }) {
+  async handle({ context, caller, query }) {
     const { project_id, status, slug, q } = query
-    const page = await list(parts, caller, project_id, given({ status, slug, q }), toPageRequest(query))
-    const now = parts.clock.now()
+    const page = await list(context, caller, project_id, given({ status, slug, q }), toPageRequest(query))
+    const now = context.clock.now()
     return { checks: page.rows.map((check) => presentShared(check, now)), ...presentNext(page) }
   },
 })
@@ -36,10 +36,16 @@ export const createCheck = endpoint({
   status: 201,
   answer: Check,
   refuses: ['not_found', 'conflict'],
-  async handle({ parts, caller, body }) {
+  async handle({ context, caller, body }) {
     const { project_id: projectId, name, slug, description = null } = body
-    const check = await create(parts, caller, { projectId, name, ...given({ slug }), description, spec: toSpec(body) })
-    return presentCheck(check, caller, parts.clock.now())
+    const check = await create(context, caller, {
+      projectId,
+      name,
+      ...given({ slug }),
+      description,
+      spec: toSpec(body),
+    })
+    return presentCheck(check, caller, context.clock.now())
   },
 })
 
@@ -49,8 +55,8 @@ export const getCheck = endpoint({
   params: CheckParams,
   status: 200,
   answer: Check,
-  async handle({ parts, caller, params }) {
-    return presentCheck(await get(parts, caller, params.id), caller, parts.clock.now())
+  async handle({ context, caller, params }) {
+    return presentCheck(await get(context, caller, params.id), caller, context.clock.now())
   },
 })
 
@@ -62,8 +68,8 @@ export const updateCheck = endpoint({
   status: 200,
   answer: Check,
   refuses: ['conflict'],
-  async handle({ parts, caller, params, body }) {
-    return presentCheck(await update(parts, caller, params.id, toUpdate(body)), caller, parts.clock.now())
+  async handle({ context, caller, params, body }) {
+    return presentCheck(await update(context, caller, params.id, toUpdate(body)), caller, context.clock.now())
   },
 })
 
@@ -74,8 +80,8 @@ export const removeCheck = endpoint({
   status: 204,
   answer: null,
   refuses: ['conflict'],
-  async handle({ parts, caller, params }) {
-    await remove(parts, caller, params.id)
+  async handle({ context, caller, params }) {
+    await remove(context, caller, params.id)
   },
 })
 
@@ -86,8 +92,8 @@ export const pauseCheck = endpoint({
   status: 200,
   answer: Check,
   refuses: ['conflict'],
-  async handle({ parts, caller, params }) {
-    return presentCheck(await pause(parts, caller, params.id), caller, parts.clock.now())
+  async handle({ context, caller, params }) {
+    return presentCheck(await pause(context, caller, params.id), caller, context.clock.now())
   },
 })
 
@@ -98,8 +104,8 @@ export const resumeCheck = endpoint({
   status: 200,
   answer: Check,
   refuses: ['conflict'],
-  async handle({ parts, caller, params }) {
-    return presentCheck(await resume(parts, caller, params.id), caller, parts.clock.now())
+  async handle({ context, caller, params }) {
+    return presentCheck(await resume(context, caller, params.id), caller, context.clock.now())
   },
 })
 

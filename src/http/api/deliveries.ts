@@ -13,9 +13,9 @@ export const listDeliveries = endpoint({
   query: DeliveryListQuery,
   status: 200,
   answer: DeliveryList,
-  async handle({ parts, caller, query }) {
+  async handle({ context, caller, query }) {
     const { channel_id: channelId, check_id: checkId, status } = query
-    const page = await list(parts, caller, given({ channelId, checkId, status }), toPageRequest(query))
+    const page = await list(context, caller, given({ channelId, checkId, status }), toPageRequest(query))
     return { deliveries: page.rows.map(presentDelivery), ...presentNext(page) }
   },
 })
@@ -27,8 +27,8 @@ export const retryDelivery = endpoint({
   status: 202,
   answer: Delivery,
   refuses: ['conflict'],
-  async handle({ parts, caller, params }) {
-    return presentDelivery(await retry(parts, caller, params.id))
+  async handle({ context, caller, params }) {
+    return presentDelivery(await retry(context, caller, params.id))
   },
 })
 

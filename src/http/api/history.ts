@@ -18,8 +18,8 @@ export const listPings = endpoint({
   query: HistoryQuery,
   status: 200,
   answer: PingList,
-  async handle({ parts, caller, params, query }) {
-    const page = await findPings(parts, caller, params.id, toPageRequest(query))
+  async handle({ context, caller, params, query }) {
+    const page = await findPings(context, caller, params.id, toPageRequest(query))
     return { pings: page.rows.map(presentPing), ...presentNext(page) }
   },
 })
@@ -31,8 +31,8 @@ export const listFlips = endpoint({
   query: HistoryQuery,
   status: 200,
   answer: FlipList,
-  async handle({ parts, caller, params, query }) {
-    const page = await findFlips(parts, caller, params.id, toPageRequest(query))
+  async handle({ context, caller, params, query }) {
+    const page = await findFlips(context, caller, params.id, toPageRequest(query))
     return { flips: page.rows.map(presentFlip), ...presentNext(page) }
   },
 })

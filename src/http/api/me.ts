@@ -23,8 +23,8 @@ export const getMe = endpoint({
   summary: 'Who am I?',
   status: 200,
   answer: Me,
-  async handle({ parts, caller }) {
-    const { kind, organization, user, scope, projectId } = await describeCaller(parts, caller)
+  async handle({ context, caller }) {
+    const { kind, organization, user, scope, projectId } = await describeCaller(context, caller)
     return { kind, organization, user, scope, project_id: projectId }
   },
 })

@@ -17,8 +17,8 @@ export const listProjects = endpoint({
   query: PageQuery,
   status: 200,
   answer: ProjectList,
-  async handle({ parts, caller, query }) {
-    const page = await list(parts, caller, toPageRequest(query))
+  async handle({ context, caller, query }) {
+    const page = await list(context, caller, toPageRequest(query))
     return { projects: page.rows.map(presentProject), ...presentNext(page) }
   },
 })
@@ -30,8 +30,8 @@ export const createProject = endpoint({
   status: 201,
   answer: Project,
   refuses: ['conflict'],
-  async handle({ parts, caller, body: { name, slug } }) {
-    return presentProject(await create(parts, caller, slug === undefined ? { name } : { name, slug }))
+  async handle({ context, caller, body: { name, slug } }) {
+    return presentProject(await create(context, caller, slug === undefined ? { name } : { name, slug }))
   },
 })
 
@@ -42,8 +42,8 @@ export const removeProject = endpoint({
   status: 204,
   answer: null,
   refuses: ['conflict'],
-  async handle({ parts, caller, params }) {
-    await remove(parts, caller, params.id)
+  async handle({ context, caller, params }) {
+    await remove(context, caller, params.id)
   },
 })
 

@@ -5,13 +5,13 @@
 
 import type { z } from 'zod'
 import type { Tokens } from '../../auth/tokens.ts'
-import type { ChannelParts } from '../../channels/parts.ts'
+import type { ChannelContext } from '../../channels/context.ts'
 import type { Caller, Scope } from '../../domain/access.ts'
 import type { ErrorCode } from '../../domain/errors.ts'
 
 /** What handlers work with. */
 export interface Api {
-  readonly parts: ChannelParts
+  readonly context: ChannelContext
   readonly tokens: Tokens
   /** The OpenAPI document. */
   describe(): object

@@ -12,8 +12,8 @@ export const listUsers = endpoint({
   query: PageQuery,
   status: 200,
   answer: UserList,
-  async handle({ parts, caller, query }) {
-    const page = await list(parts, caller, toPageRequest(query))
+  async handle({ context, caller, query }) {
+    const page = await list(context, caller, toPageRequest(query))
     return { users: page.rows.map(presentUser), ...presentNext(page) }
   },
 })
@@ -25,8 +25,8 @@ export const createUser = endpoint({
   status: 201,
   answer: User,
   refuses: ['conflict'],
-  async handle({ parts, caller, body }) {
-    return presentUser(await create(parts, caller, body))
+  async handle({ context, caller, body }) {
+    return presentUser(await create(context, caller, body))
   },
 })
 
@@ -37,8 +37,8 @@ export const removeUser = endpoint({
   status: 204,
   answer: null,
   refuses: ['conflict'],
-  async handle({ parts, caller, params }) {
-    await remove(parts, caller, params.id)
+  async handle({ context, caller, params }) {
+    await remove(context, caller, params.id)
   },
 })
 

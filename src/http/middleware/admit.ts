@@ -2,10 +2,9 @@
 
 import type { Context } from 'koa'
 import type { Authenticate } from '../../auth/authenticate.ts'
-import type { Parts } from '../../checks/parts.ts'
 import { type Caller, includesScope, type Scope } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
-import { takeCall } from '../../tenancy/rate-limit.ts'
+import type { CallTaken } from '../../tenancy/rate-limit.ts'
 
 export type Admit = (ctx: Context, scope: Scope) => Promise<Caller>
 
@@ -13,10 +12,13 @@ export type Admit = (ctx: Context, scope: Scope) => Promise<Caller>
  * Builds the gate of the management API. It throws `unauthenticated`, `too_many_requests` or `forbidden`. Calls are counted for an
  * organization over all its credentials (design, section 3.2); the headers are those of the IETF draft "RateLimit header fields", version 06.
  */
-export function createAdmit(parts: Parts, authenticate: Authenticate, limitPerMinute: number): Admit {
+export function createAdmit(
+  authenticate: Authenticate,
+  takeCall: (organizationId: string) => Promise<CallTaken>,
+): Admit {
   return async (ctx, scope) => {
     const caller = await authenticate(ctx.req.headers.authorization)
-    const { isAllowed, limit, remaining, resetSeconds } = await takeCall(parts, caller.organizationId, limitPerMinute)
+    const { isAllowed, limit, remaining, resetSeconds } = await takeCall(caller.organizationId)
     const reset = Math.max(1, Math.ceil(resetSeconds))
     ctx.set({
       'RateLimit-Limit': String(limit),

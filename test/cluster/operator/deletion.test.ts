@@ -163,7 +163,7 @@ describe('the finalizer', () => {
     let now = systemClock.now() + 3_600_000
     const finalize = createFinalizer({
       client,
-      parts: { database: running.app.database, clock: systemClock },
+      context: { database: running.app.database, clock: systemClock },
       cluster: 'default',
       recorder: { record: (_, { type, reason }) => told.push(`${type} ${reason}`) },
       now: () => now,

@@ -181,11 +181,11 @@ describe('the CustomResourceDefinition', () => {
 
 /** A check whose resource nobody has, and a follower of its own that collects such after a second of its own time. */
 async function loseCheck({ client }: TestOperator) {
-  const parts = { database: testDatabase.database, clock: systemClock }
+  const context = { database: testDatabase.database, clock: systemClock }
   const resource = { cluster: 'default', namespace: NAMESPACE, name: 'lost' }
   const spec = { periodSeconds: 60, schedule: null, timeZone: null, graceSeconds: 60, maxRuntimeSeconds: null }
-  const { id: projectId } = await resolveProject(parts, { ...resource, allowed: null, wanted: null })
-  await declareCheck(parts, {
+  const { id: projectId } = await resolveProject(context, { ...resource, allowed: null, wanted: null })
+  await declareCheck(context, {
     resource,
     projectId,
     name: 'lost',
@@ -197,7 +197,7 @@ async function loseCheck({ client }: TestOperator) {
   const collected: string[] = []
   let now = 0
   const follower = createFollower({
-    parts,
+    context,
     client,
     cluster: 'default',
     cache: { get: () => undefined, keys: () => [], hasSynced: () => true },

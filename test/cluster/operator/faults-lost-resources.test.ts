@@ -2,9 +2,9 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { listStates } from '../../../src/checks/declare/find-declared.ts'
-import type { Parts } from '../../../src/checks/parts.ts'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
+import type { Context } from '../../../src/store/context.ts'
 import { cluster, type TestNamespace, waitFor } from '../../support/cluster.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { startTestOperator, type TestOperatorOptions } from '../../support/operator.ts'
@@ -163,7 +163,7 @@ describe('a resource that was lost without its finalizer', () => {
     await checks.apply('another')
     let polls = 0
     const { database } = testDatabase
-    const parts: Parts = {
+    const context: Context = {
       clock: systemClock,
       database: {
         ...database,
@@ -173,7 +173,7 @@ describe('a resource that was lost without its finalizer', () => {
         },
       },
     }
-    await using second = await startOperator({ client, parts, orphanMs: 0, random: () => 0 })
+    await using second = await startOperator({ client, context, orphanMs: 0, random: () => 0 })
     await whenLeading(second)
     await waitFor('some polls', () => polls > 3)
     expect(await namesWithChecks()).toEqual(['kept', 'lost'])

@@ -23,11 +23,11 @@ beforeEach(async () => {
   organization = await anOrganization(test.database)
 })
 
-const parts = () => ({ database: test.database, clock })
+const context = () => ({ database: test.database, clock })
 const authenticate = (header: string | undefined, database: Database = test.database) =>
   createAuthenticate({ database, clock }, tokensOf(clock))(header)
 const aKey = (input: Partial<Parameters<typeof createApiKey>[2]> = {}) =>
-  createApiKey(parts(), organization.caller, { name: 'ci', scope: 'write', ...input })
+  createApiKey(context(), organization.caller, { name: 'ci', scope: 'write', ...input })
 
 /** Every refusal is this one, but for those of expired credentials. */
 const UNKNOWN = {
@@ -76,7 +76,7 @@ describe('a call with an API key', () => {
 
   it('is refused from the moment the key was revoked', async () => {
     const { id, key } = await aKey()
-    await revokeApiKey(parts(), organization.caller, id)
+    await revokeApiKey(context(), organization.caller, id)
     await expect(authenticate(`Bearer ${key}`)).rejects.toMatchObject(UNKNOWN)
   })
 
@@ -186,7 +186,7 @@ describe('a call with an access token', () => {
   it('is refused from the moment the user was removed', async () => {
     const user = await organization.addUser('ann@example.com', 'read')
     const token = await tokensOf(clock).issueAccessToken(user)
-    await removeUser(parts(), organization.caller, user.id)
+    await removeUser(context(), organization.caller, user.id)
     await expect(authenticate(`Bearer ${token}`)).rejects.toMatchObject(UNKNOWN)
   })
 
@@ -205,7 +205,7 @@ describe('a call with an access token', () => {
   it('is refused with a refresh token in its place', async () => {
     await organization.addUser('ann@example.com')
     const login = { email: 'ann@example.com', password: PASSWORD, address: '192.0.2.1' }
-    const { accessToken, refreshToken } = await logIn(parts(), tokensOf(clock), login)
+    const { accessToken, refreshToken } = await logIn(context(), tokensOf(clock), login)
     expect(await authenticate(`Bearer ${accessToken}`)).toMatchObject({ kind: 'user' })
     await expect(authenticate(`Bearer ${refreshToken}`)).rejects.toMatchObject(UNKNOWN)
   })

@@ -29,7 +29,7 @@ beforeEach(async () => {
   organization = await anOrganization(test.database)
 })
 
-const parts = () => ({ database: test.database, clock })
+const context = () => ({ database: test.database, clock })
 function authenticate(token: string) {
   const jwks = { keys: [key.jwk] }
   const issuers = createIssuers(
@@ -39,7 +39,7 @@ function authenticate(token: string) {
     ],
     clock,
   )
-  return createAuthenticate(parts(), tokensOf(clock), issuers)(`Bearer ${token}`)
+  return createAuthenticate(context(), tokensOf(clock), issuers)(`Bearer ${token}`)
 }
 const aToken = (claims: object = {}) => {
   const times = { iat: START / 1_000, exp: START / 1_000 + 3_600 }
@@ -107,7 +107,7 @@ describe('a call with a token of an issuer', () => {
     const user = await organization.addUser('ann@example.com', 'read')
     const token = await aToken()
     expect(await authenticate(token)).toMatchObject({ id: user.id })
-    await removeUser(parts(), organization.caller, user.id)
+    await removeUser(context(), organization.caller, user.id)
     await expect(authenticate(token)).rejects.toMatchObject(NOBODY)
   })
 
@@ -143,7 +143,7 @@ describe('a call with a token of an issuer', () => {
 describe('beside issuers', () => {
   it('API keys and access tokens are good as before', async () => {
     const user = await organization.addUser('ann@example.com', 'read')
-    const { key: apiKey, id } = await createApiKey(parts(), organization.caller, { name: 'ci', scope: 'write' })
+    const { key: apiKey, id } = await createApiKey(context(), organization.caller, { name: 'ci', scope: 'write' })
     expect(await authenticate(apiKey)).toMatchObject({ kind: 'api_key', id, scope: 'write' })
     const token = await tokensOf(clock).issueAccessToken(user)
     expect(await authenticate(token)).toMatchObject({ kind: 'user', id: user.id, scope: 'read' })

@@ -23,9 +23,9 @@ beforeEach(async () => {
   user = await organization.addUser(EMAIL, 'write')
 })
 
-const parts = () => ({ database: test.database, clock })
+const context = () => ({ database: test.database, clock })
 const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
-  logIn(parts(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
+  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
 const countTokens = async () => {
   const { rows } = await test.database.query<{ count: number }>('select count(*) as count from refresh_tokens')
   return rows[0]!.count

@@ -30,10 +30,10 @@ beforeEach(async () => {
   user = await organization.addUser(EMAIL, 'write')
 })
 
-const parts = () => ({ database: test.database, clock })
+const context = () => ({ database: test.database, clock })
 const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
-  logIn(parts(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
-const renew = (token: string) => refresh(parts(), tokensOf(clock), token)
+  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
+const renew = (token: string) => refresh(context(), tokensOf(clock), token)
 const countTokens = async () => {
   const { rows } = await test.database.query<{ count: number }>('select count(*) as count from refresh_tokens')
   return rows[0]!.count
@@ -103,7 +103,7 @@ describe('a refresh', () => {
 
   it('is over with the user', async () => {
     const { refreshToken } = await enter()
-    await removeUser(parts(), organization.caller, user.id)
+    await removeUser(context(), organization.caller, user.id)
     await expect(renew(refreshToken)).rejects.toMatchObject(UNUSABLE)
   })
 
@@ -111,7 +111,7 @@ describe('a refresh', () => {
     for (let round = 1; round <= 10; round += 1) {
       const one = await organization.addUser(`user-${round}@example.com`, 'read')
       const token = await enterFast(one.id)
-      const [renewed] = await Promise.allSettled([renew(token), removeUser(parts(), organization.caller, one.id)])
+      const [renewed] = await Promise.allSettled([renew(token), removeUser(context(), organization.caller, one.id)])
       if (renewed.status === 'rejected') expect(renewed.reason).toMatchObject(UNUSABLE)
       expect(await countTokens()).toBe(0)
     }
@@ -123,24 +123,24 @@ describe('a log-out', () => {
     const elsewhere = await enter()
     const first = await enter()
     const second = await renew(first.refreshToken)
-    await logOut(parts(), first.refreshToken)
+    await logOut(context(), first.refreshToken)
     await expect(renew(second.refreshToken)).rejects.toMatchObject(UNUSABLE)
     expect(await renew(elsewhere.refreshToken)).toMatchObject({ expiresInSeconds: 900 })
   })
 
   it('may come again, and for a token that nobody knows', async () => {
     const { refreshToken } = await enter()
-    await logOut(parts(), refreshToken)
-    await logOut(parts(), refreshToken)
-    await logOut(parts(), '')
-    await logOut(parts(), `hbr_${'a'.repeat(43)}`)
+    await logOut(context(), refreshToken)
+    await logOut(context(), refreshToken)
+    await logOut(context(), '')
+    await logOut(context(), `hbr_${'a'.repeat(43)}`)
     expect(await countTokens()).toBe(0)
   })
 
   it('beside a refresh leaves no token', async () => {
     for (let round = 1; round <= 10; round += 1) {
       const token = await enterFast()
-      await Promise.allSettled([renew(token), logOut(parts(), token)])
+      await Promise.allSettled([renew(token), logOut(context(), token)])
       expect(await countTokens()).toBe(0)
     }
   })

@@ -22,9 +22,9 @@ beforeEach(async () => {
   await organization.addUser(EMAIL, 'write')
 })
 
-const parts = () => ({ database: test.database, clock })
+const context = () => ({ database: test.database, clock })
 const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
-  logIn(parts(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
+  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
 describe('the throttle', () => {
   /** Spends tries without computing hashes: what it counts is tested with real ones below. */
   const setUsed = (kind: string, used: number) =>

@@ -9,10 +9,10 @@ import { CHANNEL_LIMITS, SECRET_OVERLAP_MS } from '../../../src/domain/channel.t
 import { removeProject } from '../../../src/tenancy/projects.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { anOrganization, lockWaiters, START } from '../auth/fixtures.ts'
-import { aChannel, aDelivery, manyDeliveries, openStored, partsOf, readDeliveries } from './fixture.ts'
+import { aChannel, aDelivery, contextOf, manyDeliveries, openStored, readDeliveries } from './fixture.ts'
 
 let test: TestDatabase
-let parts: ReturnType<typeof partsOf>
+let context: ReturnType<typeof contextOf>
 let acme: Awaited<ReturnType<typeof anOrganization>>
 
 beforeAll(async () => {
@@ -21,38 +21,38 @@ beforeAll(async () => {
 afterAll(() => test.close())
 beforeEach(async () => {
   await test.clear()
-  parts = partsOf(test.database)
+  context = contextOf(test.database)
   acme = await anOrganization(test.database)
 })
 
 describe('creating channels', () => {
   it('at once stops at the limit', async () => {
-    const { id } = await aChannel(parts, acme.id)
+    const { id } = await aChannel(context, acme.id)
     await test.database.query(
       `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
         select gen_random_uuid(), organization_id, kind, name, sealed, sealed_with, event_types, created_at
         from channels, generate_series(1, $2) where id = $1`,
       [id, CHANNEL_LIMITS.channels - 3],
     )
-    const made = await Promise.allSettled(Array.from({ length: 5 }, () => aChannel(parts, acme.id)))
+    const made = await Promise.allSettled(Array.from({ length: 5 }, () => aChannel(context, acme.id)))
     expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(2)
     for (const result of made)
       if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'conflict' })
-    expect((await listChannels(parts, acme.caller, { limit: 1_000, after: null })).rows).toHaveLength(
+    expect((await listChannels(context, acme.caller, { limit: 1_000, after: null })).rows).toHaveLength(
       CHANNEL_LIMITS.channels,
     )
   })
 
   it('counts those of its own organization only', async () => {
     const other = await anOrganization(test.database, 'other')
-    await aChannel(parts, other.id)
+    await aChannel(context, other.id)
     await test.database.query(
       `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
         select gen_random_uuid(), organization_id, kind, name, sealed, sealed_with, event_types, created_at
         from channels, generate_series(1, 99)`,
     )
-    await aChannel(parts, acme.id)
-    await expect(aChannel(parts, other.id)).rejects.toMatchObject({ code: 'conflict' })
+    await aChannel(context, acme.id)
+    await expect(aChannel(context, other.id)).rejects.toMatchObject({ code: 'conflict' })
   })
 
   it('waits for a project that is being removed, and finds it gone', async () => {
@@ -60,7 +60,7 @@ describe('creating channels', () => {
     let creating: Promise<unknown> = Promise.resolve()
     await test.database.transaction(async (tx) => {
       await tx.query('delete from projects where id = $1', [projectId])
-      creating = aChannel(parts, acme.id, { projectId }).catch((error) => error)
+      creating = aChannel(context, acme.id, { projectId }).catch((error) => error)
       await lockWaiters(test.database, 1)
     })
     expect(await creating).toMatchObject({ code: 'not_found', message: 'project not found' })
@@ -69,9 +69,9 @@ describe('creating channels', () => {
 
 describe('rotating a secret', () => {
   it('takes turns: nobody is shown a secret that was never valid', async () => {
-    const { id } = await aChannel(parts, acme.id)
-    const shown = await Promise.all(Array.from({ length: 5 }, () => rotateSecret(parts, acme.caller, id)))
-    const settings = await openStored(parts, id)
+    const { id } = await aChannel(context, acme.id)
+    const shown = await Promise.all(Array.from({ length: 5 }, () => rotateSecret(context, acme.caller, id)))
+    const settings = await openStored(context, id)
     if (settings.kind !== 'webhook') expect.unreachable()
     expect(settings.secrets).toHaveLength(2)
     expect(settings.secrets.map(({ expiresAt }) => expiresAt)).toEqual([null, START + SECRET_OVERLAP_MS])
@@ -84,23 +84,23 @@ describe('rotating a secret', () => {
   })
 
   it('is not undone by an update at the same time', async () => {
-    const { id } = await aChannel(parts, acme.id)
+    const { id } = await aChannel(context, acme.id)
     const config = { kind: 'webhook', url: 'https://new.example/' } as const
     const [{ secret }] = await Promise.all([
-      rotateSecret(parts, acme.caller, id),
-      updateChannel(parts, acme.caller, id, { readConfig: () => config }),
-      updateChannel(parts, acme.caller, id, { name: 'Renamed' }),
+      rotateSecret(context, acme.caller, id),
+      updateChannel(context, acme.caller, id, { readConfig: () => config }),
+      updateChannel(context, acme.caller, id, { name: 'Renamed' }),
     ])
-    expect(await openStored(parts, id)).toMatchObject({ url: config.url, secrets: [{ secret, expiresAt: null }, {}] })
+    expect(await openStored(context, id)).toMatchObject({ url: config.url, secrets: [{ secret, expiresAt: null }, {}] })
   })
 })
 
 describe('muting a channel', () => {
-  const mute = (id: string) => updateChannel(parts, acme.caller, id, { muted: true })
+  const mute = (id: string) => updateChannel(context, acme.caller, id, { muted: true })
 
   it('gives up what is pending, and nothing else', async () => {
-    const { id } = await aChannel(parts, acme.id)
-    const { id: other } = await aChannel(parts, acme.id)
+    const { id } = await aChannel(context, acme.id)
+    const { id: other } = await aChannel(context, acme.id)
     for (const status of ['pending', 'delivered', 'failed'] as const)
       await aDelivery(test.database, acme.id, { channelId: id, status })
     await aDelivery(test.database, acme.id, { channelId: id, type: 'channel.test' })
@@ -116,7 +116,7 @@ describe('muting a channel', () => {
   })
 
   it('does so however much is pending', async () => {
-    const { id } = await aChannel(parts, acme.id)
+    const { id } = await aChannel(context, acme.id)
     await manyDeliveries(test.database, acme.id, id, 10_001)
     await mute(id)
     const { rows } = await test.database.query<{ status: number; count: number }>(
@@ -126,7 +126,7 @@ describe('muting a channel', () => {
   })
 
   it('also gives up what somebody is claiming at this moment', async () => {
-    const { id } = await aChannel(parts, acme.id)
+    const { id } = await aChannel(context, acme.id)
     const delivery = await aDelivery(test.database, acme.id, { channelId: id })
     let muting: Promise<unknown> = Promise.resolve()
     await test.database.transaction(async (tx) => {
@@ -142,44 +142,44 @@ describe('muting a channel', () => {
   })
 
   it('and the pending go together or not at all', async () => {
-    const { id } = await aChannel(parts, acme.id)
+    const { id } = await aChannel(context, acme.id)
     await aDelivery(test.database, acme.id, { channelId: id })
     const project = await (await anOrganization(test.database, 'other')).addProject('foreign')
-    await expect(updateChannel(parts, acme.caller, id, { muted: true, projectId: project })).rejects.toMatchObject({
+    await expect(updateChannel(context, acme.caller, id, { muted: true, projectId: project })).rejects.toMatchObject({
       code: 'not_found',
     })
     expect(await readDeliveries(test.database, id)).toMatchObject([{ status: 0 }])
-    const [channel] = (await listChannels(parts, acme.caller, { limit: 1, after: null })).rows
+    const [channel] = (await listChannels(context, acme.caller, { limit: 1, after: null })).rows
     expect(channel).toMatchObject({ muted: false })
   })
 })
 
 describe('removing a channel', () => {
   it('takes more deliveries along than one batch', async () => {
-    const { id } = await aChannel(parts, acme.id)
-    const { id: other } = await aChannel(parts, acme.id)
+    const { id } = await aChannel(context, acme.id)
+    const { id: other } = await aChannel(context, acme.id)
     await manyDeliveries(test.database, acme.id, id, 12_000)
     await aDelivery(test.database, acme.id, { channelId: id, status: 'delivered' })
     await aDelivery(test.database, acme.id, { channelId: other })
-    await removeChannel(parts, acme.caller, id)
+    await removeChannel(context, acme.caller, id)
     expect(await readDeliveries(test.database, id)).toEqual([])
     expect(await readDeliveries(test.database, other)).toHaveLength(1)
   })
 
   it('waits for a test that is being queued, and takes it along', async () => {
-    const { id } = await aChannel(parts, acme.id)
-    await Promise.allSettled([testChannel(parts, acme.caller, id), removeChannel(parts, acme.caller, id)])
+    const { id } = await aChannel(context, acme.id)
+    await Promise.allSettled([testChannel(context, acme.caller, id), removeChannel(context, acme.caller, id)])
     expect(await readDeliveries(test.database, id)).toEqual([])
   })
 
   it('and its project at once end well', async () => {
     const projectId = await acme.addProject('going')
-    const { id } = await aChannel(parts, acme.id)
+    const { id } = await aChannel(context, acme.id)
     await Promise.allSettled([
-      updateChannel(parts, acme.caller, id, { projectId }),
-      removeProject(parts, acme.caller, projectId),
+      updateChannel(context, acme.caller, id, { projectId }),
+      removeProject(context, acme.caller, projectId),
     ])
-    const { rows } = await listChannels(parts, acme.caller, { limit: 10, after: null })
+    const { rows } = await listChannels(context, acme.caller, { limit: 10, after: null })
     // Moved first, it went with the project; the project gone first, it stayed where it was.
     expect(rows.map(({ projectId }) => projectId)).toEqual(rows.length === 0 ? [] : [null])
   })
@@ -187,7 +187,7 @@ describe('removing a channel', () => {
 
 describe('a channel that moves to another project', () => {
   it('gives up what is pending of the first one, which its new people need not know', async () => {
-    const { id } = await aChannel(parts, acme.id)
+    const { id } = await aChannel(context, acme.id)
     const [first, second] = [await acme.addProject('first'), await acme.addProject('second')]
     const add = (projectId: string) =>
       test.database.query(
@@ -197,7 +197,7 @@ describe('a channel that moves to another project', () => {
       )
     await add(first)
     await add(second)
-    await updateChannel(parts, acme.caller, id, { projectId: second })
+    await updateChannel(context, acme.caller, id, { projectId: second })
     const { rows } = await test.database.query<{ project_id: string; status: number; last_error: string | null }>(
       'select project_id, status, last_error from deliveries where channel_id = $1 order by status',
       [id],
@@ -207,6 +207,6 @@ describe('a channel that moves to another project', () => {
       { project_id: first, status: 2, last_error: 'the channel serves another project now' },
     ])
     const { rows: failed } = await test.database.query<{ id: string }>('select id from deliveries where status = 2')
-    await expect(retryDelivery(parts, acme.caller, failed[0]!.id)).rejects.toMatchObject({ code: 'conflict' })
+    await expect(retryDelivery(context, acme.caller, failed[0]!.id)).rejects.toMatchObject({ code: 'conflict' })
   })
 })

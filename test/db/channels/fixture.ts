@@ -1,8 +1,8 @@
 /** Channels and deliveries to work on, and a clock that stands still. */
 
 import { randomBytes, randomUUID } from 'node:crypto'
+import type { ChannelContext } from '../../../src/channels/context.ts'
 import { createChannel, type NewChannel } from '../../../src/channels/create-channel.ts'
-import type { ChannelParts } from '../../../src/channels/parts.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
 import type { ChannelSettings } from '../../../src/domain/channel.ts'
 import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
@@ -12,20 +12,20 @@ import { manualClock } from '../auth/fixtures.ts'
 
 export const KEY = Buffer.alloc(32, 7)
 
-export function partsOf(database: Database, overrides: Partial<ChannelParts> = {}) {
+export function contextOf(database: Database, overrides: Partial<ChannelContext> = {}) {
   return { database, clock: manualClock(), sealer: createSealer(KEY), ...overrides }
 }
 
 export function aChannel(
-  parts: ChannelParts,
+  context: ChannelContext,
   organizationId: string,
   overrides: Partial<NewChannel> = {},
 ): ReturnType<typeof createChannel> {
   const channel = { name: 'Pager', config: { kind: 'webhook', url: 'https://example.com/hook' } } as const
-  return createChannel(parts, { organizationId, projectId: null }, { ...channel, ...overrides })
+  return createChannel(context, { organizationId, projectId: null }, { ...channel, ...overrides })
 }
 
-export async function openStored({ database, sealer }: ChannelParts, id: string): Promise<ChannelSettings> {
+export async function openStored({ database, sealer }: ChannelContext, id: string): Promise<ChannelSettings> {
   return sealer.open(id, await readSealed(database, id))
 }
 

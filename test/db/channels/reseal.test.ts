@@ -1,22 +1,22 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { ChannelParts } from '../../../src/channels/parts.ts'
+import type { ChannelContext } from '../../../src/channels/context.ts'
 import { resealChannels } from '../../../src/channels/reseal.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
 import { updateChannel } from '../../../src/channels/update-channel.ts'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { anOrganization } from '../auth/fixtures.ts'
-import { aChannel, KEY, openStored, partsOf, readSealed } from './fixture.ts'
+import { aChannel, contextOf, KEY, openStored, readSealed } from './fixture.ts'
 
 const NEW_KEY = Buffer.alloc(32, 8)
 const LOST_KEY = Buffer.alloc(32, 9)
 
 let test: TestDatabase
 let acme: Awaited<ReturnType<typeof anOrganization>>
-let before: ChannelParts
+let before: ChannelContext
 /** After SECRET_KEY was replaced. */
-let after: ChannelParts
+let after: ChannelContext
 
 beforeAll(async () => {
   test = await createTestDatabase()
@@ -24,12 +24,12 @@ beforeAll(async () => {
 afterAll(() => test.close())
 beforeEach(async () => {
   await test.clear()
-  before = partsOf(test.database)
-  after = partsOf(test.database, { sealer: createSealer(NEW_KEY, [KEY]) })
+  before = contextOf(test.database)
+  after = contextOf(test.database, { sealer: createSealer(NEW_KEY, [KEY]) })
   acme = await anOrganization(test.database)
 })
 
-const ofNewKey = () => partsOf(test.database, { sealer: createSealer(NEW_KEY) })
+const ofNewKey = () => contextOf(test.database, { sealer: createSealer(NEW_KEY) })
 
 describe('sealing anew', () => {
   it('brings every channel under the current key, and is then done', async () => {
@@ -51,14 +51,14 @@ describe('sealing anew', () => {
   })
 
   it('goes through more channels than one batch, those that it cannot read among them', async () => {
-    const lost = partsOf(test.database, { sealer: createSealer(LOST_KEY) })
-    for (const [parts, count] of [
+    const lost = contextOf(test.database, { sealer: createSealer(LOST_KEY) })
+    for (const [context, count] of [
       [before, 130],
       [lost, 120],
     ] as const) {
       for (let index = 0; index < count; index += 1) {
         const copy = randomUUID()
-        const { sealed, sealedWith } = parts.sealer.seal(copy, { kind: 'slack', url: 'https://example.com/x' })
+        const { sealed, sealedWith } = context.sealer.seal(copy, { kind: 'slack', url: 'https://example.com/x' })
         await test.database.query(
           `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
             values ($1, $2, 'slack', 'x', $3, $4, '{check.down}', now())`,
@@ -71,7 +71,7 @@ describe('sealing anew', () => {
   })
 
   it('leaves what it cannot read as it is, for whoever finds the key', async () => {
-    const { id } = await aChannel(partsOf(test.database, { sealer: createSealer(LOST_KEY) }), acme.id)
+    const { id } = await aChannel(contextOf(test.database, { sealer: createSealer(LOST_KEY) }), acme.id)
     const stored = await readSealed(test.database, id)
     expect(await resealChannels(after)).toEqual({ resealed: 0, unreadable: 1 })
     expect(await readSealed(test.database, id)).toEqual(stored)
@@ -90,7 +90,7 @@ describe('sealing anew', () => {
     // In the middle of it: what was read is being sealed when somebody else writes.
     let meanwhile: Promise<unknown> = Promise.resolve()
     const { sealer } = after
-    const slow: ChannelParts = {
+    const slow: ChannelContext = {
       ...after,
       sealer: sealer,
       database: {

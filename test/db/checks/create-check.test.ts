@@ -6,12 +6,12 @@ import {
   addCheck,
   addProject,
   addTenant,
+  contextWithin,
   createFixture,
   cronSpec,
   type Fixture,
   NOW,
   openTransaction,
-  partsWithin,
   periodSpec,
   type TestTenant,
   untilWaiting,
@@ -50,8 +50,8 @@ describe('a new check', () => {
     expect([made.id, made.publicId].every(isUuid)).toBe(true)
     expect(made.id[14]).toBe('7')
     expect(made.publicId[14]).toBe('4')
-    expect(await getCheck(fixture.parts, tenant, made.id)).toEqual({ ...made, kubernetesSuspend: null })
-    expect((await listFlips(fixture.parts, tenant, made.id, firstPage)).rows).toEqual([
+    expect(await getCheck(fixture.context, tenant, made.id)).toEqual({ ...made, kubernetesSuspend: null })
+    expect((await listFlips(fixture.context, tenant, made.id, firstPage)).rows).toEqual([
       { id: expect.any(String), at: NOW, from: null, to: 'new', reason: 'created', pingId: null },
     ])
   })
@@ -79,13 +79,13 @@ describe('a new check', () => {
   test('may follow a cron schedule, in UTC unless a zone is given', async () => {
     const berlin = await create({ spec: cronSpec('0 2 * * *', { timeZone: 'Europe/Berlin' }) })
     const utc = await create({ spec: cronSpec('@hourly', { timeZone: null }) })
-    expect((await getCheck(fixture.parts, tenant, berlin.id)).spec).toMatchObject({
+    expect((await getCheck(fixture.context, tenant, berlin.id)).spec).toMatchObject({
       periodSeconds: null,
       schedule: '0 2 * * *',
       timeZone: 'Europe/Berlin',
     })
     expect(utc.spec.timeZone).toBe('UTC')
-    expect(await getCheck(fixture.parts, tenant, utc.id)).toMatchObject(utc)
+    expect(await getCheck(fixture.context, tenant, utc.id)).toMatchObject(utc)
   })
 
   test.each([
@@ -107,7 +107,7 @@ describe('a new check', () => {
 
 describe('the project of a new check', () => {
   const into = (projectId: string, who = tenant) =>
-    createCheck(fixture.parts, who, { projectId, name: 'Backup', spec: periodSpec() })
+    createCheck(fixture.context, who, { projectId, name: 'Backup', spec: periodSpec() })
 
   test('has to be one of the organization', async () => {
     const other = await addTenant(fixture)
@@ -120,16 +120,20 @@ describe('the project of a new check', () => {
     const second = await addProject(fixture, tenant)
     const bound = { organizationId: tenant.organizationId, projectId: second }
     await expect(
-      createCheck(fixture.parts, bound, { projectId: tenant.project, name: 'Backup', spec: periodSpec() }),
+      createCheck(fixture.context, bound, { projectId: tenant.project, name: 'Backup', spec: periodSpec() }),
     ).rejects.toMatchObject({ code: 'not_found' })
     await expect(
-      createCheck(fixture.parts, bound, { projectId: second.toUpperCase(), name: 'Backup', spec: periodSpec() }),
+      createCheck(fixture.context, bound, { projectId: second.toUpperCase(), name: 'Backup', spec: periodSpec() }),
     ).resolves.toMatchObject({ projectId: second })
   })
 
   test('cannot be removed while the check is made', async () => {
     const making = await openTransaction(fixture, (tx) =>
-      createCheck(partsWithin(fixture, tx), tenant, { projectId: tenant.project, name: 'Backup', spec: periodSpec() }),
+      createCheck(contextWithin(fixture, tx), tenant, {
+        projectId: tenant.project,
+        name: 'Backup',
+        spec: periodSpec(),
+      }),
     )
     const removing = fixture.database.query('delete from projects where id = $1', [tenant.project])
     removing.catch(() => {})
@@ -189,8 +193,14 @@ describe('the slug of a new check', () => {
     const project = await addProject(fixture, tenant)
     await create({ slug: 'ledger' })
     expect(
-      (await createCheck(fixture.parts, tenant, { projectId: project, name: 'x', slug: 'ledger', spec: periodSpec() }))
-        .slug,
+      (
+        await createCheck(fixture.context, tenant, {
+          projectId: project,
+          name: 'x',
+          slug: 'ledger',
+          spec: periodSpec(),
+        })
+      ).slug,
     ).toBe('ledger')
   })
 

@@ -35,7 +35,7 @@ beforeEach(async () => {
   await fixture.clear()
   fixture.clock.time = NOW
   tenant = await addTenant(fixture)
-  exporter = createExporter(fixture.parts)
+  exporter = createExporter(fixture.context)
 })
 
 /** Null: it does not export. */
@@ -57,7 +57,7 @@ describe('the lease', () => {
   const databaseNow = async () => (await fixture.database.query<{ now: number }>('select now() as now')).rows[0]!.now
   let other: Exporter
   beforeEach(() => {
-    other = createExporter(fixture.parts)
+    other = createExporter(fixture.context)
   })
 
   test('is had by the first of two that find it free', async () => {
@@ -207,12 +207,12 @@ describe('what is exported', () => {
   test('follows pings of a check that is paused, which awaits nothing', async () => {
     const check = await addCheck(fixture, tenant)
     await pinged(check, 'success', NOW)
-    await pauseCheck(fixture.parts, tenant, check.id)
+    await pauseCheck(fixture.context, tenant, check.id)
     await pinged(check, 'fail', NOW + MINUTE_MS)
     const paused = { lastPingAt: NOW + MINUTE_MS, lastSuccessAt: NOW, deadlineAt: null }
     expect(await read()).toMatchObject({ ...paused, status: 'paused', downReason: null })
     fixture.clock.time = NOW + HOUR_MS
-    await resumeCheck(fixture.parts, tenant, check.id)
+    await resumeCheck(fixture.context, tenant, check.id)
     const resumed = { lastPingAt: NOW + MINUTE_MS, lastSuccessAt: NOW, deadlineAt: NOW + 2 * HOUR_MS + 10 * MINUTE_MS }
     expect(await read()).toMatchObject({ ...resumed, status: 'new' })
   })

@@ -33,7 +33,7 @@ beforeEach(async () => {
 
 const everything = { limit: 1_000, after: null }
 const list = (filter: CheckFilter = {}, who: Tenant = tenant) =>
-  listChecks(fixture.parts, who, tenant.project, filter, everything)
+  listChecks(fixture.context, who, tenant.project, filter, everything)
 const slugsOf = async (filter: CheckFilter) => (await list(filter)).rows.map(({ slug }) => slug).sort()
 const pinged = (check: CheckRecord, type: 'success' | 'start' | 'fail' | 'log', at: number, given = {}) =>
   fixture.database.transaction((tx) => ping(tx, check, type, at, given))
@@ -60,15 +60,15 @@ describe('one check', () => {
     const check = await addCheck(fixture, tenant)
     const bound = { organizationId: tenant.organizationId, projectId: tenant.project }
     for (const who of [tenant, bound])
-      expect(await getCheck(fixture.parts, who, check.id.toUpperCase())).toMatchObject(check)
+      expect(await getCheck(fixture.context, who, check.id.toUpperCase())).toMatchObject(check)
     const strangers = [await addTenant(fixture), { ...bound, projectId: await addProject(fixture, tenant) }]
     for (const who of strangers)
-      await expect(getCheck(fixture.parts, who, check.id)).rejects.toMatchObject({
+      await expect(getCheck(fixture.context, who, check.id)).rejects.toMatchObject({
         code: 'not_found',
         message: 'check not found',
       })
     for (const id of ['', 'no-uuid', check.publicId, `${check.id}'`])
-      await expect(getCheck(fixture.parts, tenant, id)).rejects.toMatchObject({ code: 'not_found' })
+      await expect(getCheck(fixture.context, tenant, id)).rejects.toMatchObject({ code: 'not_found' })
   })
 })
 
@@ -82,7 +82,7 @@ describe('the list of a project', () => {
     await addCheck(fixture, { ...tenant, project: await addProject(fixture, tenant) })
     const { rows, next } = await list()
     expect(rows.map(({ key }) => key)).toEqual([checks[1]!.key, checks[2]!.key, checks[0]!.key])
-    expect(rows[0]).toEqual(await getCheck(fixture.parts, tenant, checks[1]!.id))
+    expect(rows[0]).toEqual(await getCheck(fixture.context, tenant, checks[1]!.id))
     expect(next).toBeNull()
   })
 
@@ -93,7 +93,7 @@ describe('the list of a project', () => {
     ]
     for (const who of strangers)
       await expect(list({}, who)).rejects.toMatchObject({ code: 'not_found', message: 'project not found' })
-    await expect(listChecks(fixture.parts, tenant, 'no-uuid', {}, everything)).rejects.toMatchObject({
+    await expect(listChecks(fixture.context, tenant, 'no-uuid', {}, everything)).rejects.toMatchObject({
       code: 'not_found',
     })
     expect((await list({}, { organizationId: tenant.organizationId, projectId: tenant.project })).rows).toEqual([])
@@ -108,15 +108,17 @@ describe('the list of a project', () => {
     }
     const expected = checks.map(({ id }) => id).sort()
     const read = await readAll(
-      (after) => listChecks(fixture.parts, tenant, tenant.project, {}, { limit: 5, after }),
+      (after) => listChecks(fixture.context, tenant, tenant.project, {}, { limit: 5, after }),
       async (page) => {
         fixture.clock.time = NOW - HOUR_MS + page
         await addCheck(fixture, tenant)
-        if (page === 1) await removeCheck(fixture.parts, tenant, checks[0]!.id)
+        if (page === 1) await removeCheck(fixture.context, tenant, checks[0]!.id)
       },
     )
     expect(read.map(({ id }) => id).sort()).toEqual(expected)
-    const exact = await readAll((after) => listChecks(fixture.parts, tenant, tenant.project, {}, { limit: 13, after }))
+    const exact = await readAll((after) =>
+      listChecks(fixture.context, tenant, tenant.project, {}, { limit: 13, after }),
+    )
     expect(exact).toHaveLength(13)
   })
 })
@@ -128,7 +130,7 @@ describe('the filters of a list', () => {
     await pinged(checks.up!, 'success', NOW + 1)
     await pinged(checks.late!, 'success', NOW)
     await pinged(checks.down!, 'fail', NOW)
-    await pauseCheck(fixture.parts, tenant, checks.paused!.id)
+    await pauseCheck(fixture.context, tenant, checks.paused!.id)
 
     fixture.clock.time = NOW + HOUR_MS
     for (const status of SHOWN_STATUSES) {
@@ -163,7 +165,7 @@ describe('the filters of a list', () => {
   test('hold for every page', async () => {
     for (let i = 0; i < 9; i += 1) await addCheck(fixture, tenant, { name: i % 2 === 0 ? 'even' : 'odd' })
     const read = await readAll((after) =>
-      listChecks(fixture.parts, tenant, tenant.project, { q: 'even' }, { limit: 2, after }),
+      listChecks(fixture.context, tenant, tenant.project, { q: 'even' }, { limit: 2, after }),
     )
     expect(read.map(({ name }) => name)).toEqual(Array(5).fill('even'))
   })
@@ -178,7 +180,7 @@ describe('the history of pings', () => {
     await pinged(check, 'success', NOW + 1_500.25, { runId })
     await pinged(check, 'fail', NOW + 2_000, { body })
     await pinged(check, 'log', NOW + 3_000, { body: Buffer.from('hi') })
-    const { rows, next } = await listPings(fixture.parts, tenant, check.id, everything)
+    const { rows, next } = await listPings(fixture.context, tenant, check.id, everything)
     expect(next).toBeNull()
     expect(rows.map(({ id, ...ping }) => ping)).toEqual([
       {
@@ -205,7 +207,7 @@ describe('the history of pings', () => {
       await addPingRow(fixture, other.key, NOW + i)
     }
     const read = await readAll(
-      (after) => listPings(fixture.parts, tenant, check.id, { limit: 3, after }),
+      (after) => listPings(fixture.context, tenant, check.id, { limit: 3, after }),
       (page) => addPingRow(fixture, check.key, NOW + 1_000 + page),
     )
     expect(read.map(({ id }) => id)).toEqual(ids.sort().reverse())
@@ -217,14 +219,14 @@ describe('the history of flips', () => {
     const check = await addCheck(fixture, tenant)
     await pinged(check, 'success', NOW + 1_000)
     await pinged(check, 'fail', NOW + 2_000)
-    const pings = (await listPings(fixture.parts, tenant, check.id, everything)).rows
-    const { rows } = await listFlips(fixture.parts, tenant, check.id, everything)
+    const pings = (await listPings(fixture.context, tenant, check.id, everything)).rows
+    const { rows } = await listFlips(fixture.context, tenant, check.id, everything)
     expect(rows).toEqual([
       { id: expect.any(String), at: NOW + 2_000, from: 'up', to: 'down', reason: 'failed', pingId: pings[0]!.id },
       { id: expect.any(String), at: NOW + 1_000, from: 'new', to: 'up', reason: 'first_success', pingId: pings[1]!.id },
       { id: expect.any(String), at: NOW, from: null, to: 'new', reason: 'created', pingId: null },
     ])
-    const paged = await readAll((after) => listFlips(fixture.parts, tenant, check.id, { limit: 1, after }))
+    const paged = await readAll((after) => listFlips(fixture.context, tenant, check.id, { limit: 1, after }))
     expect(paged).toEqual(rows)
   })
 })
@@ -237,10 +239,10 @@ test('history is shown to the own people of a check alone', async () => {
   ]
   for (const read of [listPings, listFlips]) {
     for (const who of strangers)
-      await expect(read(fixture.parts, who, check.id, everything)).rejects.toMatchObject({ code: 'not_found' })
-    await expect(read(fixture.parts, tenant, 'no-uuid', everything)).rejects.toMatchObject({ code: 'not_found' })
+      await expect(read(fixture.context, who, check.id, everything)).rejects.toMatchObject({ code: 'not_found' })
+    await expect(read(fixture.context, tenant, 'no-uuid', everything)).rejects.toMatchObject({ code: 'not_found' })
     await expect(
-      read(fixture.parts, { organizationId: tenant.organizationId, projectId: tenant.project }, check.id, everything),
+      read(fixture.context, { organizationId: tenant.organizationId, projectId: tenant.project }, check.id, everything),
     ).resolves.toMatchObject({ next: null })
   }
 })

@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { type Change, decideChanges } from '../../../src/checks/change.ts'
 import { createCheck, type NewCheck } from '../../../src/checks/create-check.ts'
-import type { Parts } from '../../../src/checks/parts.ts'
 import {
   PRUNE_START,
   type PruneBatch,
@@ -19,6 +18,7 @@ import { randomIdBytes } from '../../../src/runtime/random.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { lockStates, type StoredSpec } from '../../../src/store/checks/states.ts'
+import type { Context } from '../../../src/store/context.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 
@@ -28,19 +28,19 @@ export const HOUR_MS = 3_600_000
 export const DAY_MS = 86_400_000
 
 export interface Fixture extends TestDatabase {
-  readonly parts: Parts
+  readonly context: Context
   readonly clock: { time: number; now: () => number }
 }
 
 export async function createFixture(): Promise<Fixture> {
   const test = await createTestDatabase()
   const clock = { time: NOW, now: () => clock.time }
-  return { ...test, clock, parts: { database: test.database, clock } }
+  return { ...test, clock, context: { database: test.database, clock } }
 }
 
-/** Parts whose verbs join the transaction at hand, so that a test can hold one open in the middle of its effects. */
-export function partsWithin({ parts }: Fixture, tx: Queryable): Parts {
-  return { ...parts, database: { ...parts.database, transaction: (work) => work(tx) } }
+/** Context whose verbs join the transaction at hand, so that a test can hold one open in the middle of its effects. */
+export function contextWithin({ context }: Fixture, tx: Queryable): Context {
+  return { ...context, database: { ...context.database, transaction: (work) => work(tx) } }
 }
 
 export interface TestTenant extends Tenant {
@@ -75,8 +75,17 @@ export function cronSpec(schedule: string, spec: Partial<StoredSpec> = {}): Stor
   return periodSpec({ periodSeconds: null, schedule, timeZone: 'UTC', ...spec })
 }
 
-export function addCheck({ parts }: Fixture, tenant: TestTenant, check: Partial<NewCheck> = {}): Promise<CheckRecord> {
-  return createCheck(parts, tenant, { projectId: tenant.project, name: 'Nightly backup', spec: periodSpec(), ...check })
+export function addCheck(
+  { context }: Fixture,
+  tenant: TestTenant,
+  check: Partial<NewCheck> = {},
+): Promise<CheckRecord> {
+  return createCheck(context, tenant, {
+    projectId: tenant.project,
+    name: 'Nightly backup',
+    spec: periodSpec(),
+    ...check,
+  })
 }
 
 export async function manageByKubernetes(
@@ -185,13 +194,13 @@ export async function openTransaction(
 export const KEEP_ALL: PruneLimits = { maxPings: 1_000_000, maxDays: 36_500 }
 
 /** The whole walk: how many rows of which table went, and the places where it was. */
-export async function pruneAll({ parts }: Fixture, limits: Partial<PruneLimits>, batch?: PruneBatch) {
+export async function pruneAll({ context }: Fixture, limits: Partial<PruneLimits>, batch?: PruneBatch) {
   const places: PrunePlace[] = []
   const deleted: Partial<Record<PrunePlace['table'], number>> = {}
   let place: PrunePlace | null = PRUNE_START
   while (place !== null) {
     places.push(place)
-    const pruned = await pruneHistory(parts, { ...KEEP_ALL, ...limits }, place, batch)
+    const pruned = await pruneHistory(context, { ...KEEP_ALL, ...limits }, place, batch)
     if (pruned === null || places.length > 1_000) throw new Error('the walk does not end')
     if (pruned.deleted > 0) deleted[place.table] = (deleted[place.table] ?? 0) + pruned.deleted
     place = pruned.next

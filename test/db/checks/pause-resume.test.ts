@@ -35,12 +35,12 @@ beforeEach(async () => {
   check = await addCheck(fixture, tenant)
 })
 
-const pause = (who: Parameters<typeof pauseCheck>[1] = tenant) => pauseCheck(fixture.parts, who, check.id)
-const resume = (who: Parameters<typeof pauseCheck>[1] = tenant) => resumeCheck(fixture.parts, who, check.id)
+const pause = (who: Parameters<typeof pauseCheck>[1] = tenant) => pauseCheck(fixture.context, who, check.id)
+const resume = (who: Parameters<typeof pauseCheck>[1] = tenant) => resumeCheck(fixture.context, who, check.id)
 const pinged = (type: 'success' | 'start', at: number) =>
   fixture.database.transaction((tx) => ping(tx, check, type, at))
 const reasons = async () =>
-  (await listFlips(fixture.parts, tenant, check.id, { limit: 99, after: null })).rows.map(({ from, to, reason }) => [
+  (await listFlips(fixture.context, tenant, check.id, { limit: 99, after: null })).rows.map(({ from, to, reason }) => [
     from,
     to,
     reason,
@@ -76,7 +76,7 @@ describe('pausing', () => {
       dueAt: null,
       runs: [],
     })
-    expect(await getCheck(fixture.parts, tenant, check.id)).toEqual(paused)
+    expect(await getCheck(fixture.context, tenant, check.id)).toEqual(paused)
     expect((await reasons())[0]).toEqual(['up', 'paused', 'paused'])
     expect(await events()).toEqual(['check.paused'])
     expect(await wakeAt()).toBeNull()
@@ -131,7 +131,7 @@ describe('resuming', () => {
       expectedAt: NOW + 25 * HOUR_MS,
       dueAt: NOW + 25 * HOUR_MS + 10 * MINUTE_MS,
     })
-    expect(await getCheck(fixture.parts, tenant, check.id)).toEqual(resumed)
+    expect(await getCheck(fixture.context, tenant, check.id)).toEqual(resumed)
     expect((await reasons())[0]).toEqual(['paused', 'new', 'resumed'])
     expect(await events()).toEqual(['check.paused', 'check.resumed'])
     // In time for the deadline, and before it, to see whether the check is late.
@@ -142,7 +142,7 @@ describe('resuming', () => {
   test('a check that is not paused changes nothing', async () => {
     expect(await resume()).toMatchObject(check)
     await pinged('success', NOW)
-    const up = await getCheck(fixture.parts, tenant, check.id)
+    const up = await getCheck(fixture.context, tenant, check.id)
     const before = await version()
     fixture.clock.time = NOW + MINUTE_MS
     expect(await resume()).toEqual(up)
@@ -160,7 +160,7 @@ describe('who may pause and resume', () => {
       await expect(pause(who)).rejects.toMatchObject({ code: 'not_found' })
       await expect(resume(who)).rejects.toMatchObject({ code: 'not_found' })
     }
-    await expect(pauseCheck(fixture.parts, tenant, 'no-uuid')).rejects.toMatchObject({ code: 'not_found' })
+    await expect(pauseCheck(fixture.context, tenant, 'no-uuid')).rejects.toMatchObject({ code: 'not_found' })
     await expect(pause({ ...bound, projectId: tenant.project })).resolves.toMatchObject({ state: { status: 'paused' } })
   })
 

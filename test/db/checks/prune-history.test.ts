@@ -42,8 +42,10 @@ beforeEach(async () => {
 const pinged = (type: PingType, at: number, given = {}, of = check) =>
   fixture.database.transaction((tx) => ping(tx, of, type, at, given))
 const prune = (limits: Partial<PruneLimits>) => pruneAll(fixture, limits)
-const pings = async (of = check) => (await listPings(fixture.parts, tenant, of.id, { limit: 1_000, after: null })).rows
-const flips = async (of = check) => (await listFlips(fixture.parts, tenant, of.id, { limit: 1_000, after: null })).rows
+const pings = async (of = check) =>
+  (await listPings(fixture.context, tenant, of.id, { limit: 1_000, after: null })).rows
+const flips = async (of = check) =>
+  (await listFlips(fixture.context, tenant, of.id, { limit: 1_000, after: null })).rows
 
 describe('of the pings of a check', () => {
   test('the newest stay, up to the number that is kept', async () => {
@@ -130,7 +132,7 @@ describe('of the pings of a check', () => {
   test('none stays once the check is gone', async () => {
     await addPingRow(fixture, check.key, NOW, { body: Buffer.from('x') })
     const gone = await addCheck(fixture, tenant)
-    await removeCheck(fixture.parts, tenant, gone.id)
+    await removeCheck(fixture.context, tenant, gone.id)
     for (let i = 0; i < 3; i += 1)
       await addPingRow(fixture, gone.key, NOW + i, { type: 'success', body: Buffer.from('x') })
     expect(await prune({})).toMatchObject({ deleted: { pings: 3 } })
@@ -167,7 +169,7 @@ describe('of the flips of a check', () => {
 
   test('none stays once the check is gone', async () => {
     const gone = await addCheck(fixture, tenant)
-    await removeCheck(fixture.parts, tenant, gone.id)
+    await removeCheck(fixture.context, tenant, gone.id)
     await addFlip(gone.key, NOW)
     expect(await prune({})).toMatchObject({ deleted: { flips: 1 } })
     expect(await countRows(fixture, 'flips', gone.key)).toBe(0)

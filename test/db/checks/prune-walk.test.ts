@@ -15,13 +15,13 @@ import {
   addCheck,
   addPingRow,
   addTenant,
+  contextWithin,
   countRows,
   createFixture,
   type Fixture,
   KEEP_ALL,
   NOW,
   openTransaction,
-  partsWithin,
   ping,
   pruneAll,
   type TestTenant,
@@ -43,7 +43,8 @@ beforeEach(async () => {
 })
 
 const prune = (limits: Partial<PruneLimits>, batch?: PruneBatch) => pruneAll(fixture, limits, batch)
-const pings = async (of = check) => (await listPings(fixture.parts, tenant, of.id, { limit: 1_000, after: null })).rows
+const pings = async (of = check) =>
+  (await listPings(fixture.context, tenant, of.id, { limit: 1_000, after: null })).rows
 
 describe('the walk', () => {
   test('deletes no more than a batch at once, and goes on until nothing is left to delete', async () => {
@@ -52,7 +53,7 @@ describe('the walk', () => {
     for (let i = 0; i < 4; i += 1) await addPingRow(fixture, other.key, NOW + i)
     const batch = { rows: 3, entries: 100 }
     const limits = { ...KEEP_ALL, maxPings: 2 }
-    const first = await pruneHistory(fixture.parts, limits, PRUNE_START, batch)
+    const first = await pruneHistory(fixture.context, limits, PRUNE_START, batch)
     expect(first).toEqual({ deleted: 3, next: PRUNE_START })
     expect(await prune(limits, batch)).toMatchObject({ deleted: { pings: 4 } })
     expect([(await pings()).length, (await pings(other)).length]).toEqual([2, 2])
@@ -76,7 +77,7 @@ describe('the walk', () => {
   test('goes on at the place that it is given', async () => {
     const second = await addCheck(fixture, tenant)
     for (const { key } of [check, second]) for (let i = 0; i < 3; i += 1) await addPingRow(fixture, key, NOW + i)
-    await pruneHistory(fixture.parts, { ...KEEP_ALL, maxPings: 1 }, { table: 'pings', afterKey: check.key })
+    await pruneHistory(fixture.context, { ...KEEP_ALL, maxPings: 1 }, { table: 'pings', afterKey: check.key })
     expect([(await pings()).length, (await pings(second)).length]).toEqual([3, 1])
   })
 
@@ -93,7 +94,7 @@ describe('the walk', () => {
 
   test('waits for a removal of the same history and then goes on', async () => {
     for (let i = 0; i < 5; i += 1) await addPingRow(fixture, check.key, NOW + i)
-    const removing = await openTransaction(fixture, (tx) => removeCheck(partsWithin(fixture, tx), tenant, check.id))
+    const removing = await openTransaction(fixture, (tx) => removeCheck(contextWithin(fixture, tx), tenant, check.id))
     const pruning = prune({ maxPings: 1 })
     await untilWaiting(fixture, 1)
     await removing.commit()
@@ -108,7 +109,7 @@ describe('the pruner', () => {
   test('does a batch a run and says when there is more', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
     const pruned: number[] = []
-    const run = createPruner(fixture.parts, { maxPings: 1, maxDays: 90, onPruned: (rows) => pruned.push(rows) })
+    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, onPruned: (rows) => pruned.push(rows) })
     const outcomes: unknown[] = []
     do outcomes.push(await run(going))
     while (outcomes.at(-1) === 'again')
@@ -121,14 +122,14 @@ describe('the pruner', () => {
 
   test('does nothing when it is to stop', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
-    const run = createPruner(fixture.parts, { maxPings: 1, maxDays: 90, onPruned: () => {} })
+    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, onPruned: () => {} })
     expect(await run(AbortSignal.abort())).toBe('done')
     expect(await pings()).toHaveLength(3)
   })
 
   test('leaves the work to another replica that is at it, and keeps its place', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
-    const run = createPruner(fixture.parts, { maxPings: 1, maxDays: 90, onPruned: () => {} })
+    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, onPruned: () => {} })
     const other = await openTransaction(fixture, tryPruneLock)
     expect(await run(going)).toBe('done')
     expect(await pings()).toHaveLength(3)
@@ -138,7 +139,7 @@ describe('the pruner', () => {
   })
 
   test('rests after a pass in proportion to what it cost', async () => {
-    const run = createPruner(fixture.parts, { maxPings: 1, maxDays: 90, onPruned: () => {} })
+    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, onPruned: () => {} })
     expect(await run(going)).toBe('again')
     fixture.clock.time += 10_000
     while ((await run(going)) === 'again');
@@ -165,7 +166,7 @@ describe('the pruner', () => {
         failures-- > 0 ? Promise.reject(new Error('too slow')) : fixture.database.transaction(work),
     }
     const run = createPruner(
-      { ...fixture.parts, database },
+      { ...fixture.context, database },
       { maxPings: 1, maxDays: 36_500, onPruned: (rows) => pruned.push(rows) },
     )
     await expect(run(going)).rejects.toThrow('too slow')

@@ -34,7 +34,7 @@ beforeEach(async () => {
   check = await addCheck(fixture, tenant)
 })
 
-const remove = (who: Parameters<typeof removeCheck>[1] = tenant) => removeCheck(fixture.parts, who, check.id)
+const remove = (who: Parameters<typeof removeCheck>[1] = tenant) => removeCheck(fixture.context, who, check.id)
 const pinged = (type: 'success' | 'fail', given = {}) =>
   fixture.database.transaction((tx) => ping(tx, check, type, NOW, given))
 async function leftOf({ key }: CheckRecord) {
@@ -56,7 +56,7 @@ describe('removing a check', () => {
     await remove()
     expect(await leftOf(check)).toEqual({ check_states: 0, pings: 0, ping_bodies: 0, flips: 0, events: 2 })
     expect(await leftOf(other)).toEqual(otherLeft)
-    await expect(getCheck(fixture.parts, tenant, check.id)).rejects.toMatchObject({ code: 'not_found' })
+    await expect(getCheck(fixture.context, tenant, check.id)).rejects.toMatchObject({ code: 'not_found' })
   })
 
   test('again finds none', async () => {
@@ -79,7 +79,7 @@ describe('removing a check', () => {
     )
     await remove()
     expect(await leftOf(check)).toMatchObject({ check_states: 0, pings: 500, ping_bodies: 500 })
-    await pruneHistory(fixture.parts, { maxPings: 1_000, maxDays: 90 }, PRUNE_START)
+    await pruneHistory(fixture.context, { maxPings: 1_000, maxDays: 90 }, PRUNE_START)
     expect(await leftOf(check)).toMatchObject({ pings: 0, ping_bodies: 0 })
   })
 })
@@ -89,7 +89,7 @@ describe('who may remove', () => {
     const other = await addTenant(fixture)
     const bound = { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) }
     for (const who of [other, bound]) await expect(remove(who)).rejects.toMatchObject({ code: 'not_found' })
-    await expect(removeCheck(fixture.parts, tenant, 'no-uuid')).rejects.toMatchObject({ code: 'not_found' })
+    await expect(removeCheck(fixture.context, tenant, 'no-uuid')).rejects.toMatchObject({ code: 'not_found' })
     expect(await leftOf(check)).toMatchObject({ check_states: 1 })
     await remove({ ...bound, projectId: tenant.project })
     expect(await leftOf(check)).toMatchObject({ check_states: 0 })
@@ -140,7 +140,7 @@ describe('a removal and a change at the same time', () => {
     )
     const removing = remove()
     await untilWaiting(fixture, 1)
-    const pausing = pauseCheck(fixture.parts, tenant, check.id)
+    const pausing = pauseCheck(fixture.context, tenant, check.id)
     pausing.catch(() => {})
     await untilWaiting(fixture, 2)
     await reading.commit()

@@ -8,6 +8,7 @@ import {
   addCheck,
   addProject,
   addTenant,
+  contextWithin,
   createFixture,
   cronSpec,
   DAY_MS,
@@ -17,7 +18,6 @@ import {
   manageByKubernetes,
   NOW,
   openTransaction,
-  partsWithin,
   periodSpec,
   ping,
   type TestTenant,
@@ -37,8 +37,8 @@ beforeEach(async () => {
 })
 
 const update = ({ id }: CheckRecord, given: CheckUpdate, who: Parameters<typeof updateCheck>[1] = tenant) =>
-  updateCheck(fixture.parts, who, id, given)
-const read = ({ id }: CheckRecord) => getCheck(fixture.parts, tenant, id)
+  updateCheck(fixture.context, who, id, given)
+const read = ({ id }: CheckRecord) => getCheck(fixture.context, tenant, id)
 const pinged = (check: CheckRecord, type: 'success' | 'start' | 'fail', at: number) =>
   fixture.database.transaction((tx) => ping(tx, check, type, at))
 /** In time for the deadline, and perhaps before it, to see whether the check is late. */
@@ -97,7 +97,7 @@ describe('an update of texts', () => {
   test('to the slug of a removed check is possible', async () => {
     const removed = await addCheck(fixture, tenant, { slug: 'taken' })
     const check = await addCheck(fixture, tenant)
-    await removeCheck(fixture.parts, tenant, removed.id)
+    await removeCheck(fixture.context, tenant, removed.id)
     expect(await update(check, { slug: 'taken' })).toMatchObject({ slug: 'taken' })
   })
 
@@ -132,7 +132,7 @@ describe('an update that changes nothing', () => {
     fixture.clock.time = NOW + 5 * MINUTE_MS
     expect(await update(check, given)).toEqual(before.record)
     expect(await versionsOf(check)).toEqual(before.versions)
-    expect((await listFlips(fixture.parts, tenant, check.id, { limit: 9, after: null })).rows).toHaveLength(2)
+    expect((await listFlips(fixture.context, tenant, check.id, { limit: 9, after: null })).rows).toHaveLength(2)
   })
 
   test('holds for a schedule, too', async () => {
@@ -256,7 +256,7 @@ describe('the deadline after an update', () => {
     const fresh = await addCheck(fixture, tenant)
     expect((await update(fresh, { periodSeconds: 60 })).state.dueAt).toBeNull()
     const paused = await addCheck(fixture, tenant)
-    await pauseCheck(fixture.parts, tenant, paused.id)
+    await pauseCheck(fixture.context, tenant, paused.id)
     expect((await update(paused, { periodSeconds: 60 })).state).toMatchObject({ status: 'paused', dueAt: null })
     const down = await addCheck(fixture, tenant)
     await pinged(down, 'fail', NOW)
@@ -272,8 +272,8 @@ describe('who may update', () => {
     const bound = { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) }
     for (const who of [other, bound])
       await expect(update(check, { name: 'x' }, who)).rejects.toMatchObject({ code: 'not_found' })
-    await expect(updateCheck(fixture.parts, tenant, 'no-uuid', {})).rejects.toMatchObject({ code: 'not_found' })
-    await expect(updateCheck(fixture.parts, tenant, check.publicId, {})).rejects.toMatchObject({ code: 'not_found' })
+    await expect(updateCheck(fixture.context, tenant, 'no-uuid', {})).rejects.toMatchObject({ code: 'not_found' })
+    await expect(updateCheck(fixture.context, tenant, check.publicId, {})).rejects.toMatchObject({ code: 'not_found' })
     await expect(update(check, { name: 'x' }, { ...bound, projectId: tenant.project })).resolves.toMatchObject({
       name: 'x',
     })
@@ -316,7 +316,7 @@ describe('at the same time', () => {
 
   test('an update of a check that is being removed finds none', async () => {
     const check = await addCheck(fixture, tenant)
-    const removing = await openTransaction(fixture, (tx) => removeCheck(partsWithin(fixture, tx), tenant, check.id))
+    const removing = await openTransaction(fixture, (tx) => removeCheck(contextWithin(fixture, tx), tenant, check.id))
     const updating = update(check, { name: 'x' })
     updating.catch(() => {})
     await untilWaiting(fixture, 1)

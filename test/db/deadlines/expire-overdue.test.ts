@@ -50,9 +50,9 @@ async function expire(overrides: Partial<Parameters<typeof expireOverdue>[0]> = 
   return ran
 }
 
-const parts = () => ({ database: test.database, clock })
-const stateOf = async (id: string) => (await getCheck(parts(), tenant, id)).state
-const flipsOf = async (id: string) => (await listFlips(parts(), tenant, id, { limit: 100, after: null })).rows
+const context = () => ({ database: test.database, clock })
+const stateOf = async (id: string) => (await getCheck(context(), tenant, id)).state
+const flipsOf = async (id: string) => (await listFlips(context(), tenant, id, { limit: 100, after: null })).rows
 const eventsOf = async (key: number) =>
   (
     await test.database.query<{

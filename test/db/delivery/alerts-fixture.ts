@@ -91,9 +91,9 @@ export async function deliver(check: CheckRecord, type: 'check.down' | 'check.up
       kubernetes: check.kubernetes,
     },
   })
-  const parts = { client: fakes, clock: fixture.clock, links, database: fixture.database }
+  const context = { client: fakes, clock: fixture.clock, links, database: fixture.database }
   const channel = openChannel(rows[0]!, fixture.sealer, []) as never
-  return createAlertmanagerSender(parts)({ channel, event, checkKey: check.key }, FOREVER)
+  return createAlertmanagerSender(context)({ channel, event, checkKey: check.key }, FOREVER)
 }
 
 export async function raise(input: Parameters<Fixture['addCheck']>[0] = {}): Promise<CheckRecord> {

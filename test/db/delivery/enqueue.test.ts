@@ -17,7 +17,7 @@ afterAll(() => fixture.close())
 beforeEach(() => fixture.clear())
 
 const FAILED = { type: 'fail', exitCode: 3 } as const
-const parts = () => ({ database: fixture.database, clock: fixture.clock })
+const context = () => ({ database: fixture.database, clock: fixture.clock })
 
 /** What a channel would be told now. */
 async function told(): Promise<CheckTold[]> {
@@ -63,8 +63,8 @@ describe('which channels an event goes to', () => {
     const none = await fixture.addChannel({ settings, eventTypes: ['check.resumed'] })
     const check = await fixture.addCheck()
     await fixture.ping(check, FAILED)
-    await pauseCheck(parts(), fixture.tenant(), check.id)
-    await resumeCheck(parts(), fixture.tenant(), check.id)
+    await pauseCheck(context(), fixture.tenant(), check.id)
+    await resumeCheck(context(), fixture.tenant(), check.id)
     await fixture.ping(check, FAILED)
     await fixture.ping(check)
     expect(await typesFor(chosen)).toEqual(['check.down', 'check.paused', 'check.down', 'check.up'])
@@ -74,16 +74,16 @@ describe('which channels an event goes to', () => {
 
   it('includes the one of the installation while it is configured', async () => {
     const check = await fixture.addCheck()
-    await setInstallationChannel(parts(), true)
-    await setInstallationChannel(parts(), true)
+    await setInstallationChannel(context(), true)
+    await setInstallationChannel(context(), true)
     await fixture.ping(check, FAILED)
     expect(await typesFor(INSTALLATION_CHANNEL_ID)).toEqual(['check.down'])
     // Somebody who does not know of it does not decide alone: a change may be on its way from replica to replica.
-    await setInstallationChannel(parts(), false)
+    await setInstallationChannel(context(), false)
     await fixture.ping(check)
     expect(await typesFor(INSTALLATION_CHANNEL_ID)).toEqual(['check.down', 'check.up'])
     await fixture.clock.advance(5 * 60_000)
-    await setInstallationChannel(parts(), false)
+    await setInstallationChannel(context(), false)
     await fixture.ping(check, FAILED)
     expect(await typesFor(INSTALLATION_CHANNEL_ID)).toEqual(['check.down', 'check.up'])
   })
@@ -164,11 +164,11 @@ describe('what an event says', () => {
 
   it('has the newest ping when no ping did it, and null before the first one', async () => {
     const check = await fixture.addCheck()
-    await pauseCheck(parts(), fixture.tenant(), check.id)
-    await resumeCheck(parts(), fixture.tenant(), check.id)
+    await pauseCheck(context(), fixture.tenant(), check.id)
+    await resumeCheck(context(), fixture.tenant(), check.id)
     await fixture.ping(check, { body: Buffer.from('first') })
     await fixture.ping(check, { type: 'log', exitCode: null, body: Buffer.from('second') })
-    await pauseCheck(parts(), fixture.tenant(), check.id)
+    await pauseCheck(context(), fixture.tenant(), check.id)
     expect((await told()).map(({ lastPing }) => lastPing?.body)).toEqual([undefined, undefined, 'second'])
   })
 

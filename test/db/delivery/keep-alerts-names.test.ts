@@ -28,9 +28,9 @@ useAlerts()
 
 describe('what a check is called', () => {
   const RESOURCE = { cluster: 'default', namespace: 'shop', name: 'backup' }
-  const parts = () => ({ database: fixture.database, clock: fixture.clock })
+  const context = () => ({ database: fixture.database, clock: fixture.clock })
   const declare = (projectId = fixture.tenant().projectId, adoptId: string | null = null) =>
-    declareCheck(parts(), {
+    declareCheck(context(), {
       resource: RESOURCE,
       projectId,
       name: 'Backup',
@@ -61,7 +61,7 @@ describe('what a check is called', () => {
 
   it('changes with its slug, at once', async () => {
     const check = await raise()
-    await updateCheck(parts(), fixture.tenant(), check.id, { slug: 'weekly-backup' })
+    await updateCheck(context(), fixture.tenant(), check.id, { slug: 'weekly-backup' })
     await keep()
     expectReplaced({ check: 'nightly-backup', reason: 'failed' }, { check: 'weekly-backup', reason: 'failed' })
     expect(fakes.firing(B)).toEqual(['weekly-backup'])
@@ -84,7 +84,7 @@ describe('what a check is called', () => {
 
   it('changes when its resource lets it go, at once', async () => {
     await raiseDeclared()
-    await retireCheck(parts(), RESOURCE, 'Retain')
+    await retireCheck(context(), RESOURCE, 'Retain')
     await keep()
     expectReplaced({ namespace: 'shop', check: 'backup' }, { check: 'backup' })
     expect(lastAlerts()[1]!.labels).not.toHaveProperty('namespace')
@@ -92,7 +92,7 @@ describe('what a check is called', () => {
 
   it('does not matter any more when it is removed, at once', async () => {
     const check = await raise()
-    await removeCheck(parts(), fixture.tenant(), check.id)
+    await removeCheck(context(), fixture.tenant(), check.id)
     await keep()
     expect([fakes.firing(A), fakes.firing(B)]).toEqual([[], []])
     expect(lastAlerts()[0]).not.toHaveProperty('generatorURL')
@@ -100,7 +100,7 @@ describe('what a check is called', () => {
 
   it('does not matter any more when its resource is deleted, at once', async () => {
     await raiseDeclared()
-    await retireCheck(parts(), RESOURCE, 'Delete')
+    await retireCheck(context(), RESOURCE, 'Delete')
     await keep()
     expect(fakes.firing(A)).toEqual([])
   })
@@ -117,7 +117,7 @@ describe('what a check is called', () => {
 
   it('has not changed as long as no peer has heard of it', async () => {
     const check = await raise()
-    await updateCheck(parts(), fixture.tenant(), check.id, { slug: 'weekly-backup' })
+    await updateCheck(context(), fixture.tenant(), check.id, { slug: 'weekly-backup' })
     fakes.answer(A, 'refuse')
     fakes.answer(B, 'refuse')
     await keep()

@@ -163,8 +163,8 @@ describe('an alert that is not true any more', () => {
   it('does not stop one of the same labels that another check has by now', async () => {
     const first = await raise({ slug: 'one' })
     const second = await raise({ slug: 'two' })
-    const parts = { database: fixture.database, clock: fixture.clock }
-    const rename = (check: CheckRecord, slug: string) => updateCheck(parts, fixture.tenant(), check.id, { slug })
+    const context = { database: fixture.database, clock: fixture.clock }
+    const rename = (check: CheckRecord, slug: string) => updateCheck(context, fixture.tenant(), check.id, { slug })
     await rename(first, 'three')
     await rename(second, 'one')
     await rename(first, 'two')

@@ -6,11 +6,11 @@ import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   addCheck,
   addProject,
+  contextWithin,
   HOUR_MS,
   MINUTE_MS,
   NOW,
   openTransaction,
-  partsWithin,
   periodSpec,
   untilWaiting,
 } from '../checks/fixture.ts'
@@ -141,7 +141,7 @@ describe('an adoption and others at the same time', () => {
 
   test('an update through the API that came second hears that the check is managed', async () => {
     const adopting = await openTransaction(t, (tx) => t.declareWithin(tx, { adoptId: own.id }))
-    const updating = updateCheck(t.parts, t.tenant, own.id, { name: 'Mine' })
+    const updating = updateCheck(t.context, t.tenant, own.id, { name: 'Mine' })
     updating.catch(() => {})
     await untilWaiting(t, 1)
     await adopting.commit()
@@ -150,7 +150,7 @@ describe('an adoption and others at the same time', () => {
   })
 
   test('a removal through the API that was first leaves nothing to adopt', async () => {
-    const removing = await openTransaction(t, (tx) => removeCheck(partsWithin(t, tx), t.tenant, own.id))
+    const removing = await openTransaction(t, (tx) => removeCheck(contextWithin(t, tx), t.tenant, own.id))
     const adopting = adopt()
     adopting.catch(() => {})
     await untilWaiting(t, 1)

@@ -6,13 +6,13 @@ import { pauseCheck } from '../../../src/checks/pause-check.ts'
 import {
   addCheck,
   addProject,
+  contextWithin,
   cronSpec,
   DAY_MS,
   HOUR_MS,
   MINUTE_MS,
   NOW,
   openTransaction,
-  partsWithin,
   periodSpec,
   ping,
   untilWaiting,
@@ -63,7 +63,7 @@ describe('a new resource', () => {
         runs: [],
       },
     })
-    expect(await getCheck(t.parts, t.tenant, check.id)).toEqual(check)
+    expect(await getCheck(t.context, t.tenant, check.id)).toEqual(check)
     expect(await t.read()).toEqual(check)
     expect(await wakeOf(check.key)).toBe(check.state.dueAt)
     expect(await t.flipsOf(check.key)).toEqual([[null, 0, 'created']])
@@ -209,7 +209,7 @@ describe('a changed resource', () => {
     const { check } = await t.declare()
     await t.pinged(check, 'success', NOW)
     const projectId = await addProject(t, t.tenant)
-    await createCheck(t.parts, t.tenant, { projectId, name: 'X', slug: 'nightly-backup', spec: periodSpec() })
+    await createCheck(t.context, t.tenant, { projectId, name: 'X', slug: 'nightly-backup', spec: periodSpec() })
     const { check: moved, change } = await t.declare({ projectId })
     expect(change).toBe('updated')
     expect(moved).toMatchObject({ id: check.id, publicId: check.publicId, projectId, slug: 'nightly-backup-2' })
@@ -281,7 +281,7 @@ describe('declarations and others at the same time', () => {
 
   test('somebody takes the slug through the API: the resource gets the next number', async () => {
     const creating = await openTransaction(t, (tx) =>
-      createCheck(partsWithin(t, tx), t.tenant, {
+      createCheck(contextWithin(t, tx), t.tenant, {
         projectId: t.tenant.project,
         name: 'X',
         slug: 'nightly-backup',
@@ -298,7 +298,7 @@ describe('declarations and others at the same time', () => {
     await t.declare()
     const projectId = await addProject(t, t.tenant)
     const creating = await openTransaction(t, (tx) =>
-      createCheck(partsWithin(t, tx), t.tenant, {
+      createCheck(contextWithin(t, tx), t.tenant, {
         projectId,
         name: 'X',
         slug: 'nightly-backup',
@@ -326,7 +326,7 @@ describe('declarations and others at the same time', () => {
 
   test('a pause through the API that was first is undone by spec.suspend', async () => {
     const { check } = await t.declare()
-    const pausing = await openTransaction(t, (tx) => pauseCheck(partsWithin(t, tx), t.tenant, check.id))
+    const pausing = await openTransaction(t, (tx) => pauseCheck(contextWithin(t, tx), t.tenant, check.id))
     const declaring = t.declare({ suspend: false })
     await untilWaiting(t, 1)
     await pausing.commit()
@@ -340,7 +340,7 @@ describe('declarations and others at the same time', () => {
     const declaring = await openTransaction(t, (tx) =>
       t.declareWithin(tx, { suspend: false, spec: cronSpec('0 2 * * *') }),
     )
-    const pausing = pauseCheck(t.parts, t.tenant, check.id)
+    const pausing = pauseCheck(t.context, t.tenant, check.id)
     pausing.catch(() => {})
     await untilWaiting(t, 1)
     await declaring.commit()

@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Declaration, declareCheck } from '../../../src/checks/declare/declare-check.ts'
-import type { Parts } from '../../../src/checks/parts.ts'
+import type { Context } from '../../../src/store/context.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
-import { addCheck, cronSpec, NOW, openTransaction, partsWithin, periodSpec, untilWaiting } from '../checks/fixture.ts'
+import { addCheck, contextWithin, cronSpec, NOW, openTransaction, periodSpec, untilWaiting } from '../checks/fixture.ts'
 import { createOperatorFixture, type OperatorFixture } from './fixture.ts'
 
 let t: OperatorFixture
@@ -51,12 +51,12 @@ describe('a resource that has nothing in its way', () => {
 
   test('needs no transaction', async () => {
     const database = {
-      ...t.parts.database,
+      ...t.context.database,
       transaction: () => Promise.reject(new Error('a transaction')),
     }
-    const parts: Parts = { ...t.parts, database }
-    expect((await declareCheck(parts, t.declaration({ isNew: true }))).change).toBe('created')
-    await expect(declareCheck(parts, t.declaration({ isNew: true }))).rejects.toThrow('a transaction')
+    const context: Context = { ...t.context, database }
+    expect((await declareCheck(context, t.declaration({ isNew: true }))).change).toBe('created')
+    await expect(declareCheck(context, t.declaration({ isNew: true }))).rejects.toThrow('a transaction')
   })
 })
 
@@ -128,10 +128,10 @@ describe('at the same time as', () => {
     const { promise: looked, resolve: hasLooked } = Promise.withResolvers<void>()
     const { promise: gate, resolve: open } = Promise.withResolvers<void>()
     let tries = 0
-    const database: Parts['database'] = {
-      ...t.parts.database,
+    const database: Context['database'] = {
+      ...t.context.database,
       transaction: (work) =>
-        t.parts.database.transaction((tx) => {
+        t.context.database.transaction((tx) => {
           tries += 1
           const query: typeof tx.query = async (statement, values) => {
             // What follows the look at the resource's check.
@@ -144,7 +144,7 @@ describe('at the same time as', () => {
           return work({ ...tx, query })
         }),
     }
-    const long = declareCheck({ ...t.parts, database }, t.declaration())
+    const long = declareCheck({ ...t.context, database }, t.declaration())
     await looked
     const { check, change } = await declare()
     expect(change).toBe('created')
@@ -174,7 +174,7 @@ describe('at the same time as', () => {
   })
 
   test('the removal of its project it waits, and is refused once that is gone', async () => {
-    const remove = () => openTransaction(t, (tx) => removeProject(partsWithin(t, tx), t.tenant, t.tenant.project))
+    const remove = () => openTransaction(t, (tx) => removeProject(contextWithin(t, tx), t.tenant, t.tenant.project))
     const removing = await remove()
     const declaring = declare()
     declaring.catch(() => {})

@@ -26,10 +26,10 @@ describe('the resources that declare a check', () => {
     await t.declare({ resource: at('b', 'released') })
     await t.retire('Retain', at('b', 'released'))
 
-    const seen = (await listStates(t.parts, 'default')).map(({ namespace, name }) => at(namespace, name))
+    const seen = (await listStates(t.context, 'default')).map(({ namespace, name }) => at(namespace, name))
     const text = (resources: readonly object[]) => resources.map((resource) => JSON.stringify(resource)).sort()
     expect(text(seen)).toEqual(text(declared))
-    expect(await listStates(t.parts, 'nowhere')).toEqual([])
+    expect(await listStates(t.context, 'nowhere')).toEqual([])
   })
 })
 
@@ -40,7 +40,7 @@ describe('the states of declared checks', () => {
     await t.declare({ resource: at('a', 'new') })
     await t.declare({ resource: at('a', 'b', 'other') })
     await addCheck(t, t.tenant)
-    const states = await listStates(t.parts, 'default')
+    const states = await listStates(t.context, 'default')
     expect(states.sort((one, other) => (one.name < other.name ? -1 : 1))).toEqual([
       { namespace: 'a', name: 'new', status: 'new', since: NOW, lastPingAt: null, expectedAt: NOW + HOUR_MS },
       { ...withoutCluster(), status: 'down', since: NOW + 5, lastPingAt: NOW + 5, expectedAt: null },
@@ -52,7 +52,7 @@ describe('the states of declared checks', () => {
 
 describe('the flips of a check since a time', () => {
   const reasons = async (key: number, since: number) =>
-    (await listFlipsSince(t.parts, key, since)).map(({ reason }) => reason)
+    (await listFlipsSince(t.context, key, since)).map(({ reason }) => reason)
 
   test('are given oldest first, by when they were put on record', async () => {
     const { check } = await t.declare()
@@ -62,7 +62,7 @@ describe('the flips of a check since a time', () => {
     expect(await reasons(check.key, 0)).toEqual(['created', 'first_success', 'failed', 'recovered'])
     expect(await reasons(check.key, NOW + 2 * MINUTE_MS)).toEqual(['failed', 'recovered'])
     expect(await reasons(check.key, NOW + DAY_MS)).toEqual([])
-    const [flip] = await listFlipsSince(t.parts, check.key, NOW + 3 * MINUTE_MS)
+    const [flip] = await listFlipsSince(t.context, check.key, NOW + 3 * MINUTE_MS)
     expect(flip).toEqual({
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       at: NOW + 3 * MINUTE_MS,
@@ -92,7 +92,7 @@ describe('the flips of a check since a time', () => {
         throw error
       },
     })
-    const [flip] = await listFlipsSince(t.parts, check.key, before)
+    const [flip] = await listFlipsSince(t.context, check.key, before)
     expect(flip).toMatchObject({ reason: 'missed' })
     expect(flip!.at).toBeLessThan(before)
   })
@@ -103,7 +103,7 @@ describe('the flips of a check since a time', () => {
       await t.pinged(check, 'fail', NOW + 2 * i)
       await t.pinged(check, 'success', NOW + 2 * i + 1)
     }
-    const flips = await listFlipsSince(t.parts, check.key, 0)
+    const flips = await listFlipsSince(t.context, check.key, 0)
     expect(flips).toHaveLength(100)
     expect(flips.at(-1)).toMatchObject({ reason: 'recovered', at: NOW + 101 })
     expect(flips[0]).toMatchObject({ reason: 'failed', at: NOW + 2 })
@@ -112,7 +112,7 @@ describe('the flips of a check since a time', () => {
 
 describe('the name of a cluster', () => {
   const claim = (uid: string, holderSeconds = 60, cluster = 'default') =>
-    claimCluster(t.parts, { cluster, uid, holderSeconds })
+    claimCluster(t.context, { cluster, uid, holderSeconds })
   const age = (seconds: number) =>
     t.database.query(`update clusters set seen_at = clock_timestamp() - $1 * interval '1 second'`, [seconds])
 

@@ -7,10 +7,10 @@ import type { PingType } from '../../../src/domain/check.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
 import {
   addTenant,
+  contextWithin,
   createFixture,
   type Fixture,
   NOW,
-  partsWithin,
   periodSpec,
   ping,
   type TestTenant,
@@ -39,7 +39,7 @@ export interface OperatorFixture extends Fixture {
 
 export async function createOperatorFixture(): Promise<OperatorFixture> {
   const fixture = await createFixture()
-  const { database, parts, clock } = fixture
+  const { database, context, clock } = fixture
   const self: OperatorFixture = {
     ...fixture,
     clock,
@@ -59,11 +59,11 @@ export async function createOperatorFixture(): Promise<OperatorFixture> {
       adoptId: null,
       ...given,
     }),
-    declare: (given) => declareCheck(parts, self.declaration(given)),
-    declareWithin: (tx, given) => declareCheck(partsWithin(fixture, tx), self.declaration(given)),
-    retire: (policy = 'Delete', resource = RESOURCE) => retireCheck(parts, resource, policy),
-    retireWithin: (tx) => retireCheck(partsWithin(fixture, tx), RESOURCE, 'Delete'),
-    read: (resource = RESOURCE) => findDeclared(parts, resource),
+    declare: (given) => declareCheck(context, self.declaration(given)),
+    declareWithin: (tx, given) => declareCheck(contextWithin(fixture, tx), self.declaration(given)),
+    retire: (policy = 'Delete', resource = RESOURCE) => retireCheck(context, resource, policy),
+    retireWithin: (tx) => retireCheck(contextWithin(fixture, tx), RESOURCE, 'Delete'),
+    read: (resource = RESOURCE) => findDeclared(context, resource),
     pinged: (check, type, at) => database.transaction((tx) => ping(tx, check, type, at)),
     async flipsOf(key) {
       const { rows } = await database.query<{ flip: unknown[] }>(

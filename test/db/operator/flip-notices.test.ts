@@ -9,7 +9,7 @@ import { createRememberedChecks } from '../../../src/checks/ping/remembered-chec
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { type FlipListener, type FlipListenerOptions, listenForFlips } from '../../../src/store/outbox/flip-notices.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
-import { addCheck, NOW, openTransaction, partsWithin, ping } from '../checks/fixture.ts'
+import { addCheck, contextWithin, NOW, openTransaction, ping } from '../checks/fixture.ts'
 import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
 
 let t: OperatorFixture
@@ -68,7 +68,7 @@ describe('a flip of a declared check', () => {
     const { check } = await t.declare()
     listen()
     await until(() => connections === 1)
-    const pausing = await openTransaction(t, (tx) => pauseCheck(partsWithin(t, tx), t.tenant, check.id))
+    const pausing = await openTransaction(t, (tx) => pauseCheck(contextWithin(t, tx), t.tenant, check.id))
     await settle()
     expect(heard).toEqual([])
     await pausing.commit()

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type ProjectRequest, resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { createProject, listProjects, removeProject } from '../../../src/tenancy/projects.ts'
-import { openTransaction, partsWithin, untilWaiting } from '../checks/fixture.ts'
+import { contextWithin, openTransaction, untilWaiting } from '../checks/fixture.ts'
 import { createOperatorFixture, type OperatorFixture } from './fixture.ts'
 
 let t: OperatorFixture
@@ -19,11 +19,11 @@ const request = (given: Partial<ProjectRequest> = {}): ProjectRequest => ({
   wanted: null,
   ...given,
 })
-const resolve = (given: Partial<ProjectRequest> = {}) => resolveProject(t.parts, request(given))
-const create = (slug: string) => createProject(t.parts, t.tenant, { name: slug, slug })
+const resolve = (given: Partial<ProjectRequest> = {}) => resolveProject(t.context, request(given))
+const create = (slug: string) => createProject(t.context, t.tenant, { name: slug, slug })
 /** Of the projects that a test made, by name. */
 async function slugs(): Promise<string[]> {
-  const { rows } = await listProjects(t.parts, t.tenant, { limit: 100, after: null })
+  const { rows } = await listProjects(t.context, t.tenant, { limit: 100, after: null })
   return rows.flatMap(({ id, slug }) => (id === t.tenant.project ? [] : [slug])).sort()
 }
 
@@ -72,7 +72,7 @@ describe('a namespace that nobody said anything about', () => {
 
   test('gets another one when its own was removed', async () => {
     const { id } = await resolve()
-    await removeProject(t.parts, t.tenant, id)
+    await removeProject(t.context, t.tenant, id)
     const again = await resolve()
     expect(again).toMatchObject({ slug: 'payments' })
     expect(again.id).not.toBe(id)
@@ -124,14 +124,14 @@ describe('a namespace whose annotation names projects', () => {
   test('never gets one of another organization', async () => {
     const organizationId = randomUUID()
     await t.database.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Other'])
-    await createProject(t.parts, { organizationId, projectId: null }, { name: 'x', slug: 'one' })
+    await createProject(t.context, { organizationId, projectId: null }, { name: 'x', slug: 'one' })
     await expect(resolve({ allowed: ['one'] })).rejects.toMatchObject({ code: 'not_found' })
   })
 })
 
 describe('resolving at the same time', () => {
   test('two controllers make one project', async () => {
-    const first = await openTransaction(t, (tx) => resolveProject(partsWithin(t, tx), request()))
+    const first = await openTransaction(t, (tx) => resolveProject(contextWithin(t, tx), request()))
     const second = resolve()
     await untilWaiting(t, 1)
     await first.commit()
@@ -149,7 +149,7 @@ describe('resolving at the same time', () => {
 
   test('somebody takes the slug: who asked for it by name does not get into theirs', async () => {
     const creating = await openTransaction(t, (tx) =>
-      createProject(partsWithin(t, tx), t.tenant, { name: 'Theirs', slug: 'payments' }),
+      createProject(contextWithin(t, tx), t.tenant, { name: 'Theirs', slug: 'payments' }),
     )
     const asking = resolve({ wanted: 'payments' })
     asking.catch(() => {})

@@ -9,13 +9,13 @@ import {
   addCheck,
   addPingRow,
   addProject,
+  contextWithin,
   countRows,
   DAY_MS,
   HOUR_MS,
   MINUTE_MS,
   NOW,
   openTransaction,
-  partsWithin,
   periodSpec,
   ping,
   pruneAll,
@@ -48,9 +48,9 @@ describe('a deleted resource', () => {
     await t.pinged(check, 'success', NOW)
     expect(await t.retire()).toBe('removed')
     expect(await t.read()).toBeNull()
-    await expect(getCheck(t.parts, t.tenant, check.id)).rejects.toMatchObject({ code: 'not_found' })
+    await expect(getCheck(t.context, t.tenant, check.id)).rejects.toMatchObject({ code: 'not_found' })
     const page = { limit: 10, after: null }
-    expect((await listChecks(t.parts, t.tenant, t.tenant.project, {}, page)).rows).toEqual([])
+    expect((await listChecks(t.context, t.tenant, t.tenant.project, {}, page)).rows).toEqual([])
     expect(await addCheck(t, t.tenant, { slug: check.slug })).toMatchObject({ slug: check.slug })
     expect(await leftOf(check.key)).toEqual({ tombstones: 1, check_states: 0, pings: 1, ping_bodies: 0, flips: 2 })
     expect(await t.retire()).toBe('absent')
@@ -83,7 +83,7 @@ describe('a deleted resource', () => {
     await t.declare()
     expect(await send()).toBe('stored')
     await recorder.stop()
-    expect((await listPings(t.parts, t.tenant, check.id, { limit: 10, after: null })).rows).toHaveLength(2)
+    expect((await listPings(t.context, t.tenant, check.id, { limit: 10, after: null })).rows).toHaveLength(2)
   })
 
   test('that had no check is none', async () => {
@@ -96,12 +96,12 @@ describe('a deleted resource', () => {
     const { check } = await t.declare({ suspend: true })
     expect(await t.retire('Retain')).toBe('released')
     const released = { ...check, managedBy: 'api', kubernetes: null, kubernetesSuspend: null }
-    expect(await getCheck(t.parts, t.tenant, check.id)).toEqual(released)
-    expect(await updateCheck(t.parts, t.tenant, check.id, { name: 'Mine' })).toMatchObject({ name: 'Mine' })
+    expect(await getCheck(t.context, t.tenant, check.id)).toEqual(released)
+    expect(await updateCheck(t.context, t.tenant, check.id, { name: 'Mine' })).toMatchObject({ name: 'Mine' })
     expect(await t.read()).toBeNull()
     expect(await t.retire()).toBe('absent')
     expect(await t.declare()).toMatchObject({ change: 'created', check: { slug: 'nightly-backup-2' } })
-    await removeCheck(t.parts, t.tenant, check.id)
+    await removeCheck(t.context, t.tenant, check.id)
   })
 })
 
@@ -210,18 +210,18 @@ describe('what is left of a deleted resource', () => {
     await t.retire()
     expect((await pruneAll(t, { maxPings: 1 })).deleted).toEqual({ pings: 4 })
     await t.declare()
-    const { rows } = await listPings(t.parts, t.tenant, check.id, { limit: 10, after: null })
+    const { rows } = await listPings(t.context, t.tenant, check.id, { limit: 10, after: null })
     expect(rows.map(({ type }) => type)).toEqual(['log', 'success', 'start'])
   })
 
   test('does not keep its project, and goes with it', async () => {
     const { check } = await t.declare()
-    await expect(removeProject(t.parts, t.tenant, t.tenant.project)).rejects.toMatchObject({
+    await expect(removeProject(t.context, t.tenant, t.tenant.project)).rejects.toMatchObject({
       code: 'conflict',
       message: 'the project holds 1 check: delete them first',
     })
     await t.retire()
-    await removeProject(t.parts, t.tenant, t.tenant.project)
+    await removeProject(t.context, t.tenant, t.tenant.project)
     expect(await leftOf(check.key)).toMatchObject({ tombstones: 0, flips: 1 })
     expect((await prune()).deleted).toEqual({ flips: 1 })
     t.tenant = { ...t.tenant, project: await addProject(t, t.tenant) }
@@ -289,14 +289,14 @@ describe('a deletion and others at the same time', () => {
   test('a project that is being removed does not take a check along that is revived in it', async () => {
     const { check } = await t.declare()
     await t.retire()
-    const removing = await openTransaction(t, (tx) => removeProject(partsWithin(t, tx), t.tenant, t.tenant.project))
+    const removing = await openTransaction(t, (tx) => removeProject(contextWithin(t, tx), t.tenant, t.tenant.project))
     const declaring = t.declare()
     declaring.catch(() => {})
     await untilWaiting(t, 1)
     await removing.rollback()
     expect(await declaring).toMatchObject({ change: 'revived', check: { id: check.id } })
     await t.retire()
-    const gone = await openTransaction(t, (tx) => removeProject(partsWithin(t, tx), t.tenant, t.tenant.project))
+    const gone = await openTransaction(t, (tx) => removeProject(contextWithin(t, tx), t.tenant, t.tenant.project))
     const late = t.declare({ resource: RESOURCE })
     late.catch(() => {})
     await untilWaiting(t, 1)

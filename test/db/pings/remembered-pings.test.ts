@@ -140,12 +140,12 @@ const STORED_LOCKED = { result: 'stored', locked: 1, unlocked: 0 }
 /** Tried without, found to be stale, and done again under the lock. */
 const STORED_TWICE_TRIED = { result: 'stored', locked: 1, unlocked: 1 }
 
-const parts = () => ({ database: test.database, clock })
+const context = () => ({ database: test.database, clock })
 const historyOf = async ({ id }: CheckRecord) =>
-  (await listPings(parts(), tenant, id, { limit: 1_000, after: null })).rows
+  (await listPings(context(), tenant, id, { limit: 1_000, after: null })).rows
 const flipsOf = async ({ id }: CheckRecord) =>
-  (await listFlips(parts(), tenant, id, { limit: 1_000, after: null })).rows.map((flip) => flip.reason)
-const stateOf = async ({ id }: CheckRecord) => (await getCheck(parts(), tenant, id)).state
+  (await listFlips(context(), tenant, id, { limit: 1_000, after: null })).rows.map((flip) => flip.reason)
+const stateOf = async ({ id }: CheckRecord) => (await getCheck(context(), tenant, id)).state
 const textsOf = async (check: CheckRecord) => (await historyOf(check)).map(({ body }) => body?.toString() ?? null)
 
 /** Newest first, no two of one moment. */
@@ -356,12 +356,12 @@ describe('what somebody else has changed meanwhile is found out', () => {
 
   it('by a person who pauses, and resumes', async () => {
     const check = await seedUp(one)
-    await pauseCheck(parts(), tenant, check.id)
+    await pauseCheck(context(), tenant, check.id)
     expect(await watch(one, () => send(one, check.publicId))).toEqual(STORED_TWICE_TRIED)
     expect(await stateOf(check)).toMatchObject({ status: 'paused', expectedAt: null, dueAt: null })
     expect(await watch(one, () => send(one, check.publicId, { type: 'fail' }))).toEqual(STORED_UNLOCKED)
     expect(await stateOf(check)).toMatchObject({ status: 'paused', dueAt: null })
-    await resumeCheck(parts(), tenant, check.id)
+    await resumeCheck(context(), tenant, check.id)
     expect(await watch(one, () => send(one, check.publicId))).toEqual(STORED_TWICE_TRIED)
     expect((await stateOf(check)).status).toBe('up')
     expect(await flipsOf(check)).toEqual(['first_success', 'resumed', 'paused', 'first_success', 'created'])
@@ -370,7 +370,7 @@ describe('what somebody else has changed meanwhile is found out', () => {
 
   it('by a person who gives it another spec', async () => {
     const check = await seedUp(one)
-    await updateCheck(parts(), tenant, check.id, { periodSeconds: 60, graceSeconds: 7 })
+    await updateCheck(context(), tenant, check.id, { periodSeconds: 60, graceSeconds: 7 })
     expect(await watch(one, () => send(one, check.publicId))).toEqual(STORED_TWICE_TRIED)
     const { lastPingAt, expectedAt, dueAt } = await stateOf(check)
     expect([expectedAt, dueAt]).toEqual([lastPingAt! + 60_000, lastPingAt! + 67_000])
@@ -402,7 +402,7 @@ describe('what somebody else has changed meanwhile is found out', () => {
 
   it('by a person who removes it', async () => {
     const [check, other] = [await seedUp(one), await seedUp(one)]
-    await removeCheck(parts(), tenant, check.id)
+    await removeCheck(context(), tenant, check.id)
     const both = () => Promise.all([check, other].map(({ publicId }) => send(one, publicId)))
     expect(await watch(one, both)).toEqual({ ...STORED_TWICE_TRIED, result: ['unknown', 'stored'] })
     expect(await both()).toEqual(['unknown', 'stored'])
@@ -486,7 +486,7 @@ describe('a group of remembered checks', () => {
     const checks = await seedAllUp(one, 4)
     const gone = checks[1]!
     for (const { publicId } of checks) expect(await send(two, publicId)).toBe('stored')
-    await removeCheck(parts(), tenant, gone.id)
+    await removeCheck(context(), tenant, gone.id)
     const results = await Promise.all(checks.map(({ publicId }) => send(one, publicId, { body: Buffer.from('x') })))
     expect(results).toEqual(['stored', 'unknown', 'stored', 'stored'])
     for (const check of checks) {
@@ -696,7 +696,7 @@ describe('the evaluator', () => {
     })
     let turned = 0
     const turning = until(async (round) => {
-      await (round % 2 === 0 ? pauseCheck : resumeCheck)(parts(), tenant, checks[1]!.id)
+      await (round % 2 === 0 ? pauseCheck : resumeCheck)(context(), tenant, checks[1]!.id)
       turned += 1
     })
     const pinging = [one, two].map(async (replica, part) => {

@@ -25,12 +25,13 @@ beforeEach(async () => {
   other = await anOrganization(test.database, 'other')
 })
 
-const parts = () => ({ database: test.database, clock })
-const listNames = async (caller = acme.caller) => (await listApiKeys(parts(), caller, ALL)).rows.map(({ name }) => name)
+const context = () => ({ database: test.database, clock })
+const listNames = async (caller = acme.caller) =>
+  (await listApiKeys(context(), caller, ALL)).rows.map(({ name }) => name)
 
 describe('creating an API key', () => {
   it('shows the key this once', async () => {
-    const made = await createApiKey(parts(), acme.caller, { name: 'ci', scope: 'write' })
+    const made = await createApiKey(context(), acme.caller, { name: 'ci', scope: 'write' })
     const { key, ...record } = made
     expect(key).toMatch(/^hbk_[0-9A-Za-z]{8}_[0-9A-Za-z]{40}$/)
     expect(record).toEqual({
@@ -43,7 +44,7 @@ describe('creating an API key', () => {
       lastUsedAt: null,
       createdAt: START,
     })
-    expect((await listApiKeys(parts(), acme.caller, ALL)).rows).toEqual([record])
+    expect((await listApiKeys(context(), acme.caller, ALL)).rows).toEqual([record])
     const { rows } = await test.database.query<{ hash: Buffer }>('select secret_hash as hash from api_keys')
     expect(rows[0]!.hash).toEqual(createHash('sha256').update(key).digest())
   })
@@ -51,10 +52,10 @@ describe('creating an API key', () => {
   it('binds it to a project of the organization, and to no other', async () => {
     const one = await acme.addProject('one')
     const foreign = await other.addProject('foreign')
-    const made = await createApiKey(parts(), acme.caller, { name: 'ci', scope: 'read', projectId: one })
+    const made = await createApiKey(context(), acme.caller, { name: 'ci', scope: 'read', projectId: one })
     expect(made).toMatchObject({ projectId: one })
     for (const projectId of [foreign, randomUUID(), 'one', '']) {
-      const refused = createApiKey(parts(), acme.caller, { name: 'no', scope: 'read', projectId })
+      const refused = createApiKey(context(), acme.caller, { name: 'no', scope: 'read', projectId })
       await expect(refused).rejects.toMatchObject(NO_PROJECT)
     }
     expect(await listNames()).toEqual(['ci'])
@@ -66,15 +67,15 @@ describe('creating an API key', () => {
     const bound = acme.boundTo(one)
     for (const projectId of [undefined, null, one, one.toUpperCase()]) {
       const input = { name: 'mine', scope: 'admin', ...(projectId === undefined ? {} : { projectId }) } as const
-      expect(await createApiKey(parts(), bound, input)).toMatchObject({ projectId: one })
+      expect(await createApiKey(context(), bound, input)).toMatchObject({ projectId: one })
     }
-    const refused = createApiKey(parts(), bound, { name: 'no', scope: 'read', projectId: two })
+    const refused = createApiKey(context(), bound, { name: 'no', scope: 'read', projectId: two })
     await expect(refused).rejects.toMatchObject(NO_PROJECT)
   })
 
   it('takes an expiry in the future only', async () => {
     clock.time = START + 0.5
-    const make = (expiresAt: number) => createApiKey(parts(), acme.caller, { name: 'ci', scope: 'read', expiresAt })
+    const make = (expiresAt: number) => createApiKey(context(), acme.caller, { name: 'ci', scope: 'read', expiresAt })
     expect(await make(START + 1)).toMatchObject({ expiresAt: START + 1 })
     for (const expiresAt of [START + 0.5, START, 0]) {
       await expect(make(expiresAt)).rejects.toMatchObject({
@@ -105,11 +106,11 @@ describe('listing API keys', () => {
   it('shows those of the organization, page by page', async () => {
     for (const name of ['one', 'two', 'three']) {
       clock.time += 1
-      await createApiKey(parts(), acme.caller, { name, scope: 'read' })
+      await createApiKey(context(), acme.caller, { name, scope: 'read' })
     }
-    await createApiKey(parts(), other.caller, { name: 'foreign', scope: 'read' })
-    const first = await listApiKeys(parts(), acme.caller, { limit: 2, after: null })
-    const second = await listApiKeys(parts(), acme.caller, { limit: 2, after: first.next })
+    await createApiKey(context(), other.caller, { name: 'foreign', scope: 'read' })
+    const first = await listApiKeys(context(), acme.caller, { limit: 2, after: null })
+    const second = await listApiKeys(context(), acme.caller, { limit: 2, after: first.next })
     expect([first, second].map(({ rows }) => rows.map(({ name }) => name))).toEqual([['one', 'two'], ['three']])
     expect(second.next).toBeNull()
   })
@@ -118,7 +119,7 @@ describe('listing API keys', () => {
     const one = await acme.addProject('one')
     const two = await acme.addProject('two')
     for (const projectId of [one, two, null]) {
-      await createApiKey(parts(), acme.caller, { name: `of ${projectId}`, scope: 'read', projectId })
+      await createApiKey(context(), acme.caller, { name: `of ${projectId}`, scope: 'read', projectId })
     }
     expect(await listNames(acme.boundTo(one))).toEqual([`of ${one}`])
     expect(await listNames(acme.boundTo(randomUUID()))).toEqual([])
@@ -127,28 +128,28 @@ describe('listing API keys', () => {
 
 describe('revoking an API key', () => {
   it('ends it', async () => {
-    const { id, key } = await createApiKey(parts(), acme.caller, { name: 'ci', scope: 'read' })
-    const authenticate = createAuthenticate(parts(), tokensOf(clock))
+    const { id, key } = await createApiKey(context(), acme.caller, { name: 'ci', scope: 'read' })
+    const authenticate = createAuthenticate(context(), tokensOf(clock))
     expect(await authenticate(`Bearer ${key}`)).toMatchObject({ id })
-    await revokeApiKey(parts(), acme.caller, id)
+    await revokeApiKey(context(), acme.caller, id)
     await expect(authenticate(`Bearer ${key}`)).rejects.toMatchObject({ code: 'unauthenticated' })
-    await expect(revokeApiKey(parts(), acme.caller, id)).rejects.toMatchObject(NO_KEY)
+    await expect(revokeApiKey(context(), acme.caller, id)).rejects.toMatchObject(NO_KEY)
   })
 
   it('knows no unknown, foreign or malformed id', async () => {
-    const foreign = await createApiKey(parts(), other.caller, { name: 'foreign', scope: 'read' })
+    const foreign = await createApiKey(context(), other.caller, { name: 'foreign', scope: 'read' })
     for (const id of [foreign.id, randomUUID(), foreign.prefix, '', "' or true --"]) {
-      await expect(revokeApiKey(parts(), acme.caller, id)).rejects.toMatchObject(NO_KEY)
+      await expect(revokeApiKey(context(), acme.caller, id)).rejects.toMatchObject(NO_KEY)
     }
     expect(await listNames(other.caller)).toEqual(['foreign'])
   })
 
   it('is for a bound caller a matter of its project', async () => {
     const one = await acme.addProject('one')
-    const mine = await createApiKey(parts(), acme.caller, { name: 'mine', scope: 'read', projectId: one })
-    const free = await createApiKey(parts(), acme.caller, { name: 'free', scope: 'read' })
-    await expect(revokeApiKey(parts(), acme.boundTo(one), free.id)).rejects.toMatchObject(NO_KEY)
-    await revokeApiKey(parts(), acme.boundTo(one), mine.id)
+    const mine = await createApiKey(context(), acme.caller, { name: 'mine', scope: 'read', projectId: one })
+    const free = await createApiKey(context(), acme.caller, { name: 'free', scope: 'read' })
+    await expect(revokeApiKey(context(), acme.boundTo(one), free.id)).rejects.toMatchObject(NO_KEY)
+    await revokeApiKey(context(), acme.boundTo(one), mine.id)
     expect(await listNames()).toEqual(['free'])
   })
 })

@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => test.close())
 beforeEach(() => test.clear())
 
-const parts = () => ({ database: test.database, clock })
+const context = () => ({ database: test.database, clock })
 /** Everything that a bootstrap writes, without ids. */
 const readAll = async () => {
   const read = async (sql: string) => (await test.database.query<object>(sql)).rows
@@ -39,7 +39,7 @@ const MADE = {
 
 describe('the first start', () => {
   it('makes what was not given', async () => {
-    const { projectId, made } = await bootstrap(parts(), { email: EMAIL })
+    const { projectId, made } = await bootstrap(context(), { email: EMAIL })
     expect(made).toEqual({
       email: EMAIL,
       password: expect.stringMatching(/^[0-9A-Za-z]{24}$/),
@@ -52,25 +52,25 @@ describe('the first start', () => {
     const { rows } = await test.database.query<{ id: string }>('select id from projects')
     expect(rows).toEqual([{ id: projectId }])
 
-    const caller = await createAuthenticate(parts(), tokensOf(clock))(`Bearer ${apiKey}`)
+    const caller = await createAuthenticate(context(), tokensOf(clock))(`Bearer ${apiKey}`)
     expect(caller).toMatchObject({ kind: 'api_key', scope: 'admin', projectId: null })
     const login = { email: EMAIL, password, address: '192.0.2.1' }
-    expect(await logIn(parts(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
+    expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
   })
 
   it('uses what was given', async () => {
     const projectId = randomUUID()
     const given = { email: EMAIL, password: PASSWORD, apiKey: API_KEY, projectId: projectId.toUpperCase() }
     const made = { email: EMAIL, password: PASSWORD, apiKey: API_KEY }
-    expect(await bootstrap(parts(), given)).toEqual({ projectId, made })
-    const caller = await createAuthenticate(parts(), tokensOf(clock))(`Bearer ${API_KEY}`)
+    expect(await bootstrap(context(), given)).toEqual({ projectId, made })
+    const caller = await createAuthenticate(context(), tokensOf(clock))(`Bearer ${API_KEY}`)
     expect(caller).toMatchObject({ kind: 'api_key', scope: 'admin' })
     const login = { email: EMAIL, password: PASSWORD, address: '192.0.2.1' }
-    expect(await logIn(parts(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
+    expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
   })
 
   it('leaves no plain text in the database', async () => {
-    const { made } = await bootstrap(parts(), { email: EMAIL })
+    const { made } = await bootstrap(context(), { email: EMAIL })
     const { rows } = await test.database.query<{ row: string }>(
       'select u::text as row from users u union all select k::text from api_keys k',
     )
@@ -89,7 +89,7 @@ describe('the first start', () => {
     ['BOOTSTRAP_API_KEY', { apiKey: 'hbk_abc_short' }],
     ['BOOTSTRAP_PROJECT_ID', { projectId: 'hunter2' }],
   ])('refuses a %s of a wrong form, names it and does not show it', async (name, wrong) => {
-    const refused = await bootstrap(parts(), { email: EMAIL, ...wrong }).catch((error) => error)
+    const refused = await bootstrap(context(), { email: EMAIL, ...wrong }).catch((error) => error)
     expect(refused).toMatchObject({ name: 'AppError', code: 'invalid', message: expect.stringContaining(name) })
     for (const value of Object.values(wrong)) expect(refused.message).not.toContain(value)
     expect((await readAll()).organizations).toEqual([])
@@ -121,11 +121,11 @@ describe('the first start', () => {
 
 describe('a later start', () => {
   it('changes nothing, whatever was given', async () => {
-    const { projectId } = await bootstrap(parts(), { email: EMAIL })
+    const { projectId } = await bootstrap(context(), { email: EMAIL })
     const before = await readAll()
     const given = { email: 'other@example.com', password: PASSWORD, apiKey: API_KEY, projectId: randomUUID() }
-    expect(await bootstrap(parts(), given)).toEqual({ projectId, made: null })
-    expect(await bootstrap(parts(), { email: 'not looked at' })).toEqual({ projectId, made: null })
+    expect(await bootstrap(context(), given)).toEqual({ projectId, made: null })
+    expect(await bootstrap(context(), { email: 'not looked at' })).toEqual({ projectId, made: null })
     expect(await readAll()).toEqual(before)
   })
 
@@ -136,13 +136,13 @@ describe('a later start', () => {
     const older = await anOrganization(test.database, 'older')
     await older.addProject('second', START + 1_000)
     const oldest = await older.addProject('first', START)
-    expect(await bootstrap(parts(), { email: EMAIL })).toEqual({ projectId: oldest, made: null })
+    expect(await bootstrap(context(), { email: EMAIL })).toEqual({ projectId: oldest, made: null })
   })
 
   it('gives an organization whose projects were all removed one again, and makes nothing else', async () => {
     const organization = await anOrganization(test.database)
     const projectId = randomUUID()
-    expect(await bootstrap(parts(), { email: EMAIL, projectId })).toEqual({ projectId, made: null })
+    expect(await bootstrap(context(), { email: EMAIL, projectId })).toEqual({ projectId, made: null })
     expect(await readAll()).toEqual({
       organizations: [{ name: 'acme' }],
       projects: [{ name: 'Default', slug: 'default' }],

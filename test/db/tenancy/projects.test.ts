@@ -25,26 +25,26 @@ beforeEach(async () => {
   other = await anOrganization(test.database, 'other')
 })
 
-const parts = () => ({ database: test.database, clock })
-const listIds = async (tenant = acme.caller) => (await listProjects(parts(), tenant, ALL)).rows.map(({ id }) => id)
+const context = () => ({ database: test.database, clock })
+const listIds = async (tenant = acme.caller) => (await listProjects(context(), tenant, ALL)).rows.map(({ id }) => id)
 
 describe('creating a project', () => {
   it('gives it an id, its time and a slug made of its name', async () => {
-    const project = await createProject(parts(), acme.caller, { name: 'Nightly Jobs' })
+    const project = await createProject(context(), acme.caller, { name: 'Nightly Jobs' })
     expect(project).toEqual({
       id: expect.stringMatching(/^[0-9a-f-]{14}7/),
       name: 'Nightly Jobs',
       slug: 'nightly-jobs',
       createdAt: START + 0.125,
     })
-    expect((await listProjects(parts(), acme.caller, ALL)).rows).toEqual([project])
+    expect((await listProjects(context(), acme.caller, ALL)).rows).toEqual([project])
   })
 
   it('takes the slug that is given, and refuses one that is taken', async () => {
-    expect(await createProject(parts(), acme.caller, { name: 'Jobs', slug: 'nightly' })).toMatchObject({
+    expect(await createProject(context(), acme.caller, { name: 'Jobs', slug: 'nightly' })).toMatchObject({
       slug: 'nightly',
     })
-    const clash = createProject(parts(), acme.caller, { name: 'Other jobs', slug: 'nightly' })
+    const clash = createProject(context(), acme.caller, { name: 'Other jobs', slug: 'nightly' })
     await expect(clash).rejects.toMatchObject({
       code: 'conflict',
       message: 'another project has the slug "nightly": choose another',
@@ -55,22 +55,22 @@ describe('creating a project', () => {
 
   it('numbers a derived slug that is taken, several at once too', async () => {
     const made = await Promise.all(
-      Array.from({ length: 6 }, () => createProject(parts(), acme.caller, { name: 'Jobs' })),
+      Array.from({ length: 6 }, () => createProject(context(), acme.caller, { name: 'Jobs' })),
     )
     expect(made.map(({ slug }) => slug).sort()).toEqual(['jobs', 'jobs-2', 'jobs-3', 'jobs-4', 'jobs-5', 'jobs-6'])
   })
 
   it('leaves slugs of other organizations out of account', async () => {
-    await createProject(parts(), other.caller, { name: 'Jobs', slug: 'jobs' })
-    expect(await createProject(parts(), acme.caller, { name: 'Jobs' })).toMatchObject({ slug: 'jobs' })
-    await expect(createProject(parts(), acme.caller, { name: 'Jobs', slug: 'jobs' })).rejects.toMatchObject({
+    await createProject(context(), other.caller, { name: 'Jobs', slug: 'jobs' })
+    expect(await createProject(context(), acme.caller, { name: 'Jobs' })).toMatchObject({ slug: 'jobs' })
+    await expect(createProject(context(), acme.caller, { name: 'Jobs', slug: 'jobs' })).rejects.toMatchObject({
       code: 'conflict',
     })
   })
 
   it('is forbidden for a caller that is bound to a project', async () => {
     const bound = acme.boundTo(await acme.addProject('one'))
-    await expect(createProject(parts(), bound, { name: 'Two' })).rejects.toMatchObject(FORBIDDEN)
+    await expect(createProject(context(), bound, { name: 'Two' })).rejects.toMatchObject(FORBIDDEN)
   })
 })
 
@@ -80,12 +80,12 @@ describe('listing projects', () => {
     for (const [place, name] of ['one', 'two', 'three', 'four', 'five'].entries()) {
       // A microsecond apart: the place of a page is no coarser.
       clock.time = START + place / 1_000
-      ids.push((await createProject(parts(), acme.caller, { name })).id)
+      ids.push((await createProject(context(), acme.caller, { name })).id)
     }
-    await createProject(parts(), other.caller, { name: 'foreign' })
-    const first = await listProjects(parts(), acme.caller, { limit: 2, after: null })
-    const second = await listProjects(parts(), acme.caller, { limit: 2, after: first.next })
-    const third = await listProjects(parts(), acme.caller, { limit: 2, after: second.next })
+    await createProject(context(), other.caller, { name: 'foreign' })
+    const first = await listProjects(context(), acme.caller, { limit: 2, after: null })
+    const second = await listProjects(context(), acme.caller, { limit: 2, after: first.next })
+    const third = await listProjects(context(), acme.caller, { limit: 2, after: second.next })
     expect([first, second, third].map(({ rows }) => rows.map(({ id }) => id))).toEqual([
       ids.slice(0, 2),
       ids.slice(2, 4),
@@ -106,12 +106,12 @@ describe('removing a project', () => {
   it('takes the keys that are bound to it along', async () => {
     const one = await acme.addProject('one')
     const two = await acme.addProject('two')
-    await createApiKey(parts(), acme.caller, { name: 'bound', scope: 'read', projectId: one })
-    await createApiKey(parts(), acme.caller, { name: 'free', scope: 'read' })
-    await removeProject(parts(), acme.caller, one)
+    await createApiKey(context(), acme.caller, { name: 'bound', scope: 'read', projectId: one })
+    await createApiKey(context(), acme.caller, { name: 'free', scope: 'read' })
+    await removeProject(context(), acme.caller, one)
     expect(await listIds()).toEqual([two])
-    expect((await listApiKeys(parts(), acme.caller, ALL)).rows.map(({ name }) => name)).toEqual(['free'])
-    await expect(removeProject(parts(), acme.caller, one)).rejects.toMatchObject(NOT_FOUND)
+    expect((await listApiKeys(context(), acme.caller, ALL)).rows.map(({ name }) => name)).toEqual(['free'])
+    await expect(removeProject(context(), acme.caller, one)).rejects.toMatchObject(NOT_FOUND)
   })
 
   it.each([
@@ -120,7 +120,7 @@ describe('removing a project', () => {
   ])('is refused while it holds %i', async (count, message) => {
     const one = await acme.addProject('one')
     for (let number = 1; number <= count; number += 1) await addCheck(test.database, one, `check-${number}`)
-    await expect(removeProject(parts(), acme.caller, one)).rejects.toMatchObject({ code: 'conflict', message })
+    await expect(removeProject(context(), acme.caller, one)).rejects.toMatchObject({ code: 'conflict', message })
     expect(await listIds()).toEqual([one])
   })
 
@@ -128,7 +128,7 @@ describe('removing a project', () => {
     const one = await acme.addProject('one')
     const { removed } = await test.database.transaction(async (tx) => {
       await addCheck(tx, one, 'check')
-      const removed = Promise.allSettled([removeProject(parts(), acme.caller, one)])
+      const removed = Promise.allSettled([removeProject(context(), acme.caller, one)])
       await lockWaiters(test.database, 1)
       return { removed }
     })
@@ -139,14 +139,14 @@ describe('removing a project', () => {
   it('knows no unknown, foreign or malformed id', async () => {
     const foreign = await other.addProject('foreign')
     for (const id of [foreign, randomUUID(), 'one', '', "' or true --", `${foreign}x`]) {
-      await expect(removeProject(parts(), acme.caller, id)).rejects.toMatchObject(NOT_FOUND)
+      await expect(removeProject(context(), acme.caller, id)).rejects.toMatchObject(NOT_FOUND)
     }
     expect(await listIds(other.caller)).toEqual([foreign])
   })
 
   it('is forbidden for a caller that is bound to it', async () => {
     const one = await acme.addProject('one')
-    await expect(removeProject(parts(), acme.boundTo(one), one)).rejects.toMatchObject(FORBIDDEN)
+    await expect(removeProject(context(), acme.boundTo(one), one)).rejects.toMatchObject(FORBIDDEN)
     expect(await listIds()).toEqual([one])
   })
 })

@@ -30,11 +30,11 @@ beforeEach(async () => {
   other = await anOrganization(test.database, 'other')
 })
 
-const parts = () => ({ database: test.database, clock })
+const context = () => ({ database: test.database, clock })
 const create = (input: { email?: string; password?: string } = {}, caller = acme.caller) =>
-  createUser(parts(), caller, { email: 'ann@example.com', password: PASSWORD, scope: 'write', ...input })
+  createUser(context(), caller, { email: 'ann@example.com', password: PASSWORD, scope: 'write', ...input })
 const listEmails = async (caller = acme.caller) =>
-  (await listUsers(parts(), caller, ALL)).rows.map(({ email }) => email)
+  (await listUsers(context(), caller, ALL)).rows.map(({ email }) => email)
 
 describe('creating a user', () => {
   it('makes somebody who can log in', async () => {
@@ -45,9 +45,9 @@ describe('creating a user', () => {
       scope: 'write',
       createdAt: START,
     })
-    expect((await listUsers(parts(), acme.caller, ALL)).rows).toEqual([user])
+    expect((await listUsers(context(), acme.caller, ALL)).rows).toEqual([user])
     const login = { email: 'ann@example.com', password: PASSWORD, address: '192.0.2.1' }
-    expect(await logIn(parts(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
+    expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
   })
 
   it('is refused for an address that has an account, whatever its capitals and its organization', async () => {
@@ -87,8 +87,8 @@ describe('creating a user', () => {
   it('is forbidden for a caller that is bound to a project', async () => {
     const bound = acme.boundTo(await acme.addProject('one'))
     await expect(create({}, bound)).rejects.toMatchObject({ code: 'forbidden' })
-    await expect(listUsers(parts(), bound, ALL)).rejects.toMatchObject({ code: 'forbidden' })
-    await expect(removeUser(parts(), bound, randomUUID())).rejects.toMatchObject({ code: 'forbidden' })
+    await expect(listUsers(context(), bound, ALL)).rejects.toMatchObject({ code: 'forbidden' })
+    await expect(removeUser(context(), bound, randomUUID())).rejects.toMatchObject({ code: 'forbidden' })
   })
 })
 
@@ -96,8 +96,8 @@ describe('listing users', () => {
   it('shows those of the organization, page by page', async () => {
     for (const name of ['one', 'two', 'three']) await acme.addUser(`${name}@example.com`, 'read')
     await other.addUser('foreign@example.com')
-    const first = await listUsers(parts(), acme.caller, { limit: 2, after: null })
-    const second = await listUsers(parts(), acme.caller, { limit: 2, after: first.next })
+    const first = await listUsers(context(), acme.caller, { limit: 2, after: null })
+    const second = await listUsers(context(), acme.caller, { limit: 2, after: first.next })
     const emails = [...first.rows, ...second.rows].map(({ email }) => email)
     expect(emails.sort()).toEqual(['one@example.com', 'three@example.com', 'two@example.com'])
     expect([first.rows.length, second.rows.length, second.next]).toEqual([2, 1, null])
@@ -107,10 +107,10 @@ describe('listing users', () => {
 describe('removing a user', () => {
   it('removes them', async () => {
     const ann = await acme.addUser('ann@example.com', 'write')
-    await removeUser(parts(), acme.caller, ann.id)
+    await removeUser(context(), acme.caller, ann.id)
     expect(await listEmails()).toEqual([])
-    await expect(removeUser(parts(), acme.caller, ann.id)).rejects.toMatchObject(NOT_FOUND)
-    await expect(describeCaller(parts(), ann.caller)).rejects.toMatchObject({ code: 'unauthenticated' })
+    await expect(removeUser(context(), acme.caller, ann.id)).rejects.toMatchObject(NOT_FOUND)
+    await expect(describeCaller(context(), ann.caller)).rejects.toMatchObject({ code: 'unauthenticated' })
   })
 
   it('is allowed for oneself, but not for the last admin', async () => {
@@ -118,9 +118,9 @@ describe('removing a user', () => {
     const bob = await acme.addUser('bob@example.com')
     await acme.addUser('eve@example.com', 'write')
     await other.addUser('foreign@example.com')
-    await removeUser(parts(), ann.caller, ann.id)
-    await expect(removeUser(parts(), bob.caller, bob.id)).rejects.toMatchObject(LAST_ADMIN)
-    await expect(removeUser(parts(), acme.caller, bob.id)).rejects.toMatchObject(LAST_ADMIN)
+    await removeUser(context(), ann.caller, ann.id)
+    await expect(removeUser(context(), bob.caller, bob.id)).rejects.toMatchObject(LAST_ADMIN)
+    await expect(removeUser(context(), acme.caller, bob.id)).rejects.toMatchObject(LAST_ADMIN)
     expect(await listEmails()).toEqual(expect.arrayContaining(['bob@example.com', 'eve@example.com']))
   })
 
@@ -130,8 +130,8 @@ describe('removing a user', () => {
       const ann = await organization.addUser(`ann-${round}@example.com`)
       const bob = await organization.addUser(`bob-${round}@example.com`)
       const outcomes = await Promise.allSettled([
-        removeUser(parts(), ann.caller, bob.id),
-        removeUser(parts(), bob.caller, ann.id),
+        removeUser(context(), ann.caller, bob.id),
+        removeUser(context(), bob.caller, ann.id),
       ])
       expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
       for (const outcome of outcomes)
@@ -143,7 +143,7 @@ describe('removing a user', () => {
   it('knows no unknown, foreign or malformed id', async () => {
     const foreign = await other.addUser('foreign@example.com', 'read')
     for (const id of [foreign.id, randomUUID(), 'foreign@example.com', '', "' or true --"]) {
-      await expect(removeUser(parts(), acme.caller, id)).rejects.toMatchObject(NOT_FOUND)
+      await expect(removeUser(context(), acme.caller, id)).rejects.toMatchObject(NOT_FOUND)
     }
     expect(await listEmails(other.caller)).toEqual(['foreign@example.com'])
   })
@@ -152,7 +152,7 @@ describe('removing a user', () => {
 describe('describing the caller', () => {
   it('names the organization and the user', async () => {
     const ann = await acme.addUser('ann@example.com', 'read')
-    expect(await describeCaller(parts(), ann.caller)).toEqual({
+    expect(await describeCaller(context(), ann.caller)).toEqual({
       kind: 'user',
       organization: { id: acme.id, name: 'acme' },
       user: { id: ann.id, email: 'ann@example.com' },
@@ -163,7 +163,7 @@ describe('describing the caller', () => {
 
   it('names for a key the project that it is bound to, and no user', async () => {
     const projectId = await other.addProject('one')
-    expect(await describeCaller(parts(), other.boundTo(projectId))).toEqual({
+    expect(await describeCaller(context(), other.boundTo(projectId))).toEqual({
       kind: 'api_key',
       organization: { id: other.id, name: 'other' },
       user: null,

@@ -31,7 +31,7 @@ async function openSettings(id: string) {
     'select sealed, sealed_with as "sealedWith" from channels where id = $1',
     [id],
   )
-  return api.parts.sealer.open(id, rows[0]!)
+  return api.context.sealer.open(id, rows[0]!)
 }
 const get = async (id: string) => (await api.client.get(`/channels/${id}`)).body
 
@@ -265,7 +265,7 @@ describe('updating a channel', () => {
 describe('rotating a secret', () => {
   it('shows a new one and lets the one before it go on for a day', async () => {
     const { id, secret: first } = await make()
-    const before = api.parts.clock.now()
+    const before = api.context.clock.now()
     const { status, body } = await api.client.post(`/channels/${id}/rotate-secret`, undefined)
     expect({ status, body }).toEqual({ status: 200, body: { secret: expect.stringMatching(/^whsec_/) } })
     expect(body.secret).not.toBe(first)
@@ -276,7 +276,7 @@ describe('rotating a secret', () => {
       { secret: first, expiresAt: expect.any(Number) },
     ])
     expect(settings.secrets[1]!.expiresAt! - before - SECRET_OVERLAP_MS).toBeGreaterThanOrEqual(0)
-    expect(settings.secrets[1]!.expiresAt! - api.parts.clock.now() - SECRET_OVERLAP_MS).toBeLessThanOrEqual(0)
+    expect(settings.secrets[1]!.expiresAt! - api.context.clock.now() - SECRET_OVERLAP_MS).toBeLessThanOrEqual(0)
   })
 
   it.each([

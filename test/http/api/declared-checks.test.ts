@@ -19,15 +19,15 @@ beforeAll(async () => {
 })
 afterAll(() => api.close())
 beforeEach(async () => {
-  await retireCheck(api.parts, RESOURCE, 'Delete')
-  projectId = (await resolveProject(api.parts, { ...RESOURCE, allowed: null, wanted: null })).id
+  await retireCheck(api.context, RESOURCE, 'Delete')
+  projectId = (await resolveProject(api.context, { ...RESOURCE, allowed: null, wanted: null })).id
   check = await declare()
 })
 
 async function declare(given: Partial<Declaration> = {}): Promise<StoredCheck> {
   const spec = { periodSeconds: null, schedule: '0 2 * * *', timeZone: null, graceSeconds: 60, maxRuntimeSeconds: null }
   const declaration = { resource: RESOURCE, projectId, name: 'Nightly', description: null, spec, suspend: null }
-  return (await declareCheck(api.parts, { ...declaration, adoptId: null, ...given })).check
+  return (await declareCheck(api.context, { ...declaration, adoptId: null, ...given })).check
 }
 
 describe('a declared check', () => {
@@ -86,7 +86,7 @@ describe('a declared check', () => {
   })
 
   it('is the API’s own after Retain, with the same address', async () => {
-    await retireCheck(api.parts, RESOURCE, 'Retain')
+    await retireCheck(api.context, RESOURCE, 'Retain')
     const { status, body } = await api.client.put(`/checks/${check.id}`, { name: 'Mine' })
     expect(status).toBe(200)
     expect(body).toMatchObject({ name: 'Mine', managed_by: 'api', kubernetes: null, public_id: check.publicId })
@@ -94,7 +94,7 @@ describe('a declared check', () => {
   })
 
   it('is unknown after Delete, history too, and its project can be removed', async () => {
-    await retireCheck(api.parts, RESOURCE, 'Delete')
+    await retireCheck(api.context, RESOURCE, 'Delete')
     for (const path of ['', '/flips', '/pings'])
       expect((await api.client.get(`/checks/${check.id}${path}`)).status).toBe(404)
     expect((await api.client.delete(`/projects/${projectId}`)).status).toBe(204)

@@ -177,9 +177,9 @@ describe('retrying a delivery', () => {
   ])('that %s starts it anew', async (_, assignments, attempts, lastError, lastStatus) => {
     const { delivery } = await makeDelivery()
     await set(delivery.id, `${assignments}, give_up_at = now() - interval '1 day'`)
-    const before = api.parts.clock.now()
+    const before = api.context.clock.now()
     const { status, body } = await retry(delivery.id)
-    const after = api.parts.clock.now()
+    const after = api.context.clock.now()
     expect({ status, body }).toEqual({
       status: 202,
       body: {
@@ -210,7 +210,7 @@ describe('retrying a delivery', () => {
     expect({ status, body }).toMatchObject({ status: 202, body: { status: 'pending', attempts: 3, last_status: 503 } })
     const after = await read(delivery.id)
     expect({ ...after, next_attempt_at: 0 }).toEqual({ ...before, next_attempt_at: 0 })
-    expect(after.next_attempt_at).toBeLessThanOrEqual(api.parts.clock.now())
+    expect(after.next_attempt_at).toBeLessThanOrEqual(api.context.clock.now())
     expect(Date.parse(body.next_attempt_at)).toBe(Math.floor(after.next_attempt_at!))
   })
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Parts } from '../../../src/checks/parts.ts'
 import { ApiError, type KubernetesClient } from '../../../src/kubernetes/client.ts'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { createHold } from '../../../src/operator/hold.ts'
+import type { Context } from '../../../src/store/context.ts'
 
 const KEY = 'shop/nightly'
 const FINALIZER = 'heartbeat-operator.io/cleanup'
@@ -34,12 +34,12 @@ function createHeld({ isBusy = true, answer = 'found' }: { isBusy?: boolean; ans
       return Promise.resolve({ ...check(), metadata: { ...check().metadata, ...patch.metadata } })
     },
   } as unknown as KubernetesClient
-  const parts = new Proxy({} as Parts, {
+  const context = new Proxy({} as Context, {
     get: () => {
       throw new Error('the database is not to be asked')
     },
   })
-  const hold = createHold({ client, cache: { put: () => {} }, parts, cluster: 'default', isBusy: () => isBusy })
+  const hold = createHold({ client, cache: { put: () => {} }, context, cluster: 'default', isBusy: () => isBusy })
   return { hold, asked }
 }
 

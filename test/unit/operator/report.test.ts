@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Parts } from '../../../src/checks/parts.ts'
 import { ApiError, type KubernetesClient } from '../../../src/kubernetes/client.ts'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { createReporter } from '../../../src/operator/report.ts'
+import type { Context } from '../../../src/store/context.ts'
 
 const NOW = Date.parse('2026-01-02T03:04:05Z')
 
@@ -35,7 +35,7 @@ function createRefusing(status: number, current: HeartbeatCheck) {
   const reporter = createReporter({
     client,
     cache: { put: (object) => put.push(object) },
-    parts: { clock: { now: () => NOW } } as Parts,
+    context: { clock: { now: () => NOW } } as Context,
     recorder: { record: () => {} },
   })
   return { reporter, replaced, put }

@@ -1,7 +1,7 @@
-import type { Parts } from '../checks/parts.ts'
+import type { Context } from '../store/context.ts'
 import type { Sealer } from './seal.ts'
 
 /** What the verbs of this folder work with. */
-export interface ChannelParts extends Parts {
+export interface ChannelContext extends Context {
   readonly sealer: Sealer
 }
