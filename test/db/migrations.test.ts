@@ -7,7 +7,7 @@ import { explainDatabaseError, mayPass } from '../../src/store/postgres/explain.
 import { migrate } from '../../src/store/postgres/migrate.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
-const FOLDER = new URL('../../src/store/migrations/', import.meta.url)
+const FOLDER = new URL('../../src/store/postgres/migrations/', import.meta.url)
 const FILES = readdirSync(FOLDER).sort()
 
 let test: TestDatabase

@@ -5,7 +5,7 @@ import { migrate } from '../../src/store/postgres/migrate.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { describeSchema } from '../support/schema.ts'
 
-const NEWEST = readdirSync(new URL('../../src/store/migrations', import.meta.url)).length
+const NEWEST = readdirSync(new URL('../../src/store/postgres/migrations', import.meta.url)).length
 
 let test: TestDatabase
 beforeAll(async () => {

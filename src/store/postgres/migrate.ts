@@ -7,7 +7,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import type { Database } from './database.ts'
 import { MIGRATION_LOCK } from './locks.ts'
 
-const FOLDER = new URL('../migrations/', import.meta.url)
+const FOLDER = new URL('./migrations/', import.meta.url)
 
 /** The database is not one that this program can work with; the message says why and what to do. */
 export class SchemaError extends Error {
