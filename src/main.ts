@@ -26,6 +26,9 @@ class StartError extends Error {}
 const stopping = new AbortController()
 // Ctrl-C reaches npm and this process both, and npm passes its own on: the second changes nothing.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort())
+// The reader of our output may go away (`npm start | head -1`). Without these listeners EPIPE would end the process without an
+// orderly stop. They must come before the `await` below, which lasts as long as the process.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
 const HOW_TO_FIND_ONE = 'set KUBECONFIG to a kubeconfig, or run in a pod with a ServiceAccount'
 const USAGE = `usage: node src/main.ts           serves what ROLE says, until a signal
@@ -192,9 +195,6 @@ async function prepareDatabase(config: Config, databaseUrl: string): Promise<Pre
     await database.close()
   }
 }
-
-// Whoever reads our output may stop reading (`npm start | head`); that is no reason to end without an orderly stop.
-for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`)

@@ -4,13 +4,14 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isUuid } from '../../src/domain/ids.ts'
+import { choosePort } from '../../src/embedded-postgres/port.ts'
 import { readPidFile } from '../../src/embedded-postgres/postmaster.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { MIGRATION_LOCK } from '../../src/store/postgres/locks.ts'
 import { createApiClient } from '../support/api-client.ts'
 import { poll } from '../support/embedded.ts'
 import { startPostgresServer } from '../support/postgres-server.ts'
-import { aPing, createAgent, findMissing, type SentPing, sendPing } from '../support/sent-pings.ts'
+import { aPing, ask, createAgent, findMissing, type SentPing, sendPing } from '../support/sent-pings.ts'
 import {
   CHECKOUT,
   databaseEnvironment,
@@ -141,6 +142,20 @@ describe('a signal during the start', () => {
     await service.waitFor(/^waiting for the database/m)
     expect(await service.stop('SIGTERM', 5_000)).toEqual(ENDED_WELL)
     await server.resume()
+  })
+})
+
+describe('standard output without a reader (npm start | head -1)', () => {
+  it('does not end the service: it starts, serves, and stops in order on a signal', async () => {
+    const port = await choosePort('')
+    await using service = spawnService({ DATA_DIR: newDataDir(), OPS_PORT: String(port) })
+    await service.waitFor(/\n/)
+    service.closeStdout()
+    const isReady = () => ask(`http://127.0.0.1:${port}/readyz`).then(({ status }) => status === 200)
+    await poll(() => isReady().catch(() => false))
+    const { exit, started, alive } = await stopAll(service, 'SIGTERM')
+    expect({ exit, alive, stderr: service.stderr }).toEqual({ exit: ENDED_WELL, alive: [], stderr: '' })
+    expect(started).toBeGreaterThan(5)
   })
 })
 

@@ -30,6 +30,8 @@ export interface ServiceProcess extends AsyncDisposable {
   /** Waits for the line that begins with `ready`. */
   ready(withinMs?: number): Promise<Addresses>
   signal(name: NodeJS.Signals): void
+  /** Closes the reading end of its standard output, as `| head -1` does. */
+  closeStdout(): void
   /** Waits for it to end by itself; fails when it does not in `withinMs`. */
   end(withinMs?: number): Promise<Exit>
   /** SIGTERM, unless told otherwise, and waits for the end. */
@@ -154,6 +156,7 @@ export function spawnService(environment: Record<string, string>, program = MAIN
       return { ping: ping!, api: api!, ops: ops! }
     },
     signal: (name) => void child.kill(name),
+    closeStdout: () => void child.stdout.destroy(),
     end,
     stop,
     kill,
