@@ -5,6 +5,7 @@
 
 import { createPublicKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto'
 import { z } from 'zod'
+import { isEmail } from './domain/email.ts'
 
 export interface OidcIssuer {
   /** As the claim `iss` writes it, to the letter. */
@@ -33,10 +34,7 @@ const name = () =>
     .string('must be text')
     .refine(({ length }) => length >= 1 && length <= NAME_LENGTH, `must have 1 to ${NAME_LENGTH} characters`)
 
-const email = () =>
-  z.string('must be an e-mail address').refine((text) => text.length <= 254 && /^[^\s@]+@[^\s@]+$/.test(text), {
-    error: 'must be an e-mail address',
-  })
+const email = () => z.string('must be an e-mail address').refine(isEmail, 'must be an e-mail address')
 
 const ENTRY = z.strictObject(
   {

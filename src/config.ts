@@ -5,6 +5,8 @@ import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { type OidcIssuer, oidcIssuers } from './config-issuers.ts'
+import { isEmail } from './domain/email.ts'
+import { isDecodable } from './runtime/percent.ts'
 
 export interface Config {
   readonly role: (typeof ROLES)[number]
@@ -161,15 +163,6 @@ function hasReadableCredentials(text: string): boolean {
   return isDecodable(username) && isDecodable(password)
 }
 
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
 function oneOf<const T extends string>(...values: T[]) {
   return z.enum(values, { error: () => `must be one of ${values.join(', ')}` })
 }
@@ -209,11 +202,7 @@ const VARIABLES = {
   )
     .transform((keys) => keys.map((key) => Buffer.from(key, 'base64')))
     .optional(),
-  BOOTSTRAP_EMAIL: z
-    .string()
-    .max(254)
-    .regex(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address')
-    .default('admin@example.com'),
+  BOOTSTRAP_EMAIL: z.string().refine(isEmail, 'must be an e-mail address').default('admin@example.com'),
   BOOTSTRAP_PASSWORD: z
     .string()
     .min(8, 'must have at least 8 characters')

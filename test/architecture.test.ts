@@ -43,8 +43,8 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
     ],
     outside: [],
   },
-  'config.ts': { inside: ['config-issuers.ts'], outside: ['zod'] },
-  'config-issuers.ts': { inside: [], outside: ['zod'] },
+  'config.ts': { inside: ['config-issuers.ts', 'domain', 'runtime'], outside: ['zod'] },
+  'config-issuers.ts': { inside: ['domain'], outside: ['zod'] },
   'introduction.ts': { inside: ['app.ts', 'config.ts', 'kubernetes/connection.ts'], outside: [] },
   'secrets.ts': { inside: ['config.ts'], outside: [] },
   'app.ts': {

@@ -13,9 +13,9 @@ import {
   type JWTVerifyGetKey,
   jwtVerify,
 } from 'jose'
+import { isEmail } from '../domain/email.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { isEmail } from './email.ts'
 import { createIssuerKeys } from './issuer-keys.ts'
 import { expiredCredential, unknownCredential } from './refusals.ts'
 

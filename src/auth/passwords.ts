@@ -4,7 +4,8 @@
  */
 
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
-import { createTurns } from './turns.ts'
+import { AppError } from '../domain/errors.ts'
+import { createSemaphore } from '../runtime/semaphore.ts'
 
 interface Cost {
   readonly logN: number
@@ -28,7 +29,14 @@ export const PASSWORD_LENGTH = { min: 8, max: 200 }
  * scrypt runs on the thread pool of four that DNS and files use too: two at a time leave it half. With twenty waiting the
  * last one is answered within some three seconds.
  */
-const takeTurn = createTurns({ atOnce: 2, waiting: 20 })
+const runInSlot = createSemaphore({
+  slots: 2,
+  queue: {
+    length: 20,
+    createError: () =>
+      new AppError('unavailable', 'too many log-ins at the moment; try again shortly', { retryAfterSeconds: 5 }),
+  },
+})
 
 /** Whether a password has 8 .. 200 characters (code points). */
 export function isPassword(text: string): boolean {
@@ -41,7 +49,7 @@ export function isPassword(text: string): boolean {
 /** `cost`: other than today's only to make an old hash. Throws AppError `unavailable` when too many passwords wait for their turn. */
 export async function hashPassword(password: string, cost: Cost = COST): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
-  const hash = await takeTurn(() => derive(password, salt, cost))
+  const hash = await runInSlot(() => derive(password, salt, cost))
   return ['scrypt', cost.logN, cost.r, cost.p, salt.toString('base64url'), hash.toString('base64url')].join('$')
 }
 
@@ -54,7 +62,7 @@ const NOBODY: ParsedHash = { cost: COST, salt: randomBytes(SALT_BYTES), hash: ra
  */
 export async function verifyPassword(password: string, stored: string | null): Promise<boolean> {
   const { cost, salt, hash } = stored === null ? NOBODY : parseHash(stored)
-  return timingSafeEqual(await takeTurn(() => derive(password, salt, cost)), hash)
+  return timingSafeEqual(await runInSlot(() => derive(password, salt, cost)), hash)
 }
 
 /** Whether the hash was made at another cost than today's. */

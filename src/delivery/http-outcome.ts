@@ -5,7 +5,8 @@
 
 import { PATIENCE_MS } from '../domain/retry.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { decodePercent, type HttpAnswer, type HttpClient, type HttpRequest, InvalidUrl } from './http.ts'
+import { decodePercent } from '../runtime/percent.ts'
+import { type HttpAnswer, type HttpClient, type HttpRequest, InvalidUrl } from './http.ts'
 import type { Outcome } from './outcome.ts'
 import { TargetRefused } from './targets.ts'
 

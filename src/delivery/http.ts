@@ -8,6 +8,7 @@ import { type LookupAddress, lookup as lookUpName } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import type { buildConnector, Dispatcher } from 'undici'
 import { startTimer, systemClock } from '../runtime/clock.ts'
+import { decodePercent } from '../runtime/percent.ts'
 import { createLookups, type FindAddresses } from './lookups.ts'
 import { createTargetRule, TargetRefused, type TargetRule } from './targets.ts'
 
@@ -144,15 +145,6 @@ function readUrl(text: string): { origin: string; path: string; headers: Record<
   const headers: Record<string, string> = {}
   if (username !== '' || password !== '') headers.authorization = `Basic ${credentials}`
   return { origin, path: pathname + search, headers }
-}
-
-/** A stray percent sign stands for itself. */
-export function decodePercent(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }
 
 /**

@@ -1,12 +1,13 @@
 /**
- * Addresses of names. Each lookup holds one of libuv's few threads (UV_THREADPOOL_SIZE) until the system's resolver answers, and
- * no signal frees it; connections to PostgreSQL need such a thread too. So channels get a few of them at most, those who ask for a
- * name at the same time share one, and a name that kept its thread for long is not asked for again for a while: names whose
- * servers are dead hold up neither each other's channels nor pings.
+ * Name lookups with limits. Each lookup occupies one of libuv's few threads (UV_THREADPOOL_SIZE) until the system's resolver
+ * responds, and no signal frees the thread. Connections to PostgreSQL need these threads too. So at most `atOnce` lookups run at
+ * the same time, requests for the same name share one lookup, and a name that was slow fails at once for a while. Dead name
+ * servers delay neither the other channels nor pings.
  */
 
 import type { LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
+import { createSemaphore } from '../runtime/semaphore.ts'
 
 export type FindAddresses = (
   hostname: string,
@@ -15,14 +16,14 @@ export type FindAddresses = (
 
 export interface LookupLimits {
   readonly atOnce: number
-  /** A name that took longer ... */
+  /** A lookup that takes longer than `longMs` makes the name fail at once for `avoidMs`. */
   readonly longMs: number
-  /** ... is answered for so long with the failure to find it. */
   readonly avoidMs: number
 }
 
 const LIMITS: LookupLimits = { atOnce: 4, longMs: 2_000, avoidMs: 30_000 }
 
+/** Returns the lookup. It rejects with the resolver's error, or with EAI_AGAIN for a name that was slow. */
 export function createLookups(
   lookup: LookupFunction,
   now: () => number,
@@ -30,31 +31,25 @@ export function createLookups(
 ): FindAddresses {
   const underWay = new Map<string, Promise<readonly LookupAddress[]>>()
   const avoided = new Map<string, number>()
-  const waiting: (() => void)[] = []
-  let running = 0
+  const runInSlot = createSemaphore({ slots: atOnce })
 
   function find(hostname: string, options: Parameters<LookupFunction>[1]): Promise<readonly LookupAddress[]> {
     for (const [name, until] of avoided) if (until <= now()) avoided.delete(name)
     if (avoided.has(hostname)) return Promise.reject(tooSlow())
-    const found = underWay.get(hostname) ?? askInTurn(hostname, options).finally(() => underWay.delete(hostname))
+    const found = underWay.get(hostname) ?? askInSlot(hostname, options).finally(() => underWay.delete(hostname))
     underWay.set(hostname, found)
     return found
   }
 
-  async function askInTurn(hostname: string, options: Parameters<LookupFunction>[1]) {
-    if (running >= atOnce) await new Promise<void>((resolve) => waiting.push(resolve))
-    else running += 1
-    const startedAt = now()
-    try {
-      return await ask(hostname, options)
-    } finally {
-      if (now() - startedAt > longMs) avoided.set(hostname, now() + avoidMs)
-      const next = waiting.shift()
-      // The place goes on to the next one.
-      if (next === undefined) running -= 1
-      else next()
-    }
-  }
+  const askInSlot = (hostname: string, options: Parameters<LookupFunction>[1]) =>
+    runInSlot(async () => {
+      const startedAt = now()
+      try {
+        return await ask(hostname, options)
+      } finally {
+        if (now() - startedAt > longMs) avoided.set(hostname, now() + avoidMs)
+      }
+    })
 
   function ask(hostname: string, options: Parameters<LookupFunction>[1]): Promise<readonly LookupAddress[]> {
     return new Promise((resolve, reject) => {

@@ -1,10 +1,10 @@
 /** The first start: without an organization, a project, an admin and a key nobody could call anything (design, sections 3.4 and 12). */
 
 import { isApiKey } from '../auth/api-key.ts'
-import { isEmail } from '../auth/email.ts'
 import { hashPassword, isPassword, PASSWORD_LENGTH } from '../auth/passwords.ts'
 import { randomText } from '../auth/random-text.ts'
 import type { Instant } from '../domain/check.ts'
+import { isEmail } from '../domain/email.ts'
 import { AppError } from '../domain/errors.ts'
 import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { randomIdBytes } from '../runtime/random.ts'

@@ -1,8 +1,8 @@
 /** Users of an organization. Not for callers that are bound to a project. Scopes are the edge's to check. */
 
-import { isEmail } from '../auth/email.ts'
 import { hashPassword, isPassword, PASSWORD_LENGTH } from '../auth/passwords.ts'
 import type { Caller, Scope } from '../domain/access.ts'
+import { isEmail } from '../domain/email.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'

@@ -138,7 +138,7 @@ describe('an audience', () => {
 })
 
 describe('users', () => {
-  const address = (length: number) => `${'a'.repeat(length - 12)}@example.com`
+  const address = (length: number) => `a@${'b'.repeat(length - 6)}.com`
 
   it('are e-mail addresses by subject', () => {
     expect(faultsOfEntry({ users: {} })).toEqual([])

@@ -1,9 +1,10 @@
 /** The config of a channel, which is another for each kind. */
 
 import { z } from 'zod'
-import { isEmail } from '../../auth/email.ts'
 import type { ConfigInput } from '../../channels/present-config.ts'
 import { CHANNEL_KINDS, CHANNEL_LIMITS, type ChannelKind } from '../../domain/channel.ts'
+import { isEmail } from '../../domain/email.ts'
+import { isDecodable } from '../../runtime/percent.ts'
 import { parsePart } from './faults.ts'
 
 /** As in fields.ts: the rule in words that follow the field's name. */
@@ -20,17 +21,8 @@ function isWebUrl(text: string): boolean {
   if (text.length > 2 * urlLength || Array.from(text).length > urlLength || !WEB_URL.test(text)) return false
   if (!URL.canParse(text)) return false
   const { username, password } = new URL(text)
+  // Credentials are sent decoded, in a header.
   return !text.includes('#') && isDecodable(username) && isDecodable(password)
-}
-
-/** Credentials are sent decoded, in a header. */
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
 }
 
 const webUrl = (rule: string, isFit: (text: string) => boolean, description: string) =>

@@ -4,9 +4,9 @@
  */
 
 import { z } from 'zod'
-import { isEmail } from '../../auth/email.ts'
 import { isPassword, PASSWORD_LENGTH } from '../../auth/passwords.ts'
 import { LIMITS } from '../../domain/check.ts'
+import { isEmail } from '../../domain/email.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { decodeCursor, PAGE_LIMIT } from '../../domain/page.ts'
 

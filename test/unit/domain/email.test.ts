@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isEmail } from '../../../src/auth/email.ts'
+import { isEmail } from '../../../src/domain/email.ts'
 
 describe('isEmail', () => {
   it.each([
