@@ -7,8 +7,8 @@ import { createAuthenticate } from '../auth/authenticate.ts'
 import { createIssuers } from '../auth/issuers.ts'
 import { createTokens } from '../auth/tokens.ts'
 import { createSealer } from '../channels/seal.ts'
-import { expireOverdue, nextBatch, SMALLEST_BATCH } from '../checks/deadlines/expire-overdue.ts'
-import { keepBeat } from '../checks/deadlines/keep-beat.ts'
+import { createBeat } from '../checks/deadlines/beat.ts'
+import { createEvaluator } from '../checks/deadlines/evaluator.ts'
 import { createExporter, EXPORTER_MS, type Exporter } from '../checks/export-checks.ts'
 import { createPingRecorder } from '../checks/ping/record-ping.ts'
 import { createRememberedChecks } from '../checks/ping/remembered-checks.ts'
@@ -44,13 +44,9 @@ export interface ApiRoleOptions extends Base {
 }
 
 const BEAT_MS = 1_000
-/** Two beats missed and a bit: the database cannot be written to. */
-const STALE_BEAT_MS = 2_500
 const EXPIRE_MS = 250
 /** Within the ten seconds after which Prometheus gives a scrape up. */
 const EXPORT_MS = 8_000
-/** Where pings never rest, a flood of flips takes longer, and nothing else is held up for long. */
-const LONGEST_WAY_MS = 20
 /** The pruner itself rests in proportion to what its last pass cost. */
 const PRUNE_MS = 60_000
 /** Within the 30 s that Kubernetes gives a pod by default, the drain before it not counted. */
@@ -60,7 +56,6 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const { config, log, metrics, clock, databaseClock, database, pingDatabase, secretKey, isStopping } = base
   const context = { database, clock: databaseClock }
   let isStarted = false
-  let lastBeatAt = Number.NEGATIVE_INFINITY
   let pingUrl = config.pingUrl ?? ''
 
   const remembered = createRememberedChecks()
@@ -75,54 +70,37 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     onError: (error, pings) => log.error({ error, pings }, 'pings could not be stored'),
   })
 
-  const beatLoop = loopOf(base, 'beat', BEAT_MS, async () => {
-    await keepBeat({
-      database: pingDatabase,
-      recorder,
-      onGap(gap) {
-        metrics.gaps.inc()
-        metrics.gapSeconds.inc((gap.endedAt - gap.startedAt) / 1_000)
-        log.warn(
-          { seconds: Math.round((gap.endedAt - gap.startedAt) / 1_000) },
-          'no replica could take pings for a while; deadlines are moved accordingly',
-        )
-      },
-    })
-    lastBeatAt = clock.now()
-    return 'done'
+  const beat = createBeat({
+    database: pingDatabase,
+    recorder,
+    clock,
+    onGap(gap) {
+      const seconds = (gap.endedAt - gap.startedAt) / 1_000
+      metrics.gaps.inc()
+      metrics.gapSeconds.inc(seconds)
+      log.warn(
+        { seconds: Math.round(seconds) },
+        'no replica could take pings for a while; deadlines are moved accordingly',
+      )
+    },
   })
-  /** Work that can wait a moment begins between two pings. Where they never rest it goes on beside them. */
-  const giveWay = () => recorder.whenIdle(LONGEST_WAY_MS)
-
-  let nextSize = SMALLEST_BATCH
-  const expireLoop = loopOf(base, 'expire', EXPIRE_MS, async (signal) => {
-    await giveWay()
-    const startedAt = clock.now()
-    let flips = 0
-    const batch = nextSize
-    // What fails as a large batch is tried again as a small one.
-    nextSize = SMALLEST_BATCH
-    const outcome = await expireOverdue({
-      database: pingDatabase,
-      remembered,
-      batch,
-      oldestPingWaitMs: recorder.oldestWaitMs,
-      monotonicMs: clock.now,
-      onFlip(reason, seconds) {
-        flips += 1
-        metrics.flips.inc({ reason })
-        metrics.detectionSeconds.observe(seconds)
-      },
-      onFailed(error, checkKey) {
-        metrics.undecidable.inc()
-        log.error({ error, checkKey }, 'a check cannot be evaluated; it is put aside for five minutes')
-      },
-    })
-    nextSize = nextBatch(batch, { flips, isFull: outcome === 'again' })
-    // Half of the time belongs to pings when everything goes down at once.
-    if (outcome === 'again') await clock.sleep(clock.now() - startedAt, signal)
-    return outcome
+  const beatLoop = loopOf(base, 'beat', BEAT_MS, beat.run)
+  const evaluate = createEvaluator({
+    database: pingDatabase,
+    remembered,
+    clock,
+    oldestPingWaitMs: recorder.oldestWaitMs,
+    yieldToPings: recorder.yieldToPings,
+    onFlip(reason, seconds) {
+      metrics.flips.inc({ reason })
+      metrics.detectionSeconds.observe(seconds)
+    },
+    onFailed(error, checkKey) {
+      metrics.undecidable.inc()
+      log.error({ error, checkKey }, 'a check cannot be evaluated; it is put aside for five minutes')
+    },
   })
+  const expireLoop = loopOf(base, 'expire', EXPIRE_MS, evaluate)
   const pruneLoop = loopOf(
     base,
     'prune',
@@ -169,6 +147,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const pingApp = createPingApp({
     record: recorder.record,
     now: databaseClock.now,
+    isStopping,
     onPing: (type, result) => metrics.pings.inc({ type, result }),
     onRequest: (method, status, seconds) =>
       observeHttp(metrics, { server: 'ping', route: PING_ROUTE, method, status: String(status) }, seconds),
@@ -181,15 +160,16 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     text: JSON.stringify({ error: message }),
   })
   const { bindAddress } = config
-  const delivery = createDelivery({ ...base, sealer, baseUrl: () => baseUrl, whyNotReady, giveWay })
-  const handlePing = pingApp.callback()
+  const delivery = createDelivery({
+    ...base,
+    sealer,
+    baseUrl: () => baseUrl,
+    whyNotReady,
+    giveWay: recorder.yieldToPings,
+  })
   const pingServer = createHttpServer({
     name: 'ping',
-    handler(request, response) {
-      // Already during the drain: a connection that is idle when the port closes may be cut with a ping on its way.
-      if (isStopping()) response.setHeader('Connection', 'close')
-      return handlePing(request, response)
-    },
+    handler: pingApp.callback(),
     bindAddress,
     port: config.pingPort,
     errorText: plain,
@@ -203,7 +183,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   })
 
   function whyNotReady(): string | null {
-    return clock.now() - lastBeatAt > STALE_BEAT_MS ? 'the database cannot be written to' : null
+    return beat.isStale() ? 'the database cannot be written to' : null
   }
 
   return {

@@ -30,8 +30,8 @@ export interface PingRecorder {
   waiting(): number
   /** How long the oldest ping without an answer waits, in milliseconds: also one whose group is on its way. */
   oldestWaitMs(): number
-  /** Resolves when no ping waits and none is on its way to the database, or after `longestMs`. */
-  whenIdle(longestMs?: number): Promise<void>
+  /** Resolves when no ping waits and none is on its way to the database, after 20 ms at the latest: for work that pings come before. */
+  yieldToPings(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -45,6 +45,8 @@ const LARGEST_GROUP = 500
 const WAITING_FOR_SECOND = 24
 /** Beyond it new pings are refused, which bounds the memory that a burst can take (each may hold a body of 10 KB). */
 const MOST_WAITING = 20_000
+/** While pings never rest, other work is slower but not stopped. */
+const MAX_YIELD_MS = 20
 /** Older ones are given up when a connection fails: opening the next may take CONNECT_MS, and then comes the shortest budget. */
 const LONGEST_RETRY_MS = 2_500
 
@@ -223,7 +225,7 @@ export function createPingRecorder(options: PingRecorderOptions): PingRecorder {
       const unanswered = [...lanes.flatMap(({ group }) => group), ...waiting]
       return unanswered.reduce((longest, entry) => Math.max(longest, now() - entry.since), 0)
     },
-    whenIdle,
+    yieldToPings: () => whenIdle(MAX_YIELD_MS),
     async stop() {
       isStopping = true
       await whenIdle()

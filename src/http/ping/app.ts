@@ -18,6 +18,7 @@ export interface PingAppOptions {
   readonly record: RecordPing
   /** By the database's clock. */
   readonly now: () => number
+  readonly isStopping?: () => boolean
   readonly onPing: (type: string, result: string) => void
   /** After each answer. */
   readonly onRequest: (method: string, status: number, seconds: number) => void
@@ -35,11 +36,14 @@ const HEADERS = {
 const OK_HEADERS = { ...HEADERS, 'Content-Length': '2' }
 const RETRY_AFTER_SECONDS = 5
 
-export function createPingApp({ record, now, onPing, onRequest, onWarning, onError }: PingAppOptions): Koa {
+export function createPingApp(options: PingAppOptions): Koa {
+  const { record, now, isStopping = () => false, onPing, onRequest, onWarning, onError } = options
   const app = new Koa()
   app.silent = true
   app.use(async (ctx) => {
     const at = now()
+    // From the start of the drain on: closing the port may cut an idle connection with a ping on its way.
+    if (isStopping()) ctx.res.setHeader('Connection', 'close')
     await serve(ctx, at)
     onRequest(ctx.method, ctx.res.statusCode, (now() - at) / 1_000)
   })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
-import { keepBeat } from '../../../src/checks/deadlines/keep-beat.ts'
 import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
 import { createPingRecorder } from '../../../src/checks/ping/record-ping.ts'
 import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
-import { keepBeat } from '../../../src/checks/deadlines/keep-beat.ts'
 import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
 import { resumeCheck } from '../../../src/checks/resume-check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
-import { keepBeat } from '../../../src/checks/deadlines/keep-beat.ts'
 import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createLoop, type Loop, type LoopOptions } from '../../../src/runtime/loop.ts'

@@ -65,19 +65,6 @@ const flipsOf = async (id: string) =>
   (await listFlips({ database: test.database, clock }, tenant, id, { limit: 1_000, after: null })).rows
 const stateOf = async (id: string) => (await getCheck({ database: test.database, clock }, tenant, id)).state
 
-describe('a recorder', () => {
-  it('is idle when no ping waits, and again when the last one is answered', async () => {
-    await recorder.whenIdle()
-    const check = await seedCheck(test.database, tenant)
-    const results: string[] = []
-    void recorder.record(aPing(check.publicId)).then((result) => results.push(result))
-    void recorder.record(aPing(check.publicId)).then((result) => results.push(result))
-    await recorder.whenIdle()
-    expect(results).toEqual(['stored', 'stored'])
-    expect(recorder.waiting()).toBe(0)
-  })
-})
-
 describe('a ping', () => {
   it('is in the history with everything it carried, and moves the state', async () => {
     const check = await seedCheck(test.database, tenant)
