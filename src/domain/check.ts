@@ -16,6 +16,7 @@
  */
 
 import type { Cron } from './cron.ts'
+import { RUN_MEMORY_MS } from './limits.ts'
 
 export type Instant = number
 
@@ -94,26 +95,6 @@ export interface Flip {
   /** When it became true: a missed ping is dated at its deadline, not at its detection. */
   readonly at: Instant
 }
-
-/** Limits of the interface (section 8) and of the design (section 3.1). */
-export const LIMITS = {
-  nameLength: 100,
-  slugLength: 100,
-  descriptionLength: 4_096,
-  scheduleLength: 200,
-  periodSeconds: { min: 10, max: 31_536_000, default: 86_400 },
-  graceSeconds: { min: 0, max: 31_536_000, default: 3_600 },
-  maxRuntimeSeconds: { min: 1, max: 31_536_000 },
-  durationMs: 604_800_000,
-  exitCode: 255,
-  pingBodyBytes: 10_240,
-  apiBodyBytes: 65_536,
-  /** Open runs of one check. A start beyond it is stored and opens no run: a job that never completes must not grow its row. */
-  openRuns: 100,
-} as const
-
-/** Runs without a later deadline are forgotten after this: it is also the longest duration that the interface knows. */
-export const RUN_MEMORY_MS = LIMITS.durationMs
 
 /** The status that people see. `now` at or past due is still `late` until the evaluator has written the flip. */
 export function shownStatus(state: Pick<CheckState, 'status' | 'expectedAt'>, now: Instant): ShownStatus {

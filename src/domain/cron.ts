@@ -8,7 +8,7 @@
  * refused, and, where Kubernetes refuses, 7 as Sunday, `L` and `#` accepted.
  */
 
-import { LIMITS } from './check.ts'
+import { LIMITS } from './limits.ts'
 import { findTimeZone, type TimeZone } from './time-zone.ts'
 
 export { isTimeZone } from './time-zone.ts'

@@ -1,6 +1,6 @@
 /** Slugs: the short name of a check within its project, as people type it. (Design, section 3.1.) */
 
-import { LIMITS } from './check.ts'
+import { LIMITS } from './limits.ts'
 
 /** Latin letters that Unicode does not take apart into a letter and an accent. */
 const FOLDED: Readonly<Record<string, string>> = {

@@ -11,11 +11,10 @@ import {
   type Gap,
   type Instant,
   isOpen,
-  LIMITS,
-  RUN_MEMORY_MS,
   type Run,
   type StoredStatus,
 } from './check.ts'
+import { LIMITS, RUN_MEMORY_MS } from './limits.ts'
 import {
   type Expectation,
   expectAfterCompletion,

@@ -6,8 +6,8 @@
  * that would outlast the limit is not begun: the caller then learns why at once.
  */
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../runtime/clock.ts'
+import { yieldTurn } from '../runtime/clock.ts'
 import { backoffMs } from './backoff.ts'
 import { startLimit } from './call-limit.ts'
 import { ApiError, readRefusal, TransportError } from './errors.ts'
@@ -115,7 +115,7 @@ export function createCalls({ transport, clock, random, readWarnings }: CallsOpt
         onContact()
         yield* readWatchEvents<T>(hear(answer.body, onContact))
         // undici gives a socket free in the turn after its answer's end. The next watch shall find it, not open another.
-        await nextTurn()
+        await yieldTurn()
       } catch (error) {
         if (opening.signal.aborted) throw opening.explain(request.description, error)
         if (error instanceof ApiError || error instanceof TransportError) throw error

@@ -3,8 +3,8 @@
  * is handed out in pieces.
  */
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../runtime/clock.ts'
+import { yieldTurn } from '../runtime/clock.ts'
 import type { Change, KeyedChange } from './object-cache.ts'
 
 export type ProblemKind = 'list' | 'watch' | 'stall' | 'handler'
@@ -57,7 +57,7 @@ export function createHandlers<T>({ clock, onChange, onProblem, ...options }: Ha
       for (const change of changes) {
         hand(change)
         if (clock.now() - since < TURN_MS) continue
-        await nextTurn()
+        await yieldTurn()
         if (signal.aborted) return
         since = clock.now()
       }

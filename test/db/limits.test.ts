@@ -1,7 +1,7 @@
 /** The limits of the domain, which the edges and the CRD enforce, hold in the database too: both sides of each. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { LIMITS } from '../../src/domain/check.ts'
+import { LIMITS } from '../../src/domain/limits.ts'
 import { addCheck, addTenant, createFixture, type Fixture } from './checks/fixture.ts'
 
 let fixture: Fixture

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { LIMITS, MANAGERS, SHOWN_STATUSES } from '../../domain/check.ts'
+import { MANAGERS, SHOWN_STATUSES } from '../../domain/check.ts'
+import { LIMITS } from '../../domain/limits.ts'
 import { PAGE_LIMIT } from '../../domain/page.ts'
 import * as field from './fields.ts'
 

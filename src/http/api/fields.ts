@@ -5,9 +5,9 @@
 
 import { z } from 'zod'
 import { isPassword, PASSWORD_LENGTH } from '../../auth/passwords.ts'
-import { LIMITS } from '../../domain/check.ts'
 import { isEmail } from '../../domain/email.ts'
 import { isUuid } from '../../domain/ids.ts'
+import { LIMITS } from '../../domain/limits.ts'
 import { decodeCursor, PAGE_LIMIT } from '../../domain/page.ts'
 
 /** The rule as zod's error: a field that is absent is told to be required. */

@@ -2,8 +2,8 @@
 
 import type { IncomingMessage } from 'node:http'
 import { MIMEType } from 'node:util'
-import { LIMITS } from '../../domain/check.ts'
 import { AppError } from '../../domain/errors.ts'
+import { LIMITS } from '../../domain/limits.ts'
 import { hasBody, readBody } from '../body.ts'
 import { refuseFields, shorten } from './faults.ts'
 

@@ -4,8 +4,8 @@
  */
 
 import Koa, { type Context } from 'koa'
-import { LIMITS } from '../../domain/check.ts'
 import { AppError } from '../../domain/errors.ts'
+import { LIMITS } from '../../domain/limits.ts'
 import { answerAndDrain, hasBody, RequestAborted, readBody } from '../body.ts'
 import { PING_WARNINGS, type PingTarget, type PingWarning, parsePingMetadata, parsePingPath } from './request.ts'
 

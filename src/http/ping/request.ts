@@ -1,7 +1,8 @@
 /** What a ping request says: its path, its duration, its run id (interface, section 4.2; design, section 3.3). Pure parsers. */
 
-import { LIMITS, type PingType } from '../../domain/check.ts'
+import type { PingType } from '../../domain/check.ts'
 import { isUuid } from '../../domain/ids.ts'
+import { LIMITS } from '../../domain/limits.ts'
 
 export interface PingTarget {
   /** Lower case. */

@@ -5,7 +5,7 @@
  */
 
 import { z } from 'zod'
-import { LIMITS } from '../../domain/check.ts'
+import { LIMITS } from '../../domain/limits.ts'
 import { DEFAULT_KEY, LABEL_LENGTH } from '../names.ts'
 import { oneOf, type Rule, seconds, shaped, text, withRules } from './fields.ts'
 import { publish } from './publish.ts'

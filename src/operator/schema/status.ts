@@ -1,7 +1,8 @@
 /** What the operator says of a HeartbeatCheck (design, section 6). */
 
 import { z } from 'zod'
-import { LIMITS, SHOWN_STATUSES } from '../../domain/check.ts'
+import { SHOWN_STATUSES } from '../../domain/check.ts'
+import { LIMITS } from '../../domain/limits.ts'
 import { OBJECT_NAME_LENGTH } from '../names.ts'
 import { text } from './fields.ts'
 import { PUBLISH_KINDS } from './publish.ts'

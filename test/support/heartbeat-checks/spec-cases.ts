@@ -1,6 +1,6 @@
 /** Cases of metadata and spec. */
 
-import { LIMITS } from '../../../src/domain/check.ts'
+import { LIMITS } from '../../../src/domain/limits.ts'
 import { aCase, bounds, longest, mostEntries, type RuleCase, withPeriod } from './rule-case.ts'
 
 const publish = (fields: object) => withPeriod({ publish: fields })

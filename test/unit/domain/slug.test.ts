@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { LIMITS } from '../../../src/domain/check.ts'
+import { LIMITS } from '../../../src/domain/limits.ts'
 import { deriveSlug, withSuffix } from '../../../src/domain/slug.ts'
 
 /** Design, section 3.1. */

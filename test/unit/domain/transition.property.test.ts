@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type CheckSpec, type CheckState, LIMITS } from '../../../src/domain/check.ts'
+import type { CheckSpec, CheckState } from '../../../src/domain/check.ts'
+import { LIMITS } from '../../../src/domain/limits.ts'
 import { type CheckEvent, deadlineOf, initialState, transition } from '../../../src/domain/transition.ts'
 import { aCronSpec, aSpec, DAY, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 

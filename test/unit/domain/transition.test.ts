@@ -1,13 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import {
-  type CheckState,
-  isOpen,
-  LIMITS,
-  RUN_MEMORY_MS,
-  STATUSES,
-  type StoredStatus,
-  shownStatus,
-} from '../../../src/domain/check.ts'
+import { type CheckState, isOpen, STATUSES, type StoredStatus, shownStatus } from '../../../src/domain/check.ts'
+import { LIMITS, RUN_MEMORY_MS } from '../../../src/domain/limits.ts'
 import { type CheckEvent, deadlineOf, initialState, NEXT, transition } from '../../../src/domain/transition.ts'
 import { aCronSpec, aSpec, aState, DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { LIMITS } from '../../../src/domain/check.ts'
+import { LIMITS } from '../../../src/domain/limits.ts'
 import { RESOURCE_DEFINITION } from '../../../src/operator/schema/definition.ts'
 import { Spec } from '../../../src/operator/schema/spec.ts'
 import { PROJECT_RULE, SPEC_CASES } from '../../support/heartbeat-checks/spec-cases.ts'

@@ -1,0 +1,19 @@
+/** The limits of what the interface takes (design, sections 3.1 and 8). A file of its own, as cron.ts and check.ts both need it. */
+export const LIMITS = {
+  nameLength: 100,
+  slugLength: 100,
+  descriptionLength: 4_096,
+  scheduleLength: 200,
+  periodSeconds: { min: 10, max: 31_536_000, default: 86_400 },
+  graceSeconds: { min: 0, max: 31_536_000, default: 3_600 },
+  maxRuntimeSeconds: { min: 1, max: 31_536_000 },
+  durationMs: 604_800_000,
+  exitCode: 255,
+  pingBodyBytes: 10_240,
+  apiBodyBytes: 65_536,
+  /** Open runs of one check. A start beyond it is stored and opens no run: a job that never completes must not grow its row. */
+  openRuns: 100,
+} as const
+
+/** Runs without a later deadline are forgotten after this: it is also the longest duration that the interface knows. */
+export const RUN_MEMORY_MS = LIMITS.durationMs
