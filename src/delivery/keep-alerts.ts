@@ -1,7 +1,7 @@
 /**
  * Keeps Alertmanagers believing what is true, and only that: tells again what still fires before it ends, ends what is not true any
  * more although no event said so (check removed, moved, renamed; channel muted or changed), and repeats each end for a while,
- * for peers that were away. Every replica runs one; they share the work by claims (store/alerts.ts).
+ * for peers that were away. Every replica runs one; they share the work by claims (store/outbox/alerts.ts).
  *
  * Each pass begins work on the channels that have something to tell, and does not wait for those that take long: they go on by
  * themselves, and until they are done the next passes leave them out.

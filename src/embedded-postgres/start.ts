@@ -10,7 +10,7 @@ import { type Postmaster, startPostmaster } from './postmaster.ts'
 export { EmbeddedPostgresError }
 
 export type EmbeddedPostgresOptions = {
-  /** Made where it is missing; embedded/data-folder.ts says what comes to lie in it. */
+  /** Made where it is missing; embedded-postgres/data-folder.ts says what comes to lie in it. */
   dataDir: string
   /** Called with one line for whatever takes more than a moment or is worth knowing; never with a secret. */
   note: (line: string) => void

@@ -231,7 +231,7 @@ function readHistories(database: Database): Promise<History[]> {
   })
 }
 
-/** As store/gaps.ts hands them to the evaluator. */
+/** As store/history/gaps.ts hands them to the evaluator. */
 async function readGaps(tx: Queryable): Promise<Gap[]> {
   const { rows } = await tx.query<Gap>(
     'select started_at as "startedAt", ended_at as "endedAt" from gaps order by started_at',

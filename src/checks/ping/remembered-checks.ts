@@ -1,6 +1,6 @@
 /**
  * Rows of checks as this process last saved them, so that a ping may be decided without a look at the database: saved under the condition
- * that the row is still of that version (`saveUnlocked`, store/change-sets.ts). Nothing here needs to be true. What somebody else has
+ * that the row is still of that version (`saveUnlocked`, store/checks/change-sets.ts). Nothing here needs to be true. What somebody else has
  * changed meanwhile (another replica, a person) is found out by the condition, and costs a round trip.
  *
  * Each ping renews its row, so rows are kept as numbers in one array and not as objects: an object of a ping that lives until the next one

@@ -9,7 +9,7 @@ import { LIMITS } from '../../domain/limits.ts'
 import { answerAndDrain, hasBody, RequestAborted, readBody } from '../body.ts'
 import { PING_WARNINGS, type PingTarget, type PingWarning, parsePingMetadata, parsePingPath } from './request.ts'
 
-/** What this edge needs of the product; checks/record-ping.ts has it. */
+/** What this edge needs of the product; checks/ping/record-ping.ts has it. */
 export type RecordPing = (
   ping: PingTarget & { durationMs: number | null; runId: string | null; body: Buffer | null; at: number },
 ) => Promise<'stored' | 'run_refused' | 'duplicate' | 'unknown' | 'unavailable'>

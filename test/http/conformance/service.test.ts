@@ -1,6 +1,6 @@
 /**
- * service-interface.md, sentence by sentence and row by row, in its order and in its words: what a client that knows only
- * that document relies on. Each title begins with the section. What the document does not show is tested elsewhere.
+ * docs/interface.md, section by section and row by row: what a client that knows only that document relies on. Each title
+ * begins with the section. What the document leaves open is tested elsewhere.
  * Sections 1 to 3.
  */
 
