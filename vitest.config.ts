@@ -8,15 +8,17 @@ import { defineConfig } from 'vitest/config'
 const lane = (name: string, order: number, extra: object = {}) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], sequence: { groupOrder: order }, ...extra },
 })
+/** The files of a lane share a worker and its modules: loading them anew for each file takes longer than most files do. */
+const shared = { isolate: false }
 const withPostgres = { globalSetup: ['test/support/postgres-setup.ts'], testTimeout: 30_000, hookTimeout: 60_000 }
 const withCluster = { globalSetup: ['test/support/postgres-setup.ts', 'test/support/cluster-setup.ts'] }
 
 export default defineConfig({
   test: {
     projects: [
-      lane('unit', 0, { include: ['test/unit/**/*.test.ts', 'test/architecture.test.ts'] }),
-      lane('db', 1, withPostgres),
-      lane('http', 2, withPostgres),
+      lane('unit', 0, { ...shared, include: ['test/unit/**/*.test.ts', 'test/architecture.test.ts'] }),
+      lane('db', 1, { ...shared, ...withPostgres }),
+      lane('http', 2, { ...shared, ...withPostgres }),
       lane('cluster', 3, { ...withCluster, testTimeout: 60_000, hookTimeout: 120_000, fileParallelism: false }),
       lane('chart', 4, { ...withCluster, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
       lane('prometheus', 5, { ...withPostgres, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),

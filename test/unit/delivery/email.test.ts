@@ -5,7 +5,7 @@ import type { Event } from '../../../src/domain/event.ts'
 import { signServer } from '../../cluster/control-plane-certificates.ts'
 import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
 import { type SmtpReceiver, startSmtpReceiver } from '../../support/smtp-receiver.ts'
-import { aSender, authority, deliver, FROM } from './mailing.ts'
+import { aSender, authority, closeSenders, deliver, FROM } from './mailing.ts'
 
 const LINK = 'https://heartbeat.example.com/api/v1/checks/0197a000-0000-7000-8000-000000000002?a=1&b=2'
 const LOG_IN = { user: 'mailer@example.com', password: 'p/ss: w@rd' }
@@ -13,6 +13,8 @@ const CREDENTIALS = `${encodeURIComponent(LOG_IN.user)}:${encodeURIComponent(LOG
 
 const certified = signServer(authority, ['127.0.0.1'])
 const ca = authority.certificate
+
+afterAll(closeSenders)
 
 describe('a mail', () => {
   let receiver: SmtpReceiver

@@ -1,6 +1,5 @@
-/** What tests of e-mail share: a channel of one recipient, and senders that are closed when the file is done. */
+/** What tests of e-mail share: a channel of one recipient, and senders; a file ends with `afterAll(closeSenders)`. */
 
-import { afterAll } from 'vitest'
 import { createEmailSender, type EmailSender } from '../../../src/delivery/email.ts'
 import type { Links } from '../../../src/delivery/links.ts'
 import type { Outcome } from '../../../src/delivery/outcome.ts'
@@ -13,12 +12,16 @@ export const FROM = 'Heartbeat Operator <heartbeat@example.com>'
 export const links: Links = { check: (id) => `https://heartbeat.example.com/api/v1/checks/${id}?a=1&b=2` }
 export const authority = createAuthority('mail-test')
 
-const opened = new DisposableStack()
-afterAll(() => opened.dispose())
+const opened = new Set<EmailSender>()
+
+export function closeSenders(): void {
+  for (const sender of opened) sender.close()
+  opened.clear()
+}
 
 export function aSender(smtpUrl: string | undefined, options: { from?: string; ca?: string } = {}): EmailSender {
   const sender = createEmailSender({ smtpUrl, from: FROM, links, ...options })
-  opened.defer(sender.close)
+  opened.add(sender)
   return sender
 }
 

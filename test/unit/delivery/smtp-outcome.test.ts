@@ -4,7 +4,9 @@ import type { EmailSender } from '../../../src/delivery/email.ts'
 import { judgeFailure, type SmtpError } from '../../../src/delivery/smtp-outcome.ts'
 import { aFlipEvent } from '../../support/events.ts'
 import { type SmtpReceiver, type SmtpStage, startSmtpReceiver } from '../../support/smtp-receiver.ts'
-import { aSender, deliver } from './mailing.ts'
+import { aSender, closeSenders, deliver } from './mailing.ts'
+
+afterAll(closeSenders)
 
 describe('the table of retries', () => {
   let receiver: SmtpReceiver
