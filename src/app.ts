@@ -5,20 +5,18 @@
  */
 
 import type { Config } from './config.ts'
-import { CHANNEL_KINDS } from './domain/channel.ts'
-import { PING_TYPES, SHOWN_STATUSES } from './domain/check.ts'
 import { AppError } from './domain/errors.ts'
 import { createOpsApp } from './http/ops/app.ts'
 import type { MetricsSource } from './http/ops/metrics.ts'
-import { PING_WARNINGS } from './http/ping/request.ts'
 import { addressOf, createHttpServer } from './http/server.ts'
 import type { Connection } from './kubernetes/connection.ts'
 import { createApiRole } from './roles/api.ts'
 import { type Base, loopOf } from './roles/base.ts'
 import { createControllerRole } from './roles/controller.ts'
+import { createMetrics, type Metrics } from './roles/metrics.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import type { Log } from './runtime/log.ts'
-import { createMetrics, type Metrics, observeHttp } from './runtime/metrics.ts'
+import { observeHttp } from './runtime/metrics.ts'
 import { countByStatus, oldestOverdueSeconds } from './store/checks/states.ts'
 import { oldestPendingSeconds } from './store/outbox/deliveries.ts'
 import { createDatabase, type Database } from './store/postgres/database.ts'
@@ -54,14 +52,7 @@ export const DATABASE_RETRY_MS = 500
 export function createApp(options: AppOptions): App {
   const { config, databaseUrl, secretKey, connection = null, log, clock = systemClock } = options
   const { bindAddress } = config
-  const metrics = createMetrics({
-    pingTypes: PING_TYPES,
-    pingWarnings: Object.keys(PING_WARNINGS),
-    flipReasons: ['missed', 'overran', 'outage'],
-    statuses: SHOWN_STATUSES,
-    loops: ['beat', 'expire', 'clock', 'prune', 'exporter', 'outbox', 'alerts', 'installation', 'watchdog'],
-    channelKinds: CHANNEL_KINDS,
-  })
+  const metrics = createMetrics()
   const onConnectionError = (error: Error) => log.warn({ error }, 'a database connection broke')
   const database = createDatabase({ url: databaseUrl, name: 'management', connections: 8, onConnectionError })
   const pingDatabase =

@@ -14,13 +14,13 @@ import { createWorkers } from '../kubernetes/workers.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import { createLoop } from '../runtime/loop.ts'
-import type { Metrics } from '../runtime/metrics.ts'
 import type { Context } from '../store/context.ts'
 import { listenForFlips } from '../store/outbox/flip-notices.ts'
 import { createNameClaim } from './claim-name.ts'
 import { createFollower } from './follow-changes.ts'
 import { FIELD_MANAGER, HEARTBEAT_CHECKS, LEASE_NAME } from './heartbeat-check.ts'
 import { limitClient } from './limit-client.ts'
+import type { OperatorMetrics } from './metrics.ts'
 import { createNamespaces } from './namespaces.ts'
 import { createReconciler } from './reconcile.ts'
 import { createFlipSpacer } from './space-flips.ts'
@@ -43,7 +43,7 @@ export interface OperatorOptions {
   readonly random?: () => number
   readonly log: Log
   readonly kubernetesMetrics: KubernetesMetrics
-  readonly metrics: Metrics['operator']
+  readonly metrics: OperatorMetrics
   readonly resyncMs?: number
   readonly pollMs?: number
   readonly orphanMs?: number

@@ -4,9 +4,9 @@ import type { Config } from '../config.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import { createLoop, type Loop, type LoopOptions } from '../runtime/loop.ts'
-import type { Metrics } from '../runtime/metrics.ts'
 import type { Database } from '../store/postgres/database.ts'
 import type { DatabaseClock } from '../store/postgres/database-clock.ts'
+import type { Metrics } from './metrics.ts'
 
 export interface Base {
   readonly config: Config
@@ -23,13 +23,14 @@ export interface Base {
   readonly whenAvailable: (work: () => Promise<void>, signal?: AbortSignal) => Promise<void>
 }
 
-/** A background loop whose failures are counted and logged. */
+/** A background loop whose failures are counted, from zero on, and logged. */
 export function loopOf(
   { clock, metrics, log }: Pick<Base, 'clock' | 'metrics' | 'log'>,
   name: string,
   everyMs: number,
   run: LoopOptions['run'],
 ): Loop {
+  metrics.loopFailures.inc({ loop: name }, 0)
   return createLoop({
     name,
     everyMs,
@@ -37,7 +38,7 @@ export function loopOf(
     clock,
     onError(error) {
       metrics.loopFailures.inc({ loop: name })
-      log.warn({ error, loop: name }, 'background work failed; it is tried again')
+      log.warn({ error, loop: name }, 'a background loop failed; it runs again')
     },
   })
 }

@@ -8,7 +8,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createKubernetesMetrics } from '../../src/kubernetes/metrics.ts'
 import { LEASE_NAME } from '../../src/operator/names.ts'
-import { createMetrics } from '../../src/runtime/metrics.ts'
+import { createMetrics } from '../../src/roles/metrics.ts'
 
 export interface ControllerMetrics extends AsyncDisposable {
   readonly url: string
@@ -16,14 +16,7 @@ export interface ControllerMetrics extends AsyncDisposable {
 }
 
 export async function serveControllerMetrics(): Promise<ControllerMetrics> {
-  const { registry } = createMetrics({
-    pingTypes: [],
-    pingWarnings: [],
-    flipReasons: [],
-    statuses: [],
-    loops: [],
-    channelKinds: [],
-  })
+  const { registry } = createMetrics()
   const metrics = createKubernetesMetrics(registry)
   metrics.elector(LEASE_NAME).leading(true)
   const queue = metrics.queue(LEASE_NAME)

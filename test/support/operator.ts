@@ -8,8 +8,8 @@ import { createClient, type KubernetesClient } from '../../src/kubernetes/client
 import { findConnection } from '../../src/kubernetes/connection.ts'
 import { createKubernetesMetrics } from '../../src/kubernetes/metrics.ts'
 import { createOperator, type Operator, type OperatorOptions } from '../../src/operator/operator.ts'
+import { createMetrics, type Metrics } from '../../src/roles/metrics.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
-import { createMetrics, type Metrics } from '../../src/runtime/metrics.ts'
 import { createDatabaseClock } from '../../src/store/postgres/database-clock.ts'
 import { bootstrap } from '../../src/tenancy/bootstrap.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
@@ -43,14 +43,7 @@ export async function startTestOperator(
   await databaseClock.measure()
   const context = { database, clock: databaseClock }
   await bootstrap(context, { email: 'admin@example.com' })
-  const metrics = createMetrics({
-    pingTypes: [],
-    pingWarnings: [],
-    flipReasons: [],
-    statuses: [],
-    loops: [],
-    channelKinds: [],
-  })
+  const metrics = createMetrics()
   const kubernetesMetrics = createKubernetesMetrics(metrics.registry)
   const connection = await findConnection({ KUBECONFIG: kubeconfig }, { clock: systemClock })
   const client = createClient({ connection: connection!, clock: systemClock, metrics: kubernetesMetrics.requests })

@@ -4,6 +4,7 @@
  * and a ping that committed first wins.
  */
 
+import type { FlipReason } from '../../domain/check.ts'
 import { type RowVersion, saveChanges } from '../../store/checks/change-sets.ts'
 import { type LockedCheck, lockDueStates, postponeWake } from '../../store/checks/states.ts'
 import { listGaps, SHORTEST_GAP_MS } from '../../store/history/gaps.ts'
@@ -19,6 +20,7 @@ export interface ExpireOptions {
   /** Pings that arrived in time may still wait in this process. */
   readonly oldestPingWaitMs: () => number
   readonly monotonicMs: () => number
+  /** `reason` is one of EVALUATOR_FLIP_REASONS. */
   readonly onFlip: (reason: string, detectionSeconds: number) => void
   readonly onFailed: (error: unknown, checkKey: number) => void
 }
@@ -41,6 +43,9 @@ export function nextBatch(batch: number, { flips, isFull }: { flips: number; isF
   if (!isFull || flips > SMALLEST_BATCH) return SMALLEST_BATCH
   return flips * 2 > batch ? batch : Math.min(LARGEST_BATCH, batch * 2)
 }
+
+/** The flips that a passed deadline can cause. */
+export const EVALUATOR_FLIP_REASONS = ['missed', 'overran', 'outage'] as const satisfies FlipReason[]
 
 class Stalled extends Error {}
 

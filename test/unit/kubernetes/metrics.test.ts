@@ -4,18 +4,11 @@ import { describe, expect, it } from 'vitest'
 import { createKubernetesMetrics } from '../../../src/kubernetes/metrics.ts'
 import { createQueue } from '../../../src/kubernetes/queue.ts'
 import { createWorkers, type ReconcileResult } from '../../../src/kubernetes/workers.ts'
-import { createMetrics } from '../../../src/runtime/metrics.ts'
+import { createRegistry } from '../../../src/runtime/metrics.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
 function someMetrics() {
-  const { registry } = createMetrics({
-    pingTypes: [],
-    pingWarnings: [],
-    flipReasons: [],
-    statuses: [],
-    loops: [],
-    channelKinds: [],
-  })
+  const registry = createRegistry()
   return { registry, metrics: createKubernetesMetrics(registry) }
 }
 
