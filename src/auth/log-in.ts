@@ -7,8 +7,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { Instant } from '../domain/check.ts'
 import { isEmail } from '../domain/email.ts'
 import { AppError } from '../domain/errors.ts'
-import { formatUuid, writeTimeOrderedId } from '../domain/ids.ts'
-import { randomIdBytes } from '../runtime/random.ts'
+import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { deleteFamily, insertRefreshToken, lockFamily, spendRefreshToken } from '../store/tenancy/refresh-tokens.ts'
@@ -52,7 +51,7 @@ export async function logIn(
     await renewPasswordHash(database, user.id, user.passwordHash, await hashPassword(input.password))
   }
   const now = context.clock.now()
-  const familyId = formatUuid(writeTimeOrderedId(randomIdBytes(), now))
+  const familyId = newId(now)
   const refreshToken = await addRefreshToken(database, user, familyId, now)
   if (refreshToken === null) throw wrongLogin()
   return toPair(tokens, user, refreshToken)

@@ -2,12 +2,10 @@ import type { Tenant } from '../domain/access.ts'
 import { CHANNEL_LIMITS, type ChannelSettings } from '../domain/channel.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { type CheckEventType, STANDARD_EVENT_TYPES } from '../domain/event.ts'
-import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
-import { randomIdBytes } from '../runtime/random.ts'
+import { newId } from '../runtime/ids.ts'
 import { type ChannelRow, countChannels, insertChannel } from '../store/outbox/channels.ts'
-import type { Queryable } from '../store/postgres/database.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
-import { lockProject } from '../store/tenancy/projects.ts'
+import { hasProject } from '../store/tenancy/projects.ts'
 import type { ChannelContext } from './context.ts'
 import { type ChannelRecord, toRecord } from './find-channels.ts'
 import { type ConfigInput, toSettings } from './present-config.ts'
@@ -34,25 +32,18 @@ export async function createChannel(
   const { organizationId } = tenant
   const projectId = asked ?? tenant.projectId
   const createdAt = clock.now()
-  const id = formatUuid(writeTimeOrderedId(randomIdBytes(), createdAt))
+  const id = newId(createdAt)
   const settings = toSettings(config, null)
   const shared = { id, organizationId, projectId, kind: config.kind, name, muted, createdAt }
   const row: ChannelRow = { ...shared, eventTypes: events, ...sealer.seal(id, settings) }
   await database.transaction(async (tx) => {
     // Taken by everybody who adds a channel, so that the count is still right when it is written.
     await lockOrganization(tx, organizationId)
-    if (projectId !== null) await keepProject(tx, tenant, projectId)
+    if (projectId !== null && !(await hasProject(tx, tenant, projectId, 'keep'))) throw notFound('project')
     if ((await countChannels(tx, organizationId)) >= CHANNEL_LIMITS.channels) throw tooMany()
     await insertChannel(tx, row)
   })
   return { ...toRecord(row, sealer), secret: firstSecret(settings) }
-}
-
-/** Until the transaction ends the project stays. Throws AppError `not_found` for one that is not the caller's. */
-export async function keepProject(tx: Queryable, tenant: Tenant, projectId: string): Promise<void> {
-  const isWithin = tenant.projectId === null || tenant.projectId === projectId.toLowerCase()
-  if (!isWithin || !isUuid(projectId) || !(await lockProject(tx, tenant.organizationId, projectId, 'keep')))
-    throw notFound('project')
 }
 
 function tooMany(): AppError {

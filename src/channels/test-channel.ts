@@ -1,7 +1,7 @@
 import type { Tenant } from '../domain/access.ts'
 import { notFound } from '../domain/errors.ts'
-import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
-import { randomIdBytes } from '../runtime/random.ts'
+import { isUuid } from '../domain/ids.ts'
+import { newId } from '../runtime/ids.ts'
 import { lockChannel } from '../store/outbox/channels.ts'
 import { insertTestEvent } from '../store/outbox/events.ts'
 import type { ChannelContext } from './context.ts'
@@ -19,7 +19,7 @@ export function testChannel(
     const channel = isUuid(id) ? await lockChannel(tx, tenant, id, 'keep') : null
     if (channel === null) throw notFound('channel')
     const at = clock.now()
-    const makeId = () => formatUuid(writeTimeOrderedId(randomIdBytes(), at))
+    const makeId = () => newId(at)
     const [eventId, deliveryId] = [makeId(), makeId()]
     const { organizationId } = tenant
     await insertTestEvent(tx, {

@@ -1,10 +1,10 @@
 import type { Tenant } from '../domain/access.ts'
 import type { ChannelKind } from '../domain/channel.ts'
-import { AppError } from '../domain/errors.ts'
+import { AppError, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
 import { type ChannelRow, failPending, saveChannel } from '../store/outbox/channels.ts'
+import { hasProject } from '../store/tenancy/projects.ts'
 import type { ChannelContext } from './context.ts'
-import { keepProject } from './create-channel.ts'
 import { type ChannelRecord, lockForChange, openSettings, toRecord } from './find-channels.ts'
 import { type ConfigInput, toSettings } from './present-config.ts'
 import { type Sealer, UnreadableSettings } from './seal.ts'
@@ -41,7 +41,8 @@ export function updateChannel(
 ): Promise<ChannelRecord> {
   return database.transaction(async (tx) => {
     // The project before the channel, in the order in which a project's removal takes them.
-    if (typeof update.projectId === 'string') await keepProject(tx, tenant, update.projectId)
+    if (typeof update.projectId === 'string' && !(await hasProject(tx, tenant, update.projectId, 'keep')))
+      throw notFound('project')
     const stored = await lockForChange(tx, tenant, id)
     if (update.kind !== undefined && update.kind !== stored.kind) throw otherKind(stored.kind)
     if (update.projectId === null && tenant.projectId !== null) {

@@ -1,10 +1,9 @@
 /** What the makings of a check have in common: its rows, its slug, and the flip that its history begins with. */
 
 import type { CheckState, Instant } from '../domain/check.ts'
-import { writeTimeOrderedId } from '../domain/ids.ts'
 import { withSuffix } from '../domain/slug.ts'
 import { deadlineOf } from '../domain/transition.ts'
-import { randomIdBytes } from '../runtime/random.ts'
+import { newIdBytes } from '../runtime/ids.ts'
 import { saveChanges } from '../store/checks/change-sets.ts'
 import {
   findTakenSlugs,
@@ -59,7 +58,7 @@ export async function addFirstCheck(
 }
 
 function firstFlip(stampedAt: Instant): { id: Buffer; at: Instant } {
-  return { id: writeTimeOrderedId(randomIdBytes(), stampedAt), at: Math.floor(stampedAt) }
+  return { id: newIdBytes(stampedAt), at: Math.floor(stampedAt) }
 }
 
 /** Most names are taken by nobody; where thousands share one, ever longer windows keep the number of questions small. */

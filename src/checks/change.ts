@@ -7,10 +7,10 @@
 
 import type { CheckSpec, FlipReason, Gap, Instant, PingType, StoredStatus } from '../domain/check.ts'
 import { eventOf, lateEvent } from '../domain/event.ts'
-import { writeTimeOrderedId } from '../domain/ids.ts'
+import { stampAfter } from '../domain/instant.ts'
 import { expectAfterCompletion } from '../domain/schedule.ts'
 import { type CheckEvent, deadlineOf, type Outcome, transition } from '../domain/transition.ts'
-import { randomIdBytes } from '../runtime/random.ts'
+import { newIdBytes } from '../runtime/ids.ts'
 import type { ChangedState, ChangeSet, NewFlip, NewPing } from '../store/checks/change-sets.ts'
 import type { LockedCheck } from '../store/checks/states.ts'
 import type { NewEvent } from '../store/outbox/events.ts'
@@ -35,9 +35,6 @@ export type Decision =
   | { readonly kind: 'unknown' }
   /** The check's own configuration or state cannot be worked with. Its fault stays its own. */
   | { readonly kind: 'failed'; readonly error: unknown }
-
-/** A microsecond, in milliseconds: two entries of one check's history are never closer. */
-const TICK_MS = 0.001
 
 /**
  * How wake-up times move. `earlier`: never later, which costs an index entry; for pings. `first`: to the first moment that may be
@@ -110,25 +107,25 @@ class Row {
       )
     const before = this.#state
     // Replicas agree on the clock, yet the lock decides who is first: the later one is dated after the earlier one.
-    const stamp = this.#stampAfter(at)
+    const stamp = stampAfter(this.#stampedAt, at)
     const now = Math.floor(stamp)
     const outcome = transition(spec, before, event, now)
     this.#isTouched = true
     this.#state = outcome.state
     this.#stampedAt = stamp
 
-    const pingId = ping === undefined ? null : writeTimeOrderedId(randomIdBytes(), stamp)
+    const pingId = ping === undefined ? null : newIdBytes(stamp)
     if (ping !== undefined) history.pings.push({ ...ping, id: pingId!, key, durationMs: outcome.durationMs, at: stamp })
     const add = (
       flip: { from: StoredStatus | null; to: StoredStatus; reason: FlipReason; at: Instant },
       gap: Gap | null,
     ) => {
-      this.#stampedAt = this.#stampAfter(at)
-      const flipId = writeTimeOrderedId(randomIdBytes(), this.#stampedAt)
+      this.#stampedAt = stampAfter(this.#stampedAt, at)
+      const flipId = newIdBytes(this.#stampedAt)
       history.flips.push({ ...flip, id: flipId, key, detectedAt: now, pingId })
       const told = eventOf(flip, { since: before.since, detectedAt: now, gap })
       if (told !== null) {
-        const id = writeTimeOrderedId(randomIdBytes(), this.#stampedAt)
+        const id = newIdBytes(this.#stampedAt)
         history.events.push({ ...told, id, key, flipId, pingId, at: now })
       }
     }
@@ -136,8 +133,8 @@ class Row {
       add({ from: before.status, to: before.status, reason: 'outage', at: outcome.outage.endedAt }, outcome.outage)
     if (outcome.flip !== null) add(outcome.flip, null)
     if (this.#isToBeToldLate(event, outcome, now)) {
-      this.#stampedAt = this.#stampAfter(at)
-      const id = writeTimeOrderedId(randomIdBytes(), this.#stampedAt)
+      this.#stampedAt = stampAfter(this.#stampedAt, at)
+      const id = newIdBytes(this.#stampedAt)
       history.events.push({
         ...lateEvent(outcome.state.expectedAt!, now),
         id,
@@ -159,10 +156,6 @@ class Row {
       return false
     // What our own downtime may have hidden is not the job's delay.
     return wakeAt <= expectedAt && expectedAt <= now && event.gaps.every((gap) => gap.endedAt < expectedAt)
-  }
-
-  #stampAfter(at: Instant): Instant {
-    return Math.round(Math.max(at, this.#stampedAt + TICK_MS) * 1_000) / 1_000
   }
 
   toSave(): ChangedState | null {

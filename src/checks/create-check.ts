@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import type { Tenant } from '../domain/access.ts'
-import { AppError, notFound } from '../domain/errors.ts'
-import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
+import { notFound, slugTaken } from '../domain/errors.ts'
+import { toMicrosecond } from '../domain/instant.ts'
 import { deriveSlug } from '../domain/slug.ts'
 import { initialState } from '../domain/transition.ts'
-import { randomIdBytes } from '../runtime/random.ts'
-import { type CheckRecord, hasProject } from '../store/checks/checks.ts'
+import { newId } from '../runtime/ids.ts'
+import type { CheckRecord } from '../store/checks/checks.ts'
 import type { StoredSpec } from '../store/checks/states.ts'
 import type { Context } from '../store/context.ts'
+import { hasProject } from '../store/tenancy/projects.ts'
 import { addCheck } from './add-check.ts'
 import { readSpec, withTimeZone } from './read-spec.ts'
 
@@ -26,14 +27,12 @@ export interface NewCheck {
  */
 export async function createCheck(context: Context, tenant: Tenant, input: NewCheck): Promise<CheckRecord> {
   const { projectId, name, description = null } = input
-  if (!isUuid(projectId)) throw notFound('project')
   const spec = withTimeZone(input.spec)
-  // To the microsecond, as the database keeps it.
-  const createdAt = Math.round(context.clock.now() * 1_000) / 1_000
+  const createdAt = toMicrosecond(context.clock.now())
   const now = Math.floor(createdAt)
   const state = initialState(readSpec(spec, now), false, now)
   const identity = {
-    id: formatUuid(writeTimeOrderedId(randomIdBytes(), createdAt)),
+    id: newId(createdAt),
     publicId: randomUUID(),
     projectId: projectId.toLowerCase(),
   }
@@ -44,12 +43,7 @@ export async function createCheck(context: Context, tenant: Tenant, input: NewCh
     const texts = { ...identity, name, description, createdAt }
     const wanted = input.slug === undefined ? { like: deriveSlug(name, 'check') } : { exactly: input.slug }
     const added = await addCheck(tx, texts, wanted, { spec, state, stampedAt: createdAt })
-    if (added === null) throw slugTaken(input.slug!)
+    if (added === null) throw slugTaken('check of the project', input.slug!)
     return { ...texts, ...added, managedBy: 'api', kubernetes: null, spec, state }
   })
-}
-
-export function slugTaken(slug: string): AppError {
-  const message = `another check of the project has the slug "${slug}": choose another`
-  return new AppError('conflict', message, { details: [{ path: 'body.slug', message }] })
 }

@@ -10,12 +10,12 @@ import {
   type CheckRowsFilter,
   findCheck,
   findCheckKey,
-  hasProject,
   listCheckRows,
 } from '../store/checks/checks.ts'
 import type { Context } from '../store/context.ts'
 import { type FlipRecord, listFlipRows } from '../store/history/flips.ts'
 import { listPingRows, type PingRecord } from '../store/history/pings.ts'
+import { hasProject } from '../store/tenancy/projects.ts'
 
 export type { CheckRecord } from '../store/checks/checks.ts'
 export type { FlipRecord } from '../store/history/flips.ts'
@@ -42,7 +42,7 @@ export async function listChecks(
   { status, slug, q }: CheckFilter,
   { limit, after }: PageRequest,
 ): Promise<Page<CheckRecord>> {
-  if (!isUuid(projectId) || !(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
+  if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
   const filter = { ...toStored(status), slug: slug ?? null, q: q ?? null }
   const rows = await listCheckRows(database, tenant, projectId, filter, { now: clock.now(), after, limit: limit + 1 })
   return toPage(rows, limit, (check) => ({ at: check.createdAt, id: check.id }))

@@ -5,6 +5,7 @@
  */
 
 import type { Instant } from '../domain/check.ts'
+import { firstIdAt } from '../runtime/ids.ts'
 import type { LoopOptions } from '../runtime/loop.ts'
 import type { Context } from '../store/context.ts'
 import {
@@ -20,7 +21,6 @@ import {
 import type { Queryable } from '../store/postgres/database.ts'
 import { deleteOldWindows } from '../store/tenancy/rate-windows.ts'
 import { deleteExpiredRefreshTokens } from '../store/tenancy/refresh-tokens.ts'
-import { firstIdAt } from './first-id.ts'
 
 export interface PruneLimits {
   /** Kept for each check: a ping goes when it is not among the newest `maxPings`, or older than `maxDays`. */

@@ -1,11 +1,11 @@
 import type { Tenant } from '../domain/access.ts'
 import type { CheckState } from '../domain/check.ts'
+import { slugTaken } from '../domain/errors.ts'
 import { type CheckRecord, SLUG_IS_UNIQUE, saveSpec, saveTexts } from '../store/checks/checks.ts'
 import type { StoredSpec } from '../store/checks/states.ts'
 import type { Context } from '../store/context.ts'
 import { hurryAlerts } from '../store/outbox/alerts.ts'
 import { constraintOf } from '../store/postgres/sqlstate.ts'
-import { slugTaken } from './create-check.ts'
 import { DEFAULT_TIME_ZONE, isSameSpec, readSpec } from './read-spec.ts'
 import { applyEvents, type LockedWork, refuseIfManaged, withLockedCheck } from './with-locked-check.ts'
 
@@ -46,7 +46,8 @@ export async function updateCheck(
       return { ...record, name, slug, description, spec, state }
     })
   } catch (error) {
-    if (update.slug !== undefined && constraintOf(error) === SLUG_IS_UNIQUE) throw slugTaken(update.slug)
+    if (update.slug !== undefined && constraintOf(error) === SLUG_IS_UNIQUE)
+      throw slugTaken('check of the project', update.slug)
     throw error
   }
 }

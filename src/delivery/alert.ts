@@ -2,6 +2,7 @@
 
 import type { Instant } from '../domain/check.ts'
 import type { ChannelTested, CheckTold, EventFacts } from '../domain/event.ts'
+import { toIso } from '../domain/instant.ts'
 import type { CheckNames, Labels, StoredAlert } from '../store/outbox/alerts.ts'
 import { explain, findOutput, headline } from './words.ts'
 
@@ -84,6 +85,6 @@ function render(
   endsAt: Instant,
   link: string | null,
 ): PostableAlert {
-  const times = { startsAt: new Date(startsAt).toISOString(), endsAt: new Date(endsAt).toISOString() }
+  const times = { startsAt: toIso(startsAt), endsAt: toIso(endsAt) }
   return { labels, annotations, ...times, ...(link === null ? {} : { generatorURL: link }) }
 }

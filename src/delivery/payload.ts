@@ -1,6 +1,7 @@
 /** The body of a webhook (design, section 3.5). Its JSON Schema is in http/api/event.schema.ts. */
 
 import type { CheckTold, Event } from '../domain/event.ts'
+import { toIso } from '../domain/instant.ts'
 import type { Links } from './links.ts'
 
 /** Grows when something that was there changes its meaning or goes. Fields may be added without. */
@@ -18,7 +19,7 @@ export function renderPayload(event: Event, links: Links): string {
     version: VERSION,
     id: event.id,
     type: event.type,
-    timestamp: new Date(event.at).toISOString(),
+    timestamp: toIso(event.at),
     data: event.type === 'channel.test' ? { message: TEST_MESSAGE } : presentCheckEvent(event, links),
   })
 }

@@ -4,6 +4,7 @@
  */
 
 import type { CheckTold, Event, EventCheck, EventPing } from '../domain/event.ts'
+import { toIso } from '../domain/instant.ts'
 
 /** One line that says it all: `Nightly backup is down`. `name`: instead of the check's, for a place that is too small for it. */
 export function headline(event: Event, name = findName(event)): string {
@@ -35,7 +36,7 @@ export function findName(event: Event): string {
 /** One sentence, without a full stop: why, and since when. */
 export function explain(event: Event): string {
   if (event.type === 'channel.test')
-    return `Somebody asked for it at ${formatInstant(new Date(event.at).toISOString())}: the channel works`
+    return `Somebody asked for it at ${formatInstant(toIso(event.at))}: the channel works`
   const at = formatInstant(event.facts.occurred_at)
   switch (event.type) {
     case 'check.down':

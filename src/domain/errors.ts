@@ -50,6 +50,12 @@ export function unavailable(cause?: unknown): AppError {
   })
 }
 
+/** `what` names the things among which slugs are unique. */
+export function slugTaken(what: 'project' | 'check of the project', slug: string): AppError {
+  const message = `another ${what} has the slug "${slug}": choose another`
+  return new AppError('conflict', message, { details: [{ path: 'body.slug', message }] })
+}
+
 export function notFound(what: string): AppError {
   return new AppError('not_found', `${what} not found`)
 }

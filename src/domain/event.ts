@@ -4,6 +4,7 @@
  */
 
 import type { Flip, FlipReason, Gap, Instant, PingType, ShownStatus, StoredStatus } from './check.ts'
+import { toIso } from './instant.ts'
 
 export const CHECK_EVENT_TYPES = [
   'check.down',
@@ -97,12 +98,12 @@ export function eventOf(
     type,
     data: {
       reason: flip.reason,
-      occurred_at: iso(flip.at),
-      detected_at: iso(detectedAt),
+      occurred_at: toIso(flip.at),
+      detected_at: toIso(detectedAt),
       status: flip.to,
       previous_status: flip.from,
       down_for_seconds: type === 'check.up' ? Math.max(0, Math.round((flip.at - since) / 1_000)) : null,
-      gap: gap === null ? null : { started_at: iso(gap.startedAt), ended_at: iso(gap.endedAt) },
+      gap: gap === null ? null : { started_at: toIso(gap.startedAt), ended_at: toIso(gap.endedAt) },
     },
   }
 }
@@ -113,16 +114,12 @@ export function lateEvent(expectedAt: Instant, detectedAt: Instant): { type: Che
     type: 'check.late',
     data: {
       reason: 'late',
-      occurred_at: iso(expectedAt),
-      detected_at: iso(detectedAt),
+      occurred_at: toIso(expectedAt),
+      detected_at: toIso(detectedAt),
       status: 'late',
       previous_status: 'up',
       down_for_seconds: null,
       gap: null,
     },
   }
-}
-
-function iso(at: Instant): string {
-  return new Date(at).toISOString()
 }

@@ -6,6 +6,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { type FlipReason, type Instant, shownStatus } from '../domain/check.ts'
+import { toIso } from '../domain/instant.ts'
 import type { Condition } from '../kubernetes/objects.ts'
 import { toTime } from '../kubernetes/objects.ts'
 import type { CheckRecord } from '../store/checks/checks.ts'
@@ -68,6 +69,7 @@ export function computeStatus(object: HeartbeatCheck, findings: Findings, now: I
           checkId: check.id,
           slug: check.slug,
           state: shownStatus(check.state, now),
+          // With milliseconds: what lies between two passes is found by it (tell-flips.ts).
           lastTransitionTime: toIso(check.state.since),
           ...lastPing(before.lastPingTime, check.state.lastPingAt),
         }),
@@ -155,11 +157,6 @@ function lastPing(before: string | undefined, at: Instant | null): { lastPingTim
   if (at === null) return {}
   const isRecent = before !== undefined && Math.abs(at - Date.parse(before)) < LAST_PING_STEP_MS
   return { lastPingTime: isRecent ? before : toIso(at) }
-}
-
-/** Milliseconds and all: what lies between two passes is found by it (tell-flips.ts). */
-function toIso(at: Instant): string {
-  return new Date(Math.floor(at)).toISOString()
 }
 
 /** As a condition holds it. */

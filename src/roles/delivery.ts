@@ -13,6 +13,7 @@ import { createSlackSender } from '../delivery/slack.ts'
 import { createWatchdog } from '../delivery/watchdog.ts'
 import { createWebhookSender } from '../delivery/webhook.ts'
 import type { ChannelKind } from '../domain/channel.ts'
+import { toIso } from '../domain/instant.ts'
 import { oldestOverdueSeconds } from '../store/checks/states.ts'
 import { createDatabase } from '../store/postgres/database.ts'
 import { type Base, loopOf } from './base.ts'
@@ -131,10 +132,7 @@ export function createDelivery(base: DeliveryOptions): Delivery {
     if (result === 'delivered')
       why === undefined ? log.debug(line, 'delivered') : log.info({ ...line, note: why }, 'delivered')
     else if (result === 'retried')
-      log.warn(
-        { ...line, why, nextAttemptAt: new Date(nextAttemptAt!).toISOString() },
-        'not delivered; it is tried again',
-      )
+      log.warn({ ...line, why, nextAttemptAt: toIso(nextAttemptAt!) }, 'not delivered; it is tried again')
     else log.warn({ ...line, why }, 'not delivered, and given up: it can be sent again by POST /deliveries/{id}/retry')
   }
 

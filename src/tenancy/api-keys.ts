@@ -4,13 +4,13 @@ import { makeApiKey, parseApiKey } from '../auth/api-key.ts'
 import type { Caller, Scope } from '../domain/access.ts'
 import type { Instant } from '../domain/check.ts'
 import { AppError, notFound } from '../domain/errors.ts'
-import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
+import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
-import { randomIdBytes } from '../runtime/random.ts'
+import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import * as store from '../store/tenancy/api-keys.ts'
-import { lockProject } from '../store/tenancy/projects.ts'
+import { hasProject } from '../store/tenancy/projects.ts'
 
 export type ApiKeyRecord = store.ApiKeyRow
 
@@ -44,16 +44,10 @@ export async function createApiKey(
     throw new AppError('invalid', `expires_at ${message}`, { details: [{ path: 'body.expires_at', message }] })
   }
   const projectId = asked ?? caller.projectId
-  if (projectId !== null && (!isUuid(projectId) || !isWithin(caller, projectId))) throw notFound('project')
   return context.database.transaction(async (tx) => {
-    if (projectId !== null && !(await lockProject(tx, caller.organizationId, projectId, 'keep')))
-      throw notFound('project')
+    if (projectId !== null && !(await hasProject(tx, caller, projectId, 'keep'))) throw notFound('project')
     return insertKey(tx, { organizationId: caller.organizationId, projectId, name, scope, expiresAt, createdAt: now })
   })
-}
-
-function isWithin(caller: Caller, projectId: string): boolean {
-  return caller.projectId === null || caller.projectId === projectId.toLowerCase()
 }
 
 const PREFIX_TRIES = 3
@@ -68,7 +62,7 @@ export async function insertKey(
     const key = chosen ?? makeApiKey()
     const parsed = parseApiKey(key)
     if (parsed === null) throw new Error('an API key must have the form hbk_<prefix>_<secret>')
-    const id = formatUuid(writeTimeOrderedId(randomIdBytes(), row.createdAt))
+    const id = newId(row.createdAt)
     const made = await store.insertApiKey(tx, { ...row, id, ...parsed })
     if (made !== null) return { ...made, key }
   }

@@ -3,11 +3,10 @@
 import { isApiKey } from '../auth/api-key.ts'
 import { hashPassword, isPassword, PASSWORD_LENGTH } from '../auth/passwords.ts'
 import { randomText } from '../auth/random-text.ts'
-import type { Instant } from '../domain/check.ts'
 import { isEmail } from '../domain/email.ts'
 import { AppError } from '../domain/errors.ts'
-import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
-import { randomIdBytes } from '../runtime/random.ts'
+import { isUuid } from '../domain/ids.ts'
+import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { findOldestOrganization, insertOrganization, lockBootstrap } from '../store/tenancy/organizations.ts'
@@ -79,10 +78,6 @@ export async function bootstrap(context: Context, given: Bootstrap): Promise<Boo
 async function findExistingProject(db: Queryable): Promise<string | null> {
   const organizationId = await findOldestOrganization(db)
   return organizationId === null ? null : findOldestProject(db, organizationId)
-}
-
-function newId(now: Instant): string {
-  return formatUuid(writeTimeOrderedId(randomIdBytes(), now))
 }
 
 /** config.ts finds these faults first; the values are those of people all the same. No value is shown: two are secrets. */

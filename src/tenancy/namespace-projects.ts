@@ -5,9 +5,8 @@
  */
 
 import { AppError } from '../domain/errors.ts'
-import { formatUuid, writeTimeOrderedId } from '../domain/ids.ts'
 import { deriveSlug } from '../domain/slug.ts'
-import { randomIdBytes } from '../runtime/random.ts'
+import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import { findOldestOrganization, lockOrganization } from '../store/tenancy/organizations.ts'
 import { findNamespaceProjects, insertProject, type Namespace } from '../store/tenancy/projects.ts'
@@ -60,7 +59,7 @@ async function makeProject(context: Context, to: ProjectRequest): Promise<Namesp
     throw new AppError('unavailable', message)
   }
   const now = context.clock.now()
-  const id = formatUuid(writeTimeOrderedId(randomIdBytes(), now))
+  const id = newId(now)
   const boundTo = { cluster: to.cluster, namespace: to.namespace }
   return context.database.transaction(async (tx) => {
     // Taken by everybody who adds a project: neither this namespace's own nor a slug comes up after the look.

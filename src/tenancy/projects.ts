@@ -1,11 +1,10 @@
 /** Projects. The scope that a verb needs is the edge's to check (design, section 3.5); whose data it is, is decided here and in the SQL. */
 
 import type { Tenant } from '../domain/access.ts'
-import { AppError, notFound } from '../domain/errors.ts'
-import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
+import { AppError, notFound, slugTaken } from '../domain/errors.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { deriveSlug, withSuffix } from '../domain/slug.ts'
-import { randomIdBytes } from '../runtime/random.ts'
+import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
@@ -32,13 +31,13 @@ export async function createProject(
   assertNotBound(tenant, 'create projects')
   const { organizationId } = tenant
   const now = context.clock.now()
-  const id = formatUuid(writeTimeOrderedId(randomIdBytes(), now))
+  const id = newId(now)
   return context.database.transaction(async (tx) => {
     // Taken by everybody who adds a project, so that a slug found free is free still when it is written.
     await lockOrganization(tx, organizationId)
     const slug = input.slug ?? (await chooseSlug(tx, organizationId, deriveSlug(input.name, 'project')))
     const made = await store.insertProject(tx, { id, organizationId, name: input.name, slug, createdAt: now })
-    if (made === null) throw slugTaken(slug)
+    if (made === null) throw slugTaken('project', slug)
     return made
   })
 }
@@ -50,13 +49,8 @@ const MOST_CHOICES = 1_000
 export async function chooseSlug(tx: Queryable, organizationId: string, derived: string): Promise<string> {
   const choices = Array.from({ length: MOST_CHOICES }, (_, place) => withSuffix(derived, place + 1))
   const free = await store.findFreeProjectSlug(tx, organizationId, choices)
-  if (free === null) throw slugTaken(derived)
+  if (free === null) throw slugTaken('project', derived)
   return free
-}
-
-function slugTaken(slug: string): AppError {
-  const message = `another project has the slug "${slug}": choose another`
-  return new AppError('conflict', message, { details: [{ path: 'body.slug', message }] })
 }
 
 /**
@@ -65,10 +59,9 @@ function slugTaken(slug: string): AppError {
  */
 export async function removeProject(context: Context, tenant: Tenant, id: string): Promise<void> {
   assertNotBound(tenant, 'remove projects')
-  if (!isUuid(id)) throw notFound('project')
   await context.database.transaction(async (tx) => {
     // Locked before the counting: nobody adds a check in between.
-    if (!(await store.lockProject(tx, tenant.organizationId, id, 'remove'))) throw notFound('project')
+    if (!(await store.hasProject(tx, tenant, id, 'remove'))) throw notFound('project')
     const checks = await store.countChecks(tx, id)
     if (checks > 0) {
       throw new AppError(

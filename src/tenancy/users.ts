@@ -4,9 +4,9 @@ import { hashPassword, isPassword, PASSWORD_LENGTH } from '../auth/passwords.ts'
 import type { Caller, Scope } from '../domain/access.ts'
 import { isEmail } from '../domain/email.ts'
 import { AppError, notFound } from '../domain/errors.ts'
-import { formatUuid, isUuid, writeTimeOrderedId } from '../domain/ids.ts'
+import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
-import { randomIdBytes } from '../runtime/random.ts'
+import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
 import * as store from '../store/tenancy/users.ts'
@@ -35,7 +35,7 @@ export async function createUser(
   }
   const passwordHash = await hashPassword(input.password)
   const now = context.clock.now()
-  const id = formatUuid(writeTimeOrderedId(randomIdBytes(), now))
+  const id = newId(now)
   const { organizationId } = caller
   const row = { id, organizationId, email, passwordHash, scope: input.scope, createdAt: now }
   const made = await store.insertUser(context.database, row)

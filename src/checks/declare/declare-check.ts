@@ -8,11 +8,12 @@
 import { randomUUID } from 'node:crypto'
 import type { CheckSpec } from '../../domain/check.ts'
 import { AppError, notFound } from '../../domain/errors.ts'
-import { formatUuid, isUuid, writeTimeOrderedId } from '../../domain/ids.ts'
+import { isUuid } from '../../domain/ids.ts'
+import { stampAfter } from '../../domain/instant.ts'
 import { expectFromNow } from '../../domain/schedule.ts'
 import { deriveSlug } from '../../domain/slug.ts'
 import { type CheckEvent, deadlineOf, initialState } from '../../domain/transition.ts'
-import { randomIdBytes } from '../../runtime/random.ts'
+import { newId } from '../../runtime/ids.ts'
 import {
   RESOURCE_IS_UNIQUE,
   type Resource,
@@ -27,7 +28,7 @@ import type { Context } from '../../store/context.ts'
 import { hurryAlerts } from '../../store/outbox/alerts.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 import { constraintOf } from '../../store/postgres/sqlstate.ts'
-import { keepProject } from '../../store/tenancy/projects.ts'
+import { hasProject } from '../../store/tenancy/projects.ts'
 import { addCheck, addFirstCheck, findFreeSlug } from '../add-check.ts'
 import { isSameSpec, readSpec, withTimeZone } from '../read-spec.ts'
 import { applyEvents, describeResource, type LockedWork } from '../with-locked-check.ts'
@@ -93,7 +94,7 @@ async function declare(context: Context, tx: Queryable, wanted: Declaration, spe
   const hasAnId = wanted.adoptId === null || isUuid(wanted.adoptId)
   const [isKept, tombstone] = await Promise.all([
     // Before the tombstone is touched, since the removal of a project takes its tombstones after itself.
-    keepProject(tx, wanted.projectId),
+    hasProject(tx, null, wanted.projectId, 'keep'),
     hasAnId ? takeTombstone(tx, wanted.resource, wanted.adoptId) : null,
   ])
   if (!isKept) throw notFound('project')
@@ -148,7 +149,7 @@ async function setRight(
   let { slug } = record
   if (!hasSameTexts(record, wanted)) {
     const isMoving = record.projectId !== projectId
-    if (isMoving && !(await keepProject(tx, projectId))) throw notFound('project')
+    if (isMoving && !(await hasProject(tx, null, projectId, 'keep'))) throw notFound('project')
     if (isMoving) slug = await findFreeSlug(tx, projectId, slug)
     await saveDeclared(tx, key, { ...wanted, slug })
     await hurryAlerts(tx, key)
@@ -227,8 +228,7 @@ function describeNew(
   spec: CheckSpec,
   tombstone: Tombstone | null,
 ) {
-  // To the microsecond, as the database keeps it; after all that is in its history.
-  const stampedAt = Math.round(Math.max(context.clock.now(), (tombstone?.stampedAt ?? 0) + 0.001) * 1_000) / 1_000
+  const stampedAt = stampAfter(tombstone?.stampedAt ?? 0, context.clock.now())
   const {
     key,
     id,
@@ -240,7 +240,7 @@ function describeNew(
     lastDurationMs,
     lastStartAt,
   } = tombstone ?? {
-    id: formatUuid(writeTimeOrderedId(randomIdBytes(), stampedAt)),
+    id: newId(stampedAt),
     publicId: randomUUID(),
     createdAt: stampedAt,
     slug: deriveSlug(resource.name, 'check'),

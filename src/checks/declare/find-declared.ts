@@ -1,11 +1,11 @@
 /** Reading declared checks, for the operator: by their resources, of whatever tenant. */
 
 import type { Instant } from '../../domain/check.ts'
+import { firstIdAt } from '../../runtime/ids.ts'
 import type { Resource, StoredCheck } from '../../store/checks/checks.ts'
 import { type DeclaredState, findDeclaredCheck, listDeclaredStates } from '../../store/checks/declared-checks.ts'
 import type { Context } from '../../store/context.ts'
 import { type FlipRecord, listNewestFlips } from '../../store/history/flips.ts'
-import { firstIdAt } from '../first-id.ts'
 
 export type { Resource, StoredCheck } from '../../store/checks/checks.ts'
 export type { DeclaredState } from '../../store/checks/declared-checks.ts'

@@ -1,12 +1,10 @@
 /** What answers have in common. */
 
 import type { Instant } from '../../domain/check.ts'
+import { toIso } from '../../domain/instant.ts'
 import { encodeCursor, type Page, type PageRequest, type Place } from '../../domain/page.ts'
 
-/** ISO 8601, UTC, with milliseconds: what is stored in microseconds is cut, never rounded into the future. */
-export function toIso(at: Instant): string {
-  return new Date(Math.floor(at)).toISOString()
-}
+export { toIso }
 
 export function toIsoOrNull(at: Instant | null): string | null {
   return at === null ? null : toIso(at)

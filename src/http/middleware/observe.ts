@@ -1,10 +1,9 @@
 /** The outermost middleware: gives each request its id, the headers that every answer has, a line in the log, and a place in the metrics. */
 
 import type { Middleware } from 'koa'
-import { formatUuid, writeTimeOrderedId } from '../../domain/ids.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { newId } from '../../runtime/ids.ts'
 import type { Log } from '../../runtime/log.ts'
-import { randomIdBytes } from '../../runtime/random.ts'
 
 /** `route` is the route's pattern or `unmatched`, never a path that a caller made up. */
 export type OnRequest = (route: string, method: string, status: number, ms: number) => void
@@ -22,7 +21,7 @@ export function observe({ log, clock, isStopping, onRequest }: ObserveOptions): 
   return async (ctx, next) => {
     const startedAt = performance.now()
     // Ours, never the caller's: what a caller sends would stand in our log.
-    const requestId = formatUuid(writeTimeOrderedId(randomIdBytes(), clock.now()))
+    const requestId = newId(clock.now())
     ctx.state.requestId = requestId
     ctx.set({ 'X-Request-Id': requestId, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store' })
     await next()

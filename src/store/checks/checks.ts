@@ -186,20 +186,6 @@ export async function listCheckRows(
   return rows.map(toCheck)
 }
 
-/** False: unknown, or somebody else's. `keep`: until the transaction ends nobody removes the project. */
-export async function hasProject(
-  tx: Queryable,
-  tenant: Tenant,
-  projectId: string,
-  purpose: 'read' | 'keep',
-): Promise<boolean> {
-  const { rowCount } = await tx.query(
-    `select from projects p where ${OF_TENANT} and p.id = $3 ${purpose === 'keep' ? 'for key share' : ''}`,
-    [tenant.organizationId, tenant.projectId, projectId],
-  )
-  return rowCount > 0
-}
-
 /** Fails with a unique violation of SLUG_IS_UNIQUE when the slug is taken. */
 export async function saveTexts(
   tx: Queryable,

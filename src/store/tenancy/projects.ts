@@ -1,5 +1,6 @@
 import type { Tenant } from '../../domain/access.ts'
 import type { Instant } from '../../domain/check.ts'
+import { isUuid } from '../../domain/ids.ts'
 import type { PageRequest } from '../../domain/page.ts'
 import { instantArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
@@ -109,21 +110,24 @@ export async function findOldestProject(db: Queryable, organizationId: string): 
   return rows[0]?.id ?? null
 }
 
+const LOCKS = { read: '', keep: 'for key share', remove: 'for update' } as const
+
 /**
- * Until the transaction ends the project stays; `remove` also keeps everybody from adding a check or key to it. False when
- * the organization has no such project.
+ * Whether the project exists and belongs to the tenant; a null tenant stands for every tenant. `id` may be any text. `keep`: the
+ * project stays until the transaction ends. `remove`: also, nothing can be added to it until then.
  */
-export async function lockProject(
+export async function hasProject(
   tx: Queryable,
-  organizationId: string,
+  tenant: Tenant | null,
   id: string,
-  purpose: 'keep' | 'remove',
+  purpose: keyof typeof LOCKS,
 ): Promise<boolean> {
-  const strength = purpose === 'keep' ? 'for key share' : 'for update'
-  const { rowCount } = await tx.query(`select from projects where id = $1 and organization_id = $2 ${strength}`, [
-    id,
-    organizationId,
-  ])
+  if (!isUuid(id)) return false
+  const { rowCount } = await tx.query({
+    name: `${purpose}_project`,
+    text: `select from projects where id = $1 and ($2::uuid is null or organization_id = $2) and ($3::uuid is null or id = $3) ${LOCKS[purpose]}`,
+    values: [id, tenant?.organizationId ?? null, tenant?.projectId ?? null],
+  })
   return rowCount === 1
 }
 
@@ -132,16 +136,6 @@ export async function countChecks(tx: Queryable, projectId: string): Promise<num
     projectId,
   ])
   return rows[0]!.count
-}
-
-/** Like lockProject for `keep`, where nobody's rights are in question. */
-export async function keepProject(tx: Queryable, id: string): Promise<boolean> {
-  const { rowCount } = await tx.query({
-    name: 'keep_project',
-    text: 'select from projects where id = $1 for key share',
-    values: [id],
-  })
-  return rowCount === 1
 }
 
 /** With it go the API keys that are bound to it, and what is left of deleted checks. */

@@ -1,12 +1,12 @@
 /** Channels and deliveries to work on, and a clock that stands still. */
 
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { ChannelContext } from '../../../src/channels/context.ts'
 import { createChannel, type NewChannel } from '../../../src/channels/create-channel.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
 import type { ChannelSettings } from '../../../src/domain/channel.ts'
-import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
+import { newId } from '../../../src/runtime/ids.ts'
 import type { Database } from '../../../src/store/postgres/database.ts'
 import { manualClock } from '../auth/fixtures.ts'
 
@@ -49,7 +49,7 @@ export async function aDelivery(
   organizationId: string,
   { channelId, status = 'pending', type = 'check.down' }: SeededDelivery,
 ): Promise<string> {
-  const id = formatUuid(writeTimeOrderedId(randomBytes(16), systemClock.now()))
+  const id = newId(systemClock.now())
   await database.query(
     `insert into deliveries (event_id, channel_id, id, organization_id, type, status, next_attempt_at, give_up_at, created_at, last_error)
       values ($1, $2, $3, $4, $5, $6::int, case when $6::int = 0 then now() end, now(), now(), 'before')`,

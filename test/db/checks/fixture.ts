@@ -13,8 +13,7 @@ import {
 } from '../../../src/checks/prune-history.ts'
 import type { Tenant } from '../../../src/domain/access.ts'
 import { PING_TYPES, type PingType } from '../../../src/domain/check.ts'
-import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
-import { randomIdBytes } from '../../../src/runtime/random.ts'
+import { newId } from '../../../src/runtime/ids.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { lockStates, type StoredSpec } from '../../../src/store/checks/states.ts'
@@ -128,7 +127,7 @@ export async function addPingRow(
   at: number,
   given: { type?: PingType; runId?: string; body?: Buffer } = {},
 ): Promise<string> {
-  const id = formatUuid(writeTimeOrderedId(randomIdBytes(), at))
+  const id = newId(at)
   await database.query(
     'insert into pings (id, check_key, type, run_id, source, created_at) values ($1, $2, $3, $4, 0, to_timestamp($5 / 1000.0))',
     [id, key, PING_TYPES.indexOf(given.type ?? 'log'), given.runId ?? null, at],

@@ -4,8 +4,7 @@ import { listFlips, listPings } from '../../../src/checks/find-checks.ts'
 import type { PruneLimits } from '../../../src/checks/prune-history.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { PingType } from '../../../src/domain/check.ts'
-import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
-import { randomIdBytes } from '../../../src/runtime/random.ts'
+import { newId } from '../../../src/runtime/ids.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   addCheck,
@@ -142,7 +141,7 @@ describe('of the pings of a check', () => {
 })
 
 async function addFlip(key: number, at: number): Promise<string> {
-  const id = formatUuid(writeTimeOrderedId(randomIdBytes(), at))
+  const id = newId(at)
   await fixture.database.query(
     `insert into flips (id, check_key, at, detected_at, from_status, to_status, reason) values ($1, $2, to_timestamp($3 / 1000.0), to_timestamp($3 / 1000.0), 1, 2, 'missed')`,
     [id, key, at],
@@ -190,7 +189,7 @@ describe('of the rest', () => {
     for (const at of [limit - MICROSECOND_MS, limit, NOW]) {
       await fixture.database.query(
         `insert into events (id, check_key, flip_id, type, data, created_at) values ($1, $2, $1, 'check.down', '{}', to_timestamp($3 / 1000.0))`,
-        [formatUuid(writeTimeOrderedId(randomIdBytes(), at)), check.key, at],
+        [newId(at), check.key, at],
       )
     }
     expect(await prune({ maxDays: 90 })).toMatchObject({ deleted: { events: 1 } })

@@ -4,8 +4,7 @@ import { pauseCheck } from '../../../src/checks/pause-check.ts'
 import { resumeCheck } from '../../../src/checks/resume-check.ts'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import type { CheckTold } from '../../../src/domain/event.ts'
-import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
-import { randomIdBytes } from '../../../src/runtime/random.ts'
+import { newId } from '../../../src/runtime/ids.ts'
 import { insertTestEvent } from '../../../src/store/outbox/events.ts'
 import { createFixture, createReceiver, type Fixture } from './fixture.ts'
 
@@ -105,7 +104,7 @@ describe('which channels an event goes to', () => {
   it('sends a test to its channel alone, muted or not', async () => {
     await fixture.addChannel()
     const channelId = await fixture.addChannel({ muted: true })
-    const id = () => formatUuid(writeTimeOrderedId(randomIdBytes(), fixture.clock.now()))
+    const id = () => newId(fixture.clock.now())
     const { organizationId } = fixture.tenant()
     const at = fixture.clock.now()
     await insertTestEvent(fixture.database, {

@@ -7,8 +7,7 @@ import { type AttemptReport, createOutbox, type OutboxOptions } from '../../../s
 import type { Attempt, Outcome, Send, Senders } from '../../../src/delivery/outcome.ts'
 import type { ChannelSettings } from '../../../src/domain/channel.ts'
 import { STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
-import { formatUuid, writeTimeOrderedId } from '../../../src/domain/ids.ts'
-import { randomIdBytes } from '../../../src/runtime/random.ts'
+import { newId } from '../../../src/runtime/ids.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { insertChannel } from '../../../src/store/outbox/channels.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
@@ -77,7 +76,7 @@ export async function createFixture() {
 
     async addChannel(overrides: Partial<Parameters<typeof insertChannel>[1]> & { settings?: ChannelSettings } = {}) {
       const { settings = { kind: 'slack', url: 'https://hooks.example.com/x' }, ...rest } = overrides
-      const id = formatUuid(writeTimeOrderedId(randomIdBytes(), clock.now()))
+      const id = newId(clock.now())
       const { sealed, sealedWith } = sealer.seal(id, settings)
       await insertChannel(database, {
         id,
