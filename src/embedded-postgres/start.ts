@@ -1,3 +1,4 @@
+import { backoffMs } from '../runtime/backoff.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { databaseUrl, ensureApplicationDatabase } from './application-database.ts'
 import { findBinaries, locatePackage } from './binaries.ts'
@@ -45,8 +46,7 @@ export interface EmbeddedPostgres extends AsyncDisposable {
   stop(): Promise<void>
 }
 
-const SHORTEST_RETRY_MS = 100
-const LONGEST_RETRY_MS = 5_000
+const RETRY = { firstMs: 100, maxMs: 5_000 }
 /** A server that ran this long before it ended was sound: the next restart begins with the shortest wait. */
 const SOUND_AFTER_MS = 30_000
 /** What may still lie in the way for a moment: children of a killed server, and a port that somebody took meanwhile. */
@@ -89,7 +89,7 @@ async function startOnSomePort(cluster: Cluster, wanted: number | undefined, sig
       const mayPass = reason === 'memory-in-use' || (reason === 'port-taken' && wanted === undefined)
       if (!mayPass || tries === START_TRIES) throw error
     }
-    await systemClock.sleep(SHORTEST_RETRY_MS, signal)
+    await systemClock.sleep(RETRY.firstMs, signal)
   }
 }
 
@@ -146,7 +146,7 @@ class RunningServer implements EmbeddedPostgres {
   }
 
   async #watch(restart: boolean): Promise<EmbeddedPostgresError | null> {
-    let waitMs = SHORTEST_RETRY_MS
+    let starts = 0
     for (;;) {
       const startedAt = performance.now()
       const ending = await this.#postmaster.ended
@@ -154,9 +154,9 @@ class RunningServer implements EmbeddedPostgres {
       const { name, logFile } = this.#cluster.folder
       const what = `the embedded PostgreSQL in ${name} ended without being stopped (${ending})`
       if (!restart) return new EmbeddedPostgresError('failed', `${what}; its log is ${logFile}`)
-      if (performance.now() - startedAt > SOUND_AFTER_MS) waitMs = SHORTEST_RETRY_MS
+      if (performance.now() - startedAt > SOUND_AFTER_MS) starts = 0
       this.#cluster.note(`${what}: starting it again on port ${this.port}`)
-      waitMs = await this.#startAgain(waitMs)
+      starts = await this.#startAgain(starts)
       if (!this.#stopping.signal.aborted) this.#cluster.note(`the embedded PostgreSQL in ${name} is back`)
     }
   }
@@ -171,20 +171,20 @@ class RunningServer implements EmbeddedPostgres {
     )
   }
 
-  /** Tries until the server runs again, and returns the wait for the next time; throws when there is nothing left to start, or on stop. */
-  async #startAgain(firstWaitMs: number): Promise<number> {
+  /** Tries until the server runs again. Returns how often it was started in a row by then. Throws when there is nothing left to start, or on stop. */
+  async #startAgain(before: number): Promise<number> {
     const { signal } = this.#stopping
     let said = ''
-    for (let waitMs = firstWaitMs; ; ) {
-      await systemClock.sleep(waitMs, signal)
+    for (let starts = before; ; ) {
+      await systemClock.sleep(backoffMs(starts, RETRY), signal)
       signal.throwIfAborted()
-      waitMs = Math.min(waitMs * 2, LONGEST_RETRY_MS)
+      starts += 1
       try {
         await this.#refuseTakenFolder()
         this.#postmaster = await startPostmaster(this.#cluster, this.port, signal)
         // A stop that came just now has waited for the server before this one.
         if (signal.aborted) await this.#postmaster.stop()
-        return waitMs
+        return starts
       } catch (error) {
         if (!(error instanceof EmbeddedPostgresError) || error.reason === 'in-use') throw error
         // The same trouble is told once; what only lasts a moment is not told.

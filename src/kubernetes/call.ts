@@ -6,9 +6,8 @@
  * that would outlast the limit is not begun: the caller then learns why at once.
  */
 
-import type { Clock } from '../runtime/clock.ts'
-import { yieldTurn } from '../runtime/clock.ts'
-import { backoffMs } from './backoff.ts'
+import { backoffMs } from '../runtime/backoff.ts'
+import { type Clock, yieldTurn } from '../runtime/clock.ts'
 import { startLimit } from './call-limit.ts'
 import { ApiError, readRefusal, TransportError } from './errors.ts'
 import { type Answer, explain, type Request, type Transport } from './transport.ts'
@@ -42,7 +41,7 @@ export interface CallsOptions {
 
 const TIMEOUT_MS = 30_000
 const RETRIES = 3
-const STEPS = { firstMs: 200, longestMs: 5_000 }
+const STEPS = { firstMs: 200, maxMs: 5_000 }
 
 export function createCalls({ transport, clock, random, readWarnings }: CallsOptions): Calls {
   async function attempt(request: Request, isText: boolean, signal: AbortSignal): Promise<unknown> {

@@ -7,8 +7,8 @@
  * key wins. After stop() adds are ignored, delayed ones are dropped, and take() hands out what is left, then null.
  */
 
+import { type BackoffSteps, backoffMs } from '../runtime/backoff.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { backoffMs } from './backoff.ts'
 import { createDelays, type Priority } from './delays.ts'
 
 export type { Priority } from './delays.ts'
@@ -52,8 +52,8 @@ export interface QueueOptions {
   readonly name: string
   readonly clock: Clock
   readonly metrics?: QueueMetrics
-  readonly firstBackoffMs?: number
-  readonly longestBackoffMs?: number
+  /** Default: 0.1 s to five minutes. */
+  readonly backoff?: BackoffSteps
   /** From 0 to below 1. */
   readonly random?: () => number
 }
@@ -63,11 +63,10 @@ interface Waiting {
   readonly since: number
 }
 
-/** Node fires longer timers at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+const BACKOFF = { firstMs: 100, maxMs: 300_000 }
 
 export function createQueue(options: QueueOptions): Queue {
-  const { clock, metrics, firstBackoffMs = 100, longestBackoffMs = 300_000, random = Math.random } = options
+  const { clock, metrics, backoff = BACKOFF, random = Math.random } = options
   const waiting = new Map<string, Waiting>()
   const processing = new Map<string, Waiting>()
   // What waits and is with no worker, in its order.
@@ -170,7 +169,7 @@ export function createQueue(options: QueueOptions): Queue {
   function addBackedOff(key: string): void {
     const failed = failures(key)
     failureCounts.set(key, failed + 1)
-    addAfter(key, backoffMs(failed, { firstMs: firstBackoffMs, longestMs: longestBackoffMs }, random))
+    addAfter(key, backoffMs(failed, backoff, random))
   }
 
   function failures(key: string): number {
@@ -186,7 +185,7 @@ export function createQueue(options: QueueOptions): Queue {
     if (at === undefined) return
     const disarm = new AbortController()
     timer = { at, disarm }
-    const ms = Math.min(Math.max(0, at - clock.now()), LONGEST_TIMER_MS)
+    const ms = Math.max(0, at - clock.now())
     void clock.sleep(ms, disarm.signal).then(() => {
       if (!disarm.signal.aborted) ring()
     })

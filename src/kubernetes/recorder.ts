@@ -68,6 +68,7 @@ const PATIENCE_MS = 1_000
 const MOST_REMEMBERED = 4_096
 const MOST_TRIES = 12
 const WRITERS = 2
+const BACKOFF = { firstMs: 1_000, maxMs: 60_000 }
 const BURST = 25
 const REFILL_MS = 300_000
 const SERIES_ENDS_MS = 360_000
@@ -75,7 +76,7 @@ const SERIES_WRITTEN_MS = 1_800_000
 
 export function createRecorder(options: RecorderOptions): Recorder {
   const { client, clock, onProblem, onDropped, isBusy = () => false, random = Math.random } = options
-  const queue = createQueue({ name: 'events', clock, firstBackoffMs: 1_000, longestBackoffMs: 60_000, random })
+  const queue = createQueue({ name: 'events', clock, backoff: BACKOFF, random })
   const buckets = createBuckets(clock)
   const remembered = new Map<string, Series>()
   const unwritten = { live: new Set<string>(), background: new Set<string>() }

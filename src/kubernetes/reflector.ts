@@ -15,7 +15,7 @@
  * A list that did not finish is thrown away: what it lacks may exist.
  */
 
-import { backoffMs } from './backoff.ts'
+import { backoffMs } from '../runtime/backoff.ts'
 import { ApiError, type KubernetesClient, type ListPage, TransportError, type WatchEvent } from './client.ts'
 import { readErrorEvent } from './errors.ts'
 import { createHandlers, type HandlerOptions, type ProblemKind } from './handlers.ts'
@@ -74,7 +74,7 @@ const LATE_MS = 30_000
 const STALL_MS = 150_000
 /** A small question, often asked over a socket that is as dead as the watch's was. */
 const CHECK_MS = 10_000
-const STEPS = { firstMs: 800, longestMs: 30_000 }
+const STEPS = { firstMs: 800, maxMs: 30_000 }
 const RELIST_MS = 3_600_000
 /** A watch that lived for so long was a good one: what broke it is not the next step of what broke before. */
 const STEADY_MS = 30_000

@@ -4,13 +4,13 @@
  * loss the work stops and the election is entered again.
  */
 
-import { backoffMs } from '../kubernetes/backoff.ts'
 import type { KubernetesClient } from '../kubernetes/client.ts'
 import { createElector } from '../kubernetes/elector.ts'
 import type { KubernetesMetrics } from '../kubernetes/metrics.ts'
 import { createQueue, type Queue } from '../kubernetes/queue.ts'
 import { createRecorder } from '../kubernetes/recorder.ts'
 import { createWorkers } from '../kubernetes/workers.ts'
+import { backoffMs } from '../runtime/backoff.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import { createLoop } from '../runtime/loop.ts'
@@ -72,7 +72,7 @@ const CLAIMS = 3
 const DRAIN_MS = 4_000
 /** When the lease is lost, five seconds lie between the end of its renewals and its lapse, and a statement may take four. */
 const LOST_DRAIN_MS = 500
-const CLAIM_RETRY = { firstMs: 250, longestMs: 5_000 }
+const CLAIM_RETRY = { firstMs: 250, maxMs: 5_000 }
 
 export function createOperator(options: OperatorOptions): Operator {
   const { client, context, cluster, clock, log, metrics, kubernetesMetrics, identity } = options

@@ -3,7 +3,7 @@
 export interface Clock {
   /** Milliseconds since the epoch, with a fraction. */
   now(): number
-  /** Resolves after `ms`, or as soon as `signal` aborts; never rejects. */
+  /** Resolves after `ms`, or as soon as `signal` aborts; never rejects. More than 24 days (2^31 - 1 ms) may end early. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 

@@ -3,6 +3,7 @@
  * longer waits while it keeps failing. stop() lets the run in progress finish.
  */
 
+import { backoffMs } from './backoff.ts'
 import type { Clock } from './clock.ts'
 
 export interface Loop {
@@ -22,9 +23,9 @@ export interface LoopOptions {
   readonly clock: Clock
 }
 
-/** A failing run is tried again after at most this, so that a frequent loop notices soon that the database is back ... */
-const LONGEST_BACKOFF_MS = 2_000
-/** ... and a rare one does not wait for its next turn. */
+/** A frequent loop retries a failed run after at most `maxMs`, so that it notices soon that the database is back. */
+const RETRY = { firstMs: 200, maxMs: 2_000 }
+/** A rare loop retries a failed run after this at the latest. */
 const RARE_RETRY_MS = 60_000
 
 export function createLoop({ everyMs, run, onError, clock }: LoopOptions): Loop {
@@ -40,9 +41,8 @@ export function createLoop({ everyMs, run, onError, clock }: LoopOptions): Loop 
         failures = 0
       } catch (error) {
         onError(error)
+        waitMs = Math.max(Math.min(everyMs, RARE_RETRY_MS), backoffMs(failures, RETRY))
         failures += 1
-        const backoffMs = Math.min(LONGEST_BACKOFF_MS, 100 * 2 ** Math.min(failures, 10))
-        waitMs = Math.max(Math.min(everyMs, RARE_RETRY_MS), backoffMs)
       }
       if (waitMs > 0) await clock.sleep(waitMs, stopping.signal)
     }

@@ -9,6 +9,7 @@
 
 import type { Socket } from 'node:net'
 import pg from 'pg'
+import { backoffMs } from '../../runtime/backoff.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { FLIP_CHANNEL } from '../checks/change-sets.ts'
 import type { Resource } from '../checks/checks.ts'
@@ -35,8 +36,7 @@ export interface FlipListenerOptions {
 
 const CONNECT_MS = 3_000
 const CHECK_MS = 2_000
-const FIRST_WAIT_MS = 100
-const LONGEST_WAIT_MS = 5_000
+const RECONNECT = { firstMs: 100, maxMs: 5_000 }
 
 export function listenForFlips(options: FlipListenerOptions): FlipListener {
   const { onProblem, clock } = options
@@ -53,9 +53,8 @@ export function listenForFlips(options: FlipListenerOptions): FlipListener {
       } catch (error) {
         if (stopping.signal.aborted) return
         onProblem(error)
-        const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** failures)
-        failures = Math.min(failures + 1, 10)
-        await clock.sleep(waitMs, stopping.signal)
+        await clock.sleep(backoffMs(failures, RECONNECT), stopping.signal)
+        failures += 1
       }
     }
   }
