@@ -17,13 +17,23 @@ export interface ServerUnderTest {
   expire(): Promise<void>
 }
 
-interface ConfigMap extends KubernetesObject {
+export interface ConfigMap extends KubernetesObject {
   readonly data?: Readonly<Record<string, string>>
 }
 
-const CONFIG_MAPS: ResourceType = { group: '', version: 'v1', plural: 'configmaps' }
+export const CONFIG_MAPS: ResourceType = { group: '', version: 'v1', plural: 'configmaps' }
 /** Longer than a server may take to tell what has happened. */
 const PATIENCE_MS = 10_000
+
+/** The ApiError that a call is rejected with. */
+export async function refusalOf(call: Promise<unknown>): Promise<ApiError> {
+  const error = await call.then(
+    () => null,
+    (reason) => reason,
+  )
+  expect(error).toBeInstanceOf(ApiError)
+  return error
+}
 
 export function describeApiContract(open: () => Promise<ServerUnderTest>): void {
   let server: ServerUnderTest
@@ -54,15 +64,6 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
           data,
         }),
     }
-  }
-
-  async function refusalOf(call: Promise<unknown>): Promise<ApiError> {
-    const error = await call.then(
-      () => null,
-      (reason) => reason,
-    )
-    expect(error).toBeInstanceOf(ApiError)
-    return error
   }
 
   /** Everything until the server ends the watch, or until `isEnough`. */

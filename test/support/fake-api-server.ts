@@ -10,6 +10,7 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Connection, TlsMaterial } from '../../src/kubernetes/connection.ts'
 import { type Disturbance, disturbAnswer, sendJson, statusOf } from './fake-api-answers.ts'
+import type { Writer } from './fake-api-fields.ts'
 import {
   createCollection,
   type FakeCollection,
@@ -21,6 +22,15 @@ import {
 } from './fake-api-storage.ts'
 
 export type { FakeObject } from './fake-api-storage.ts'
+
+interface Route {
+  readonly collection: FakeCollection
+  /** Null for a list. */
+  readonly key: string | null
+  readonly select: Select
+  readonly namespace: string | undefined
+  readonly subresource: string | undefined
+}
 
 export interface SeenRequest {
   readonly method: string
@@ -90,11 +100,31 @@ export interface FakeApiServerOptions {
 
 export const CONFIG_MAPS: FakeType = { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap' }
 
+export const HEARTBEAT_CHECKS: FakeType = {
+  group: 'heartbeat-operator.io',
+  version: 'v1alpha1',
+  plural: 'heartbeatchecks',
+  kind: 'HeartbeatCheck',
+  hasStatus: true,
+}
+
 /** Watches are told the version so long before their end, as the real ones are. */
 const LAST_BOOKMARK_MS = 2_000
 
 export async function startFakeApiServer(options: FakeApiServerOptions = {}): Promise<FakeApiServer> {
-  const history: FakeHistory = { version: 100, oldest: 0 }
+  let isSweepDue = false
+  const history: FakeHistory = {
+    version: 100,
+    oldest: 0,
+    onOwnership() {
+      if (isSweepDue) return
+      isSweepDue = true
+      setImmediate(() => {
+        isSweepDue = false
+        collectGarbage()
+      })
+    },
+  }
   const collections = new Map<string, FakeCollection>()
   const requests: SeenRequest[] = []
   const watches = new Set<FakeWatch>()
@@ -152,33 +182,43 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
   }
 
   function serve(request: SeenRequest, response: ServerResponse): void {
-    const { collection, key, select } = route(request)
-    if (request.isWatch) openWatch(request, collection, select, response)
-    else sendJson(response, request.method === 'POST' ? 201 : 200, carryOut(request, collection, key, select))
+    const routed = route(request)
+    if (request.isWatch) openWatch(request, routed.collection, routed.select, response)
+    else sendJson(response, request.method === 'POST' ? 201 : 200, carryOut(request, routed))
   }
 
-  function carryOut(request: SeenRequest, collection: FakeCollection, key: string | null, select: Select): object {
-    const body = () => JSON.parse(request.body)
+  function carryOut(request: SeenRequest, { collection, key, select, namespace, subresource }: Route): object {
+    const body = () => {
+      const object = JSON.parse(request.body)
+      if (namespace !== undefined && object.metadata !== undefined) object.metadata.namespace ??= namespace
+      return object
+    }
+    const manager = request.query.get('fieldManager') ?? request.headers['user-agent']?.split('/')[0] ?? 'unknown'
+    const writer: Writer & { manager: string } = { manager, ...(subresource === 'status' && { subresource: 'status' }) }
     switch (request.method) {
       case 'GET':
         return key === null ? list(collection, select, request.query) : collection.get(key)
       case 'POST':
-        return collection.create(body())
+        return collection.create(body(), writer)
       case 'PUT':
-        return collection.replace(key!, body())
+        return collection.replace(key!, body(), writer)
       case 'PATCH':
-        return collection.mergePatch(key!, body())
+        return request.headers['content-type'] === 'application/apply-patch+yaml'
+          ? collection.apply(key!, body(), writer.manager, request.query.get('force') === 'true')
+          : collection.mergePatch(key!, body(), writer)
       case 'DELETE':
-        return collection.delete(key!, body().preconditions)
+        return collection.delete(key!, request.body === '' ? {} : body().preconditions)
       default:
         throw new Refused(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource')
     }
   }
 
-  function route(request: SeenRequest): { collection: FakeCollection; key: string | null; select: Select } {
+  function route(request: SeenRequest): Route {
     const parts = request.path.split('/').slice(1).map(decodeURIComponent)
     const [group, version, ...rest] = parts[0] === 'api' ? ['', ...parts.slice(1)] : parts.slice(1)
-    const [namespace, plural, name] = rest[0] === 'namespaces' ? rest.slice(1) : [undefined, ...rest]
+    // A Namespace itself is at namespaces/NAME.
+    const isInside = rest[0] === 'namespaces' && rest.length > 2
+    const [namespace, plural, name, subresource] = isInside ? rest.slice(1) : [undefined, ...rest]
     const collection = collections.get(`${group}/${plural}`)
     if (collection === undefined || collection.type.version !== version)
       throw new Refused(404, 'NotFound', 'the server could not find the requested resource')
@@ -190,7 +230,21 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
     const select: Select = ({ metadata }) =>
       (namespace === undefined || metadata.namespace === namespace) &&
       labels.every(([label, value]) => metadata.labels?.[label!] === value)
-    return { collection, key: name === undefined ? null : keyOf({ name, ...(namespace && { namespace }) }), select }
+    const key = name === undefined ? null : keyOf({ name, ...(namespace && { namespace }) })
+    return { collection, key, select, namespace, subresource }
+  }
+
+  /** The garbage collector: what has owners, none of which is there any more, goes. */
+  function collectGarbage(): void {
+    const objects = [...collections.values()].flatMap((collection) =>
+      collection.list(() => true, 0, null).items.map((object) => ({ collection, object })),
+    )
+    const uids = new Set(objects.map(({ object }) => object.metadata.uid))
+    for (const { collection, object } of objects) {
+      const { ownerReferences = [] } = object.metadata
+      if (ownerReferences.length === 0 || ownerReferences.some(({ uid }) => uids.has(uid))) continue
+      collection.delete(keyOf(object.metadata))
+    }
   }
 
   function list(collection: FakeCollection, select: Select, query: URLSearchParams) {

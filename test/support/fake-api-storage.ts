@@ -1,17 +1,27 @@
 /**
  * What the fake API server keeps: objects of one resource, one counter of versions, and the history that lists and watches
- * refer to. It does what the contract suite asks of the real one, and no more: no schemas, no finalizers, no apply.
+ * refer to. It does what the contract suite asks of the real one, and no more: no schemas, no rights, no namespaces that end.
  */
 
 import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { OwnerReference } from '../../src/kubernetes/objects.ts'
+import { applyConfig, type FieldsOwner, ownersAfterUpdate, toSeconds, type Writer } from './fake-api-fields.ts'
 
 export interface FakeMeta {
   name: string
   namespace?: string
   uid?: string
   resourceVersion?: string
+  generation?: number
   creationTimestamp?: string
+  deletionTimestamp?: string
+  deletionGracePeriodSeconds?: number
   labels?: Record<string, string>
+  annotations?: Record<string, string>
+  finalizers?: readonly string[]
+  ownerReferences?: readonly OwnerReference[]
+  managedFields?: readonly FieldsOwner[]
 }
 
 export interface FakeObject {
@@ -26,6 +36,8 @@ export interface FakeType {
   readonly version: string
   readonly plural: string
   readonly kind: string
+  /** A custom resource with a status subresource: it has generations, and its status has an endpoint of its own. */
+  readonly hasStatus?: boolean
 }
 
 export type Select = (object: FakeObject) => boolean
@@ -58,9 +70,11 @@ export class Refused extends Error {
 export interface FakeCollection {
   readonly type: FakeType
   get(key: string): FakeObject
-  create(object: FakeObject): FakeObject
-  replace(key: string, object: FakeObject): FakeObject
-  mergePatch(key: string, patch: object): FakeObject
+  create(object: FakeObject, writer?: Writer): FakeObject
+  replace(key: string, object: FakeObject, writer?: Writer): FakeObject
+  mergePatch(key: string, patch: object, writer?: Writer): FakeObject
+  /** Server-side apply, also of what is not there yet. */
+  apply(key: string, config: FakeObject, manager: string, force: boolean): FakeObject
   delete(key: string, preconditions?: { uid?: string; resourceVersion?: string }): FakeObject
   list(select: Select, limit: number, token: string | null): { items: FakeObject[]; version: number; token: string }
   /** What happened after `version`, as a watch with this selection sees it; then each change until the result is called. */
@@ -72,6 +86,8 @@ export interface FakeHistory {
   version: number
   /** Older lists and watches are expired. */
   oldest: number
+  /** An object went, or came with owners: the garbage collector has to look. */
+  onOwnership?: () => void
 }
 
 export function keyOf({ namespace, name }: Pick<FakeMeta, 'namespace' | 'name'>): string {
@@ -93,6 +109,7 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
     const entry = { version, before, after: after === undefined ? undefined : stamped }
     entries.push(entry)
     for (const follower of followers) follower(entry)
+    if (after === undefined || after.metadata.ownerReferences !== undefined) history.onOwnership?.()
     return stamped
   }
 
@@ -110,16 +127,85 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
     return new Refused(409, 'Conflict', message, { name, kind: type.plural })
   }
 
-  function update(key: string, before: FakeObject, after: FakeObject): FakeObject {
-    const asked = after.metadata.resourceVersion
+  function invalid(key: string, why: string): Refused {
+    const name = key.slice(key.indexOf('/') + 1)
+    return new Refused(422, 'Invalid', `${type.kind} "${name}" is invalid: ${why}`, { name, kind: type.kind })
+  }
+
+  function checkVersion(key: string, before: FakeObject, asked: string | undefined): void {
     if (asked !== undefined && asked !== before.metadata.resourceVersion)
       throw conflict(key, 'the object has been modified; please apply your changes to the latest version and try again')
-    const { uid, creationTimestamp, resourceVersion, name, namespace } = before.metadata
-    after.metadata = { ...after.metadata, ...JSON.parse(JSON.stringify({ uid, creationTimestamp, name, namespace })) }
-    after.metadata.resourceVersion = resourceVersion!
+  }
+
+  /** Everything of `before` but what this endpoint changes, and what no client may change. */
+  function restrict(before: FakeObject, after: FakeObject, subresource: Writer['subresource']): FakeObject {
+    const { metadata: had } = before
+    if (type.hasStatus && subresource === 'status')
+      return { ...before, metadata: { ...had, ...pick(after.metadata, 'managedFields') }, ...pick(after, 'status') }
+    const { labels, annotations, finalizers, ownerReferences, managedFields } = after.metadata
+    const ours = { name: had.name, ...pick(had, 'namespace', 'uid', 'resourceVersion', 'generation') }
+    const times = pick(had, 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds')
+    const theirs = {
+      labels,
+      annotations,
+      finalizers,
+      ownerReferences,
+      managedFields: managedFields ?? had.managedFields,
+    }
+    const metadata = { ...ours, ...times, ...withoutEmpty(theirs) } as FakeMeta
+    const { status: _, ...rest } = after
+    const content = type.hasStatus ? { ...rest, ...pick(before, 'status') } : withoutEmpty(after)
+    return { ...content, ...pick(before, 'apiVersion', 'kind'), metadata }
+  }
+
+  function update(
+    key: string,
+    before: FakeObject,
+    given: FakeObject,
+    writer: Writer,
+    owners?: FieldsOwner[],
+  ): FakeObject {
+    checkVersion(key, before, given.metadata.resourceVersion)
+    const after = restrict(before, given, writer.subresource)
+    if (before.immutable === true && !isDeepStrictEqual(contentOf(before), contentOf(after)))
+      throw invalid(key, 'data: Forbidden: field is immutable when `immutable` is set')
+    const { deletionTimestamp, finalizers: had = [] } = before.metadata
+    const { finalizers = [] } = after.metadata
+    if (deletionTimestamp !== undefined && finalizers.some((one) => !had.includes(one)))
+      throw invalid(
+        key,
+        'metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted',
+      )
+    after.metadata.managedFields = owners ?? ownersAfterUpdate(before, after, writer)
+    if (type.hasStatus && !isDeepStrictEqual(contentOf(before), contentOf(after)))
+      after.metadata.generation = before.metadata.generation! + 1
+    if (deletionTimestamp !== undefined && finalizers.length === 0) return write(key, after, undefined)
     // A write that changes nothing is none.
-    if (JSON.stringify(sorted(after)) === JSON.stringify(sorted(before))) return before
-    return write(key, before, after)
+    return isDeepStrictEqual(sorted(after), sorted(before)) ? before : write(key, before, after)
+  }
+
+  function create(object: FakeObject, writer: Writer, owners?: FieldsOwner[]): FakeObject {
+    const key = keyOf(object.metadata)
+    const { name, namespace, labels, annotations, finalizers, ownerReferences } = object.metadata
+    if (objects.has(key))
+      throw new Refused(409, 'AlreadyExists', `${type.plural} "${name}" already exists`, { name, kind: type.plural })
+    const { group, version, kind, hasStatus = false } = type
+    const made: FakeObject = {
+      ...structuredClone(withoutEmpty(object)),
+      apiVersion: group === '' ? version : `${group}/${version}`,
+      kind,
+      metadata: {
+        name,
+        ...(namespace === undefined ? {} : { namespace }),
+        uid: randomUUID(),
+        ...(hasStatus ? { generation: 1 } : {}),
+        creationTimestamp: toSeconds(),
+        ...(withoutEmpty({ labels, annotations, finalizers, ownerReferences }) as Partial<FakeMeta>),
+      },
+    }
+    if (hasStatus) delete made.status
+    made.metadata.managedFields = owners ?? ownersAfterUpdate(undefined, made, writer)
+    return write(key, undefined, made)
   }
 
   /** The state at `version`, by undoing what came after. */
@@ -136,18 +222,23 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
   return {
     type,
     get: find,
-    create(object) {
-      const key = keyOf(object.metadata)
-      const { name } = object.metadata
-      if (objects.has(key))
-        throw new Refused(409, 'AlreadyExists', `${type.plural} "${name}" already exists`, { name, kind: type.plural })
-      const { group, version, kind } = type
-      const metadata = { ...object.metadata, uid: randomUUID(), creationTimestamp: new Date().toISOString() }
-      const apiVersion = group === '' ? version : `${group}/${version}`
-      return write(key, undefined, { ...structuredClone(object), apiVersion, kind, metadata })
+    create: (object, writer = {}) => create(object, writer),
+    replace: (key, object, writer = {}) => update(key, find(key), structuredClone(object), writer),
+    mergePatch: (key, patch, writer = {}) =>
+      update(key, find(key), mergeInto(structuredClone(find(key)), patch) as FakeObject, writer),
+    apply(key, config, manager, force) {
+      const { uid, resourceVersion } = config.metadata
+      const before = objects.get(key)
+      if (uid !== undefined && uid !== before?.metadata.uid)
+        throw conflict(key, `uid mismatch: the provided object specified uid ${uid}, and no such object was found`)
+      const base = before ?? { ...config, metadata: pick(config.metadata, 'name', 'namespace') as FakeMeta }
+      const live = before ?? ({ apiVersion: config.apiVersion, metadata: base.metadata } as FakeObject)
+      const applied = applyConfig(live, config, manager, force)
+      const owners = [...applied.metadata.managedFields!]
+      if (before === undefined) return create(applied, {}, owners)
+      checkVersion(key, before, resourceVersion)
+      return update(key, before, applied, {}, owners)
     },
-    replace: (key, object) => update(key, find(key), structuredClone(object)),
-    mergePatch: (key, patch) => update(key, find(key), mergeInto(structuredClone(find(key)), patch) as FakeObject),
     delete(key, { uid, resourceVersion } = {}) {
       const before = find(key)
       const { metadata } = before
@@ -155,7 +246,11 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
         throw conflict(key, `the UID in the precondition (${uid}) does not match the UID in record (${metadata.uid})`)
       if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion)
         throw conflict(key, `the ResourceVersion in the precondition (${resourceVersion}) does not match`)
-      return write(key, before, undefined)
+      if ((metadata.finalizers ?? []).length === 0) return write(key, before, undefined)
+      if (metadata.deletionTimestamp !== undefined) return before
+      const ending: FakeMeta = { ...metadata, deletionTimestamp: toSeconds(), deletionGracePeriodSeconds: 0 }
+      if (type.hasStatus) ending.generation = metadata.generation! + 1
+      return write(key, before, { ...before, metadata: ending })
     },
     list(select, limit, token) {
       const from = token === null ? { version: history.version, start: '' } : readToken(token)
@@ -181,6 +276,24 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
       return () => followers.delete(give)
     },
   }
+}
+
+/** What a generation counts the changes of. */
+function contentOf({ metadata: _, status: _status, ...content }: FakeObject): object {
+  return content
+}
+
+/** As Go leaves out what is empty. */
+function withoutEmpty<T extends object>(fields: T): T {
+  const isEmpty = (value: unknown) =>
+    value === undefined || value === null || (typeof value === 'object' && Object.keys(value).length === 0)
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isEmpty(value))) as T
+}
+
+function pick<T extends object, K extends keyof T>(fields: T, ...names: K[]): Pick<T, K> {
+  return Object.fromEntries(
+    names.filter((name) => fields[name] !== undefined).map((name) => [name, fields[name]]),
+  ) as Pick<T, K>
 }
 
 /** An object that begins or ceases to match is added or deleted for whoever selects. */

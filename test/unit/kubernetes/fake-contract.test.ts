@@ -2,15 +2,18 @@ import { afterAll, describe } from 'vitest'
 import { createClient } from '../../../src/kubernetes/client.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { describeApiContract } from '../../support/api-contract.ts'
-import { startFakeApiServer } from '../../support/fake-api-server.ts'
+import { describeWriteContract } from '../../support/api-contract-writes.ts'
+import { CONFIG_MAPS, HEARTBEAT_CHECKS, startFakeApiServer } from '../../support/fake-api-server.ts'
 
 describe('the fake API server', async () => {
-  const server = await startFakeApiServer()
+  const server = await startFakeApiServer({ types: [CONFIG_MAPS, HEARTBEAT_CHECKS] })
   const client = createClient({ connection: server.connection, clock: systemClock })
   afterAll(async () => {
     await client.close()
     await server[Symbol.asyncDispose]()
   })
   const expire = async () => server.expire()
-  describeApiContract(async () => ({ client, namespace: 'contract', bookmarkSeconds: 3, expire }))
+  const open = async () => ({ client, namespace: 'contract', bookmarkSeconds: 3, expire })
+  describeWriteContract(open)
+  describeApiContract(open)
 })

@@ -63,8 +63,7 @@ function put(key: string, finalizers?: readonly string[]): void {
   const metadata = { namespace, name, ...(finalizers === undefined ? {} : { finalizers }) } as FakeObject['metadata']
   server.collection(CHECKS).create({ metadata, spec: { periodSeconds: 3_600 } })
 }
-const finalizersOf = (key: string) =>
-  (server.collection(CHECKS).get(key).metadata as { finalizers?: readonly string[] }).finalizers
+const finalizersOf = (key: string) => server.collection(CHECKS).get(key).metadata.finalizers ?? []
 const patches = () => server.requests.filter(({ method }) => method === 'PATCH')
 
 const holdLease = (spec: object) => server.collection(LEASES).create({ metadata: LEASE, spec })
