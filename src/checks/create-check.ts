@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Tenant } from '../domain/access.ts'
+import { type CheckTexts, NO_TEXTS } from '../domain/check.ts'
 import { notFound, slugTaken } from '../domain/errors.ts'
 import { toMicrosecond } from '../domain/instant.ts'
 import { deriveSlug } from '../domain/slug.ts'
@@ -12,12 +13,12 @@ import { hasProject } from '../store/tenancy/projects.ts'
 import { addCheck } from './add-check.ts'
 import { readSpec, withTimeZone } from './read-spec.ts'
 
-export interface NewCheck {
-  readonly projectId: string
+/** Texts that are left out are empty. */
+export interface NewCheck extends Partial<CheckTexts> {
   readonly name: string
+  readonly projectId: string
   /** Derived from the name when it is left out. */
   readonly slug?: string
-  readonly description?: string | null
   readonly spec: StoredSpec
 }
 
@@ -26,24 +27,26 @@ export interface NewCheck {
  * foreign project, `invalid` for a schedule that makes no sense, `conflict` for a slug that is taken.
  */
 export async function createCheck(context: Context, tenant: Tenant, input: NewCheck): Promise<CheckRecord> {
-  const { projectId, name, description = null } = input
-  const spec = withTimeZone(input.spec)
+  const { projectId, slug, spec: given, ...texts } = input
+  const spec = withTimeZone(given)
   const createdAt = toMicrosecond(context.clock.now())
   const now = Math.floor(createdAt)
   const state = initialState(readSpec(spec, now), false, now)
-  const identity = {
+  const made = {
     id: newId(createdAt),
     publicId: randomUUID(),
     projectId: projectId.toLowerCase(),
+    ...NO_TEXTS,
+    ...texts,
+    createdAt,
   }
 
   return context.database.transaction(async (tx) => {
     // Kept until the check is in it: nobody removes the project in between.
     if (!(await hasProject(tx, tenant, projectId, 'keep'))) throw notFound('project')
-    const texts = { ...identity, name, description, createdAt }
-    const wanted = input.slug === undefined ? { like: deriveSlug(name, 'check') } : { exactly: input.slug }
-    const added = await addCheck(tx, texts, wanted, { spec, state, stampedAt: createdAt })
-    if (added === null) throw slugTaken('check of the project', input.slug!)
-    return { ...texts, ...added, managedBy: 'api', kubernetes: null, spec, state }
+    const wanted = slug === undefined ? { like: deriveSlug(texts.name, 'check') } : { exactly: slug }
+    const added = await addCheck(tx, made, wanted, { spec, state, stampedAt: createdAt })
+    if (added === null) throw slugTaken('check of the project', slug!)
+    return { ...made, ...added, managedBy: 'api', kubernetes: null, spec, state }
   })
 }

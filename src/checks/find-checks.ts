@@ -18,6 +18,7 @@ import { listPingRows, type PingRecord } from '../store/history/pings.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 
 export type { CheckRecord } from '../store/checks/checks.ts'
+export { textsOf } from '../store/checks/columns.ts'
 export type { FlipRecord } from '../store/history/flips.ts'
 export type { PingRecord } from '../store/history/pings.ts'
 

@@ -3,23 +3,13 @@
 import type { CheckSpec, Instant, Schedule } from '../domain/check.ts'
 import { type Cron, InvalidSchedule, isTimeZone, nextSlot, parseCron } from '../domain/cron.ts'
 import { AppError } from '../domain/errors.ts'
-import type { StoredSpec } from '../store/checks/states.ts'
+import type { StoredSpec } from '../store/checks/columns.ts'
 
 export const DEFAULT_TIME_ZONE = 'UTC'
 
 /** A schedule without a zone has the default one. */
 export function withTimeZone(spec: StoredSpec): StoredSpec {
   return spec.schedule === null ? spec : { ...spec, timeZone: spec.timeZone ?? DEFAULT_TIME_ZONE }
-}
-
-export function isSameSpec(one: StoredSpec, other: StoredSpec): boolean {
-  return (
-    one.periodSeconds === other.periodSeconds &&
-    one.schedule === other.schedule &&
-    one.timeZone === other.timeZone &&
-    one.graceSeconds === other.graceSeconds &&
-    one.maxRuntimeSeconds === other.maxRuntimeSeconds
-  )
 }
 
 /**

@@ -1,19 +1,17 @@
 import type { Tenant } from '../domain/access.ts'
-import type { CheckState } from '../domain/check.ts'
+import type { CheckState, CheckTexts } from '../domain/check.ts'
 import { slugTaken } from '../domain/errors.ts'
 import { type CheckRecord, SLUG_IS_UNIQUE, saveSpec, saveTexts } from '../store/checks/checks.ts'
-import type { StoredSpec } from '../store/checks/states.ts'
+import { isSameSpec, isSameTexts, type StoredSpec, textsOf } from '../store/checks/columns.ts'
 import type { Context } from '../store/context.ts'
 import { hurryAlerts } from '../store/outbox/alerts.ts'
 import { constraintOf } from '../store/postgres/sqlstate.ts'
-import { DEFAULT_TIME_ZONE, isSameSpec, readSpec } from './read-spec.ts'
+import { DEFAULT_TIME_ZONE, readSpec } from './read-spec.ts'
 import { applyEvents, type LockedWork, refuseIfManaged, withLockedCheck } from './with-locked-check.ts'
 
 /** What is left out keeps its value. A schedule ends the period, and the other way round. */
-export interface CheckUpdate {
-  readonly name?: string
+export interface CheckUpdate extends Partial<CheckTexts> {
   readonly slug?: string
-  readonly description?: string | null
   readonly periodSeconds?: number
   readonly schedule?: string
   readonly timeZone?: string
@@ -37,13 +35,13 @@ export async function updateCheck(
     return await withLockedCheck(context, tenant, id, async (given) => {
       const { tx, record } = given
       refuseIfManaged(record)
-      const { name = record.name, slug = record.slug, description = record.description } = update
+      const { slug = record.slug } = update
+      const texts = textsOf({ ...record, ...update })
       const spec = mergeSpec(record.spec, update)
       const state = isSameSpec(spec, record.spec) ? record.state : await changeSpec(context, given, spec)
-      const isRenamed = name !== record.name || slug !== record.slug || description !== record.description
-      if (isRenamed) await saveTexts(tx, record.key, { name, slug, description })
+      if (slug !== record.slug || !isSameTexts(texts, record)) await saveTexts(tx, record.key, slug, texts)
       if (slug !== record.slug) await hurryAlerts(tx, record.key)
-      return { ...record, name, slug, description, spec, state }
+      return { ...record, ...texts, slug, spec, state }
     })
   } catch (error) {
     if (update.slug !== undefined && constraintOf(error) === SLUG_IS_UNIQUE)

@@ -50,6 +50,15 @@ export type Schedule =
   | { readonly kind: 'period'; readonly periodMs: number }
   | { readonly kind: 'cron'; readonly cron: Cron }
 
+/** What people write about a check for people. The state machine does not read it. */
+export interface CheckTexts {
+  readonly name: string
+  readonly description: string | null
+}
+
+/** The texts of a check that was created with a name alone. */
+export const NO_TEXTS = { description: null } as const satisfies Omit<CheckTexts, 'name'>
+
 /** All of the configuration that decides when a check goes down. */
 export interface CheckSpec {
   readonly schedule: Schedule

@@ -1,6 +1,7 @@
 /** A HeartbeatCheck as the service is told of it: what it asks for, the project that its namespace may use, the check that it has. */
 
 import { type Declaration, type Declared, declareCheck } from '../checks/declare/declare-check.ts'
+import { textsOf } from '../store/checks/columns.ts'
 import type { Context } from '../store/context.ts'
 import { resolveProject } from '../tenancy/namespace-projects.ts'
 import {
@@ -29,8 +30,9 @@ export function readDeclaration(object: HeartbeatCheck): CheckDeclaration {
 export async function declare(
   { context, cluster, namespaces }: DeclareOptions,
   object: HeartbeatCheck,
-  { displayName, description, spec, suspend, project }: CheckDeclaration,
+  declaration: CheckDeclaration,
 ): Promise<Declared> {
+  const { spec, suspend, project } = declaration
   const { namespace, name, annotations } = object.metadata as { namespace: string } & HeartbeatCheck['metadata']
   const isStalled = object.status?.conditions?.some(({ type }) => type === 'Stalled') ?? false
   try {
@@ -38,7 +40,7 @@ export async function declare(
     const { id: projectId } = await resolveProject(context, { cluster, namespace, allowed, wanted: project })
     const resource = { cluster, namespace, name }
     const isNew = object.status === undefined
-    const wanted = { resource, projectId, name: displayName, description, spec, suspend, isNew }
+    const wanted = { resource, projectId, ...textsOf(declaration), spec, suspend, isNew }
     const adoptId = annotations?.[ADOPT_CHECK_ANNOTATION]
     if (adoptId !== undefined) return await declareCheck(context, { ...wanted, adoptId })
     return await declareKnown(context, wanted, object.status?.checkId ?? null)

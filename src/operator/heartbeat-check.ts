@@ -1,11 +1,12 @@
 /** The HeartbeatCheck as the operator handles it: its names, its types, and how one is read into what the service is told. */
 
 import { DEFAULT_TIME_ZONE, readSpec } from '../checks/read-spec.ts'
+import type { CheckTexts } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Condition, KubernetesObject } from '../kubernetes/objects.ts'
-import type { StoredSpec } from '../store/checks/states.ts'
+import type { StoredSpec } from '../store/checks/columns.ts'
 import { LABEL_LENGTH } from './names.ts'
-import { NAME_RULE, Spec, type SpecInput, type SpecOutput } from './schema/spec.ts'
+import { NAME_RULE, Spec, type SpecInput, type SpecOutput, toTexts } from './schema/spec.ts'
 import type { StatusOutput } from './schema/status.ts'
 
 export * from './names.ts'
@@ -38,9 +39,7 @@ export interface PublishTarget extends PublishedTarget {
 }
 
 /** What a HeartbeatCheck asks for, with nothing left out. */
-export interface CheckDeclaration {
-  readonly displayName: string
-  readonly description: string | null
+export interface CheckDeclaration extends CheckTexts {
   readonly spec: StoredSpec
   /** Null: pausing and resuming belong to the API. */
   readonly suspend: boolean | null
@@ -64,15 +63,14 @@ export function readHeartbeatCheck({ metadata: { name }, spec }: HeartbeatCheck)
   const faults = (parsed.error?.issues ?? []).map(describeIssue)
   if (name.length > LABEL_LENGTH) faults.unshift(`metadata.name ${NAME_RULE.message}`)
   if (!parsed.success || faults.length > 0) return { ok: false, faults }
-  const { displayName, description, suspend, project, deletionPolicy, publish } = parsed.data
+  const { suspend, project, deletionPolicy, publish } = parsed.data
   const stored = toStoredSpec(parsed.data)
   const scheduleFaults = judgeSchedule(stored)
   if (scheduleFaults.length > 0) return { ok: false, faults: scheduleFaults }
   return {
     ok: true,
     declaration: {
-      displayName: displayName?.trim() ?? name,
-      description: description ?? null,
+      ...toTexts(parsed.data, name),
       spec: stored,
       suspend: suspend ?? null,
       project: project ?? null,

@@ -6,7 +6,7 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import type { CheckSpec } from '../../domain/check.ts'
+import type { CheckSpec, CheckTexts } from '../../domain/check.ts'
 import { AppError, notFound } from '../../domain/errors.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { stampAfter } from '../../domain/instant.ts'
@@ -21,8 +21,9 @@ import {
   type StoredCheck,
   saveSpec,
 } from '../../store/checks/checks.ts'
+import { isSameSpec, isSameTexts, type StoredSpec, textsOf } from '../../store/checks/columns.ts'
 import { findAnyCheck, findDeclaredCheck, saveDeclared } from '../../store/checks/declared-checks.ts'
-import { lockStates, type StoredSpec } from '../../store/checks/states.ts'
+import { lockStates } from '../../store/checks/states.ts'
 import { type Tombstone, takeTombstone } from '../../store/checks/tombstones.ts'
 import type { Context } from '../../store/context.ts'
 import { hurryAlerts } from '../../store/outbox/alerts.ts'
@@ -30,16 +31,14 @@ import type { Queryable } from '../../store/postgres/database.ts'
 import { constraintOf } from '../../store/postgres/sqlstate.ts'
 import { hasProject } from '../../store/tenancy/projects.ts'
 import { addCheck, addFirstCheck, findFreeSlug } from '../add-check.ts'
-import { isSameSpec, readSpec, withTimeZone } from '../read-spec.ts'
+import { readSpec, withTimeZone } from '../read-spec.ts'
 import { applyEvents, describeResource, type LockedWork } from '../with-locked-check.ts'
 import { lockDeclared } from './lock-declared.ts'
 
-export interface Declaration {
+export interface Declaration extends CheckTexts {
   readonly resource: Resource
   /** As tenancy/namespace-projects.ts resolved it. A check whose resource comes back with another one moves, ids and history kept. */
   readonly projectId: string
-  readonly name: string
-  readonly description: string | null
   readonly spec: StoredSpec
   /** Null: pause and resume belong to the API. */
   readonly suspend: boolean | null
@@ -107,10 +106,10 @@ async function declare(context: Context, tx: Queryable, wanted: Declaration, spe
 }
 
 function isAsDeclared(stored: StoredCheck, wanted: Declaration): boolean {
-  return hasSameTexts(stored, wanted) && isSameSpec(stored.spec, wanted.spec) && eventsFor(stored, wanted).length === 0
+  return hasSameFields(stored, wanted) && isSameSpec(stored.spec, wanted.spec) && eventsFor(stored, wanted).length === 0
 }
 
-function hasSameTexts(stored: StoredCheck, wanted: Declaration): boolean {
+function hasSameFields(stored: StoredCheck, wanted: Declaration): boolean {
   const { cluster, namespace, name } = wanted.resource
   return (
     stored.managedBy === 'kubernetes' &&
@@ -119,8 +118,7 @@ function hasSameTexts(stored: StoredCheck, wanted: Declaration): boolean {
     stored.kubernetes.name === name &&
     stored.kubernetesSuspend === wanted.suspend &&
     stored.projectId === wanted.projectId &&
-    stored.name === wanted.name &&
-    stored.description === wanted.description
+    isSameTexts(stored, wanted)
   )
 }
 
@@ -145,9 +143,9 @@ async function setRight(
   spec: CheckSpec,
 ): Promise<StoredCheck> {
   const { key } = record
-  const { projectId, name, description, resource, suspend } = wanted
+  const { projectId, resource, suspend } = wanted
   let { slug } = record
-  if (!hasSameTexts(record, wanted)) {
+  if (!hasSameFields(record, wanted)) {
     const isMoving = record.projectId !== projectId
     if (isMoving && !(await hasProject(tx, null, projectId, 'keep'))) throw notFound('project')
     if (isMoving) slug = await findFreeSlug(tx, projectId, slug)
@@ -159,8 +157,8 @@ async function setRight(
   const reached = isUnarmed(record) ? { ...locked.state, ...expectFromNow(spec, context.clock.now()) } : locked.state
   const state =
     events.length === 0 ? record.state : await applyEvents(tx, { ...locked, spec, state: reached }, events, context)
-  const texts = { projectId, slug, name, description, kubernetes: resource, kubernetesSuspend: suspend }
-  return { ...record, ...texts, managedBy: 'kubernetes', spec: wanted.spec, state }
+  const declared = { ...textsOf(wanted), projectId, slug, kubernetes: resource, kubernetesSuspend: suspend }
+  return { ...record, ...declared, managedBy: 'kubernetes', spec: wanted.spec, state }
 }
 
 /** The check to adopt, locked and free to be adopted. */
@@ -222,12 +220,8 @@ async function addFirst(context: Context, wanted: Declaration, spec: CheckSpec):
   return added === null ? null : toStored(wanted, row, added, stored)
 }
 
-function describeNew(
-  context: Context,
-  { resource, projectId, name, description, spec: stored, suspend }: Declaration,
-  spec: CheckSpec,
-  tombstone: Tombstone | null,
-) {
+function describeNew(context: Context, wanted: Declaration, spec: CheckSpec, tombstone: Tombstone | null) {
+  const { resource, projectId, spec: stored, suspend } = wanted
   const stampedAt = stampAfter(tombstone?.stampedAt ?? 0, context.clock.now())
   const {
     key,
@@ -251,17 +245,17 @@ function describeNew(
   }
   const last = { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt }
   const state = { ...initialState(spec, true, Math.floor(stampedAt)), ...last }
-  const texts = { id, publicId, projectId, name, description, createdAt }
-  const row = { ...texts, ...(key === undefined ? {} : { key }), kubernetes: { ...resource, suspend } }
+  const identity = { id, publicId, projectId, createdAt, ...textsOf(wanted) }
+  const row = { ...identity, ...(key === undefined ? {} : { key }), kubernetes: { ...resource, suspend } }
   return { row, like, stored: { spec: stored, state, stampedAt } }
 }
 
 function toStored(
-  { resource, suspend }: Declaration,
-  { id, publicId, projectId, name, description, createdAt }: ReturnType<typeof describeNew>['row'],
+  wanted: Declaration,
+  { id, publicId, projectId, createdAt }: ReturnType<typeof describeNew>['row'],
   added: { readonly key: number; readonly slug: string },
   { spec, state }: ReturnType<typeof describeNew>['stored'],
 ): StoredCheck {
-  const owner = { managedBy: 'kubernetes', kubernetes: resource, kubernetesSuspend: suspend } as const
-  return { id, publicId, projectId, name, description, createdAt, ...added, ...owner, spec, state }
+  const owner = { managedBy: 'kubernetes', kubernetes: wanted.resource, kubernetesSuspend: wanted.suspend } as const
+  return { id, publicId, projectId, createdAt, ...textsOf(wanted), ...added, ...owner, spec, state }
 }

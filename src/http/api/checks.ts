@@ -1,7 +1,7 @@
 /** Checks: made, read, changed, paused, resumed, removed (interface, section 4.1; design, section 3.2). */
 
 import { createCheck as create } from '../../checks/create-check.ts'
-import { type CheckRecord, getCheck as get, listChecks as list } from '../../checks/find-checks.ts'
+import { type CheckRecord, getCheck as get, listChecks as list, textsOf } from '../../checks/find-checks.ts'
 import { pauseCheck as pause } from '../../checks/pause-check.ts'
 import { removeCheck as remove } from '../../checks/remove-check.ts'
 import { resumeCheck as resume } from '../../checks/resume-check.ts'
@@ -38,13 +38,13 @@ export const createCheck = endpoint({
   answer: Check,
   refuses: ['not_found', 'conflict'],
   async handle({ context, caller, body }) {
-    const { project_id: projectId, name, slug, description = null } = body
+    const { spec, rest } = splitSpec(body)
+    const { project_id: projectId, name, ...texts } = rest
     const check = await create(context, caller, {
       projectId,
       name,
-      ...given({ slug }),
-      description,
-      spec: toSpec(body),
+      ...given(texts),
+      spec: toSpec(body.grace_seconds, spec),
     })
     return presentCheck(check, caller, context.clock.now())
   },
@@ -110,43 +110,41 @@ export const resumeCheck = endpoint({
   },
 })
 
-type NewCheckBody = (typeof NewCheck)['_output']
 type CheckUpdateBody = (typeof CheckUpdate)['_output']
 
-/** What contradicts itself is handed on as it is: the verb refuses it. */
-function toSpec({ period_seconds, schedule, time_zone, grace_seconds, max_runtime_seconds }: NewCheckBody) {
-  const standard = schedule === undefined ? LIMITS.periodSeconds.default : null
-  return {
-    periodSeconds: period_seconds ?? standard,
-    schedule: schedule ?? null,
-    timeZone: time_zone ?? null,
+/** The fields of the spec under the names of the verbs, and the other fields. */
+function splitSpec<Body extends CheckUpdateBody>(body: Body) {
+  const { period_seconds, schedule, time_zone, grace_seconds, max_runtime_seconds, ...rest } = body
+  const spec = {
+    periodSeconds: period_seconds,
+    schedule,
+    timeZone: time_zone,
     graceSeconds: grace_seconds,
-    maxRuntimeSeconds: max_runtime_seconds ?? null,
-  }
+    maxRuntimeSeconds: max_runtime_seconds,
+  } satisfies Record<keyof CheckRecord['spec'], unknown>
+  return { spec, rest }
+}
+
+/** A contradiction is passed on: the verb rejects it. */
+function toSpec(graceSeconds: number, spec: ReturnType<typeof splitSpec>['spec']): CheckRecord['spec'] {
+  const { periodSeconds, schedule = null, timeZone = null, maxRuntimeSeconds = null } = spec
+  const standard = schedule === null ? LIMITS.periodSeconds.default : null
+  return { periodSeconds: periodSeconds ?? standard, schedule, timeZone, graceSeconds, maxRuntimeSeconds }
 }
 
 function toUpdate(body: CheckUpdateBody): Update {
-  const { name, slug, description, schedule } = body
-  return given({
-    name,
-    slug,
-    description,
-    schedule,
-    periodSeconds: body.period_seconds,
-    timeZone: body.time_zone,
-    graceSeconds: body.grace_seconds,
-    maxRuntimeSeconds: body.max_runtime_seconds,
-  })
+  const { spec, rest } = splitSpec(body)
+  return given({ ...rest, ...spec })
 }
 
 function presentCheck(check: CheckRecord, caller: Caller, now: Instant) {
   const { state, spec } = check
   return {
     ...presentShared(check, now),
+    ...textsOf(check),
     // It is the right to ping, which reading does not include.
     public_id: includesScope(caller.scope, 'write') ? check.publicId : null,
     project_id: check.projectId,
-    description: check.description,
     max_runtime_seconds: spec.maxRuntimeSeconds,
     last_start_at: toIsoOrNull(state.lastStartAt),
     created_at: toIso(check.createdAt),

@@ -5,6 +5,7 @@
  */
 
 import { z } from 'zod'
+import type { CheckTexts } from '../../domain/check.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { DEFAULT_KEY, LABEL_LENGTH } from '../names.ts'
 import { oneOf, type Rule, seconds, shaped, text, withRules } from './fields.ts'
@@ -198,3 +199,8 @@ export const Spec = withRules(
 
 export type SpecInput = z.input<typeof Spec>
 export type SpecOutput = z.output<typeof Spec>
+
+/** What the service keeps of it for people. `resourceName`: the name of a check that has no other. */
+export function toTexts({ displayName, description }: SpecOutput, resourceName: string): CheckTexts {
+  return { name: displayName?.trim() ?? resourceName, description: description ?? null }
+}

@@ -6,6 +6,7 @@
 import type { Tenant } from '../../domain/access.ts'
 import {
   type CheckState,
+  type CheckTexts,
   type Instant,
   type Manager,
   type Run,
@@ -24,14 +25,12 @@ export interface Resource {
   readonly name: string
 }
 
-export interface CheckRecord {
+export interface CheckRecord extends CheckTexts {
   readonly key: number
   readonly id: string
   readonly publicId: string
   readonly projectId: string
-  readonly name: string
   readonly slug: string
-  readonly description: string | null
   readonly managedBy: Manager
   /** The resource that the check is or was declared by. */
   readonly kubernetes: Resource | null
@@ -92,8 +91,8 @@ export function toCheck(row: CheckRow): StoredCheck {
     id: row.id,
     publicId: row.public_id,
     projectId: row.project_id,
-    name: row.name,
     slug: row.slug,
+    name: row.name,
     description: row.description,
     managedBy: row.managed_by,
     kubernetes: cluster === null || namespace === null || name === null ? null : { cluster, namespace, name },
@@ -190,7 +189,8 @@ export async function listCheckRows(
 export async function saveTexts(
   tx: Queryable,
   key: number,
-  { name, slug, description }: Pick<CheckRecord, 'name' | 'slug' | 'description'>,
+  slug: string,
+  { name, description }: CheckTexts,
 ): Promise<void> {
   await tx.query('update checks set name = $2, slug = $3, description = $4 where key = $1', [
     key,

@@ -1,6 +1,6 @@
 /** Checks by the resource that declares them, for the operator: no tenant asks, so none is looked at. */
 
-import { type Instant, STATUSES, type StoredStatus } from '../../domain/check.ts'
+import { type CheckTexts, type Instant, STATUSES, type StoredStatus } from '../../domain/check.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { RESOURCE_LOCKS } from '../postgres/locks.ts'
 import { CHECK_COLUMNS, type CheckRow, type Resource, type StoredCheck, toCheck } from './checks.ts'
@@ -70,18 +70,16 @@ export async function listDeclaredStates(tx: Queryable, cluster: string): Promis
 }
 
 /** What its resource says of a check apart from its spec. The lock on its state is held (states.ts). */
-export interface DeclaredTexts {
+export interface DeclaredFields extends CheckTexts {
   readonly projectId: string
   readonly slug: string
-  readonly name: string
-  readonly description: string | null
   readonly resource: Resource
   readonly suspend: boolean | null
 }
 
 /** Fails with a unique violation of SLUG_IS_UNIQUE when the slug is taken. */
-export async function saveDeclared(tx: Queryable, key: number, texts: DeclaredTexts): Promise<void> {
-  const { projectId, slug, name, description, resource, suspend } = texts
+export async function saveDeclared(tx: Queryable, key: number, declared: DeclaredFields): Promise<void> {
+  const { projectId, slug, name, description, resource, suspend } = declared
   await tx.query(
     `update checks set project_id = $2, slug = $3, name = $4, description = $5, managed_by = 'kubernetes',
         kubernetes_cluster = $6, kubernetes_namespace = $7, kubernetes_name = $8, kubernetes_suspend = $9

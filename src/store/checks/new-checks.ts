@@ -1,6 +1,6 @@
 /** What the making of a check writes. */
 
-import { type CheckState, type Instant, STATUSES } from '../../domain/check.ts'
+import { type CheckState, type CheckTexts, type Instant, STATUSES } from '../../domain/check.ts'
 import { instantArray, jsonbArray, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
 import type { CheckRecord, Resource } from './checks.ts'
@@ -16,7 +16,7 @@ export async function findTakenSlugs(tx: Queryable, projectId: string, slugs: re
 }
 
 export interface NewCheckRow
-  extends Pick<CheckRecord, 'id' | 'publicId' | 'projectId' | 'name' | 'slug' | 'description' | 'createdAt'> {
+  extends Pick<CheckRecord, 'id' | 'publicId' | 'projectId' | 'slug' | 'createdAt' | keyof CheckTexts> {
   /** Of a check that comes back to its history (tombstones.ts); left out: a new one. */
   readonly key?: number
   /** The resource that declares the check; left out: it belongs to the API. */

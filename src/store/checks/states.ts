@@ -14,6 +14,9 @@ import {
 import { parseCron } from '../../domain/cron.ts'
 import { instantArray, int2Array, int8Array, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
+import type { StoredSpec } from './columns.ts'
+
+export type { StoredSpec } from './columns.ts'
 
 /** A check whose row is locked by the transaction at hand. */
 export interface LockedCheck {
@@ -129,14 +132,6 @@ function toLockedCheck(row: unknown[]): LockedCheck {
     stampedAt,
     wakeAt,
   }
-}
-
-export interface StoredSpec {
-  readonly periodSeconds: number | null
-  readonly schedule: string | null
-  readonly timeZone: string | null
-  readonly graceSeconds: number
-  readonly maxRuntimeSeconds: number | null
 }
 
 function toSpec({ periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds }: StoredSpec): CheckSpec | null {

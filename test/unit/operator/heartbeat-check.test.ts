@@ -26,7 +26,7 @@ const faultsOf = (spec: unknown, name?: string) => {
 describe('a HeartbeatCheck is read', () => {
   it('with nothing left out of the smallest', () => {
     expect(declare({ periodSeconds: 3_600 })).toEqual({
-      displayName: 'nightly-backup',
+      name: 'nightly-backup',
       description: null,
       spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 3_600, maxRuntimeSeconds: null },
       suspend: null,
@@ -59,7 +59,7 @@ describe('a HeartbeatCheck is read', () => {
         publish: { kind: 'ConfigMap', name: 'urls', key: 'BACKUP_URL', labels, annotations },
       }),
     ).toEqual({
-      displayName: 'Nightly backup',
+      name: 'Nightly backup',
       description: 'ask\nBob ',
       spec: {
         periodSeconds: null,
