@@ -4,7 +4,7 @@ import { type CheckTexts, NO_TEXTS } from '../domain/check.ts'
 import { notFound, slugTaken } from '../domain/errors.ts'
 import { toMicrosecond } from '../domain/instant.ts'
 import { deriveSlug } from '../domain/slug.ts'
-import { initialState } from '../domain/transition.ts'
+import { newState } from '../domain/transition.ts'
 import { newId } from '../runtime/ids.ts'
 import type { CheckRecord } from '../store/checks/checks.ts'
 import type { StoredSpec } from '../store/checks/states.ts'
@@ -31,7 +31,9 @@ export async function createCheck(context: Context, tenant: Tenant, input: NewCh
   const spec = withTimeZone(given)
   const createdAt = toMicrosecond(context.clock.now())
   const now = Math.floor(createdAt)
-  const state = initialState(readSpec(spec, now), false, now)
+  // Only to reject it: a check that is not armed expects nothing yet.
+  readSpec(spec, now)
+  const state = newState(now)
   const made = {
     id: newId(createdAt),
     publicId: randomUUID(),

@@ -35,6 +35,13 @@ export type CheckEvent =
   | { readonly kind: 'resume' }
   /** The spec handed in is new, the state was reached under the one before. */
   | { readonly kind: 'update' }
+  /** Declared by a HeartbeatCheck: a job that never runs must be noticed, so the first completion is expected from now on. */
+  | { readonly kind: 'arm' }
+  /** Its resource was deleted and is created again: armed, with what was known of the job's pings. */
+  | { readonly kind: 'revive'; readonly last: LastPings }
+
+/** What outlives a check whose resource is deleted. */
+export type LastPings = Pick<CheckState, 'lastPingAt' | 'lastSuccessAt' | 'lastDurationMs' | 'lastStartAt'>
 
 export interface Outcome {
   readonly state: CheckState
@@ -47,57 +54,27 @@ export interface Outcome {
   readonly runRefused: boolean
 }
 
-/** The statuses that an event leads to. `deadline` counts only when a deadline really has passed, gaps considered. */
+/** Events that leave every status as it is. */
+type QuietKind = 'start' | 'log' | 'update' | 'arm' | 'revive'
+
+/**
+ * The statuses that the other events lead to. A status that a deadline does not change has no deadline (`deadlineOf`); elsewhere
+ * `deadline` counts only when a deadline has passed, gaps considered.
+ */
 export const NEXT = {
-  new: {
-    success: 'up',
-    fail: 'down',
-    start: 'new',
-    log: 'new',
-    deadline: 'down',
-    pause: 'paused',
-    resume: 'new',
-    update: 'new',
-  },
-  up: {
-    success: 'up',
-    fail: 'down',
-    start: 'up',
-    log: 'up',
-    deadline: 'down',
-    pause: 'paused',
-    resume: 'up',
-    update: 'up',
-  },
-  down: {
-    success: 'up',
-    fail: 'down',
-    start: 'down',
-    log: 'down',
-    deadline: 'down',
-    pause: 'paused',
-    resume: 'down',
-    update: 'down',
-  },
-  paused: {
-    success: 'paused',
-    fail: 'paused',
-    start: 'paused',
-    log: 'paused',
-    deadline: 'paused',
-    pause: 'paused',
-    resume: 'new',
-    update: 'paused',
-  },
-} as const satisfies Record<StoredStatus, Record<CheckEvent['kind'], StoredStatus>>
+  new: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'new' },
+  up: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'up' },
+  down: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'down' },
+  paused: { success: 'paused', fail: 'paused', deadline: 'paused', pause: 'paused', resume: 'new' },
+} as const satisfies Record<StoredStatus, Record<Exclude<CheckEvent['kind'], QuietKind>, StoredStatus>>
 
 /** Clients retry for about this long once we are back, whatever the grace time. */
 const RETRY_MS = 60_000
 /** A gap shorter than this hides no completion: clients retry over it. */
 const HIDING_GAP_MS = 60_000
 
-/** A check as it is made. `armed`: a job that never runs must be noticed, so its first completion is awaited at once. */
-export function initialState(spec: CheckSpec, armed: boolean, now: Instant): CheckState {
+/** The state of a check that was just created. Nothing is expected before its first ping, unless it is armed. */
+export function newState(now: Instant): CheckState {
   return {
     status: 'new',
     since: now,
@@ -106,13 +83,13 @@ export function initialState(spec: CheckSpec, armed: boolean, now: Instant): Che
     lastDurationMs: null,
     lastStartAt: null,
     runs: [],
-    ...(armed ? expectFromNow(spec, now) : NOTHING_EXPECTED),
+    ...NOTHING_EXPECTED,
   }
 }
 
 /** The earliest moment at which the check goes down if nothing happens; null when nothing is awaited. */
 export function deadlineOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs'>): Instant | null {
-  if (state.status === 'down' || state.status === 'paused') return null
+  if (NEXT[state.status].deadline === state.status) return null
   let deadline = state.dueAt
   for (const { deadlineAt } of state.runs) {
     if (deadlineAt !== null && (deadline === null || deadlineAt < deadline)) deadline = deadlineAt
@@ -130,18 +107,35 @@ export function transition(spec: CheckSpec, state: CheckState, event: CheckEvent
     case 'deadline':
       return expire(spec, state, event.gaps, now)
     case 'pause':
-      return state.status === 'paused'
-        ? unchanged(state)
-        : flipped({ ...state, ...NOTHING_EXPECTED, runs: [] }, 'paused', 'paused', now)
+      return turn({ ...state, ...NOTHING_EXPECTED, runs: [] }, state, event.kind, now)
     case 'resume':
-      return state.status === 'paused'
-        ? flipped({ ...state, ...expectFromNow(spec, now) }, NEXT.paused.resume, 'resumed', now)
-        : unchanged(state)
+      return turn({ ...state, ...expectFromNow(spec, now) }, state, event.kind, now)
     case 'update':
       return unchanged(refit(spec, state, now))
+    case 'arm':
+      return unchanged(arm(spec, state, now))
+    case 'revive': {
+      const { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt } = event.last
+      return unchanged(arm(spec, { ...state, lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt }, now))
+    }
     case 'log':
       return unchanged(state)
   }
+}
+
+/** `next` where the event changes the status of `state`, else `state` as it is. */
+function turn(next: CheckState, state: CheckState, kind: 'pause' | 'resume', now: Instant): Outcome {
+  const to = NEXT[state.status][kind]
+  return to === state.status ? unchanged(state) : flipped(next, to, kind === 'pause' ? 'paused' : 'resumed', now)
+}
+
+/** Whether the check is new and waits for nothing: `arm` changes that. */
+export function isUnarmed(state: CheckState): boolean {
+  return state.status === 'new' && deadlineOf(state) === null
+}
+
+function arm(spec: CheckSpec, state: CheckState, now: Instant): CheckState {
+  return isUnarmed(state) ? { ...state, ...expectFromNow(spec, now) } : state
 }
 
 function unchanged(state: CheckState): Outcome {
@@ -167,14 +161,14 @@ function complete(
   if (to === 'paused') return { ...unchanged(seen), durationMs }
   if (to === 'down') {
     const stopped = { ...seen, ...NOTHING_EXPECTED }
-    const outcome = state.status === 'down' ? unchanged(stopped) : flipped(stopped, 'down', 'failed', now)
+    const outcome = to === state.status ? unchanged(stopped) : flipped(stopped, to, 'failed', now)
     return { ...outcome, durationMs }
   }
   // A hung run that was already reported must not take the check down again the moment it recovers.
   const still = state.status === 'down' ? runs.filter((other) => isOpen(other, now)) : runs
   const next = { ...seen, ...expectAfterCompletion(spec, now), runs: still }
-  if (state.status === 'up') return { ...unchanged(next), durationMs }
-  return { ...flipped(next, 'up', state.status === 'new' ? 'first_success' : 'recovered', now), durationMs }
+  if (to === state.status) return { ...unchanged(next), durationMs }
+  return { ...flipped(next, to, state.status === 'new' ? 'first_success' : 'recovered', now), durationMs }
 }
 
 function durationOf(run: Run | undefined, now: Instant): number | null {

@@ -24,7 +24,7 @@ import {
   type StoredStatus,
 } from '../../src/domain/check.ts'
 import { eventOf } from '../../src/domain/event.ts'
-import { type CheckEvent, deadlineOf, initialState, type Outcome, transition } from '../../src/domain/transition.ts'
+import { type CheckEvent, deadlineOf, newState, type Outcome, transition } from '../../src/domain/transition.ts'
 import { type LockedCheck, lockStates } from '../../src/store/checks/states.ts'
 import type { Database, Queryable } from '../../src/store/postgres/database.ts'
 
@@ -101,7 +101,7 @@ function replay(history: History, options: ReplayOptions): string | null {
   const [created, ...rest] = entries
   if (spec === null) return 'its spec cannot be read'
   if (created?.kind !== 'flip' || created.reason !== 'created') return 'its history does not begin with created'
-  let states = [initialState(spec, false, created.at)]
+  let states = [newState(created.at)]
   const queue = [...rest]
   for (let entry = queue.shift(); entry !== undefined; entry = queue.shift()) {
     const now = Math.floor(entry.kind === 'ping' ? entry.at : entry.detectedAt)

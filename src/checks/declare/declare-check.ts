@@ -10,9 +10,8 @@ import type { CheckSpec, CheckTexts } from '../../domain/check.ts'
 import { AppError, notFound } from '../../domain/errors.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { stampAfter } from '../../domain/instant.ts'
-import { expectFromNow } from '../../domain/schedule.ts'
 import { deriveSlug } from '../../domain/slug.ts'
-import { type CheckEvent, deadlineOf, initialState } from '../../domain/transition.ts'
+import { type CheckEvent, isUnarmed, newState, transition } from '../../domain/transition.ts'
 import { newId } from '../../runtime/ids.ts'
 import {
   RESOURCE_IS_UNIQUE,
@@ -125,15 +124,11 @@ function hasSameFields(stored: StoredCheck, wanted: Declaration): boolean {
 /** What has to happen to the check's state, in this order. */
 function eventsFor(stored: StoredCheck, { spec, suspend }: Declaration): CheckEvent[] {
   const events: CheckEvent[] = []
-  if (!isSameSpec(stored.spec, spec) || isUnarmed(stored)) events.push({ kind: 'update' })
+  if (!isSameSpec(stored.spec, spec)) events.push({ kind: 'update' })
+  if (isUnarmed(stored.state)) events.push({ kind: 'arm' })
   if (suspend === true && stored.state.status !== 'paused') events.push({ kind: 'pause' })
   if (suspend === false && stored.state.status === 'paused') events.push({ kind: 'resume' })
   return events
-}
-
-/** As the API makes checks. A declared one waits for its first completion at once: a job that never runs must be noticed (section 4). */
-function isUnarmed({ state }: StoredCheck): boolean {
-  return state.status === 'new' && deadlineOf(state) === null
 }
 
 async function setRight(
@@ -154,9 +149,7 @@ async function setRight(
   }
   if (!isSameSpec(record.spec, wanted.spec)) await saveSpec(tx, key, wanted.spec)
   const events = eventsFor(record, wanted)
-  const reached = isUnarmed(record) ? { ...locked.state, ...expectFromNow(spec, context.clock.now()) } : locked.state
-  const state =
-    events.length === 0 ? record.state : await applyEvents(tx, { ...locked, spec, state: reached }, events, context)
+  const state = events.length === 0 ? record.state : await applyEvents(tx, { ...locked, spec }, events, context)
   const declared = { ...textsOf(wanted), projectId, slug, kubernetes: resource, kubernetesSuspend: suspend }
   return { ...record, ...declared, managedBy: 'kubernetes', spec: wanted.spec, state }
 }
@@ -229,22 +222,15 @@ function describeNew(context: Context, wanted: Declaration, spec: CheckSpec, tom
     publicId,
     createdAt,
     slug: like,
-    lastPingAt,
-    lastSuccessAt,
-    lastDurationMs,
-    lastStartAt,
   } = tombstone ?? {
     id: newId(stampedAt),
     publicId: randomUUID(),
     createdAt: stampedAt,
     slug: deriveSlug(resource.name, 'check'),
-    lastPingAt: null,
-    lastSuccessAt: null,
-    lastDurationMs: null,
-    lastStartAt: null,
   }
-  const last = { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt }
-  const state = { ...initialState(spec, true, Math.floor(stampedAt)), ...last }
+  const now = Math.floor(stampedAt)
+  const begin: CheckEvent = tombstone === null ? { kind: 'arm' } : { kind: 'revive', last: tombstone }
+  const { state } = transition(spec, newState(now), begin, now)
   const identity = { id, publicId, projectId, createdAt, ...textsOf(wanted) }
   const row = { ...identity, ...(key === undefined ? {} : { key }), kubernetes: { ...resource, suspend } }
   return { row, like, stored: { spec: stored, state, stampedAt } }

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { CheckSpec, CheckState } from '../../../src/domain/check.ts'
 import { LIMITS } from '../../../src/domain/limits.ts'
-import { type CheckEvent, deadlineOf, initialState, transition } from '../../../src/domain/transition.ts'
+import { type CheckEvent, deadlineOf, newState, transition } from '../../../src/domain/transition.ts'
 import { aCronSpec, aSpec, DAY, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 
 const SPECS: CheckSpec[] = [
@@ -15,6 +15,7 @@ const SPECS: CheckSpec[] = [
 
 const runId = fc.constantFrom(null, 'a', 'b', 'c')
 const gap = fc.record({ before: fc.integer({ min: 0, max: DAY }), lengthMs: fc.integer({ min: 5 * SECOND, max: DAY }) })
+const KINDS = ['success', 'fail', 'start', 'log', 'deadline', 'pause', 'resume', 'update', 'arm', 'revive'] as const
 type Step = {
   afterMs: number
   kind: CheckEvent['kind']
@@ -24,7 +25,7 @@ type Step = {
 }
 const step: fc.Arbitrary<Step> = fc.record({
   afterMs: fc.oneof(fc.integer({ min: 0, max: 2 * MINUTE }), fc.integer({ min: 0, max: 2 * DAY })),
-  kind: fc.constantFrom('success', 'fail', 'start', 'log', 'deadline', 'pause', 'resume', 'update'),
+  kind: fc.constantFrom(...KINDS),
   runId,
   spec: fc.nat(SPECS.length - 1),
   gaps: fc.array(gap, { maxLength: 2 }),
@@ -33,6 +34,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 function toEvent(kind: CheckEvent['kind'], { runId, gaps }: Step, now: number): CheckEvent {
   if (kind === 'success' || kind === 'fail') return { kind, runId, durationMs: null }
   if (kind === 'start') return { kind, runId }
+  if (kind === 'revive') return { kind, last: newState(now) }
   if (kind !== 'deadline') return { kind }
   return {
     kind,
@@ -42,14 +44,15 @@ function toEvent(kind: CheckEvent['kind'], { runId, gaps }: Step, now: number): 
 
 /** Walks a story; `look` sees every step. */
 function walk(
-  armed: boolean,
+  isArmed: boolean,
   first: number,
   steps: readonly Step[],
   look: (before: CheckState, event: CheckEvent, now: number, outcome: ReturnType<typeof transition>) => void,
 ): CheckState {
   let now = NOON
   let spec = SPECS[first]!
-  let state = initialState(spec, armed, now)
+  let state = newState(now)
+  if (isArmed) state = transition(spec, state, { kind: 'arm' }, now).state
   for (const one of steps) {
     now += one.afterMs
     if (one.kind === 'update') spec = SPECS[one.spec]!
@@ -116,7 +119,7 @@ it('the same event at the same moment again flips nothing', () => {
       const spec = SPECS[again]!
       const end = NOON + 1_000 * DAY
       const state = walk(armed, first, steps, () => {})
-      for (const kind of ['success', 'fail', 'start', 'log', 'deadline', 'pause', 'resume'] as const) {
+      for (const kind of KINDS) {
         const event = toEvent(kind, { afterMs: 0, kind, runId: null, spec: 0, gaps: [] }, end)
         const once = transition(spec, state, event, end).state
         const twice = transition(spec, once, event, end)
@@ -130,7 +133,7 @@ it('the same event at the same moment again flips nothing', () => {
 it('runs never outgrow their limit', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 1_000 }), { minLength: 150, maxLength: 300 }), (ids) => {
-      let state = initialState(SPECS[0]!, false, NOON)
+      let state = newState(NOON)
       ids.forEach((id, index) => {
         state = transition(SPECS[0]!, state, { kind: 'start', runId: String(id) }, NOON + index).state
       })

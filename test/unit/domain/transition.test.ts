@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type CheckState, isOpen, STATUSES, type StoredStatus, shownStatus } from '../../../src/domain/check.ts'
 import { LIMITS, RUN_MEMORY_MS } from '../../../src/domain/limits.ts'
-import { type CheckEvent, deadlineOf, initialState, NEXT, transition } from '../../../src/domain/transition.ts'
+import { type CheckEvent, deadlineOf, NEXT, newState, transition } from '../../../src/domain/transition.ts'
 import { aCronSpec, aSpec, aState, DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 
 const success = (runId: string | null = null, durationMs: number | null = null): CheckEvent => ({
@@ -25,36 +25,32 @@ const LATER = NOON + 2 * HOUR
 const TABLE: [StoredStatus, CheckEvent, StoredStatus, string | null][] = [
   ['new', success(), 'up', 'first_success'],
   ['new', fail(), 'down', 'failed'],
-  ['new', start(), 'new', null],
-  ['new', { kind: 'log' }, 'new', null],
   ['new', deadline(), 'down', 'missed'],
   ['new', { kind: 'pause' }, 'paused', 'paused'],
   ['new', { kind: 'resume' }, 'new', null],
-  ['new', { kind: 'update' }, 'new', null],
   ['up', success(), 'up', null],
   ['up', fail(), 'down', 'failed'],
-  ['up', start(), 'up', null],
-  ['up', { kind: 'log' }, 'up', null],
   ['up', deadline(), 'down', 'missed'],
   ['up', { kind: 'pause' }, 'paused', 'paused'],
   ['up', { kind: 'resume' }, 'up', null],
-  ['up', { kind: 'update' }, 'up', null],
   ['down', success(), 'up', 'recovered'],
   ['down', fail(), 'down', null],
-  ['down', start(), 'down', null],
-  ['down', { kind: 'log' }, 'down', null],
   ['down', deadline(), 'down', null],
   ['down', { kind: 'pause' }, 'paused', 'paused'],
   ['down', { kind: 'resume' }, 'down', null],
-  ['down', { kind: 'update' }, 'down', null],
   ['paused', success(), 'paused', null],
   ['paused', fail(), 'paused', null],
-  ['paused', start(), 'paused', null],
-  ['paused', { kind: 'log' }, 'paused', null],
   ['paused', deadline(), 'paused', null],
   ['paused', { kind: 'pause' }, 'paused', null],
   ['paused', { kind: 'resume' }, 'new', 'resumed'],
-  ['paused', { kind: 'update' }, 'paused', null],
+]
+
+const QUIET: CheckEvent[] = [
+  start(),
+  { kind: 'log' },
+  { kind: 'update' },
+  { kind: 'arm' },
+  { kind: 'revive', last: newState(NOON) },
 ]
 
 describe('the transition table', () => {
@@ -68,13 +64,30 @@ describe('the transition table', () => {
     ({ from, event, to, reason }) => {
       const { state, flip } = transition(aSpec(), IN[from], event, LATER)
       expect(state.status).toBe(to)
-      expect(NEXT[from][event.kind]).toBe(to)
       expect(flip?.reason ?? null).toBe(reason)
       if (flip !== null)
         expect({ from: flip.from, to: flip.to, since: state.since }).toEqual({ from, to, since: flip.at })
       else expect(state.since).toBe(IN[from].since)
     },
   )
+
+  it('a status that a deadline does not change has no deadline', () => {
+    const runs = [{ id: null, startedAt: NOON, deadlineAt: NOON + MINUTE }]
+    const deadlines = STATUSES.map((status) => [status, deadlineOf({ ...IN.up, status, runs })])
+    expect(deadlines).toEqual([
+      ['new', NOON + MINUTE],
+      ['up', NOON + MINUTE],
+      ['down', null],
+      ['paused', null],
+    ])
+  })
+
+  it.each(QUIET)('no status is changed by the event $kind', (event) => {
+    for (const before of Object.values(IN)) {
+      const { state, flip } = transition(aSpec(), before, event, LATER)
+      expect([state.status, state.since, flip]).toEqual([before.status, before.since, null])
+    }
+  })
 })
 
 describe('completions', () => {
@@ -276,18 +289,34 @@ describe('runs', () => {
 })
 
 describe('arming', () => {
-  it('waits for the first ping of a check made by the API', () => {
-    expect(deadlineOf(initialState(aSpec(), false, NOON))).toBeNull()
+  const arm = (state: CheckState, spec = aSpec()) => transition(spec, state, { kind: 'arm' }, LATER).state
+
+  it('a check that was just created waits for nothing', () => {
+    expect(deadlineOf(newState(NOON))).toBeNull()
   })
 
-  it('is at once for a declared check and a resumed one', () => {
-    expect(deadlineOf(initialState(aSpec(), true, NOON))).toBe(NOON + HOUR + 5 * MINUTE)
+  it('a resumed check waits for its first completion at once', () => {
     expect(deadlineOf(transition(aSpec(), IN.paused, { kind: 'resume' }, LATER).state)).toBe(LATER + HOUR + 5 * MINUTE)
-    expect(deadlineOf(initialState(aCronSpec('30 * * * *'), true, NOON))).toBe(NOON + 35 * MINUTE)
+  })
+
+  it('arms a new check that waits for nothing', () => {
+    expect(deadlineOf(arm(newState(NOON)))).toBe(LATER + HOUR + 5 * MINUTE)
+    expect(deadlineOf(arm(newState(NOON), aCronSpec('30 * * * *')))).toBe(LATER + 35 * MINUTE)
+  })
+
+  it('changes nothing of a check that waits already, and of one that is not new', () => {
+    for (const state of [arm(newState(NOON)), IN.up, IN.down, IN.paused]) expect(arm(state)).toEqual(state)
+  })
+
+  it('a revived check is armed and knows its last pings again', () => {
+    const last = { lastPingAt: NOON, lastSuccessAt: NOON - 2, lastDurationMs: 7, lastStartAt: NOON - 1 }
+    const { state, flip } = transition(aSpec(), newState(LATER), { kind: 'revive', last: { ...IN.up, ...last } }, LATER)
+    expect(state).toEqual({ ...arm(newState(LATER)), ...last })
+    expect(flip).toBeNull()
   })
 
   it('comes with the first start, and is not pushed on by more of them', () => {
-    const first = transition(aSpec(), initialState(aSpec(), false, NOON), start(), NOON).state
+    const first = transition(aSpec(), newState(NOON), start(), NOON).state
     expect(deadlineOf(first)).toBe(NOON + HOUR + 5 * MINUTE)
     const second = transition(aSpec(), first, start(), NOON + 30 * MINUTE).state
     expect(deadlineOf(second)).toBe(NOON + HOUR + 5 * MINUTE)
@@ -359,7 +388,7 @@ describe('a changed spec', () => {
   })
 
   it('arms nothing that was not armed', () => {
-    const made = initialState(aSpec(), false, NOON)
+    const made = newState(NOON)
     expect(transition(aSpec({ graceMs: 0 }), made, { kind: 'update' }, LATER).state).toEqual(made)
   })
 })

@@ -5,13 +5,13 @@ import {
   type RememberedCheck,
   type RememberedChecks,
 } from '../../../../src/checks/ping/remembered-checks.ts'
-import { initialState } from '../../../../src/domain/transition.ts'
+import { newState } from '../../../../src/domain/transition.ts'
 import type { LockedCheck } from '../../../../src/store/checks/states.ts'
 
 const SPEC = { schedule: { kind: 'period', periodMs: 60_000 }, graceMs: 0, maxRuntimeMs: null } as const
 
 function aCheck(key: number, stampedAt = 0): LockedCheck {
-  return { key, spec: SPEC, state: initialState(SPEC, false, 0), stampedAt, wakeAt: null }
+  return { key, spec: SPEC, state: newState(0), stampedAt, wakeAt: null }
 }
 
 /** Those of keys 1 to 9. */
