@@ -10,6 +10,7 @@ import { type HeartbeatCheck, readHeartbeatCheck } from '../../src/operator/hear
 import { startTestApp, type TestApp } from '../support/app.ts'
 import { waitFor } from '../support/cluster.ts'
 import { type Cluster, openCluster } from '../support/cluster-client.ts'
+import { listBlocksOf } from '../support/documents.ts'
 import { type ControlPlane, startControlPlane } from './control-plane.ts'
 
 const FOLDER = new URL('../../manifests/examples/', import.meta.url).pathname
@@ -88,11 +89,14 @@ describe('on an API server that has never seen us', () => {
   const strictly = ['--validate=strict', '--warnings-as-errors']
 
   it("the README's lines apply them, strictly and without a warning", async () => {
-    await kubectl('apply', ...strictly, '-f', CRD)
-    await kubectl('wait', '--for=condition=Established', 'crd/heartbeatchecks.heartbeat-operator.io')
-    expect(await kubectl('apply', ...strictly, '-f', FOLDER)).toContain(
-      'heartbeatcheck.heartbeat-operator.io/nightly-backup created',
-    )
+    const [block] = listBlocksOf('test/cluster/examples.test.ts')
+    let printed = ''
+    for (const line of block!.text.trim().split('\n')) {
+      const [program, verb, ...args] = line.split(' ')
+      expect(program).toBe('kubectl')
+      printed += await kubectl(verb!, ...(verb === 'apply' ? strictly : []), ...args)
+    }
+    expect(printed).toContain('heartbeatcheck.heartbeat-operator.io/nightly-backup created')
     // From then on in one line.
     const again = await kubectl('apply', ...strictly, '-f', CRD, '-f', FOLDER)
     expect(

@@ -1,21 +1,19 @@
 /**
- * The README's way from `helm install` to the first alarm, its commands pasted one block after the other into one shell. Only the
- * images are others, since the node has no registry; nothing else is added.
+ * The README's way from `helm install` to the first alarm: its commands, one block after the other in one shell. Only the images
+ * are replaced, because the node has no registry.
  */
 
-import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { listBlocksOf } from '../support/documents.ts'
 import { VALUES } from './installation.ts'
 import { openStage, type Stage } from './stage.ts'
 
-const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
-const chapter = README.slice(README.indexOf('\n## In Kubernetes'), README.indexOf('**No cluster at hand?**'))
-const blocks = [...chapter.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, commands]) => commands!)
+const blocks = listBlocksOf('test/e2e/readme.test.ts').map(({ text }) => text)
 
-/** The README itself says where webhooks may go. */
+/** Without `allowedTargets`, which the README sets itself. */
 const IMAGES = VALUES.filter((value) => /image|storage/.test(value)).map((value) => `--set ${value}`)
 
-/** The same commands with our images: of the release, and of the example's job. */
+/** Replaces the images: of the release, and of the example's job. */
 const STAND_INS = `
 set -e
 trap 'kill $!' EXIT
@@ -25,7 +23,7 @@ helm() {
 }
 kubectl() {
   if [ "$1 $2" = 'apply -f' ]; then sed 's|image: curlimages/curl:.*|image: localhost/job:dev|' "$3" | command kubectl apply -f -
-  elif [ "$3" = port-forward ]; then exec kubectl "$@" # in the background: so that it is what the trap ends
+  elif [ "$3" = port-forward ]; then exec kubectl "$@" # in the background: so that the trap ends it
   else command kubectl "$@"; fi
 }
 `
@@ -41,11 +39,11 @@ it('the commands of the README lead from helm install to the first alarm', async
   expect(blocks).toHaveLength(4)
   try {
     const printed = await stage.shell(`${STAND_INS}${blocks.join('\n')}`)
-    const [, , told] = printed.split(/(?=^NAME +STATE)/m)
+    const [, , shown] = printed.split(/(?=^NAME +STATE)/m)
     expect(printed).toMatch(/Phase: +Succeeded/)
-    expect(told).toMatch(/^every-minute +down +True/m)
-    expect(told).toMatch(/Warning +Missed +HeartbeatCheck\/every-minute/)
-    expect(told).toMatch(/type: 'check\.down'/)
+    expect(shown).toMatch(/^every-minute +down +True/m)
+    expect(shown).toMatch(/Warning +Missed +HeartbeatCheck\/every-minute/)
+    expect(shown).toMatch(/type: 'check\.down'/)
   } catch (error) {
     throw new Error(`logs are kept in ${await stage.keepLogs()}`, { cause: error })
   }

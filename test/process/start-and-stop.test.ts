@@ -13,7 +13,7 @@ import { poll } from '../support/embedded.ts'
 import { startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, ask, createAgent, findMissing, type SentPing, sendPing } from '../support/sent-pings.ts'
 import {
-  CHECKOUT,
+  assertPackagesAreInstalled,
   databaseEnvironment,
   listAlive,
   listTree,
@@ -238,16 +238,7 @@ describe('npm start', () => {
     ['SIGINT to its group, as Ctrl-C sends it,', 'SIGINT', (pid) => process.kill(-pid, 'SIGINT')],
   ]
 
-  beforeAll(async () => {
-    // With other packages than the locked ones `npm start` would first replace those that these tests run on.
-    const isCurrent = await run('bash', ['-c', '[ node_modules/.package-lock.json -nt package-lock.json ]'], {
-      cwd: CHECKOUT,
-    }).then(
-      () => true,
-      () => false,
-    )
-    if (!isCurrent) throw new Error('the installed packages are older than package-lock.json: run `npm ci` first')
-  })
+  beforeAll(assertPackagesAreInstalled)
 
   it.each(signals)('serves, and %s ends everything with 0', async (_name, signal, send) => {
     await using service = await startService({ DATA_DIR: newDataDir() }, NPM_START)

@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { identifyProcess } from '../../src/embedded-postgres/processes.ts'
 import { listProcesses } from './postgres-server.ts'
@@ -71,6 +72,13 @@ const END_MS = 30_000
 export const API_KEY = `hbk_process_${'0123456789abcdef'.repeat(2)}`
 export const PROJECT_ID = randomUUID()
 export const LOG_IN = { email: 'admin@example.com', password: 'correct horse battery' }
+
+/** Throws unless the locked packages are installed: `npm start` would replace those that the tests run on. */
+export function assertPackagesAreInstalled(): void {
+  const modifiedAt = (path: string) => statSync(`${CHECKOUT}${path}`).mtimeMs
+  if (modifiedAt('node_modules/.package-lock.json') <= modifiedAt('package-lock.json'))
+    throw new Error('the installed packages are older than package-lock.json: run `npm ci` first')
+}
 
 /** For a replica on a PostgreSQL that the test runs. */
 export function databaseEnvironment(url: string): Record<string, string> {

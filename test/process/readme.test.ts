@@ -1,0 +1,176 @@
+/**
+ * The commands of the README from a clone to the first alarm, and those of the documents that need nothing but a running
+ * service, as a person pastes them. Only addresses are replaced: ports are free ones.
+ */
+
+import { execFile } from 'node:child_process'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type ApiClient, createApiClient } from '../support/api-client.ts'
+import { type Block, CHECKOUT, listBlocksOf } from '../support/documents.ts'
+import {
+  assertPackagesAreInstalled,
+  type Service,
+  type ServiceProcess,
+  spawnService,
+} from '../support/service-process.ts'
+import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+
+const blocks = listBlocksOf('test/process/readme.test.ts')
+const [start, receive, use, ...more] = blocks.filter(({ document }) => document === 'README.md')
+const recipes = blocks.filter(({ document }) => document === 'docs/pings.md')
+const others = blocks.filter(({ document }) => document !== 'README.md' && document !== 'docs/pings.md')
+/** Ends at the first command that fails, also within `$(...)` and pipes. */
+const SHELL = ['bash', '-O', 'inherit_errexit', '-e', '-o', 'pipefail', '-c']
+const API_KEY = /BOOTSTRAP_API_KEY=(\S+)/.exec(start!.text)![1]!
+const PROJECT_ID = /BOOTSTRAP_PROJECT_ID=(\S+)/.exec(start!.text)![1]!
+
+let temp: TempFolder
+let service: Service
+let receiver: ServiceProcess
+let receiverPort: number
+let client: ApiClient
+
+const asProgram = (script: string) => ({ command: 'bash', args: ['-c', script], isGroup: true })
+const withAddresses = (commands: string) =>
+  commands
+    .replaceAll('http://127.0.0.1:8080', service.ping)
+    .replaceAll('http://127.0.0.1:8081/api/v1', service.api)
+    .replaceAll('9999', String(receiverPort))
+
+beforeAll(async () => {
+  assertPackagesAreInstalled()
+  temp = await makeTempFolder()
+  const starting = spawnService({ DATA_DIR: join(temp.path, 'data') }, asProgram(start!.text))
+  service = Object.assign(starting, await starting.ready())
+  receiverPort = await findFreePort()
+  receiver = spawnService({}, asProgram(withAddresses(receive!.text)))
+  client = await createApiClient(service.api, API_KEY)
+})
+afterAll(async () => {
+  await receiver?.kill()
+  await service?.kill()
+  await temp?.remove()
+})
+
+it.concurrent('the README leads from a clone to the first alarm', async () => {
+  expect(more).toEqual([])
+  const { status, output } = await run([...SHELL, withAddresses(use!.text)], CHECKOUT)
+  expect({ status, output }).toEqual({ status: 0, output: expect.stringContaining('"reason":"missed"') })
+  expect(output).toMatch(/"reason":"missed".*"reason":"first_success".*"reason":"created"/)
+  await receiver.waitFor(/type: 'check\.down'[\s\S]*type: 'check\.up'/)
+})
+
+it.concurrent('the other documents show commands that work, one after the other in one shell', async () => {
+  expect(others.length).toBeGreaterThan(0)
+  const [definitions = ''] = use!.text.split('\n\n')
+  const { status, output } = await run(
+    [...SHELL, withAddresses([definitions, ...others.map(({ text }) => text)].join('\n'))],
+    CHECKOUT,
+  )
+  expect({ status, output }).toEqual({ status: 0, output: expect.any(String) })
+  // The signature that docs/channels.md promises.
+  expect(output).toContain('fkvUNiuWvmq9VUdIZTgxsuRAHnaPsVnmF5Yp545ihwo=')
+})
+
+describe.concurrent('the recipe', () => {
+  const FILES = { sh: 'recipe.sh', bash: 'recipe.bash', python: 'recipe.py', js: 'recipe.js' } as Record<string, string>
+  const PROGRAMS = { sh: 'sh', bash: 'bash', python: 'python3', js: process.execPath } as Record<string, string>
+  const cases = recipes.map((recipe) => ({ ...recipe, name: `${recipe.language} in line ${recipe.line}` }))
+
+  it.each(cases)('$name reports a success, after a retry', async (recipe) => {
+    const { status, output, pings } = await runRecipe(recipe, '')
+    expect({ status, output }).toEqual({ status: 0, output: expect.any(String) })
+    expect(pings[0]).toMatchObject({ type: 'success', exit_code: 0 })
+    expect(pings.map(({ type }) => type)).toEqual(isOneLine(recipe) ? ['success'] : ['success', 'start'])
+  })
+
+  it.each(cases)('$name reports a failure with its exit code and its text, and fails itself', async (recipe) => {
+    const { status, output, pings } = await runRecipe(recipe, 'connection refused')
+    expect(output).toContain('connection refused')
+    expect(status).not.toBe(0)
+    if (isOneLine(recipe)) expect(pings).toEqual([])
+    else
+      expect(pings[0]).toMatchObject({
+        type: 'fail',
+        exit_code: status,
+        body: expect.stringContaining('connection refused'),
+      })
+  })
+
+  const isOneLine = ({ text }: Block) => text.trim().split('\n').length === 1
+
+  /** In a folder with a job that fails with the text `fault`, unless that is empty. Each URL gets 503 once. */
+  async function runRecipe({ language, text }: Block, fault: string) {
+    const { body: check } = await client.post('/checks', { project_id: PROJECT_ID, name: `Recipe ${language}` })
+    const folder = join(temp.path, check.id)
+    await mkdir(folder)
+    await writeFile(join(folder, FILES[language]!), text)
+    await writeFile(join(folder, 'package.json'), '{"type":"module"}')
+    await writeFile(join(folder, 'your-job'), '#!/bin/sh\necho "dumping ... $FAULT"\n[ -z "$FAULT" ] || exit 3\n')
+    await chmod(join(folder, 'your-job'), 0o755)
+    await writeFile(
+      join(folder, 'your-job.js'),
+      'export const main = () => { if (process.env.FAULT) throw new Error(process.env.FAULT) }\n',
+    )
+    await writeFile(
+      join(folder, 'your_job.py'),
+      'import os\ndef main():\n  if os.environ["FAULT"]:\n    raise RuntimeError(os.environ["FAULT"])\n',
+    )
+    await using unsteady = await startUnsteadyFront()
+    const environment = { HEARTBEAT_URL: `${unsteady.url}/ping/${check.public_id}`, FAULT: fault }
+    const ended = await run([PROGRAMS[language]!, FILES[language]!], folder, environment)
+    const { body } = await client.get(`/checks/${check.id}/pings`)
+    return { ...ended, pings: body.pings as { type: string; exit_code: number | null; body: string | null }[] }
+  }
+
+  /** In front of the ping API: answers each URL with 503 once, then passes on. */
+  async function startUnsteadyFront() {
+    const seen = new Set<string>()
+    const server = createServer(async (request, response) => {
+      const body = await buffer(request)
+      const { url = '', method = '' } = request
+      if (!seen.has(url)) {
+        seen.add(url)
+        response.writeHead(503).end()
+        return
+      }
+      const passed = await fetch(service.ping + url, { method, ...(method === 'POST' ? { body } : {}) })
+      response.writeHead(passed.status).end(await passed.text())
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const close = () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      })
+    return { url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: close }
+  }
+})
+
+/** Standard output and standard error together. */
+function run([program, ...args]: string[], cwd: string, environment: Record<string, string> = {}) {
+  return new Promise<{ status: number; output: string }>((resolve) => {
+    const child = execFile(
+      program!,
+      args,
+      { cwd, env: { ...process.env, ...environment }, timeout: 60_000 },
+      (error, stdout, stderr) =>
+        resolve({ status: error === null ? 0 : (child.exitCode ?? -1), output: `${stdout}${stderr}` }),
+    )
+  })
+}
+
+function findFreePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createTcpServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
+}

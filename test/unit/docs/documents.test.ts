@@ -1,0 +1,111 @@
+/** Documents that stay true: their links, their commands, and what they say of the code. */
+
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { CHECKOUT, DOCUMENTS, findBrokenLinks, listBlocks, listFiles, readText } from '../../support/documents.ts'
+
+const RUNNABLE = ['sh', 'bash', 'js', 'python', 'go', 'powershell', 'php', 'ruby']
+
+describe('the README', () => {
+  it('fits on 150 lines', () => {
+    expect(readText('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(150)
+  })
+
+  it('names each test lane and benchmark of package.json', () => {
+    const { scripts } = JSON.parse(readText('package.json')) as { scripts: Record<string, string> }
+    const lanes = Object.keys(scripts).filter((name) => /^(test|bench|mutate|check$)/.test(name))
+    const documented = readText('README.md') + readText('docs/contributing.md')
+    const command = (name: string) => (name === 'test' ? '`npm test`' : `\`npm run ${name}\``)
+    expect(lanes.map(command).filter((text) => !documented.includes(text))).toEqual([])
+  })
+})
+
+describe('links', () => {
+  it.each(DOCUMENTS)('%s links only to files and headings that exist', (document) => {
+    expect(findBrokenLinks(document)).toEqual([])
+  })
+
+  it('to a missing file or heading are found', () => {
+    const text = '[a](missing.md) [b](#no-such) [c](docs/design.md#4-the-state-machine) [d](https://example.com)'
+    expect(findBrokenLinks('README.md', text)).toEqual(['README.md: missing.md', 'README.md: #no-such'])
+  })
+})
+
+/** Why a block counts as checked; null: it does not. */
+function judge(marker: string | null): string | null {
+  const [, kind, what = ''] = /^(test|untested): (.+)$/.exec(marker ?? '') ?? []
+  if (kind === 'untested') return what
+  const isRun = kind === 'test' && existsSync(join(CHECKOUT, what)) && readText(what).includes('listBlocksOf(')
+  return isRun ? what : null
+}
+
+describe('commands', () => {
+  it.each(DOCUMENTS)('%s: each block is run by a test, or says why it is not', (document) => {
+    const unchecked = listBlocks(document).filter(
+      ({ language, marker }) => RUNNABLE.includes(language) && judge(marker) === null,
+    )
+    expect(unchecked.map(({ line, marker }) => `${document}:${line} ${marker}`)).toEqual([])
+  })
+
+  it.each([null, 'untested:', 'test: test/process/missing.test.ts', 'test: test/unit/docs/documents.ts', 'other: x'])(
+    'a block with the marker %s is not checked',
+    (marker) => {
+      expect(judge(marker)).toBeNull()
+    },
+  )
+})
+
+describe('docs/configuration.md', () => {
+  it('has each variable that src/config.ts reads, and no other', () => {
+    const [, table = ''] = /^const VARIABLES = \{\n(.*?)^\} as const/ms.exec(readText('src/config.ts')) ?? []
+    const read = [...table.matchAll(/^ {2}([A-Z_]+):/gm)].map(([, name]) => name!)
+    expect(read.length).toBeGreaterThan(20)
+    const rows = readText('docs/configuration.md').matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \|/gm)
+    const told = [...rows].flatMap(([, names]) => [...names!.matchAll(/[A-Z_]{3,}/g)].map(([name]) => name))
+    // KUBECONFIG is kubectl's own variable, read by kubernetes/connection.ts.
+    expect(told.filter((name) => name !== 'KUBECONFIG').sort()).toEqual([...read].sort())
+  })
+})
+
+describe('messages', () => {
+  const code = listFiles('src')
+    .filter((path) => path.endsWith('.ts'))
+    .map(readText)
+    .join('\n')
+  const messages = [
+    ...readText('docs/alerts.md').matchAll(/grep '([^']+)'/g),
+    ...readText('docs/channels.md').matchAll(/^\| (?:info|warn|error) \| `([^`]+)`/gm),
+    ...readText('docs/operations.md').matchAll(/logs `([^`]+)`/g),
+  ].map(([, message]) => message!)
+
+  it.each(messages)('the log has the message that the documents quote: %s', (message) => {
+    expect(code).toContain(message)
+  })
+})
+
+describe('src/README.md', () => {
+  const text = readText('src/README.md')
+  const isThere = (path: string) => ['', '.ts'].some((end) => existsSync(join(CHECKOUT, 'src', `${path}${end}`)))
+
+  it('has a row for each folder, with files that exist in it', () => {
+    const rows = [...text.matchAll(/^\| `([\w./-]+\/)` \| .*? \| (.*) \|$/gm)]
+    const named = rows.flatMap(([, folder, files]) =>
+      [...files!.matchAll(/`([\w./-]+)`/g)].map(([, file]) => join(folder!, file!)),
+    )
+    expect(named.filter((path) => !isThere(path))).toEqual([])
+    const folders = new Set(listFiles('src').map((path) => `${dirname(path).slice('src/'.length)}/`))
+    const without = [...folders].filter((folder) => !rows.some(([, row]) => folder === row || row === './'))
+    expect(without).toEqual([])
+  })
+
+  it('names only files and folders that exist, in the text and in the diagrams', () => {
+    const diagrams = text.match(/^```\n.*?^```$/gms)!.join('\n')
+    const prose = text.replace(/^```.*?^```$/gms, '').replace(/^\|.*$/gm, '')
+    const drawn = [...diagrams.matchAll(/(?<![/\w])([a-z-]+(?:\/[a-z-]+)+)/g)].map(([, path]) => path!)
+    const written = [...prose.matchAll(/`([\w-]+(?:\/[\w.-]+)+)`/g)].map(([, path]) => path!)
+    expect(drawn.length).toBeGreaterThan(20)
+    expect(written.length).toBeGreaterThan(10)
+    expect([...drawn, ...written].filter((path) => !isThere(path) && !existsSync(join(CHECKOUT, path)))).toEqual([])
+  })
+})
