@@ -193,13 +193,16 @@ export function nextSlot({ minutes, hours, days, months, weekdays, zone }: Cron,
     local = at + zone.offsetAt(at)
   }
 
-  search: for (;;) {
-    if (new Date(local).getUTCFullYear() > lastYear) return null
+  // Each moves on until its field matches, and says whether the field began anew: then the search goes back to the month.
+  const advanceMonth = (): boolean => {
     while (!months.values[monthOf(local)]) {
       clearTo(startOfMonth(local))
       moveTo(toInstant(zone, addMonth(local)))
-      if (monthOf(local) === 1) continue search
+      if (monthOf(local) === 1) return true
     }
+    return false
+  }
+  const advanceDay = (): boolean => {
     while (!matchesDay(days, weekdays, local)) {
       clearTo(local - mod(local, DAY_MS))
       const next = toInstant(zone, local + DAY_MS)
@@ -207,24 +210,36 @@ export function nextSlot({ minutes, hours, days, months, weekdays, zone }: Cron,
       // Where clocks change at midnight the step lands on 23:00 or 01:00.
       const hour = hourOf(local)
       if (hour !== 0) moveTo(at + (hour > 12 ? 24 - hour : -hour) * HOUR_MS)
-      if (dayOf(local) === 1) continue search
+      if (dayOf(local) === 1) return true
     }
+    return false
+  }
+  const advanceHour = (): boolean => {
     while (!hours.values[hourOf(local)]) {
       clearTo(local - mod(local, HOUR_MS))
       moveTo(at + HOUR_MS)
-      if (hourOf(local) === 0) continue search
+      if (hourOf(local) === 0) return true
     }
+    return false
+  }
+  const advanceMinute = (): boolean => {
     while (!minutes.values[minuteOf(local)]) {
       if (!isCleared) moveTo(at - mod(at, MINUTE_MS))
       isCleared = true
       moveTo(at + MINUTE_MS)
-      if (minuteOf(local) === 0) continue search
+      if (minuteOf(local) === 0) return true
     }
+    return false
+  }
+
+  while (new Date(local).getUTCFullYear() <= lastYear) {
+    if (advanceMonth() || advanceDay() || advanceHour() || advanceMinute()) continue
     const second = mod(local, MINUTE_MS)
     if (second === 0) return at
     isCleared = true
     moveTo(at + MINUTE_MS - second)
   }
+  return null
 }
 
 /** With a star on either side the other decides, for a star matches every day; otherwise one of the two suffices. */
