@@ -30,11 +30,11 @@ describe('helm test', () => {
     const { status, stdout, stderr } = await run()
     expect(stderr).toBe('')
     expect(stdout.trim().split('\n')).toEqual([
-      'ok: the management API answers',
-      'ok: a check is made',
-      'ok: it is pinged',
-      'ok: it is up',
-      'ok: it is deleted',
+      'ok: the management API responds',
+      'ok: a check is created',
+      'ok: a ping is accepted',
+      'ok: the check is up',
+      'ok: the check is deleted',
     ])
     expect(status).toBe(0)
     expect(await listChecks()).toEqual([])
@@ -44,7 +44,7 @@ describe('helm test', () => {
     const { status, stderr } = await run({ API_KEY: 'hbk_other_0123456789abcdef' })
     expect(status).toBe(1)
     expect(stderr).toMatch(
-      /^not ok: the management API answers: GET \/api\/v1\/projects answered 401: .*BOOTSTRAP_API_KEY/,
+      /^not ok: the management API responds: GET \/api\/v1\/projects returned 401: .*BOOTSTRAP_API_KEY/,
     )
     expect(stderr).not.toContain('hbk_')
   })
@@ -56,8 +56,8 @@ describe('helm test', () => {
       const { port } = refuser.address() as { port: number }
       const { status, stdout, stderr } = await run({ PING_URL: `http://127.0.0.1:${port}` })
       expect(status).toBe(1)
-      expect(stderr.trim()).toBe('not ok: it is pinged: GET /ping/... answered 404: not found')
-      expect(stdout).toContain('ok: it is deleted')
+      expect(stderr.trim()).toBe('not ok: a ping is accepted: GET /ping/... returned 404: not found')
+      expect(stdout).toContain('ok: the check is deleted')
       expect(await listChecks()).toEqual([])
     } finally {
       await new Promise((resolve) => refuser.close(resolve))
@@ -75,7 +75,7 @@ describe('helm test', () => {
         { API_URL: app.apiUrl, PING_URL: `http://127.0.0.1:${port}`, API_KEY: app.apiKey },
         { command: process.execPath, args },
       )
-      await program.waitFor(/^ok: it is pinged$/m)
+      await program.waitFor(/^ok: a ping is accepted$/m)
       expect(answers).toEqual([])
     } finally {
       await new Promise((resolve) => starting.close(resolve))

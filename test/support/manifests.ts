@@ -21,14 +21,14 @@ const EVERYWHERE = ['namespace', 'service-accounts', 'rbac-lease', 'rbac', 'rbac
 const IN_ONE_NAMESPACE = ['namespace', 'service-accounts', 'rbac-lease', 'rbac-namespaced', 'configuration-namespaced']
 const WORKLOADS = ['api', 'controller', 'metrics']
 
-const ABOUT_SECRET = `Then, once, the Secret that it waits for:
+const ABOUT_SECRET = `Then create the Secret that it waits for, once:
 
   kubectl -n heartbeat-operator create secret generic heartbeat-operator \\
     --from-literal=DATABASE_URL='postgres://user:password@host:5432/database' \\
     --from-literal=SECRET_KEY="$(openssl rand -base64 32)" \\
     --from-literal=BOOTSTRAP_PASSWORD="$(openssl rand -base64 18)"
 
-BOOTSTRAP_PASSWORD is what admin@example.com logs in with. SECRET_KEY signs tokens and encrypts what channels need: keep it as
+BOOTSTRAP_PASSWORD is the password of admin@example.com. SECRET_KEY signs tokens and encrypts the config of channels: keep it as
 long as the database.`
 
 const ABOUT_INSTALL = `Heartbeat Operator for a whole cluster.
@@ -37,15 +37,15 @@ const ABOUT_INSTALL = `Heartbeat Operator for a whole cluster.
 
 ${ABOUT_SECRET}`
 
-const ABOUT_INSTALL_NAMESPACED = `Heartbeat Operator for single namespaces: no right reaches beyond them. The definition of HeartbeatCheck belongs to the
-cluster, and is installed by whoever runs it:
+const ABOUT_INSTALL_NAMESPACED = `Heartbeat Operator for single namespaces, without rights in others. The CRD belongs to the cluster and is installed by an
+administrator:
 
   kubectl apply -f manifests/crd.yaml
   kubectl apply -f manifests/install-namespaced.yaml
 
-It watches its own namespace; WATCH_NAMESPACES below says how others are added. To have it in another namespace, change the
-name in every line "namespace: heartbeat-operator", in the Namespace, in WATCH_NAMESPACES and in the two addresses. Without
-the right to read the namespace kube-system nobody notices when two clusters use one CLUSTER_NAME in one database.
+It watches its own namespace; see WATCH_NAMESPACES below for others. To install it in another namespace, change the name in every
+line "namespace: heartbeat-operator", in the Namespace, in WATCH_NAMESPACES and in the two addresses. Without the right to read the
+namespace kube-system it is not detected when two clusters use one CLUSTER_NAME in one database.
 
 ${ABOUT_SECRET}`
 

@@ -1,13 +1,13 @@
-// What `helm test` runs in a pod: with API_URL, PING_URL and API_KEY through the life of a check. Exit status 1, and a sentence,
-// when a step fails. New pods may take a moment to be reachable, so what may pass is tried again for half a minute.
+// `helm test` runs this in a pod: with API_URL, PING_URL and API_KEY it creates, pings and deletes a check. If a step fails, the
+// exit status is 1 and the message says why. New pods may not be reachable at once, so each step is retried for half a minute.
 
 const { API_URL, PING_URL, API_KEY } = process.env
 const PATIENCE_MS = 30_000
 const PAUSE_MS = 1_000
 const REQUEST_MS = 5_000
 
-/** The service has answered, and will answer the same again. */
-class Refused extends Error {}
+/** A response that a retry would not change. */
+class Rejected extends Error {}
 
 async function call(method, url, headers = {}, body = undefined) {
   const response = await fetch(url, { method, headers, body, signal: AbortSignal.timeout(REQUEST_MS) })
@@ -15,8 +15,8 @@ async function call(method, url, headers = {}, body = undefined) {
   if (response.ok) return text
   const path = new URL(url).pathname.replace(/[0-9a-f-]{36}/, '...')
   const hint = response.status === 401 ? ' (is BOOTSTRAP_API_KEY still a key of this database?)' : ''
-  const Kind = response.status < 500 ? Refused : Error
-  throw new Kind(`${method} ${path} answered ${response.status}: ${text.trim()}${hint}`)
+  const Kind = response.status < 500 ? Rejected : Error
+  throw new Kind(`${method} ${path} returned ${response.status}: ${text.trim()}${hint}`)
 }
 
 async function manage(method, path, json) {
@@ -32,24 +32,24 @@ async function step(what, action) {
       console.log(`ok: ${what}`)
       return result
     } catch (error) {
-      if (!(error instanceof Refused) && Date.now() < limit) continue
+      if (!(error instanceof Rejected) && Date.now() < limit) continue
       const cause = error.cause === undefined ? '' : ` (${error.cause.message})`
       throw new Error(`not ok: ${what}: ${error.message}${cause}`)
     }
 }
 
 async function run() {
-  const { projects } = await step('the management API answers', () => manage('GET', '/projects'))
+  const { projects } = await step('the management API responds', () => manage('GET', '/projects'))
   const fields = { project_id: projects[0].id, name: 'helm test', period_seconds: 3600, grace_seconds: 60 }
-  const check = await step('a check is made', () => manage('POST', '/checks', fields))
+  const check = await step('a check is created', () => manage('POST', '/checks', fields))
   try {
-    await step('it is pinged', () => call('GET', `${PING_URL}/ping/${check.public_id}`))
-    await step('it is up', async () => {
+    await step('a ping is accepted', () => call('GET', `${PING_URL}/ping/${check.public_id}`))
+    await step('the check is up', async () => {
       const { status } = await manage('GET', `/checks/${check.id}`)
       if (status !== 'up') throw new Error(`its status is ${status}`)
     })
   } finally {
-    await step('it is deleted', () => manage('DELETE', `/checks/${check.id}`))
+    await step('the check is deleted', () => manage('DELETE', `/checks/${check.id}`))
   }
 }
 

@@ -1,6 +1,6 @@
-{{/* What api and controller both reach to. */}}
+{{/* Egress of both api and controller. */}}
 {{- define "heartbeat-operator.egress" -}}
-# DNS, wherever the cluster has it.
+# DNS, in any namespace.
 - ports:
     {{- range .Values.networkPolicy.egress.dnsPorts }}
     - port: {{ . }}

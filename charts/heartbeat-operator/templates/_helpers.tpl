@@ -11,7 +11,7 @@ name, a Service may not.
 {{- .Values.fullnameOverride | default $default | replace "." "-" | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* By what Deployments and Services know their pods; these never change. (list $ "api") */}}
+{{/* Labels by which Deployments and Services select their pods; they never change. (list $ "api") */}}
 {{- define "heartbeat-operator.selectorLabels" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: {{ $root.Values.nameOverride | default $root.Chart.Name | trunc 63 | trimSuffix "-" }}
@@ -21,7 +21,7 @@ app.kubernetes.io/component: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* Of every object; with "" for what belongs to no single component. (list $ "api") */}}
+{{/* Labels of every object; with "" for objects of no single component. (list $ "api") */}}
 {{- define "heartbeat-operator.labels" -}}
 {{- $root := index . 0 -}}
 {{- with $root.Values.commonLabels }}
@@ -79,7 +79,7 @@ where an earlier one left the Secret, changes nothing. (list $ "name of the Secr
 {{- dig "data" (index . 2) "" $found | default (index . 3 | b64enc) -}}
 {{- end -}}
 
-{{/* More than one pod of it, so that one can be away. (list $ .Values.api) */}}
+{{/* Whether there is more than one pod, so that one can be evicted. (list $ .Values.api) */}}
 {{- define "heartbeat-operator.hasPeers" -}}
 {{- with index . 1 -}}
 {{- $replicas := .replicas -}}

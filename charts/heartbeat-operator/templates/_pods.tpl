@@ -1,4 +1,4 @@
-{{/* What the pods of api and controller have in common. */}}
+{{/* Shared by the pods of api and controller. */}}
 
 {{/* Metadata of the pods. (list $ "api" .Values.api) */}}
 {{- define "heartbeat-operator.podMetadata" -}}
@@ -35,7 +35,7 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels:
         {{- include "heartbeat-operator.selectorLabels" $ | nindent 8 }}
-    # Else a rollout counts the old pods too, and the new ones may end up side by side.
+    # Otherwise a rollout counts the old pods too, and the new ones may run on one node.
     matchLabelKeys: [pod-template-hash]
 {{- end }}
 {{- with .nodeSelector }}
@@ -53,7 +53,7 @@ affinity:
 {{- end -}}
 {{- end -}}
 
-{{/* What api and controller are told apart from the ConfigMap. */}}
+{{/* Variables of api and controller that are not in the ConfigMap. */}}
 {{- define "heartbeat-operator.env" -}}
 - name: DATABASE_URL
   valueFrom:
@@ -76,7 +76,7 @@ affinity:
       name: {{ include "heartbeat-operator.secretKeySecret" . | quote }}
       key: PREVIOUS_SECRET_KEYS
       optional: true
-# Whichever pod starts first makes what an empty database lacks.
+# The pod that starts first sets an empty database up.
 - name: BOOTSTRAP_PASSWORD
   valueFrom:
     secretKeyRef:
@@ -89,7 +89,7 @@ affinity:
       key: BOOTSTRAP_API_KEY
 {{- end -}}
 
-{{/* What only the api needs, which tells of events: receivers, with their credentials. */}}
+{{/* Variables of the api only: receivers of notifications, with their credentials. */}}
 {{- define "heartbeat-operator.deliveryEnv" -}}
 {{- range $name, $secret := dict "ALERTMANAGER_URL" .Values.alertmanager "WATCHDOG_URL" .Values.watchdog "SMTP_URL" .Values.smtp }}
 {{- with $secret.existingSecret }}
@@ -102,7 +102,7 @@ affinity:
 {{- end }}
 {{- end -}}
 
-{{/* Variables of the user; one that the chart sets already would make the pod invalid, in words that nobody understands. */}}
+{{/* Variables of the user. One that the chart sets too would make the pod invalid, with an unclear message. */}}
 {{- define "heartbeat-operator.extraEnv" -}}
 {{- $own := list "ROLE" "DRAIN_SECONDS" }}
 {{- range list "env" "deliveryEnv" }}

@@ -1,4 +1,4 @@
-{{/* All that the controller may do where it watches. Secrets and ConfigMaps are read and written by name, never listed or watched. */}}
+{{/* The rights of the controller in the namespaces that it watches. Secrets and ConfigMaps are read and written by name, never listed or watched. */}}
 {{- define "heartbeat-operator.controllerRules" -}}
 - apiGroups: [heartbeat-operator.io]
   resources: [heartbeatchecks]
@@ -10,7 +10,7 @@
 - apiGroups: [""]
   resources: [secrets, configmaps]
   verbs: [get, create, patch, delete]
-# Which projects a namespace may use; and, everywhere, the uid of kube-system, which tells two clusters under one name apart.
+# Which projects a namespace may use; and, everywhere, the uid of kube-system, which distinguishes two clusters with one name.
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get]
