@@ -5,7 +5,7 @@
  */
 
 import type { ChannelSettings, SettingsOf, SigningSecret } from '../domain/channel.ts'
-import { AppError } from '../domain/errors.ts'
+import { invalidField } from '../domain/errors.ts'
 import { makeSecret } from './signing-secret.ts'
 
 /** Settings as people give and see them. */
@@ -78,8 +78,10 @@ function reveal(given: string, stored: readonly string[], hide: (url: string) =>
   const kept = stored.find((url) => hide(url) === given)
   if (kept !== undefined) return kept
   if (!given.includes(HIDDEN)) return given
-  const message = `must be written out: ${HIDDEN} stands for what is not shown, and the rest is not as it was`
-  throw new AppError('invalid', `config.${field} ${message}`, { details: [{ path: `body.config.${field}`, message }] })
+  throw invalidField(
+    `config.${field}`,
+    `must be written out: ${HIDDEN} stands for what is not shown, and the rest is not as it was`,
+  )
 }
 
 /** Scheme, credentials, host and path, query. Taken apart as text: URL would write the rest of it anew. */

@@ -1,6 +1,6 @@
 import type { Tenant } from '../domain/access.ts'
 import type { ChannelKind } from '../domain/channel.ts'
-import { AppError, notFound } from '../domain/errors.ts'
+import { AppError, invalidField, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
 import { type ChannelRow, failPending, saveChannel } from '../store/outbox/channels.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
@@ -75,6 +75,5 @@ function sealAnew(stored: ChannelRow, { readConfig }: ChannelUpdate, sealer: Sea
 }
 
 function otherKind(kind: ChannelKind): AppError {
-  const message = `must be ${kind}, as it is: the kind of a channel cannot change, make another channel`
-  return new AppError('invalid', `kind ${message}`, { details: [{ path: 'body.kind', message }] })
+  return invalidField('kind', `must be ${kind}, as it is: the kind of a channel cannot change, make another channel`)
 }

@@ -31,8 +31,8 @@ export async function createCheck(context: Context, tenant: Tenant, input: NewCh
   const spec = withTimeZone(given)
   const createdAt = toMicrosecond(context.clock.now())
   const now = Math.floor(createdAt)
-  // Only to reject it: a check that is not armed expects nothing yet.
-  readSpec(spec, now)
+  // Only to reject a bad one: a check that is not armed expects nothing yet.
+  readSpec(spec)
   const state = newState(now)
   const made = {
     id: newId(createdAt),

@@ -1,8 +1,8 @@
-/** From the configuration that people give to the spec that the state machine works with. */
+/** From the configuration that people give to the spec that the state machine reads. */
 
-import type { CheckSpec, Instant, Schedule } from '../domain/check.ts'
+import type { CheckSpec, Schedule } from '../domain/check.ts'
 import { type Cron, InvalidSchedule, isTimeZone, nextSlot, parseCron } from '../domain/cron.ts'
-import { AppError } from '../domain/errors.ts'
+import { invalidField } from '../domain/errors.ts'
 import type { StoredSpec } from '../store/checks/columns.ts'
 
 export const DEFAULT_TIME_ZONE = 'UTC'
@@ -13,50 +13,41 @@ export function withTimeZone(spec: StoredSpec): StoredSpec {
 }
 
 /**
- * Throws AppError `invalid`, naming the field, unless it holds exactly one of a period and a schedule, and a schedule that
- * makes sense in its zone and has a slot after `now` (design, section 3.1). The lengths were checked where it came in.
+ * Throws AppError `invalid`, with the field, unless the spec holds either a period or a schedule, and a schedule that makes sense
+ * in its zone and names a date that exists (design, section 3.1). Numbers and lengths were checked at the edge.
  */
-export function readSpec(
-  { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds }: StoredSpec,
-  now: Instant,
-): CheckSpec {
+export function readSpec(spec: StoredSpec): CheckSpec {
+  const { graceSeconds, maxRuntimeSeconds } = spec
   return {
-    schedule: readSchedule(periodSeconds, schedule, timeZone, now),
+    schedule: readSchedule(spec),
     graceMs: graceSeconds * 1_000,
     maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000,
   }
 }
 
-function readSchedule(
-  periodSeconds: number | null,
-  schedule: string | null,
-  timeZone: string | null,
-  now: Instant,
-): Schedule {
+function readSchedule({ periodSeconds, schedule, timeZone }: StoredSpec): Schedule {
   if (schedule === null) {
-    if (periodSeconds === null) throw invalid('period_seconds', 'or schedule must be given')
+    if (periodSeconds === null) throw invalidField('periodSeconds', 'or schedule must be given')
     if (timeZone !== null)
-      throw invalid('time_zone', 'must be left out beside period_seconds: it belongs to a schedule')
+      throw invalidField('timeZone', 'must be left out beside {periodSeconds}: it belongs to a schedule')
     return { kind: 'period', periodMs: periodSeconds * 1_000 }
   }
-  if (periodSeconds !== null) throw invalid('schedule', 'must be left out beside period_seconds: give one of them')
+  if (periodSeconds !== null)
+    throw invalidField('schedule', 'must be left out beside {periodSeconds}: give one of them')
   const cron = readCron(schedule, timeZone ?? DEFAULT_TIME_ZONE)
-  if (nextSlot(cron, now) === null)
-    throw invalid('schedule', `must come at some time: "${schedule}" names no real date`)
+  // Any time serves as the start: an expression has no years, so it comes again or never comes.
+  if (nextSlot(cron, 0) === null)
+    throw invalidField('schedule', `must come at some time: "${schedule}" names no real date`)
   return { kind: 'cron', cron }
 }
 
 function readCron(schedule: string, timeZone: string): Cron {
   if (!isTimeZone(timeZone))
-    throw invalid('time_zone', `must be an IANA time zone like Europe/Berlin, not "${timeZone}"`)
+    throw invalidField('timeZone', `must be an IANA time zone like Europe/Berlin, not "${timeZone}"`)
   try {
     return parseCron(schedule, timeZone)
   } catch (error) {
-    if (error instanceof InvalidSchedule) throw invalid('schedule', error.message)
+    if (error instanceof InvalidSchedule) throw invalidField('schedule', error.message)
     throw error
   }
-}
-
-function invalid(field: string, message: string): AppError {
-  return new AppError('invalid', `${field} ${message}`, { details: [{ path: `body.${field}`, message }] })
 }

@@ -73,7 +73,7 @@ async function changeSpec(
   { tx, record, locked }: LockedWork,
   stored: StoredSpec,
 ): Promise<CheckState> {
-  const spec = readSpec(stored, context.clock.now())
+  const spec = readSpec(stored)
   await saveSpec(tx, record.key, stored)
   return applyEvents(tx, { ...locked, spec }, [{ kind: 'update' }], context)
 }

@@ -77,7 +77,9 @@ export function parseCron(expression: string, timeZone: string): Cron {
     throw new InvalidSchedule(`must have at most ${LIMITS.scheduleLength} characters: shorten it`)
   const zone = findTimeZone(timeZone)
   if (zone === undefined)
-    throw new InvalidSchedule(`cannot be read in the time zone ${quote(timeZone)}: give a time_zone like Europe/Berlin`)
+    throw new InvalidSchedule(
+      `cannot be read in the time zone ${quote(timeZone)}: give a {timeZone} like Europe/Berlin`,
+    )
   const fields = expandMacro(expression).split(WHITE_SPACE).filter(Boolean)
   if (fields.length !== RULES.length)
     throw new InvalidSchedule(
@@ -90,11 +92,11 @@ export function parseCron(expression: string, timeZone: string): Cron {
 function expandMacro(expression: string): string {
   const prefix = /^\s*((?:CRON_)?TZ)=/.exec(expression)
   if (prefix !== null)
-    throw new InvalidSchedule(`must not begin with ${prefix[1]}=: give the zone as time_zone, beside the schedule`)
+    throw new InvalidSchedule(`must not begin with ${prefix[1]}=: give the zone as {timeZone}, beside the schedule`)
   if (!/^\s*@/.test(expression)) return expression
   if (/^\s*@every\b/.test(expression))
     throw new InvalidSchedule(
-      'must not be @every, which has no fixed times of day: give a period (period_seconds) instead of a schedule',
+      'must not be @every, which has no fixed times of day: give a period ({periodSeconds}) instead of a schedule',
     )
   const expanded = MACROS.get(expression)
   if (expanded === undefined)

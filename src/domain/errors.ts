@@ -1,4 +1,4 @@
-/** The closed list of refusals. Edges translate a code into their own language (http/middleware/errors.ts); nobody else knows a status. */
+/** The closed list of errors that callers see. Each edge translates a code into its own language (http/middleware/errors.ts, operator/stalled.ts). */
 
 export const ERROR_CODES = [
   'invalid',
@@ -22,14 +22,18 @@ export interface FieldFault {
 }
 
 export interface AppErrorOptions {
+  /** The field at fault, by its name in our types. An edge words it (`describeError`). */
+  readonly field?: string
+  /** Faults that an edge has worded already. */
   readonly details?: readonly FieldFault[]
   readonly retryAfterSeconds?: number
   readonly cause?: unknown
 }
 
-/** Something that a caller is told, in words fit for the caller. Whatever is not an AppError is a fault of ours and is never shown. */
+/** An error that the caller sees, in words for the caller. Any other error is a fault of ours, and callers never see its message. */
 export class AppError extends Error {
   readonly code: ErrorCode
+  readonly field: string | undefined
   readonly details: readonly FieldFault[] | undefined
   readonly retryAfterSeconds: number | undefined
 
@@ -37,12 +41,30 @@ export class AppError extends Error {
     super(message, { cause: options.cause })
     this.name = 'AppError'
     this.code = code
+    this.field = options.field
     this.details = options.details
     this.retryAfterSeconds = options.retryAfterSeconds
   }
 }
 
-/** The store cannot answer now; the same request may succeed in a moment. */
+/**
+ * A field with a wrong value. `message` says what would be right, in words that follow the field's name: `must be ...`. Other fields
+ * stand in it as `{periodSeconds}` or `{timeZone}`.
+ */
+export function invalidField(field: string, message: string): AppError {
+  return new AppError('invalid', message, { field })
+}
+
+/**
+ * The error in the words of an edge, which names our fields by `nameOf`. `rule` is the message without the name of the field at
+ * fault, `text` is with it.
+ */
+export function describeError({ code, field, message }: AppError, nameOf: (field: string) => string) {
+  const rule = message.replace(/\{(periodSeconds|timeZone)\}/g, (_, other: string) => nameOf(other))
+  return { rule, text: code === 'invalid' && field !== undefined ? `${nameOf(field)} ${rule}` : rule }
+}
+
+/** The database does not respond now; the same request may succeed in a moment. */
 export function unavailable(cause?: unknown): AppError {
   return new AppError('unavailable', 'the service cannot reach its database at the moment; try again shortly', {
     retryAfterSeconds: 5,
@@ -52,8 +74,7 @@ export function unavailable(cause?: unknown): AppError {
 
 /** `what` names the things among which slugs are unique. */
 export function slugTaken(what: 'project' | 'check of the project', slug: string): AppError {
-  const message = `another ${what} has the slug "${slug}": choose another`
-  return new AppError('conflict', message, { details: [{ path: 'body.slug', message }] })
+  return new AppError('conflict', `another ${what} has the slug "${slug}": choose another`, { field: 'slug' })
 }
 
 export function notFound(what: string): AppError {

@@ -2,7 +2,7 @@
 
 import { DEFAULT_TIME_ZONE, readSpec } from '../checks/read-spec.ts'
 import type { CheckTexts } from '../domain/check.ts'
-import { AppError } from '../domain/errors.ts'
+import { AppError, describeError } from '../domain/errors.ts'
 import type { Condition, KubernetesObject } from '../kubernetes/objects.ts'
 import type { StoredSpec } from '../store/checks/columns.ts'
 import { LABEL_LENGTH } from './names.ts'
@@ -65,8 +65,8 @@ export function readHeartbeatCheck({ metadata: { name }, spec }: HeartbeatCheck)
   if (!parsed.success || faults.length > 0) return { ok: false, faults }
   const { suspend, project, deletionPolicy, publish } = parsed.data
   const stored = toStoredSpec(parsed.data)
-  const scheduleFaults = judgeSchedule(stored)
-  if (scheduleFaults.length > 0) return { ok: false, faults: scheduleFaults }
+  const fault = findFault(stored)
+  if (fault !== null) return { ok: false, faults: [fault] }
   return {
     ok: true,
     declaration: {
@@ -101,20 +101,18 @@ function describeIssue({ path, message }: { path: readonly PropertyKey[]; messag
   return `${['spec', ...path.map(String)].join('.')} ${message}`
 }
 
-/** What the fields are called in the management API, in whose words `readSpec` speaks. */
-const FIELDS = [
-  ['time_zone', 'timeZone'],
-  ['period_seconds', 'periodSeconds'],
-] as const
-
-function judgeSchedule(stored: StoredSpec): string[] {
+/** Null: the schedule makes sense. */
+function findFault(stored: StoredSpec): string | null {
   try {
-    // From the beginning of time: which expressions name no date at all does not depend on the day.
-    readSpec(stored, 0)
-    return []
+    readSpec(stored)
+    return null
   } catch (error) {
-    if (!(error instanceof AppError)) throw error
-    const text = FIELDS.reduce((said, [theirs, ours]) => said.replaceAll(theirs, `spec.${ours}`), error.message)
-    return [text.replace(/^schedule /, 'spec.schedule ')]
+    if (error instanceof AppError) return describeInvalid(error)
+    throw error
   }
+}
+
+/** What is wrong with a specification, by the names of its fields in the resource. */
+export function describeInvalid(error: AppError): string {
+  return describeError(error, (field) => `spec.${field}`).text
 }

@@ -1,6 +1,7 @@
 /** What a person has to set right before a HeartbeatCheck can be brought in line; trying again alone would not help. */
 
 import { AppError } from '../domain/errors.ts'
+import { describeInvalid } from './heartbeat-check.ts'
 import type { StalledReason } from './status.ts'
 
 export class Stalled extends Error {
@@ -14,7 +15,7 @@ export class Stalled extends Error {
 
 /** Of a refused adoption. */
 export function isAdoptionRefused(error: unknown): boolean {
-  return error instanceof AppError && error.code !== 'unavailable' && error.details?.[0]?.path === 'adoptId'
+  return error instanceof AppError && error.code !== 'unavailable' && error.field === 'adoptId'
 }
 
 /** Null for what passes by itself. */
@@ -23,7 +24,7 @@ export function toStalled(error: unknown): Stalled | null {
   if (isAdoptionRefused(error)) return new Stalled('AdoptionRefused', error.message)
   switch (error.code) {
     case 'invalid':
-      return new Stalled('InvalidSpec', error.message)
+      return new Stalled('InvalidSpec', describeInvalid(error))
     case 'forbidden':
       return new Stalled('ProjectNotAllowed', error.message)
     case 'not_found':

@@ -3,7 +3,7 @@
 import { makeApiKey, parseApiKey } from '../auth/api-key.ts'
 import type { Caller, Scope } from '../domain/access.ts'
 import type { Instant } from '../domain/check.ts'
-import { AppError, notFound } from '../domain/errors.ts'
+import { invalidField, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { newId } from '../runtime/ids.ts'
@@ -40,8 +40,7 @@ export async function createApiKey(
 ): Promise<ApiKeyRecord & { readonly key: string }> {
   const now = context.clock.now()
   if (expiresAt !== null && expiresAt <= now) {
-    const message = 'must be in the future'
-    throw new AppError('invalid', `expires_at ${message}`, { details: [{ path: 'body.expires_at', message }] })
+    throw invalidField('expiresAt', 'must be in the future')
   }
   const projectId = asked ?? caller.projectId
   return context.database.transaction(async (tx) => {

@@ -3,7 +3,7 @@
 import { hashPassword, isPassword, PASSWORD_LENGTH } from '../auth/passwords.ts'
 import type { Caller, Scope } from '../domain/access.ts'
 import { isEmail } from '../domain/email.ts'
-import { AppError, notFound } from '../domain/errors.ts'
+import { AppError, invalidField, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { newId } from '../runtime/ids.ts'
@@ -29,9 +29,9 @@ export async function createUser(
 ): Promise<UserRecord> {
   assertNotBound(caller, 'create users')
   const email = input.email.trim()
-  if (!isEmail(email)) throw invalid('email', 'must be an e-mail address')
+  if (!isEmail(email)) throw invalidField('email', 'must be an e-mail address')
   if (!isPassword(input.password)) {
-    throw invalid('password', `must have ${PASSWORD_LENGTH.min} to ${PASSWORD_LENGTH.max} characters`)
+    throw invalidField('password', `must have ${PASSWORD_LENGTH.min} to ${PASSWORD_LENGTH.max} characters`)
   }
   const passwordHash = await hashPassword(input.password)
   const now = context.clock.now()
@@ -41,10 +41,6 @@ export async function createUser(
   const made = await store.insertUser(context.database, row)
   if (made === null) throw new AppError('conflict', 'a user with this e-mail address exists already')
   return made
-}
-
-function invalid(field: string, message: string): AppError {
-  return new AppError('invalid', `${field} ${message}`, { details: [{ path: `body.${field}`, message }] })
 }
 
 /** Ends the user's sessions at once. Throws AppError `conflict` for the last admin, `not_found` for an unknown, foreign or malformed id. */

@@ -3,7 +3,7 @@ import { releaseCheck } from '../../store/checks/declared-checks.ts'
 import { insertTombstone } from '../../store/checks/tombstones.ts'
 import type { Context } from '../../store/context.ts'
 import { hurryAlerts } from '../../store/outbox/alerts.ts'
-import { lockDeclared } from './lock-declared.ts'
+import { lockDeclared } from './gather.ts'
 
 /**
  * What becomes of the check of a resource that is deleted (design, section 6). `Delete`: its pings are unknown at once, and a

@@ -2,9 +2,8 @@
 
 import { createCheck as create } from '../../checks/create-check.ts'
 import { type CheckRecord, getCheck as get, listChecks as list, textsOf } from '../../checks/find-checks.ts'
-import { pauseCheck as pause } from '../../checks/pause-check.ts'
+import { pauseCheck as pause, resumeCheck as resume } from '../../checks/pause-resume.ts'
 import { removeCheck as remove } from '../../checks/remove-check.ts'
-import { resumeCheck as resume } from '../../checks/resume-check.ts'
 import { type CheckUpdate as Update, updateCheck as update } from '../../checks/update-check.ts'
 import { type Caller, includesScope } from '../../domain/access.ts'
 import { type Instant, isOpen, shownStatus } from '../../domain/check.ts'

@@ -1,7 +1,7 @@
 /** The outermost middleware but one, and the only renderer of errors: a code becomes a status, a message, and a few headers. */
 
 import type { Context, Middleware } from 'koa'
-import { AppError, type ErrorCode } from '../../domain/errors.ts'
+import { AppError, describeError, type ErrorCode } from '../../domain/errors.ts'
 import type { Log } from '../../runtime/log.ts'
 import { answerAndDrain, hasBody, isNearlyRead, RequestAborted } from '../body.ts'
 
@@ -50,13 +50,25 @@ async function render(ctx: Context, error: unknown, log: Log): Promise<void> {
   ctx.type = 'json'
   if (told.code === 'unauthenticated') ctx.set('WWW-Authenticate', 'Bearer')
   if (told.retryAfterSeconds !== undefined) ctx.set('Retry-After', toWholeSeconds(told.retryAfterSeconds))
-  const text = JSON.stringify({ error: told.message, ...(told.details === undefined ? {} : { details: told.details }) })
+  const text = JSON.stringify(present(told))
   if (!hasBody(ctx.req) || (told.code !== 'too_large' && isNearlyRead(ctx.req))) {
     ctx.body = text
     return
   }
   ctx.respond = false
   await answerAndDrain(ctx.req, ctx.res, text)
+}
+
+function present(told: AppError) {
+  const { field, details } = told
+  const { rule, text } = describeError(told, toSnakeCase)
+  if (field !== undefined) return { error: text, details: [{ path: `body.${toSnakeCase(field)}`, message: rule }] }
+  return { error: text, ...(details === undefined ? {} : { details }) }
+}
+
+/** The name of a field in the API. */
+function toSnakeCase(field: string): string {
+  return field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 function toTold(error: unknown): AppError {

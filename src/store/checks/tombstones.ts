@@ -62,19 +62,24 @@ export async function insertTombstone(
   )
 }
 
-/** Removes the resource's tombstone and hands it over. With `id`, which may be any text: only if it is that check's. */
-export async function takeTombstone(
+/** The resource's tombstone, locked; null when it has none. With an id, a UUID: only if it is that check's. */
+export async function findTombstone(
   tx: Queryable,
   { cluster, namespace, name }: Resource,
   id: string | null,
 ): Promise<Tombstone | null> {
   const { rows } = await tx.query<Tombstone>({
-    name: 'take_tombstone',
-    text: `delete from tombstones
-      where kubernetes_cluster = $1 and kubernetes_namespace = $2 and kubernetes_name = $3 and ($4::text is null or id::text = lower($4))
-      returning check_key as key, id, public_id as "publicId", project_id as "projectId", slug, last_ping_at as "lastPingAt",
-        last_success_at as "lastSuccessAt", last_duration_ms as "lastDurationMs", last_start_at as "lastStartAt", stamped_at as "stampedAt", created_at as "createdAt"`,
+    name: 'find_tombstone',
+    text: `select check_key as key, id, public_id as "publicId", project_id as "projectId", slug, last_ping_at as "lastPingAt",
+        last_success_at as "lastSuccessAt", last_duration_ms as "lastDurationMs", last_start_at as "lastStartAt", stamped_at as "stampedAt", created_at as "createdAt"
+      from tombstones
+      where kubernetes_cluster = $1 and kubernetes_namespace = $2 and kubernetes_name = $3 and ($4::uuid is null or id = $4)
+      for update`,
     values: [cluster, namespace, name, id],
   })
   return rows[0] ?? null
+}
+
+export async function deleteTombstone(tx: Queryable, key: number): Promise<void> {
+  await tx.query('delete from tombstones where check_key = $1', [key])
 }

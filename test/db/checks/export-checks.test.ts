@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createExporter, type ExportedCheck, type Exporter } from '../../../src/checks/export-checks.ts'
-import { pauseCheck } from '../../../src/checks/pause-check.ts'
-import { resumeCheck } from '../../../src/checks/resume-check.ts'
+import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { claimExport } from '../../../src/store/leases/exporter.ts'
 import {

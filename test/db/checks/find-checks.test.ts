@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type CheckFilter, getCheck, listChecks, listFlips, listPings } from '../../../src/checks/find-checks.ts'
-import { pauseCheck } from '../../../src/checks/pause-check.ts'
+import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { Tenant } from '../../../src/domain/access.ts'
 import { SHOWN_STATUSES, shownStatus } from '../../../src/domain/check.ts'

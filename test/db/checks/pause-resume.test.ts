@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
-import { pauseCheck } from '../../../src/checks/pause-check.ts'
-import { resumeCheck } from '../../../src/checks/resume-check.ts'
+import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   addCheck,

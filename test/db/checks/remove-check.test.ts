@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
-import { pauseCheck } from '../../../src/checks/pause-check.ts'
+import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { PRUNE_START, pruneHistory } from '../../../src/checks/prune-history.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'

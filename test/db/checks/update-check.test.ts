@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
-import { pauseCheck } from '../../../src/checks/pause-check.ts'
+import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { type CheckUpdate, updateCheck } from '../../../src/checks/update-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
@@ -173,14 +173,14 @@ describe('an update of the schedule', () => {
     ['schedule', { schedule: '0 2 * * *', periodSeconds: 60, timeZone: 'UTC' }],
     ['schedule', { schedule: 'never' }],
     ['schedule', { schedule: '0 0 30 2 *' }],
-    ['time_zone', { timeZone: 'UTC' }],
-    ['time_zone', { timeZone: 'UTC', periodSeconds: 60 }],
-    ['time_zone', { schedule: '0 2 * * *', timeZone: 'Mars/Olympus' }],
+    ['timeZone', { timeZone: 'UTC' }],
+    ['timeZone', { timeZone: 'UTC', periodSeconds: 60 }],
+    ['timeZone', { schedule: '0 2 * * *', timeZone: 'Mars/Olympus' }],
   ])('is refused with a fault of %s: %j', async (field, given) => {
     const check = await addCheck(fixture, tenant)
     await expect(update(check, { ...given, name: 'Other' })).rejects.toMatchObject({
       code: 'invalid',
-      details: [{ path: `body.${field}` }],
+      field,
     })
     expect(await read(check)).toEqual({ ...check, kubernetesSuspend: null })
   })
@@ -188,7 +188,7 @@ describe('an update of the schedule', () => {
   test('may not give a zone beside a period where there was a schedule', async () => {
     const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
     await expect(update(check, { periodSeconds: 60, timeZone: 'UTC' })).rejects.toMatchObject({
-      details: [{ path: 'body.time_zone' }],
+      field: 'timeZone',
     })
   })
 
@@ -197,7 +197,7 @@ describe('an update of the schedule', () => {
     await fixture.database.query(`update check_states set schedule = 'broken'`)
     await expect(update(check, { graceSeconds: 1 })).rejects.toMatchObject({
       code: 'invalid',
-      details: [{ path: 'body.schedule' }],
+      field: 'schedule',
     })
     await expect(update(check, { name: 'Other' })).resolves.toMatchObject({ name: 'Other' })
     await expect(update(check, { periodSeconds: 60 })).resolves.toMatchObject({ spec: { schedule: null } })

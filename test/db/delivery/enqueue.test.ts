@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { setInstallationChannel } from '../../../src/channels/installation-channel.ts'
-import { pauseCheck } from '../../../src/checks/pause-check.ts'
-import { resumeCheck } from '../../../src/checks/resume-check.ts'
+import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import type { CheckTold } from '../../../src/domain/event.ts'
 import { newId } from '../../../src/runtime/ids.ts'

@@ -98,7 +98,7 @@ describe('an adoption is refused', () => {
   const refused = (code: string, message: string) => ({
     code,
     message: expect.stringContaining(message),
-    details: [{ path: 'adoptId' }],
+    field: 'adoptId',
   })
 
   test.each([randomUUID(), 'no-uuid', 'a\u0000b'])('for a check that is not there: %j', async (adoptId) => {

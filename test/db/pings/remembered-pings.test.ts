@@ -7,7 +7,7 @@ import { decideChanges } from '../../../src/checks/change.ts'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { getCheck, listFlips, listPings } from '../../../src/checks/find-checks.ts'
-import { pauseCheck } from '../../../src/checks/pause-check.ts'
+import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import {
   createPingRecorder,
   type Ping,
@@ -16,7 +16,6 @@ import {
 } from '../../../src/checks/ping/record-ping.ts'
 import { createRememberedChecks, type RememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
-import { resumeCheck } from '../../../src/checks/resume-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import { type CheckState, PING_TYPES } from '../../../src/domain/check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'

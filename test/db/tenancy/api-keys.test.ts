@@ -80,7 +80,8 @@ describe('creating an API key', () => {
     for (const expiresAt of [START + 0.5, START, 0]) {
       await expect(make(expiresAt)).rejects.toMatchObject({
         code: 'invalid',
-        details: [{ path: 'body.expires_at', message: 'must be in the future' }],
+        field: 'expiresAt',
+        message: 'must be in the future',
       })
     }
   })

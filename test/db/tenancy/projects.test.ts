@@ -48,7 +48,7 @@ describe('creating a project', () => {
     await expect(clash).rejects.toMatchObject({
       code: 'conflict',
       message: 'another project has the slug "nightly": choose another',
-      details: [{ path: 'body.slug' }],
+      field: 'slug',
     })
     expect(await listIds()).toHaveLength(1)
   })

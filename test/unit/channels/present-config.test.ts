@@ -81,8 +81,8 @@ describe('what comes back as it was shown', () => {
     expect(() => toSettings(config, settings)).toThrow(
       expect.objectContaining({
         code: 'invalid',
-        message: `config.${field} ${message}`,
-        details: [{ path: `body.config.${field}`, message }],
+        message,
+        field: `config.${field}`,
       }),
     )
   })

@@ -133,15 +133,15 @@ describe('expressions', () => {
     ],
     [
       '@every 5m',
-      'must not be @every, which has no fixed times of day: give a period (period_seconds) instead of a schedule',
+      'must not be @every, which has no fixed times of day: give a period ({periodSeconds}) instead of a schedule',
     ],
     [
       '@every',
-      'must not be @every, which has no fixed times of day: give a period (period_seconds) instead of a schedule',
+      'must not be @every, which has no fixed times of day: give a period ({periodSeconds}) instead of a schedule',
     ],
-    ['TZ=Europe/Berlin 0 2 * * *', 'must not begin with TZ=: give the zone as time_zone, beside the schedule'],
-    [' CRON_TZ=UTC @daily', 'must not begin with CRON_TZ=: give the zone as time_zone, beside the schedule'],
-    ['TZ=UTC', 'must not begin with TZ=: give the zone as time_zone, beside the schedule'],
+    ['TZ=Europe/Berlin 0 2 * * *', 'must not begin with TZ=: give the zone as {timeZone}, beside the schedule'],
+    [' CRON_TZ=UTC @daily', 'must not begin with CRON_TZ=: give the zone as {timeZone}, beside the schedule'],
+    ['TZ=UTC', 'must not begin with TZ=: give the zone as {timeZone}, beside the schedule'],
     [`${'1,'.repeat(98)}1 * * * *`, 'must have at most 200 characters: shorten it'],
   ])('%j are refused with what is wrong and what is right', (expression, message) => {
     expect(refusalOf(expression)).toBe(message)
@@ -153,7 +153,7 @@ describe('expressions', () => {
 
   it('need a zone', () => {
     expect(refusalOf('0 2 * * *', 'Mars/Olympus')).toBe(
-      'cannot be read in the time zone "Mars/Olympus": give a time_zone like Europe/Berlin',
+      'cannot be read in the time zone "Mars/Olympus": give a {timeZone} like Europe/Berlin',
     )
   })
 

@@ -1,0 +1,62 @@
+/** Reads what a declaration depends on, under the locks that keep it true until the transaction ends. */
+
+import { isUuid } from '../../domain/ids.ts'
+import type { Resource } from '../../store/checks/checks.ts'
+import { findAnyCheck, findDeclaredCheck, lockResource } from '../../store/checks/declared-checks.ts'
+import { type LockedCheck, lockStates } from '../../store/checks/states.ts'
+import { findTombstone } from '../../store/checks/tombstones.ts'
+import type { Queryable } from '../../store/postgres/database.ts'
+import { hasProject } from '../../store/tenancy/projects.ts'
+import type { LockedWork } from '../with-locked-check.ts'
+import { type Declaration, type Facts, NOTHING_THERE } from './plan.ts'
+
+export interface Gathered extends Facts {
+  /** The locked row of `check`, else of `adoptee`. */
+  readonly locked: LockedCheck | null
+}
+
+export async function gather(tx: Queryable, wanted: Declaration): Promise<Gathered> {
+  const { resource, projectId, adoptId } = wanted
+  const found = await lockDeclared(tx, resource)
+  if (found !== null) {
+    const { record: check, locked } = found
+    const isKept = check.projectId === projectId || (await hasProject(tx, null, projectId, 'keep'))
+    return { ...NOTHING_THERE, check, hasProject: isKept, locked }
+  }
+  // PostgreSQL takes no text with a NUL, which an annotation can hold.
+  const isIdPossible = adoptId === null || isUuid(adoptId)
+  const [isKept, tombstone] = await Promise.all([
+    // First, in the order in which the removal of a project takes these locks: its tombstones go with it.
+    hasProject(tx, null, projectId, 'keep'),
+    isIdPossible ? findTombstone(tx, resource, adoptId) : null,
+  ])
+  const adopted = isKept && tombstone === null && adoptId !== null ? await lockAnyCheck(tx, adoptId) : null
+  return {
+    check: null,
+    tombstone,
+    hasProject: isKept,
+    adoptee: adopted?.record ?? null,
+    locked: adopted?.locked ?? null,
+  }
+}
+
+/**
+ * Takes the resource's lock, then that of its check. Null when the resource has no check: then only a first declaration
+ * (insertFirstCheck) can create one before the transaction ends.
+ */
+export async function lockDeclared(tx: Queryable, resource: Resource): Promise<LockedWork | null> {
+  // In one round trip: the second statement sees what was committed while the first one waited.
+  const [, found] = await Promise.all([lockResource(tx, resource), findDeclaredCheck(tx, resource)])
+  if (found === null) return null
+  const [locked] = await lockStates(tx, [found.key])
+  // Pings and the API change a check without the resource's lock, so it is read again under its own.
+  const record = locked === undefined ? null : await findDeclaredCheck(tx, resource)
+  return locked === undefined || record === null ? null : { tx, record, locked }
+}
+
+async function lockAnyCheck(tx: Queryable, id: string): Promise<LockedWork | null> {
+  const found = isUuid(id) ? await findAnyCheck(tx, id) : null
+  const [locked] = found === null ? [] : await lockStates(tx, [found.key])
+  const record = locked === undefined ? null : await findAnyCheck(tx, id)
+  return locked === undefined || record === null ? null : { tx, record, locked }
+}

@@ -1,0 +1,41 @@
+/** Pausing and resuming a check, which differ in the event alone. */
+
+import type { Tenant } from '../domain/access.ts'
+import { AppError } from '../domain/errors.ts'
+import { NEXT } from '../domain/transition.ts'
+import type { CheckRecord, StoredCheck } from '../store/checks/checks.ts'
+import type { Context } from '../store/context.ts'
+import { applyEvents, describeResource, withLockedCheck } from './with-locked-check.ts'
+
+/**
+ * From now on nothing is expected of the job, and nothing alerts; pings are still stored. A paused check stays as it is. Throws
+ * AppError `not_found`, and `conflict` while the check's resource sets spec.suspend (design, section 3.2).
+ */
+export function pauseCheck(context: Context, tenant: Tenant, id: string): Promise<CheckRecord> {
+  return apply('pause', context, tenant, id)
+}
+
+/**
+ * The check is new again, and its first completion is expected from now on: a job that died during the pause is noticed. A check
+ * that is not paused stays as it is. Throws as `pauseCheck` does.
+ */
+export function resumeCheck(context: Context, tenant: Tenant, id: string): Promise<CheckRecord> {
+  return apply('resume', context, tenant, id)
+}
+
+function apply(kind: 'pause' | 'resume', context: Context, tenant: Tenant, id: string): Promise<CheckRecord> {
+  return withLockedCheck(context, tenant, id, async ({ tx, record, locked }) => {
+    rejectIfSuspendIsSet(record, kind)
+    const { status } = record.state
+    if (NEXT[status][kind] === status) return record
+    return { ...record, state: await applyEvents(tx, locked, [{ kind }], context) }
+  })
+}
+
+function rejectIfSuspendIsSet({ managedBy, kubernetes, kubernetesSuspend }: StoredCheck, kind: 'pause' | 'resume') {
+  if (managedBy === 'api' || kubernetesSuspend === null) return
+  throw new AppError(
+    'conflict',
+    `${describeResource(kubernetes)} sets spec.suspend to ${kubernetesSuspend}; change or remove it there to ${kind} the check`,
+  )
+}

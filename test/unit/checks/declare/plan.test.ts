@@ -1,0 +1,169 @@
+import { describe, expect, it } from 'vitest'
+import { type Declaration, type Facts, NOTHING_THERE, plan } from '../../../../src/checks/declare/plan.ts'
+import { newState } from '../../../../src/domain/transition.ts'
+import type { StoredCheck } from '../../../../src/store/checks/checks.ts'
+import type { Tombstone } from '../../../../src/store/checks/tombstones.ts'
+import { aState, NOON } from '../../../support/builders.ts'
+
+const RESOURCE = { cluster: 'default', namespace: 'payments', name: 'nightly' }
+const SPEC = { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 300, maxRuntimeSeconds: null }
+const ID = '0190b8a0-0000-7000-8000-00000000000a'
+const OTHER_ID = '0190b8a0-0000-7000-8000-00000000000b'
+
+const declaration = (given: Partial<Declaration> = {}): Declaration => ({
+  resource: RESOURCE,
+  projectId: 'p',
+  name: 'Nightly',
+  description: null,
+  spec: SPEC,
+  suspend: null,
+  adoptId: null,
+  ...given,
+})
+
+/** As `declaration()` declares it. */
+const aCheck = (given: Partial<StoredCheck> = {}): StoredCheck => ({
+  key: 1,
+  id: ID,
+  publicId: 'public',
+  projectId: 'p',
+  name: 'Nightly',
+  slug: 'nightly',
+  description: null,
+  managedBy: 'kubernetes',
+  kubernetes: RESOURCE,
+  kubernetesSuspend: null,
+  createdAt: NOON,
+  spec: SPEC,
+  state: aState(),
+  ...given,
+})
+const ofTheApi = { managedBy: 'api', kubernetes: null } as const
+
+const last = { lastPingAt: NOON, lastSuccessAt: null, lastDurationMs: 5, lastStartAt: null }
+const aTombstone: Tombstone = {
+  ...last,
+  key: 1,
+  id: ID,
+  publicId: 'public',
+  projectId: 'p',
+  slug: 'old',
+  stampedAt: NOON,
+  createdAt: NOON,
+}
+
+const facts = (given: Partial<Facts> = {}): Facts => ({ ...NOTHING_THERE, ...given })
+const kindsOf = (given: ReturnType<typeof plan>) => 'events' in given && given.events.map(({ kind }) => kind)
+
+describe('a resource without a check', () => {
+  it.each<[string, Partial<Declaration>, Facts, string, string[]]>([
+    ['gets a new one', {}, facts(), 'create', ['arm']],
+    ['gets a paused one when it is suspended', { suspend: true }, facts(), 'create', ['arm', 'pause']],
+    ['gets a running one when it is not suspended', { suspend: false }, facts(), 'create', ['arm']],
+    ['gets back what a tombstone kept', {}, facts({ tombstone: aTombstone }), 'revive', ['revive']],
+    ['gets it back paused', { suspend: true }, facts({ tombstone: aTombstone }), 'revive', ['revive', 'pause']],
+    [
+      'gets back the check that it adopted before',
+      { adoptId: ID },
+      facts({ tombstone: aTombstone, adoptee: aCheck() }),
+      'revive',
+      ['revive'],
+    ],
+  ])('%s', (_, given, known, kind, events) => {
+    const planned = plan(known, declaration(given))
+    expect([planned.kind, kindsOf(planned)]).toEqual([kind, events])
+  })
+})
+
+describe('a check that is as declared', () => {
+  it.each([
+    ['is left alone', aCheck(), {}],
+    ['is left alone when the id to adopt is its own, in any case', aCheck(), { adoptId: ID.toUpperCase() }],
+    ['may be paused by the API', aCheck({ state: aState({ status: 'paused' }) }), {}],
+    ['may be down', aCheck({ state: aState({ status: 'down', expectedAt: null, dueAt: null }) }), {}],
+  ])('%s', (_, check, given) => {
+    expect(plan(facts({ check }), declaration(given))).toEqual({ kind: 'nothing', check })
+  })
+})
+
+describe('a check that differs is changed', () => {
+  const paused = { state: aState({ status: 'paused', expectedAt: null, dueAt: null }) }
+  it.each<[string, Partial<StoredCheck>, Partial<Declaration>, object, string[]]>([
+    ['in its name', { name: 'Old' }, {}, { isRedescribed: true }, []],
+    ['in its description', {}, { description: 'x' }, { isRedescribed: true }, []],
+    ['in its owner', { managedBy: 'api' }, {}, { isRedescribed: true }, []],
+    ['in its resource', { kubernetes: { ...RESOURCE, name: 'x' } }, {}, { isRedescribed: true }, []],
+    ['in who may pause it', { kubernetesSuspend: false }, {}, { isRedescribed: true }, []],
+    ['in its project', { projectId: 'old' }, {}, { isRedescribed: true, isMoved: true }, []],
+    ['in its spec', { spec: { ...SPEC, graceSeconds: 1 } }, {}, { isRescheduled: true }, ['update']],
+    ['in that it waits for nothing', { state: newState(NOON) }, {}, {}, ['arm']],
+    ['in that it runs', { kubernetesSuspend: true }, { suspend: true }, {}, ['pause']],
+    ['in that it is paused', { ...paused, kubernetesSuspend: false }, { suspend: false }, {}, ['resume']],
+    [
+      'in everything',
+      { spec: { ...SPEC, graceSeconds: 1 }, state: newState(NOON), name: 'Old' },
+      { suspend: true },
+      { isRedescribed: true, isRescheduled: true },
+      ['update', 'arm', 'pause'],
+    ],
+  ])('%s', (_, stored, given, differences, events) => {
+    const check = aCheck(stored)
+    const planned = plan(facts({ check }), declaration(given))
+    const same = { isMoved: false, isRedescribed: false, isRescheduled: false }
+    expect(planned).toMatchObject({ kind: 'change', check, ...same, ...differences })
+    expect(kindsOf(planned)).toEqual(events)
+  })
+})
+
+describe('a check of the API is adopted', () => {
+  it('with the declared spec, and armed', () => {
+    const adoptee = aCheck({ ...ofTheApi, spec: { ...SPEC, periodSeconds: 60 }, state: newState(NOON) })
+    const planned = plan(facts({ adoptee }), declaration({ adoptId: ID }))
+    expect(planned).toMatchObject({ kind: 'adopt', check: adoptee, isRedescribed: true, isRescheduled: true })
+    expect(kindsOf(planned)).toEqual(['update', 'arm'])
+  })
+})
+
+describe('a declaration is rejected', () => {
+  it.each<[string, Partial<Declaration>, Facts, string, string]>([
+    ['for a project that is gone', {}, facts({ hasProject: false }), 'not_found', 'project not found'],
+    [
+      'for a project that is gone, to which its check would move',
+      {},
+      facts({ check: aCheck({ projectId: 'old' }), hasProject: false }),
+      'not_found',
+      'project not found',
+    ],
+    [
+      'when it has another check than the one to adopt',
+      { adoptId: OTHER_ID },
+      facts({ check: aCheck() }),
+      'conflict',
+      `this resource has the check ${ID} already and cannot adopt ${OTHER_ID}: remove the id to adopt, or adopt it by a resource of another name`,
+    ],
+    [
+      'when there is no check to adopt',
+      { adoptId: 'x' },
+      facts(),
+      'not_found',
+      'there is no check with the id "x" to adopt: correct the id, or remove it',
+    ],
+    [
+      'when the check to adopt is of another project',
+      { adoptId: ID },
+      facts({ adoptee: aCheck({ ...ofTheApi, projectId: 'q' }) }),
+      'forbidden',
+      `the check ${ID} belongs to another project: only one of this resource's own project can be adopted`,
+    ],
+    [
+      'when the check to adopt has a resource',
+      { adoptId: ID },
+      facts({ adoptee: aCheck() }),
+      'conflict',
+      `the check ${ID} is managed by HeartbeatCheck payments/nightly in cluster default: delete that one with deletionPolicy Retain first`,
+    ],
+  ])('%s', (_, given, known, code, message) => {
+    const field = message === 'project not found' ? {} : { field: 'adoptId' }
+    expect(plan(known, declaration(given))).toEqual({ kind: 'reject', code, message, ...field })
+  })
+})

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest'
+import { readSpec } from '../../../src/checks/read-spec.ts'
+import { type AppError, describeError } from '../../../src/domain/errors.ts'
+import { describeInvalid } from '../../../src/operator/heartbeat-check.ts'
+
+const PERIOD = { periodSeconds: 60, schedule: null, timeZone: null, graceSeconds: 5, maxRuntimeSeconds: 7 }
+const CRON = { ...PERIOD, periodSeconds: null, schedule: '0 2 * * *', timeZone: 'Europe/Berlin' }
+
+function errorOf(spec: typeof PERIOD | typeof CRON | object): AppError {
+  try {
+    readSpec({ ...PERIOD, ...spec })
+  } catch (error) {
+    return error as AppError
+  }
+  throw new Error('it was accepted')
+}
+
+/** As the management API names fields. */
+const toApi = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+describe('a spec', () => {
+  it('of a period is read', () => {
+    expect(readSpec(PERIOD)).toEqual({
+      schedule: { kind: 'period', periodMs: 60_000 },
+      graceMs: 5_000,
+      maxRuntimeMs: 7_000,
+    })
+  })
+
+  it.each(['0 2 * * *', '0 0 29 2 *', '@daily'])('of the schedule %s is read', (schedule) => {
+    expect(readSpec({ ...CRON, schedule })).toMatchObject({ schedule: { kind: 'cron' }, maxRuntimeMs: 7_000 })
+  })
+
+  it.each([
+    [
+      { periodSeconds: null },
+      'period_seconds or schedule must be given',
+      'spec.periodSeconds or schedule must be given',
+    ],
+    [
+      { timeZone: 'UTC' },
+      'time_zone must be left out beside period_seconds: it belongs to a schedule',
+      'spec.timeZone must be left out beside spec.periodSeconds: it belongs to a schedule',
+    ],
+    [
+      { schedule: '0 2 * * *' },
+      'schedule must be left out beside period_seconds: give one of them',
+      'spec.schedule must be left out beside spec.periodSeconds: give one of them',
+    ],
+    [
+      { ...CRON, timeZone: 'Mars/Olympus' },
+      'time_zone must be an IANA time zone like Europe/Berlin, not "Mars/Olympus"',
+      'spec.timeZone must be an IANA time zone like Europe/Berlin, not "Mars/Olympus"',
+    ],
+    [
+      { ...CRON, schedule: 'TZ=UTC 0 2 * * *' },
+      'schedule must not begin with TZ=: give the zone as time_zone, beside the schedule',
+      'spec.schedule must not begin with TZ=: give the zone as spec.timeZone, beside the schedule',
+    ],
+    [
+      { ...CRON, schedule: '@every 1h' },
+      'schedule must not be @every, which has no fixed times of day: give a period (period_seconds) instead of a schedule',
+      'spec.schedule must not be @every, which has no fixed times of day: give a period (spec.periodSeconds) instead of a schedule',
+    ],
+    [
+      { ...CRON, schedule: '0 0 30 2 *' },
+      'schedule must come at some time: "0 0 30 2 *" names no real date',
+      'spec.schedule must come at some time: "0 0 30 2 *" names no real date',
+    ],
+  ])('is rejected in the words of each edge: %j', (spec, ofApi, ofResource) => {
+    const error = errorOf(spec)
+    expect(error.code).toBe('invalid')
+    expect(describeError(error, toApi).text).toBe(ofApi)
+    expect(describeInvalid(error)).toBe(ofResource)
+  })
+})
