@@ -44,7 +44,7 @@ export const RESOURCE_DEFINITION = {
             ready('status'),
             'Whether the service holds this spec and the ping URL is published.',
           ),
-          // A check has exactly one of the two, and the first that is there is shown.
+          // A check has one of the two; kubectl shows the first that it finds.
           column(
             'Schedule',
             'string',
@@ -53,8 +53,8 @@ export const RESOURCE_DEFINITION = {
           ),
           column('Grace', 'integer', '.spec.graceSeconds', 'Seconds that a completion may be late.'),
           column('Last Ping', 'date', '.status.lastPingTime', 'When the job last completed.'),
-          column('Age', 'date', '.metadata.creationTimestamp', 'Since when the resource exists.'),
-          { ...column('Reason', 'string', ready('reason'), 'Why it is ready or not.'), priority: 1 },
+          column('Age', 'date', '.metadata.creationTimestamp', 'When the resource was created.'),
+          { ...column('Reason', 'string', ready('reason'), 'Why the resource is ready or not ready.'), priority: 1 },
           {
             ...column('Published', 'string', '.status.published.name', 'Secret or ConfigMap that holds the ping URL.'),
             priority: 1,
@@ -74,13 +74,13 @@ function column(name: string, type: string, jsonPath: string, description: strin
 function describeResource(): Json {
   return {
     description:
-      'A scheduled job that is watched over: it reports to a ping URL, which is published beside it, and people are told when a report is missing.',
+      'A scheduled job to monitor. The job reports to a ping URL, which the operator publishes in a Secret or ConfigMap. An alert is sent when a report is missing.',
     type: 'object',
     required: ['spec'],
     properties: {
       apiVersion: { type: 'string', description: `${group}/${version}` },
       kind: { type: 'string', description: KIND },
-      // A rule can only name a field as the faulty one that is written down.
+      // The field at fault that a rule names must be in the schema.
       metadata: { type: 'object', properties: { name: { type: 'string' } } },
       spec: describeSchema(Spec),
       status: describeSchema(Status),
@@ -89,12 +89,12 @@ function describeResource(): Json {
   }
 }
 
-/** `input`: as people write it, before anything is defaulted or trimmed. */
+/** `input`: before defaults are set and white space is removed. */
 function describeSchema(schema: z.ZodType): Json {
   return z.toJSONSchema(schema, { io: 'input', target: 'openapi-3.0', override: tidy }) as Json
 }
 
-/** A whole number without an upper bound gets JavaScript's from zod. */
+/** zod gives an integer without an upper bound that of JavaScript. */
 function tidy({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
 }

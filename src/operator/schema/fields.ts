@@ -1,7 +1,7 @@
 /**
- * The parts that the HeartbeatCheck's schema is made of. A rule that needs more than bounds is written twice, side by side: in
- * CEL for the API server, and in TypeScript for us, so that a resource that was stored under an older definition is judged
- * alike. test/cluster/crd.test.ts runs the same manifests through both.
+ * The building blocks of the HeartbeatCheck's schema. A rule that needs more than bounds is written twice, side by side: in CEL for
+ * the API server, and in TypeScript for the operator, so that a resource that was stored under an older definition is checked by the
+ * same rules. test/cluster/crd.test.ts runs the same manifests through both.
  */
 
 import { z } from 'zod'
@@ -11,14 +11,14 @@ export interface Rule<Value> {
   readonly cel: string
   /** The same in TypeScript. Left out for a rule on a change: only the API server sees the old value. */
   readonly holds?: (value: Value) => boolean
-  /** What would be right, in words that follow the field's path. */
+  /** What would be right, in words that follow the path of the field. */
   readonly message: string
-  /** Where the fault is, seen from the value that has the rule: `.timeZone`. Left out: the value itself. */
+  /** The path of the fault, relative to the value that has the rule: `.timeZone`. Default: the value itself. */
   readonly fieldPath?: `.${string}`
   readonly reason: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired'
 }
 
-/** The rule that a text has this shape; the pattern means the same in RE2 and in JavaScript. */
+/** A rule that the whole text matches the pattern, which must mean the same in RE2 and in JavaScript. */
 export function shaped(pattern: string, message: string): Rule<string> {
   const whole = `^(${pattern})$`
   const expression = new RegExp(whole)
@@ -30,7 +30,7 @@ export function shaped(pattern: string, message: string): Rule<string> {
   }
 }
 
-/** The schema with its rules. `meta` is what the definition says about the field besides: its description, its bounds. */
+/** The schema with its rules. `meta` goes into the definition as it is: the description, the bounds. */
 export function withRules<Schema extends z.ZodType>(
   schema: Schema,
   rules: readonly Rule<z.output<Schema>>[],
@@ -70,7 +70,7 @@ interface TextOptions {
   readonly rules?: readonly Rule<string>[]
 }
 
-/** Lengths are counted in code points, by the API server too. */
+/** Counts lengths in code points, as the API server does. */
 export function text({ min = 0, max, description, rules = [] }: TextOptions): z.ZodString {
   const says = min === 0 ? `must have at most ${max} characters` : `must have ${min} to ${max} characters`
   const isFit = (value: string): boolean => {

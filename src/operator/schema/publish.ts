@@ -1,4 +1,4 @@
-/** Where a HeartbeatCheck wants its ping URL (design, section 6, "Publishing"). */
+/** spec.publish: where the operator writes the ping URL (design, section 6, "Publishing"). */
 
 import { z } from 'zod'
 import { DEFAULT_KEY, GROUP, LABEL_LENGTH, MANAGED_BY_LABEL, OBJECT_NAME_LENGTH } from '../names.ts'
@@ -6,27 +6,27 @@ import { entries, oneOf, type Rule, shaped, text } from './fields.ts'
 
 export const PUBLISH_KINDS = ['Secret', 'ConfigMap'] as const
 
-/** Our own limits: enough for what other tools look for, and little enough for CEL's budget. */
+/** Our own limits: enough for the keys that other tools look for, and within CEL's cost budget. */
 const LABELS = 16
 const ANNOTATIONS = 16
 const ANNOTATION_LENGTH = 1_024
 
 const SUBDOMAIN = '[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*'
-/** Of labels, and of keys after their prefix. */
+/** The value of a label, and a key after its prefix. */
 const WORD = '[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?'
 
-/** In every namespace the first is the cluster's; the second holds the operator's own credentials. */
+/** Each namespace has the first, which belongs to the cluster. The second holds the operator's own credentials. */
 const RESERVED_NAMES = ['kube-root-ca.crt', 'heartbeat-operator']
 
 const publishKind = oneOf(
   PUBLISH_KINDS,
-  'Secret or ConfigMap. Whoever knows the ping URL can report a success, and a ConfigMap is readable by many: prefer Secret. Default: Secret',
+  'Secret or ConfigMap. Anyone who knows the ping URL can report a success, and many people can read a ConfigMap: prefer Secret. Default: Secret',
 ).default('Secret')
 
 const publishName = text({
   max: OBJECT_NAME_LENGTH,
   description:
-    'Name of the Secret or ConfigMap. One that exists and is not ours is left alone, unless it has the annotation heartbeat-operator.io/adopt: "true". Default: metadata.name with -heartbeat at its end. Example: nightly-backup-heartbeat',
+    'Name of the Secret or ConfigMap. The operator does not change an existing one that it did not create, unless that one has the annotation heartbeat-operator.io/adopt: "true". Default: metadata.name with the suffix -heartbeat. Example: nightly-backup-heartbeat',
   rules: [
     shaped(
       SUBDOMAIN,
@@ -43,7 +43,7 @@ const publishName = text({
 
 const publishKey = text({
   max: OBJECT_NAME_LENGTH,
-  description: `Key in its data that holds the ping URL, and the name of the environment variable that envFrom makes of it. Default: ${DEFAULT_KEY}. Example: BACKUP_PING_URL`,
+  description: `Key in its data that holds the ping URL. With envFrom it is the name of the environment variable. Default: ${DEFAULT_KEY}. Example: BACKUP_PING_URL`,
   rules: [
     shaped(
       '[A-Za-z_][A-Za-z0-9_]*',
@@ -74,7 +74,7 @@ const labels = entries({
       ),
     ],
   }),
-  description: `Labels that the Secret or ConfigMap gets besides our own, at most ${LABELS}. Default: none.`,
+  description: `Labels of the Secret or ConfigMap, in addition to those of the operator, at most ${LABELS}. Default: none.`,
   rules: [
     KEY_RULE,
     {
@@ -92,7 +92,7 @@ const annotations = entries({
     max: ANNOTATION_LENGTH,
     description: `Value of the annotation, at most ${ANNOTATION_LENGTH} characters.`,
   }),
-  description: `Annotations that the Secret or ConfigMap gets, at most ${ANNOTATIONS}. Default: none.`,
+  description: `Annotations of the Secret or ConfigMap, at most ${ANNOTATIONS}. Default: none.`,
   rules: [
     KEY_RULE,
     {

@@ -1,7 +1,7 @@
 /**
- * What a HeartbeatCheck asks for (design, section 6): the one source of the definition that the API server enforces
- * (definition.ts), of the types and of the reading (heartbeat-check.ts). The numbers are the domain's LIMITS. Each description
- * is what `kubectl explain` shows.
+ * The spec of a HeartbeatCheck (design, section 6): the one source of the definition that the API server enforces (definition.ts),
+ * of the types, and of how the operator reads one (heartbeat-check.ts). The numbers are the domain's LIMITS. `kubectl explain` shows
+ * the descriptions.
  */
 
 import { z } from 'zod'
@@ -11,7 +11,7 @@ import { DEFAULT_KEY, LABEL_LENGTH } from '../names.ts'
 import { oneOf, type Rule, seconds, shaped, text, withRules } from './fields.ts'
 import { publish } from './publish.ts'
 
-/** Its name is the value of a label on what we publish, and that is the shorter of Kubernetes' two limits. A CronJob's is 52. */
+/** The name becomes the value of a label on what we publish, and a label's limit is shorter than a name's. A CronJob's name has at most 52. */
 export const NAME_RULE: Rule<never> = {
   cel: `self.metadata.name.size() <= ${LABEL_LENGTH}`,
   message: `must have at most ${LABEL_LENGTH} characters: it becomes the value of a label`,
@@ -23,7 +23,7 @@ export const DELETION_POLICIES = ['Delete', 'Retain'] as const
 
 const displayName = text({
   max: LIMITS.nameLength,
-  description: `Name for people, in the dashboard and in alerts: 1 to ${LIMITS.nameLength} characters, surrounding white space is dropped. Default: metadata.name. Example: Nightly backup`,
+  description: `Name that people read in the dashboard and in alerts: 1 to ${LIMITS.nameLength} characters. White space around it is removed. Default: metadata.name. Example: Nightly backup`,
   rules: [
     {
       cel: 'self.trim().size() > 0',
@@ -42,7 +42,7 @@ const displayName = text({
 
 const description = text({
   max: LIMITS.descriptionLength,
-  description: `What the job does and whom to ask, for whoever is woken by it: at most ${LIMITS.descriptionLength} characters. Default: none.`,
+  description: `What the job does and whom to ask, for the people who get the alert: at most ${LIMITS.descriptionLength} characters. Default: none.`,
   rules: [
     {
       cel: String.raw`!self.matches(r'[^\P{Cc}\t\n\r]')`,
@@ -60,9 +60,9 @@ const periodSeconds = seconds({
 
 const MACROS = 'yearly|annually|monthly|weekly|daily|midnight|hourly'
 const CRON_FIELD = '[0-9A-Za-z*?/,+-]+'
-/** Of all that Go takes for white space, what people type. */
+/** Part of what Go takes for white space: what people type. */
 const SPACE = String.raw`[ \t\r\n]`
-/** No more than the shape: what the fields mean is the operator's to judge. */
+/** Only the shape: the operator checks what the fields mean. */
 const cronShape = shaped(
   `@(${MACROS})|${SPACE}*${CRON_FIELD}(${SPACE}+${CRON_FIELD}){4}${SPACE}*`,
   'must have 5 fields (minute, hour, day of month, month, day of week) such as "30 2 * * *", or be one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually',
@@ -87,7 +87,7 @@ const schedule = text({
     },
     {
       ...cronShape,
-      // One fault for one mistake.
+      // The two rules above report these, so that one mistake gives one fault.
       cel: `self.contains('TZ=') || self.startsWith('@every') || ${cronShape.cel}`,
       holds: (value) => value.includes('TZ=') || value.startsWith('@every') || cronShape.holds!(value),
     },
@@ -97,7 +97,7 @@ const schedule = text({
 const timeZone = text({
   max: LIMITS.nameLength,
   description:
-    'IANA time zone in which the schedule is read; only beside schedule. Give the same one as the CronJob. Default: UTC. Example: Europe/Berlin',
+    'IANA time zone of the schedule; only together with schedule. Use the same one as in the CronJob. Default: UTC. Example: Europe/Berlin',
   rules: [
     shaped(
       '[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*',
@@ -108,23 +108,23 @@ const timeZone = text({
 
 const graceSeconds = seconds({
   ...LIMITS.graceSeconds,
-  description: `Seconds that a completion may be late before the check goes down: what the job normally takes, and some more. ${LIMITS.graceSeconds.min} to ${LIMITS.graceSeconds.max}. Default: ${LIMITS.graceSeconds.default} (one hour)`,
+  description: `Seconds that a completion may be late before the check goes down: the usual run time of the job and a margin. ${LIMITS.graceSeconds.min} to ${LIMITS.graceSeconds.max}. Default: ${LIMITS.graceSeconds.default} (one hour)`,
 })
 
 const maxRuntimeSeconds = seconds({
   ...LIMITS.maxRuntimeSeconds,
-  description: `Seconds that one run may take after its start ping, ${LIMITS.maxRuntimeSeconds.min} to ${LIMITS.maxRuntimeSeconds.max}; a run that takes longer makes the check go down. For jobs that send a start ping ($HEARTBEAT_URL/start): it then counts as on time when it has started on time. Default: none, only completions count`,
+  description: `Seconds that one run may take after its start ping, ${LIMITS.maxRuntimeSeconds.min} to ${LIMITS.maxRuntimeSeconds.max}. The check goes down when a run takes longer. For jobs that send a start ping ($HEARTBEAT_URL/start): such a job counts as on time when it starts on time. Default: none, only completions count`,
 })
 
 const suspend = z.boolean('must be true or false').meta({
   description:
-    'true: the check is paused and alerts nobody; false: it is active. While it is set, it cannot be paused or resumed elsewhere. Left out: pausing and resuming belong to the dashboard and the API. Default: left out',
+    'true: the check is paused and sends no alerts. false: the check is active. While the field is set, the dashboard and the API cannot pause or resume the check. Default: not set, they can',
 })
 
 const project = text({
   max: LIMITS.slugLength,
   description:
-    "Slug of the project that the check belongs to. It cannot be changed afterwards, and must be one that the Namespace may use: its annotation heartbeat-operator.io/projects lists them. Default: the first of them, or without the annotation the Namespace's own project. Example: payments",
+    "Slug of the project that the check belongs to. It cannot be changed later. The Namespace must be allowed to use the project: its annotation heartbeat-operator.io/projects lists the slugs. Default: the first slug of that list, or without the annotation the Namespace's own project. Example: payments",
   rules: [
     shaped(
       '[a-z0-9]([a-z0-9_-]*[a-z0-9])?',
@@ -135,7 +135,7 @@ const project = text({
 
 const deletionPolicy = oneOf(
   DELETION_POLICIES,
-  'What becomes of the check when this resource is deleted. Delete: it ends; a resource of the same name that is created within 7 days brings it back with its history and its ping URL. Retain: it lives on, and is managed in the dashboard and by the API from then on. Default: Delete',
+  'What happens to the check when this resource is deleted. Delete: the check is deleted too; a resource with the same name that is created within 7 days restores it with its history and its ping URL. Retain: the check stays, and the dashboard and the API manage it from then on. Default: Delete',
 ).default('Delete')
 
 const fields = z.object(
@@ -152,7 +152,7 @@ const fields = z.object(
     deletionPolicy,
     publish: publish.prefault({}).meta({
       default: {},
-      description: `Where the check's ping URL is written, for the job to read: a Secret or ConfigMap in the same namespace, which belongs to this resource and goes with it. Default: a Secret that is called like this resource with -heartbeat at its end, and holds the URL as ${DEFAULT_KEY}.`,
+      description: `Where the operator writes the check's ping URL, for the job to read: a Secret or ConfigMap in the same namespace, which is owned by this resource and deleted with it. Default: a Secret with the name of this resource and the suffix -heartbeat, with the URL in the key ${DEFAULT_KEY}.`,
     }),
   },
   'must be an object',
@@ -186,14 +186,14 @@ export const Spec = withRules(
       // On the parent: a rule on the field itself would not run when the field is added or removed.
       cel: 'has(self.project) == has(oldSelf.project) && (!has(self.project) || self.project == oldSelf.project)',
       message:
-        'cannot be changed, added or removed: delete this HeartbeatCheck and create it anew to have it in another project',
+        'cannot be changed, added or removed: to use another project, delete this HeartbeatCheck and create it again',
       fieldPath: '.project',
       reason: 'FieldValueForbidden',
     },
   ],
   {
     description:
-      'What is expected of the job: how often it reports, and when somebody should be told that it did not. Smallest: periodSeconds alone.',
+      'What is expected of the job: how often it reports, and how late a report may be before an alert is sent. periodSeconds alone is enough.',
   },
 )
 

@@ -179,6 +179,6 @@ export const SPEC_CASES: readonly RuleCase[] = [...TEXTS, ...TIMES, ...PUBLISHIN
 /** A rule on a change: from `before` to either. */
 export const PROJECT_RULE = {
   field: 'spec',
-  rule: 'cannot be changed, added or removed: delete this HeartbeatCheck and create it anew to have it in another project',
+  rule: 'cannot be changed, added or removed: to use another project, delete this HeartbeatCheck and create it again',
   at: 'spec.project',
 }
