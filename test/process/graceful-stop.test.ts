@@ -4,7 +4,6 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { createApiClient } from '../support/api-client.ts'
-import { poll } from '../support/embedded.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import {
   aPing,
@@ -17,6 +16,7 @@ import {
   sendPing,
 } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID, type Service, startService } from '../support/service-process.ts'
+import { until } from '../support/until.ts'
 
 /** SIGTERM in the middle of everything: what was answered 200 is stored, and what had begun is answered. */
 
@@ -98,10 +98,10 @@ describe('SIGTERM under load', () => {
     const clients = startClients(service, publicId)
     const idle = createAgent(1)
     expect((await sendPing(service.ping, aPing(publicId), idle)).isClosing).toBe(false)
-    await poll(() => clients.outcomes.length > 200)
+    await until(() => clients.outcomes.length > 200)
 
     service.signal('SIGTERM')
-    const { text } = await poll(() =>
+    const { text } = await until(() =>
       ask(`${service.ops}/readyz`).then((answer) => (answer.status === 503 ? answer : null)),
     )
     clients.stop()
@@ -134,9 +134,9 @@ describe('SIGTERM under load', () => {
     await holder.query('select from check_states where check_key = (select key from checks where id = $1) for update', [
       held.id,
     ])
-    await poll(() => clients.outcomes.length > 200)
+    await until(() => clients.outcomes.length > 200)
     const waiting = sendPing(service.ping, aPing(held.publicId))
-    await poll(
+    await until(
       async () =>
         (
           await holder.query(
@@ -147,7 +147,7 @@ describe('SIGTERM under load', () => {
 
     // Somebody who presses Ctrl-C twice changes nothing.
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGTERM'] as const) service.signal(signal)
-    await poll(async () => (await ask(`${service.ops}/readyz`)).status === 503)
+    await until(async () => (await ask(`${service.ops}/readyz`)).status === 503)
     await holder.query('rollback')
     await holder.end()
     await clients.stopped
@@ -183,7 +183,7 @@ describe('SIGTERM under load', () => {
     await own.pause()
     const pings = Array.from({ length: 5 }, () => sendPing(service.ping, aPing('00000000-0000-4000-8000-000000000000')))
     // By then they have long been read.
-    await poll(async () => (await ask(`${service.ops}/readyz`)).status === 503)
+    await until(async () => (await ask(`${service.ops}/readyz`)).status === 503)
     expect(await service.stop('SIGTERM', 15_000)).toEqual(ENDED_WELL)
     for (const { status, error } of await Promise.all(pings))
       expect({ status, error }).toEqual({ status: 503, error: null })

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readdir, readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -7,10 +7,7 @@ import { isUuid } from '../../src/domain/ids.ts'
 import { choosePort } from '../../src/embedded-postgres/port.ts'
 import { readPidFile } from '../../src/embedded-postgres/postmaster.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
-import { MIGRATION_LOCK } from '../../src/store/postgres/locks.ts'
 import { createApiClient } from '../support/api-client.ts'
-import { poll } from '../support/embedded.ts'
-import { startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, ask, createAgent, findMissing, type SentPing, sendPing } from '../support/sent-pings.ts'
 import {
   assertPackagesAreInstalled,
@@ -18,11 +15,12 @@ import {
   listAlive,
   listTree,
   type Program,
-  type ServiceProcess,
   spawnService,
   startService,
+  stopAll,
 } from '../support/service-process.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
 const ENDED_WELL = { status: 0, signal: null }
@@ -35,14 +33,6 @@ beforeAll(async () => {
   temp = await makeTempFolder()
 })
 afterAll(() => temp.remove())
-
-/** Everything that the service started, the server of its own with all its children among it, must end with it. */
-async function stopAll(service: ServiceProcess, signal: NodeJS.Signals, send?: () => void) {
-  const tree = await listTree(service.pid)
-  send?.()
-  const exit = send === undefined ? await service.stop(signal) : await service.end()
-  return { exit, started: tree.length, alive: await listAlive(tree) }
-}
 
 /** The one value after a word of what the first start prints. */
 function printed(stdout: string, word: string): string {
@@ -87,64 +77,6 @@ describe('the first start', () => {
   })
 })
 
-describe('a signal during the start', () => {
-  const moments: [string, (dataDir: string, service: ServiceProcess) => Promise<unknown>][] = [
-    ['while the database is made', (_dataDir, service) => service.waitFor(/setting up/)],
-    [
-      'while initdb works',
-      (dataDir) =>
-        poll(() =>
-          readdir(dataDir).then(
-            (names) => names.find((name) => name.startsWith('postgres-new-')) ?? null,
-            () => null,
-          ),
-        ),
-    ],
-    [
-      'while the server starts',
-      (dataDir) => poll(() => readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => null)),
-    ],
-    [
-      'while the schema is made',
-      (dataDir) => poll(async () => (await readPidFile(join(dataDir, 'postgres'))).status === 'ready'),
-    ],
-  ]
-
-  it.each(moments)('%s ends everything, and the next start finds nothing wrong', async (_name, moment) => {
-    const dataDir = newDataDir()
-    await using service = spawnService({ DATA_DIR: dataDir })
-    await moment(dataDir, service)
-    const { exit, alive } = await stopAll(service, 'SIGTERM')
-    expect({ exit, alive, stderr: service.stderr }).toEqual({ exit: ENDED_WELL, alive: [], stderr: '' })
-    expect(service.stdout).not.toContain('ready')
-    await using next = await startService({ DATA_DIR: dataDir })
-    expect((await next.stop()).status).toBe(0)
-  })
-
-  it('while another replica migrates does not wait for it', async () => {
-    await using server = await startPostgresServer({ settings: { fsync: 'off' } })
-    const other = createDatabase({ url: server.url, name: 'other', connections: 1, patient: true })
-    await other.transaction(async (tx) => {
-      await tx.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
-      await using service = spawnService(databaseEnvironment(server.url))
-      await poll(
-        async () => (await tx.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rowCount > 0,
-      )
-      expect(await service.stop('SIGTERM', 5_000)).toEqual(ENDED_WELL)
-    })
-    await other.close()
-  })
-
-  it('while the database hangs does not wait for it', async () => {
-    await using server = await startPostgresServer({ settings: { fsync: 'off' } })
-    await server.pause()
-    await using service = spawnService(databaseEnvironment(server.url))
-    await service.waitFor(/^waiting for the database/m)
-    expect(await service.stop('SIGTERM', 5_000)).toEqual(ENDED_WELL)
-    await server.resume()
-  })
-})
-
 describe('standard output without a reader (npm start | head -1)', () => {
   it('does not end the service: it starts, serves, and stops in order on a signal', async () => {
     const port = await choosePort('')
@@ -152,7 +84,7 @@ describe('standard output without a reader (npm start | head -1)', () => {
     await service.waitFor(/\n/)
     service.closeStdout()
     const isReady = () => ask(`http://127.0.0.1:${port}/readyz`).then(({ status }) => status === 200)
-    await poll(() => isReady().catch(() => false))
+    await until(() => isReady().catch(() => false))
     const { exit, started, alive } = await stopAll(service, 'SIGTERM')
     expect({ exit, alive, stderr: service.stderr }).toEqual({ exit: ENDED_WELL, alive: [], stderr: '' })
     expect(started).toBeGreaterThan(5)
@@ -178,7 +110,7 @@ describe('kill -9', () => {
         if (status === 200) acknowledged.push(ping)
       }
     })
-    await poll(() => acknowledged.length >= 300)
+    await until(() => acknowledged.length >= 300)
     await service.kill()
     isOver = true
     await Promise.all(clients)
@@ -199,51 +131,17 @@ describe('kill -9', () => {
     await database.close()
     expect((await next.stop()).status).toBe(0)
   })
-
-  it('of the PostgreSQL of our own is an outage of a moment', async () => {
-    const dataDir = newDataDir()
-    await using service = await startService({ DATA_DIR: dataDir, ...databaseEnvironment(''), DATABASE_URL: '' })
-    const client = await createApiClient(service.api, databaseEnvironment('').BOOTSTRAP_API_KEY!)
-    const { body: check } = await client.post('/checks', {
-      project_id: databaseEnvironment('').BOOTSTRAP_PROJECT_ID,
-      name: 'Backup',
-    })
-    expect((await sendPing(service.ping, aPing(check.public_id))).status).toBe(200)
-    const { pid } = await readPidFile(join(dataDir, 'postgres'))
-    process.kill(pid, 'SIGKILL')
-    await service.waitFor(/is back$/m)
-    await poll(async () => (await sendPing(service.ping, aPing(check.public_id))).status === 200)
-    expect(await stopAll(service, 'SIGTERM')).toMatchObject({ exit: ENDED_WELL, alive: [] })
-  })
-})
-
-describe('a data folder that is removed under the service', () => {
-  it('ends it with a line that says so, once its database is gone', async () => {
-    const dataDir = newDataDir()
-    await using service = await startService({ DATA_DIR: dataDir })
-    const { pid } = await readPidFile(join(dataDir, 'postgres'))
-    const tree = await listTree(service.pid)
-    await rm(dataDir, { recursive: true })
-    process.kill(pid, 'SIGKILL')
-    expect(await service.end()).toEqual({ status: 2, signal: null })
-    expect(service.stderr).toContain(`data folder ${dataDir} was removed`)
-    await poll(async () => (await listAlive(tree)).length === 0)
-  })
 })
 
 describe('npm start', () => {
   const NPM_START: Program = { command: 'npm', args: ['start'], isGroup: true }
-  const signals: [string, NodeJS.Signals, (pid: number) => void][] = [
-    ['SIGTERM to npm alone', 'SIGTERM', (pid) => process.kill(pid, 'SIGTERM')],
-    ['SIGINT to its group, as Ctrl-C sends it,', 'SIGINT', (pid) => process.kill(-pid, 'SIGINT')],
-  ]
 
   beforeAll(assertPackagesAreInstalled)
 
-  it.each(signals)('serves, and %s ends everything with 0', async (_name, signal, send) => {
+  it('serves, and SIGINT to its group, as Ctrl-C sends it, ends everything with 0', async () => {
     await using service = await startService({ DATA_DIR: newDataDir() }, NPM_START)
     expect((await sendPing(service.ping, aPing('00000000-0000-4000-8000-000000000000'))).status).toBe(404)
-    const { exit, started, alive } = await stopAll(service, signal, () => send(service.pid))
+    const { exit, started, alive } = await stopAll(service, 'SIGINT', () => process.kill(-service.pid, 'SIGINT'))
     expect({ exit, alive }).toEqual({ exit: ENDED_WELL, alive: [] })
     expect(started).toBeGreaterThan(6)
   })

@@ -4,8 +4,8 @@ import { declareCheck } from '../../src/checks/declare/declare-check.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { type ApiClient, createApiClient } from '../support/api-client.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { poll } from '../support/embedded.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID, type Service, startService } from '../support/service-process.ts'
+import { until } from '../support/until.ts'
 
 export interface CheckedService {
   readonly replicas: readonly Service[]
@@ -69,7 +69,7 @@ export async function startCheckedService(): Promise<CheckedService> {
 
   async function exported() {
     let found = ''
-    await poll(async () => {
+    await until(async () => {
       for (const { ops } of replicas) {
         const metrics = await (await fetch(`${ops}/metrics`)).text()
         if (/^heartbeat_check_status\{.*status="late"\} 1$/m.test(metrics)) found = metrics

@@ -4,7 +4,6 @@ import { execFile } from 'node:child_process'
 import { createPrivateKey, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { SignJWT } from 'jose'
 import { stringify } from 'yaml'
 import {
@@ -149,26 +148,4 @@ function runKubectl(access: ClusterAccess, args: readonly string[], input = ''):
   })
 }
 
-const POLL_MS = 50
-
-/**
- * Asks again and again until the probe says something else than null, undefined or false, and resolves with that. A probe
- * that throws is asked again too; the last error or answer is in the message when `limitMs` (default 10 s) have passed.
- */
-export async function waitFor<T>(
-  what: string,
-  probe: () => Promise<T | null | undefined | false> | T | null | undefined | false,
-  limitMs = 10_000,
-): Promise<T> {
-  for (const limit = performance.now() + limitMs; ; await sleep(POLL_MS)) {
-    let last: unknown
-    try {
-      const found = await probe()
-      if (found !== null && found !== undefined && found !== false) return found
-      last = found
-    } catch (error) {
-      last = error
-    }
-    if (performance.now() > limit) throw new Error(`not within ${limitMs} ms: ${what} (last: ${last})`, { cause: last })
-  }
-}
+export { eventually as waitFor } from './until.ts'

@@ -1,4 +1,4 @@
-/** A migrated database of its own for each test file: cloned from a template, which the first one makes. */
+/** Databases of the run's PostgreSQL, one for each test file: migrated ones are cloned from a template, which the first file makes. */
 
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
@@ -9,24 +9,25 @@ import { migrate } from '../../src/store/postgres/migrate.ts'
 const TEMPLATE = 'heartbeat_template'
 const TEMPLATE_LOCK = 4711
 
-export interface TestDatabase {
+export interface EmptyDatabase {
   readonly url: string
-  readonly database: Database
-  /** Empties every table except for what migrations put there. */
-  clear(): Promise<void>
   close(): Promise<void>
 }
 
+export interface TestDatabase extends EmptyDatabase {
+  readonly database: Database
+  /** Empties every table except for what migrations put there. */
+  clear(): Promise<void>
+}
+
+/** A database without tables, for programs that migrate it themselves. */
+export function createEmptyDatabase(): Promise<EmptyDatabase> {
+  return makeDatabase(() => Promise.resolve('template1'))
+}
+
+/** A migrated database with a pool of its own. */
 export async function createTestDatabase(): Promise<TestDatabase> {
-  const adminUrl = inject('postgresUrl')
-  const name = `test_${randomUUID().replaceAll('-', '')}`
-  await asAdmin(adminUrl, async (admin) => {
-    await admin.query('select pg_advisory_lock($1)', [TEMPLATE_LOCK])
-    const { rowCount } = await admin.query('select from pg_database where datname = $1 and datistemplate', [TEMPLATE])
-    if (rowCount === 0) await makeTemplate(admin, adminUrl)
-    await admin.query(`create database ${name} template ${TEMPLATE}`)
-  })
-  const url = withDatabase(adminUrl, name)
+  const { url, close } = await makeDatabase(prepareTemplate)
   const database = createDatabase({ url, name: 'test', connections: 5 })
   let emptyTables: string | undefined
   return {
@@ -38,7 +39,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
     },
     async close() {
       await database.close()
-      await asAdmin(adminUrl, (admin) => admin.query(`drop database ${name} with (force)`))
+      await close()
     },
   }
 }
@@ -57,18 +58,31 @@ async function writeEmptyTables(database: Database): Promise<string> {
   return ['begin', 'set local session_replication_role = replica', ...statements, 'commit'].join(';')
 }
 
-async function makeTemplate(admin: pg.Client, adminUrl: string): Promise<void> {
+async function makeDatabase(template: (admin: pg.Client, adminUrl: string) => Promise<string>): Promise<EmptyDatabase> {
+  const adminUrl = inject('postgresUrl')
+  const name = `test_${randomUUID().replaceAll('-', '')}`
+  await asAdmin(adminUrl, async (admin) => {
+    await admin.query(`create database ${name} template ${await template(admin, adminUrl)}`)
+  })
+  return {
+    url: withDatabase(adminUrl, name),
+    close: () => asAdmin(adminUrl, (admin) => admin.query(`drop database ${name} with (force)`)),
+  }
+}
+
+/** Returns the name of the template; the first of all workers makes it. */
+async function prepareTemplate(admin: pg.Client, adminUrl: string): Promise<string> {
+  await admin.query('select pg_advisory_lock($1)', [TEMPLATE_LOCK])
+  const { rowCount } = await admin.query('select from pg_database where datname = $1 and datistemplate', [TEMPLATE])
+  if (rowCount !== 0) return TEMPLATE
   await admin.query(`drop database if exists ${TEMPLATE}`)
   await admin.query(`create database ${TEMPLATE}`)
-  const database = createDatabase({
-    url: withDatabase(adminUrl, TEMPLATE),
-    name: 'template',
-    connections: 1,
-    patient: true,
-  })
+  const url = withDatabase(adminUrl, TEMPLATE)
+  const database = createDatabase({ url, name: 'template', connections: 1, patient: true })
   await migrate(database)
   await database.close()
   await admin.query(`alter database ${TEMPLATE} is_template true`)
+  return TEMPLATE
 }
 
 async function asAdmin(url: string, use: (admin: pg.Client) => Promise<unknown>): Promise<void> {

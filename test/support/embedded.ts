@@ -108,13 +108,4 @@ export function startEmbeddedChild(dataDir: string): EmbeddedChild {
   }
 }
 
-/** Runs `ask` until it gives something other than null or false, for at most `withinMs`. */
-export async function poll<T>(ask: () => Promise<T | null | false> | T | null | false, withinMs = 15_000): Promise<T> {
-  const until = performance.now() + withinMs
-  for (;;) {
-    const found = await ask()
-    if (found !== null && found !== false) return found
-    if (performance.now() > until) throw new Error(`still nothing after ${withinMs} ms: ${ask}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}
+export { until as poll } from './until.ts'

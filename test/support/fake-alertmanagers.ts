@@ -1,6 +1,6 @@
 /**
  * Alertmanagers as far as our sender meets them: each host believes what it was told last by the rules of the real one (its types.go,
- * `Alert.Merge`, and mem.go, `Put`), and answers as the test says. The real one is in test/process/alertmanager.test.ts.
+ * `Alert.Merge`, and mem.go, `Put`), and answers as the test says. The real one is in test/prometheus/alertmanager.test.ts.
  */
 
 import type { PostableAlert } from '../../src/delivery/alert.ts'

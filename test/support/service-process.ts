@@ -227,3 +227,11 @@ export async function listAlive(processes: readonly KnownProcess[]): Promise<num
   const identities = await Promise.all(processes.map(({ pid }) => identifyProcess(pid)))
   return processes.filter(({ identity }, index) => identity === identities[index]).map(({ pid }) => pid)
 }
+
+/** Sends the signal, or lets `send` do so, and waits for the end. `alive` lists what the service had started and left behind. */
+export async function stopAll(service: ServiceProcess, signal: NodeJS.Signals, send?: () => void) {
+  const tree = await listTree(service.pid)
+  send?.()
+  const exit = send === undefined ? await service.stop(signal) : await service.end()
+  return { exit, started: tree.length, alive: await listAlive(tree) }
+}

@@ -2,9 +2,9 @@
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { chooseSeed, type Random } from '../../support/random.ts'
 import { mutateBytes, mutateJson, mutateTargetPart, mutateText, TEXTS } from './mutations.ts'
 import { type Material, makeMaterial, type Operation, pickOperation } from './operations.ts'
-import { chooseSeed, type Random } from './random.ts'
 import { METHODS, writeRequest } from './requests.ts'
 import { fuzz } from './run.ts'
 import { startWatchedApp, type WatchedApp } from './watched-app.ts'

@@ -1,6 +1,6 @@
 /** What happens to good requests on their way to bad ones. */
 
-import type { Random } from './random.ts'
+import type { Random } from '../../support/random.ts'
 
 const LONG = 70_000
 

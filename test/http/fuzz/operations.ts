@@ -1,7 +1,7 @@
 /** Good requests for every operation of the management API, to be spoiled. */
 
 import type { TestApp } from '../../support/app.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../../support/random.ts'
 
 /** What requests are made of: it exists at the start of a run; some of it will be gone at its end. */
 export interface Material {

@@ -1,8 +1,8 @@
 /** From method, target, headers and body to the bytes of a request: framed rightly, wrongly, or not at all. */
 
 import { LAST_CHUNK, writeChunk, writeHead } from '../../support/http.ts'
+import type { Random } from '../../support/random.ts'
 import { mutateBytes } from './mutations.ts'
-import type { Random } from './random.ts'
 import type { MadeRequest } from './run.ts'
 
 export interface Parts {

@@ -1,7 +1,7 @@
 /** Sends made-up requests on sockets, judges each answer, and tells how to repeat what went wrong. */
 
 import { type Answer, openConnection, readAnswer } from '../../support/http.ts'
-import { createRandom, type Random } from './random.ts'
+import { createRandom, type Random } from '../../support/random.ts'
 
 export interface MadeRequest {
   readonly bytes: Buffer

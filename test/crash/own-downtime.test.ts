@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createApiClient } from '../support/api-client.ts'
-import { poll, query } from '../support/embedded.ts'
+import { query } from '../support/embedded.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, ask, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID, type Service, startService } from '../support/service-process.ts'
+import { until } from '../support/until.ts'
 import { letTimePass } from './time-shift.ts'
 
 /** Nobody is paged because we were away (design, section 4, "Own downtime"), and whoever is really dead is found afterwards. */
@@ -80,7 +81,7 @@ const listGaps = async () =>
   )) as { startedAt: number; endedAt: number }[]
 const isReady = async (service: Service) => (await ask(`${service.ops}/readyz`)).status === 200
 /** Long enough for a gap: it begins with the last beat, which is not older than a second. */
-const waitOutGap = (since: number) => poll(() => performance.now() - since > 5_500)
+const waitOutGap = (since: number) => until(() => performance.now() - since > 5_500)
 const EVERY_TEN_SECONDS = { period_seconds: 10, grace_seconds: 0 }
 
 describe('a database that is away for more than five seconds', () => {
@@ -98,16 +99,16 @@ describe('a database that is away for more than five seconds', () => {
     await begin()
     await waitOutGap(startedAt)
     await end()
-    await poll(() => isReady(service))
-    expect(await poll(() => alive.ping(service))).toBe(200)
+    await until(() => isReady(service))
+    expect(await until(() => alive.ping(service))).toBe(200)
 
-    const [gap, ...more] = await poll(async () => ((await listGaps()).length > 0 ? listGaps() : null))
+    const [gap, ...more] = await until(async () => ((await listGaps()).length > 0 ? listGaps() : null))
     expect(more).toEqual([])
     expect(gap!.endedAt - gap!.startedAt).toBeGreaterThan(5_000)
     expect(Math.abs(gap!.startedAt - before)).toBeLessThan(2_000)
     expect((await ask(`${service.ops}/metrics`)).text).toMatch(counted)
     // The deadline was in the gap, and the evaluator has looked.
-    const { status } = await poll(async () =>
+    const { status } = await until(async () =>
       (await stateOf(dead)).due > gap!.endedAt + 59_000 ? stateOf(dead) : null,
     )
     expect(status).toBe('up')
@@ -117,7 +118,7 @@ describe('a database that is away for more than five seconds', () => {
     ])
 
     await letTimePass(server.url, 70_000, false)
-    await poll(async () => (await stateOf(dead)).status === 'down')
+    await until(async () => (await stateOf(dead)).status === 'down')
     expect(await reasonsOf(dead)).toEqual(['created', 'first_success', 'missed'])
     expect(await eventsOf(dead)).toEqual(['check.down'])
   })
@@ -147,14 +148,14 @@ describe('every replica', () => {
     expect(gap!.endedAt - gap!.startedAt).toBeGreaterThan(599_000)
 
     // We cannot tell whether it ran: said, and not paged.
-    await poll(async () => (await reasonsOf(hidden)).includes('outage'))
+    await until(async () => (await reasonsOf(hidden)).includes('outage'))
     const excused = await stateOf(hidden)
     expect(excused.status).toBe('up')
     expect(excused.expected).toBeGreaterThan(gap!.endedAt)
     expect(excused.expected).toBeLessThanOrEqual(gap!.endedAt + 132_000)
     expect(await eventsOf(hidden)).toEqual(['check.unknown'])
     // Its run may have ended while nobody listened, and its client tries again.
-    const spared = await poll(async () =>
+    const spared = await until(async () =>
       (await stateOf(running)).runs![0]!.deadlineAt > gap!.endedAt ? stateOf(running) : null,
     )
     expect(spared.status).toBe('new')
@@ -162,11 +163,11 @@ describe('every replica', () => {
     expect([(await stateOf(later)).status, await reasonsOf(later)]).toEqual(['up', ['created', 'first_success']])
 
     await letTimePass(server.url, excused.due - gap!.endedAt + 1_000, false)
-    await poll(async () => (await stateOf(hidden)).status === 'down')
+    await until(async () => (await stateOf(hidden)).status === 'down')
     expect(await reasonsOf(hidden)).toEqual(['created', 'first_success', 'outage', 'missed'])
     expect(await reasonsOf(running)).toEqual(['created'])
     await letTimePass(server.url, 3_600_000, false)
-    await poll(async () => (await stateOf(running)).status === 'down')
+    await until(async () => (await stateOf(running)).status === 'down')
     expect(await reasonsOf(running)).toEqual(['created', 'overran'])
     expect(await hidden.ping(again)).toBe(200)
     expect(await listGaps()).toHaveLength(1)
@@ -184,7 +185,7 @@ describe('one replica of two', () => {
     await one.kill()
     await waitOutGap(killedAt)
     expect(await isReady(two)).toBe(true)
-    await poll(async () => (await stateOf(dead)).status === 'down')
+    await until(async () => (await stateOf(dead)).status === 'down')
     const [flip] = await query(
       server.url,
       `select extract(epoch from at)::float8 * 1000 as at, extract(epoch from detected_at - at)::float8 as delay from flips where reason = 'missed'`,
@@ -206,7 +207,7 @@ describe('one replica of two', () => {
       await current.stop()
       current = next
     }
-    await poll(async () => (await stateOf(check)).status === 'down')
+    await until(async () => (await stateOf(check)).status === 'down')
     expect(await listGaps()).toEqual([])
     expect(await reasonsOf(check)).toEqual(['created', 'first_success', 'missed'])
   })

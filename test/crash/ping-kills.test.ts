@@ -2,13 +2,13 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { FLIP_REASONS } from '../../src/domain/check.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { createApiClient } from '../support/api-client.ts'
-import { poll } from '../support/embedded.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
+import { createRandom } from '../support/random.ts'
 import { replayAll } from '../support/replay.ts'
 import { aPing, findMissing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID } from '../support/service-process.ts'
+import { until } from '../support/until.ts'
 import { GIVEN_DURATION_MS, type Job, startJob, wait } from './job.ts'
-import { createChance } from './random.ts'
 import { createReplica } from './replica.ts'
 
 /** Two replicas and their PostgreSQL are killed over and over while jobs ping: acknowledged means committed, and nothing is half done. */
@@ -44,7 +44,7 @@ const KINDS: { body: object; silenceMs: number }[] = [
 ]
 
 it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what the history says`, async () => {
-  const chance = createChance(SEED)
+  const random = createRandom(SEED)
   await using one = createReplica(environment)
   await one.started()
   await using two = createReplica(environment)
@@ -61,17 +61,17 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
   for (const { body } of [...KINDS, ...KINDS]) checks.push(await makeCheck(body))
   const hung = await makeCheck({ max_runtime_seconds: 3, grace_seconds: 0 })
   const pickReplica = () =>
-    chance.pick(replicas.map(({ ping }) => ping()).filter((address) => address !== null)) ?? null
+    random.pick(replicas.map(({ ping }) => ping()).filter((address) => address !== null)) ?? null
   const jobs: Job[] = checks.map(({ publicId }, index) =>
     startJob({
       publicId,
-      chance: createChance(SEED + index),
+      random: createRandom(SEED + index),
       pickReplica,
       silenceMs: KINDS[index % KINDS.length]!.silenceMs,
     }),
   )
   const startRun = (publicId: string) =>
-    poll(async () => {
+    until(async () => {
       const replica = pickReplica()
       return (
         replica !== null && (await sendPing(replica, aPing(publicId, { type: 'start', exitCode: null }))).status === 200
@@ -83,13 +83,13 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
   )
 
   for (let kill = 1; kill <= KILLS; kill += 1) {
-    const victim = chance.pick(replicas)
+    const victim = random.pick(replicas)
     // Now and then in the middle of its start.
-    if (chance.isLucky(0.8)) await victim.started()
-    await wait(chance.between(0, 400))
+    if (random.chance(0.8)) await victim.started()
+    await wait(random.int(0, 400))
     await victim.kill()
     if (kill % KILL_POSTGRES_EVERY === 0) {
-      await wait(chance.between(0, 300))
+      await wait(random.int(0, 300))
       if (kill === LONG_OUTAGE_AFTER) await startRun(hung.publicId)
       await server.kill()
       // Long enough for a gap: the deadline of the run is in it, and moved.

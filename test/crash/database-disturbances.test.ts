@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { describe, expect, it } from 'vitest'
-import { poll } from '../support/embedded.ts'
 import { aPing, createAgent, type Outcome, sendPing } from '../support/sent-pings.ts'
+import { until } from '../support/until.ts'
 import { connect, liveThroughFaults, OURS } from './life.ts'
 
 /** What somebody else does in the database while it serves us: locks, cancelled statements, broken connections. */
@@ -15,7 +15,7 @@ describe('somebody', () => {
     await holder.query('begin')
     await holder.query('select from check_states where check_key = $1 for update', [held!.key])
     const startedAt = performance.now()
-    await poll(
+    await until(
       () =>
         life.trickle.since(startedAt).filter(({ ping, status }) => ping.publicId === held!.publicId && status === 503)
           .length >= 3,
@@ -38,7 +38,7 @@ describe('somebody', () => {
     await holder.query('begin')
     await holder.query('lock table pings in access exclusive mode')
     const startedAt = performance.now()
-    await poll(() => life.trickle.since(startedAt).filter(({ status }) => status === 503).length >= 20)
+    await until(() => life.trickle.since(startedAt).filter(({ status }) => status === 503).length >= 20)
     await holder.query('rollback')
     await holder.end()
     await life.assertServing()
@@ -52,7 +52,7 @@ describe('somebody', () => {
       )
       return rows.length > 0
     })
-    await poll(() => life.trickle.since(startedAt).some(({ status }) => status === 503))
+    await until(() => life.trickle.since(startedAt).some(({ status }) => status === 503))
     await life.assertServing()
   })
 
@@ -95,7 +95,7 @@ describe('somebody', () => {
     const [holder, admin] = [await connect(life.server.url), await connect(life.server.adminUrl)]
     await holder.query('begin')
     await holder.query('select from check_states where check_key = $1 for update', [life.checks[0]!.key])
-    await poll(() => act(admin))
+    await until(() => act(admin))
     await holder.query('rollback')
     await Promise.all([holder.end(), admin.end()])
   }

@@ -6,12 +6,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { CLAIM_MS } from '../../src/domain/retry.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { createApiClient } from '../support/api-client.ts'
-import { poll } from '../support/embedded.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
+import { createRandom, type Random } from '../support/random.ts'
 import { aPing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID } from '../support/service-process.ts'
+import { until } from '../support/until.ts'
 import { wait } from './job.ts'
-import { type Chance, createChance } from './random.ts'
 import { createReplica } from './replica.ts'
 
 /** Two replicas are killed over and over while checks flip: every event arrives at every channel, in order, and repeats are repeats. */
@@ -35,7 +35,7 @@ interface Arrival {
 }
 
 /** Takes events, now and then refuses one, hangs up, or takes its time. */
-async function startReceiver(chance: Chance, trouble: number) {
+async function startReceiver(random: Random, trouble: number) {
   const arrivals: Arrival[] = []
   let share = trouble
   let verify: (body: string, headers: Record<string, string>) => void = () => {}
@@ -43,13 +43,13 @@ async function startReceiver(chance: Chance, trouble: number) {
     const body = await text(request)
     const headers = request.headers as Record<string, string>
     verify(body, headers)
-    if (chance.isLucky(share)) await wait(chance.between(0, 60))
-    const status = chance.isLucky(share) ? 503 : 200
+    if (random.chance(share)) await wait(random.int(0, 60))
+    const status = random.chance(share) ? 503 : 200
     arrivals.push({ id: headers['webhook-id']!, body, status })
     return status
   }
   const receiver = createServer((request, response) => {
-    if (chance.isLucky(share / 4)) return void request.socket.destroy()
+    if (random.chance(share / 4)) return void request.socket.destroy()
     receive(request).then(
       (status) => response.writeHead(status).end(),
       (error) => {
@@ -77,7 +77,7 @@ async function startReceiver(chance: Chance, trouble: number) {
 }
 
 it(`${KILLS} kills lose no delivery and spoil no order`, async () => {
-  const chance = createChance(SEED)
+  const random = createRandom(SEED)
   const environment = () => ({
     ...databaseEnvironment(server.url),
     RATE_LIMIT_PER_MINUTE: '1000000',
@@ -93,9 +93,9 @@ it(`${KILLS} kills lose no delivery and spoil no order`, async () => {
   await two.started()
 
   const client = await createApiClient(one.api()!, API_KEY)
-  await using well = await startReceiver(createChance(SEED + 1), 0)
-  await using moody = await startReceiver(createChance(SEED + 2), 0.2)
-  await using bad = await startReceiver(createChance(SEED + 3), 0.5)
+  await using well = await startReceiver(createRandom(SEED + 1), 0)
+  await using moody = await startReceiver(createRandom(SEED + 2), 0.2)
+  await using bad = await startReceiver(createRandom(SEED + 3), 0.5)
   const channels = []
   for (const receiver of [well, moody, bad]) {
     const { status, body } = await client.post('/channels', {
@@ -115,8 +115,8 @@ it(`${KILLS} kills lose no delivery and spoil no order`, async () => {
 
   const stopping = new AbortController()
   const jobs = publicIds.map(async (publicId, index) => {
-    const own = createChance(SEED + 10 + index)
-    for (let isFailing = true; !stopping.signal.aborted; await wait(own.between(20, 200), stopping.signal)) {
+    const own = createRandom(SEED + 10 + index)
+    for (let isFailing = true; !stopping.signal.aborted; await wait(own.int(20, 200), stopping.signal)) {
       const replica = own.pick(replicas)?.ping()
       if (replica === null || replica === undefined) continue
       const ping = aPing(publicId, isFailing ? { type: 'fail', exitCode: 1 } : {})
@@ -124,9 +124,9 @@ it(`${KILLS} kills lose no delivery and spoil no order`, async () => {
     }
   })
   for (let kill = 1; kill <= KILLS; kill += 1) {
-    const victim = chance.pick(replicas)
-    if (chance.isLucky(0.8)) await victim.started()
-    await wait(chance.between(0, 400))
+    const victim = random.pick(replicas)
+    if (random.chance(0.8)) await victim.started()
+    await wait(random.int(0, 400))
     await victim.kill()
   }
   await Promise.all(replicas.map((replica) => replica.started()))
@@ -135,7 +135,7 @@ it(`${KILLS} kills lose no delivery and spoil no order`, async () => {
 
   const database = createDatabase({ url: server.url, name: 'test', connections: 2 })
   for (const { receiver } of channels) receiver.calmDown()
-  await poll(async () => {
+  await until(async () => {
     // What was refused often waits for minutes by now, which a test does not; claims run out by themselves.
     await database.query(
       `update deliveries set next_attempt_at = now() where status = 0 and next_attempt_at > now() + $1 * interval '1 millisecond'`,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { createApiClient } from '../support/api-client.ts'
-import { poll, query } from '../support/embedded.ts'
+import { query } from '../support/embedded.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import {
   API_KEY,
@@ -11,6 +11,7 @@ import {
   type ServiceProcess,
   startService,
 } from '../support/service-process.ts'
+import { until } from '../support/until.ts'
 
 /** Of all replicas one exports the series of the checks, whatever becomes of it. */
 
@@ -49,7 +50,7 @@ async function isLeaseFree(): Promise<boolean> {
 /** The one that exports, and the other one, which does not. */
 async function startTwo(): Promise<[Service, Service]> {
   const first = await start()
-  await poll(() => exports(first), TAKEN_OVER_MS)
+  await until(() => exports(first), TAKEN_OVER_MS)
   const second = await start()
   expect([await exports(first), await exports(second)]).toEqual([true, false])
   return [first, second]
@@ -60,7 +61,7 @@ it('when it is killed another one takes over, and the killed one comes back with
   await using _other = killedAfter(other)
   const killedAt = performance.now()
   await killed.kill()
-  await poll(() => exports(other), TAKEN_OVER_MS)
+  await until(() => exports(other), TAKEN_OVER_MS)
   console.log(`taken over ${Math.round(performance.now() - killedAt)} ms after kill -9`)
   await using again = await start()
   expect(await exports(again)).toBe(false)
@@ -70,11 +71,11 @@ it('when it is killed another one takes over, and the killed one comes back with
 it('when it stops it hands over first, and serves what else there is while it drains', async () => {
   const leaving = await start({ DRAIN_SECONDS: '300' })
   await using _ended = killedAfter(leaving)
-  await poll(() => exports(leaving), TAKEN_OVER_MS)
+  await until(() => exports(leaving), TAKEN_OVER_MS)
   await using other = await start()
   const [lease] = await query(server.url, 'select holder from exporter')
   leaving.signal('SIGTERM')
-  await poll(async () => {
+  await until(async () => {
     // It never runs out, whoever renews it when: the other one has it because it was given back, or not at all.
     await query(
       server.url,
@@ -90,34 +91,34 @@ it('when it is frozen another one takes over, and it tells nothing once it goes 
   await using _one = killedAfter(frozen)
   await using _other = killedAfter(other)
   frozen.signal('SIGSTOP')
-  await poll(() => exports(other), TAKEN_OVER_MS)
+  await until(() => exports(other), TAKEN_OVER_MS)
   frozen.signal('SIGCONT')
   expect([await exports(frozen), await exports(other)]).toEqual([false, true])
 })
 
 it('while it is not ready it lets the lease run out, and takes it again once it is', async () => {
   await using service = await start()
-  await poll(() => exports(service), TAKEN_OVER_MS)
+  await until(() => exports(service), TAKEN_OVER_MS)
   const database = createDatabase({ url: server.url, name: 'test', connections: 1, patient: true })
   await using _closed = { [Symbol.asyncDispose]: database.close }
   await database.transaction(async (tx) => {
     // No beat, so it is not ready, though it could still write its lease.
     await tx.query('lock table service_beat in access exclusive mode')
-    await poll(async () => (await fetch(`${service.ops}/readyz`)).status === 503, TAKEN_OVER_MS)
-    await poll(isLeaseFree, TAKEN_OVER_MS)
+    await until(async () => (await fetch(`${service.ops}/readyz`)).status === 503, TAKEN_OVER_MS)
+    await until(isLeaseFree, TAKEN_OVER_MS)
     expect(await exports(service)).toBe(false)
   })
-  await poll(() => exports(service), TAKEN_OVER_MS)
+  await until(() => exports(service), TAKEN_OVER_MS)
   expect((await fetch(`${service.ops}/readyz`)).status).toBe(200)
 })
 
 it('while the database is away nobody exports, and everything else is there', async () => {
   await using service = await start()
-  await poll(() => exports(service), TAKEN_OVER_MS)
+  await until(() => exports(service), TAKEN_OVER_MS)
   await server.kill()
   expect(await exports(service)).toBe(false)
   await server.start()
-  await poll(() => exports(service), TAKEN_OVER_MS)
+  await until(() => exports(service), TAKEN_OVER_MS)
 })
 
 function killedAfter(service: ServiceProcess): AsyncDisposable {

@@ -2,10 +2,11 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { type ApiClient, createApiClient } from '../support/api-client.ts'
-import { poll, query } from '../support/embedded.ts'
+import { query } from '../support/embedded.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, ask, findMissing, type Outcome, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID, type Service, startService } from '../support/service-process.ts'
+import { until } from '../support/until.ts'
 import { startTrickle, type Trickle } from './trickle.ts'
 
 /**
@@ -115,8 +116,8 @@ export function liveThroughFaults(): Life {
 
   async function assertServing(): Promise<void> {
     const since = performance.now()
-    await poll(() => isServed(since), RECOVERY_MS)
-    await poll(isReady, RECOVERY_MS)
+    await until(() => isServed(since), RECOVERY_MS)
+    await until(isReady, RECOVERY_MS)
   }
 
   async function outlive({ begin, end, lastsMs = 0, isReadable = false }: Fault): Promise<void> {
@@ -124,11 +125,11 @@ export function liveThroughFaults(): Life {
     const startedAt = performance.now()
     await begin()
     try {
-      await poll(() => trickle.since(startedAt).some(({ status }) => status === 503))
-      await poll(async () => !(await isReady()))
+      await until(() => trickle.since(startedAt).some(({ status }) => status === 503))
+      await until(async () => !(await isReady()))
       await assertOut(isReadable)
       // Pings that are sent in the middle of it, too, not only those that it met.
-      await poll(() => performance.now() - startedAt > lastsMs)
+      await until(() => performance.now() - startedAt > lastsMs)
       await assertOut(isReadable)
     } finally {
       await end()

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Agent } from 'node:http'
+import type { Random } from '../support/random.ts'
 import { aPing, createAgent, type Outcome, type SentPing, sendPing } from '../support/sent-pings.ts'
-import type { Chance } from './random.ts'
 
 /**
  * One job and its clients: every kind of ping in every form, one after the other, so that their order is known. A ping that
@@ -15,7 +15,7 @@ export interface Job {
 
 export interface JobOptions {
   readonly publicId: string
-  readonly chance: Chance
+  readonly random: Random
   /** Where to send the next ping; null while nobody serves. */
   readonly pickReplica: () => string | null
   /** How long it is silent after each burst of a few seconds. */
@@ -27,7 +27,7 @@ export const GIVEN_DURATION_MS = 500_000_000
 const BURST_MS = 3_000
 const TRIES = 4
 
-export function startJob({ publicId, chance, pickReplica, silenceMs }: JobOptions): Job {
+export function startJob({ publicId, random, pickReplica, silenceMs }: JobOptions): Job {
   const outcomes: Outcome[] = []
   const agent: Agent = createAgent(1)
   const stopping = new AbortController()
@@ -39,7 +39,7 @@ export function startJob({ publicId, chance, pickReplica, silenceMs }: JobOption
     while (!stopping.signal.aborted) {
       await send(nextPing())
       const isSilent = silenceMs > 0 && performance.now() > silentAt
-      await wait(isSilent ? silenceMs : chance.between(0, 20), stopping.signal)
+      await wait(isSilent ? silenceMs : random.int(0, 20), stopping.signal)
       if (isSilent) silentAt = performance.now() + BURST_MS
     }
   }
@@ -59,7 +59,7 @@ export function startJob({ publicId, chance, pickReplica, silenceMs }: JobOption
 
   function nextPing(): SentPing {
     count += 1
-    const type = chance.pick([
+    const type = random.pick([
       'success',
       'success',
       'success',
@@ -71,17 +71,17 @@ export function startJob({ publicId, chance, pickReplica, silenceMs }: JobOption
       'log',
       'log',
     ] as const)
-    const exitCode = type === 'success' ? 0 : type === 'fail' && chance.isLucky(0.5) ? chance.between(1, 255) : null
+    const exitCode = type === 'success' ? 0 : type === 'fail' && random.chance(0.5) ? random.int(1, 255) : null
     const isCompletion = type === 'success' || type === 'fail'
-    const runId = chance.isLucky(0.5) ? pickRun(type === 'start', isCompletion) : null
-    const durationMs = isCompletion && chance.isLucky(0.3) ? GIVEN_DURATION_MS + count : null
-    const body = runId === null || chance.isLucky(0.5) ? `${publicId} ${count}` : null
+    const runId = random.chance(0.5) ? pickRun(type === 'start', isCompletion) : null
+    const durationMs = isCompletion && random.chance(0.3) ? GIVEN_DURATION_MS + count : null
+    const body = runId === null || random.chance(0.5) ? `${publicId} ${count}` : null
     return aPing(publicId, { type, exitCode, runId, durationMs, body })
   }
 
   function pickRun(isStart: boolean, isCompletion: boolean): string {
-    if (isCompletion && openRuns.length > 0 && chance.isLucky(0.8)) {
-      const run = chance.pick(openRuns)
+    if (isCompletion && openRuns.length > 0 && random.chance(0.8)) {
+      const run = random.pick(openRuns)
       openRuns = openRuns.filter((other) => other !== run)
       return run
     }

@@ -5,8 +5,8 @@ import { declareCheck } from '../../src/checks/declare/declare-check.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { type Alertmanager, type ShownAlert, startAlertmanagers } from '../support/alertmanager.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
-import { poll } from '../support/embedded.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
 
 type Cluster = Awaited<ReturnType<typeof startAlertmanagers>>
 
@@ -87,10 +87,10 @@ describe('the Alertmanager of the installation', () => {
       expect(lifeMs).toBeGreaterThan(14 * 60_000)
       expect(lifeMs).toBeLessThanOrEqual(15 * 60_000)
     }
-    await poll(() => notified(name).length >= 1)
+    await until(() => notified(name).length >= 1)
     await ping(publicId)
     await waitForNone(name)
-    await poll(() => notified(name).length >= 2)
+    await until(() => notified(name).length >= 2)
     // The second peer waits for the first one's page, and may then page about what was true before that.
     expect(notified(name).slice(0, 2)).toEqual(['firing', 'resolved'])
   })
@@ -116,7 +116,7 @@ describe('the Alertmanager of the installation', () => {
     const [, second] = peers
     await second!.kill()
     await makeDue()
-    await poll(async () => (await soonest()) < 15_000 && (await soonest()) > 0)
+    await until(async () => (await soonest()) < 15_000 && (await soonest()) > 0)
     await second!.start()
     expect(await second!.alerts()).toEqual([])
     // Ten seconds, by itself.
@@ -131,7 +131,7 @@ describe('the Alertmanager of the installation', () => {
     await second!.kill()
     await ping(publicId, '/fail')
     await first!.waitFor('the alert', (alerts) => alertOf(alerts, name))
-    await poll(async () => (await deliveries(name)).length === 1)
+    await until(async () => (await deliveries(name)).length === 1)
     const [delivery] = await deliveries(name)
     expect(delivery).toMatchObject({ status: 'delivered', attempts: 1 })
     // Which one is for whoever runs the installation: the log says it.
@@ -240,7 +240,7 @@ describe('a channel of the API', () => {
     await createChannel()
     const { publicId } = await makeCheck()
     await ping(publicId, '/fail')
-    await poll(async () => {
+    await until(async () => {
       const { body } = await app.call('GET', '/deliveries?status=failed')
       return body.deliveries.length === 1 && body.deliveries[0]!.last_error.includes('ALLOWED_TARGETS')
     })

@@ -1,0 +1,137 @@
+import { readdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readPidFile } from '../../src/embedded-postgres/postmaster.ts'
+import { createDatabase } from '../../src/store/postgres/database.ts'
+import { MIGRATION_LOCK } from '../../src/store/postgres/locks.ts'
+import { createApiClient } from '../support/api-client.ts'
+import { startPostgresServer } from '../support/postgres-server.ts'
+import { aPing, sendPing } from '../support/sent-pings.ts'
+import {
+  API_KEY,
+  databaseEnvironment,
+  listAlive,
+  listTree,
+  PROJECT_ID,
+  type ServiceProcess,
+  spawnService,
+  startService,
+  stopAll,
+} from '../support/service-process.ts'
+import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { until } from '../support/until.ts'
+
+/** Signals and faults at bad moments of a service that runs its own PostgreSQL. */
+
+const ENDED_WELL = { status: 0, signal: null }
+
+let temp: TempFolder
+let count = 0
+const newDataDir = () => join(temp.path, `data-${count++}`)
+
+beforeAll(async () => {
+  temp = await makeTempFolder()
+})
+afterAll(() => temp.remove())
+
+describe('a signal during the start', () => {
+  const moments: [string, (dataDir: string, service: ServiceProcess) => Promise<unknown>][] = [
+    ['while the database is made', (_dataDir, service) => service.waitFor(/setting up/)],
+    [
+      'while initdb works',
+      (dataDir) =>
+        until(() =>
+          readdir(dataDir).then(
+            (names) => names.find((name) => name.startsWith('postgres-new-')) ?? null,
+            () => null,
+          ),
+        ),
+    ],
+    [
+      'while the server starts',
+      (dataDir) => until(() => readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => null)),
+    ],
+    [
+      'while the schema is made',
+      (dataDir) => until(async () => (await readPidFile(join(dataDir, 'postgres'))).status === 'ready'),
+    ],
+  ]
+
+  it.each(moments)('%s ends everything, and the next start finds nothing wrong', async (_name, moment) => {
+    const dataDir = newDataDir()
+    await using service = spawnService({ DATA_DIR: dataDir })
+    await moment(dataDir, service)
+    const { exit, alive } = await stopAll(service, 'SIGTERM')
+    expect({ exit, alive, stderr: service.stderr }).toEqual({ exit: ENDED_WELL, alive: [], stderr: '' })
+    expect(service.stdout).not.toContain('ready')
+    await using next = await startService({ DATA_DIR: dataDir })
+    expect((await next.stop()).status).toBe(0)
+  })
+
+  it('while another replica migrates does not wait for it', async () => {
+    await using server = await startPostgresServer({ settings: { fsync: 'off' } })
+    const other = createDatabase({ url: server.url, name: 'other', connections: 1, patient: true })
+    await other.transaction(async (tx) => {
+      await tx.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+      await using service = spawnService(databaseEnvironment(server.url))
+      await until(
+        async () => (await tx.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rowCount > 0,
+      )
+      expect(await service.stop('SIGTERM', 5_000)).toEqual(ENDED_WELL)
+    })
+    await other.close()
+  })
+
+  it('while the database hangs does not wait for it', async () => {
+    await using server = await startPostgresServer({ settings: { fsync: 'off' } })
+    await server.pause()
+    await using service = spawnService(databaseEnvironment(server.url))
+    await service.waitFor(/^waiting for the database/m)
+    expect(await service.stop('SIGTERM', 5_000)).toEqual(ENDED_WELL)
+    await server.resume()
+  })
+})
+
+describe('kill -9', () => {
+  it('of the PostgreSQL of our own is an outage of a moment', async () => {
+    const dataDir = newDataDir()
+    await using service = await startService({ DATA_DIR: dataDir, ...databaseEnvironment(''), DATABASE_URL: '' })
+    const client = await createApiClient(service.api, API_KEY)
+    const { body: check } = await client.post('/checks', {
+      project_id: PROJECT_ID,
+      name: 'Backup',
+    })
+    expect((await sendPing(service.ping, aPing(check.public_id))).status).toBe(200)
+    const { pid } = await readPidFile(join(dataDir, 'postgres'))
+    process.kill(pid, 'SIGKILL')
+    await service.waitFor(/is back$/m)
+    await until(async () => (await sendPing(service.ping, aPing(check.public_id))).status === 200)
+    expect(await stopAll(service, 'SIGTERM')).toMatchObject({ exit: ENDED_WELL, alive: [] })
+  })
+})
+
+describe('a data folder that is removed under the service', () => {
+  it('ends it with a line that says so, once its database is gone', async () => {
+    const dataDir = newDataDir()
+    await using service = await startService({ DATA_DIR: dataDir })
+    const { pid } = await readPidFile(join(dataDir, 'postgres'))
+    const tree = await listTree(service.pid)
+    await rm(dataDir, { recursive: true })
+    process.kill(pid, 'SIGKILL')
+    expect(await service.end()).toEqual({ status: 2, signal: null })
+    expect(service.stderr).toContain(`data folder ${dataDir} was removed`)
+    await until(async () => (await listAlive(tree)).length === 0)
+  })
+})
+
+describe('npm start', () => {
+  it('passes SIGTERM on, which ends everything with 0', async () => {
+    await using service = await startService(
+      { DATA_DIR: newDataDir() },
+      { command: 'npm', args: ['start'], isGroup: true },
+    )
+    const { exit, started, alive } = await stopAll(service, 'SIGTERM', () => process.kill(service.pid, 'SIGTERM'))
+    expect({ exit, alive }).toEqual({ exit: ENDED_WELL, alive: [] })
+    expect(started).toBeGreaterThan(6)
+  })
+})

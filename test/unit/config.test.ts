@@ -1,0 +1,220 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ConfigError, readConfig } from '../../src/config.ts'
+
+const KEY = Buffer.alloc(32, 7).toString('base64')
+const SECRET = 'hunter2'
+
+/** The faults that readConfig reports; none of them may show a secret. */
+function faultsOf(environment: Record<string, string>): readonly string[] {
+  try {
+    readConfig(environment, false)
+    return []
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    for (const secret of [SECRET, KEY.slice(0, 8)]) expect(error.message).not.toContain(secret)
+    return error.faults
+  }
+}
+
+describe('a secret', () => {
+  const database = { DATABASE_URL: `postgres://heartbeat:${SECRET}@127.0.0.1/heartbeat`, SECRET_KEY: KEY }
+  const keyFault = 'SECRET_KEY must be 32 bytes in base64: make one with `openssl rand -base64 32`'
+
+  it.each<[string, Record<string, string>, string]>([
+    [
+      'key is needed with DATABASE_URL',
+      { SECRET_KEY: '' },
+      'SECRET_KEY is needed with DATABASE_URL, the same for every replica: make one with `openssl rand -base64 32`',
+    ],
+    ['key that is too short is rejected', { SECRET_KEY: Buffer.alloc(31).toString('base64') }, keyFault],
+    ['key that is not base64 is rejected', { SECRET_KEY: '!'.repeat(11) + 'A'.repeat(43) }, keyFault],
+    [
+      'API key of another form is rejected',
+      { BOOTSTRAP_API_KEY: SECRET },
+      'BOOTSTRAP_API_KEY must have the form hbk_<prefix>_<secret>: 1-32 letters or digits, and 6-128 letters, digits, - or _',
+    ],
+    [
+      'password that is too short is rejected',
+      { BOOTSTRAP_PASSWORD: SECRET },
+      'BOOTSTRAP_PASSWORD must have at least 8 characters',
+    ],
+  ])('%s', (_name, changes, fault) => {
+    expect(faultsOf({ ...database, ...changes })).toEqual([fault])
+  })
+
+  it.each([
+    ['without a scheme', `heartbeat:${SECRET}@127.0.0.1`, 'must be a URL such as postgres://user:password@host:5432/'],
+    ['of another scheme', `mysql://heartbeat:${SECRET}@127.0.0.1/heartbeat`, 'must be a URL such as postgres://'],
+    [
+      'with # in its password',
+      `postgres://heartbeat:${SECRET}#@127.0.0.1/heartbeat`,
+      'must be a URL such as postgres://',
+    ],
+    [
+      'with a broken escape',
+      `postgres://heartbeat:${SECRET}@127.0.0.1/%zz`,
+      'has a % that begins no escape in the name of the database: write it as %25',
+    ],
+  ])('DATABASE_URL %s is rejected', (_name, url, fault) => {
+    expect(faultsOf({ ...database, DATABASE_URL: url })).toEqual([expect.stringContaining(`DATABASE_URL ${fault}`)])
+  })
+})
+
+describe('a variable for channels', () => {
+  const urlOf = (length: number) => `https://example.com/${'x'.repeat(length - 'https://example.com/'.length)}`
+  const peers = (count: number) => Array.from({ length: count }, (_, at) => `http://peer-${at}:9093`).join(',')
+  const keys = (count: number) => Array(count).fill(KEY).join(',')
+
+  const right: [string, string][] = [
+    ['ALLOWED_TARGETS', '10.1.2.3'],
+    ['ALLOWED_TARGETS', '0.0.0.0/0,10.0.0.0/32'],
+    ['ALLOWED_TARGETS', '::/0,::1/128, fd00::/8 ,FE80::1,::ffff:10.0.0.1/128'],
+    ['ALLOWED_TARGETS', '127.0.0.0/8,'],
+    ['ALERTMANAGER_URL', 'http://alertmanager:9093'],
+    ['ALERTMANAGER_URL', 'https://user:p%2Css@[::1]:9093/prefix'],
+    ['ALERTMANAGER_URL', urlOf(2_048)],
+    ['ALERTMANAGER_URL', peers(10)],
+    ['WATCHDOG_URL', 'https://user:password@heartbeat.example.com/ping/x?rid=1'],
+    ['WATCHDOG_URL', urlOf(2_048)],
+    ['SMTP_URL', 'smtp://localhost'],
+    ['SMTP_URL', 'smtp://localhost:25/'],
+    ['SMTP_URL', 'smtp://user%40example.com:p%2Fss@[::1]:587'],
+    ['SMTP_URL', 'smtps://user:password@mail.example.com:465'],
+    ['SMTP_FROM', 'heartbeat@example.com'],
+    ['SMTP_FROM', 'Müller, Jobs <jobs@münchen.example>'],
+    ['SMTP_FROM', `a@${'b'.repeat(318)}`],
+    ['PREVIOUS_SECRET_KEYS', KEY],
+    ['PREVIOUS_SECRET_KEYS', ` ${KEY}, ${KEY.slice(0, 43)},`],
+    ['PREVIOUS_SECRET_KEYS', keys(10)],
+  ]
+  it.each(right)('%s may be %s', (name, value) => {
+    expect(faultsOf({ [name]: value })).toEqual([])
+  })
+
+  const wrong: [string, string, string][] = [
+    ['ALLOWED_TARGETS', '10.0.0.0/33', '"10.0.0.0/33" is none'],
+    ['ALLOWED_TARGETS', '10.0.0.1, ::1/129', '"::1/129" is none'],
+    ['ALLOWED_TARGETS', '10.0.0.0/', '"10.0.0.0/" is none'],
+    ['ALLOWED_TARGETS', '10.0.0.0/08', '"10.0.0.0/08" is none'],
+    ['ALLOWED_TARGETS', '10.0.0', '"10.0.0" is none'],
+    ['ALLOWED_TARGETS', '167772161', '"167772161" is none'],
+    ['ALLOWED_TARGETS', '10.0.0.256', '"10.0.0.256" is none'],
+    ['ALLOWED_TARGETS', '[::1]', '"[::1]" is none'],
+    ['ALLOWED_TARGETS', '*', '"*" is none'],
+    ['ALLOWED_TARGETS', 'localhost', '"localhost" is none'],
+    ['ALLOWED_TARGETS', 'fe80::1%eth0', 'entry 1 is none'],
+    ['ALLOWED_TARGETS', '::1,http://user:hunter2@host', 'entry 2 is none'],
+    ['ALERTMANAGER_URL', 'http://user:hunter2@alertmanager:9093,ftp://user:hunter2@alertmanager', 'entry 2 is none'],
+    ['ALERTMANAGER_URL', 'http://user:hunter2@alertmanager:9093?x=1', 'entry 1 is none'],
+    ['ALERTMANAGER_URL', 'http://user:hunter2@alertmanager:9093#x', 'entry 1 is none'],
+    ['ALERTMANAGER_URL', 'http://user:hunter2%@alertmanager:9093', 'entry 1 is none'],
+    ['ALERTMANAGER_URL', 'user:hunter2@alertmanager', 'entry 1 is none'],
+    ['ALERTMANAGER_URL', urlOf(2_049), 'entry 1 is none'],
+    ['ALERTMANAGER_URL', peers(11), 'must have at most 10 entries, and has 11'],
+    ['WATCHDOG_URL', 'ftp://user:hunter2@host', 'must be a URL such as https://heartbeat.example.com/ping/...'],
+    ['WATCHDOG_URL', 'https://user:hunter2%@host', 'has a % that begins no escape'],
+    ['WATCHDOG_URL', urlOf(2_049), 'must have at most 2048 characters'],
+    ['SMTP_URL', 'http://user:hunter2@host', 'must be a URL such as smtp://user:password@mail.example.com:587'],
+    ['SMTP_URL', 'smtp:user:hunter2@host', 'must be a URL such as'],
+    ['SMTP_URL', 'smtp://', 'must be a URL such as'],
+    ['SMTP_URL', 'smtp://user:hunter2/s@host', 'must be a URL such as'],
+    ['SMTP_URL', 'smtp://user:25/hunter2@host', 'must end after the host or the port'],
+    ['SMTP_URL', 'smtp://user:hunter2@host?tls.rejectUnauthorized=false', 'must end after the host or the port'],
+    ['SMTP_URL', 'smtp://user@host', 'must have both a user and a password, or neither'],
+    ['SMTP_URL', 'smtp://:hunter2@host', 'must have both a user and a password, or neither'],
+    ['SMTP_URL', 'smtp://user:hunter2%@host', 'has a % that begins no escape'],
+    ['SMTP_FROM', 'Heartbeat', 'must be an e-mail address, or a name and the address'],
+    ['SMTP_FROM', 'Heartbeat <heartbeat@localhost', 'must be an e-mail address'],
+    ['SMTP_FROM', 'a@example.com, b@example.com', 'must be an e-mail address'],
+    ['SMTP_FROM', 'Heartbeat\r\nBcc: x <a@example.com>', 'must be an e-mail address'],
+    ['SMTP_FROM', `a@${'b'.repeat(319)}`, 'must have at most 320 characters'],
+    ['PREVIOUS_SECRET_KEYS', `${KEY},${Buffer.alloc(31, 7).toString('base64')}`, 'entry 2 is none'],
+    ['PREVIOUS_SECRET_KEYS', 'hunter2', 'entry 1 is none'],
+    ['PREVIOUS_SECRET_KEYS', keys(11), 'must have at most 10 entries, and has 11'],
+  ]
+  it.each(wrong)('%s may not be %s', (name, value, fault) => {
+    const faults = faultsOf({ [name]: value })
+    expect(faults).toHaveLength(1)
+    expect(faults[0]).toMatch(new RegExp(`^${name} `))
+    expect(faults[0]).toContain(fault)
+    expect(faults[0]).not.toContain('xxxx')
+  })
+
+  it('is not needed', () => {
+    expect(readConfig({}, false)).toMatchObject({
+      allowedTargets: [],
+      smtpFrom: 'Heartbeat Operator <heartbeat@localhost>',
+      secrets: { previousSecretKeys: [], alertmanagerUrls: [], watchdogUrl: null, smtpUrl: undefined },
+    })
+  })
+
+  it('is read into what the parts take', () => {
+    const config = readConfig(
+      {
+        ALLOWED_TARGETS: '10.0.0.0/8, ::1',
+        ALERTMANAGER_URL: 'http://a:9093/,https://b/prefix//',
+        WATCHDOG_URL: 'https://heartbeat.example.com/ping/x/',
+        SMTP_URL: 'smtp://localhost',
+        SMTP_FROM: 'a@example.com',
+        PREVIOUS_SECRET_KEYS: `${KEY},${Buffer.alloc(32, 8).toString('base64url')}`,
+      },
+      false,
+    )
+    expect(config).toMatchObject({ allowedTargets: ['10.0.0.0/8', '::1'], smtpFrom: 'a@example.com' })
+    expect(config.secrets).toMatchObject({
+      previousSecretKeys: [Buffer.alloc(32, 7), Buffer.alloc(32, 8)],
+      alertmanagerUrls: ['http://a:9093', 'https://b/prefix'],
+      watchdogUrl: 'https://heartbeat.example.com/ping/x/',
+      smtpUrl: 'smtp://localhost',
+    })
+  })
+})
+
+describe('NAME_FILE', () => {
+  let folder: string
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'heartbeat-config-'))
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+  const inFile = (name: string, text: string) => {
+    const file = join(folder, name)
+    writeFileSync(file, text)
+    return file
+  }
+
+  it('gives a value as a mounted secret, without its last line break', () => {
+    const config = readConfig(
+      {
+        SECRET_KEY_FILE: inFile('key', `${KEY}\r\n`),
+        BOOTSTRAP_PASSWORD_FILE: inFile('password', 'correct horse\n'),
+        // Compose and Helm pass an empty variable for one that is not set.
+        SECRET_KEY: '',
+      },
+      false,
+    )
+    expect(config.secrets).toMatchObject({ secretKey: Buffer.alloc(32, 7), bootstrapPassword: 'correct horse' })
+  })
+
+  it('beside the value itself is rejected', () => {
+    expect(faultsOf({ SECRET_KEY: KEY, SECRET_KEY_FILE: inFile('second', SECRET) })).toEqual([
+      'SECRET_KEY and SECRET_KEY_FILE are both set: keep one of them',
+      expect.stringContaining('SECRET_KEY must be 32 bytes'),
+    ])
+  })
+
+  it('of a file that does not exist, or is a folder, is rejected', () => {
+    expect(faultsOf({ DATABASE_URL_FILE: join(folder, 'missing'), BOOTSTRAP_PASSWORD_FILE: folder })).toEqual([
+      expect.stringMatching(/^DATABASE_URL_FILE names a file that cannot be read: ENOENT/),
+      expect.stringMatching(/^BOOTSTRAP_PASSWORD_FILE names a file that cannot be read: EISDIR/),
+    ])
+  })
+
+  it('of a file with an invalid value is rejected', () => {
+    expect(faultsOf({ LOG_LEVEL_FILE: inFile('level', 'loud\n') })).toEqual([
+      'LOG_LEVEL must be one of debug, info, warn, error, silent',
+    ])
+  })
+})
