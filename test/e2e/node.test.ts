@@ -1,4 +1,4 @@
-/** The node itself: what the story relies on, and that it leaves this machine as it was. */
+/** The node leaves this machine as it was. */
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,10 +7,9 @@ import { readdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startNode } from '../cluster/node/node.ts'
+import { beforeAll, expect, it } from 'vitest'
 import { buildImages } from '../images/images.ts'
-import { openCluster, waitFor } from '../support/cluster-client.ts'
+import { waitFor } from '../support/cluster-client.ts'
 
 const NODE = new URL('../cluster/node/node.ts', import.meta.url).href
 const POD_MS = 60_000
@@ -47,42 +46,8 @@ async function describeMachine() {
 }
 
 beforeAll(async () => {
-  images = [...(await buildImages({ names: ['pause', 'job'] })).values()]
+  images = [...(await buildImages({ names: ['pause'] })).values()]
   before = await describeMachine()
-})
-
-describe('a node', () => {
-  let node: Awaited<ReturnType<typeof startNode>>
-  beforeAll(async () => {
-    node = await startNode({ images })
-  })
-  afterAll(() => node?.stop())
-
-  it('runs pods that know names and reach Services', async () => {
-    const { kubectl, applyManifest } = openCluster(node)
-    const script = 'id -u; curl -sk -m 10 https://kubernetes.default.svc/version'
-    const container = { name: 'asks', image: 'localhost/job:dev', command: ['sh', '-c', script] }
-    const spec = { restartPolicy: 'Never', containers: [container] }
-    await applyManifest({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'asks' }, spec })
-    const readPhase = () => kubectl('get', 'pod', 'asks', '--output=jsonpath={.status.phase}')
-    await waitFor('the pod has ended', async () => (await readPhase()) === 'Succeeded', POD_MS)
-    const said = await kubectl('logs', 'asks')
-    expect(said).toMatch(/^65532\n/)
-    // Nobody is let in without saying who they are; but it is the API server that says so.
-    expect(said).toContain('"reason": "Unauthorized"')
-  })
-
-  it('lets another one wait until it has stopped, and leaves nothing', async () => {
-    const notes: string[] = []
-    const other = startNode({ images, note: (line) => notes.push(line) })
-    await waitFor('the other one says that it waits', () => notes.length > 0)
-    expect(notes).toEqual(['another node runs, or is being stopped: waiting for it'])
-    await node.stop()
-    const next = await other
-    expect((await openCluster(next).api('GET', '/api/v1/nodes/node1')).status).toBe(200)
-    await next.stop()
-    expect(await describeMachine()).toEqual(before)
-  })
 })
 
 it('leaves nothing when the process that started it is killed', async () => {

@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { findNodePrograms, findPrograms } from './find.ts'
-import { moduleFolder, NODE_PROGRAM_NAMES, PROGRAM_NAMES, type ProgramName, readPinnedVersion } from './programs.ts'
+import { findPrograms } from './find.ts'
+import { PROGRAM_NAMES, type ProgramName, readPinnedVersion } from './programs.ts'
 
 let folder: string
 let notes: string[]
@@ -27,14 +27,13 @@ async function install(place: string, names: readonly ProgramName[], version = '
   for (const name of names) await writeScript(at(place, name), `echo "Kubernetes v${version}"`)
 }
 
-/** Writes down each call; builds a program in `seconds`, or fails as a compiler does. */
-async function installGo(options: { version?: string; seconds?: number; failure?: string } = {}): Promise<void> {
-  const { version = 'go9.9', seconds = 0, failure } = options
+/** Writes down each call; builds a program, or fails as a compiler does. */
+async function installGo(failure?: string): Promise<void> {
   const build =
     failure === undefined
-      ? `for word; do [ "$last" = -o ] && out=$word; last=$word; done; /bin/sleep ${seconds}; echo program > "$out"`
+      ? `for word; do [ "$last" = -o ] && out=$word; last=$word; done; echo program > "$out"`
       : `echo '${failure}' >&2; exit 1`
-  const script = `case $1 in env) echo ${version};; build) echo "$@" >> ${at('calls')}; ${build};; esac`
+  const script = `case $1 in env) echo go9.9;; build) echo "$@" >> ${at('calls')}; ${build};; esac`
   await writeScript(at('go-bin', 'go'), script)
 }
 
@@ -51,7 +50,6 @@ function options(environment: Record<string, string> = {}) {
   return { environment: given, note: (line: string) => notes.push(line) }
 }
 const find = (environment?: Record<string, string>) => findPrograms(options(environment))
-const findNode = (environment?: Record<string, string>) => findNodePrograms(options(environment))
 
 const NEWEST = await readPinnedVersion('newest')
 const OLDEST = await readPinnedVersion('oldest')
@@ -89,17 +87,6 @@ it('builds the whole set once when one program is missing, and says which', asyn
   expect([notes, await listBuilt()]).toEqual([[], expect.objectContaining({ length: 4 })])
 })
 
-it('builds again with another Go, and does without Go what is built', async () => {
-  await installGo()
-  await find()
-  await rm(at('go-bin'), { recursive: true })
-  await find()
-  expect(await listBuilt()).toHaveLength(4)
-  await installGo({ version: 'go9.10' })
-  await find()
-  expect(await listBuilt()).toHaveLength(8)
-})
-
 it('says what to install or set when there is no Go either', async () => {
   await install('bin', ['kubectl'])
   const refusal = find()
@@ -111,27 +98,10 @@ it('says what to install or set when there is no Go either', async () => {
 })
 
 it('tells a failed build with what Go said, and leaves nothing that looks built', async () => {
-  await installGo({ failure: 'dial tcp: no route to host' })
+  await installGo('dial tcp: no route to host')
   const told = /go build failed in .* look at the network and at GOPROXY .*no route to host/s
   await expect(find()).rejects.toThrow(told)
   await expect(find()).rejects.toThrow(told)
-})
-
-it('lets one build and the other wait for it', async () => {
-  await installGo({ seconds: 0.1 })
-  const [one, other] = await Promise.all([find(), find()])
-  expect(one).toEqual(other)
-  expect(await listBuilt()).toHaveLength(4)
-  expect(notes.filter((note) => note.startsWith(`process ${process.pid} builds into`))).not.toEqual([])
-})
-
-it('is not held up by the lock of a process that died', async () => {
-  await installGo()
-  const built = at('cache', 'heartbeat-operator', `kubernetes-${NEWEST}`, 'bin')
-  await mkdir(built, { recursive: true })
-  await writeFile(join(built, '.lock'), JSON.stringify({ pid: process.pid, identity: 'of an earlier process' }))
-  await find()
-  expect(await listBuilt()).toHaveLength(4)
 })
 
 it.each([
@@ -152,43 +122,4 @@ it('refuses a TEST_KUBERNETES that it does not know, and a program that does not
   await install('bin', PROGRAM_NAMES)
   await writeScript(at('bin', 'kube-apiserver'), 'exit 3')
   await expect(find()).rejects.toThrow(`${at('bin', 'kube-apiserver')} --version fails: replace it`)
-})
-
-it.each([
-  ['newest', NEWEST],
-  ['oldest', OLDEST],
-])('builds the programs of a node beside the control plane of the %s version', async (pin, version) => {
-  await installGo()
-  await find({ TEST_KUBERNETES: pin })
-  const node = await findNode({ TEST_KUBERNETES: pin })
-  const built = at('cache', 'heartbeat-operator', `kubernetes-${version}`, 'bin')
-  const names = [...PROGRAM_NAMES, ...NODE_PROGRAM_NAMES]
-  expect(node).toEqual({ version, paths: Object.fromEntries(names.map((name) => [name, join(built, name)])) })
-  expect((await listBuilt()).slice(4)).toEqual(NODE_PROGRAM_NAMES.map((name) => `k8s.io/kubernetes/cmd/${name}`))
-  expect(notes).toContain('building kubelet (1 of 3) ...')
-  await findNode({ TEST_KUBERNETES: pin })
-  expect(await listBuilt()).toHaveLength(7)
-})
-
-it('gives a node the control plane of its own version, whatever is installed', async () => {
-  await installGo()
-  await install('bin', PROGRAM_NAMES, '1.35.1')
-  const { paths, version } = await findNode()
-  expect([version, paths['kube-apiserver']]).toEqual([NEWEST, join(paths.kubelet, '..', 'kube-apiserver')])
-  expect(await listBuilt()).toHaveLength(7)
-})
-
-it('says what a node lacks when there is no Go', async () => {
-  await installGo()
-  await find()
-  await rm(at('go-bin'), { recursive: true })
-  const told = /need the programs of a Kubernetes node .* or leave out the tests that need a node\.$/
-  await expect(findNode()).rejects.toThrow(told)
-})
-
-it.each(['newest', 'oldest'] as const)('has all programs among the tools of the %s pin', async (pin) => {
-  const lines = (await readFile(join(moduleFolder(pin), 'go.mod'), 'utf8')).split('\n').map((line) => line.trim())
-  const [etcd, ...kubernetes] = [...PROGRAM_NAMES, ...NODE_PROGRAM_NAMES]
-  for (const name of kubernetes) expect(lines).toContain(`k8s.io/kubernetes/cmd/${name}`)
-  expect([etcd, lines.includes('go.etcd.io/etcd/server/v3')]).toEqual(['etcd', true])
 })
