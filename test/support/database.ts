@@ -5,6 +5,7 @@ import pg from 'pg'
 import { inject } from 'vitest'
 import { createDatabase, type Database } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
+import { until } from './until.ts'
 
 const TEMPLATE = 'heartbeat_template'
 const TEMPLATE_LOCK = 4711
@@ -56,6 +57,16 @@ async function writeEmptyTables(database: Database): Promise<string> {
   )
   const statements = rows.map(({ statement }) => statement)
   return ['begin', 'set local session_replication_role = replica', ...statements, 'commit'].join(';')
+}
+
+/** Resolves when at least this many statements of the database wait for a lock. */
+export async function untilWaiting({ database }: Pick<TestDatabase, 'database'>, count: number): Promise<void> {
+  await until(async () => {
+    const { rows } = await database.query<{ waiting: number }>(
+      `select count(*) as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    return rows[0]!.waiting >= count
+  })
 }
 
 async function makeDatabase(template: (admin: pg.Client, adminUrl: string) => Promise<string>): Promise<EmptyDatabase> {

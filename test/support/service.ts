@@ -16,8 +16,8 @@ import { createApiKey } from '../../src/tenancy/api-keys.ts'
 import { bootstrap } from '../../src/tenancy/bootstrap.ts'
 import { type ApiClient, createApiClient } from './api-client.ts'
 import { createTestDatabase } from './database.ts'
-import { seedTenant } from './seed.ts'
 import { silentLog } from './silent-log.ts'
+import { addTenant } from './tenant.ts'
 
 /** An organization with one project, and a key of each scope for the whole of it. */
 export interface TestOrganization {
@@ -102,8 +102,8 @@ export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<T
     admin: ADMIN,
     client: await createApiClient(url, organization.keys.admin),
     async addOrganization() {
-      const { organizationId, projectId } = await seedTenant(database)
-      return addKeys(context, organizationId, projectId)
+      const { organizationId, project } = await addTenant({ database })
+      return addKeys(context, organizationId, project)
     },
     async ping(publicId, ping) {
       const standard = { type: 'success', exitCode: 0, durationMs: null, runId: null, body: null } as const

@@ -1,7 +1,6 @@
 /** Rows to call from: organizations, projects, users and keys of a test. */
 
 import { randomUUID } from 'node:crypto'
-import { vi } from 'vitest'
 import { hashPassword } from '../../../src/auth/passwords.ts'
 import { createTokens } from '../../../src/auth/tokens.ts'
 import type { Caller, Scope } from '../../../src/domain/access.ts'
@@ -52,17 +51,6 @@ export async function anOrganization(database: Database, name = 'acme') {
     /** A caller of this organization that is bound to one project. */
     boundTo: (projectId: string): Caller => ({ ...caller, projectId }),
   }
-}
-
-/** Resolves when `count` connections to this database wait for a lock. */
-export async function lockWaiters(database: Database, count: number): Promise<void> {
-  const isReached = async () => {
-    const { rows } = await database.query<{ waiting: number }>(
-      `select count(*) as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-    )
-    return rows[0]!.waiting === count
-  }
-  await vi.waitUntil(isReached, { timeout: 15_000, interval: 20 })
 }
 
 export async function addCheck(database: Queryable, projectId: string, slug: string): Promise<void> {

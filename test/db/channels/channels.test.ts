@@ -7,8 +7,8 @@ import { testChannel } from '../../../src/channels/test-channel.ts'
 import { updateChannel } from '../../../src/channels/update-channel.ts'
 import { CHANNEL_LIMITS, SECRET_OVERLAP_MS } from '../../../src/domain/channel.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { anOrganization, lockWaiters, START } from '../auth/fixtures.ts'
+import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
+import { anOrganization, START } from '../auth/fixtures.ts'
 import { aChannel, aDelivery, contextOf, manyDeliveries, openStored, readDeliveries } from './fixture.ts'
 
 let test: TestDatabase
@@ -61,7 +61,7 @@ describe('creating channels', () => {
     await test.database.transaction(async (tx) => {
       await tx.query('delete from projects where id = $1', [projectId])
       creating = aChannel(context, acme.id, { projectId }).catch((error) => error)
-      await lockWaiters(test.database, 1)
+      await untilWaiting(test, 1)
     })
     expect(await creating).toMatchObject({ code: 'not_found', message: 'project not found' })
   })
@@ -135,7 +135,7 @@ describe('muting a channel', () => {
         [delivery],
       )
       muting = mute(id)
-      await lockWaiters(test.database, 1)
+      await untilWaiting(test, 1)
     })
     await muting
     expect(await readDeliveries(test.database, id)).toMatchObject([{ status: 2, due: false }])

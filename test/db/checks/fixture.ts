@@ -1,9 +1,7 @@
 /** What the tests of the verbs start from: a database, a clock moved by hand, tenants, and checks that were pinged. */
 
-import { randomUUID } from 'node:crypto'
-import { setTimeout } from 'node:timers/promises'
 import { type Change, decideChanges } from '../../../src/checks/change.ts'
-import { createCheck, type NewCheck } from '../../../src/checks/create-check.ts'
+import type { NewCheck } from '../../../src/checks/create-check.ts'
 import {
   PRUNE_START,
   type PruneBatch,
@@ -11,7 +9,6 @@ import {
   type PrunePlace,
   pruneHistory,
 } from '../../../src/checks/prune-history.ts'
-import type { Tenant } from '../../../src/domain/access.ts'
 import { PING_TYPES, type PingType } from '../../../src/domain/check.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
@@ -19,7 +16,12 @@ import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { lockStates, type StoredSpec } from '../../../src/store/checks/states.ts'
 import type { Context } from '../../../src/store/context.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
+import { addCheck as seedCheck } from '../../support/check.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import type { TestTenant } from '../../support/tenant.ts'
+
+export { untilWaiting } from '../../support/database.ts'
+export { addProject, addTenant, type TestTenant } from '../../support/tenant.ts'
 
 export const NOW = Date.UTC(2026, 5, 15, 12)
 export const MINUTE_MS = 60_000
@@ -42,30 +44,6 @@ export function contextWithin({ context }: Fixture, tx: Queryable): Context {
   return { ...context, database: { ...context.database, transaction: (work) => work(tx) } }
 }
 
-export interface TestTenant extends Tenant {
-  readonly projectId: null
-  readonly project: string
-}
-
-/** An organization with one project. */
-export async function addTenant({ database }: Fixture): Promise<TestTenant> {
-  const organizationId = randomUUID()
-  await database.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Somebody'])
-  const tenant = { organizationId, projectId: null, project: '' }
-  return { ...tenant, project: await addProject({ database }, tenant) }
-}
-
-export async function addProject({ database }: Pick<Fixture, 'database'>, { organizationId }: Tenant): Promise<string> {
-  const id = randomUUID()
-  await database.query('insert into projects (id, organization_id, name, slug) values ($1, $2, $3, $4)', [
-    id,
-    organizationId,
-    'Project',
-    id,
-  ])
-  return id
-}
-
 export function periodSpec(spec: Partial<StoredSpec> = {}): StoredSpec {
   return { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 600, maxRuntimeSeconds: null, ...spec }
 }
@@ -74,18 +52,9 @@ export function cronSpec(schedule: string, spec: Partial<StoredSpec> = {}): Stor
   return periodSpec({ periodSeconds: null, schedule, timeZone: 'UTC', ...spec })
 }
 
-export function addCheck(
-  { context }: Fixture,
-  tenant: TestTenant,
-  check: Partial<NewCheck> = {},
-): Promise<CheckRecord> {
-  return createCheck(context, tenant, {
-    projectId: tenant.project,
-    name: 'Nightly backup',
-    spec: periodSpec(),
-    ...check,
-  })
-}
+/** Grace time here: ten minutes. */
+export const addCheck = ({ context }: Fixture, tenant: TestTenant, check: Partial<NewCheck> = {}) =>
+  seedCheck(context, tenant, { spec: periodSpec(), ...check })
 
 export async function manageByKubernetes(
   { database }: Fixture,
@@ -147,18 +116,6 @@ export async function countRows({ database }: Fixture, table: string, key: numbe
     [key],
   )
   return rows[0]!.count
-}
-
-/** Resolves when this many statements of the test's database wait for a lock. */
-export async function untilWaiting({ database }: Fixture, count: number): Promise<void> {
-  for (let attempt = 0; attempt < 500; attempt += 1) {
-    const { rows } = await database.query<{ waiting: number }>(
-      `select count(*) as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-    )
-    if (rows[0]!.waiting >= count) return
-    await setTimeout(2)
-  }
-  throw new Error(`no ${count} statements wait for a lock`)
 }
 
 /** A transaction that stays open after `work` until it is told how to end. */

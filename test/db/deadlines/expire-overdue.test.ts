@@ -6,14 +6,15 @@ import { createPingRecorder } from '../../../src/checks/ping/record-ping.ts'
 import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
+import { addCheck, type CheckInput } from '../../support/check.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { type SeededCheck, type SeededTenant, seedCheck, seedTenant } from '../../support/seed.ts'
+import { addTenant, type TestTenant } from '../../support/tenant.ts'
 
 const clock = { now: systemClock.now }
 const well = { isWell: () => true, recovered: () => {} }
 let test: TestDatabase
 let pingDatabase: Database
-let tenant: SeededTenant
+let tenant: TestTenant
 
 beforeAll(async () => {
   test = await createTestDatabase()
@@ -25,7 +26,7 @@ afterAll(async () => {
 })
 beforeEach(async () => {
   await test.clear()
-  tenant = await seedTenant(test.database)
+  tenant = await addTenant(test)
   await keepBeat({ database: pingDatabase, recorder: well, onGap: () => {} })
 })
 
@@ -62,9 +63,9 @@ const eventsOf = async (key: number) =>
   ).rows
 
 /** A check that was up `ageMs` ago: pinged then, by a recorder whose clock says so. */
-async function upSince(ageMs: number, seeded: SeededCheck = {}) {
+async function upSince(ageMs: number, seeded: CheckInput = {}) {
   const now = () => systemClock.now() - ageMs
-  const check = await seedCheck(test.database, tenant, { ...seeded, now })
+  const check = await addCheck({ ...test, clock: { now } }, tenant, seeded)
   const recorder = createPingRecorder({
     database: pingDatabase,
     remembered: createRememberedChecks(),
@@ -121,7 +122,7 @@ describe('a passed deadline', () => {
 
   it('of a run makes the check overran', async () => {
     const now = () => systemClock.now() - 60_000
-    const check = await seedCheck(test.database, tenant, { spec: { maxRuntimeSeconds: 30 }, now })
+    const check = await addCheck({ ...test, clock: { now } }, tenant, { spec: { maxRuntimeSeconds: 30 } })
     const recorder = createPingRecorder({
       database: pingDatabase,
       remembered: createRememberedChecks(),

@@ -7,7 +7,7 @@ import { createLoop, type Loop, type LoopOptions } from '../../../src/runtime/lo
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { poll } from '../../support/embedded.ts'
-import { type SeededTenant, seedTenant } from '../../support/seed.ts'
+import { addTenant, type TestTenant } from '../../support/tenant.ts'
 
 /** A hundred thousand checks wait for their jobs; the few whose deadline passes now are found at once, and once. */
 
@@ -19,13 +19,13 @@ const BEAT_MS = 1_000
 const BATCH = 500
 
 let test: TestDatabase
-let tenant: SeededTenant
+let tenant: TestTenant
 const databases: Database[] = []
 const loops: Loop[] = []
 
 beforeAll(async () => {
   test = await createTestDatabase()
-  tenant = await seedTenant(test.database)
+  tenant = await addTenant(test)
   // In parts, each within the time that our connections give a statement.
   for (let first = 1; first <= CHECKS; first += 10_000) await seedArmed(first, first + 9_999)
   await test.database.query('analyze check_states')
@@ -46,7 +46,7 @@ async function seedArmed(first: number, last: number): Promise<void> {
     timed as (select key, now() + interval '10 minutes' + random() * interval '6 hours' as due from made)
     insert into check_states (check_key, period_seconds, grace_seconds, status, since, last_ping_at, expected_at, due_at, wake_at, stamped_at)
     select key, 3600, 0, 1, now() - interval '1 hour', now() - interval '1 hour', due, due, due, now() - interval '1 hour' from timed`,
-    [tenant.projectId, first, last],
+    [tenant.project, first, last],
   )
 }
 

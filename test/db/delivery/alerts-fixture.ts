@@ -3,7 +3,6 @@
  * exported is made anew for each test of a file that calls `useAlerts`.
  */
 
-import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { createAlertmanagerSender } from '../../../src/delivery/alertmanager.ts'
 import { type AlertKeeper, type AlertKeeperOptions, createAlertKeeper } from '../../../src/delivery/keep-alerts.ts'
@@ -13,6 +12,7 @@ import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { CHANNEL_COLUMNS, type ChannelRow } from '../../../src/store/outbox/channels.ts'
 import { aFlipEvent } from '../../support/events.ts'
 import { createFakeAlertmanagers, type FakeAlertmanagers } from '../../support/fake-alertmanagers.ts'
+import { addProject as addSeededProject, addTenant } from '../../support/tenant.ts'
 import { createFixture, type Fixture } from './fixture.ts'
 
 export const [A, B] = ['a:9093', 'b:9093']
@@ -116,18 +116,8 @@ export const lastAlerts = () => fakes.posts.at(-1)!.alerts
 export const iso = (at: number) => new Date(at).toISOString()
 
 export async function addProject(slug: string, isTheirs = false): Promise<string> {
-  let { organizationId } = fixture.tenant()
-  if (isTheirs) {
-    organizationId = randomUUID()
-    await fixture.database.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Theirs'])
-  }
-  const id = randomUUID()
-  await fixture.database.query('insert into projects (id, organization_id, name, slug) values ($1, $2, $3, $3)', [
-    id,
-    organizationId,
-    slug,
-  ])
-  return id
+  const owner = isTheirs ? await addTenant(fixture) : fixture.tenant()
+  return addSeededProject(fixture, owner, slug)
 }
 
 export const nameOf = ({ labels }: { labels: Readonly<Record<string, string>> }) => labels.check

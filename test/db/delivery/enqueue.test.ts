@@ -29,7 +29,7 @@ describe('which channels an event goes to', () => {
     (await fixture.deliveries()).filter((row) => row.channel_id === channel).map(({ type }) => type)
 
   it('is one delivery for each channel that serves the project, is not muted and wants it', async () => {
-    const { projectId, organizationId } = fixture.tenant()
+    const { project: projectId, organizationId } = fixture.tenant()
     const { rows } = await fixture.database.query<{ id: string }>(
       `insert into projects (id, organization_id, name, slug) values (gen_random_uuid(), $1, 'Other', 'other') returning id`,
       [organizationId],

@@ -12,9 +12,10 @@ import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { insertChannel } from '../../../src/store/outbox/channels.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { NOON } from '../../support/builders.ts'
+import { addCheck, type CheckInput } from '../../support/check.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
-import { type SeededTenant, seedCheck, seedTenant } from '../../support/seed.ts'
+import { addTenant, type TestTenant } from '../../support/tenant.ts'
 
 export const DELIVERED: Outcome = { kind: 'delivered', status: 200 }
 export const AWAY: Outcome = { kind: 'retry', status: null, error: 'connection refused' }
@@ -54,7 +55,7 @@ export async function createFixture() {
       throw error
     },
   })
-  let tenant: SeededTenant
+  let tenant: TestTenant
 
   return {
     database,
@@ -64,15 +65,14 @@ export async function createFixture() {
     tenant: () => tenant,
     async clear() {
       await test.clear()
-      tenant = await seedTenant(database)
+      tenant = await addTenant({ database })
     },
     async close() {
       await recorder.stop()
       await pingDatabase.close()
       await test.close()
     },
-    addCheck: (input: Parameters<typeof seedCheck>[2] = {}) =>
-      seedCheck(database, tenant, { now: clock.now, ...input }),
+    addCheck: (input: CheckInput = {}) => addCheck({ database, clock }, tenant, input),
 
     async addChannel(overrides: Partial<Parameters<typeof insertChannel>[1]> & { settings?: ChannelSettings } = {}) {
       const { settings = { kind: 'slack', url: 'https://hooks.example.com/x' }, ...rest } = overrides

@@ -29,7 +29,7 @@ useAlerts()
 describe('what a check is called', () => {
   const RESOURCE = { cluster: 'default', namespace: 'shop', name: 'backup' }
   const context = () => ({ database: fixture.database, clock: fixture.clock })
-  const declare = (projectId = fixture.tenant().projectId, adoptId: string | null = null) =>
+  const declare = (projectId = fixture.tenant().project, adoptId: string | null = null) =>
     declareCheck(context(), {
       resource: RESOURCE,
       projectId,
@@ -77,7 +77,7 @@ describe('what a check is called', () => {
 
   it('changes when a resource adopts it, at once', async () => {
     const check = await raise()
-    await declare(fixture.tenant().projectId, check.id)
+    await declare(fixture.tenant().project, check.id)
     await keep()
     expectReplaced({ check: 'nightly-backup' }, { namespace: 'shop', check: 'backup' })
   })

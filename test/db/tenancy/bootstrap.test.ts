@@ -5,8 +5,8 @@ import { logIn } from '../../../src/auth/log-in.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { lockBootstrap } from '../../../src/store/tenancy/organizations.ts'
 import { type Bootstrap, bootstrap } from '../../../src/tenancy/bootstrap.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { anOrganization, lockWaiters, manualClock, PASSWORD, START, tokensOf } from '../auth/fixtures.ts'
+import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
+import { anOrganization, manualClock, PASSWORD, START, tokensOf } from '../auth/fixtures.ts'
 
 const EMAIL = 'admin@example.com'
 const API_KEY = `hbk_chosen_${'a'.repeat(40)}`
@@ -105,7 +105,7 @@ describe('the first start', () => {
     const { starting } = await holder!.transaction(async (tx) => {
       await lockBootstrap(tx)
       const starting = replicas.map((database) => bootstrap({ database, clock }, { email: EMAIL }))
-      await lockWaiters(test.database, starting.length)
+      await untilWaiting(test, starting.length)
       return { starting }
     })
     const results = await Promise.all(starting)

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createApiKey, listApiKeys } from '../../../src/tenancy/api-keys.ts'
 import { createProject, listProjects, removeProject } from '../../../src/tenancy/projects.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { addCheck, anOrganization, lockWaiters, manualClock, START } from '../auth/fixtures.ts'
+import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
+import { addCheck, anOrganization, manualClock, START } from '../auth/fixtures.ts'
 
 const ALL = { limit: 100, after: null }
 const NOT_FOUND = { name: 'AppError', code: 'not_found', message: 'project not found' }
@@ -129,7 +129,7 @@ describe('removing a project', () => {
     const { removed } = await test.database.transaction(async (tx) => {
       await addCheck(tx, one, 'check')
       const removed = Promise.allSettled([removeProject(context(), acme.caller, one)])
-      await lockWaiters(test.database, 1)
+      await untilWaiting(test, 1)
       return { removed }
     })
     expect(await removed).toMatchObject([{ status: 'rejected', reason: { code: 'conflict' } }])

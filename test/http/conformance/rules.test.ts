@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createApiKey } from '../../../src/tenancy/api-keys.ts'
 import { type ApiAnswer, startTestApp } from '../../support/app.ts'
-import { seedTenant } from '../../support/seed.ts'
+import { addTenant } from '../../support/tenant.ts'
 import { aMessage, type Client, LONGEST_MS, startClient } from './client.ts'
 
 let app: Client['app']
@@ -108,7 +108,7 @@ describe('8. Limits', () => {
     const get = async (key: string) => (await own.call('GET', '/projects', undefined, `Bearer ${key}`)).status
     expect(new Set(await times(999, () => get(Math.random() < 0.5 ? own.apiKey : second.key)))).toEqual(new Set([200]))
     for (const key of [own.apiKey, second.key]) expect(await get(key)).toBe(429)
-    const { organizationId } = await seedTenant(own.database)
+    const { organizationId } = await addTenant(own)
     const caller = { kind: 'user', id: randomUUID(), organizationId, projectId: null, scope: 'admin' } as const
     const other = await createApiKey({ database: own.database, clock: systemClock }, caller, {
       name: 'Other',

@@ -4,9 +4,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'v
 import { createApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config.ts'
 import { startTestApp, type TestApp } from '../../support/app.ts'
+import { addCheck } from '../../support/check.ts'
 import { poll } from '../../support/embedded.ts'
-import { seedCheck, seedTenant } from '../../support/seed.ts'
 import { silentLog } from '../../support/silent-log.ts'
+import { addTenant } from '../../support/tenant.ts'
 
 let app: TestApp
 
@@ -98,10 +99,10 @@ describe('the series', () => {
       method: 'PATCH',
       headers: { authorization: `Bearer ${app.apiKey}` },
     })
-    const other = await seedTenant(app.database)
-    await app.database.query('update projects set slug = $2 where id = $1', [other.projectId, await projectSlug()])
-    await seedCheck(app.database, other, { slug: 'nightly' })
-    await seedCheck(app.database, other, { slug: 'weekly' })
+    const other = await addTenant(app)
+    await app.database.query('update projects set slug = $2 where id = $1', [other.project, await projectSlug()])
+    await addCheck(app, other, { slug: 'nightly' })
+    await addCheck(app, other, { slug: 'weekly' })
     const { dropped, samples } = await read()
     expect(dropped).toBe('1')
     expect(samples.filter((sample) => /check="nightly".*status="(paused|new)"/.test(sample))).toEqual([
@@ -109,7 +110,7 @@ describe('the series', () => {
       expect.stringMatching(/status="paused"\} 1$/),
     ])
     expect(samples.some((sample) => sample.includes('check="weekly"'))).toBe(true)
-    await app.database.query('delete from checks where project_id = $1', [other.projectId])
+    await app.database.query('delete from checks where project_id = $1', [other.project])
     expect((await read()).dropped).toBe('0')
   })
 })

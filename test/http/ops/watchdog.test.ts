@@ -3,10 +3,11 @@ import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { createApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config.ts'
+import { addCheck } from '../../support/check.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { poll } from '../../support/embedded.ts'
-import { seedCheck, seedTenant } from '../../support/seed.ts'
 import { silentLog } from '../../support/silent-log.ts'
+import { addTenant } from '../../support/tenant.ts'
 
 /** The first turn comes with the start: what it does is what a service of this state does every minute. */
 async function startWatched(databaseUrl: string) {
@@ -58,7 +59,7 @@ it('is pinged by a service that is on time', async () => {
 
 it('is not pinged while a deadline has long been waiting to be looked at', async () => {
   const { url, database, close } = await createTestDatabase()
-  const check = await seedCheck(database, await seedTenant(database))
+  const check = await addCheck({ database }, await addTenant({ database }))
   await database.query(`update check_states set wake_at = now() - interval '1 minute'`)
   // Somebody else is at it for ever: the evaluator leaves it out.
   await database.transaction(async (tx) => {
