@@ -2,9 +2,10 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createDataDirs, failureOf, poll, query, start, startEmbeddedChild } from '../support/embedded.ts'
+import { createDataDirs, failureOf, query, start, startEmbeddedChild } from '../support/embedded.ts'
 import { listProcesses, listServerProcesses, startPostgresServer } from '../support/postgres-server.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { until } from '../support/until.ts'
 
 /** Death at every moment: of our process, of the server, of both, in the first start and in service. */
 
@@ -40,8 +41,8 @@ test('a kill -9 in the first start leaves nothing that the next one stumbles ove
     const dataDir = dirs.newFolder()
     await using child = startEmbeddedChild(dataDir)
     const setsUp = async () => (await readdir(dataDir)).find((entry) => entry.startsWith('postgres-new-')) ?? null
-    const staging = join(dataDir, await poll(() => setsUp().catch(() => null)))
-    await poll(() => readdir(join(staging, moment)).catch(() => null))
+    const staging = join(dataDir, await until(() => setsUp().catch(() => null)))
+    await until(() => readdir(join(staging, moment)).catch(() => null))
     await child.kill()
     expect(await readdir(dataDir)).toContain('postgres.lock')
     await using server = await start(dataDir)
@@ -70,7 +71,7 @@ test('a server that is killed comes back on the same url with every committed ro
   const { url, pid } = server
   notes.length = 0
   process.kill(pid, 'SIGKILL')
-  await poll(() => notes.some((line) => line.includes('is back')))
+  await until(() => notes.some((line) => line.includes('is back')))
   expect(server.url).toBe(url)
   expect(server.pid).not.toBe(pid)
   expect(await query(url, 'select * from kept')).toEqual([{ word: 'here' }])
@@ -91,7 +92,7 @@ test('a stop ends a server that is just being started again', async () => {
     notes.length = 0
     const server = await start(dataDir, { note: (line) => notes.push(line) })
     process.kill(server.pid, 'SIGKILL')
-    await poll(moment)
+    await until(moment)
     await server.stop()
     expect(await server.exited).toBeNull()
     expect(await listServers()).toEqual([])
@@ -163,7 +164,7 @@ test('a test server holds still, goes on, dies, and comes back with its rows', a
   const processes = await listServerProcesses(server.pid)
   expect(processes.length).toBeGreaterThan(3)
   await server.kill()
-  await poll(async () => (await Promise.all(processes.map(isAlive))).every((alive) => !alive))
+  await until(async () => (await Promise.all(processes.map(isAlive))).every((alive) => !alive))
   await expect(query(server.url, 'select 1')).rejects.toThrow(/ECONNREFUSED/)
   await server.start()
   expect(await query(server.url, 'select * from kept')).toEqual([{ word: 'here' }])

@@ -4,9 +4,10 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/start.ts'
-import { createDataDirs, failureOf, poll, query, start, startEmbeddedChild } from '../support/embedded.ts'
+import { createDataDirs, failureOf, query, start, startEmbeddedChild } from '../support/embedded.ts'
 import { listProcesses } from '../support/postgres-server.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { until } from '../support/until.ts'
 
 const isRoot = process.geteuid?.() === 0
 let temp: TempFolder
@@ -207,7 +208,7 @@ test('a start that is called off ends at once and leaves nothing that disturbs t
   const dataDir = dirs.newFolder()
   const calling = new AbortController()
   const starting = start(dataDir, { signal: calling.signal })
-  await poll(async () => (await stagings(dataDir)).length > 0)
+  await until(async () => (await stagings(dataDir)).length > 0)
   calling.abort(new Error('enough'))
   await expect(starting).rejects.toThrow('enough')
   expect(await readdir(dataDir)).toEqual(['postgres-password'])

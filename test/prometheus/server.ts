@@ -2,10 +2,10 @@
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { pickPort } from '../cluster/control-plane-ports.ts'
 import { openHome, quoteLog, startProgram } from '../cluster/control-plane-process.ts'
 import { findPrometheus } from '../support/prometheus-program.ts'
+import { eventually, until } from '../support/until.ts'
 
 export interface Sample {
   /** Without the name of the metric. */
@@ -48,7 +48,6 @@ export interface PrometheusOptions {
 }
 
 const PATIENCE_MS = 60_000
-const POLL_MS = 100
 
 /** Started and ready. It ends with the process that started it. */
 export async function startPrometheus({ job, targets, rules }: PrometheusOptions): Promise<Prometheus> {
@@ -105,16 +104,11 @@ export async function startPrometheus({ job, targets, rules }: PrometheusOptions
       }))
   }
 
-  async function waitFor<T>(what: string, look: () => Promise<T | undefined | false | null>): Promise<T> {
-    for (const until = performance.now() + PATIENCE_MS; ; await sleep(POLL_MS)) {
-      const found = await look()
-      if (found !== undefined && found !== false && found !== null) return found
-      if (performance.now() > until) {
-        const firing = JSON.stringify(await alerts().catch(String))
-        throw new Error(`waited ${PATIENCE_MS} ms for ${what}; what fires is ${firing}`)
-      }
-    }
-  }
+  const waitFor = <T>(what: string, look: () => Promise<T | undefined | false | null>): Promise<T> =>
+    eventually(what, look, PATIENCE_MS).catch(async (error) => {
+      const firing = JSON.stringify(await alerts().catch(String))
+      throw new Error(`${error.message}; what fires is ${firing}`, { cause: error })
+    })
 
   async function dispose(): Promise<void> {
     await started.kill()
@@ -122,10 +116,10 @@ export async function startPrometheus({ job, targets, rules }: PrometheusOptions
   }
 
   try {
-    await waitFor('Prometheus to be ready', async () => {
+    await until(async () => {
       if (started.hasEnded()) throw new Error(`Prometheus ended: ${await quoteLog(started)}`)
       return (await fetch(`${url}/-/ready`).catch(() => null))?.ok
-    })
+    }, PATIENCE_MS)
   } catch (error) {
     await dispose()
     throw error

@@ -2,7 +2,6 @@
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { pickPort } from '../cluster/control-plane-ports.ts'
 import {
   openHome,
@@ -12,6 +11,7 @@ import {
   startProgram,
 } from '../cluster/control-plane-process.ts'
 import { copyTemplates, findAlertmanager } from './alertmanager-program.ts'
+import { eventually, until } from './until.ts'
 
 /** As `GET /api/v2/alerts` shows it: only what fires. */
 export interface ShownAlert {
@@ -44,7 +44,6 @@ export interface AlertmanagerOptions {
 }
 
 const PATIENCE_MS = 20_000
-const POLL_MS = 50
 
 /** Started, and those of a cluster know each other. They end with the process that started them. */
 export async function startAlertmanagers({
@@ -84,8 +83,7 @@ export async function startAlertmanagers({
   }
   try {
     await Promise.all(peers.map((peer) => peer.start()))
-    for (const peer of peers)
-      if (count > 1) await poll('the peers to know each other', async () => (await peer.countPeers()) === count)
+    for (const peer of peers) if (count > 1) await until(async () => (await peer.countPeers()) === count, PATIENCE_MS)
   } catch (error) {
     await dispose()
     throw error
@@ -122,35 +120,26 @@ function makeAlertmanager(
     async start() {
       const started = startProgram({ ...program, onLost: () => {} })
       running = started
-      await poll(`${program.name} to be ready`, async () => {
+      await until(async () => {
         if (started.hasEnded()) throw new Error(`${program.name} ended: ${await quoteLog(started)}`)
         return (await fetch(`${url}/-/ready`).catch(() => null))?.ok
-      })
+      }, PATIENCE_MS)
     },
-    async waitFor(what, find) {
-      let seen: readonly ShownAlert[] = []
-      const look = async () => {
-        seen = await alerts()
-        return find(seen)
-      }
-      return poll(what, look, () => `; it has ${JSON.stringify(seen)}`)
-    },
+    waitFor: (what, find) =>
+      eventually(
+        what,
+        async () => {
+          const seen = await alerts()
+          const found = find(seen)
+          if (!found) throw new Error(`it has ${JSON.stringify(seen)}`)
+          return found
+        },
+        PATIENCE_MS,
+      ),
     async countPeers() {
       const { cluster } = await get<{ cluster: { peers?: unknown[] } }>('/api/v2/status')
       return cluster.peers?.length ?? 0
     },
     [Symbol.asyncDispose]: kill,
-  }
-}
-
-async function poll<T>(
-  what: string,
-  look: () => Promise<T | undefined | false | null>,
-  instead: () => string = () => '',
-): Promise<T> {
-  for (const until = performance.now() + PATIENCE_MS; ; await sleep(POLL_MS)) {
-    const found = await look()
-    if (found !== undefined && found !== false && found !== null) return found
-    if (performance.now() > until) throw new Error(`waited ${PATIENCE_MS} ms for ${what}${instead()}`)
   }
 }

@@ -107,5 +107,3 @@ export function startEmbeddedChild(dataDir: string): EmbeddedChild {
     [Symbol.asyncDispose]: kill,
   }
 }
-
-export { until as poll } from './until.ts'

@@ -6,7 +6,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from '../../support/until.ts'
 import { startControlPlane } from '../control-plane.ts'
 import { type ClusterAccess, certifyUser, requestApi, writeKubeconfig } from '../control-plane-access.ts'
 import { createAuthority, signClient } from '../control-plane-certificates.ts'
@@ -44,7 +44,6 @@ export interface BoxSettings {
 }
 
 const START_MS = 120_000
-const POLL_MS = 50
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as BoxSettings
 const { folder, logs, programs, environment } = settings
@@ -97,7 +96,7 @@ async function start(): Promise<ClusterAccess> {
   run('kube-scheduler', programs.paths['kube-scheduler'], schedulerFlags(folder))
   run('kube-proxy', programs.paths['kube-proxy'], proxyFlags(folder))
   run('coredns', settings.coredns, [`-conf=${at('Corefile')}`])
-  await until('the node is ready', () => isReady(access))
+  await eventually('the node is ready', () => isReady(access), START_MS)
   const { kubeconfigPath, caPath, adminToken, kubectlPath } = access
   return { server: access.server, folder: access.folder, kubeconfigPath, caPath, adminToken, kubectlPath }
 }
@@ -124,7 +123,7 @@ async function createObject(access: ClusterAccess, object: (typeof DNS_RIGHTS)[n
 
 async function importImages(): Promise<void> {
   const runtime = { ctr: settings.ctr, folder, environment }
-  await until('containerd answers', () => askRuntime(runtime))
+  await eventually('containerd responds', () => askRuntime(runtime).then(() => true), START_MS)
   for (const image of settings.images) await importImage(runtime, image)
 }
 
@@ -132,20 +131,6 @@ async function isReady(access: ClusterAccess): Promise<boolean> {
   const { body } = await requestApi(access, `/api/v1/nodes/${NODE_NAME}`)
   const conditions: { type: string; status: string }[] = body.status?.conditions ?? []
   return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
-}
-
-/** Polls until it is so; an error on the way is asked again, and told when the time has passed. */
-async function until(what: string, isSo: () => Promise<unknown>): Promise<void> {
-  for (const limit = performance.now() + START_MS; ; await sleep(POLL_MS)) {
-    let last: unknown
-    try {
-      last = await isSo()
-      if (last !== false) return
-    } catch (error) {
-      last = error
-    }
-    if (performance.now() > limit) throw new Error(`${START_MS} ms passed before ${what} (last: ${last})`)
-  }
 }
 
 start().then((access) => {

@@ -6,8 +6,8 @@ import { systemClock } from '../../../src/runtime/clock.ts'
 import { createLoop, type Loop, type LoopOptions } from '../../../src/runtime/loop.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { poll } from '../../support/embedded.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
+import { until } from '../../support/until.ts'
 
 /** A hundred thousand checks wait for their jobs; the few whose deadline passes now are found at once, and once. */
 
@@ -86,7 +86,7 @@ it(`finds ${DUE} deadlines that pass among ${CHECKS} checks within a second`, as
     update check_states s set expected_at = due, due_at = due, wake_at = due from chosen where s.check_key = chosen.check_key`,
     [DUE],
   )
-  await poll(
+  await until(
     async () => (await test.database.query<{ count: number }>('select count(*) from flips')).rows[0]!.count >= DUE,
   )
   const { rows } = await test.database.query<{ seconds: number; reason: string }>(

@@ -15,7 +15,7 @@ import {
 import { instantArray, uuidArray } from '../../../src/store/postgres/binary-arrays.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
-import { poll } from '../../support/embedded.ts'
+import { until } from '../../support/until.ts'
 import { AWAY, createFixture, createReceiver, DELIVERED, type Fixture } from './fixture.ts'
 
 let fixture: Fixture
@@ -420,7 +420,7 @@ describe('a claim', () => {
     await database.transaction(async (tx) => {
       await tx.query('select from deliveries where event_id = $1 for no key update', [id])
       ending = end(first!, 'delivered')
-      await poll(async () => (await database.query('select from pg_locks where not granted')).rowCount > 0)
+      await until(async () => (await database.query('select from pg_locks where not granted')).rowCount > 0)
       await tx.query(`update deliveries set next_attempt_at = next_attempt_at + interval '30 s' where event_id = $1`, [
         id,
       ])

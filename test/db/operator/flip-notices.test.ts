@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
-import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
@@ -9,6 +8,7 @@ import { createRememberedChecks } from '../../../src/checks/ping/remembered-chec
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { type FlipListener, type FlipListenerOptions, listenForFlips } from '../../../src/store/outbox/flip-notices.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
+import { until } from '../../support/until.ts'
 import { addCheck, contextWithin, NOW, openTransaction, ping } from '../checks/fixture.ts'
 import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
 
@@ -45,14 +45,6 @@ function listen(options: Partial<FlipListenerOptions> = {}): void {
     ...options,
   })
   listener.start()
-}
-
-async function until(isSo: () => boolean, withinMs = 10_000): Promise<void> {
-  const end = performance.now() + withinMs
-  while (!isSo()) {
-    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${isSo}`)
-    await setTimeout(2)
-  }
 }
 
 /** Whatever was committed before this notice has been heard when it has. */

@@ -4,8 +4,8 @@ import { createRememberedChecks } from '../../../src/checks/ping/remembered-chec
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { migrate } from '../../../src/store/postgres/migrate.ts'
-import { poll } from '../../support/embedded.ts'
 import { startPostgresServer } from '../../support/postgres-server.ts'
+import { until } from '../../support/until.ts'
 
 /** A client hears within five seconds that it must try again, on whichever connection and at whichever statement the database hangs. */
 const PROMISED_MS = 5_000
@@ -29,7 +29,7 @@ it('tells every ping in time, also those that get a second connection which hang
   const startedAt = systemClock.now()
   const answers: Promise<{ result: string; ms: number }>[] = []
   // Ids that this process does not know yet, so that the first statement is the one that looks them up.
-  await poll(() => {
+  await until(() => {
     const at = systemClock.now()
     const ping: Ping = {
       publicId: crypto.randomUUID(),

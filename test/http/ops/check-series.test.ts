@@ -5,15 +5,15 @@ import { createApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config.ts'
 import { startTestApp, type TestApp } from '../../support/app.ts'
 import { addCheck } from '../../support/check.ts'
-import { poll } from '../../support/embedded.ts'
 import { silentLog } from '../../support/silent-log.ts'
 import { addTenant } from '../../support/tenant.ts'
+import { until } from '../../support/until.ts'
 
 let app: TestApp
 
 beforeAll(async () => {
   app = await startTestApp()
-  await poll(async () => (await read()).active === '1')
+  await until(async () => (await read()).active === '1')
 })
 afterAll(() => app.close())
 beforeEach(() => app.database.query('delete from checks'))

@@ -8,8 +8,8 @@ import type { ShownStatus } from '../../../src/domain/check.ts'
 import { createOpsApp } from '../../../src/http/ops/app.ts'
 import type { MetricsSource } from '../../../src/http/ops/metrics.ts'
 import { createHttpServer } from '../../../src/http/server.ts'
-import { poll } from '../../support/embedded.ts'
 import { openConnection, writeHead } from '../../support/http.ts'
+import { until } from '../../support/until.ts'
 
 const TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 /** Some 20 MB of text: far more than sockets take before somebody reads. */
@@ -218,7 +218,7 @@ describe('of several clients', () => {
       },
     })
     const first = ask(url)
-    await poll(() => reads === 1)
+    await until(() => reads === 1)
     const leaving = openConnection(url)
     leaving.send(writeHead('GET', '/metrics'))
     const third = ask(url)
@@ -229,7 +229,7 @@ describe('of several clients', () => {
     expect((await fetch(`${url}/livez`)).status).toBe(200)
     gates[0]!.resolve()
     await first
-    await poll(() => reads === 2)
+    await until(() => reads === 2)
     gates[1]!.resolve()
     await third
     expect(reads).toBe(2)
@@ -244,7 +244,7 @@ describe('of several clients', () => {
     const next = ask(url)
     connection.socket.destroy()
     expect(countSamples((await next).body.toString())).toBe(MANY)
-    await poll(() => calls.filter((call) => call === 'GET 200').length === 2)
+    await until(() => calls.filter((call) => call === 'GET 200').length === 2)
   })
 
   it.each(['gzip', 'identity'])(
@@ -254,7 +254,7 @@ describe('of several clients', () => {
       const connection = openConnection(url)
       connection.socket.on('data', () => connection.socket.resetAndDestroy())
       connection.send(writeHead('GET', '/metrics', `Accept-Encoding: ${accepted}`))
-      await poll(() => calls.includes('GET 200'))
+      await until(() => calls.includes('GET 200'))
       expect((await ask(url, {}, 'HEAD')).status).toBe(200)
       expect(faults).toEqual([])
     },
@@ -281,7 +281,7 @@ describe('of several clients', () => {
     expect(vi.getTimerCount()).toBe(1)
     vi.advanceTimersByTime(1)
     vi.useRealTimers()
-    await poll(() => calls.includes('GET 200'))
+    await until(() => calls.includes('GET 200'))
     connection.socket.resume()
     const { rest } = await connection.ended
     expect(rest.endsWith('0\r\n\r\n')).toBe(false)
@@ -292,7 +292,7 @@ describe('of several clients', () => {
     const connection = openConnection(url)
     connection.socket.pause()
     connection.send(writeHead('GET', '/metrics'))
-    await poll(() => calls.includes('render'))
+    await until(() => calls.includes('render'))
     const { status } = await ask(url, { 'Accept-Encoding': 'gzip' })
     expect(status).toBe(200)
     connection.socket.resume()

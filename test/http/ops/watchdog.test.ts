@@ -5,9 +5,9 @@ import { createApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config.ts'
 import { addCheck } from '../../support/check.ts'
 import { createTestDatabase } from '../../support/database.ts'
-import { poll } from '../../support/embedded.ts'
 import { silentLog } from '../../support/silent-log.ts'
 import { addTenant } from '../../support/tenant.ts'
+import { until } from '../../support/until.ts'
 
 /** The first turn comes with the start: what it does is what a service of this state does every minute. */
 async function startWatched(databaseUrl: string) {
@@ -35,7 +35,7 @@ async function startWatched(databaseUrl: string) {
     pings: () => pings,
     /** Resolves when a turn ended so. */
     turned: (result: string) =>
-      poll(async () =>
+      until(async () =>
         (await (await fetch(`${ops}/metrics`)).text()).includes(
           `heartbeat_watchdog_pings_total{result="${result}"} 1\n`,
         ),
