@@ -1,126 +1,97 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createDatabase } from '../../src/store/postgres/database.ts'
-import { createApiClient } from '../support/api-client.ts'
-import { query } from '../support/embedded.ts'
-import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
-import {
-  API_KEY,
-  databaseEnvironment,
-  PROJECT_ID,
-  type Service,
-  type ServiceProcess,
-  startService,
-} from '../support/service-process.ts'
+import { startPostgresServer } from '../support/postgres-server.ts'
+import { ask } from '../support/sent-pings.ts'
+import type { Service } from '../support/service-process.ts'
 import { until } from '../support/until.ts'
+import { isReady, openStage, type Stage } from './stage.ts'
 
-/** Of all replicas one exports the series of the checks, whatever becomes of it. */
+/** One of all replicas exports the series of the checks. Each test has a database of its own, so all wait for leases together. */
 
 const SERIES = /^heartbeat_check_status\{.*check="job".*\} [01]$/gm
-/** Five seconds of its lease, the next one's turn within a second of that, and a slow machine. */
-const TAKEN_OVER_MS = 15_000
-
-let server: PostgresServer
-
-beforeAll(async () => {
-  server = await startPostgresServer()
-  await using service = await startService(databaseEnvironment(server.url))
-  const client = await createApiClient(service.api, API_KEY)
-  await client.post('/checks', { project_id: PROJECT_ID, name: 'Job' })
-  await service.stop()
-})
-afterAll(() => server.remove())
-
-const start = (environment: Record<string, string> = {}) =>
-  startService({ ...databaseEnvironment(server.url), ...environment })
+/** A lease of five seconds, the other replica's poll within a second of its end, and a slow machine. */
+const TAKEN_OVER_MS = 25_000
 
 async function exports({ ops }: Service): Promise<boolean> {
-  const answer = await fetch(`${ops}/metrics`)
-  const text = await answer.text()
-  expect(answer.status).toBe(200)
-  const series = text.match(SERIES)?.length ?? 0
+  const { status, text } = await ask(`${ops}/metrics`)
+  expect(status).toBe(200)
   const isActive = text.includes('\nheartbeat_exporter_active 1\n')
-  expect(series).toBe(isActive ? 5 : 0)
+  expect(text.match(SERIES)?.length ?? 0).toBe(isActive ? 5 : 0)
   return isActive
 }
 
-async function isLeaseFree(): Promise<boolean> {
-  return (await query(server.url, 'select from exporter where expires_at > now()')).length === 0
+/** Starts a replica, makes the check, and resolves when the replica exports it. */
+async function startExporter(stage: Stage, environment: Record<string, string> = {}): Promise<Service> {
+  const first = await stage.startReplica(environment)
+  await stage.makeCheck(first)
+  await until(() => exports(first), TAKEN_OVER_MS)
+  return first
 }
 
-/** The one that exports, and the other one, which does not. */
-async function startTwo(): Promise<[Service, Service]> {
-  const first = await start()
-  await until(() => exports(first), TAKEN_OVER_MS)
-  const second = await start()
+/** The replica that exports, and another, which does not. */
+async function startTwo(stage: Stage, environment: Record<string, string> = {}): Promise<[Service, Service]> {
+  const first = await startExporter(stage, environment)
+  const second = await stage.startReplica()
   expect([await exports(first), await exports(second)]).toEqual([true, false])
   return [first, second]
 }
 
-it('when it is killed another one takes over, and the killed one comes back without it', async () => {
-  const [killed, other] = await startTwo()
-  await using _other = killedAfter(other)
-  const killedAt = performance.now()
-  await killed.kill()
-  await until(() => exports(other), TAKEN_OVER_MS)
-  console.log(`taken over ${Math.round(performance.now() - killedAt)} ms after kill -9`)
-  await using again = await start()
-  expect(await exports(again)).toBe(false)
-  expect(await exports(other)).toBe(true)
-})
-
-it('when it stops it hands over first, and serves what else there is while it drains', async () => {
-  const leaving = await start({ DRAIN_SECONDS: '300' })
-  await using _ended = killedAfter(leaving)
-  await until(() => exports(leaving), TAKEN_OVER_MS)
-  await using other = await start()
-  const [lease] = await query(server.url, 'select holder from exporter')
-  leaving.signal('SIGTERM')
-  await until(async () => {
-    // It never runs out, whoever renews it when: the other one has it because it was given back, or not at all.
-    await query(
-      server.url,
-      `update exporter set expires_at = now() + interval '1 hour' where holder = '${lease!.holder}'`,
-    )
-    return exports(other)
-  }, TAKEN_OVER_MS)
-  expect(await exports(leaving)).toBe(false)
-})
-
-it('when it is frozen another one takes over, and it tells nothing once it goes on', async () => {
-  const [frozen, other] = await startTwo()
-  await using _one = killedAfter(frozen)
-  await using _other = killedAfter(other)
-  frozen.signal('SIGSTOP')
-  await until(() => exports(other), TAKEN_OVER_MS)
-  frozen.signal('SIGCONT')
-  expect([await exports(frozen), await exports(other)]).toEqual([false, true])
-})
-
-it('while it is not ready it lets the lease run out, and takes it again once it is', async () => {
-  await using service = await start()
-  await until(() => exports(service), TAKEN_OVER_MS)
-  const database = createDatabase({ url: server.url, name: 'test', connections: 1, patient: true })
-  await using _closed = { [Symbol.asyncDispose]: database.close }
-  await database.transaction(async (tx) => {
-    // No beat, so it is not ready, though it could still write its lease.
-    await tx.query('lock table service_beat in access exclusive mode')
-    await until(async () => (await fetch(`${service.ops}/readyz`)).status === 503, TAKEN_OVER_MS)
-    await until(isLeaseFree, TAKEN_OVER_MS)
-    expect(await exports(service)).toBe(false)
+describe('the replica that exports', () => {
+  it.concurrent('is replaced when it is killed, and comes back without the lease', async () => {
+    await using stage = await openStage()
+    const [killed, other] = await startTwo(stage)
+    await killed.kill()
+    await until(() => exports(other), TAKEN_OVER_MS)
+    const again = await stage.startReplica()
+    expect([await exports(again), await exports(other)]).toEqual([false, true])
   })
-  await until(() => exports(service), TAKEN_OVER_MS)
-  expect((await fetch(`${service.ops}/readyz`)).status).toBe(200)
-})
 
-it('while the database is away nobody exports, and everything else is there', async () => {
-  await using service = await start()
-  await until(() => exports(service), TAKEN_OVER_MS)
-  await server.kill()
-  expect(await exports(service)).toBe(false)
-  await server.start()
-  await until(() => exports(service), TAKEN_OVER_MS)
-})
+  it.concurrent('hands over first when it stops, and serves the rest while it drains', async () => {
+    await using stage = await openStage()
+    const [leaving, other] = await startTwo(stage, { DRAIN_SECONDS: '300' })
+    const [lease] = await stage.query('select holder from exporter')
+    leaving.signal('SIGTERM')
+    await until(async () => {
+      // The lease never expires, so that the other one can have it only because it was released.
+      await stage.query(`update exporter set expires_at = now() + interval '1 hour' where holder = '${lease!.holder}'`)
+      return exports(other)
+    }, TAKEN_OVER_MS)
+    expect(await exports(leaving)).toBe(false)
+  })
 
-function killedAfter(service: ServiceProcess): AsyncDisposable {
-  return { [Symbol.asyncDispose]: () => service.kill() }
-}
+  it.concurrent('is replaced when it is frozen, and exports nothing when it continues', async () => {
+    await using stage = await openStage()
+    const [frozen, other] = await startTwo(stage)
+    frozen.signal('SIGSTOP')
+    await until(() => exports(other), TAKEN_OVER_MS)
+    frozen.signal('SIGCONT')
+    expect([await exports(frozen), await exports(other)]).toEqual([false, true])
+  })
+
+  it.concurrent('lets the lease expire while it is not ready, and takes it again once it is', async () => {
+    await using stage = await openStage()
+    const service = await startExporter(stage)
+    const database = createDatabase({ url: stage.url, name: 'test', connections: 1, patient: true })
+    await using _closed = { [Symbol.asyncDispose]: database.close }
+    await database.transaction(async (tx) => {
+      // Without a beat it is not ready, though it could still write its lease.
+      await tx.query('lock table service_beat in access exclusive mode')
+      await until(async () => !(await isReady(service)), TAKEN_OVER_MS)
+      const isFree = async () => (await stage.query('select from exporter where expires_at > now()')).length === 0
+      await until(isFree, TAKEN_OVER_MS)
+      expect(await exports(service)).toBe(false)
+    })
+    await until(() => exports(service), TAKEN_OVER_MS)
+    expect(await isReady(service)).toBe(true)
+  })
+
+  it.concurrent('exports nothing while the database is away, and serves everything else', async () => {
+    await using server = await startPostgresServer()
+    await using stage = await openStage(server.url)
+    const service = await startExporter(stage)
+    await server.kill()
+    expect(await exports(service)).toBe(false)
+    await server.start()
+    await until(() => exports(service), TAKEN_OVER_MS)
+  })
+})
