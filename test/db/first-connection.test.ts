@@ -15,7 +15,7 @@ beforeAll(async () => {
   await test.database.query(`create role guest_of_${process.pid} login password '${PASSWORD}'`)
 })
 afterAll(async () => {
-  await test.database.query(`drop role guest_of_${process.pid}`)
+  await test.database.query(`drop owned by guest_of_${process.pid}; drop role guest_of_${process.pid}`)
   await test.close()
 })
 
@@ -69,7 +69,7 @@ it('a port without a listener is explained in a line', async () => {
 
 it('a user who may not create tables is explained in a line', async () => {
   await test.database.query('drop schema public cascade')
-  await test.database.query('create schema public')
+  await test.database.query(`create schema public; grant usage on schema public to guest_of_${process.pid}`)
   const url = changed((copy) => Object.assign(copy, { username: `guest_of_${process.pid}`, password: PASSWORD }))
   expect(await failureOf(url)).toMatch(/^DATABASE_URL: user guest_of_\d+ lacks rights in database /)
 })

@@ -1,7 +1,9 @@
 /** Pings as jobs send them, over HTTP, with a note of what became of each; and the question whether PostgreSQL has them. */
 
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { PING_TYPES, type PingType } from '../../src/domain/check.ts'
 import type { Database } from '../../src/store/postgres/database.ts'
 
@@ -104,6 +106,27 @@ export async function sendPing(base: string, ping: SentPing, agent?: Agent): Pro
   } catch (error) {
     return result({ status: null, retryAfter: null, isClosing: true, error: String(error) })
   }
+}
+
+/** A POST of which only the head and half of the body has been sent. */
+export async function beginPing(service: { readonly ping: string }, publicId: string) {
+  const ping = aPing(publicId)
+  const body = ping.body!
+  const socket = connect(Number(new URL(service.ping).port), '127.0.0.1')
+  await once(socket, 'connect')
+  socket.write(
+    `POST ${pathOf(ping)} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
+  )
+  return { ping, socket, answer: readAll(socket), finish: () => socket.write(body.slice(10)) }
+}
+
+async function readAll(socket: Socket): Promise<string> {
+  let text = ''
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+  })
+  await once(socket, 'close')
+  return text
 }
 
 export function pathOf({ publicId, type, exitCode, runId }: SentPing): string {

@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest'
+import { startPostgresServer } from '../support/postgres-server.ts'
+import { aPing, beginPing, sendPing } from '../support/sent-pings.ts'
+import { until } from '../support/until.ts'
+import { isReady, openStage } from './stage.ts'
+
+/** Stops that have to wait for a limit of time. */
+
+const ENDED_WELL = { status: 0, signal: null }
+
+it.concurrent('a stop does not wait for ever for a request that never ends', async () => {
+  await using stage = await openStage()
+  const service = await stage.startReplica()
+  const { publicId } = await stage.makeCheck(service)
+  const { socket, answer } = await beginPing(service, publicId)
+  expect(await service.stop('SIGTERM', 28_000)).toEqual(ENDED_WELL)
+  expect(await answer).toBe('')
+  socket.destroy()
+})
+
+it.concurrent('a stop while the database is gone ends all the same', async () => {
+  await using server = await startPostgresServer({ settings: { fsync: 'off' } })
+  await using stage = await openStage(server.url)
+  const service = await stage.startReplica()
+  await server.pause()
+  const pings = Array.from({ length: 5 }, () => sendPing(service.ping, aPing('00000000-0000-4000-8000-000000000000')))
+  // By then they have long been read.
+  await until(async () => !(await isReady(service)))
+  expect(await service.stop('SIGTERM', 15_000)).toEqual(ENDED_WELL)
+  for (const { status, error } of await Promise.all(pings))
+    expect({ status, error }).toEqual({ status: 503, error: null })
+  await server.resume()
+})
