@@ -11,11 +11,14 @@ import { until } from '../support/until.ts'
 import { GIVEN_DURATION_MS, type Job, startJob, wait } from './job.ts'
 import { createReplica } from './replica.ts'
 
-/** Two replicas and their PostgreSQL are killed over and over while jobs ping: acknowledged means committed, and nothing is half done. */
+/**
+ * Two replicas and their PostgreSQL are killed again and again while jobs ping: acknowledged means committed, and nothing is half
+ * done. Kills at every single statement are in statement-kills.test.ts; here they meet groups, other replicas and timers.
+ */
 
-const KILLS = 50
-const KILL_POSTGRES_EVERY = 10
-const LONG_OUTAGE_AFTER = 30
+const KILLS = 16
+const KILL_POSTGRES_EVERY = 5
+const LONG_OUTAGE_AFTER = 10
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121)
 
 let server: PostgresServer
@@ -119,8 +122,8 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
   // It is worth something only if all of it happened.
   const { rows } = await database.query<{ reason: string }>('select distinct reason from flips')
   expect(rows.map(({ reason }) => reason).sort()).toEqual(FLIP_REASONS.filter((reason) => reason !== 'outage').sort())
-  expect(acknowledged.length).toBeGreaterThan(2_000)
-  expect(people.turned()).toBeGreaterThan(10)
+  expect(acknowledged.length).toBeGreaterThan(700)
+  expect(people.turned()).toBeGreaterThan(5)
   const { rows: gaps } = await database.query('select from gaps')
   expect(gaps.length).toBeGreaterThan(0)
   const { rows: spared } = await database.query(

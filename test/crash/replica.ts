@@ -8,6 +8,8 @@ export interface Replica extends AsyncDisposable {
   started(): Promise<void>
   kill(): Promise<void>
   stop(): Promise<Exit>
+  /** Again after `stop`. */
+  start(): void
 }
 
 export function createReplica(environment: () => Record<string, string>): Replica {
@@ -35,8 +37,10 @@ export function createReplica(environment: () => Record<string, string>): Replic
       await process.kill()
       start()
     },
+    start,
     async stop() {
       await starting
+      addresses = null
       return process.stop()
     },
     async [Symbol.asyncDispose]() {
