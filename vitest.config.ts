@@ -23,7 +23,7 @@ export default defineConfig({
       lane('process', 3, { ...withPostgres, testTimeout: 60_000, hookTimeout: 60_000 }),
       lane('prometheus', 4, { ...withPostgres, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
       lane('cluster', 5, { ...withCluster, testTimeout: 60_000, hookTimeout: 120_000, fileParallelism: false }),
-      lane('chart', 6, { ...withCluster, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
+      lane('chart', 6, { ...withCluster, testTimeout: 120_000, hookTimeout: 120_000 }),
       lane('crash', 7, { ...withPostgres, testTimeout: 300_000, hookTimeout: 120_000, fileParallelism: false }),
       lane('e2e', 8, { testTimeout: 900_000, hookTimeout: 900_000, fileParallelism: false }),
     ],

@@ -1,6 +1,7 @@
 /** The chart as Helm renders it, for the tests of the lane. */
 
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { inject } from 'vitest'
@@ -32,6 +33,10 @@ export interface HelmOutput {
   readonly stderr: string
 }
 
+/** Objects of one of the parts that `npm run manifests` makes. */
+export const readPart = (name: string) =>
+  parseObjects(readFileSync(new URL(`../../manifests/parts/${name}.yaml`, import.meta.url), 'utf8'))
+
 const HELM = await findTool('helm')
 
 /** Helm would keep settings and a cache in the person's home; these are gone with the lane's control plane. */
@@ -62,12 +67,17 @@ export interface RenderOptions {
   readonly namespace?: string
 }
 
-/** All that the chart makes of these values, hooks and tests included. */
-export async function renderChart(values: Values = {}, options: RenderOptions = {}): Promise<readonly ChartObject[]> {
-  return parseObjects(await renderText(values, options))
+const rendered = new Map<string, Promise<readonly ChartObject[]>>()
+
+/** All that the chart makes of these values, hooks and tests included; rendered once for each file of tests. */
+export function renderChart(values: Values = {}, options: RenderOptions = {}): Promise<readonly ChartObject[]> {
+  const key = JSON.stringify([values, options])
+  const objects = rendered.get(key) ?? renderText(values, options).then(parseObjects)
+  rendered.set(key, objects)
+  return objects
 }
 
-/** The same as YAML. */
+/** The same as YAML, rendered anew. */
 export async function renderText(values: Values = {}, options: RenderOptions = {}): Promise<string> {
   const { release = RELEASE, namespace = NAMESPACE } = options
   return (await helm(['template', release, CHART, '--namespace', namespace, '--values', '-'], values)).stdout

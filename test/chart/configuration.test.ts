@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { type Config, readConfig } from '../../src/config.ts'
 import { CASES } from './cases.ts'
-import { type ChartObject, listPods, pick, renderChart, type Values } from './chart.ts'
+import { type ChartObject, listPods, parseObjects, pick, renderChart, renderText, type Values } from './chart.ts'
 
 /** What others put into Secrets that are not the chart's. */
 const SECRETS: Record<string, Record<string, string>> = {
@@ -118,7 +118,9 @@ describe('without any value', () => {
 
   it('what is generated differs from one installation to the next', async () => {
     const data = async () =>
-      (await renderChart()).filter(({ kind }) => kind === 'Secret').flatMap(({ data }) => Object.values(data))
+      parseObjects(await renderText())
+        .filter(({ kind }) => kind === 'Secret')
+        .flatMap(({ data }) => Object.values(data))
     const [one, other] = [await data(), await data()]
     expect(one).toHaveLength(5)
     expect(one.filter((value) => other.includes(value))).toEqual([])

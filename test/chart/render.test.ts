@@ -4,12 +4,9 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { CASES, EACH_CASE } from './cases.ts'
-import { CHART, type ChartObject, describeObject, helm, listPods, parseObjects, pick, renderChart } from './chart.ts'
+import { CHART, type ChartObject, describeObject, helm, listPods, pick, readPart, renderChart } from './chart.ts'
 
 const CLUSTER_WIDE = ['ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition']
-const part = (name: string) =>
-  parseObjects(readFileSync(new URL(`../../manifests/parts/${name}.yaml`, import.meta.url), 'utf8'))
-
 describe.each(EACH_CASE)('with the values of "%s"', (_, values) => {
   it('passes helm lint --strict', async () => {
     const { stdout } = await helm(['lint', '--strict', CHART, '--values', '-'], values)
@@ -141,7 +138,7 @@ describe('selectors', () => {
 describe('the Deployments', () => {
   it.each(['api', 'controller'])('%s is as in manifests/parts, but for its names', async (component) => {
     const [ours] = listPods([pick(await renderChart(), 'Deployment', `heartbeat-${component}`)])
-    const [theirs] = listPods([part(component)[0]!])
+    const [theirs] = listPods([readPart(component)[0]!])
     const essence = ({ spec }: NonNullable<typeof ours>) => {
       const [{ name, ports, startupProbe, livenessProbe, readinessProbe, securityContext, env }] = spec.containers
       const fixed = (env ?? []).filter(({ value }) => value !== undefined)

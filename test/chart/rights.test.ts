@@ -1,12 +1,8 @@
 /** What the chart's ServiceAccounts may do: what manifests/parts say, and no more. */
 
-import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { CASES } from './cases.ts'
-import { type ChartObject, describeObject, parseObjects, pick, renderChart } from './chart.ts'
-
-const part = (name: string) =>
-  parseObjects(readFileSync(new URL(`../../manifests/parts/${name}.yaml`, import.meta.url), 'utf8'))
+import { type ChartObject, describeObject, pick, readPart, renderChart } from './chart.ts'
 
 const ROLES = ['Role', 'ClusterRole']
 const BINDINGS = ['RoleBinding', 'ClusterRoleBinding']
@@ -23,17 +19,17 @@ const rolesOf = (objects: readonly ChartObject[], component: string) =>
 describe('the rights', () => {
   it('of the controller are those of manifests/, everywhere', async () => {
     expect(rolesOf(await renderChart(), 'controller')).toEqual([
-      ['ClusterRole heartbeat-controller', pick(part('rbac'), 'ClusterRole').rules],
-      ['Role monitoring/heartbeat-lease', pick(part('rbac-lease'), 'Role').rules],
+      ['ClusterRole heartbeat-controller', pick(readPart('rbac'), 'ClusterRole').rules],
+      ['Role monitoring/heartbeat-lease', pick(readPart('rbac-lease'), 'Role').rules],
     ])
   })
 
   it('of the controller end at the namespaces that it watches', async () => {
     const objects = await renderChart(CASES.namespaced)
     expect(objects.filter(({ kind }) => kind.startsWith('Cluster')).map(describeObject)).toEqual([])
-    const { rules } = pick(part('rbac-namespaced'), 'Role')
+    const { rules } = pick(readPart('rbac-namespaced'), 'Role')
     expect(rolesOf(objects, 'controller')).toEqual([
-      ['Role monitoring/heartbeat-lease', pick(part('rbac-lease'), 'Role').rules],
+      ['Role monitoring/heartbeat-lease', pick(readPart('rbac-lease'), 'Role').rules],
       ['Role payments/heartbeat-controller', rules],
       ['Role shop/heartbeat-controller', rules],
     ])
@@ -92,7 +88,7 @@ describe('the rights', () => {
 
   it('of people follow from those in their namespaces', async () => {
     const objects = await renderChart()
-    const [view, edit] = part('rbac-users')
+    const [view, edit] = readPart('rbac-users')
     for (const [name, theirs] of [
       ['view', view!],
       ['edit', edit!],
