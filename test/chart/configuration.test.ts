@@ -23,7 +23,7 @@ const SECRETS: Record<string, Record<string, string>> = {
   mail: { SMTP_URL: 'smtp://mail.example.com:587', url: 'smtps://mail.example.com:465' },
 }
 
-/** As the kubelet puts it together, BIND_ADDRESS of the image included. Fails for a Secret or key that nobody makes. */
+/** As the kubelet puts it together, BIND_ADDRESS of the image included. Throws for a Secret or key that does not exist. */
 function readEnvironment(objects: readonly ChartObject[], component: string): Record<string, string> {
   const made = objects
     .filter(({ kind }) => kind === 'Secret')
@@ -112,7 +112,7 @@ describe('without any value', () => {
     })
     expect(mount(env.PGDATA)).toBe('data')
     expect(url.hostname.split('.')[0]).toBe(pick(objects, 'StatefulSet').spec.serviceName)
-    // Without an address its name would not exist until PostgreSQL is ready, and nobody would wait for it.
+    // Without an address its name would not exist until PostgreSQL is ready, and the service would not wait for it.
     expect(pick(objects, 'Service', 'heartbeat-postgresql').spec).not.toHaveProperty('clusterIP')
   })
 
@@ -176,12 +176,12 @@ describe('with values', () => {
     })
   })
 
-  it('credentials of receivers stay with the api, which alone tells them', async () => {
+  it('only the api gets the credentials of receivers', async () => {
     const { secrets } = readConfig(readEnvironment(await renderChart(CASES['own secrets']), 'controller'), false)
     expect(secrets).toMatchObject({ alertmanagerUrls: [], watchdogUrl: null, smtpUrl: undefined })
   })
 
-  it('a database of somebody else replaces the own one', async () => {
+  it('an external database replaces the own one', async () => {
     const objects = await renderChart({ database: { existingSecret: 'heartbeat-db-app' } })
     expect(objects.filter(({ metadata }) => metadata.labels['app.kubernetes.io/component'] === 'postgresql')).toEqual(
       [],
@@ -189,7 +189,7 @@ describe('with values', () => {
     expect(readEnvironment(objects, 'api').DATABASE_URL).toBe(SECRETS['heartbeat-db-app']!.uri)
   })
 
-  it('the own database takes a password of somebody else', async () => {
+  it('the own database takes a password from an existing Secret', async () => {
     const objects = await renderChart({ postgresql: { existingSecret: 'heartbeat-db-app' } })
     expect(objects.filter(({ kind }) => kind === 'Secret').map(({ metadata }) => metadata.name)).toEqual(['heartbeat'])
     expect(readEnvironment(objects, 'api').DATABASE_URL).toBe(SECRETS['heartbeat-db-app']!.uri)

@@ -162,7 +162,7 @@ describe('a release', () => {
     expect(await claim()).toBe(volume)
   })
 
-  it('leaves what somebody added to its Secret, and makes what somebody took away', async () => {
+  it('keeps a key that was added to its Secret, and generates a key that was removed', async () => {
     const path = within('secrets/heartbeat')
     await cluster.api('PATCH', path, { stringData: { PREVIOUS_SECRET_KEYS: 'old' }, data: { BOOTSTRAP_API_KEY: null } })
     await run('upgrade')

@@ -14,7 +14,7 @@ describe('the policies', () => {
       `heartbeat-${name}`,
     ).spec
 
-  it('let everybody reach the ports, or whom they are told and the pod of helm test', async () => {
+  it('let every pod reach the ports, or only those of the values and the pod of helm test', async () => {
     const open = await readPolicy('api')
     expect(open.policyTypes).toEqual(['Ingress'])
     expect(open.ingress).toEqual(['api', 'ops', 'ping'].map((port) => ({ ports: [{ port }] })))
@@ -28,7 +28,7 @@ describe('the policies', () => {
     expect((await readPolicy('controller', { opsFrom: from })).ingress).toEqual([{ ports: [{ port: 'ops' }], from }])
   })
 
-  it('let the database answer api and controller, and call nobody', async () => {
+  it('let api and controller reach the database, which may open no connection', async () => {
     const { ingress, policyTypes, egress } = await readPolicy('postgresql')
     expect([policyTypes, egress]).toEqual([['Ingress', 'Egress'], undefined])
     const [{ from, ports }] = ingress
@@ -39,7 +39,7 @@ describe('the policies', () => {
     expect(components).toEqual(['api', 'controller'])
   })
 
-  it('let ours reach DNS, the database and what is told, and the controller the API server', async () => {
+  it('let our pods reach DNS, the database and the given rules, and the controller also the API server', async () => {
     const rules = [{ ports: [{ port: 443 }], to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] }]
     const egress = { enabled: true, rules, apiServerPorts: [6443] }
     const dns = {

@@ -62,7 +62,7 @@ describe.each(EACH_CASE)('with the values of "%s"', (_, values) => {
     }
   })
 
-  it('gives a token of Kubernetes to the controller and to the Job of the uninstallation, and to nobody else', async () => {
+  it('gives a token of Kubernetes only to the controller and to the Job of the uninstallation', async () => {
     const objects = await renderChart(values)
     for (const account of objects.filter(({ kind }) => kind === 'ServiceAccount'))
       expect(account.automountServiceAccountToken, describeObject(account)).toBe(false)
@@ -271,7 +271,7 @@ describe('the definition of HeartbeatCheck', () => {
     })
   })
 
-  it('may go with the release, or be left to somebody else', async () => {
+  it('is deleted with the release, or not installed at all, where the values say so', async () => {
     expect(
       pick(await renderChart({ crds: { keep: false } }), 'CustomResourceDefinition').metadata.annotations,
     ).toBeUndefined()

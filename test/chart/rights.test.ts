@@ -103,7 +103,7 @@ describe('the rights', () => {
     )
   })
 
-  it('are left to somebody else where no roles are wanted', async () => {
+  it('are not granted with rbac.create: false', async () => {
     const objects = await renderChart({ rbac: { create: false } })
     expect(objects.filter(({ kind }) => [...ROLES, ...BINDINGS].includes(kind)).map(describeObject)).toEqual([])
     expect(objects.filter(({ kind }) => kind === 'ServiceAccount')).toHaveLength(3)

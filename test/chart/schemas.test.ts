@@ -54,8 +54,8 @@ let locations: { oldest: string; running: string }
 beforeAll(async () => {
   folder = await makeTempFolder()
   await applyCrds(cluster, [fixture('crds')])
-  // The server tells of a new kind a moment after it takes objects of it.
-  const running = await waitFor('the API server tells of all kinds', async () => {
+  // The server documents a new kind a moment after it accepts objects of it.
+  const running = await waitFor('the API server documents all kinds', async () => {
     const documents = await readOpenApi(cluster)
     return CUSTOM.every((path) => documents[path] !== undefined) && documents
   })

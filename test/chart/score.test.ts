@@ -19,7 +19,7 @@ const EXPLAINED: Record<string, string> = {
   'deployment-has-host-podantiaffinity *':
     'topologySpreadConstraints do it, and count the pods of the new version only.',
   'statefulset-has-servicename *':
-    'Of the one pod of PostgreSQL nobody asks by its own name, and a headless Service has none while the pod is not ready.',
+    'No client uses the name of the one PostgreSQL pod, and a headless Service has no name while the pod is not ready.',
   'pod-networkpolicy heartbeat-test':
     'The pod of `helm test` calls two Services and is gone; what may leave a namespace is for its owner to say.',
   'pod-networkpolicy heartbeat-uninstall':
@@ -102,7 +102,7 @@ it.each(EACH_CASE.filter(([name]) => name !== 'least'))(
   },
 )
 
-it('sees that one pod is all that somebody wants', async () => {
+it('reports a Deployment of one pod', async () => {
   const checks = new Set((await score(CASES.least)).map(({ check }) => check))
   expect(checks).toContain('deployment-replicas')
 })

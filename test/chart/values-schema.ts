@@ -171,7 +171,7 @@ const VALUES = section({
   uninstall: section({ releaseFinalizers: z.boolean() }),
 })
 
-/** The text of values.schema.json. Throws when values.yaml tells of a value that the schema does not know. */
+/** The text of values.schema.json. Throws when values.yaml documents a value that the schema does not know. */
 export function renderValuesSchema(valuesYaml: string): string {
   // Draft 7 is what every Helm since 3 reads.
   const schema = z.toJSONSchema(VALUES, { target: 'draft-7', io: 'input', reused: 'inline' }) as Json

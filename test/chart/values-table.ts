@@ -1,6 +1,6 @@
 /**
- * The table of values in the chart's README, from the comments in values.yaml: a line that begins with `# --` tells of the
- * value below it, and a map that has one is told of as a whole.
+ * The table of values in the chart's README, from the comments in values.yaml: a line that begins with `# --` documents the
+ * value below it; a map with such a line is one row.
  */
 
 import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml'
@@ -52,7 +52,7 @@ function keyOf({ key }: Pair): string {
   return String(isScalar(key) ? key.value : key)
 }
 
-/** Null: the comment tells of no value. */
+/** Null: the comment documents no value. */
 function readAbout(comment: string | null | undefined): string | null {
   const lines = (comment ?? '').split('\n').map((line) => line.trim())
   const mark = lines.findLastIndex((line) => line.startsWith(MARK))

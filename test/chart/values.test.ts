@@ -231,11 +231,11 @@ describe('the README', () => {
     const rows = [
       ...read('README.md').matchAll(/^\| (Deployment|Service|StatefulSet|Secret|ClusterRole)s? (`heartbeat[^|]*) \|/gm),
     ]
-    const told = rows.flatMap(([, kind, list]) =>
+    const named = rows.flatMap(([, kind, list]) =>
       [...list!.matchAll(/`([^`]+)`/g)].map(([, name]) => `${kind} ${name}`),
     )
-    expect(told).toHaveLength(10)
-    for (const name of told) expect(names).toContain(name)
+    expect(named).toHaveLength(10)
+    for (const name of named) expect(names).toContain(name)
   })
 })
 
@@ -247,7 +247,7 @@ describe('what is made of values.yaml', () => {
     },
   )
 
-  it('tells of each value with its default, of a map with a comment as a whole', () => {
+  it('lists each value with its default, and a map with a comment as one row', () => {
     const yaml = '# -- First\na: 1\n\n# no value\nb:\n  # -- Inner | part\n  c: x\n  # -- Whole\n  d:\n    e: [1]\n'
     expect(listValues(yaml)).toEqual([
       { path: 'a', about: 'First', preset: '1' },

@@ -97,7 +97,7 @@ export function readServedCertificate(port: number): Promise<string> {
   })
 }
 
-/** How somebody says who they are: a token, a file that holds one, or a certificate. */
+/** A client's credential: a token, a file that holds one, or a certificate. */
 export type Credential = { readonly token: string } | { readonly tokenFile: string } | Certified
 
 export interface Kubeconfig {

@@ -59,7 +59,7 @@ async function applyCrd(access: ClusterAccess, crd: Crd): Promise<void> {
     const conditions: { type: string; status: string; message?: string }[] = body.status?.conditions ?? []
     if (conditions.some(({ type, status }) => type === 'Established' && status === 'True')) return
     if (performance.now() < limit) continue
-    const told = conditions.map(({ type, status, message }) => `${type}=${status} ${message}`).join('; ')
-    throw new Error(`CRD ${crd.metadata.name} is not established after ${ESTABLISHED_MS} ms: ${told}`)
+    const shown = conditions.map(({ type, status, message }) => `${type}=${status} ${message}`).join('; ')
+    throw new Error(`CRD ${crd.metadata.name} is not established after ${ESTABLISHED_MS} ms: ${shown}`)
   }
 }

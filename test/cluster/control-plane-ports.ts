@@ -10,7 +10,7 @@ const COUNT = 10_000
 
 const given = new Set<number>()
 
-/** A loopback port on which nobody listens now, and which this process gives to nobody else. */
+/** A free loopback port, which this process returns only once. */
 export async function pickPort(): Promise<number> {
   for (;;) {
     const port = FIRST + Math.floor(Math.random() * COUNT)

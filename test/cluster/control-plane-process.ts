@@ -87,8 +87,8 @@ export interface ProgramHome {
 
 /**
  * Waits until its input ends, by `close` or because the starting process has died (Ctrl-C, kill -9): kills every program
- * whose pid file is still there, and removes the folder when it is told to. A program that ended has no pid file, so that
- * its pid, which may be somebody else's by now, is never signalled. (`kill -KILL -- -pid` is an error to dash.)
+ * whose pid file is still there, and removes the folder on request. A program that ended has no pid file, so that
+ * its pid, which may belong to another process by now, is never signalled. (`kill -KILL -- -pid` is an error to dash.)
  */
 const GUARD = `
 cat > /dev/null

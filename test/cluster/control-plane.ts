@@ -65,7 +65,7 @@ const LOOPBACK = '127.0.0.1'
 const SERVICE_ADDRESS = '10.96.0.1'
 const START_MS = 60_000
 const POLL_MS = 50
-/** A port that somebody else took in the same instant is no reason to fail. */
+/** Another process may take a port in the same instant. */
 const ATTEMPTS = 3
 const DEFAULT_ACCOUNT = '/api/v1/namespaces/default/serviceaccounts/default'
 const ROOT_CA_MAP = '/api/v1/namespaces/default/configmaps/kube-root-ca.crt'

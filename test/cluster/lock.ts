@@ -8,7 +8,7 @@ import { identifyProcess } from '../../src/embedded-postgres/processes.ts'
 export type Lock = { readonly release: () => Promise<void> } | { readonly holder: number }
 
 /**
- * Takes the lock, or tells the pid of the live process that holds it. A holder that died, by kill -9 or with the machine,
+ * Takes the lock, or returns the pid of the live process that holds it. A holder that died, by kill -9 or with the machine,
  * holds nothing: the file names its process by pid and start time. (Two that find the same dead holder in the same instant
  * may both get it; what is locked with it here does no harm when done twice.)
  */
@@ -27,28 +27,28 @@ export async function takeLock(file: string): Promise<Lock> {
 }
 
 const LOOK_MS = 250
-const TELL_MS = 30_000
+const REPORT_MS = 30_000
 
 /**
- * Resolves with what gives the lock back, once nobody else holds it. Whoever waits is told for whom (a pid) and for how long
- * (seconds), at once and then every half minute.
+ * Resolves with the function that releases the lock, once this process holds it. Until then `report` gets the holder's pid and
+ * the seconds waited, at once and then every half minute.
  */
 export async function waitForLock(
   file: string,
-  tell: (holder: number, waited: number) => void,
+  report: (holder: number, waited: number) => void,
 ): Promise<() => Promise<void>> {
   const startedAt = performance.now()
-  for (let tellAt = startedAt; ; await sleep(LOOK_MS)) {
+  for (let reportAt = startedAt; ; await sleep(LOOK_MS)) {
     const lock = await takeLock(file)
     if ('release' in lock) return lock.release
     const now = performance.now()
-    if (now < tellAt) continue
-    tell(lock.holder, Math.round((now - startedAt) / 1000))
-    tellAt = now + TELL_MS
+    if (now < reportAt) continue
+    report(lock.holder, Math.round((now - startedAt) / 1000))
+    reportAt = now + REPORT_MS
   }
 }
 
-/** A link appears whole or not at all, so that nobody reads half a lock. */
+/** A link appears whole or not at all, so that no process reads half a lock. */
 async function linkUnlessThere(draft: string, file: string): Promise<boolean> {
   try {
     await link(draft, file)

@@ -38,15 +38,15 @@ it('a token of a ServiceAccount that is named opens the API, for its user', asyn
   })
 })
 
-it('a token for the API server itself, or for somebody else, is refused', async () => {
-  for (const options of [[], ['--audience', 'somebody']])
+it('a token for the API server or for another audience is rejected', async () => {
+  for (const options of [[], ['--audience', 'another']])
     expect(await whoIs(await tokenOf('deploy', ...options))).toMatchObject({
       status: 401,
       body: { error: expect.stringMatching(/^missing or unknown credential/) },
     })
 })
 
-it('a ServiceAccount that is not named is told so', async () => {
+it('a ServiceAccount that is not configured is rejected with the reason', async () => {
   expect(await whoIs(await tokenOf('other', '--audience', AUDIENCE))).toMatchObject({
     status: 401,
     body: { error: expect.stringMatching(/^no user here belongs to this token/) },

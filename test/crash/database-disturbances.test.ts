@@ -4,12 +4,12 @@ import { aPing, createAgent, type Outcome, sendPing } from '../support/sent-ping
 import { until } from '../support/until.ts'
 import { connect, liveThroughFaults, OURS } from './life.ts'
 
-/** What somebody else does in the database while it serves us: locks, cancelled statements, broken connections. */
+/** What another client does in the database while it serves us: locks, cancelled statements, broken connections. */
 
 const life = liveThroughFaults()
 
-describe('somebody', () => {
-  it('holds the row of one check: its job is told to try again, the others hear nothing of it', async () => {
+describe('another client', () => {
+  it('holds the row of one check: its job gets 503, the others notice nothing', async () => {
     const [held, ...others] = life.checks
     const holder = await connect(life.server.url)
     await holder.query('begin')
@@ -33,7 +33,7 @@ describe('somebody', () => {
     expect((await sendPing(life.service.ping, aPing(held!.publicId))).status).toBe(200)
   })
 
-  it('holds the table of pings: every job is told to try again, and served when it is free', async () => {
+  it('holds the table of pings: every job gets 503, and 200 when it is free', async () => {
     const holder = await connect(life.server.url)
     await holder.query('begin')
     await holder.query('lock table pings in access exclusive mode')

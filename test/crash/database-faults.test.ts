@@ -12,7 +12,7 @@ describe('the database', () => {
 
   it('hangs', () => life.outlive({ begin: () => life.server.pause(), end: () => life.server.resume(), lastsMs: 9_000 }))
 
-  it('hangs for a moment: nobody hears of it but those who wait', async () => {
+  it('hangs for a moment: requests wait, and none fails', async () => {
     await life.assertServing()
     const startedAt = performance.now()
     await life.server.pause()
@@ -38,7 +38,7 @@ describe('the database', () => {
       },
       end: async () => {
         await query(life.server.adminUrl, 'alter role heartbeat connection limit -1')
-        // Whoever reads the log learns from it what PostgreSQL said.
+        // The log quotes PostgreSQL.
         expect(life.service.stderr).toContain('too many connections for role')
       },
     }))

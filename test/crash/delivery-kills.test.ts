@@ -88,7 +88,7 @@ it(`${KILLS} kills lose no delivery and spoil no order`, async () => {
     ...databaseEnvironment(server.url),
     RATE_LIMIT_PER_MINUTE: '1000000',
     ALLOWED_TARGETS: '127.0.0.0/8',
-    // Both replicas tell the same links, as behind one Service.
+    // Both replicas send the same links, as behind one Service.
     BASE_URL: 'http://heartbeat.test/api/v1',
     LOG_LEVEL: 'warn',
   })

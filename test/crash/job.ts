@@ -4,8 +4,8 @@ import type { Random } from '../support/random.ts'
 import { aPing, createAgent, type Outcome, type SentPing, sendPing } from '../support/sent-pings.ts'
 
 /**
- * One job and its clients: every kind of ping in every form, one after the other, so that their order is known. A ping that
- * nobody acknowledged is sent again when it carries a run id, as clients that care do; it is then stored once.
+ * One job and its clients: every kind of ping in every form, one after the other, so that their order is known. A ping
+ * without a 200 is sent again when it carries a run id, as careful clients do; it is then stored once.
  */
 export interface Job {
   readonly outcomes: readonly Outcome[]
@@ -16,7 +16,7 @@ export interface Job {
 export interface JobOptions {
   readonly publicId: string
   readonly random: Random
-  /** Where to send the next ping; null while nobody serves. */
+  /** Where to send the next ping; null while no replica serves. */
   readonly pickReplica: () => string | null
   /** How long it is silent after each burst of a few seconds. */
   readonly silenceMs: number

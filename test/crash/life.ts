@@ -105,7 +105,7 @@ export function liveThroughFaults(): Life {
     ])
     const statuses = { live: live.status, ready: ready.status, metrics: metrics.status, ping: ping.status }
     expect(statuses).toEqual({ live: 200, ready: 503, metrics: 200, ping: 503 })
-    // Whether there is such a check nobody can tell while the database cannot be asked.
+    // Without the database the service cannot know whether the check exists.
     if (!isReadable) expect({ api: api.status, unknown: unknown.status }).toEqual({ api: 503, unknown: 503 })
     if (api.status === 503) expect(api.headers.get('retry-after')).toMatch(/^\d+$/)
     expect(metrics.text).toMatch(/^heartbeat_pings_total\{type="success",result="unavailable"\} [1-9]/m)

@@ -137,7 +137,7 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
   await database.close()
 })
 
-/** Somebody who pauses and resumes checks by the management API all the time. */
+/** A client that pauses and resumes checks by the management API all the time. */
 function startTurning(ids: readonly string[], pickReplica: () => string | null) {
   const stopping = new AbortController()
   let turned = 0

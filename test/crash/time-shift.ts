@@ -13,7 +13,7 @@ const STATE_TIMES = [
 
 /**
  * As if so much time had passed at once: everything that is stored happened that much earlier. With `isStopped` the last
- * beat too, as if nobody had been there in the meantime; without it, the service was well all the time.
+ * beat too, as if no replica had run in the meantime; without it, the service was well all the time.
  */
 export async function letTimePass(url: string, ms: number, isStopped: boolean): Promise<void> {
   const by = `${ms} * interval '1 millisecond'`

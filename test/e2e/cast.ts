@@ -64,7 +64,7 @@ printf '%s\\n' "$output" | curl -fsS -m 10 --retry 3 --data-binary @- "$HEARTBEA
 exit $code
 `
 
-/** Port 80 of the Service takes webhooks; GET of it tells all that came, as `Delivered[]` in JSON. */
+/** Port 80 of the Service takes webhooks; GET of it returns all that came, as `Delivered[]` in JSON. */
 export const aReceiver = (namespace: string, name: string) => [
   {
     apiVersion: 'apps/v1',

@@ -27,8 +27,8 @@ beforeAll(async () => {
 })
 afterAll(() => image?.[Symbol.asyncDispose]())
 
-describe('what a runtime is told', () => {
-  it('is to run the service, as nobody in particular', () => {
+describe('the configuration of the image', () => {
+  it('runs the service as an unprivileged user', () => {
     expect(image.config).toMatchObject({
       User: '65532:65532',
       WorkingDir: '/app',
@@ -85,7 +85,7 @@ describe('in the image', () => {
     for (const path of ['app/LICENSE', 'usr/local/share/doc/node/LICENSE']) expect(paths).toContain(path)
   })
 
-  it('is nothing by which somebody who broke in could help himself', () => {
+  it('contains no shell, package manager or other tool for an intruder', () => {
     const programs = [
       'sh',
       'bash',
@@ -110,7 +110,7 @@ describe('in the image', () => {
     expect(image.history).not.toMatch(/_authToken|cafile|registry/)
   })
 
-  it('is nothing that its user may write to, or that makes him somebody else', async () => {
+  it('contains nothing that its user may write to, and nothing setuid', async () => {
     const loose: string[] = []
     for (const path of paths.filter((path) => !/^(dev|proc|tmp|home\/nonroot)(\/|$)/.test(path))) {
       const entry = await lstat(join(image.root, path))

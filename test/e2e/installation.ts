@@ -55,7 +55,7 @@ export const createInstallation = (stage: Stage) => {
       return createApiClient(`${await findService(NAMESPACE, `${RELEASE}-api`)}/api/v1`, BOOTSTRAP_API_KEY!)
     },
 
-    /** What a job of this HeartbeatCheck is told, and the same by the address that the host reaches. */
+    /** The ping URL that a job of this HeartbeatCheck gets, and the same by the address that the host reaches. */
     async readUrl(namespace: string, name: string): Promise<{ readonly published: string; readonly reached: string }> {
       const { HEARTBEAT_URL: published = '' } = await readSecret(namespace, `${name}-heartbeat`)
       return { published, reached: `${await findService(NAMESPACE, `${RELEASE}-ping`)}${new URL(published).pathname}` }

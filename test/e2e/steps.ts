@@ -1,20 +1,20 @@
-/** A story told in tests: one step after the other, each with its time. */
+/** A story in tests: one step after the other, each with its time. */
 
 import { it } from 'vitest'
 
 export interface Story {
   /** A test that needs all those before it. `onFailure`, of the first that fails, says where there is more to read. */
   step(title: string, run: () => Promise<void>): void
-  /** A line for whoever watches. */
-  tell(line: string): void
+  /** Prints a line. */
+  print(line: string): void
 }
 
 export function openStory(onFailure: () => Promise<string>): Story {
   const startedAt = performance.now()
   let failed: string | null = null
-  const tell = (line: string) => void process.stdout.write(`${line}\n`)
+  const print = (line: string) => void process.stdout.write(`${line}\n`)
   return {
-    tell,
+    print,
     step(title, run) {
       it(title, async () => {
         if (failed !== null) throw new Error(`not reached: "${failed}" failed`)
@@ -24,12 +24,12 @@ export function openStory(onFailure: () => Promise<string>): Story {
         } catch (error) {
           failed = title
           const more = await onFailure().catch((fault) => `and nothing could be kept: ${fault}`)
-          tell(`FAILED: ${title}; ${more}`)
+          print(`FAILED: ${title}; ${more}`)
           throw error
         }
         const now = performance.now()
         const [whole, took] = [now - startedAt, now - from].map((ms) => `${(ms / 1_000).toFixed(1)} s`)
-        tell(`${whole!.padStart(8)}  ${took!.padStart(7)}  ${title}`)
+        print(`${whole!.padStart(8)}  ${took!.padStart(7)}  ${title}`)
       })
     },
   }

@@ -33,10 +33,10 @@ const MINUTE_MS = 60_000
 let stage: Stage
 let installation: Installation
 let secret: string
-/** What the receiver was told and a step has looked at. */
+/** What the receiver got and a step has looked at. */
 let seen = 0
 
-const { step, tell } = openStory(async () => {
+const { step, print } = openStory(async () => {
   if (stage === undefined) return 'the node did not start'
   return `logs are kept in ${await stage.keepLogs()}`
 })
@@ -46,7 +46,7 @@ const install = () =>
 const inShop = (...args: string[]) => stage.kubectl('--namespace', 'shop', ...args)
 const inMonitoring = (...args: string[]) => stage.kubectl('--namespace', NAMESPACE, ...args)
 
-/** The next webhook, when its signature holds; the receiver's own words for what it was told. */
+/** The next webhook, when its signature holds; the receiver's own words for what it got. */
 async function receiveEvent(limitMs: number) {
   const url = await installation.findService('shop', 'receiver')
   const next = await waitFor(
@@ -74,7 +74,7 @@ beforeAll(async () => {
   const from = performance.now()
   stage = await openStage()
   installation = createInstallation(stage)
-  tell(`${((performance.now() - from) / 1_000).toFixed(1)} s for images and node`)
+  print(`${((performance.now() - from) / 1_000).toFixed(1)} s for images and node`)
 })
 afterAll(() => stage?.[Symbol.asyncDispose]())
 
@@ -127,7 +127,7 @@ describe('on a node of its own', () => {
     await inShop('wait', '--for=condition=Up=false', 'hbc/backup', '--timeout=30s')
   })
 
-  step('when it works again, the receiver is told so', async () => {
+  step('when it works again, the receiver gets a recovery', async () => {
     await inShop('patch', 'cronjob', 'backup', '--type=json', '--patch', runs(WORKS))
     const { type, data } = await receiveEvent(NEXT_RUN_MS)
     expect({ type, reason: data.reason }).toEqual({ type: 'check.up', reason: 'recovered' })
@@ -140,11 +140,11 @@ describe('on a node of its own', () => {
     expect({ type, reason: data.reason }).toEqual({ type: 'check.down', reason: 'missed' })
     const [occurred, detected] = [Date.parse(data.occurred_at), Date.parse(data.detected_at)]
     expect((occurred - GRACE_SECONDS * 1_000) % MINUTE_MS).toBe(0)
-    tell(`missed: detected ${detected - occurred} ms after the deadline`)
+    print(`missed: detected ${detected - occurred} ms after the deadline`)
     await inShop('wait', '--for=condition=Up=false', 'hbc/backup', '--timeout=30s')
   })
 
-  step('when somebody runs it by hand, it recovers', async () => {
+  step('when it is run by hand, it recovers', async () => {
     await inShop('create', 'job', 'backup-by-hand', '--from=cronjob/backup')
     const { type, data } = await receiveEvent(MINUTE_MS)
     expect({ type, reason: data.reason }).toEqual({ type: 'check.up', reason: 'recovered' })
@@ -159,7 +159,7 @@ describe('on a node of its own', () => {
     const listAll = () => inMonitoring('get', 'pods', '--selector=app.kubernetes.io/component=api', '--output=name')
     await waitFor('the old pods are gone', async () => (await listAll()).trim().split('\n').length === 2, MINUTE_MS)
     const { sent, failures, p99Ms, worstMs } = await pings.stop()
-    tell(
+    print(
       `${sent} pings during the restart, ${failures.length} failed; p99 ${p99Ms.toFixed(0)} ms, worst ${worstMs.toFixed(0)} ms`,
     )
     expect(failures).toEqual([])
@@ -172,7 +172,7 @@ describe('on a node of its own', () => {
     await inMonitoring('delete', 'pod', leader, '--wait=false')
     const hasChanged = async () => ![leader, ''].includes(await installation.findLeader())
     await waitFor('another leader', hasChanged, MINUTE_MS)
-    tell(`another leader after ${((performance.now() - from) / 1_000).toFixed(1)} s`)
+    print(`another leader after ${((performance.now() - from) / 1_000).toFixed(1)} s`)
     await stage.applyManifest(aNamespace('attic'))
     await stage.applyManifest(aHeartbeatCheck('attic', 'sweep', { periodSeconds: 3600 }))
     await stage.kubectl('--namespace', 'attic', 'wait', '--for=condition=Ready', 'hbc/sweep', '--timeout=60s')
@@ -200,15 +200,15 @@ describe('on a node of its own', () => {
         await Promise.race([sleep(500), result.catch(() => {})])
       }
       const { pings, failed, p50Ms, p99Ms } = JSON.parse((await result).stdout) as PacedResult
-      tell(`${pings} pings in 20 s, ${failed} failed; p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`)
+      print(`${pings} pings in 20 s, ${failed} failed; p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`)
       expect(failed).toBe(0)
     } finally {
       await rm(folder, { recursive: true, force: true })
     }
     expect(await installation.listPods()).toEqual(before)
-    tell('memory (working set, MiB)                       at rest   of it anonymous   under load')
+    print('memory (working set, MiB)                       at rest   of it anonymous   under load')
     for (const [{ name }, { workingSet, anonymous }] of rest)
-      tell(`  ${name.padEnd(44)}  ${mib(workingSet)}          ${mib(anonymous)}        ${mib(peaks.get(name) ?? 0)}`)
+      print(`  ${name.padEnd(44)}  ${mib(workingSet)}          ${mib(anonymous)}        ${mib(peaks.get(name) ?? 0)}`)
   })
 
   step('helm upgrade rolls the change out, and keeps password and volume', async () => {
@@ -217,7 +217,7 @@ describe('on a node of its own', () => {
     await stage.helm('upgrade', RELEASE, CHART, '--namespace', NAMESPACE, ...given)
     expect(await readKept()).toEqual(before)
     const starts = await installation.measureStarts()
-    tell(`api: ${starts.map((seconds) => seconds.toFixed(2)).join(' and ')} s from start to ready`)
+    print(`api: ${starts.map((seconds) => seconds.toFixed(2)).join(' and ')} s from start to ready`)
     const [pod] = await installation.listPods('api')
     const shown = await inMonitoring('exec', pod!.name, '--', 'node', '--print', 'process.env.HISTORY_MAX_PINGS')
     expect(shown).toBe('500\n')
@@ -232,7 +232,7 @@ describe('on a node of its own', () => {
     await stage.helm('uninstall', RELEASE, '--namespace', NAMESPACE, '--wait')
     await waitFor('no pod is left', async () => (await inMonitoring('get', 'pods', '--output=name')) === '', MINUTE_MS)
     expect(await stage.kubectl('get', 'clusterroles,clusterrolebindings', '--output=name')).not.toContain(RELEASE)
-    // One that nobody is there for any more, and a namespace with another in it.
+    // A check without an operator, and a namespace with another one.
     await stage.kubectl('delete', 'hbc', 'hello', '--timeout=30s')
     await stage.kubectl('delete', 'namespace', 'attic', '--timeout=60s')
   })

@@ -32,7 +32,7 @@ export class ImagesError extends Error {
   override readonly name = 'ImagesError'
 }
 
-/** Whoever could change what we built could change the tests as well. */
+/** A user who could change what we built could change the tests as well. */
 const TRUST_ALL = { default: [{ type: 'insecureAcceptAnything' }] }
 const QUOTED_LINES = 25
 

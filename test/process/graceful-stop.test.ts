@@ -37,7 +37,7 @@ async function startReplica(environment: Record<string, string> = {}) {
   return { service, client, publicId: body.public_id as string, id: body.id as string }
 }
 
-/** Keep-alive clients that send the next ping when the last was answered, until told to stop or no longer let in. */
+/** Keep-alive clients that send the next ping when the last was answered, until stopped or rejected. */
 function startClients(service: Service, publicId: string) {
   const outcomes: Outcome[] = []
   let isOver = false
@@ -84,7 +84,7 @@ describe('SIGTERM under load', () => {
     clients.stop()
     expect(text).toBe('stopping\n')
     expect((await ask(`${service.ops}/livez`)).status).toBe(200)
-    // Whoever still comes is served, and asked to leave.
+    // New requests are served, with `Connection: close`.
     const late = [await sendPing(service.ping, aPing(publicId)), await sendPing(service.ping, aPing(publicId), idle)]
     expect(late).toMatchObject([
       { status: 200, isClosing: true },
@@ -122,7 +122,7 @@ describe('SIGTERM under load', () => {
         ).rowCount === 1,
     )
 
-    // Somebody who presses Ctrl-C twice changes nothing.
+    // Ctrl-C pressed twice changes nothing.
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGTERM'] as const) service.signal(signal)
     await until(async () => (await ask(`${service.ops}/readyz`)).status === 503)
     await holder.query('rollback')
@@ -136,7 +136,7 @@ describe('SIGTERM under load', () => {
 
     expect(await service.end(10_000)).toEqual(ENDED_WELL)
     expect(performance.now() - answeredAt).toBeLessThan(3_000)
-    // Whoever is not answered knows it: there was no connection, or it ended.
+    // A client without a response knows it: there was no connection, or it ended.
     expect(clients.outcomes.filter(({ status }) => status !== 200 && status !== null)).toEqual([])
     const outcomes = [
       ...clients.outcomes,

@@ -40,7 +40,7 @@ function printed(stdout: string, word: string): string {
 }
 
 describe('the first start', () => {
-  it('prints all that is needed to go on, and the second keeps everything and tells no secret again', async () => {
+  it('prints all that is needed to go on, and the second keeps everything and prints no secret', async () => {
     const dataDir = newDataDir()
     await using first = await startService({ DATA_DIR: dataDir })
     const project = printed(first.stdout, 'project')

@@ -4,7 +4,7 @@ import { API_KEY, LOG_IN, spawnService } from '../support/service-process.ts'
 
 /** Starting wrongly, as tests of it share it: one clear message, status 2, and no secret in it. */
 
-/** For tests to put where somebody mistook one. */
+/** For tests to put in wrong places. */
 export const PASSWORD = 'hunter2-s3cret'
 
 /** Starts where that must fail, and gives the lines that a person reads. */
@@ -25,7 +25,7 @@ export function changed(url: string, change: (url: URL) => void): string {
   return copy.href
 }
 
-/** A port that somebody else listens on. */
+/** A port in use. */
 export async function takePort() {
   const holder = createServer()
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))

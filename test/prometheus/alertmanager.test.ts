@@ -1,4 +1,4 @@
-/** The whole service and the real Alertmanager: a cluster of two peers that share no alerts, so that each must be told. */
+/** The whole service and the real Alertmanager: a cluster of two peers that share no alerts, so that the service must notify each. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { declareCheck } from '../../src/checks/declare/declare-check.ts'
@@ -66,7 +66,7 @@ describe('the Alertmanager of the installation', () => {
     app = await startTestApp({ environment: { ALERTMANAGER_URL: urls().join(',') } })
   })
 
-  it('is told at each peer of a check that fails, with what its job said, and of its recovery', async () => {
+  it('shows at each peer a check that fails, with what its job said, and its recovery', async () => {
     const { name, id, publicId } = await makeCheck()
     await ping(publicId, '/3', 'rsync: connection unexpectedly closed\nexit 3')
     for (const alert of await waitForAlert(name)) {
@@ -134,7 +134,7 @@ describe('the Alertmanager of the installation', () => {
     await until(async () => (await deliveries(name)).length === 1)
     const [delivery] = await deliveries(name)
     expect(delivery).toMatchObject({ status: 'delivered', attempts: 1 })
-    // Which one is for whoever runs the installation: the log says it.
+    // The log names the peer.
     expect(delivery!.last_error).toContain('the log of the service has a note')
     await second!.start()
     await waitForAlert(name)
@@ -149,7 +149,7 @@ describe('the Alertmanager of the installation', () => {
     ).filter(({ check_id }) => check_id === id)
   }
 
-  /** In how many milliseconds an alert is told next. */
+  /** In how many milliseconds an alert is sent next. */
   async function soonest(): Promise<number> {
     const { rows } = await app.database.query<{ ms: number }>(
       'select (extract(epoch from min(tell_at) - now()) * 1000)::float8 as ms from alerts',
@@ -220,7 +220,7 @@ describe('a channel of the API', () => {
     return body.id as string
   }
 
-  it('is told of checks, with labels of its own, and can be tested', async () => {
+  it('gets the alerts of checks with labels of its own, and can be tested', async () => {
     app = await startTestApp({ environment: { ALLOWED_TARGETS: '127.0.0.0/8' } })
     const channel = await createChannel()
     expect((await app.call('POST', `/channels/${channel}/test`)).status).toBe(202)

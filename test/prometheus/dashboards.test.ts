@@ -29,7 +29,7 @@ it('a link from one leads to one that there is, with variables that it has', () 
 })
 
 describe.each(dashboards)('$file', ({ id, title, schemaVersion, panels, templating, text }) => {
-  it('can be read in by any Grafana from version 10 on: no id of somebody else, no data source of somebody else', () => {
+  it('can be imported by any Grafana from version 10 on: they hold no id and no data source of another Grafana', () => {
     expect({ id, schemaVersion }).toEqual({ id: undefined, schemaVersion: 39 })
     expect(title).toMatch(/^Heartbeat \/ /)
     const ours = /"datasource": \{\s*"type": "prometheus",\s*"uid": "\$\{datasource\}"\s*\}/g

@@ -151,7 +151,7 @@ describe('the service itself', () => {
 
     const overTime = async (kind: string, expr: string) =>
       (await prometheus.query(`${kind}((${expr})[30s:1s])`))[0]?.value
-    // Prometheus did see a time in which nobody served them, and never two that did.
+    // Prometheus saw a time in which no replica served them, and never two that did.
     expect(await overTime('min_over_time', 'sum(heartbeat_exporter_active)')).toBe(0)
     const series = 'max(count by (namespace, check, project, cluster) (heartbeat_check_status{status="down"}))'
     expect(await overTime('max_over_time', series)).toBe(1)

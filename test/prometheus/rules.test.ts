@@ -31,7 +31,7 @@ beforeAll(async () => {
   promtool = (await findPrometheus()).promtool
 }, 300_000)
 
-/** What promtool says; a fault it tells by its exit status. */
+/** Returns the output of promtool; throws for an exit status other than 0. */
 const run = async (...args: string[]) => {
   const { stdout, stderr } = await promisify(execFile)(promtool, args).catch((error) => error)
   return `${stdout}${stderr}`

@@ -18,7 +18,7 @@ const INSIDE = join('usr', 'bin', PACKAGE)
 
 /**
  * The path of an Alertmanager: ALERTMANAGER_BIN, else one in PATH, else the one of Debian's package, unpacked into the user's cache
- * folder (XDG_CACHE_HOME) and installed nowhere. Its first download is told through `note` (default: stderr). Throws
+ * folder (XDG_CACHE_HOME) and installed nowhere. Its first download is reported through `note` (default: stderr). Throws
  * AlertmanagerMissing or DebianPackagesMissing.
  */
 export async function findAlertmanager(options: { environment?: Environment; note?: Note } = {}): Promise<string> {

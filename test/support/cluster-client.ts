@@ -26,7 +26,7 @@ export interface TestNamespace extends AsyncDisposable {
 export interface Cluster extends ClusterAccess {
   /** Runs kubectl as the admin; resolves with its stdout, throws with what it said when it fails. */
   kubectl(...args: string[]): Promise<string>
-  /** kubectl with a text on its stdin, or as somebody else. */
+  /** kubectl with a text on its stdin, or as another user. */
   kubectlWith(options: { input?: string; kubeconfigPath?: string }, ...args: string[]): Promise<string>
   /** `kubectl apply -f -` of YAML, of an object or of several; resolves with what kubectl printed. */
   applyManifest(manifest: string | object | readonly object[]): Promise<string>

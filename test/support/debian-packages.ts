@@ -151,7 +151,7 @@ async function openDraft(cache: string, name: string): Promise<string> {
   return folder
 }
 
-/** Whole or not at all: nobody finds half a program. */
+/** Whole or not at all: no process finds half a program. */
 async function replace(place: string, draft: string, old: string): Promise<void> {
   await rename(place, old).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error

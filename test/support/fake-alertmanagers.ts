@@ -1,12 +1,12 @@
 /**
- * Alertmanagers as far as our sender meets them: each host believes what it was told last by the rules of the real one (its types.go,
+ * Alertmanagers as far as our sender meets them: each host keeps what it got last by the rules of the real one (its types.go,
  * `Alert.Merge`, and mem.go, `Put`), and answers as the test says. The real one is in test/prometheus/alertmanager.test.ts.
  */
 
 import type { PostableAlert } from '../../src/delivery/alert.ts'
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/delivery/http.ts'
 
-/** A status, `refuse` (nobody listens), or `hang` (no answer until the caller gives up). */
+/** A status, `refuse` (no listener), or `hang` (no response until the caller gives up). */
 export type PeerAnswer = number | 'refuse' | 'hang'
 
 export interface Post {
@@ -41,15 +41,15 @@ export function createFakeAlertmanagers(now: () => number): FakeAlertmanagers {
     const memory = memories.get(host) ?? new Map<string, Believed>()
     memories.set(host, memory)
     const name = JSON.stringify(Object.entries(labels).sort())
-    const told = { startsAt: Date.parse(startsAt), endsAt: Date.parse(endsAt) }
+    const posted = { startsAt: Date.parse(startsAt), endsAt: Date.parse(endsAt) }
     const old = memory.get(name)
     const overlaps =
       old !== undefined &&
-      ((told.endsAt > old.startsAt && told.endsAt < old.endsAt) ||
-        (told.startsAt > old.startsAt && told.startsAt < old.endsAt))
+      ((posted.endsAt > old.startsAt && posted.endsAt < old.endsAt) ||
+        (posted.startsAt > old.startsAt && posted.startsAt < old.endsAt))
     // An end that is still to come is none: the later one counts.
-    if (overlaps && told.endsAt > now()) memory.set(name, { ...told, endsAt: Math.max(told.endsAt, old.endsAt) })
-    else memory.set(name, told)
+    if (overlaps && posted.endsAt > now()) memory.set(name, { ...posted, endsAt: Math.max(posted.endsAt, old.endsAt) })
+    else memory.set(name, posted)
   }
 
   return {

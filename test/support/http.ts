@@ -19,7 +19,7 @@ export interface Connection {
   send(...parts: readonly (string | Buffer)[]): void
   /** The next answer, interim ones (1xx) included; `method` is that of its request. Rejects when the connection ends before. */
   receive(method?: string): Promise<Answer>
-  /** Resolves when the connection is gone, with what nobody received and with the error if it was cut. */
+  /** Resolves when the connection is gone, with the bytes that were not received and with the error if it was cut. */
   readonly ended: Promise<{ rest: string; error: Error | null }>
 }
 

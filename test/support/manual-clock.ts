@@ -9,7 +9,7 @@ export interface ManualClock extends Clock {
   settle(): Promise<void>
   /** When each sleeper will wake, earliest first. */
   wakeTimes(): number[]
-  /** The same time as somebody sees it whose clock is wrong by so much. */
+  /** The same time on a clock that is wrong by so much. */
   skewedBy(ms: number): Clock
 }
 

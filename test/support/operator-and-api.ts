@@ -58,7 +58,7 @@ export async function installRights(): Promise<string> {
   return kubeconfigOf(INSTALLED)
 }
 
-/** The namespaced installation's, in another namespace than its own, as its head tells people to do. */
+/** The namespaced installation's, in another namespace than its own, as its first comment describes. */
 export async function installNamespacedRights(namespace: string): Promise<string> {
   const texts = ['service-accounts', 'rbac-lease', 'rbac-namespaced'].map(part).join('\n---\n')
   await cluster.applyManifest(texts.replaceAll('namespace: heartbeat-operator', `namespace: ${namespace}`))

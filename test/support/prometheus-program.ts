@@ -20,7 +20,7 @@ const NEWER = 'a Prometheus, 2.42 or later (https://prometheus.io/download), wit
 
 /**
  * PROMETHEUS_BIN, else the one in PATH, else the one of Debian's package, unpacked into the user's cache folder and installed
- * nowhere. promtool is the one beside it. A first download is told through `note` (default: stderr). Throws PrometheusMissing or
+ * nowhere. promtool is the one beside it. A first download is reported through `note` (default: stderr). Throws PrometheusMissing or
  * DebianPackagesMissing.
  */
 export async function findPrometheus(

@@ -1,13 +1,13 @@
 /**
  * Proves a database against the pure core: the stored history of a check, replayed through `transition`, must give exactly
- * the stored state, the stored flips and their events. Whoever lost, doubled or misordered a change is found by it.
+ * the stored state, the stored flips and their events. It finds a change that was lost, stored twice or stored in another order.
  *
  * What is replayed, in the order of the ids: each ping, and each flip that no ping made (created, paused, resumed, and what
  * the evaluator found: missed, overran, outage). Times are those of the decision, to the millisecond, as the core saw them.
  *
  * Two things leave no entry of their own, so there may be several states that the history allows; one must be the stored
- * one. The evaluator may at any time have spared a check on account of a gap (`gaps`), which moves its deadline and tells
- * nobody. And a changed spec leaves none at all: checks whose spec was changed cannot be replayed.
+ * one. The evaluator may at any time have spared a check on account of a gap (`gaps`), which moves its deadline without an event. And
+ * a changed spec leaves none at all: checks whose spec was changed cannot be replayed.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -79,7 +79,7 @@ interface History {
   readonly gaps: readonly Gap[]
 }
 
-/** Replays every check of the database, which nobody may be writing to meanwhile. */
+/** Replays every check of the database, which must not change meanwhile. */
 export async function replayAll(database: Database, options: ReplayOptions): Promise<Replayed> {
   const histories = await readHistories(database)
   const problems: string[] = []

@@ -29,7 +29,7 @@ export interface Outcome {
   readonly error: string | null
 }
 
-/** Longer than any promise of ours, so that a request that hangs is told from one that was slow. */
+/** Longer than any promise of ours, so that a request that hangs differs from a slow one. */
 const PATIENCE_MS = 20_000
 
 export function aPing(publicId: string, overrides: Partial<SentPing> = {}): SentPing {
@@ -134,7 +134,7 @@ export function pathOf({ publicId, type, exitCode, runId }: SentPing): string {
   return `/ping/${publicId}${verb}${runId === null ? '' : `?rid=${runId}`}`
 }
 
-/** Those that PostgreSQL does not have as they were sent. Each must carry a body or a run id of its own, or none could be told from another. */
+/** Those that PostgreSQL does not have as they were sent. Each must carry a body or a run id of its own, or two could not be distinguished. */
 export async function findMissing(database: Database, pings: readonly SentPing[]): Promise<SentPing[]> {
   const { rows } = await database.query<{
     publicId: string
@@ -156,7 +156,7 @@ export async function findMissing(database: Database, pings: readonly SentPing[]
   )
   return pings.filter((ping) => {
     if (ping.body === null && ping.runId === null)
-      throw new Error('a ping without body and run id cannot be told from another')
+      throw new Error('a ping without body and run id cannot be distinguished from another')
     const durationMs = stored.get(markOf(ping))
     return durationMs === undefined || (ping.durationMs !== null && ping.durationMs !== durationMs)
   })

@@ -35,7 +35,7 @@ export interface ServiceProcess extends AsyncDisposable {
   closeStdout(): void
   /** Waits for it to end by itself; fails when it does not in `withinMs`. */
   end(withinMs?: number): Promise<Exit>
-  /** SIGTERM, unless told otherwise, and waits for the end. */
+  /** Sends the signal, by default SIGTERM, and waits for the end. */
   stop(signal?: NodeJS.Signals, withinMs?: number): Promise<Exit>
   /** kill -9. */
   kill(): Promise<void>
@@ -60,7 +60,7 @@ const ENVIRONMENT = {
   PING_PORT: '0',
   API_PORT: '0',
   OPS_PORT: '0',
-  // Never the cluster of whoever runs the tests.
+  // Never the cluster of the person who runs the tests.
   KUBERNETES: 'off',
 }
 
@@ -121,21 +121,22 @@ export function spawnService(environment: Record<string, string>, program = MAIN
     exit = { status, signal }
     return exit
   })
-  const told = () => `it printed:\n${stdout.text()}${stderr.text()}`
+  const output = () => `it printed:\n${stdout.text()}${stderr.text()}`
 
   async function waitFor(pattern: RegExp, withinMs = READY_MS): Promise<RegExpExecArray> {
     for (const until = performance.now() + withinMs; ; ) {
       const found = pattern.exec(stdout.text())
       if (found !== null) return found
-      if (exit !== undefined) throw new Error(`it ended (${exit.status ?? exit.signal}) without ${pattern}; ${told()}`)
-      if (performance.now() > until) throw new Error(`still no ${pattern} after ${withinMs} ms; ${told()}`)
+      if (exit !== undefined)
+        throw new Error(`it ended (${exit.status ?? exit.signal}) without ${pattern}; ${output()}`)
+      if (performance.now() > until) throw new Error(`still no ${pattern} after ${withinMs} ms; ${output()}`)
       await Promise.race([stdout.more(), exited, sleep(until - performance.now() + 1)])
     }
   }
 
   async function end(withinMs = END_MS): Promise<Exit> {
     const ended = await Promise.race([exited, sleep(withinMs)])
-    if (ended === undefined) throw new Error(`still running after ${withinMs} ms; ${told()}`)
+    if (ended === undefined) throw new Error(`still running after ${withinMs} ms; ${output()}`)
     return ended
   }
 
@@ -208,7 +209,7 @@ function sleep(ms: number): Promise<undefined> {
   return new Promise((resolve) => setTimeout(() => resolve(undefined), ms).unref())
 }
 
-/** A process that is told from a later one with the same pid. */
+/** A process, with what distinguishes it from a later one of the same pid. */
 export interface KnownProcess {
   readonly pid: number
   readonly identity: string

@@ -32,11 +32,11 @@ export interface TestApi extends TestOrganization, AsyncDisposable {
   readonly database: Context['database']
   readonly context: ChannelContext
   readonly admin: { readonly email: string; readonly password: string }
-  /** Calls with the admin key unless told otherwise. */
+  /** Calls with the admin key by default. */
   readonly client: ApiClient
   /** Another organization, of which the first one knows nothing. */
   addOrganization(): Promise<TestOrganization>
-  /** Records a success, unless told otherwise. */
+  /** Records a success by default. */
   ping(publicId: string, ping?: Partial<Ping>): Promise<void>
   /** From now on the service's clock is this much later still. */
   moveClock(ms: number): void

@@ -48,8 +48,8 @@ export interface TcpProxy extends AsyncDisposable {
 }
 
 /**
- * Listens on a free loopback port and connects to `targetPort` of loopback, for each connection when it comes. Where nobody
- * listens there, the client's connection is reset.
+ * Listens on a free loopback port and connects to `targetPort` of loopback, for each connection when it comes. Without a
+ * listener there, the client's connection is reset.
  */
 export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   const open = new Set<ProxyConnection>()

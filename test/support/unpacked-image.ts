@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { listTree, type ServiceProcess, spawnService } from './service-process.ts'
 import { makeTempFolder } from './temp-folder.ts'
 
-/** What a runtime is told of it (the OCI image's configuration). */
+/** The OCI image's configuration. */
 export interface ImageConfig {
   readonly User: string
   readonly WorkingDir: string

@@ -17,7 +17,7 @@ export interface RuntimePrograms {
   readonly environment: Readonly<Record<string, string>>
 }
 
-/** A first download is told line by line. Throws DebianPackagesMissing. */
+/** A first download is reported line by line. Throws DebianPackagesMissing. */
 export async function findRuntime(note: Note): Promise<RuntimePrograms> {
   const root = await fetchDebianPackages({
     name: 'container-runtime',

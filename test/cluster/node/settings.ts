@@ -1,4 +1,4 @@
-/** What the programs of the node are told, and the addresses of the box (`box.sh` makes its network). */
+/** The settings of the node's programs, and the addresses of the box (`box.sh` makes its network). */
 
 import { join } from 'node:path'
 import { stringify } from 'yaml'

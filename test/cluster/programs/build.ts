@@ -77,7 +77,7 @@ async function buildProgram(build: Build, program: GoProgram, stamp: string, pla
   build.note(`building ${name} (${place}) ...`)
   const progress = setInterval(() => build.note(`still building ${name}: ${elapsed()}`), PROGRESS_MS)
   try {
-    // Renamed when it is whole: nobody sees half a program, and who runs the old one keeps it.
+    // Renamed when it is complete: no process sees half a program, and a running old one goes on.
     await runGo(build.module, build.environment, argumentsFor(program, draft))
     await rm(stampFile(build.folder, name), { force: true })
     await rename(draft, path)

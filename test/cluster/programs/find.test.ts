@@ -97,11 +97,11 @@ it('says what to install or set when there is no Go either', async () => {
   await expect(refusal).rejects.toThrow(/Either install Go \(.*\) and start again, or set KUBEBUILDER_ASSETS/)
 })
 
-it('tells a failed build with what Go said, and leaves nothing that looks built', async () => {
+it('quotes Go when a build fails, and leaves nothing that looks built', async () => {
   await installGo('dial tcp: no route to host')
-  const told = /go build failed in .* look at the network and at GOPROXY .*no route to host/s
-  await expect(find()).rejects.toThrow(told)
-  await expect(find()).rejects.toThrow(told)
+  const message = /go build failed in .* look at the network and at GOPROXY .*no route to host/s
+  await expect(find()).rejects.toThrow(message)
+  await expect(find()).rejects.toThrow(message)
 })
 
 it.each([

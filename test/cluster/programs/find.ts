@@ -26,7 +26,7 @@ const run = promisify(execFile)
 
 /**
  * Reads TEST_KUBERNETES (`newest`, the default, or `oldest`), KUBEBUILDER_ASSETS, PATH and XDG_CACHE_HOME. A first build
- * takes minutes and is told line by line through `note` (default: stderr). Throws ProgramsError.
+ * takes minutes and is reported line by line through `note` (default: stderr). Throws ProgramsError.
  */
 export async function findPrograms(options: { environment?: Environment; note?: Note } = {}): Promise<Programs> {
   const { environment = process.env, note = writeNote } = options

@@ -18,7 +18,7 @@ interface Tool {
   readonly source?: string
   /** What prints its version; without it PATH is not looked at. */
   readonly ask?: readonly string[]
-  /** What the linker has to tell it, being built from a module. */
+  /** Variables that the linker sets, as a build from a module knows no version. */
   readonly variables?: (version: string, folder: string) => Promise<Record<string, string>>
   /** Of a build from nothing on two cores. */
   readonly cost: string
@@ -31,7 +31,7 @@ const TOOLS = {
     module: 'helm.sh/helm/v4',
     source: 'helm.sh/helm/v4/cmd/helm',
     ask: ['version', '--short'],
-    // It renders for the Kubernetes of its client library; without being told which, for 1.20.
+    // It renders for the Kubernetes version of its client library; without these variables, for 1.20.
     variables: async (version, folder) => {
       const minor = (await readRequiredVersion(folder, 'k8s.io/client-go')).split('.')[1]!
       const kubernetes = { [`${COMMON}.k8sVersionMajor`]: '1', [`${COMMON}.k8sVersionMinor`]: minor }
@@ -61,7 +61,7 @@ export type ToolName = keyof typeof TOOLS
 
 /**
  * The absolute path of a tool. helm, kubeconform and kube-score may come from PATH, of the pinned minor version or a later one
- * of the same major; coredns (with the plugins of the test cluster) and pause are always our own. A first build is told line by
+ * of the same major; coredns (with the plugins of the test cluster) and pause are always our own. A first build is reported line by
  * line through `note` (default: stderr). Throws ProgramsError.
  */
 export async function findTool(
