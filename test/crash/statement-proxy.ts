@@ -18,6 +18,8 @@ export interface StatementProxy extends AsyncDisposable {
   takeStatements(pool: string): string[]
   /** Resolves when a connection of the pool is held at the next such statement; it stays held until it is closed. */
   holdAt(pool: string, point: HoldPoint): Promise<void>
+  /** Forgets a hold that has not come. */
+  cancel(): void
 }
 
 type Hold = HoldPoint & { readonly pool: string; readonly resolve: () => void }
@@ -110,6 +112,9 @@ export async function startStatementProxy(databaseUrl: string): Promise<Statemen
       const { promise, resolve } = Promise.withResolvers<void>()
       hold = { ...point, pool, resolve }
       return promise
+    },
+    cancel() {
+      hold = null
     },
     async [Symbol.asyncDispose]() {
       listener.close()

@@ -10,10 +10,10 @@ export interface TestTenant extends Tenant {
 
 type Store = { readonly database: Queryable }
 
-export async function addTenant({ database }: Store): Promise<TestTenant> {
+export async function addTenant({ database }: Store, projectSlug = 'test'): Promise<TestTenant> {
   const tenant = { organizationId: randomUUID(), projectId: null }
   await database.query('insert into organizations (id, name) values ($1, $2)', [tenant.organizationId, 'Test'])
-  return { ...tenant, project: await addProject({ database }, tenant, 'test') }
+  return { ...tenant, project: await addProject({ database }, tenant, projectSlug) }
 }
 
 /** Returns the id of a new project. */

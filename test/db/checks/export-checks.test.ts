@@ -126,7 +126,7 @@ describe('what is exported', () => {
     const { slug } = await addCheck(fixture, tenant)
     expect(await read()).toEqual({
       namespace: '',
-      project: tenant.project,
+      project: 'test',
       name: slug,
       cluster: null,
       status: 'new',
@@ -248,16 +248,16 @@ describe('what is exported', () => {
   )
 
   test('are the checks of every organization, the oldest first', async () => {
-    const stranger = await addTenant(fixture)
+    const stranger = await addTenant(fixture, 'theirs')
     const slugs: string[] = []
     for (const owner of [tenant, stranger, tenant]) slugs.push((await addCheck(fixture, owner)).slug)
     await addProject(fixture, tenant)
     await exporter.hold()
     const checks = (await readBy(exporter))!
     expect(checks.map(({ project, name }) => [project, name])).toEqual([
-      [tenant.project, slugs[0]],
-      [stranger.project, slugs[1]],
-      [tenant.project, slugs[2]],
+      ['test', slugs[0]],
+      ['theirs', slugs[1]],
+      ['test', slugs[2]],
     ])
   })
 })
