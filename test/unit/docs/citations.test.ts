@@ -50,6 +50,7 @@ function findMissingFiles(path: string, code: string): string[] {
   const near = FILES.filter((file) => file.startsWith(`${path.split('/').slice(0, 2).join('/')}/`))
   return named
     .map(([, file]) => file!)
+    .filter((file) => !file.endsWith('/x.test.ts')) // stands for any test
     .filter((file) => !roots.some((root) => existsSync(join(CHECKOUT, root, file))))
     .filter((file) => file.includes('/') || !near.some((other) => other.endsWith(`/${file}`)))
 }

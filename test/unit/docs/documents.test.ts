@@ -14,7 +14,7 @@ describe('the README', () => {
 
   it('names each test lane and benchmark of package.json', () => {
     const { scripts } = JSON.parse(readText('package.json')) as { scripts: Record<string, string> }
-    const lanes = Object.keys(scripts).filter((name) => /^(test|bench|mutate|check$)/.test(name))
+    const lanes = Object.keys(scripts).filter((name) => /^(test|bench|mutate|faults|check$)/.test(name))
     const documented = readText('README.md') + readText('docs/contributing.md')
     const command = (name: string) => (name === 'test' ? '`npm test`' : `\`npm run ${name}\``)
     expect(lanes.map(command).filter((text) => !documented.includes(text))).toEqual([])
