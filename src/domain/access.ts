@@ -1,20 +1,20 @@
-/** Who may do what. Facts in, yes or no out. */
+/** What callers may do. */
 
 export const SCOPES = ['read', 'write', 'admin'] as const
-/** Each includes the ones before it. */
+/** Each includes those before it in SCOPES. */
 export type Scope = (typeof SCOPES)[number]
 
-/** Whose data a call may see and change: one organization's, or with a bound key one project's. Every read and write is limited to it. */
+/** The data that a call may read and change: that of an organization, or of one project for a bound key. */
 export interface Tenant {
   readonly organizationId: string
-  /** Set when the caller is bound to one project; everything else is then unknown to it. */
+  /** Set for a caller that is bound to one project: it finds nothing else. */
   readonly projectId: string | null
 }
 
-/** Somebody who has proven who they are. */
+/** An authenticated caller. */
 export interface Caller extends Tenant {
   readonly kind: 'user' | 'api_key'
-  /** Of the user or of the key. */
+  /** The id of the user or of the key. */
   readonly id: string
   readonly scope: Scope
 }

@@ -4,8 +4,8 @@
  * Why not a library: of 3,515 rows that robfig/cron itself computed (test/fixtures/cron-slots), croner 11.0.1 has 490 wrong with
  * `sloppyRanges` (999 without), and cron-parser 5.10.5 has 798. Around changes of clocks alone it is 256 and 311 of 1,875 rows:
  * both move a slot of the skipped hour where Kubernetes leaves it out, and run one of the repeated hour once where Kubernetes
- * runs it twice. No adapter mends that. The rest are expressions: a star with step 1 as a restriction, `1,,2` and `+5`
- * refused, and, where Kubernetes refuses, 7 as Sunday, `L` and `#` accepted.
+ * runs it twice. An adapter cannot correct that. The rest are expressions: both treat a star with step 1 as a restriction and reject
+ * `1,,2` and `+5`, and both accept 7 as Sunday, `L` and `#`, which Kubernetes rejects.
  */
 
 import { LIMITS } from './limits.ts'
@@ -13,13 +13,13 @@ import { findTimeZone, type TimeZone } from './time-zone.ts'
 
 export { isTimeZone } from './time-zone.ts'
 
-/** Which values a field names, by value. `isStar`: a `*` or `?` without a step above 1 was among its parts. */
+/** The values that a field names, by value. `isStar`: one of its parts is a `*` or `?` without a step above 1. */
 interface Field {
   readonly values: readonly boolean[]
   readonly isStar: boolean
 }
 
-/** A parsed schedule in its zone. Only this file looks inside. */
+/** A parsed schedule in its zone. Only this file reads its fields. */
 export interface Cron {
   readonly minutes: Field
   readonly hours: Field
@@ -29,7 +29,7 @@ export interface Cron {
   readonly zone: TimeZone
 }
 
-/** An expression or zone that Kubernetes would refuse too, or that means nothing here; the message says what would be right. */
+/** An expression or zone that Kubernetes rejects too, or that has no meaning here. The message says what would be right. */
 export class InvalidSchedule extends Error {
   override readonly name = 'InvalidSchedule'
 }
@@ -38,7 +38,7 @@ interface FieldRule {
   readonly name: string
   readonly min: number
   readonly max: number
-  /** Names of the values from `min` on. */
+  /** Names of the values, the first for `min`. */
   readonly names: readonly string[]
   readonly example: string
 }
@@ -64,13 +64,13 @@ const MACROS: ReadonlyMap<string, string> = new Map([
   ['@hourly', '0 * * * *'],
 ])
 
-/** What Go takes for white space; JavaScript's own class differs by two characters. */
+/** Go's white space; that of JavaScript differs by two characters. */
 const WHITE_SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/
 
 /**
- * Reads five fields or a macro such as `@daily` (design, section 3.1), accepting what Kubernetes accepts. Two things it
- * accepts are refused: `@every`, whose slots count from the moment of asking, and a zone within the expression.
- * Throws InvalidSchedule, and nothing else.
+ * Parses five fields or a macro such as `@daily` (design, section 3.1). Accepts what Kubernetes accepts, with two exceptions: `@every`,
+ * whose slots depend on the time of the question, and a zone within the expression. Throws only InvalidSchedule; its message follows
+ * the words `schedule` or `spec.schedule`, and other fields stand in it as in `invalidField`.
  */
 export function parseCron(expression: string, timeZone: string): Cron {
   if (expression.length > LIMITS.scheduleLength)
@@ -118,9 +118,9 @@ function parseField(text: string, rule: FieldRule): Field {
   return { values, isStar }
 }
 
-/** `*`, `5`, `5-9`, each with an optional `/step`; `5/15` goes on to the end of the field. After a star a range's end is ignored. */
+/** `*`, `5`, `5-9`, each with an optional `/step`; `5/15` runs to the end of the field. After a star the end of a range is ignored. */
 function parsePart(part: string, rule: FieldRule): { from: number; to: number; step: number; isAny: boolean } {
-  const refuse = (problem: string): InvalidSchedule =>
+  const reject = (problem: string): InvalidSchedule =>
     new InvalidSchedule(
       `has ${quote(part)} as ${rule.name}: ${problem}; give values from ${rule.min} to ${rule.max}, such as ${rule.example}`,
     )
@@ -130,35 +130,35 @@ function parsePart(part: string, rule: FieldRule): { from: number; to: number; s
   let from = rule.min
   let to = rule.max
   if (!isAny) {
-    from = parseValue(low, rule, refuse)
-    if (high !== undefined) to = parseValue(high, rule, refuse)
+    from = parseValue(low, rule, reject)
+    if (high !== undefined) to = parseValue(high, rule, reject)
     else if (stepText === undefined) to = from
-    if (moreEnds.length > 0) throw refuse('a range has one hyphen')
+    if (moreEnds.length > 0) throw reject('a range has one hyphen')
   }
-  const step = stepText === undefined ? 1 : parseNumber(stepText, refuse)
-  if (moreSteps.length > 0) throw refuse('a step has one slash')
-  if (from < rule.min) throw refuse(`${from} is too small`)
+  const step = stepText === undefined ? 1 : parseNumber(stepText, reject)
+  if (moreSteps.length > 0) throw reject('a step has one slash')
+  if (from < rule.min) throw reject(`${from} is too small`)
   if (Math.max(from, to) > rule.max)
-    throw refuse(`${Math.max(from, to)} is too large${rule.names === WEEKDAYS ? ', and Sunday is 0 or SUN' : ''}`)
-  if (from > to) throw refuse('the range ends before it begins, so write it as two, joined by a comma')
-  if (step === 0) throw refuse('a step is 1 or more')
+    throw reject(`${Math.max(from, to)} is too large${rule.names === WEEKDAYS ? ', and Sunday is 0 or SUN' : ''}`)
+  if (from > to) throw reject('the range ends before it begins, so write it as two, joined by a comma')
+  if (step === 0) throw reject('a step is 1 or more')
   return { from, to, step, isAny }
 }
 
-function parseValue(text: string, rule: FieldRule, refuse: (problem: string) => Error): number {
+function parseValue(text: string, rule: FieldRule, reject: (problem: string) => Error): number {
   const index = rule.names.indexOf(text.toLowerCase())
-  return index === -1 ? parseNumber(text, refuse) : rule.min + index
+  return index === -1 ? parseNumber(text, reject) : rule.min + index
 }
 
-/** Go's strconv.Atoi, less the negative numbers: a sign and leading zeros are fine, an overflow of 64 bits is not. */
-function parseNumber(text: string, refuse: (problem: string) => Error): number {
+/** As Go's strconv.Atoi, without negative numbers: accepts a sign and leading zeros, rejects more than 64 bits. */
+function parseNumber(text: string, reject: (problem: string) => Error): number {
   if (!/^[+-]?[0-9]+$/.test(text))
-    throw refuse(text === '' ? 'a number is missing beside the - or /' : `${quote(text)} is not a number`)
-  if (BigInt(text) > 2n ** 63n - 1n || BigInt(text) < 0n) throw refuse(`${text} is out of range`)
+    throw reject(text === '' ? 'a number is missing beside the - or /' : `${quote(text)} is not a number`)
+  if (BigInt(text) > 2n ** 63n - 1n || BigInt(text) < 0n) throw reject(`${text} is out of range`)
   return Number(text)
 }
 
-/** JSON's escapes keep control characters out of messages. */
+/** In JSON, so that messages have no control characters. */
 function quote(text: string): string {
   return JSON.stringify(text)
 }
@@ -167,23 +167,23 @@ const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
-/** How far robfig/cron looks, counted in calendar years. */
+/** How far robfig/cron searches, in calendar years. */
 const SEARCH_YEARS = 5
 
 /**
  * The first slot strictly after an instant, both in milliseconds since the epoch; null when the five years that follow have none.
  *
- * It goes the way of robfig/cron's SpecSchedule.Next step by step, detours included, for they are what Kubernetes runs by: from
- * the month down to the minute a field is advanced until it matches, and one that begins anew sends the search back to the
- * month. A slot in a skipped hour is left out, one in a repeated hour comes twice. Only where Next would never return, in a
- * zone that skips a whole day, do we step over that day.
+ * It follows robfig/cron's SpecSchedule.Next step by step, detours included, because Kubernetes runs by them: from the month down to
+ * the minute each field is advanced until it matches, and a field that wraps around sends the search back to the month. A slot in a
+ * skipped hour is left out, a slot in a repeated hour comes twice. One exception: in a zone that skips a whole day Next would never
+ * return, and we step over that day.
  */
 export function nextSlot({ minutes, hours, days, months, weekdays, zone }: Cron, afterMs: number): number | null {
   if (!minutes.values.includes(true) || !hours.values.includes(true)) return null
   let at = (Math.floor(afterMs / SECOND_MS) + 1) * SECOND_MS
   let local = at + zone.offsetAt(at)
   const lastYear = new Date(local).getUTCFullYear() + SEARCH_YEARS
-  /** Before the first step the smaller fields are cleared, once: from then on `at` is at the beginning of its field. */
+  /** The first step clears the smaller fields; after that `at` is at the beginning of its field. */
   let isCleared = false
 
   const clearTo = (clearedLocal: number): void => {
@@ -244,14 +244,14 @@ export function nextSlot({ minutes, hours, days, months, weekdays, zone }: Cron,
   return null
 }
 
-/** With a star on either side the other decides, for a star matches every day; otherwise one of the two suffices. */
+/** With a star on one side the other side decides; without a star one of the two is enough. */
 function matchesDay(days: Field, weekdays: Field, local: number): boolean {
   const isDay = days.values[dayOf(local)] === true
   const isWeekday = weekdays.values[weekdayOf(local)] === true
   return days.isStar || weekdays.isStar ? isDay && isWeekday : isDay || isWeekday
 }
 
-/** Go's time.Date. A local time that was skipped or repeated has two readings; which one Go picks decides the slots after it. */
+/** As Go's time.Date. A skipped or repeated local time has two readings, and the one that Go picks decides the slots after it. */
 function toInstant(zone: TimeZone, local: number): number {
   return local - zone.offsetAt(local - zone.offsetAt(local))
 }

@@ -11,9 +11,9 @@ export const LIMITS = {
   exitCode: 255,
   pingBodyBytes: 10_240,
   apiBodyBytes: 65_536,
-  /** Open runs of one check. A start beyond it is stored and opens no run: a job that never completes must not grow its row. */
+  /** Open runs of one check. A start above it is stored and opens no run, so that a job that never completes does not grow its row. */
   openRuns: 100,
 } as const
 
-/** Runs without a later deadline are forgotten after this: it is also the longest duration that the interface knows. */
+/** Runs without a later deadline are dropped after this time, which is also the longest duration of the interface. */
 export const RUN_MEMORY_MS = LIMITS.durationMs

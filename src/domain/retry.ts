@@ -1,4 +1,4 @@
-/** When a delivery is tried again, and when it is given up (design, section 5). */
+/** When a delivery is retried, and when it is given up (design, section 5). */
 
 import type { Instant } from './check.ts'
 
@@ -6,36 +6,36 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
-/** After the first attempt, the second, ...; the last wait is used from then on. */
+/** The wait after the first attempt, the second, ...; the last one repeats. */
 const WAITS_MS = [5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR] as const
 const JITTER = 0.1
 
 export const PATIENCE_MS = 24 * HOUR
-/** Whoever takes a delivery has it for so long, longer than any attempt. After that it is anybody's again. */
+/** How long a claim lasts: longer than any attempt. After that another replica can claim the delivery. */
 export const CLAIM_MS = 30 * SECOND
 /**
- * However old a delivery is: what waited behind another one of its check, or for a replica that was away, gets a few tries over
- * some minutes too.
+ * Attempts that each delivery gets, however old it is: one that waited behind another of its sequence, or for a replica that was down,
+ * is retried for some minutes too.
  */
 const FEWEST_ATTEMPTS = 5
 
 export interface Attempted {
-  /** This attempt was the n-th since the delivery was made or asked for again. */
+  /** The number of this attempt, from 1, since the delivery was created or retried by hand. */
   readonly attempt: number
   readonly giveUpAt: Instant
   readonly now: Instant
-  /** What the receiver asked for (Retry-After). */
+  /** The receiver's Retry-After. */
   readonly retryAfterMs: number | null
-  /** 0 .. 1 */
+  /** 0 to 1, for the jitter. */
   readonly random: number
 }
 
-/** The time of the next attempt; null: given up. A receiver may ask for a longer wait, not for one beyond the end. */
+/** The time of the next attempt; null: given up. Retry-After can make the wait longer, but not beyond `giveUpAt`. */
 export function nextAttemptAt({ attempt, giveUpAt, now, retryAfterMs, random }: Attempted): Instant | null {
   const isOver = now >= giveUpAt
   if (isOver && attempt >= FEWEST_ATTEMPTS) return null
   const waitMs = WAITS_MS[Math.min(attempt, WAITS_MS.length) - 1] ?? WAITS_MS[0]
   const jitteredMs = waitMs * (1 - JITTER + 2 * JITTER * random)
-  // The last try is at the end of the patience, not an hour before it.
+  // The last attempt is at the end, not an hour before it.
   return isOver ? now + jitteredMs : Math.min(now + Math.max(jitteredMs, retryAfterMs ?? 0), giveUpAt)
 }

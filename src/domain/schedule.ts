@@ -1,9 +1,9 @@
-/** When is the next completion expected? (Design, section 4.) Pure arithmetic on a schedule; no state. */
+/** When the next completion is expected (design, section 4). Pure arithmetic on a schedule; no state. */
 
 import type { CheckSpec, Instant } from './check.ts'
 import { type Cron, nextSlot } from './cron.ts'
 
-/** The moments a check waits for; both null when nothing will ever be expected (a cron expression without further slots). */
+/** When a completion is expected and due; both null when nothing is expected, as after the last slot of a cron expression. */
 export interface Expectation {
   readonly expectedAt: Instant | null
   readonly dueAt: Instant | null
@@ -15,7 +15,7 @@ function expectAt(expectedAt: Instant | null, graceMs: number): Expectation {
   return expectedAt === null ? NOTHING_EXPECTED : { expectedAt, dueAt: expectedAt + graceMs }
 }
 
-/** What a completion at `at` leads to: one period later, or the first slot that it does not cover itself. */
+/** The expectation after a completion at `at`: one period later, or the first slot that the completion does not cover. */
 export function expectAfterCompletion(spec: CheckSpec, at: Instant): Expectation {
   const { schedule, graceMs } = spec
   if (schedule.kind === 'period') return expectAt(at + schedule.periodMs, graceMs)
@@ -24,15 +24,15 @@ export function expectAfterCompletion(spec: CheckSpec, at: Instant): Expectation
   return expectAt(nextSlot(schedule.cron, at + toleranceAt(spec, next)), graceMs)
 }
 
-/** What a check waits for that was armed at `now` without a completion: resumed, or declared by a HeartbeatCheck. */
+/** The expectation of a check that is armed at `now` without a completion: resumed, or declared by a HeartbeatCheck. */
 export function expectFromNow(spec: CheckSpec, now: Instant): Expectation {
   const { schedule, graceMs } = spec
   return expectAt(schedule.kind === 'period' ? now + schedule.periodMs : nextSlot(schedule.cron, now), graceMs)
 }
 
 /**
- * The expectation that follows `expectedAt` once every interval whose tolerance begins at or before `until` is excused.
- * Closed form for periods: a ten second period and a gap of a week must not cost 60,480 steps.
+ * The expectation after `expectedAt` when every interval whose tolerance begins at or before `until` is excused. Closed form for
+ * periods: a period of ten seconds and a gap of a week must not take 60,480 steps.
  */
 export function expectAfterExcuse(spec: CheckSpec, expectedAt: Instant, until: Instant): Expectation {
   const { schedule, graceMs } = spec
@@ -47,15 +47,15 @@ export function expectAfterExcuse(spec: CheckSpec, expectedAt: Instant, until: I
 }
 
 /**
- * How much before `slot` a completion still covers it: a tenth of the interval, and never more than the grace time. With cron
- * it is the shorter of the gaps around the slot that counts: `0 9-17 * * *` pauses 16 hours after 17:00, and the
- * completion of 16:00 must not cover 17:00 for that.
+ * How long before `slot` a completion still covers it, in milliseconds: a tenth of the interval, at most the grace time. With cron the
+ * shorter of the intervals before and after the slot counts: `0 9-17 * * *` pauses for 16 hours after 17:00, and nevertheless the
+ * completion of 16:00 must not cover 17:00.
  */
 export function toleranceAt({ schedule, graceMs }: CheckSpec, slot: Instant): number {
   if (schedule.kind === 'period') return Math.min(graceMs, schedule.periodMs / 10)
   const following = nextSlot(schedule.cron, slot)
   const tolerance = following === null ? graceMs : Math.min(graceMs, (following - slot) / 10)
-  // Only a slot within ten tolerances before this one could make it smaller.
+  // Only a slot within ten tolerances before this one can make it smaller.
   const previous = lastSlotBetween(schedule.cron, slot - tolerance * 10, slot)
   return previous === null ? tolerance : Math.min(tolerance, (slot - previous) / 10)
 }
@@ -63,7 +63,7 @@ export function toleranceAt({ schedule, graceMs }: CheckSpec, slot: Instant): nu
 /** Slots are at least this far apart. */
 const SLOT_MS = 60_000
 
-/** The last slot after `from` and before `to`, or null. By halves: there may be thousands, and this runs within a ping. */
+/** The last slot after `from` and before `to`, or null. By bisection: there may be thousands, and each ping may need it. */
 function lastSlotBetween(cron: Cron, from: Instant, to: Instant): Instant | null {
   const isBeforeTo = (at: Instant) => (nextSlot(cron, at) ?? to) < to
   if (!isBeforeTo(from)) return null

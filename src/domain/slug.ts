@@ -1,8 +1,8 @@
-/** Slugs: the short name of a check within its project, as people type it. (Design, section 3.1.) */
+/** Slugs: the short names of checks and projects, as people type them (design, section 3.1). */
 
 import { LIMITS } from './limits.ts'
 
-/** Latin letters that Unicode does not take apart into a letter and an accent. */
+/** Latin letters that Unicode does not decompose into a letter and an accent. */
 const FOLDED: Readonly<Record<string, string>> = {
   ß: 'ss',
   æ: 'ae',
@@ -17,7 +17,7 @@ const FOLDED: Readonly<Record<string, string>> = {
   þ: 'th',
 }
 
-/** The slug that a name leads to, 1-100 characters. A name without any usable character gives `fallback`. */
+/** The slug of a name, 1 to 100 characters; `fallback` for a name without a usable character. */
 export function deriveSlug(name: string, fallback: 'check' | 'project'): string {
   const letters = name
     .normalize('NFKD')
@@ -27,14 +27,14 @@ export function deriveSlug(name: string, fallback: 'check' | 'project'): string 
   return cut(letters.replace(/-+/g, '-').replace(/^-/, ''), LIMITS.slugLength) || fallback
 }
 
-/** The `nth` choice for a check whose slug is taken: `backup`, `backup-2`, `backup-3` ...; never over 100 characters. */
+/** The `nth` choice for a slug that is taken: `backup`, `backup-2`, `backup-3` ...; at most 100 characters. */
 export function withSuffix(slug: string, nth: number): string {
   if (nth === 1) return slug
   const suffix = `-${nth}`
   return cut(slug, LIMITS.slugLength - suffix.length) + suffix
 }
 
-/** No slug ends in a separator, wherever it was cut. */
+/** Cuts, and removes separators from the end: no slug ends with one. */
 function cut(slug: string, length: number): string {
   return slug.slice(0, length).replace(/[-_]+$/, '')
 }

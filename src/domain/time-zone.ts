@@ -1,4 +1,4 @@
-/** Time zones by their names in the IANA database, and their offsets from UTC as the runtime's copy of it knows them. */
+/** Time zones by their names in the IANA database, with their offsets from UTC in the database that Node contains. */
 
 /** The offset of one zone. */
 export interface TimeZone {
@@ -14,9 +14,9 @@ interface Stretch {
 }
 
 /**
- * Names that Intl accepts without listing them. It accepts any spelling of case and some names that are not IANA's (`PST`, `IST`,
- * `SystemV/PST8`, `+01:00`), so a list is the only way to know a name from its misspelling. It was taken from the database
- * in Go 1.26 less what Intl.supportedValuesOf lists; test/fixtures/cron-slots/zones.json finds what it lacks.
+ * Names that Intl accepts and does not list. Intl accepts any case and some names that are not IANA's (`PST`, `IST`, `SystemV/PST8`,
+ * `+01:00`), so only a list tells a name from a misspelling. These are the names in Go 1.26 without those of Intl.supportedValuesOf;
+ * a test compares them with test/fixtures/cron-slots/zones.json.
  */
 const UNLISTED = [
   ...under('Africa', 'Asmara Timbuktu'),
@@ -52,17 +52,17 @@ function under(area: string, places: string): string[] {
 }
 
 /**
- * Is it a name of the IANA database, in its own spelling? `europe/berlin` is not: Kubernetes (Go on Linux) refuses it in a
- * CronJob, and one zone must not get several names here. Nor are offsets, abbreviations that only Intl knows, and `Local`.
+ * Whether it is a name in the IANA database, in the spelling of the database: Kubernetes (Go on Linux) rejects `europe/berlin` in a
+ * CronJob, and a zone must not have several names here. Offsets, abbreviations that only Intl knows, and `Local` are not such names.
  */
 export function isTimeZone(name: string): boolean {
   return NAMES.has(name)
 }
 
-/** As many as there are names, at most. */
+/** By name; bounded by the number of names. */
 const zones = new Map<string, TimeZone>()
 
-/** The zone of that name, always the same object; undefined when `isTimeZone` says no. */
+/** The zone of that name, always the same object; undefined for a name that is not one (`isTimeZone`). */
 export function findTimeZone(name: string): TimeZone | undefined {
   let zone = zones.get(name)
   if (zone === undefined && isTimeZone(name)) {
@@ -73,7 +73,7 @@ export function findTimeZone(name: string): TimeZone | undefined {
 }
 
 /**
- * Asking Intl costs a microsecond, and a slot needs a hundred offsets, so a window of 50 days is asked about once and kept.
+ * A call of Intl takes a microsecond and a slot needs a hundred offsets, so the offsets of a window of 50 days are read once and cached.
  * Probes 3.1 days apart miss no change: the shortest stretch of any zone from 1970 to 2044 is 6.96 days (America/Recife 2000).
  */
 const WINDOW_MS = 2 ** 32
@@ -85,18 +85,18 @@ function createTimeZone(name: string): TimeZone {
   const windows = new Map<number, readonly Stretch[]>()
   let latest: Stretch = { fromMs: 0, untilMs: 0, offsetMs: 0 }
 
-  function askOffset(atMs: number): number {
+  function readOffset(atMs: number): number {
     const [, sign, hours, minutes, seconds = 0] = /([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(format.format(atMs)) ?? []
     if (sign === undefined) return 0 // Plain `GMT`.
     const offsetMs = (Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds)) * 1_000
     return sign === '-' ? -offsetMs : offsetMs
   }
 
-  /** The first instant in (lowMs, highMs] that no longer has the offset of lowMs. */
+  /** The first instant in (lowMs, highMs] whose offset differs from that of lowMs. */
   function findChange(lowMs: number, highMs: number, offsetMs: number): number {
     while (highMs - lowMs > 1) {
       const middleMs = Math.floor((lowMs + highMs) / 2)
-      if (askOffset(middleMs) === offsetMs) lowMs = middleMs
+      if (readOffset(middleMs) === offsetMs) lowMs = middleMs
       else highMs = middleMs
     }
     return highMs
@@ -106,9 +106,9 @@ function createTimeZone(name: string): TimeZone {
     const stretches: Stretch[] = []
     const endMs = startMs + WINDOW_MS
     let fromMs = startMs
-    let offsetMs = askOffset(startMs)
+    let offsetMs = readOffset(startMs)
     for (let probeMs = startMs + PROBE_MS; probeMs <= endMs; probeMs += PROBE_MS) {
-      const probed = askOffset(probeMs)
+      const probed = readOffset(probeMs)
       if (probed === offsetMs) continue
       const untilMs = findChange(probeMs - PROBE_MS, probeMs, offsetMs)
       stretches.push({ fromMs, untilMs, offsetMs })

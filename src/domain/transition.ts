@@ -1,6 +1,6 @@
 /**
- * The state machine (design, section 4): a spec, a state, an event and a time in; the next state and perhaps a flip out.
- * Every status answers every event. Nothing here reads a clock, and nothing else in the product changes a status.
+ * The state machine (design, section 4): a spec, a state, an event and a time in; the next state and perhaps a flip out. Every status
+ * handles every event. Nothing here reads a clock, and nothing else in the product changes a status.
  */
 
 import {
@@ -29,28 +29,28 @@ export type CheckEvent =
   | { readonly kind: 'success' | 'fail'; readonly runId: string | null; readonly durationMs: number | null }
   | { readonly kind: 'start'; readonly runId: string | null }
   | { readonly kind: 'log' }
-  /** The evaluator looked. `gaps`: our own downtimes, oldest first; those that do not concern the check are ignored. */
+  /** The evaluator reads the check. `gaps`: our own downtimes, oldest first; those that do not concern the check are ignored. */
   | { readonly kind: 'deadline'; readonly gaps: readonly Gap[] }
   | { readonly kind: 'pause' }
   | { readonly kind: 'resume' }
-  /** The spec handed in is new, the state was reached under the one before. */
+  /** The given spec is new; the state was reached under the old one. */
   | { readonly kind: 'update' }
-  /** Declared by a HeartbeatCheck: a job that never runs must be noticed, so the first completion is expected from now on. */
+  /** The first completion is expected from now on. For declared checks: a job that never runs must be noticed. */
   | { readonly kind: 'arm' }
-  /** Its resource was deleted and is created again: armed, with what was known of the job's pings. */
+  /** The deleted resource of the check is created again: the check is armed, and its last pings are known. */
   | { readonly kind: 'revive'; readonly last: LastPings }
 
-/** What outlives a check whose resource is deleted. */
+/** The part of a state that is kept when the resource of a check is deleted. */
 export type LastPings = Pick<CheckState, 'lastPingAt' | 'lastSuccessAt' | 'lastDurationMs' | 'lastStartAt'>
 
 export interface Outcome {
   readonly state: CheckState
   readonly flip: Flip | null
-  /** Of a completion: the given duration, else completion minus the matching start. */
+  /** For a completion: the given duration, else completion minus the matching start. Null: unknown. */
   readonly durationMs: number | null
-  /** The gap for which an interval was excused. */
+  /** The gap that excused an interval. */
   readonly outage: Gap | null
-  /** A start that opened no run, since too many are open. */
+  /** The start opened no run, because too many are open. */
   readonly runRefused: boolean
 }
 
@@ -68,12 +68,12 @@ export const NEXT = {
   paused: { success: 'paused', fail: 'paused', deadline: 'paused', pause: 'paused', resume: 'new' },
 } as const satisfies Record<StoredStatus, Record<Exclude<CheckEvent['kind'], QuietKind>, StoredStatus>>
 
-/** Clients retry for about this long once we are back, whatever the grace time. */
+/** Clients retry for about this long after a downtime, whatever the grace time. */
 const RETRY_MS = 60_000
-/** A gap shorter than this hides no completion: clients retry over it. */
+/** A shorter gap hides no completion: clients retry until it is over. */
 const HIDING_GAP_MS = 60_000
 
-/** The state of a check that was just created. Nothing is expected before its first ping, unless it is armed. */
+/** The state of a check that is created at `now`. Nothing is expected before its first ping, unless it is armed. */
 export function newState(now: Instant): CheckState {
   return {
     status: 'new',
@@ -87,7 +87,7 @@ export function newState(now: Instant): CheckState {
   }
 }
 
-/** The earliest moment at which the check goes down if nothing happens; null when nothing is awaited. */
+/** The earliest time at which the check goes down if nothing happens; null when nothing is expected. */
 export function deadlineOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs'>): Instant | null {
   if (NEXT[state.status].deadline === state.status) return null
   let deadline = state.dueAt
@@ -123,13 +123,13 @@ export function transition(spec: CheckSpec, state: CheckState, event: CheckEvent
   }
 }
 
-/** `next` where the event changes the status of `state`, else `state` as it is. */
+/** `next` if the event changes the status of `state`, else `state`. */
 function turn(next: CheckState, state: CheckState, kind: 'pause' | 'resume', now: Instant): Outcome {
   const to = NEXT[state.status][kind]
   return to === state.status ? unchanged(state) : flipped(next, to, kind === 'pause' ? 'paused' : 'resumed', now)
 }
 
-/** Whether the check is new and waits for nothing: `arm` changes that. */
+/** Whether the check is new and expects nothing: `arm` changes that. */
 export function isUnarmed(state: CheckState): boolean {
   return state.status === 'new' && deadlineOf(state) === null
 }
@@ -154,7 +154,7 @@ function complete(
 ): Outcome {
   const run = state.runs.find((candidate) => candidate.id === event.runId)
   const durationMs = event.durationMs ?? durationOf(run, now)
-  const runs = state.runs.filter((other) => other !== run && isRemembered(other, now))
+  const runs = state.runs.filter((other) => other !== run && isKept(other, now))
   const lastSuccessAt = event.kind === 'success' ? now : state.lastSuccessAt
   const seen = { ...state, lastPingAt: now, lastSuccessAt, lastDurationMs: durationMs, runs }
   const to = NEXT[state.status][event.kind]
@@ -178,7 +178,7 @@ function durationOf(run: Run | undefined, now: Instant): number | null {
 }
 
 function start(spec: CheckSpec, state: CheckState, runId: string | null, now: Instant): Outcome {
-  const others = state.runs.filter((run) => run.id !== runId && isRemembered(run, now))
+  const others = state.runs.filter((run) => run.id !== runId && isKept(run, now))
   const seen = { ...state, lastStartAt: now }
   if (others.length >= LIMITS.openRuns) return { ...unchanged({ ...seen, runs: others }), runRefused: true }
 
@@ -188,18 +188,18 @@ function start(spec: CheckSpec, state: CheckState, runId: string | null, now: In
   const started = { ...seen, runs: [...others, run] }
   if (state.status === 'down' || state.status === 'paused') return unchanged(started)
 
-  // The run's own deadline stands for the schedule from here on, until a completion sets the next expectation.
+  // From now on the run's own deadline replaces the schedule, until a completion sets the next expectation.
   const isInTime = state.dueAt === null || now < state.dueAt
   if (isWatched && isInTime) return unchanged({ ...started, ...NOTHING_EXPECTED })
-  // Only the first start arms: a job that starts each day and never completes must not push its own deadline on for ever.
+  // Only the first start arms: a job that starts each day and never completes must not postpone its own deadline for ever.
   if (state.status === 'new' && state.dueAt === null) return unchanged({ ...started, ...expectFromNow(spec, now) })
   return unchanged(started)
 }
 
 /**
- * Anonymous starts replace each other: within an interval as the same run begun again, with a deadline of its own. One that
- * comes an interval later is another run, and the first still has not ended: it keeps its deadline, or a job that starts
- * every hour and never completes would push a longest run time of two hours on for ever.
+ * A start without a run id replaces the one before. Within an interval it is the same run, started again, and gets a new deadline. An
+ * interval later it is another run while the first has not ended, so the first deadline stays: otherwise a job that starts every hour
+ * and never completes would postpone a maxRuntime of two hours for ever.
  */
 function deadlineOfStart(spec: CheckSpec, state: CheckState, runId: string | null, now: Instant): Instant {
   const deadlineAt = now + (spec.maxRuntimeMs ?? 0)
@@ -211,14 +211,14 @@ function deadlineOfStart(spec: CheckSpec, state: CheckState, runId: string | nul
   return isAnother ? Math.min(replaced.deadlineAt, deadlineAt) : deadlineAt
 }
 
-/** Forgetting a run whose deadline is still to come would leave nobody watching it. */
-function isRemembered(run: Run, now: Instant): boolean {
+/** A run whose deadline is still to come is kept: nothing else would watch it. */
+function isKept(run: Run, now: Instant): boolean {
   return now - run.startedAt < RUN_MEMORY_MS || isOpen(run, now)
 }
 
 function expire(spec: CheckSpec, state: CheckState, gaps: readonly Gap[], now: Instant): Outcome {
   const passed = deadlineOf(state)
-  // A ping that committed first has moved the deadline: it wins.
+  // A ping that was committed first has moved the deadline.
   if (passed === null || now < passed) return unchanged(state)
   const { state: spared, outage } = spare(spec, state, gaps)
   const deadline = deadlineOf(spared)
@@ -228,9 +228,9 @@ function expire(spec: CheckSpec, state: CheckState, gaps: readonly Gap[], now: I
 }
 
 /**
- * Our own downtime is never the job's fault (design, section 4, "Own downtime"). Applying a gap again changes nothing more.
- * A gap of a minute or more in the window of an expected completion may have swallowed it: that interval is excused.
- * Any gap since the last completion gives clients the time to retry, the one that was excused for too.
+ * Our own downtime is never the job's fault (design, section 4, "Own downtime"). Applying a gap a second time changes nothing. A gap of
+ * a minute or more in the window of an expected completion may have hidden it: that interval is excused. Every gap since the last
+ * completion gives clients time to retry.
  */
 function spare(spec: CheckSpec, state: CheckState, gaps: readonly Gap[]): { state: CheckState; outage: Gap | null } {
   let expectation: Expectation = state
@@ -238,7 +238,7 @@ function spare(spec: CheckSpec, state: CheckState, gaps: readonly Gap[]): { stat
   let outage: Gap | null = null
   for (const gap of gaps) {
     const retriedBy = gap.endedAt + Math.max(spec.graceMs, RETRY_MS)
-    // What was over before the last completion, or before the check was armed, has hidden nothing.
+    // A gap that ended before the last completion, or before the check was armed, hid nothing.
     const isAwaited = gap.endedAt > Math.max(state.since, state.lastPingAt ?? state.since)
     if (isAwaited && isHidden(spec, expectation, gap)) {
       expectation = postpone(expectation, expectAfterExcuse(spec, expectation.expectedAt!, gap.endedAt))
@@ -255,7 +255,7 @@ function spare(spec: CheckSpec, state: CheckState, gaps: readonly Gap[]): { stat
   return { state: { ...state, expectedAt: expectation.expectedAt, dueAt: expectation.dueAt, runs }, outage }
 }
 
-/** Being spared never brings a deadline nearer, whatever had moved it before. */
+/** An excuse never moves a deadline to an earlier time. */
 function postpone(from: Expectation, to: Expectation): Expectation {
   if (from.dueAt === null || to.dueAt === null) return to
   return { expectedAt: to.expectedAt, dueAt: Math.max(from.dueAt, to.dueAt) }
@@ -266,22 +266,22 @@ function isHidden(spec: CheckSpec, { expectedAt, dueAt }: Expectation, gap: Gap)
   return gap.startedAt <= dueAt && gap.endedAt >= expectedAt - toleranceAt(spec, expectedAt)
 }
 
-/** The state under a changed spec. Nobody goes down for a change of configuration: no deadline before now + grace. */
+/** The state under a changed spec. No check goes down because of a changed spec: no deadline is before now + grace. */
 function refit(spec: CheckSpec, state: CheckState, now: Instant): CheckState {
   const soonest = now + spec.graceMs
   const runs = state.runs.map((run): Run => {
     if (!isOpen(run, now) || state.status === 'paused') return run
     if (spec.maxRuntimeMs === null) return { ...run, deadlineAt: null }
     const deadlineAt = run.startedAt + spec.maxRuntimeMs
-    // Nobody watched it so far, and it is over time already: most likely it crashed days ago, and other runs came after it.
+    // It had no deadline so far and is over time already: it probably crashed days ago, and other runs followed.
     if (run.deadlineAt === null && deadlineAt <= now) return run
     return { ...run, deadlineAt: Math.max(deadlineAt, soonest) }
   })
   const next = { ...state, ...NOTHING_EXPECTED, runs }
   if (state.status === 'down' || state.status === 'paused') return next
-  // A run goes on standing for the schedule, or begins to when it is watched from now on; beside an expectation it never did.
-  const mayStand = state.expectedAt === null || state.runs.some((run) => run.deadlineAt === null)
-  if (mayStand && runs.some((run) => run.deadlineAt !== null && now < run.deadlineAt)) return next
+  // A run replaces the schedule if it did so before, or if it gets its first deadline now; not beside an expectation.
+  const mayReplace = state.expectedAt === null || state.runs.some((run) => run.deadlineAt === null)
+  if (mayReplace && runs.some((run) => run.deadlineAt !== null && now < run.deadlineAt)) return next
   const isArmed = deadlineOf(state) !== null
   if (state.status === 'new') return isArmed ? { ...next, ...expectFromNow(spec, now) } : next
   const { expectedAt, dueAt } = expectAfterCompletion(spec, state.lastPingAt ?? now)
