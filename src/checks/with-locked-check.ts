@@ -1,4 +1,4 @@
-/** What all changes of one check by people have in common: find it, lock it, change it through the spine, all or nothing. */
+/** How people change one check: find it, lock it, and apply events to it, in one transaction. */
 
 import type { Tenant } from '../domain/access.ts'
 import type { CheckState } from '../domain/check.ts'
@@ -20,9 +20,8 @@ export interface LockedWork {
 }
 
 /**
- * Runs `work` in a transaction that holds the check's lock: the state row is locked before anything of the check is read or
- * written. Throws AppError `not_found` for a check that is unknown, another tenant's, or removed while the lock was awaited.
- * `work` may run again when the transaction lost a race.
+ * Runs `work` in a transaction that holds the lock of the check's state row; the check is read after that. Throws AppError `not_found` for a
+ * check that is unknown, of another tenant, or removed meanwhile. `work` may run again when the transaction lost a race.
  */
 export async function withLockedCheck<T>(
   { database }: Pick<Context, 'database'>,
@@ -40,7 +39,7 @@ export async function withLockedCheck<T>(
   })
 }
 
-/** Puts events through the spine in their order. Returns the state that the check has now. */
+/** Applies events in their order and saves them. Returns the new state. Throws AppError `conflict` when the stored schedule is invalid. */
 export async function applyEvents(
   tx: Queryable,
   locked: LockedCheck,
@@ -53,7 +52,7 @@ export async function applyEvents(
       'the stored schedule of this check cannot be read; update the check with a valid schedule first',
     )
   }
-  // Read under the lock, not before it: waiting for it takes time.
+  // Read after the lock was acquired, since that may take long.
   const at = clock.now()
   const changes = events.map((event) => ({ key: locked.key, event, at }))
   const { decisions, changeSet } = decideChanges([locked], changes, 'first')
@@ -62,7 +61,7 @@ export async function applyEvents(
   return changeSet.states[0]?.state ?? locked.state
 }
 
-/** Throws AppError `conflict` for a check whose spec belongs to a resource: the next reconcile would undo the change. */
+/** Throws AppError `conflict` for a check that a HeartbeatCheck manages: the next reconcile would undo the change. */
 export function refuseIfManaged({ managedBy, kubernetes }: StoredCheck): void {
   if (managedBy === 'api') return
   throw new AppError('conflict', `check is managed by ${describeResource(kubernetes)}; change the resource instead`)

@@ -1,14 +1,14 @@
 /**
- * Request bodies, for both APIs: counted while they stream, refused as early as possible, and never held beyond their limit.
- * Refusing a body that is still being sent takes care: closing a socket with unread bytes makes the kernel send a reset, which
- * can wipe our answer out of the client's buffer before the client has read it (RFC 9112, section 9.6).
+ * Request bodies of both APIs: counted while they stream, rejected as early as possible, and never held beyond their limit. When a socket with
+ * unread bytes is closed, the kernel sends a reset, which can delete our response from the client's buffer before the client has read it
+ * (RFC 9112, section 9.6).
  */
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { AppError } from '../domain/errors.ts'
 import { startTimer } from '../runtime/clock.ts'
 
-/** The client went away before its request was complete: nobody is left to answer. */
+/** The client closed the connection before its request was complete: a response would reach nothing. */
 export class RequestAborted extends Error {
   constructor() {
     super('the client closed the connection before its request was complete')
@@ -17,18 +17,18 @@ export class RequestAborted extends Error {
 }
 
 const NOTHING = Buffer.alloc(0)
-/** How much of an unwanted body is read and dropped, and for how long, so that its sender sees our answer. */
+/** How much of a rejected body is read and dropped, and for how long, so that its sender can read our response. */
 const DRAIN_BYTES = 1_048_576
 const DRAIN_MS = 1_000
 const NEARLY_READ_BYTES = 65_536
 
 /**
- * The whole body; empty when the request has none. Throws AppError `too_large` above `limitBytes` (at once when Content-Length
- * says so), after which the answer must go out through `answerAndDrain`; throws RequestAborted when the client goes away.
+ * Returns the whole body; empty when the request has none. Throws AppError `too_large` above `limitBytes` (at once when Content-Length says
+ * so): then respond with `answerAndDrain`. Throws RequestAborted when the client closes the connection.
  */
 export function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
   if (!hasBody(request)) return Promise.resolve(NOTHING)
-  // Without Content-Length this is NaN: the limit is then met while streaming.
+  // NaN without Content-Length: then the limit applies while the body streams.
   if (Number(request.headers['content-length']) > limitBytes) return Promise.reject(tooLarge(limitBytes))
   if (request.destroyed) return Promise.reject(new RequestAborted())
   return new Promise((resolve, reject) => {
@@ -54,16 +54,16 @@ export function readBody(request: IncomingMessage, limitBytes: number): Promise<
       request.off('data', take).off('end', finish).off('error', fail).off('close', fail)
     }
     request.on('data', take).on('end', finish).on('error', fail).on('close', fail)
-    letSend(request)
+    requestBody(request)
   })
 }
 
-/** Whether so little of the body is still to come, if any, that reading on costs less than a new connection. */
+/** Whether reading the rest of the body costs less than a new connection. */
 export function isNearlyRead({ complete, headers }: IncomingMessage): boolean {
   return complete || Number(headers['content-length']) <= NEARLY_READ_BYTES
 }
 
-/** Whether the request's head announces a body (RFC 9112, section 6.3). */
+/** Whether the request has a body, by its head (RFC 9112, section 6.3). */
 export function hasBody({ headers }: IncomingMessage): boolean {
   const length = headers['content-length']
   return length === undefined ? headers['transfer-encoding'] !== undefined : Number(length) !== 0
@@ -74,19 +74,19 @@ function tooLarge(limitBytes: number): AppError {
 }
 
 /**
- * Answers a request whose body is still on its way: the whole answer goes out first, then a bounded part of the body is read
- * and dropped, then the connection closes. The caller has set the status and the headers, except for the two of framing.
+ * Responds to a request whose body is still being sent: sends the whole response, then reads and drops a limited part of the body, then closes
+ * the connection. The caller sets the status and the headers, except for Connection and Content-Length.
  */
 export async function answerAndDrain(request: IncomingMessage, response: ServerResponse, text: string): Promise<void> {
   if (response.destroyed) return
-  // The client may leave while we write; that is its right, and an error without a listener would end the process.
+  // The client may close the connection; without a listener that error would end the process.
   response.on('error', () => {})
   response.setHeader('Connection', 'close')
   response.setHeader('Content-Length', Buffer.byteLength(text))
   response.flushHeaders()
   response.write(text)
-  if (!waiting.has(request)) await drain(request)
-  // Only now: after the end of the last answer node closes the socket, whatever is unread.
+  if (!awaited.has(request)) await drain(request)
+  // Not before: after the end of the response Node closes the socket, although bytes are unread.
   response.end()
 }
 
@@ -109,31 +109,31 @@ function drain(request: IncomingMessage): Promise<void> {
   })
 }
 
-interface Waiting {
+interface AwaitedBody {
   readonly response: ServerResponse
   readonly shouldKeepAlive: boolean
 }
 
-/** Requests whose sender waits for our word before it sends the body. */
-const waiting = new WeakMap<IncomingMessage, Waiting>()
+/** Requests with `Expect: 100-continue` whose body was not asked for yet. */
+const awaited = new WeakMap<IncomingMessage, AwaitedBody>()
 
 /**
- * Makes `Expect: 100-continue` worth sending (RFC 9110, section 10.1.1): node would ask for the body at once; with this, it
- * is `readBody` that asks, so a request refused before (401, 404, 413 ...) never sends it. Call once for each server.
+ * Responds to `Expect: 100-continue` (RFC 9110, section 10.1.1) only in `readBody`, so that the body of a request that is rejected before (401, 404,
+ * 413 ...) is never sent. Node alone would ask for each body at once. Call once for each server.
  */
 export function deferContinue(server: Server): void {
   server.on('checkContinue', (request, response) => {
-    waiting.set(request, { response, shouldKeepAlive: response.shouldKeepAlive })
-    // A client that was not asked may send its body all the same or not at all; only a new connection is unambiguous.
+    awaited.set(request, { response, shouldKeepAlive: response.shouldKeepAlive })
+    // A client that was not asked may send its body or not: only a new connection is unambiguous.
     response.shouldKeepAlive = false
     server.emit('request', request, response)
   })
 }
 
-function letSend(request: IncomingMessage): void {
-  const found = waiting.get(request)
+function requestBody(request: IncomingMessage): void {
+  const found = awaited.get(request)
   if (found === undefined) return
-  waiting.delete(request)
+  awaited.delete(request)
   found.response.shouldKeepAlive = found.shouldKeepAlive
   found.response.writeContinue()
 }

@@ -1,6 +1,6 @@
 /**
- * The ping API (interface, section 4.2; design, section 3.3): the hot path. One middleware and no router: matching the path
- * by hand is both the whole specification and cheaper. Errors are plain text, JSON for those who ask.
+ * The ping API (interface, section 4.2; design, section 3.3): the hot path. One middleware and no router: request.ts matches the path, which is
+ * the whole specification, and cheaper. Errors are plain text, or JSON where the client accepts that.
  */
 
 import Koa, { type Context } from 'koa'
@@ -9,7 +9,7 @@ import { LIMITS } from '../../domain/limits.ts'
 import { answerAndDrain, hasBody, RequestAborted, readBody } from '../body.ts'
 import { PING_WARNINGS, type PingTarget, type PingWarning, parsePingMetadata, parsePingPath } from './request.ts'
 
-/** What this edge needs of the product; checks/ping/record-ping.ts has it. */
+/** checks/ping/record.ts implements it. */
 export type RecordPing = (
   ping: PingTarget & { durationMs: number | null; runId: string | null; body: Buffer | null; at: number },
 ) => Promise<'stored' | 'run_refused' | 'duplicate' | 'unknown' | 'unavailable'>
@@ -20,10 +20,10 @@ export interface PingAppOptions {
   readonly now: () => number
   readonly isStopping?: () => boolean
   readonly onPing: (type: string, result: string) => void
-  /** After each answer. */
+  /** After each response. */
   readonly onRequest: (method: string, status: number, seconds: number) => void
   readonly onWarning: (warning: PingWarning) => void
-  /** A fault of ours: the client hears 503 and tries again. */
+  /** A fault of this program. The client gets 503. */
   readonly onError: (error: unknown) => void
 }
 
@@ -50,23 +50,23 @@ export function createPingApp(options: PingAppOptions): Koa {
   return app
 
   async function serve(ctx: Context, at: number): Promise<void> {
-    // Written straight to Node's response: spares each ping Koa's own rendering (docs/benchmarks.md, plain Koa).
+    // Without Koa's own rendering, which costs more (docs/benchmarks.md, plain Koa).
     ctx.respond = false
     const target = parsePingPath(ctx.path)
-    const refusal = typeof target === 'string' ? refusePath(target) : refuseMethod(ctx.method)
-    if (typeof target === 'string' || refusal !== null) return refuse(ctx, refusal!, 'unknown')
+    const rejection = typeof target === 'string' ? rejectPath(target) : rejectMethod(ctx.method)
+    if (typeof target === 'string' || rejection !== null) return reject(ctx, rejection!, 'unknown')
     try {
       const body = await readPingBody(ctx)
       const { durationMs, runId, warnings } = parsePingMetadata(target.type, durationHeader(ctx), ctx.querystring)
       const result = await record({ ...target, durationMs, runId, body, at })
-      if (result === 'unknown') return refuse(ctx, NOT_FOUND, target.type)
-      if (result === 'unavailable') return refuse(ctx, UNAVAILABLE, target.type)
+      if (result === 'unknown') return reject(ctx, NOT_FOUND, target.type)
+      if (result === 'unavailable') return reject(ctx, UNAVAILABLE, target.type)
       onPing(target.type, result === 'duplicate' ? 'duplicate' : 'stored')
       accept(ctx, result === 'run_refused' ? [...warnings, 'run_refused'] : warnings)
     } catch (error) {
       if (error instanceof RequestAborted) return
       if (!(error instanceof AppError)) onError(error)
-      refuse(ctx, error instanceof AppError ? toRefusal(error) : UNAVAILABLE, target.type)
+      reject(ctx, error instanceof AppError ? toRejection(error) : UNAVAILABLE, target.type)
     }
   }
 
@@ -79,7 +79,7 @@ export function createPingApp(options: PingAppOptions): Koa {
     res.end(method === 'HEAD' ? undefined : 'OK')
   }
 
-  function refuse(ctx: Context, { status, message, result, headers }: Refusal, pingType: string): void {
+  function reject(ctx: Context, { status, message, result, headers }: Rejection, pingType: string): void {
     onPing(pingType, result)
     const { req, res } = ctx
     const isJson = ctx.accepts('text/plain', 'application/json') === 'application/json'
@@ -87,14 +87,14 @@ export function createPingApp(options: PingAppOptions): Koa {
     res.statusCode = status
     const type = isJson ? { 'Content-Type': 'application/json; charset=utf-8' } : {}
     for (const [name, value] of Object.entries({ ...HEADERS, ...type, ...headers })) res.setHeader(name, value)
-    // Whatever is still being sent was refused with the rest.
+    // The rest of the body is still being sent.
     if (hasBody(req) && !req.readableEnded) return void answerAndDrain(req, res, text)
     res.setHeader('Content-Length', Buffer.byteLength(text))
     res.end(ctx.method === 'HEAD' ? undefined : text)
   }
 }
 
-interface Refusal {
+interface Rejection {
   readonly status: number
   readonly message: string
   /** Label of the counter. */
@@ -102,34 +102,34 @@ interface Refusal {
   readonly headers?: Record<string, string>
 }
 
-const NOT_FOUND: Refusal = { status: 404, message: 'not found', result: 'not_found' }
-const INVALID_EXIT_CODE: Refusal = {
+const NOT_FOUND: Rejection = { status: 404, message: 'not found', result: 'not_found' }
+const INVALID_EXIT_CODE: Rejection = {
   status: 400,
   message: 'invalid exit code',
   result: 'invalid_exit_code',
 }
-const WRONG_METHOD: Refusal = {
+const WRONG_METHOD: Rejection = {
   status: 405,
   message: 'method not allowed: use GET, HEAD or POST',
   result: 'wrong_method',
   headers: { Allow: 'GET, HEAD, POST' },
 }
-const UNAVAILABLE: Refusal = {
+const UNAVAILABLE: Rejection = {
   status: 503,
   message: 'the ping could not be stored; try again',
   result: 'unavailable',
   headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
 }
 
-function refusePath(problem: 'not_found' | 'invalid_exit_code'): Refusal {
+function rejectPath(problem: 'not_found' | 'invalid_exit_code'): Rejection {
   return problem === 'not_found' ? NOT_FOUND : INVALID_EXIT_CODE
 }
 
-function refuseMethod(method: string): Refusal | null {
+function rejectMethod(method: string): Rejection | null {
   return method === 'GET' || method === 'POST' || method === 'HEAD' ? null : WRONG_METHOD
 }
 
-function toRefusal({ code, message }: AppError): Refusal {
+function toRejection({ code, message }: AppError): Rejection {
   switch (code) {
     case 'too_large':
       return {
@@ -144,7 +144,7 @@ function toRefusal({ code, message }: AppError): Refusal {
   }
 }
 
-/** Only a POST's body is kept; no body is null. Stored as bytes: a job's output need not be valid text. */
+/** The body of a POST; null when empty. It is stored as bytes: the output of a job may not be valid text. */
 async function readPingBody({ req, method }: Context): Promise<Buffer | null> {
   if (method !== 'POST') return null
   if (!hasBody(req)) return null
@@ -155,7 +155,7 @@ async function readPingBody({ req, method }: Context): Promise<Buffer | null> {
   return body.length === 0 ? null : body
 }
 
-/** A transfer coding besides `chunked` compresses as well; node leaves it in place. */
+/** Transfer codings other than `chunked` also compress; Node does not decode them. */
 function isCompressed({ headers }: Context['req']): boolean {
   const content = headers['content-encoding']?.toLowerCase() || 'identity'
   const transfer = headers['transfer-encoding']?.toLowerCase() ?? 'chunked'

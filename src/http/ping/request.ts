@@ -1,4 +1,4 @@
-/** What a ping request says: its path, its duration, its run id (interface, section 4.2; design, section 3.3). Pure parsers. */
+/** Parses the path, the duration and the run id of a ping request (interface, section 4.2; design, section 3.3). Pure. */
 
 import type { PingType } from '../../domain/check.ts'
 import { isUuid } from '../../domain/ids.ts'
@@ -8,7 +8,7 @@ export interface PingTarget {
   /** Lower case. */
   readonly publicId: string
   readonly type: PingType
-  /** 0 for a success, null where the job did not say. */
+  /** 0 for a success; null when the path has none. */
   readonly exitCode: number | null
 }
 
@@ -46,7 +46,7 @@ function parseVerb(rest: string): Omit<PingTarget, 'publicId'> | 'not_found' | '
   return { type: exitCode === 0 ? 'success' : 'fail', exitCode }
 }
 
-/** Said in the `Ping-Warning` header, and a label of a counter: a closed list, nothing of the request's own text. */
+/** For the `Ping-Warning` header. The names are labels of a counter: no text of the request. */
 export const PING_WARNINGS = {
   duration_invalid: `duration ignored: not an integer from 0 to ${LIMITS.durationMs}`,
   duration_unexpected: 'duration ignored: only success, fail and exit code pings carry one',
@@ -64,7 +64,7 @@ export interface PingMetadata {
 
 const NO_METADATA: PingMetadata = { durationMs: null, runId: null, warnings: [] }
 
-/** Never refuses: a heartbeat is not lost over its metadata. The header wins, then the query's duration is not looked at. */
+/** Never fails: invalid metadata must not lose a ping. With the header, the duration of the query is ignored. */
 export function parsePingMetadata(type: PingType, durationHeader: string | undefined, query: string): PingMetadata {
   if (durationHeader === undefined && query === '') return NO_METADATA
   const parameters = new URLSearchParams(query)
@@ -84,7 +84,7 @@ export function parsePingMetadata(type: PingType, durationHeader: string | undef
   return { durationMs, runId, warnings }
 }
 
-/** A value given twice is no value: the empty text, which is invalid. */
+/** Null when there is none. Two values count as an invalid one: the empty text. */
 function onlyValue(parameters: URLSearchParams, name: string): string | null {
   const values = parameters.getAll(name)
   return values.length > 1 ? '' : (values[0] ?? null)

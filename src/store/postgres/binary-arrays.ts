@@ -1,6 +1,6 @@
 /**
- * Arrays as PostgreSQL's binary parameters (array_recv in its source): a Buffer goes through pg untouched, where a text literal
- * would be put together here and taken apart there.
+ * Arrays as binary parameters of PostgreSQL (array_recv in its source). pg sends a Buffer as it is; a text literal would have to be built here
+ * and parsed by the server. They throw RangeError for a number that does not fit.
  */
 
 const INT2 = 21
@@ -55,7 +55,7 @@ export const jsonbArray = (values: Nullable<unknown>) =>
     values.map((value) => (value === null ? null : Buffer.from(`\u0001${JSON.stringify(value)}`))),
   )
 
-/** What is written to; the view spares each number of a ping the checks of Buffer's methods. */
+/** The view writes numbers without the checks of Buffer's methods. */
 interface Target {
   readonly buffer: Buffer
   readonly view: DataView
@@ -68,13 +68,13 @@ function writeInt64({ view }: Target, value: number, at: number): void {
   view.setUint32(at + 4, value - high * TWO_32)
 }
 
-/** A view would cut off what does not fit, and store another number. */
+/** A view would truncate a number that does not fit. */
 function within(value: number, least: number, above: number): number {
   if (value >= least && value < above) return value
   throw new RangeError(`${value} is not a number from ${least} to ${above - 1}`)
 }
 
-/** By index: these loops see arrays of all kinds, and the iterator of such costs more than what is written. */
+/** Loops by index: for arrays of mixed kinds, iterators cost more than the writes. */
 function fixed<T>(
   oid: number,
   size: number,

@@ -1,4 +1,4 @@
-/** What a failed first connection means, in one line for the person who set DATABASE_URL. Never shows the password. */
+/** Explains why the first connection failed, in one line for the person who set DATABASE_URL. Never shows the password. */
 
 import { SchemaError } from './migrate.ts'
 import { isOutage, sqlStateOf, UNDEFINED_DATABASE } from './sqlstate.ts'
@@ -6,8 +6,8 @@ import { isOutage, sqlStateOf, UNDEFINED_DATABASE } from './sqlstate.ts'
 const STARTING_UP = '57P03'
 
 /**
- * A server that is not there yet may come: containers start in any order. A name that nobody knows is taken for a mistake, unless
- * it is awaited: a Service in Kubernetes may get its name after those that call it.
+ * Whether a later attempt may succeed: containers start in any order. An unknown host name counts as a mistake, unless `isNameAwaited`: a
+ * Service in Kubernetes may get its name later.
  */
 export function mayPass(error: unknown, isNameAwaited: boolean): boolean {
   const cause = rootOf(error)
@@ -15,12 +15,13 @@ export function mayPass(error: unknown, isNameAwaited: boolean): boolean {
   return isOutage(cause) && sqlStateOf(cause) !== '25006'
 }
 
-/** Whether PostgreSQL, or the way to it, refused; anything else is a fault of this program. */
+/** Whether PostgreSQL or the connection to it failed. Any other error is a fault of this program. */
 export function isDatabaseError(error: unknown): boolean {
   const cause = rootOf(error)
   return sqlStateOf(cause) !== undefined || isOutage(cause)
 }
 
+/** What is wrong with DATABASE_URL or its server, and what to do. */
 export function explainDatabaseError(error: unknown, databaseUrl: string): string {
   const cause = rootOf(error)
   const { host, hostname, username, pathname } = new URL(databaseUrl)

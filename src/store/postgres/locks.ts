@@ -1,4 +1,4 @@
-/** Every advisory lock number that this program takes, so that no two purposes share one. "heart" in ASCII, then a counter. */
+/** All advisory lock numbers of this program, so that no two purposes share one: "heart" in ASCII, then a counter. */
 
 const BASE = 0x68656172 * 100
 
@@ -6,5 +6,5 @@ export const MIGRATION_LOCK = BASE + 1
 export const BOOTSTRAP_LOCK = BASE + 2
 export const PRUNE_LOCK = BASE + 3
 
-/** The first of two numbers, a space of its own: the second is a hash of the resource whose check is declared or retired. */
+/** The first of two numbers, a separate space. The second is a hash of the resource whose check is declared or retired. */
 export const RESOURCE_LOCKS = 0x68656172

@@ -1,6 +1,6 @@
 /**
- * Brings the schema up to this code: numbered files, forward only, each in a transaction of its own, under an advisory lock so
- * that replicas which start together take turns.
+ * Migrates the schema to this code's version: numbered files, forward only, each in its own transaction, under an advisory lock, since replicas
+ * may start at the same time.
  */
 
 import { readdir, readFile } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { MIGRATION_LOCK } from './locks.ts'
 
 const FOLDER = new URL('./migrations/', import.meta.url)
 
-/** The database is not one that this program can work with; the message says why and what to do. */
+/** This program cannot use the database. The message says why, and what to do. */
 export class SchemaError extends Error {
   override readonly name = 'SchemaError'
 }
@@ -21,6 +21,7 @@ export interface Migrated {
   readonly to: number
 }
 
+/** Returns the versions before and after. Throws SchemaError, AppError `unavailable`, or the error of a migration. */
 export async function migrate(database: Database): Promise<Migrated> {
   await assertServerVersion(database)
   const files = (await readdir(FOLDER)).filter((file) => file.endsWith('.sql')).sort()
@@ -29,7 +30,7 @@ export async function migrate(database: Database): Promise<Migrated> {
   for (;;) {
     const version = await database.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
-      // Behind a lock on a table that waits, everybody waits: less than pings can bear. Whoever starts tries again.
+      // While a migration waits for a lock on a table, all later statements on that table wait too. The start is repeated.
       await tx.query("set local lock_timeout = '1s'")
       await tx.query(
         'create table if not exists schema_migrations (version int primary key, name text not null, applied_at timestamptz not null default now())',
