@@ -1,8 +1,7 @@
 /**
- * The spine. A check changes here and nowhere else: a ping, a deadline, pause, resume and a changed spec all come as
- * changes on rows that are locked, or remembered (remembered-checks.ts); the pure core decides; the new states, history, flips
- * and events go out as one ChangeSet. The caller saves it in the transaction that holds the locks, or on condition that what was
- * remembered is still so.
+ * The spine: the only place where a check changes. Pings, deadlines, pause, resume and changed specs are changes to rows that are locked, or
+ * cached (ping/cache.ts). `transition` decides. The new states, history, flips and events form one ChangeSet, which the caller saves in the
+ * transaction that holds the locks, or on condition that the cached rows are still current.
  */
 
 import type { CheckSpec, FlipReason, Gap, Instant, PingType, StoredStatus } from '../domain/check.ts'
@@ -18,7 +17,7 @@ import type { NewEvent } from '../store/outbox/events.ts'
 export interface Change {
   readonly key: number
   readonly event: CheckEvent
-  /** When it happened, by the database's clock. Moved on to follow what is in the check's history already. */
+  /** When it happened, by the database's clock. It is stored as later than the check's newest entry. */
   readonly at: Instant
   /** What the history keeps, when the event is a ping. */
   readonly ping?: {
@@ -31,18 +30,18 @@ export interface Change {
 
 export type Decision =
   | { readonly kind: 'applied'; readonly outcome: Outcome }
-  /** No such check, or it was deleted meanwhile. */
+  /** The check does not exist, or no longer. */
   | { readonly kind: 'unknown' }
-  /** The check's own configuration or state cannot be worked with. Its fault stays its own. */
+  /** The stored row of this check is invalid. Other checks are not affected. */
   | { readonly kind: 'failed'; readonly error: unknown }
 
 /**
- * How wake-up times move. `earlier`: never later, which costs an index entry; for pings. `first`: to the first moment that may be
- * worth an event; for people's changes. The evaluator knows whether somebody wants to hear of late jobs, and says.
+ * How `wakeAt` moves. `earlier`: never to a later time, which would cost an index entry; for pings. `first`: to the first time at which the check
+ * may be late; for changes by people. The evaluator passes whether a channel wants events of late checks.
  */
 export type Waking = 'earlier' | 'first' | { readonly isLateWanted: boolean }
 
-/** Applies changes in their order. */
+/** Applies changes in their order. Does not throw: a change of an invalid row has the decision `failed`. */
 export function decideChanges(
   locked: readonly LockedCheck[],
   changes: readonly Change[],
@@ -50,7 +49,7 @@ export function decideChanges(
 ): {
   decisions: Decision[]
   changeSet: ChangeSet
-  /** The rows of the change set's states as they are once it is saved, in their order. */
+  /** The rows of `changeSet.states` as they are once the change set is saved, in the same order. */
   after: LockedCheck[]
 } {
   const rows = new Map<number, Row>()
@@ -84,7 +83,7 @@ interface History {
   readonly events: NewEvent[]
 }
 
-/** One locked check while the changes of a group pass over it. */
+/** One check while the changes of a group are applied to it. */
 class Row {
   readonly #check: LockedCheck
   readonly #waking: Waking
@@ -106,7 +105,7 @@ class Row {
         `what is stored of check ${key} cannot be read: update it with a valid schedule, or mend the times in check_states`,
       )
     const before = this.#state
-    // Replicas agree on the clock, yet the lock decides who is first: the later one is dated after the earlier one.
+    // Replicas share a clock, but the order of the locks is the order of the history: a later entry has a later time.
     const stamp = stampAfter(this.#stampedAt, at)
     const now = Math.floor(stamp)
     const outcome = transition(spec, before, event, now)
@@ -123,16 +122,16 @@ class Row {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const flipId = newIdBytes(this.#stampedAt)
       history.flips.push({ ...flip, id: flipId, key, detectedAt: now, pingId })
-      const told = eventOf(flip, { since: before.since, detectedAt: now, gap })
-      if (told !== null) {
+      const flipEvent = eventOf(flip, { since: before.since, detectedAt: now, gap })
+      if (flipEvent !== null) {
         const id = newIdBytes(this.#stampedAt)
-        history.events.push({ ...told, id, key, flipId, pingId, at: now })
+        history.events.push({ ...flipEvent, id, key, flipId, pingId, at: now })
       }
     }
     if (outcome.outage !== null)
       add({ from: before.status, to: before.status, reason: 'outage', at: outcome.outage.endedAt }, outcome.outage)
     if (outcome.flip !== null) add(outcome.flip, null)
-    if (this.#isToBeToldLate(event, outcome, now)) {
+    if (this.#isNewlyLate(event, outcome, now)) {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const id = newIdBytes(this.#stampedAt)
       history.events.push({
@@ -147,14 +146,14 @@ class Row {
     return outcome
   }
 
-  /** The first look at the check since its completion was expected: the next wake-up is at the deadline. */
-  #isToBeToldLate(event: CheckEvent, { state, flip, outage }: Outcome, now: Instant): boolean {
+  /** True for the first evaluation since the completion was expected; the next one is at the deadline. */
+  #isNewlyLate(event: CheckEvent, { state, flip, outage }: Outcome, now: Instant): boolean {
     const { expectedAt } = state
     const { wakeAt } = this.#check
     if (typeof this.#waking === 'string' || !this.#waking.isLateWanted || event.kind !== 'deadline') return false
     if (flip !== null || outage !== null || state.status !== 'up' || expectedAt === null || wakeAt === null)
       return false
-    // What our own downtime may have hidden is not the job's delay.
+    // A gap may have hidden the ping.
     return wakeAt <= expectedAt && expectedAt <= now && event.gaps.every((gap) => gap.endedAt < expectedAt)
   }
 
@@ -174,15 +173,15 @@ class Row {
     const deadline = deadlineOf(this.#state)
     if (this.#waking === 'earlier' && wakeAt !== null) return deadline !== null && deadline < wakeAt ? deadline : wakeAt
     const isForDeadline = typeof this.#waking === 'object' && !this.#waking.isLateWanted
-    return isForDeadline ? deadline : firstMoment(this.#check.spec!, this.#state, deadline, Math.ceil(this.#stampedAt))
+    return isForDeadline ? deadline : firstWakeAt(this.#check.spec!, this.#state, deadline, Math.ceil(this.#stampedAt))
   }
 }
 
 /**
- * The deadline, or the moment before it at which the check may be late: when its completion is expected, and where that is past or
- * not yet known, when one that came right now would let the next be expected. No ping moves a wake-up time for that alone.
+ * The earliest time at which this check may be late or down: its expected time or, if that is past or unknown, the expected time after a
+ * completion now. Never later than the deadline. Pings do not move `wakeAt` for the expected time alone.
  */
-function firstMoment(
+function firstWakeAt(
   spec: CheckSpec,
   { status, expectedAt }: LockedCheck['state'],
   deadline: Instant | null,

@@ -10,8 +10,8 @@ import { createSealer } from '../channels/seal.ts'
 import { createBeat } from '../checks/deadlines/beat.ts'
 import { createEvaluator } from '../checks/deadlines/evaluator.ts'
 import { createExporter, EXPORTER_MS, type Exporter } from '../checks/export-checks.ts'
-import { createPingRecorder } from '../checks/ping/record-ping.ts'
-import { createRememberedChecks } from '../checks/ping/remembered-checks.ts'
+import { createCheckCache } from '../checks/ping/cache.ts'
+import { createPingRecorder } from '../checks/ping/record.ts'
 import { createPruner } from '../checks/prune-history.ts'
 import { API_PREFIX, createApiApp } from '../http/api/app.ts'
 import { createPingApp } from '../http/ping/app.ts'
@@ -58,10 +58,10 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   let isStarted = false
   let pingUrl = config.pingUrl ?? ''
 
-  const remembered = createRememberedChecks()
+  const cache = createCheckCache()
   const recorder = createPingRecorder({
     database: pingDatabase,
-    remembered,
+    cache,
     now: databaseClock.now,
     onGroup(size, seconds) {
       metrics.pingGroupSize.observe(size)
@@ -87,10 +87,9 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const beatLoop = loopOf(base, 'beat', BEAT_MS, beat.run)
   const evaluate = createEvaluator({
     database: pingDatabase,
-    remembered,
+    cache,
+    recorder,
     clock,
-    oldestPingWaitMs: recorder.oldestWaitMs,
-    yieldToPings: recorder.yieldToPings,
     onFlip(reason, seconds) {
       metrics.flips.inc({ reason })
       metrics.detectionSeconds.observe(seconds)

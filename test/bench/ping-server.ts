@@ -6,8 +6,8 @@
 import { Router } from '@koa/router'
 import Koa from 'koa'
 import { type Change, decideChanges } from '../../src/checks/change.ts'
-import { createPingRecorder } from '../../src/checks/ping/record-ping.ts'
-import { createRememberedChecks } from '../../src/checks/ping/remembered-checks.ts'
+import { createCheckCache } from '../../src/checks/ping/cache.ts'
+import { createPingRecorder } from '../../src/checks/ping/record.ts'
 import { createPingApp, type RecordPing } from '../../src/http/ping/app.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
@@ -22,7 +22,7 @@ function recordInGroups(url: string): RecordPing {
   const fail = (error: unknown) => process.stderr.write(`${String(error)}\n`)
   return createPingRecorder({
     database,
-    remembered: createRememberedChecks(),
+    cache: createCheckCache(),
     now: systemClock.now,
     onGroup: () => {},
     onError: fail,
@@ -53,11 +53,14 @@ function recordOneByOne(url: string): RecordPing {
       ping: { type, exitCode, runId, body },
     }
     return database.session((session) =>
-      session.groupTransaction(4_000, async (tx) => {
-        const locked = await lockStates(tx, [change.key])
-        const { changeSet } = decideChanges(locked, [change], 'earlier')
-        return { result: 'stored' as const, save: () => saveChanges(tx, changeSet) }
-      }),
+      session.groupTransaction(
+        4_000,
+        (tx) => lockStates(tx, [change.key]),
+        async (tx, locked) => {
+          await saveChanges(tx, decideChanges(locked, [change], 'earlier').changeSet)
+          return 'stored' as const
+        },
+      ),
     )
   }
 }

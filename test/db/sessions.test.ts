@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { createDatabase, type Database, type Queryable, type Session } from '../../src/store/postgres/database.ts'
+import { createDatabase, type Database } from '../../src/store/postgres/database.ts'
+import { CommitUnknown } from '../../src/store/postgres/sqlstate.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const BUDGET_MS = 4_000
@@ -11,6 +11,7 @@ let database: Database
 
 beforeAll(async () => {
   test = await createTestDatabase()
+  await test.database.query("create table notes (text text check (text <> 'poison'))")
   database = createDatabase({ url: test.url, name: 'sessions', connections: 2 })
 })
 afterAll(async () => {
@@ -18,112 +19,81 @@ afterAll(async () => {
   await test.close()
 })
 
-/** The transaction that a statement runs in, once one has a number. */
-const transactionOf = async (db: Queryable) =>
-  (await db.queryColumns({ text: 'select pg_current_xact_id_if_assigned()::text' }))[0]![0] as string | null
-
-const begin = async (tx: Queryable) =>
-  (await tx.queryColumns({ text: 'select pg_current_xact_id()::text' }))[0]![0] as string
-
-function gate(): { opened: Promise<void>; open: () => void } {
-  let open = () => {}
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { opened, open }
+const notes = async () => {
+  const { rows } = await test.database.query<{ text: string }>('delete from notes returning text')
+  return rows.map(({ text }) => text)
 }
+const textOf = (text: string) => ({ text: 'insert into notes values ($1)', values: [text] })
 
-/** A transaction that stays open until `open` is called, or fails then. */
-async function holdOpen(
-  session: Session,
-  fails = false,
-): Promise<{ id: string; open: () => void; ended: Promise<unknown> }> {
-  const { opened, open } = gate()
-  const { opened: begun, open: tellBegun } = gate()
-  let id = ''
-  const ended = session
-    .groupTransaction(BUDGET_MS, async (tx) => {
-      id = await begin(tx)
-      tellBegun()
-      await opened
-      if (fails) throw new Error('changed my mind')
-      return { result: await transactionOf(tx), save: async () => {} }
+it('A group transaction reads and writes in one transaction, and returns what the write returned', async () => {
+  const numberOf = 'select pg_current_xact_id()::text as number, pg_current_xact_id_if_assigned() is not null as is_in'
+  const result = await database.session((session) =>
+    session.groupTransaction(
+      BUDGET_MS,
+      async (tx) => (await tx.query<{ number: string }>(numberOf)).rows[0]!.number,
+      async (tx, before) => {
+        const [{ rows }] = await Promise.all([tx.query<{ number: string }>(numberOf), tx.query(textOf('kept'))])
+        return rows[0]!.number === before
+      },
+    ),
+  )
+  expect(result).toBe(true)
+  expect(await notes()).toEqual(['kept'])
+})
+
+it.each(['read', 'write'])(
+  'A group transaction whose %s fails leaves nothing, and the connection goes on',
+  async (phase) => {
+    await database.session(async (session) => {
+      const failing = session.groupTransaction(
+        BUDGET_MS,
+        (tx) => Promise.all([tx.query(textOf('lost')), phase === 'read' && tx.query(textOf('poison'))]),
+        (tx) => Promise.all([tx.query(textOf('lost')), tx.query(textOf('poison'))]),
+      )
+      await expect(failing).rejects.toMatchObject({ code: '23514' })
+      await session.within(BUDGET_MS, (db) => db.query(textOf('later')))
     })
-    .catch((error: Error) => error.message)
-  await begun
-  return { id, open, ended }
-}
+    expect(await notes()).toEqual(['later'])
+  },
+)
 
-it.each([
-  ['that commits', false],
-  ['that fails', true],
-])("No statement of another user of the session gets into somebody's transaction %s", async (_, fails) => {
-  await database.session(async (session) => {
-    const { id, open, ended } = await holdOpen(session, fails)
-    const seen: (string | null)[] = []
-    const others = [1, 2, 3].map(() =>
-      session.within(BUDGET_MS, async (db) => seen.push(await transactionOf(db), await transactionOf(db))),
-    )
-    await sleep(30)
-    expect(seen).toEqual([])
-    open()
-    expect(await ended).toBe(fails ? 'changed my mind' : id)
-    await Promise.all(others)
-    expect(seen).toEqual(Array(6).fill(null))
-  })
-})
-
-it('Transactions of several users follow each other', async () => {
-  await database.session(async (session) => {
-    const ids = await Promise.all(
-      [1, 2, 3, 4].map(() =>
-        session.groupTransaction(BUDGET_MS, async (tx) => {
-          const id = await begin(tx)
-          await sleep(5)
-          return { result: [id, await transactionOf(tx)], save: async () => {} }
+it.each(['read', 'write'])(
+  'A connection that breaks in the %s leaves a commit unknown only in the write',
+  async (phase) => {
+    const cut = 'select pg_terminate_backend(pg_backend_pid())'
+    const breaking = database.session((session) =>
+      session
+        .groupTransaction(
+          BUDGET_MS,
+          (tx) => tx.query(phase === 'read' ? cut : 'select 1'),
+          (tx) => tx.query(cut),
+        )
+        .catch((error) => {
+          expect(error instanceof CommitUnknown).toBe(phase === 'write')
+          throw error
         }),
-      ),
     )
-    for (const [first, last] of ids) expect(last).toBe(first)
-    expect(new Set(ids.map(([id]) => id)).size).toBe(4)
-  })
-})
+    await expect(breaking).rejects.toMatchObject({ code: 'unavailable' })
+  },
+)
 
-it('Statements of several users go out at once, and in their order', async () => {
+it('Statements of a session go out without waiting for each other', async () => {
   const sent = vi.spyOn(pg.Client.prototype, 'query')
   await database.session(async (session) => {
     sent.mockClear()
-    const order: number[] = []
-    const answers = [1, 2, 3].map((number) =>
-      session.within(BUDGET_MS, async (db) => {
-        await db.query('select pg_sleep(0.02)')
-        order.push(number)
-      }),
-    )
-    // A turn of the event loop, which no answer can have come in: the first takes 20 ms.
-    await new Promise((resolve) => setImmediate(resolve))
-    expect({ sent: sent.mock.calls.length, order }).toEqual({ sent: 3, order: [] })
-    await Promise.all(answers)
-    expect(order).toEqual([1, 2, 3])
+    await session.within(BUDGET_MS, async (db) => {
+      const all = [1, 2, 3].map((number) => db.query(`select pg_sleep(0.02), ${number} as number`))
+      expect(sent.mock.calls).toHaveLength(3)
+      expect((await Promise.all(all)).map(({ rows }) => (rows[0] as { number: number }).number)).toEqual([1, 2, 3])
+    })
   })
   sent.mockRestore()
 })
 
-it('A wait for somebody else counts for the budget, and ends the connection for both', async () => {
-  const message = (error: Error) => error.message
+it('A budget that runs out ends the connection; the next session has another one', async () => {
   const startedAt = performance.now()
-  const session = database.session(async (session) => {
-    const hung = session.groupTransaction(BUDGET_MS, async (tx) => {
-      await tx.query('select pg_sleep(30)')
-      return { result: null, save: async () => {} }
-    })
-    const late = session.within(50, (db) => db.query('select 1'))
-    const [first] = await Promise.all([hung.catch(message), late.catch(message)])
-    expect(first).toMatch(/took too long/)
-    await late
-  })
-  await expect(session).rejects.toThrow()
+  const hung = database.session((session) => session.within(50, (db) => db.query('select pg_sleep(30)')))
+  await expect(hung).rejects.toMatchObject({ cause: { message: expect.stringMatching(/took too long/) } })
   expect(performance.now() - startedAt).toBeLessThan(BUDGET_MS / 2)
-  // The next one gets another connection.
   expect((await database.query<{ one: number }>('select 1 as one')).rows).toEqual([{ one: 1 }])
 })

@@ -5,8 +5,8 @@ import { createAuthenticate } from '../../src/auth/authenticate.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
 import type { ChannelContext } from '../../src/channels/context.ts'
 import { createSealer } from '../../src/channels/seal.ts'
-import { createPingRecorder, type Ping } from '../../src/checks/ping/record-ping.ts'
-import { createRememberedChecks } from '../../src/checks/ping/remembered-checks.ts'
+import { createCheckCache } from '../../src/checks/ping/cache.ts'
+import { createPingRecorder, type Ping } from '../../src/checks/ping/record.ts'
 import type { Caller, Scope } from '../../src/domain/access.ts'
 import { API_PREFIX, type ApiParts, createApiApp } from '../../src/http/api/app.ts'
 import { createHttpServer } from '../../src/http/server.ts'
@@ -61,7 +61,7 @@ export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<T
 
   const recorder = createPingRecorder({
     database,
-    remembered: createRememberedChecks(),
+    cache: createCheckCache(),
     now: context.clock.now,
     onGroup: () => {},
     onError: (error) => {

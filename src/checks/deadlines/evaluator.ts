@@ -1,39 +1,53 @@
 /** Evaluates deadlines in batches, one batch in each run. Yields to pings before each batch, and rests after a full one. */
 
 import type { Clock } from '../../runtime/clock.ts'
-import { type ExpireOptions, expireOverdue, nextBatch, SMALLEST_BATCH } from './expire-overdue.ts'
+import type { Database } from '../../store/postgres/database.ts'
+import type { CheckCache } from '../ping/cache.ts'
+import type { PingRecorder } from '../ping/record.ts'
+import { expireOverdue, STALL_MS } from './expire-overdue.ts'
 
-export interface EvaluatorOptions
-  extends Pick<ExpireOptions, 'database' | 'remembered' | 'oldestPingWaitMs' | 'onFlip' | 'onFailed'> {
+export interface EvaluatorOptions {
+  readonly database: Database
+  readonly cache: CheckCache
+  /** Pings that arrived in time may still wait in it. */
+  readonly recorder: Pick<PingRecorder, 'oldestWaitMs' | 'yieldToPings'>
   /** This process's own. */
   readonly clock: Clock
-  /** Resolves when no ping is being stored, or has waited for long enough. */
-  readonly yieldToPings: () => Promise<void>
+  readonly onFlip: (reason: string, detectionSeconds: number) => void
+  readonly onFailed: (error: unknown, checkKey: number) => void
 }
 
+/** Each flip writes an event and its deliveries, and a ping of that moment waits for the whole batch. */
+export const MIN_BATCH = 5
+export const MAX_BATCH = 320
+
 /** Returns the run of a loop. */
-export function createEvaluator({ clock, yieldToPings, onFlip, ...options }: EvaluatorOptions) {
-  let nextSize = SMALLEST_BATCH
+export function createEvaluator({ database, cache, recorder, clock, onFlip, onFailed }: EvaluatorOptions) {
+  let nextSize = MIN_BATCH
 
   return async function evaluate(signal: AbortSignal): Promise<'again' | 'done'> {
-    await yieldToPings()
+    await recorder.yieldToPings()
+    if (recorder.oldestWaitMs() > STALL_MS) return 'done'
     const startedAt = clock.now()
     const batch = nextSize
     // A large batch that fails is followed by a small one.
-    nextSize = SMALLEST_BATCH
-    let flips = 0
-    const outcome = await expireOverdue({
-      ...options,
-      batch,
-      monotonicMs: clock.now,
-      onFlip(reason, seconds) {
-        flips += 1
-        onFlip(reason, seconds)
-      },
-    })
-    nextSize = nextBatch(batch, { flips, isFull: outcome === 'again' })
+    nextSize = MIN_BATCH
+    const { flips, failed, isFull } = await expireOverdue({ database, cache, now: clock.now }, batch)
+    for (const { reason, seconds } of flips) onFlip(reason, seconds)
+    for (const { key, error } of failed) onFailed(error, key)
+    if (!isFull) return 'done'
+    nextSize = sizeAfterFull(batch, flips.length)
     // Half of the time belongs to pings when every check goes down at once.
-    if (outcome === 'again') await clock.sleep(clock.now() - startedAt, signal)
-    return outcome
+    await clock.sleep(clock.now() - startedAt, signal)
+    return 'again'
   }
+}
+
+/**
+ * The size of the batch after a full one. A check that pings once a period is evaluated once a period, only to be postponed, which is cheap:
+ * where most checks are postponed batches grow, or 100,000 checks with a period of a minute would be too many.
+ */
+export function sizeAfterFull(batch: number, flips: number): number {
+  if (flips > MIN_BATCH) return MIN_BATCH
+  return flips * 2 > batch ? batch : Math.min(MAX_BATCH, batch * 2)
 }

@@ -67,29 +67,27 @@ export async function claimDeliveries(
   wanted: readonly { readonly channelId: string; readonly free: number }[],
   { now, until }: { now: Instant; until: Instant },
 ): Promise<{ claimed: ClaimedDelivery[]; moved: number }> {
-  return db.session(async (session) => {
-    let rows: ClaimRow[] = []
-    await session.groupTransaction(BUDGET_MS, async (tx) => {
-      const locked = await tx.queryColumns({
-        name: 'lock_due_deliveries',
-        text: `select d.event_id, d.channel_id, d.check_key from unnest($1::uuid[], $2::int4[]) w (channel_id, free) cross join lateral (
+  const rows = await db.session((session) =>
+    session.groupTransaction(
+      BUDGET_MS,
+      (tx) =>
+        tx.queryColumns({
+          name: 'lock_due_deliveries',
+          text: `select d.event_id, d.channel_id, d.check_key from unnest($1::uuid[], $2::int4[]) w (channel_id, free) cross join lateral (
             select d.event_id, d.channel_id, d.check_key from deliveries d
             where d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($3::timestamptz[])[1]
               and (d.claimed_until is null or d.claimed_until <= ($3::timestamptz[])[1])
             order by d.next_attempt_at limit w.free for no key update skip locked) d`,
-        values: [
-          uuidArray(wanted.map(({ channelId }) => channelId)),
-          int4Array(wanted.map(({ free }) => free)),
-          instantArray([now]),
-        ],
-      })
-      const save = async () => {
-        if (locked.length > 0) rows = (await tx.query<ClaimRow>(claimLocked(locked, until))).rows
-      }
-      return { result: null, save }
-    })
-    return { claimed: rows.flatMap(toClaimed), moved: rows[0]?.moved ?? 0 }
-  })
+          values: [
+            uuidArray(wanted.map(({ channelId }) => channelId)),
+            int4Array(wanted.map(({ free }) => free)),
+            instantArray([now]),
+          ],
+        }),
+      async (tx, locked) => (locked.length === 0 ? [] : (await tx.query<ClaimRow>(claimLocked(locked, until))).rows),
+    ),
+  )
+  return { claimed: rows.flatMap(toClaimed), moved: rows[0]?.moved ?? 0 }
 }
 
 function claimLocked(locked: readonly unknown[][], until: Instant): Statement {

@@ -1,7 +1,6 @@
 /**
- * The only place that makes a pg pool; its settings belong to that pool and to nobody else.
- * A connection on which anything but a plain SQL error happened is closed, never handed out again: after a time-out or a
- * broken socket nobody can say what state its transaction is in.
+ * Creates pg pools. A connection on which anything but a plain SQL error happened is closed and not reused: after a timeout or a broken socket
+ * the state of its transaction is unknown.
  */
 
 import pg from 'pg'
@@ -16,22 +15,19 @@ import {
   socketOf,
   streamRows,
 } from './connection.ts'
-import { isConnectionError, isOutage, isRetriable, RollbackFailed } from './sqlstate.ts'
+import { CommitUnknown, isConnectionError, isOutage, isRetriable, RollbackFailed } from './sqlstate.ts'
 
 export type { Queryable, Session, Statement } from './connection.ts'
 
 export interface Database extends Queryable {
-  /** All or nothing; run again by itself when it lost a race (40001, 40P01), so `work` must have no effect outside it. */
+  /** Runs `work` again when the transaction lost a race (40001, 40P01): `work` must have no effects outside the transaction. */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
   /**
-   * Rows as arrays of columns, one by one as they arrive, for a result that nobody holds as a whole. Others get their turn in
-   * between. What `onRow` throws fails the statement once its rows are through.
+   * Calls `onRow` with the columns of each row as it arrives, for results that are too large to hold. Yields to the event loop in between.
+   * Throws what `onRow` threw, after the last row.
    */
   eachRow(statement: Statement, onRow: (columns: unknown[]) => void): Promise<void>
-  /**
-   * One connection for a while, so that the next transaction can go on the wire the moment the last one has committed. Several may use
-   * it at a time: statements go out one behind the other, and none between those of somebody's `groupTransaction`.
-   */
+  /** One connection for a while, so that the next transaction can be sent the moment the last one has committed. */
   session<T>(use: (session: Session) => Promise<T>): Promise<T>
   connections(): { total: number; idle: number; waiting: number }
   close(): Promise<void>
@@ -42,60 +38,56 @@ export interface DatabaseOptions {
   /** Shown in pg_stat_activity. */
   readonly name: string
   readonly connections: number
-  /** Plan statements without regard to their parameters: for the ping path, which hands over arrays of any length. */
+  /** Plans statements without their parameters: for the ping path, whose arrays have any length. */
   readonly genericPlans?: boolean
   /**
-   * Plan as if tables were large: for statements that look single rows up in tables that are empty one moment and full the next.
-   * A plan that was made for the empty one, or without statistics, reads all of the full one, and lives long.
+   * Plans as if tables were large: for statements that look up single rows in tables that are empty now and large later. A plan that was made
+   * for an empty table, or without statistics, reads the whole table, and is kept for long.
    */
   readonly looksUp?: boolean
-  /**
-   * Do not wait for the disk: what was committed in the last moments before PostgreSQL crashes may be lost, and nothing else. For work
-   * that is done again when nobody remembers it.
-   */
+  /** Does not wait for the disk: a crash of PostgreSQL may lose the last commits, and nothing else. For work that can be repeated. */
   readonly isForgetful?: boolean
-  /** How long a statement may take; default 3.5 s. */
+  /** The timeout of a statement; default 3.5 s. */
   readonly statementMs?: number
-  /** No limits of time: for migrations, which may wait for another replica's and rewrite a table. */
+  /** No timeouts: for migrations, which may rewrite a table, or wait for those of another replica. */
   readonly patient?: boolean
-  /** When it aborts, what runs is cut off, connection and all: a start that is to end must not wait for a lock, or for a server that hangs. */
+  /** Its abort closes all connections in use: a start that is to end must not wait for a lock, or for a server that hangs. */
   readonly signal?: AbortSignal
   readonly onConnectionError?: (error: Error) => void
 }
 
-const CONNECT_MS = 1_500
-/** The server gives up on a statement first, so that it is really cancelled; the client's own limit is for a server that hangs. */
+export const CONNECT_MS = 1_500
+/** The server's timeout comes first, so that the statement is cancelled. The client's timeout is for a server that hangs. */
 const STATEMENT_MS = 3_500
-const ANSWER_MARGIN_MS = 500
+const TIMEOUT_MARGIN_MS = 500
 const LOCK_MS = 1_500
 const ATTEMPTS = 3
-const limitsOfTime = (statementMs: number) => ({
+const serverTimeouts = (statementMs: number) => ({
   statement_timeout: statementMs,
   lock_timeout: LOCK_MS,
   idle_in_transaction_session_timeout: 5_000,
 })
 
+/** Connects when it is first used. Its methods throw AppError `unavailable` when PostgreSQL cannot serve them now, and PostgreSQL's error otherwise. */
 export function createDatabase(options: DatabaseOptions): Database {
   const { url, name, connections, statementMs = STATEMENT_MS, patient = false, signal, onConnectionError } = options
-  /** Of a statement whose caller has no budget of its own. */
-  const answerMs = patient ? undefined : statementMs + ANSWER_MARGIN_MS
+  /** For statements without a budget. */
+  const timeoutMs = patient ? undefined : statementMs + TIMEOUT_MARGIN_MS
   const pool = new pg.Pool({
     ...withOurOptions(url, settingsOf(options)),
     application_name: `heartbeat-operator ${name}`,
     max: connections,
     connectionTimeoutMillis: CONNECT_MS,
-    ...(patient ? {} : limitsOfTime(statementMs)),
+    ...(patient ? {} : serverTimeouts(statementMs)),
     keepAlive: true,
     types: { getTypeParser },
-    // Statements go out without awaiting the one before, so that a transaction takes two round trips. Not in @types/pg yet.
+    // A statement is sent before the response to the last one, so that a transaction takes two round trips. Not in @types/pg yet.
     ...{ pipeline: true },
   })
-  // An idle connection that breaks is dropped by the pool; without a listener its error would end the process.
-  // One that breaks while it is being closed concerns nobody.
+  // The pool drops an idle connection that breaks; without a listener its error would end the process. During close() it does not matter.
   pool.on('error', (error) => pool.ending || onConnectionError?.(error))
 
-  // The pool listens while a connection is idle. While it is lent its statement tells the error; while it is opened or
-  // closed nobody would listen, and an error to which nobody listens ends the process.
+  // The pool listens only while a connection is idle. While it is opened or closed, its error would end the process.
   const clients = new Set<pg.PoolClient>()
   pool.on('connect', (client) => {
     client.on('error', () => {})
@@ -114,7 +106,7 @@ export function createDatabase(options: DatabaseOptions): Database {
       return await use(client)
     } catch (error) {
       isBroken = isConnectionError(error)
-      const cause = error instanceof RollbackFailed ? error.cause : error
+      const cause = error instanceof RollbackFailed || error instanceof CommitUnknown ? error.cause : error
       throw isOutage(cause) ? unavailable(cause) : cause
     } finally {
       signal?.removeEventListener('abort', cut)
@@ -123,15 +115,15 @@ export function createDatabase(options: DatabaseOptions): Database {
   }
 
   return {
-    query: (statement, values) => withClient((client) => queryableOn(client, answerMs).query(statement, values)),
-    queryColumns: (statement) => withClient((client) => queryableOn(client, answerMs).queryColumns(statement)),
+    query: (statement, values) => withClient((client) => queryableOn(client, timeoutMs).query(statement, values)),
+    queryColumns: (statement) => withClient((client) => queryableOn(client, timeoutMs).queryColumns(statement)),
 
-    eachRow: (statement, onRow) => withClient((client) => streamRows(client, statement, answerMs, onRow)),
+    eachRow: (statement, onRow) => withClient((client) => streamRows(client, statement, timeoutMs, onRow)),
 
     async transaction(work) {
       for (let attempt = 1; ; attempt += 1) {
         try {
-          return await withClient((client) => runTransaction(client, answerMs, work))
+          return await withClient((client) => runTransaction(client, timeoutMs, work))
         } catch (error) {
           const cause = error instanceof Error ? error.cause : undefined
           if (attempt >= ATTEMPTS || !isRetriable(cause)) throw error
@@ -144,48 +136,48 @@ export function createDatabase(options: DatabaseOptions): Database {
     connections: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     async close() {
       await pool.end()
-      // They have said goodbye. A server that hangs never answers that, and its connections would keep this process alive.
+      // A server that hangs never closes its side, and the connections would keep this process alive.
       for (const client of clients) socketOf(client).unref()
     },
   }
 }
 
-/** What remains is to walk along an index, in its order. */
-const WAYS_OF_MANY_ROWS = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'sort'] as const
+/** Without these, plans read along an index, in its order. */
+const PLANS_OF_MANY_ROWS = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'sort'] as const
 
-/** PostgreSQL's settings of a session, as command-line options. */
+/** Settings of PostgreSQL for each connection, as command-line options. */
 function settingsOf({ genericPlans = false, looksUp = false, isForgetful = false }: DatabaseOptions): string {
   const settings = [
     '-c TimeZone=UTC',
-    // It pays for statements that run for seconds, and ours must not.
+    // Only statements that run for seconds gain from it.
     '-c jit=off',
   ]
-  // Knowing the length of its arrays the planner would hash them and scan all checks; the generic plan looks rows up.
+  // With the length of the arrays known, the planner would hash them and scan all checks. A generic plan looks rows up.
   if (genericPlans) settings.push('-c plan_cache_mode=force_generic_plan')
-  if (looksUp) for (const way of WAYS_OF_MANY_ROWS) settings.push(`-c enable_${way}=off`)
+  if (looksUp) for (const plan of PLANS_OF_MANY_ROWS) settings.push(`-c enable_${plan}=off`)
   if (isForgetful) settings.push('-c synchronous_commit=off')
   return settings.join(' ')
 }
 
-/** pg would let the URL's own `options` replace ours, and the session's zone is what `parseInstant` stands on. */
-function withOurOptions(url: string, ours: string): { connectionString: string; options: string } {
+/** pg would replace our options by those of the URL. `parseInstant` depends on our time zone. */
+function withOurOptions(url: string, own: string): { connectionString: string; options: string } {
   const parsed = new URL(url)
-  const theirs = parsed.searchParams.get('options')
+  const given = parsed.searchParams.get('options')
   parsed.searchParams.delete('options')
-  return { connectionString: parsed.href, options: theirs === null ? ours : `${theirs} ${ours}` }
+  return { connectionString: parsed.href, options: given === null ? own : `${given} ${own}` }
 }
 
 const { builtins } = pg.types
 type Parser = (text: string) => unknown
 
-/** Instants are milliseconds (with the microseconds as their fraction), counts are numbers: ours stay far below 2^53. */
+/** Instants are milliseconds, with microseconds as the fraction. An int8 becomes a number: ours are far below 2^53. */
 function getTypeParser(oid: number, format?: string): Parser {
   if (oid === builtins.TIMESTAMPTZ) return parseInstant
   if (oid === builtins.INT8) return Number
   return pg.types.getTypeParser(oid, format as 'text') as Parser
 }
 
-/** Reads `2026-11-21 13:38:11.123456+00`, the only form that a session in UTC prints for our era; seven for each ping. */
+/** Milliseconds of `2026-11-21 13:38:11.123456+00`, the only form of our era in a session in UTC; NaN for `infinity`. */
 export function parseInstant(text: string): number {
   const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
   const minute = Date.UTC(year, twoDigits(text, 5) - 1, twoDigits(text, 8), twoDigits(text, 11), twoDigits(text, 14))

@@ -20,12 +20,12 @@ export function constraintOf(error: unknown): string | undefined {
     : undefined
 }
 
-/** The transaction lost a race and may be run again as it is. */
+/** Whether the transaction lost a race, and may be run again. */
 export function isRetriable(error: unknown): boolean {
   return RETRIABLE.has(sqlStateOf(error) ?? '')
 }
 
-/** Nothing is wrong with the statement: the server cannot do it now. An error without an SQLSTATE never came from the server, so it is the connection's. */
+/** Whether the server cannot run statements now, and the statement is valid. An error without an SQLSTATE is not from the server: it counts if it is the connection's. */
 export function isOutage(error: unknown): boolean {
   const state = sqlStateOf(error)
   if (state === undefined) return isConnectionError(error)
@@ -50,19 +50,27 @@ const SOCKET_CODES = new Set([
 ])
 const SOCKET_CALLS = new Set(['connect', 'read', 'write', 'getaddrinfo'])
 
-/** Not even a rollback was possible: the server ended the connection, or nobody knows what state it is in. `cause` is what came first. */
+/** The rollback failed too, so the state of the connection is unknown. `cause` is the first error. */
 export class RollbackFailed extends Error {}
 
-/** pg raises these as plain errors without a code. */
+/** The connection broke after a commit was sent: whether it took place is unknown. `cause` is what broke the connection. */
+export class CommitUnknown extends Error {
+  constructor(cause: unknown) {
+    super('the connection broke during a commit', { cause })
+  }
+}
+
+/** pg throws these as plain errors without a code. */
 const PG_MESSAGES =
   /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|The server does not support|Client was closed|Cannot use a pool after)/
 
-/** The server ends the connection with them: shutdown, crash, and its limits of time for sessions and transactions. */
+/** The server closes the connection with them: shutdown, crash, timeouts of sessions and transactions. */
 const LAST_STATES = new Set(['57P01', '57P02', '57P05', '25P03', '25P04'])
 
+/** Whether the error leaves the connection closed, or in an unknown state. */
 export function isConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  if (error instanceof RollbackFailed) return true
+  if (error instanceof RollbackFailed || error instanceof CommitUnknown) return true
   if (LAST_STATES.has(sqlStateOf(error) ?? '')) return true
   if ('syscall' in error && SOCKET_CALLS.has(String(error.syscall))) return true
   if ('code' in error && typeof error.code === 'string' && SOCKET_CODES.has(error.code)) return true

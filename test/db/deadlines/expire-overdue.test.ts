@@ -1,84 +1,56 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
-import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
-import { createPingRecorder } from '../../../src/checks/ping/record-ping.ts'
-import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
+import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
-import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
-import { addCheck, type CheckInput } from '../../support/check.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { addTenant, type TestTenant } from '../../support/tenant.ts'
+import type { CheckInput } from '../../support/check.ts'
+import { createPingFixture, type PingFixture, pingOf, type Replica } from '../pings/fixture.ts'
 
-const clock = { now: systemClock.now }
 const well = { isWell: () => true, recovered: () => {} }
-let test: TestDatabase
-let pingDatabase: Database
-let tenant: TestTenant
+let t: PingFixture
+let replica: Replica
 
 beforeAll(async () => {
-  test = await createTestDatabase()
-  pingDatabase = createDatabase({ url: test.url, name: 'pings', connections: 4, genericPlans: true, looksUp: true })
+  t = await createPingFixture()
+  replica = t.addReplica('pings')
 })
 afterAll(async () => {
-  await pingDatabase.close()
-  await test.close()
+  await t.cleanUp()
+  await t.close()
 })
 beforeEach(async () => {
-  await test.clear()
-  tenant = await addTenant(test)
-  await keepBeat({ database: pingDatabase, recorder: well, onGap: () => {} })
+  await t.clear()
+  await keepBeat({ database: replica.database, recorder: well, onGap: () => {} })
 })
 
-interface Ran {
-  flips: { reason: string; seconds: number }[]
-  failed: number[]
-}
-
-async function expire(overrides: Partial<Parameters<typeof expireOverdue>[0]> = {}): Promise<Ran> {
-  const ran: Ran = { flips: [], failed: [] }
-  const options = {
-    database: pingDatabase,
-    remembered: createRememberedChecks(),
-    batch: 500,
-    oldestPingWaitMs: () => 0,
-    monotonicMs: systemClock.now,
-    onFlip: (reason: string, seconds: number) => ran.flips.push({ reason, seconds }),
-    onFailed: (_error: unknown, key: number) => ran.failed.push(key),
-    ...overrides,
+/** Evaluates until nothing is overdue, in batches. */
+async function expire({ batch = 500, now = systemClock.now } = {}) {
+  const flips: { reason: string; seconds: number }[] = []
+  const failed: number[] = []
+  for (;;) {
+    const expired = await expireOverdue({ database: replica.database, cache: createCheckCache(), now }, batch)
+    flips.push(...expired.flips)
+    failed.push(...expired.failed.map(({ key }) => key))
+    if (!expired.isFull) return { flips, failed }
   }
-  while ((await expireOverdue(options)) === 'again');
-  return ran
 }
 
-const context = () => ({ database: test.database, clock })
-const stateOf = async (id: string) => (await getCheck(context(), tenant, id)).state
-const flipsOf = async (id: string) => (await listFlips(context(), tenant, id, { limit: 100, after: null })).rows
+const stateOf = (id: string) => t.stateOf({ id } as never)
+const flipsOf = (id: string) => t.flipsOf({ id } as never)
 const eventsOf = async (key: number) =>
   (
-    await test.database.query<{
+    await t.database.query<{
       type: string
       data: { reason: string; down_for_seconds: number | null; gap: unknown }
     }>('select type, data from events where check_key = $1 order by id', [key])
   ).rows
 
-/** A check that was up `ageMs` ago: pinged then, by a recorder whose clock says so. */
-async function upSince(ageMs: number, seeded: CheckInput = {}) {
-  const now = () => systemClock.now() - ageMs
-  const check = await addCheck({ ...test, clock: { now } }, tenant, seeded)
-  const recorder = createPingRecorder({
-    database: pingDatabase,
-    remembered: createRememberedChecks(),
-    now,
-    onGroup: () => {},
-    onError: (error) => expect(error).toBeUndefined(),
-  })
-  const ping = { publicId: check.publicId, exitCode: 0, durationMs: null, runId: null, body: null }
-  expect(await recorder.record({ ...ping, type: 'success', at: now() })).toBe('stored')
-  return {
-    check,
-    ping: (type: 'success' | 'start' = 'success') => recorder.record({ ...ping, type, at: systemClock.now() }),
-  }
+/** A check that was up `ageMs` ago: pinged then. */
+async function upSince(ageMs: number, input: CheckInput = {}, type: 'success' | 'start' = 'success') {
+  const at = systemClock.now() - ageMs
+  const check = await t.addCheck(input, at)
+  expect((await replica.commit([pingOf(check, { at, type })])).outcomes).toEqual(['stored'])
+  return { check, ping: () => replica.record(check) }
 }
 
 const TEN_SECONDS = { spec: { periodSeconds: 10, graceSeconds: 0 } }
@@ -113,7 +85,7 @@ describe('a passed deadline', () => {
     const { check, ping } = await upSince(15_000, TEN_SECONDS)
     expect(await ping()).toBe('stored')
     expect((await expire()).flips).toEqual([])
-    const { rows } = await test.database.query<{ wake_at: number; due_at: number }>(
+    const { rows } = await t.database.query<{ wake_at: number; due_at: number }>(
       'select wake_at, due_at from check_states where check_key = $1',
       [check.key],
     )
@@ -121,24 +93,7 @@ describe('a passed deadline', () => {
   })
 
   it('of a run makes the check overran', async () => {
-    const now = () => systemClock.now() - 60_000
-    const check = await addCheck({ ...test, clock: { now } }, tenant, { spec: { maxRuntimeSeconds: 30 } })
-    const recorder = createPingRecorder({
-      database: pingDatabase,
-      remembered: createRememberedChecks(),
-      now,
-      onGroup: () => {},
-      onError: () => {},
-    })
-    await recorder.record({
-      publicId: check.publicId,
-      type: 'start',
-      exitCode: null,
-      durationMs: null,
-      runId: null,
-      body: null,
-      at: now(),
-    })
+    const { check } = await upSince(60_000, { spec: { maxRuntimeSeconds: 30 } }, 'start')
     expect((await expire()).flips).toMatchObject([{ reason: 'overran' }])
     expect((await stateOf(check.id)).status).toBe('down')
   })
@@ -190,7 +145,7 @@ describe('a check that cannot be decided', () => {
       await upSince(20_000, TEN_SECONDS),
       await upSince(15_000, TEN_SECONDS),
     ]
-    await test.database.query(`update check_states set ${setting} where check_key = $1`, [broken.key])
+    await t.database.query(`update check_states set ${setting} where check_key = $1`, [broken.key])
     const { flips, failed } = await expire({ batch: 1 })
     expect(failed).toEqual([broken.key])
     expect(flips).toHaveLength(1)
@@ -201,10 +156,10 @@ describe('a check that cannot be decided', () => {
 
 describe('own downtime', () => {
   const setBeat = (ageMs: number) =>
-    test.database.query(`update service_beat set beat_at = clock_timestamp() - $1 * interval '1 millisecond'`, [ageMs])
+    t.database.query(`update service_beat set beat_at = clock_timestamp() - $1 * interval '1 millisecond'`, [ageMs])
   const beat = async () => {
     const gaps: { startedAt: number; endedAt: number }[] = []
-    await keepBeat({ database: pingDatabase, recorder: well, onGap: (gap) => gaps.push(gap) })
+    await keepBeat({ database: replica.database, recorder: well, onGap: (gap) => gaps.push(gap) })
     return gaps
   }
 
@@ -257,38 +212,38 @@ describe('own downtime', () => {
   it('is suspected while pings fail: the beat first tries what a ping does', async () => {
     let isWell = false
     const recorder = { isWell: () => isWell, recovered: () => (isWell = true) }
-    await keepBeat({ database: pingDatabase, recorder, onGap: () => {} })
+    await keepBeat({ database: replica.database, recorder, onGap: () => {} })
     expect(isWell).toBe(true)
-    expect((await test.database.query('select from pings where check_key = 0')).rowCount).toBe(0)
+    expect((await t.database.query('select from pings where check_key = 0')).rowCount).toBe(0)
 
     isWell = false
     await setBeat(3_000)
-    await test.database.query('alter table pings rename to pings_away')
+    await t.database.query('alter table pings rename to pings_away')
     try {
-      await expect(keepBeat({ database: pingDatabase, recorder, onGap: () => {} })).rejects.toThrow('pings')
+      await expect(keepBeat({ database: replica.database, recorder, onGap: () => {} })).rejects.toThrow('pings')
       expect(isWell).toBe(false)
-      const { rows } = await test.database.query<{ age: number }>(
+      const { rows } = await t.database.query<{ age: number }>(
         'select extract(epoch from clock_timestamp() - beat_at)::float8 as age from service_beat',
       )
       expect(rows[0]!.age).toBeGreaterThan(2.9)
     } finally {
-      await test.database.query('alter table pings_away rename to pings')
+      await t.database.query('alter table pings_away rename to pings')
     }
   })
 
   it('is suspected also where only the states cannot be written: a migration, or somebody else, has them locked', async () => {
     let isWell = false
     const recorder = { isWell: () => isWell, recovered: () => (isWell = true) }
-    await test.database.transaction(async (other) => {
+    await t.database.transaction(async (other) => {
       await other.query('lock table check_states in access exclusive mode')
-      await expect(keepBeat({ database: pingDatabase, recorder, onGap: () => {} })).rejects.toMatchObject({
+      await expect(keepBeat({ database: replica.database, recorder, onGap: () => {} })).rejects.toMatchObject({
         cause: { code: '55P03' },
       })
       expect(isWell).toBe(false)
       // The beat's own row is not what is locked.
-      await keepBeat({ database: pingDatabase, recorder: well, onGap: () => {} })
+      await keepBeat({ database: replica.database, recorder: well, onGap: () => {} })
     })
-    await keepBeat({ database: pingDatabase, recorder, onGap: () => {} })
+    await keepBeat({ database: replica.database, recorder, onGap: () => {} })
     expect(isWell).toBe(true)
   })
 })
@@ -296,10 +251,9 @@ describe('own downtime', () => {
 describe('a stall', () => {
   it('lets the pings that queued up behind it commit first', async () => {
     const { check } = await upSince(15_000, TEN_SECONDS)
-    expect((await expire({ oldestPingWaitMs: () => 501 })).flips).toEqual([])
-    // The claim itself took long: a clock that jumps between asking and the answer.
+    // Finding the checks took long: a clock that jumps meanwhile.
     let reads = 0
-    expect((await expire({ monotonicMs: () => (reads++ === 0 ? 0 : 501) })).flips).toEqual([])
+    expect((await expire({ now: () => (reads++ === 0 ? 0 : 501) })).flips).toEqual([])
     expect((await stateOf(check.id)).status).toBe('up')
     expect((await expire()).flips).toHaveLength(1)
   })

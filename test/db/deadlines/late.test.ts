@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { resumeCheck } from '../../../src/checks/pause-resume.ts'
-import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
+import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
 import { createFixture, type Fixture } from '../delivery/fixture.ts'
@@ -20,18 +20,10 @@ beforeEach(async () => {
 
 const beat = () =>
   keepBeat({ database: fixture.database, recorder: { isWell: () => true, recovered: () => {} }, onGap: () => {} })
-const expire = () =>
-  expireOverdue({
-    database: fixture.database,
-    remembered: createRememberedChecks(),
-    batch: 10,
-    oldestPingWaitMs: () => 0,
-    monotonicMs: () => 0,
-    onFlip: () => {},
-    onFailed: (error) => {
-      throw error
-    },
-  })
+const expire = async () => {
+  const { failed } = await expireOverdue({ database: fixture.database, cache: createCheckCache(), now: () => 0 }, 10)
+  expect(failed).toEqual([])
+}
 
 /** Up for an hour, with five minutes of grace; its wake-up time is where a ping puts it. */
 async function addUpCheck(spec: { graceSeconds?: number } = {}): Promise<void> {

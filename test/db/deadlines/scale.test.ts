@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
-import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
+import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createLoop, type Loop, type LoopOptions } from '../../../src/runtime/loop.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
@@ -66,16 +66,12 @@ function startReplica(): void {
     await keepBeat({ database, recorder, onGap: () => {} })
     return 'done'
   })
-  const options = {
-    database,
-    remembered: createRememberedChecks(),
-    batch: BATCH,
-    oldestPingWaitMs: () => 0,
-    monotonicMs: systemClock.now,
-    onFlip: () => {},
-    onFailed: fail,
-  }
-  run('expire', EXPIRE_MS, () => expireOverdue(options))
+  const options = { database, cache: createCheckCache(), now: systemClock.now }
+  run('expire', EXPIRE_MS, async () => {
+    const { failed, isFull } = await expireOverdue(options, BATCH)
+    expect(failed).toEqual([])
+    return isFull ? 'again' : 'done'
+  })
 }
 
 it(`finds ${DUE} deadlines that pass among ${CHECKS} checks within a second`, async () => {

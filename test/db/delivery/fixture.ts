@@ -1,8 +1,8 @@
 /** Checks that flip, channels, and an outbox on a clock that stands still: PostgreSQL is real, the receivers are whatever a test says. */
 
 import { createSealer } from '../../../src/channels/seal.ts'
-import { createPingRecorder, type Ping } from '../../../src/checks/ping/record-ping.ts'
-import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
+import { createCheckCache } from '../../../src/checks/ping/cache.ts'
+import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { type AttemptReport, createOutbox, type OutboxOptions } from '../../../src/delivery/outbox.ts'
 import type { Attempt, Outcome, Send, Senders } from '../../../src/delivery/outcome.ts'
 import type { ChannelSettings } from '../../../src/domain/channel.ts'
@@ -48,7 +48,7 @@ export async function createFixture() {
   const sealer = createSealer(Buffer.alloc(32, 7), [])
   const recorder = createPingRecorder({
     database: pingDatabase,
-    remembered: createRememberedChecks(),
+    cache: createCheckCache(),
     now: clock.now,
     onGroup: () => {},
     onError: (error) => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { claimCluster } from '../../../src/checks/declare/claim-cluster.ts'
 import { listFlipsSince, listStates } from '../../../src/checks/declare/find-declared.ts'
-import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
+import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { addCheck, DAY_MS, HOUR_MS, MINUTE_MS, NOW } from '../checks/fixture.ts'
 import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
 
@@ -81,17 +81,7 @@ describe('the flips of a check since a time', () => {
          since = now() - interval '1 day', stamped_at = now() - interval '1 day'`,
     )
     const before = Date.now() - MINUTE_MS
-    await expireOverdue({
-      database: t.database,
-      remembered: createRememberedChecks(),
-      batch: 10,
-      oldestPingWaitMs: () => 0,
-      monotonicMs: () => 0,
-      onFlip: () => {},
-      onFailed: (error) => {
-        throw error
-      },
-    })
+    await expireOverdue({ database: t.database, cache: createCheckCache(), now: () => 0 }, 10)
     const [flip] = await listFlipsSince(t.context, check.key, before)
     expect(flip).toMatchObject({ reason: 'missed' })
     expect(flip!.at).toBeLessThan(before)

@@ -3,8 +3,8 @@ import { connect, createServer, type Socket } from 'node:net'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
-import { createPingRecorder, type Ping } from '../../../src/checks/ping/record-ping.ts'
-import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
+import { createCheckCache } from '../../../src/checks/ping/cache.ts'
+import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { type FlipListener, type FlipListenerOptions, listenForFlips } from '../../../src/store/outbox/flip-notices.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
@@ -105,7 +105,7 @@ describe('a flip of a declared check', () => {
     await until(() => connections === 1)
     const recorder = createPingRecorder({
       database: t.database,
-      remembered: createRememberedChecks(),
+      cache: createCheckCache(),
       now: t.clock.now,
       onGroup: () => {},
       onError: (error) => problems.push(error),
@@ -160,7 +160,7 @@ describe('the statements of a ping', () => {
       } as never
       const recorder = createPingRecorder({
         database,
-        remembered: createRememberedChecks(),
+        cache: createCheckCache(),
         now: t.clock.now,
         onGroup: () => {},
         onError: (error) => problems.push(error),

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { getCheck, listChecks, listPings } from '../../../src/checks/find-checks.ts'
-import { createPingRecorder } from '../../../src/checks/ping/record-ping.ts'
-import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
+import { createCheckCache } from '../../../src/checks/ping/cache.ts'
+import { createPingRecorder } from '../../../src/checks/ping/record.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
@@ -60,7 +60,7 @@ describe('a deleted resource', () => {
     const { check } = await t.declare()
     const recorder = createPingRecorder({
       database: t.database,
-      remembered: createRememberedChecks(),
+      cache: createCheckCache(),
       now: t.clock.now,
       onGroup: () => {},
       onError: (error) => {

@@ -1,60 +1,73 @@
-import { expect, it } from 'vitest'
-import { createPingRecorder, type Ping } from '../../../src/checks/ping/record-ping.ts'
-import { createRememberedChecks } from '../../../src/checks/ping/remembered-checks.ts'
-import { systemClock } from '../../../src/runtime/clock.ts'
-import { createDatabase } from '../../../src/store/postgres/database.ts'
-import { migrate } from '../../../src/store/postgres/migrate.ts'
-import { startPostgresServer } from '../../support/postgres-server.ts'
-import { until } from '../../support/until.ts'
-
 /** A client hears within five seconds that it must try again, on whichever connection and at whichever statement the database hangs. */
+
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { createCheckCache } from '../../../src/checks/ping/cache.ts'
+import { PING_LIMITS } from '../../../src/checks/ping/commit.ts'
+import { createPingRecorder } from '../../../src/checks/ping/record.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
+import { CONNECT_MS, createDatabase, type Database } from '../../../src/store/postgres/database.ts'
+import { migrate } from '../../../src/store/postgres/migrate.ts'
+import { type PostgresServer, startPostgresServer } from '../../support/postgres-server.ts'
+import { until } from '../../support/until.ts'
+import { pingOf } from './fixture.ts'
+
 const PROMISED_MS = 5_000
+/** Time passes this much faster here. */
+const PACE = 4
+const CONNECTIONS = 5
 
-it('tells every ping in time, also those that get a second connection which hangs too', async () => {
-  await using server = await startPostgresServer({ settings: { fsync: 'off' } })
-  const database = createDatabase({ url: server.url, name: 'pings', connections: 3, genericPlans: true, looksUp: true })
-  await migrate(database)
-  // All connections are open and idle: none has to be opened first, so that each is believed in.
-  await Promise.all(Array.from({ length: 3 }, () => database.query('select pg_sleep(0.1)')))
-  expect(database.connections()).toMatchObject({ total: 3, idle: 3 })
-  const recorder = createPingRecorder({
-    database,
-    remembered: createRememberedChecks(),
-    now: systemClock.now,
-    onGroup: () => {},
-    onError: () => {},
-  })
-
-  await server.pause()
-  const startedAt = systemClock.now()
-  const answers: Promise<{ result: string; ms: number }>[] = []
-  // Ids that this process does not know yet, so that the first statement is the one that looks them up.
-  await until(() => {
-    const at = systemClock.now()
-    const ping: Ping = {
-      publicId: crypto.randomUUID(),
-      type: 'success',
-      exitCode: 0,
-      durationMs: null,
-      runId: null,
-      body: null,
-      at,
-    }
-    answers.push(recorder.record(ping).then((result) => ({ result, ms: systemClock.now() - at })))
-    return at - startedAt > 4_500
-  })
-  const told = await Promise.all(answers)
-  expect(new Set(told.map(({ result }) => result))).toEqual(new Set(['unavailable']))
-  expect(Math.max(...told.map(({ ms }) => ms))).toBeLessThan(PROMISED_MS)
+let server: PostgresServer
+let database: Database
+beforeAll(async () => {
+  server = await startPostgresServer({ settings: { fsync: 'off' } })
+})
+afterAll(() => server[Symbol.asyncDispose]())
+beforeEach(async () => {
+  database = createDatabase({ url: server.url, name: 'hung', connections: CONNECTIONS, statementMs: 300 })
+  // All connections are open and idle: the service takes each for a good one.
+  await Promise.all(Array.from({ length: CONNECTIONS }, () => database.query('select pg_sleep(0.1)')))
+  expect(database.connections()).toMatchObject({ total: CONNECTIONS, idle: CONNECTIONS })
+})
+afterEach(async () => {
   await server.resume()
-  await recorder.stop()
   await database.close()
 })
 
-it('ends every statement of a database that hangs, also those without a budget', async () => {
-  await using server = await startPostgresServer({ settings: { fsync: 'off' } })
-  const database = createDatabase({ url: server.url, name: 'hung', connections: 5, statementMs: 300 })
-  await Promise.all(Array.from({ length: 5 }, () => database.query('select pg_sleep(0.1)')))
+it('every ping has its result in time, also when its second connection hangs too', async () => {
+  const patient = createDatabase({ url: server.url, name: 'migrations', connections: 1, patient: true })
+  await migrate(patient)
+  await patient.close()
+  const { budgetMs, minBudgetMs, retryMs } = PING_LIMITS
+  const recorder = createPingRecorder({
+    database,
+    cache: createCheckCache(),
+    now: systemClock.now,
+    onGroup: () => {},
+    onError: () => {},
+    limits: { budgetMs: budgetMs / PACE, minBudgetMs: minBudgetMs / PACE, retryMs: retryMs / PACE },
+  })
+  await server.pause()
+  const startedAt = systemClock.now()
+  const results: Promise<{ result: string; ms: number }>[] = []
+  // This process does not know the ids yet, so that the first statement is the one that looks them up.
+  await until(() => {
+    const ping = pingOf({ publicId: crypto.randomUUID() })
+    results.push(recorder.record(ping).then((result) => ({ result, ms: systemClock.now() - ping.at })))
+    return ping.at - startedAt > 4_500 / PACE
+  })
+  const settled = await Promise.all(results)
+  expect(new Set(settled.map(({ result }) => result))).toEqual(new Set(['unavailable']))
+  expect(Math.max(...settled.map(({ ms }) => ms))).toBeLessThan(PROMISED_MS / PACE)
+  await server.resume()
+  await recorder.stop()
+})
+
+it('a ping that is sent again has its result in time, also when its second connection must be opened first', () => {
+  const { budgetMs, minBudgetMs, retryMs } = PING_LIMITS
+  expect(Math.max(budgetMs, retryMs + CONNECT_MS + minBudgetMs)).toBeLessThanOrEqual(PROMISED_MS - 500)
+})
+
+it('every statement of a database that hangs ends, also without a budget', async () => {
   await server.pause()
   const startedAt = systemClock.now()
   const outcomes = await Promise.allSettled([
@@ -68,5 +81,4 @@ it('ends every statement of a database that hangs, also those without a budget',
   expect(systemClock.now() - startedAt).toBeLessThan(PROMISED_MS)
   await server.resume()
   expect((await database.query<{ one: number }>('select 1 as one')).rows).toEqual([{ one: 1 }])
-  await database.close()
 })

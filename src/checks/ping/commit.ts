@@ -1,0 +1,167 @@
+/**
+ * Commits a group of pings: optimistically where its checks are cached, with row locks otherwise. A group that PostgreSQL rejects is halved
+ * until each rejected ping stands alone.
+ */
+
+import { findKeys } from '../../store/checks/keys.ts'
+import type { Session } from '../../store/postgres/database.ts'
+import {
+  CommitUnknown,
+  isConnectionError,
+  isOutage,
+  isRetriable,
+  LOCK_NOT_AVAILABLE,
+  sqlStateOf,
+} from '../../store/postgres/sqlstate.ts'
+import type { CheckCache } from './cache.ts'
+import { commitLocked } from './locked.ts'
+import { commitOptimistically } from './optimistic.ts'
+import { type Ping, type PingChange, type PingFailure, type PingOutcome, toChange } from './ping.ts'
+import { nextPolicy, OPTIMISTIC } from './policy.ts'
+import { oldestOf } from './queue.ts'
+
+export interface PendingPing {
+  readonly ping: Ping
+  /** When it began to wait. Not its arrival: its body may have taken long to come. */
+  readonly since: number
+}
+
+export interface CommitOptions {
+  readonly cache: CheckCache
+  readonly now: () => number
+  /** A transaction has committed. */
+  readonly onGroup: (size: number, seconds: number) => void
+  readonly limits?: typeof PING_LIMITS
+}
+
+/** Returns the outcomes in the order of the group. Does not throw: after a broken connection the rest of the group is `unsent` or `lost`. */
+export type CommitGroup = (session: Session, group: readonly PendingPing[]) => Promise<readonly PingOutcome[]>
+
+/** A client must hear 503 within five seconds. Milliseconds since its ping began to wait. */
+export const PING_LIMITS = {
+  /** Then its group is cut off, with its connection ... */
+  budgetMs: 4_000,
+  /** ... but the database has this long in any case. */
+  minBudgetMs: 500,
+  /** When a connection breaks, older pings are given up: opening the next one may take 1.5 s. */
+  retryMs: 2_500,
+}
+
+/** About 100 bytes each. */
+const MAX_KEYS = 200_000
+
+export function createGroupCommitter(options: CommitOptions): CommitGroup {
+  const { cache, now, onGroup, limits = PING_LIMITS } = options
+  /** Keys of checks by public id. */
+  const keys = new Map<string, number>()
+  let policy = OPTIMISTIC
+
+  async function commit(session: Session, group: readonly PendingPing[]): Promise<readonly PingOutcome[]> {
+    try {
+      return await commitWhole(session, group)
+    } catch (error) {
+      return commitRejected(session, group, error)
+    }
+  }
+
+  async function commitWhole(session: Session, group: readonly PendingPing[]): Promise<readonly PingOutcome[]> {
+    const startedAt = now()
+    const changes = await toChanges(session, group)
+    const isOptimistic = policy.groupsToLock === 0
+    const attempt = isOptimistic ? await commitOptimistically(session, budgetOf(group), changes, cache) : null
+    if (attempt === null) {
+      policy = nextPolicy(policy, 'locked')
+      return lockAndSave(session, group, changes, startedAt)
+    }
+    const { outcomes, saved, staleKeys } = attempt
+    policy = nextPolicy(policy, staleKeys.size === 0 ? 'saved' : 'stale')
+    cache.put(saved)
+    cache.drop(staleKeys)
+    const stale = group.filter((_, index) => outcomes[index] === 'stale')
+    if (stale.length < group.length) onGroup(group.length - stale.length, (now() - startedAt) / 1_000)
+    if (stale.length === 0) return outcomes as PingOutcome[]
+    const late = (await commit(session, stale)).values()
+    return outcomes.map((outcome) => (outcome === 'stale' ? late.next().value! : outcome))
+  }
+
+  async function lockAndSave(
+    session: Session,
+    group: readonly PendingPing[],
+    changes: readonly (PingChange | null)[],
+    startedAt: number,
+  ): Promise<readonly PingOutcome[]> {
+    const { outcomes, saved } = await commitLocked(session, budgetOf(group), changes, 'wait')
+    if (saved !== null) cache.put(saved)
+    onGroup(group.length, (now() - startedAt) / 1_000)
+    for (const [index, { ping }] of group.entries()) {
+      const isDeleted = outcomes[index] === 'unknown'
+      if (isDeleted) keys.delete(ping.publicId)
+    }
+    return outcomes
+  }
+
+  /** After an error of the whole group. */
+  async function commitRejected(
+    session: Session,
+    group: readonly PendingPing[],
+    cause: unknown,
+  ): Promise<readonly PingOutcome[]> {
+    let error = cause
+    if (sqlStateOf(error) === LOCK_NOT_AVAILABLE) {
+      try {
+        return await commitUnheld(session, group)
+      } catch (another) {
+        error = another
+      }
+    }
+    if (isConnectionError(error)) return group.map(() => toDisconnected(error))
+    if (group.length === 1 || (isOutage(error) && !isRetriable(error))) {
+      const failure: PingFailure = { kind: isOutage(error) ? 'outage' : 'rejected', error }
+      return group.map(() => failure)
+    }
+    const middle = group.length >> 1
+    const head = await commit(session, group.slice(0, middle))
+    const broken = head.find(isDisconnected)
+    const rest = group.slice(middle)
+    const tail =
+      broken === undefined ? await commit(session, rest) : rest.map(() => ({ ...broken, kind: 'unsent' as const }))
+    return [...head, ...tail]
+  }
+
+  /** Leaves out the checks whose rows another transaction holds. */
+  async function commitUnheld(session: Session, group: readonly PendingPing[]): Promise<readonly PingOutcome[]> {
+    const changes = await toChanges(session, group)
+    const { outcomes, saved } = await commitLocked(session, budgetOf(group), changes, 'skip locked')
+    if (saved !== null) cache.put(saved)
+    return outcomes
+  }
+
+  /** Looks up the keys that are not known yet. Null for an id that names no check. */
+  async function toChanges(session: Session, group: readonly PendingPing[]): Promise<(PingChange | null)[]> {
+    if (keys.size > MAX_KEYS) keys.clear()
+    const unknown = group.filter(({ ping }) => !keys.has(ping.publicId)).map(({ ping }) => ping.publicId)
+    if (unknown.length > 0) {
+      const found = await session.within(budgetOf(group), (db) => findKeys(db, unknown))
+      for (const [publicId, key] of found) keys.set(publicId, key)
+    }
+    return group.map(({ ping }) => {
+      const key = keys.get(ping.publicId)
+      return key === undefined ? null : toChange(ping, key)
+    })
+  }
+
+  /** How long the database may still take for the group, in milliseconds. */
+  const budgetOf = (group: readonly PendingPing[]) =>
+    Math.max(limits.minBudgetMs, limits.budgetMs - (now() - oldestOf(group)))
+
+  return commit
+}
+
+/** Whether the connection broke over it. */
+export function isDisconnected(outcome: PingOutcome): outcome is PingFailure {
+  return typeof outcome !== 'string' && (outcome.kind === 'unsent' || outcome.kind === 'lost')
+}
+
+function toDisconnected(error: unknown): PingFailure {
+  return error instanceof CommitUnknown ? { kind: 'lost', error: error.cause } : { kind: 'unsent', error }
+}

@@ -1,0 +1,79 @@
+/** Commits a group with row locks, in two round trips: lock and read its checks, then save. */
+
+import { saveChanges } from '../../store/checks/change-sets.ts'
+import { findRunPings, lockStates, runPingKey } from '../../store/checks/states.ts'
+import type { Session } from '../../store/postgres/database.ts'
+import { decideChanges } from '../change.ts'
+import type { SavedChecks } from './cache.ts'
+import { type PingChange, type PingOutcome, toOutcome } from './ping.ts'
+
+export interface LockedCommit {
+  /** In the order of the group. */
+  readonly outcomes: readonly PingOutcome[]
+  /** Null when nothing was written. */
+  readonly saved: SavedChecks | null
+}
+
+/**
+ * `group`: null for a ping whose id names no check. With `skip locked`, pings of rows that another transaction holds are `held`, and so are
+ * those of rows that are gone. Throws the error of PostgreSQL or of the connection.
+ */
+export async function commitLocked(
+  session: Session,
+  budgetMs: number,
+  group: readonly (PingChange | null)[],
+  wait: 'wait' | 'skip locked',
+): Promise<LockedCommit> {
+  const changes = group.filter((change) => change !== null)
+  const runPings = changes.filter(hasRunId).map(({ key, ping }) => ({ key, ...ping }))
+  return session.groupTransaction(
+    budgetMs,
+    (tx) =>
+      Promise.all([
+        lockStates(tx, [...new Set(changes.map(({ key }) => key))], wait),
+        runPings.length === 0 ? new Set<string>() : findRunPings(tx, runPings),
+      ]),
+    async (tx, [locked, stored]) => {
+      const repeats = findRepeats(group, stored)
+      const fresh = group.filter((change, index) => change !== null && !repeats.has(index)) as PingChange[]
+      const { decisions, changeSet, after } = decideChanges(locked, fresh, 'earlier')
+      const outcomes: PingOutcome[] = []
+      let decided = 0
+      group.forEach((change, index) => {
+        if (change === null) outcomes.push('unknown')
+        else if (repeats.has(index)) outcomes.push(outcomeOfRepeat(outcomes[repeats.get(index)!]))
+        else {
+          const outcome = toOutcome(decisions[decided++]!)
+          outcomes.push(outcome === 'unknown' && wait === 'skip locked' ? HELD : outcome)
+        }
+      })
+      const version = await saveChanges(tx, changeSet)
+      return { outcomes, saved: version === null ? null : { checks: after, version } }
+    },
+  )
+}
+
+const HELD: PingOutcome = { kind: 'held', error: null }
+const STORED_BEFORE = -1
+
+type RunPing = PingChange & { readonly ping: { readonly runId: string } }
+const hasRunId = (change: PingChange): change is RunPing => change.ping.runId !== null
+
+/** Pings that repeat a ping of the same run and type, by their index. The value is the index of the first one, or STORED_BEFORE. */
+function findRepeats(group: readonly (PingChange | null)[], stored: ReadonlySet<string>): Map<number, number> {
+  const repeats = new Map<number, number>()
+  const firsts = new Map<string, number>()
+  group.forEach((change, index) => {
+    if (change === null || !hasRunId(change)) return
+    const runPing = runPingKey(change.key, change.ping.runId, change.ping.type)
+    const first = stored.has(runPing) ? STORED_BEFORE : firsts.get(runPing)
+    if (first === undefined) firsts.set(runPing, index)
+    else repeats.set(index, first)
+  })
+  return repeats
+}
+
+/** A repeat is a duplicate only if the first one is stored; otherwise it has the outcome of the first one. `first`: undefined if stored before. */
+function outcomeOfRepeat(first: PingOutcome | undefined): PingOutcome {
+  return first === undefined || first === 'stored' || first === 'run_refused' ? 'duplicate' : first
+}

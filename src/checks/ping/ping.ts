@@ -1,0 +1,78 @@
+/** A ping, and what became of it. */
+
+import type { PingType } from '../../domain/check.ts'
+import type { CheckEvent } from '../../domain/transition.ts'
+import type { Change, Decision } from '../change.ts'
+
+export interface Ping {
+  /** Lower case. */
+  readonly publicId: string
+  readonly type: PingType
+  readonly exitCode: number | null
+  /** The job's own measurement. */
+  readonly durationMs: number | null
+  readonly runId: string | null
+  readonly body: Buffer | null
+  /** Arrival, by the database's clock. */
+  readonly at: number
+}
+
+export type PingResult =
+  | 'stored'
+  /** Stored, but no run was opened: too many are open. */
+  | 'run_refused'
+  /** This run's ping of this type was stored before. */
+  | 'duplicate'
+  /** No check has this id. */
+  | 'unknown'
+  /** Not stored, as far as is known. The client should try again. */
+  | 'unavailable'
+
+/** Why a ping is `unavailable`. */
+export interface PingFailure {
+  readonly kind: /** Another transaction holds the check's row. */
+    | 'held'
+    /** This ping cannot be stored: its check is broken, or PostgreSQL rejects the row. */
+    | 'rejected'
+    /** PostgreSQL stores no pings now: its disk is full, it is read-only ... */
+    | 'outage'
+    /** The connection broke before this ping was sent to be stored: it may be sent again. */
+    | 'unsent'
+    /** The connection broke after that: the ping may be stored or not. */
+    | 'lost'
+  readonly error: unknown
+}
+
+export type PingOutcome = Exclude<PingResult, 'unavailable'> | PingFailure
+
+/** A ping as a change of the check with this key. */
+export type PingChange = Change & { readonly ping: NonNullable<Change['ping']> }
+
+export function toChange(ping: Ping, key: number): PingChange {
+  const { type, exitCode, runId, body, at } = ping
+  return { key, event: toEvent(ping), at, ping: { type, exitCode, runId, body } }
+}
+
+function toEvent({ type, runId, durationMs }: Ping): CheckEvent {
+  switch (type) {
+    case 'success':
+    case 'fail':
+      return { kind: type, runId, durationMs }
+    case 'start':
+      return { kind: 'start', runId }
+    case 'log':
+      return { kind: 'log' }
+  }
+}
+
+/** The outcome of a ping whose decision is saved. */
+export function toOutcome(decision: Decision): PingOutcome {
+  switch (decision.kind) {
+    case 'applied':
+      return decision.outcome.runRefused ? 'run_refused' : 'stored'
+    case 'failed':
+      return { kind: 'rejected', error: decision.error }
+    case 'unknown':
+      return 'unknown'
+  }
+}

@@ -1,0 +1,43 @@
+/** The pings that wait to be committed, in their order of arrival. Pure. */
+
+export interface PingQueue<Entry> {
+  size(): number
+  /** False when the queue is full. */
+  add(entry: Entry): boolean
+  /** Removes and returns the next group; empty when nothing waits. */
+  takeGroup(): readonly Entry[]
+  /** Puts entries back, before all others. */
+  putBack(entries: readonly Entry[]): void
+  /** Removes and returns the entries that have waited since before `time`. */
+  takeOlderThan(time: number): readonly Entry[]
+  /** The earliest `since`; Infinity when nothing waits. */
+  oldestSince(): number
+}
+
+const MAX_GROUP = 500
+/** Bounds the memory that a burst takes: each ping may hold a body of 10 KB. */
+const MAX_WAITING = 20_000
+
+/** `since`: when an entry began to wait. */
+export function createPingQueue<Entry extends { readonly since: number }>(): PingQueue<Entry> {
+  let entries: Entry[] = []
+  return {
+    size: () => entries.length,
+    add: (entry) => entries.length < MAX_WAITING && entries.push(entry) > 0,
+    takeGroup: () => entries.splice(0, MAX_GROUP),
+    putBack(again) {
+      if (again.length > 0) entries = [...again, ...entries]
+    },
+    takeOlderThan(time) {
+      const older = entries.filter(({ since }) => since < time)
+      if (older.length > 0) entries = entries.filter(({ since }) => since >= time)
+      return older
+    },
+    oldestSince: () => oldestOf(entries),
+  }
+}
+
+/** The earliest `since`; Infinity for none. Entries that were put back may be younger than those behind them. */
+export function oldestOf(entries: readonly { readonly since: number }[]): number {
+  return entries.reduce((oldest, { since }) => Math.min(oldest, since), Number.POSITIVE_INFINITY)
+}

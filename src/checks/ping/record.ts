@@ -1,0 +1,159 @@
+/**
+ * Records pings in groups (design, section 10). Pings that arrive while a group commits form the next group; no ping waits for a group to fill,
+ * and each gets its result when its own group has committed. One group is in flight at a time.
+ *
+ * A client must hear 503 within five seconds when the database hangs: a group is cut off, with its connection, when its oldest ping has waited
+ * for four seconds. A ping that was certainly not written when its connection broke is sent once more, on another connection.
+ */
+
+import { startTimer } from '../../runtime/clock.ts'
+import type { Database, Session } from '../../store/postgres/database.ts'
+import { type CommitOptions, createGroupCommitter, isDisconnected, type PendingPing, PING_LIMITS } from './commit.ts'
+import type { Ping, PingOutcome, PingResult } from './ping.ts'
+import { createPingQueue, oldestOf } from './queue.ts'
+
+export type { Ping, PingResult } from './ping.ts'
+
+export interface PingRecorder {
+  record(ping: Ping): Promise<PingResult>
+  /** False from a group that the database failed to store until one commits, or until `recovered()`. */
+  isWell(): boolean
+  recovered(): void
+  waiting(): number
+  /** How long the oldest ping without a result has waited, in milliseconds; also one whose group is in flight. */
+  oldestWaitMs(): number
+  /** Resolves when no ping waits and no group is in flight, after 20 ms at the latest: for work that can wait a moment. */
+  yieldToPings(): Promise<void>
+  /** Rejects new pings, and resolves when all others have their results. */
+  stop(): Promise<void>
+}
+
+export interface PingRecorderOptions extends CommitOptions {
+  /** A pool of its own, so that management never takes the connection that pings need. */
+  readonly database: Database
+  readonly onError: (error: unknown, pings: number) => void
+}
+
+const MAX_YIELD_MS = 20
+
+interface QueuedPing extends PendingPing {
+  readonly isRetry: boolean
+  readonly settle: (result: PingResult) => void
+}
+
+/** `commit` is for tests. */
+export function createPingRecorder(options: PingRecorderOptions, commit = createGroupCommitter(options)): PingRecorder {
+  const { database, now, onError, limits = PING_LIMITS } = options
+  const queue = createPingQueue<QueuedPing>()
+  let inFlight: readonly QueuedPing[] = []
+  let isRunning = false
+  let isWell = true
+  let isStopping = false
+  const onIdle = new Set<() => void>()
+
+  function record(ping: Ping): Promise<PingResult> {
+    return new Promise((settle) => {
+      if (isStopping || !queue.add({ ping, since: now(), isRetry: false, settle })) settle('unavailable')
+      else if (!isRunning) void run()
+    })
+  }
+
+  async function run(): Promise<void> {
+    isRunning = true
+    while (queue.size() > 0) {
+      let isConnected = false
+      try {
+        await database.session((session) => {
+          isConnected = true
+          return commitAll(session)
+        })
+      } catch (error) {
+        isWell = false
+        const stale = queue.takeOlderThan(now() - limits.retryMs)
+        // Without a connection a group fails at each attempt, or it would be tried for ever.
+        giveUp(stale.length > 0 || isConnected ? stale : queue.takeGroup(), error)
+      }
+    }
+    isRunning = false
+    for (const resolve of onIdle) resolve()
+  }
+
+  /** Resolves when nothing waits. Throws the error that broke the connection, once its group is settled. */
+  async function commitAll(session: Session): Promise<void> {
+    let committing = commitNext(session)
+    while (inFlight.length > 0) {
+      const outcomes = await committing
+      const group = inFlight
+      const broken = outcomes.find(isDisconnected)
+      // The next group is sent before the responses of this one are written: the database works while this process does.
+      if (broken === undefined) committing = commitNext(session)
+      else inFlight = []
+      settle(group, outcomes)
+      if (broken !== undefined) throw broken.error
+    }
+  }
+
+  function commitNext(session: Session): Promise<readonly PingOutcome[]> {
+    inFlight = queue.takeGroup()
+    return inFlight.length === 0 ? Promise.resolve([]) : commit(session, inFlight)
+  }
+
+  function settle(group: readonly QueuedPing[], outcomes: readonly PingOutcome[]): void {
+    const again: QueuedPing[] = []
+    const errors = new Map<unknown, number>()
+    for (const [index, pending] of group.entries()) {
+      const outcome = outcomes[index]!
+      if (typeof outcome === 'string') pending.settle(outcome)
+      else if (outcome.kind === 'unsent' && !pending.isRetry) again.push({ ...pending, isRetry: true })
+      else {
+        if (outcome.kind !== 'held') errors.set(outcome.error, (errors.get(outcome.error) ?? 0) + 1)
+        pending.settle('unavailable')
+      }
+    }
+    queue.putBack(again)
+    isWell = isWellAfter(outcomes) ?? isWell
+    for (const [error, pings] of errors) onError(error, pings)
+  }
+
+  function giveUp(group: readonly QueuedPing[], error: unknown): void {
+    if (group.length > 0) onError(error, group.length)
+    for (const { settle } of group) settle('unavailable')
+  }
+
+  /** `longestMs`: undefined for no limit. */
+  function whenIdle(longestMs?: number): Promise<void> {
+    if (!isRunning) return Promise.resolve()
+    return new Promise((resolve) => {
+      const stopTimer = longestMs === undefined ? () => {} : startTimer(longestMs, () => finish())
+      const finish = () => {
+        stopTimer()
+        onIdle.delete(finish)
+        resolve()
+      }
+      onIdle.add(finish)
+    })
+  }
+
+  return {
+    record,
+    isWell: () => isWell,
+    recovered() {
+      isWell = true
+    },
+    waiting: queue.size,
+    oldestWaitMs: () => Math.max(0, now() - Math.min(oldestOf(inFlight), queue.oldestSince())),
+    yieldToPings: () => whenIdle(MAX_YIELD_MS),
+    async stop() {
+      isStopping = true
+      await whenIdle()
+    },
+  }
+}
+
+/** Whether the database stores pings, as far as the outcomes of a group tell; null when they do not. */
+function isWellAfter(outcomes: readonly PingOutcome[]): boolean | null {
+  const isOut = (outcome: PingOutcome) =>
+    typeof outcome !== 'string' && outcome.kind !== 'held' && outcome.kind !== 'rejected'
+  if (outcomes.some(isOut)) return false
+  return outcomes.includes('stored') || outcomes.includes('run_refused') ? true : null
+}

@@ -1,0 +1,157 @@
+/** The evaluator beside pings of cached checks: what it changes is found, and what it postpones stays cached. */
+
+import { randomUUID } from 'node:crypto'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
+import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
+import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
+import { PING_TYPES } from '../../../src/domain/check.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { createChance } from '../../process/random.ts'
+import { replayAll } from '../../support/replay.ts'
+import {
+  clock,
+  createPingFixture,
+  LOCKED,
+  OPTIMISTIC,
+  type PingFixture,
+  pingOf,
+  type Replica,
+  STALE,
+} from '../pings/fixture.ts'
+
+const SEED = Number(process.env.TEST_SEED ?? 20_261_122)
+const TEN_SECONDS = { spec: { periodSeconds: 10, graceSeconds: 0 } }
+
+let t: PingFixture
+let one: Replica
+let two: Replica
+beforeAll(async () => {
+  t = await createPingFixture()
+})
+afterAll(() => t.close())
+beforeEach(async () => {
+  await t.clear()
+  one = t.addReplica('one')
+  two = t.addReplica('two')
+})
+afterEach(() => t.cleanUp())
+
+/** Evaluates until nothing is overdue. Returns the reasons of the flips. */
+async function expire({ database, cache }: Replica): Promise<string[]> {
+  await keepBeat({ database, recorder: { isWell: () => true, recovered: () => {} }, onGap: () => {} })
+  const reasons: string[] = []
+  for (;;) {
+    const { flips, failed, isFull } = await expireOverdue({ database, cache, now: clock.now }, 500)
+    expect(failed).toEqual([])
+    reasons.push(...flips.map(({ reason }) => reason))
+    if (!isFull) return reasons
+  }
+}
+
+const commit = (check: CheckRecord) => one.commit([pingOf(check)])
+
+/** Of ten seconds, pinged for the first time 15 seconds ago. */
+async function addOverdue(): Promise<CheckRecord> {
+  const at = clock.now() - 15_000
+  const check = await t.addCheck(TEN_SECONDS, at)
+  await one.commit([pingOf(check, { at })])
+  return check
+}
+
+it('a check that is postponed is refreshed in the cache of its process', async () => {
+  const check = await addOverdue()
+  expect(await commit(check)).toEqual(OPTIMISTIC)
+  const { row: before } = await t.readBoth(one, check)
+  expect(await expire(one)).toEqual([])
+  const { cached, row } = await t.readBoth(one, check)
+  expect(row.wakeAt).toBeGreaterThan(before.wakeAt!)
+  expect(cached).toEqual(row)
+  expect(await commit(check)).toEqual(OPTIMISTIC)
+  await t.expectOrdered(check, 3)
+})
+
+it('a check that another process postpones is stale, and is not cached there', async () => {
+  const check = await addOverdue()
+  expect(await commit(check)).toEqual(OPTIMISTIC)
+  expect(await expire(two)).toEqual([])
+  expect(two.cache.find([check.key])).toBeNull()
+  expect(await commit(check)).toEqual(STALE)
+  await t.expectOrdered(check, 3)
+})
+
+it.each([
+  ['its own process', () => one, LOCKED],
+  ['another process', () => two, STALE],
+])('a check that %s takes down is taken up once by the next ping', async (_, ofWhom, expected) => {
+  const check = await addOverdue()
+  expect(await expire(ofWhom())).toEqual(['missed'])
+  expect(await commit(check)).toEqual(expected)
+  expect((await t.stateOf(check)).status).toBe('up')
+  expect(await t.reasonsOf(check)).toEqual(['recovered', 'missed', 'first_success', 'created'])
+  expect(await t.eventsOf(check)).toEqual(['check.down', 'check.up'])
+  await t.expectOrdered(check, 2)
+})
+
+it(`the history tells the states, after two replicas, the evaluator and a person at once (seed ${SEED})`, async () => {
+  const chance = createChance(SEED)
+  const checks: CheckRecord[] = []
+  for (const input of [TEN_SECONDS, {}, {}, { spec: { maxRuntimeSeconds: 3_600 } }, TEN_SECONDS]) {
+    const at = clock.now() - 15_000
+    checks.push(await t.addCheck(input, at))
+  }
+  // What was up a while ago is overdue at once.
+  for (const check of checks)
+    expect(await one.record(check, { exitCode: 1_000, at: clock.now() - 14_000 })).toBe('stored')
+
+  let flips = (await expire(one)).length
+  let isOver = false
+  const untilOver = async (work: (round: number) => Promise<unknown>) => {
+    let round = 0
+    while (!isOver) await work(round++)
+    return round
+  }
+  const evaluating = untilOver(async () => {
+    // All are to be evaluated: each is postponed again, and refreshed in the cache of its process.
+    for (const { key } of checks)
+      await t.database.query('update check_states set wake_at = now() where check_key = $1 and wake_at > now()', [key])
+    flips += (await expire(one)).length
+  })
+  const pausing = untilOver((round) =>
+    (round % 2 === 0 ? pauseCheck : resumeCheck)(t.context, t.tenant(), checks[1]!.id),
+  )
+  const pinging = [one, two].map(async (replica, part) => {
+    for (let index = 0; index < 300; ) {
+      const group = []
+      for (let left = chance.between(1, 5); left > 0 && index < 300; left -= 1, index += 1) {
+        // Each has its own exit code: the history tells which one is missing.
+        const exitCode = part * 300 + index
+        group.push(
+          replica.record(chance.pick(checks), {
+            type: chance.isLucky(0.7) ? 'success' : chance.pick(PING_TYPES),
+            exitCode,
+            body: chance.isLucky(0.3) ? Buffer.from(`ping ${exitCode}`) : null,
+            runId: chance.isLucky(0.05) ? randomUUID() : null,
+          }),
+        )
+      }
+      expect(new Set(await Promise.all(group))).toEqual(new Set(['stored']))
+    }
+  })
+  await Promise.all(pinging).finally(() => {
+    isOver = true
+  })
+  const [evaluated, paused] = await Promise.all([evaluating, pausing])
+
+  const { rows } = await t.database.query<{ code: number; body: Buffer | null }>(
+    `select exit_code as code, body from pings p left join ping_bodies b on b.check_key = p.check_key and b.ping_id = p.id
+      where exit_code < 1000 order by exit_code`,
+  )
+  expect(rows.map(({ code }) => code)).toEqual(Array.from({ length: 600 }, (_, code) => code))
+  for (const { code, body } of rows) if (body !== null) expect(body.toString()).toBe(`ping ${code}`)
+  expect((await replayAll(t.database, { isGiven: () => false })).problems).toEqual([])
+  // It proves something only if all of it happened.
+  expect(flips).toBeGreaterThan(0)
+  expect(evaluated).toBeGreaterThan(2)
+  expect(paused).toBeGreaterThan(2)
+})

@@ -1,0 +1,220 @@
+/** Replicas that commit pings, rows that a test holds, and what is stored in the end. */
+
+import pg from 'pg'
+import { expect, vi } from 'vitest'
+import { getCheck, listFlips, listPings } from '../../../src/checks/find-checks.ts'
+import { type CheckCache, createCheckCache } from '../../../src/checks/ping/cache.ts'
+import { createGroupCommitter, isDisconnected } from '../../../src/checks/ping/commit.ts'
+import type { PingFailure, PingOutcome, PingResult } from '../../../src/checks/ping/ping.ts'
+import { createPingRecorder, type Ping, type PingRecorder } from '../../../src/checks/ping/record.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { lockStates } from '../../../src/store/checks/states.ts'
+import { createDatabase, type Database, type Session } from '../../../src/store/postgres/database.ts'
+import { addCheck, type CheckInput } from '../../support/check.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { addTenant, type TestTenant } from '../../support/tenant.ts'
+
+export const clock = { now: systemClock.now }
+
+/** A process of its own: its connections and its cache. */
+export interface Replica {
+  readonly name: string
+  readonly database: Database
+  readonly cache: CheckCache
+  readonly recorder: PingRecorder
+  readonly errors: unknown[]
+  /** Pings of the transactions that committed. */
+  readonly groups: number[]
+  record(check: Pick<CheckRecord, 'publicId'>, overrides?: Partial<Ping>): Promise<PingResult>
+  /** Commits the pings as one group, on a session that `wrap` may change. */
+  commit(pings: readonly Ping[], wrap?: (session: Session) => Session): Promise<Committed>
+}
+
+export interface Committed {
+  /** The kind of a failure in place of the failure. */
+  readonly outcomes: (Exclude<PingResult, 'unavailable'> | PingFailure['kind'])[]
+  /** How it was tried, in order: once the keys of the checks are known. */
+  readonly tries: ('optimistic' | 'locked')[]
+}
+
+export const OPTIMISTIC: Committed = { outcomes: ['stored'], tries: ['optimistic'] }
+export const LOCKED: Committed = { outcomes: ['stored'], tries: ['locked'] }
+/** Tried without locks, found stale, and done again with them. */
+export const STALE: Committed = { outcomes: ['stored'], tries: ['optimistic', 'locked'] }
+
+export function pingOf({ publicId }: Pick<CheckRecord, 'publicId'>, overrides: Partial<Ping> = {}): Ping {
+  const standard = { type: 'success', exitCode: 0, durationMs: null, runId: null, body: null } as const
+  return { publicId, ...standard, at: clock.now(), ...overrides }
+}
+
+export function createReplica(url: string, name: string): Replica {
+  // As the service makes it: with plans that take rows in the order of the keys, however few there are.
+  const database = createDatabase({ url, name, connections: 2, genericPlans: true, looksUp: true })
+  const cache = createCheckCache()
+  const groups: number[] = []
+  const errors: unknown[] = []
+  const options = { cache, now: clock.now, onGroup: (size: number) => groups.push(size) }
+  const commitGroup = createGroupCommitter(options)
+  const recorder = createPingRecorder({ ...options, database, onError: (error) => errors.push(error) })
+  return {
+    name,
+    database,
+    cache,
+    recorder,
+    errors,
+    groups,
+    record: (check, overrides) => recorder.record(pingOf(check, overrides)),
+    async commit(pings, wrap = (session) => session) {
+      const tries: Committed['tries'] = []
+      let outcomes: readonly PingOutcome[] = []
+      const committing = database.session(async (session) => {
+        const since = clock.now()
+        outcomes = await commitGroup(
+          watch(wrap(session), tries),
+          pings.map((ping) => ({ ping, since })),
+        )
+        // So that the pool closes it.
+        const broken = outcomes.find(isDisconnected)
+        if (broken !== undefined) throw broken.error
+      })
+      await committing.catch(() => {})
+      return {
+        tries,
+        outcomes: outcomes.map((outcome) => {
+          if (typeof outcome === 'string') return outcome
+          if (outcome.kind === 'rejected') errors.push(outcome.error)
+          return outcome.kind
+        }),
+      }
+    },
+  }
+}
+
+/** The same session. Notes in `tries` what it is used for. */
+function watch(session: Session, tries: Committed['tries']): Session {
+  return {
+    within(budgetMs, work) {
+      tries.push('optimistic')
+      return session.within(budgetMs, work)
+    },
+    groupTransaction(budgetMs, read, write) {
+      tries.push('locked')
+      return session.groupTransaction(budgetMs, read, write)
+    },
+  }
+}
+
+export async function createPingFixture() {
+  const test = await createTestDatabase()
+  let tenant: TestTenant
+  let replicas: Replica[] = []
+  let holders: pg.Client[] = []
+  const context = { database: test.database, clock }
+  const all = { limit: 1_000, after: null }
+
+  const historyOf = async ({ id }: CheckRecord) => (await listPings(context, tenant, id, all)).rows
+
+  async function hold(text: string, values: unknown[]) {
+    const holder = new pg.Client({ connectionString: test.url })
+    holder.on('error', () => {})
+    holders.push(holder)
+    await holder.connect()
+    await holder.query('begin')
+    await holder.query(text, values)
+    return { end: (how: 'commit' | 'rollback' = 'rollback') => holder.query(how) }
+  }
+
+  return {
+    ...test,
+    context,
+    tenant: () => tenant,
+    async clear() {
+      await test.clear()
+      tenant = await addTenant(test)
+    },
+    /** Ends what a test has left. */
+    async cleanUp() {
+      for (const holder of holders) await holder.end()
+      for (const { recorder, database } of replicas) {
+        await recorder.stop()
+        await database.close()
+      }
+      replicas = []
+      holders = []
+    },
+    addReplica(name: string): Replica {
+      const replica = createReplica(test.url, name)
+      replicas.push(replica)
+      return replica
+    },
+    /** `at`: when it was made. */
+    addCheck: (input?: CheckInput, at = clock.now()) => addCheck({ ...test, clock: { now: () => at } }, tenant, input),
+    addChecks: (count: number) =>
+      Promise.all(Array.from({ length: count }, () => addCheck(test, tenant))) as Promise<
+        [CheckRecord, CheckRecord, ...CheckRecord[]]
+      >,
+    /** Up, and cached by the replica. In the order of their keys. */
+    async addCached(replica: Replica, count: number, input?: CheckInput) {
+      const checks: CheckRecord[] = []
+      for (let i = 0; i < count; i += 1) checks.push(await addCheck(test, tenant, input))
+      const { outcomes } = await replica.commit(checks.map((check) => pingOf(check)))
+      expect(new Set(outcomes)).toEqual(new Set(['stored']))
+      replica.groups.length = 0
+      return checks as [CheckRecord, CheckRecord, CheckRecord, ...CheckRecord[]]
+    },
+
+    historyOf,
+    stateOf: async ({ id }: CheckRecord) => (await getCheck(context, tenant, id)).state,
+    /** Newest first, as for the rest. */
+    flipsOf: async ({ id }: CheckRecord) => (await listFlips(context, tenant, id, all)).rows,
+    reasonsOf: async ({ id }: CheckRecord) =>
+      (await listFlips(context, tenant, id, all)).rows.map(({ reason }) => reason),
+    textsOf: async (check: CheckRecord) => (await historyOf(check)).map(({ body }) => body?.toString() ?? null),
+    async eventsOf({ key }: CheckRecord) {
+      const { rows } = await test.database.query<{ type: string }>(
+        'select type from events where check_key = $1 order by id',
+        [key],
+      )
+      return rows.map(({ type }) => type)
+    },
+    /** No two entries of one moment. */
+    async expectOrdered(check: CheckRecord, count: number): Promise<void> {
+      const times = (await historyOf(check)).map((ping) => ping.createdAt)
+      expect(times).toHaveLength(count)
+      expect(times).toEqual([...new Set(times)].sort((a, b) => b - a))
+    },
+    /** What a replica has cached of a check, and its row. */
+    async readBoth({ cache }: Replica, { key }: Pick<CheckRecord, 'key'>) {
+      const row = await test.database.transaction(async (tx) => {
+        const [locked] = await lockStates(tx, [key])
+        const { rows } = await tx.query<{ xmin: string }>('select xmin::text from check_states where check_key = $1', [
+          key,
+        ])
+        return { ...locked!, version: Number(rows[0]!.xmin) }
+      })
+      return { cached: cache.find([key])?.[0] ?? null, row }
+    },
+
+    /** A transaction that holds what the statement did until it is ended. */
+    hold,
+    holdRow: ({ key }: CheckRecord) => hold('select from check_states where check_key = $1 for update', [key]),
+    /** Resolves with the process id of the replica's connection that waits for a lock, once there is one. */
+    untilBlocked: ({ name }: Replica): Promise<number> =>
+      vi.waitFor(
+        async () => {
+          const { rows } = await test.database.query<{ pid: number }>(
+            `select pid from pg_stat_activity
+              where datname = current_database() and application_name = $1 and wait_event_type = 'Lock'`,
+            [`heartbeat-operator ${name}`],
+          )
+          expect(rows).toHaveLength(1)
+          return rows[0]!.pid
+        },
+        { timeout: 1_200, interval: 5 },
+      ),
+    cut: (pid: number) => test.database.query('select pg_terminate_backend($1)', [pid]),
+  }
+}
+
+export type PingFixture = Awaited<ReturnType<typeof createPingFixture>>

@@ -1,0 +1,70 @@
+import { expect, it } from 'vitest'
+import { type CheckCache, createCheckCache } from '../../../../src/checks/ping/cache.ts'
+import { newState } from '../../../../src/domain/transition.ts'
+import type { LockedCheck } from '../../../../src/store/checks/states.ts'
+
+const SPEC = { schedule: { kind: 'period', periodMs: 60_000 }, graceMs: 0, maxRuntimeMs: null } as const
+
+function aCheck(key: number, stampedAt = 0): LockedCheck {
+  return { key, spec: SPEC, state: newState(0), stampedAt, wakeAt: null }
+}
+
+function withRuns(check: LockedCheck, count: number): LockedCheck {
+  const runs = Array.from({ length: count }, (_, index) => ({ id: `run ${index}`, startedAt: index, deadlineAt: null }))
+  return { ...check, state: { ...check.state, runs } }
+}
+
+function createFilled(keys: readonly number[], limit?: number): CheckCache {
+  const cache = createCheckCache(limit)
+  cache.put({ checks: keys.map((key) => aCheck(key)), version: 7 })
+  return cache
+}
+
+const keysIn = (cache: CheckCache) => [1, 2, 3, 4, 5, 6].filter((key) => cache.find([key]) !== null)
+
+it('checks are found as they were put last, with their version', () => {
+  const cache = createFilled([1, 2])
+  cache.put({ checks: [aCheck(1, 6)], version: 8 })
+  expect(cache.find([1, 2])).toEqual([
+    { ...aCheck(1, 6), version: 8 },
+    { ...aCheck(2), version: 7 },
+  ])
+})
+
+it('checks are found in the order of their keys, all or none', () => {
+  const cache = createFilled([10, 2, 9, 1])
+  expect(cache.find(new Set([10, 9, 2]))!.map(({ key }) => key)).toEqual([2, 9, 10])
+  expect(cache.find([1, 2, 3])).toBeNull()
+  expect(cache.find([])).toEqual([])
+})
+
+it('a refresh changes what is cached, and adds nothing', () => {
+  const cache = createFilled([1, 3])
+  cache.refresh({ checks: [aCheck(1, 6), aCheck(2, 6)], version: 8 })
+  expect(cache.find([1])).toEqual([{ ...aCheck(1, 6), version: 8 }])
+  expect(keysIn(cache)).toEqual([1, 3])
+})
+
+it('dropped checks are gone, whether or not they were there', () => {
+  const cache = createFilled([1, 2, 3])
+  cache.drop(new Set([2, 4]))
+  expect(keysIn(cache)).toEqual([1, 3])
+})
+
+it('a full cache drops the checks that were added first, also within one group', () => {
+  const cache = createFilled([1, 2, 3], 2)
+  expect(keysIn(cache)).toEqual([2, 3])
+  cache.put({ checks: [aCheck(2)], version: 8 })
+  cache.refresh({ checks: [aCheck(3)], version: 8 })
+  expect(keysIn(cache)).toEqual([2, 3])
+  cache.put({ checks: [aCheck(4)], version: 9 })
+  expect(keysIn(cache)).toEqual([3, 4])
+})
+
+it.each(['put', 'refresh'] as const)('a check with more than two open runs is not cached: %s', (act) => {
+  const cache = createFilled([1])
+  cache[act]({ checks: [withRuns(aCheck(1), 2)], version: 8 })
+  expect(keysIn(cache)).toEqual([1])
+  cache[act]({ checks: [withRuns(aCheck(1), 3)], version: 9 })
+  expect(keysIn(cache)).toEqual([])
+})
