@@ -17,7 +17,7 @@ export const CLAIM_MS = 30 * SECOND
  * Attempts that each delivery gets, however old it is: one that waited behind another of its sequence, or for a replica that was down,
  * is retried for some minutes too.
  */
-const FEWEST_ATTEMPTS = 5
+const MIN_ATTEMPTS = 5
 
 export interface Attempted {
   /** The number of this attempt, from 1, since the delivery was created or retried by hand. */
@@ -33,7 +33,7 @@ export interface Attempted {
 /** The time of the next attempt; null: given up. Retry-After can make the wait longer, but not beyond `giveUpAt`. */
 export function nextAttemptAt({ attempt, giveUpAt, now, retryAfterMs, random }: Attempted): Instant | null {
   const isOver = now >= giveUpAt
-  if (isOver && attempt >= FEWEST_ATTEMPTS) return null
+  if (isOver && attempt >= MIN_ATTEMPTS) return null
   const waitMs = WAITS_MS[Math.min(attempt, WAITS_MS.length) - 1] ?? WAITS_MS[0]
   const jitteredMs = waitMs * (1 - JITTER + 2 * JITTER * random)
   // The last attempt is at the end, not an hour before it.

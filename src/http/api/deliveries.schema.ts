@@ -18,24 +18,24 @@ export const Delivery = z
     id: z.string().meta({ format: 'uuid' }),
     event_id: z
       .string()
-      .meta({ format: 'uuid', description: 'What receivers know it by: the same in every attempt and every channel.' }),
+      .meta({ format: 'uuid', description: 'The id that receivers get: the same in every attempt and every channel.' }),
     type: z.enum(EVENT_TYPES),
     channel_id: z.string().meta({ format: 'uuid' }),
     check_id: z.string().nullable().meta({ format: 'uuid', description: 'Null for a test.' }),
     status: z.enum(DELIVERY_STATUSES).meta({
-      description: 'pending: it is still tried; failed: refused, or given up after 24 hours; it can be retried.',
-    }),
-    attempts: z.int().meta({ description: 'How often it was tried, an attempt that is running included.' }),
-    next_attempt_at: field
-      .instant('While an attempt is running: when the next one is made if nothing is heard of it.')
-      .nullable(),
-    last_status: z.int().nullable().meta({ description: 'Of the last HTTP or SMTP answer.' }),
-    last_error: z.string().nullable().meta({
       description:
-        'What was wrong with the last attempt, and what to do; of a delivered one, what to know nevertheless.',
+        'pending: still to be delivered; failed: rejected, or given up after 24 hours. A failed delivery can be retried.',
     }),
-    created_at: field.instant('When it was queued: in the moment of the event.'),
-    delivered_at: field.instant('When the receiver took it.').nullable(),
+    attempts: z.int().meta({ description: 'Number of attempts, with a running one.' }),
+    next_attempt_at: field
+      .instant('While an attempt is running: when the next one begins if its outcome is lost.')
+      .nullable(),
+    last_status: z.int().nullable().meta({ description: 'Status of the last HTTP or SMTP response.' }),
+    last_error: z.string().nullable().meta({
+      description: 'Why the last attempt failed, and what to do. For a delivered one, a note.',
+    }),
+    created_at: field.instant('When the event happened.'),
+    delivered_at: field.instant('When the receiver accepted it.').nullable(),
   })
   .meta({ id: 'Delivery' })
 

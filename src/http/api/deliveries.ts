@@ -1,4 +1,4 @@
-/** Deliveries: what became of each event on its way to each channel (design, sections 3.5 and 5). */
+/** Deliveries: the state of each event for each channel (design, sections 3.5 and 5). */
 
 import { type DeliveryRecord, listDeliveries as list } from '../../channels/find-deliveries.ts'
 import { retryDelivery as retry } from '../../channels/retry-delivery.ts'
@@ -22,7 +22,7 @@ export const listDeliveries = endpoint({
 
 export const retryDelivery = endpoint({
   id: 'retryDelivery',
-  summary: 'Send a delivery again, at once, and for as long as a new one',
+  summary: 'Send a delivery again at once, and retry it as long as a new one',
   params: DeliveryParams,
   status: 202,
   answer: Delivery,

@@ -1,4 +1,4 @@
-/** What a webhook receives (design, section 3.5): rendered by delivery/payload.ts, described here for the document. */
+/** The events that webhooks receive (design, section 3.5), for the document. channels/kinds/webhook/payload.ts renders them. */
 
 import { z } from 'zod'
 import { PING_TYPES, STATUSES } from '../../domain/check.ts'
@@ -9,7 +9,7 @@ const uuid = (description: string) => z.string().meta({ format: 'uuid', descript
 
 const EventCheck = z
   .object({
-    id: uuid('As in the management API. The id for the ping API is never told.'),
+    id: uuid('As in the management API. The id for the ping API is never sent.'),
     name: z.string(),
     slug: z.string(),
     project: z.object({ id: uuid('Project of the check.'), slug: z.string() }),
@@ -18,26 +18,26 @@ const EventCheck = z
       .nullable()
       .meta({ description: 'The HeartbeatCheck that declares it.' }),
   })
-  .meta({ id: 'EventCheck', description: 'The check as it was called when it happened.' })
+  .meta({ id: 'EventCheck', description: 'The check with its names at the time of the event.' })
 
 const EventPing = z
   .object({
     type: z.enum(PING_TYPES),
     exit_code: z.int().nullable(),
-    duration_ms: z.int().nullable().meta({ description: 'Milliseconds that the run took.' }),
+    duration_ms: z.int().nullable().meta({ description: 'Duration of the run in milliseconds.' }),
     created_at: field.instant('When the ping arrived.'),
     body: z
       .string()
       .nullable()
-      .meta({ description: `The end of what the job sent, at most ${EVENT_BODY_BYTES} bytes of it.` }),
+      .meta({ description: `The end of the output that the job sent, at most ${EVENT_BODY_BYTES} bytes.` }),
   })
-  .meta({ id: 'EventPing', description: 'The ping that made the change, else the last one before it.' })
+  .meta({ id: 'EventPing', description: 'The ping that caused the event, else the last one before it.' })
 
 const EventLinks = z
   .object({ check: z.string(), pings: z.string(), flips: z.string() })
-  .meta({ id: 'EventLinks', description: 'Where the management API tells more; a credential is needed.' })
+  .meta({ id: 'EventLinks', description: 'Resources of the management API; they need a credential.' })
 
-const PREVIOUS = 'What the check was before.'
+const PREVIOUS = 'Status of the check before the event.'
 const DOWN_FOR = 'Seconds that the check was down.'
 
 interface Flip<Type extends string> {
@@ -64,12 +64,12 @@ function flipped<const Type extends string>({
       ...head(type),
       data: z.object({
         reason: z.enum(reasons),
-        occurred_at: field.instant('When it became true: a missed ping is dated at its deadline.'),
-        detected_at: field.instant('When the service noticed.'),
-        status: status.meta({ description: 'What the check is since then.' }),
+        occurred_at: field.instant('When it happened. A missed ping has the time of its deadline.'),
+        detected_at: field.instant('When the service detected it.'),
+        status: status.meta({ description: 'Status of the check after the event.' }),
         previous_status: z.enum(STATUSES).nullable().meta({ description: PREVIOUS }),
         down_for_seconds: downFor.meta({ description: DOWN_FOR }),
-        gap: gap.meta({ description: 'When the service itself could take no pings.' }),
+        gap: gap.meta({ description: 'Interval in which the service could not receive pings.' }),
         check: EventCheck,
         last_ping: EventPing.nullable(),
         links: EventLinks,
@@ -80,10 +80,10 @@ function flipped<const Type extends string>({
 
 function head<const Type extends string>(type: Type) {
   return {
-    version: z.literal(1).meta({ description: 'Of this form. Fields may be added without a new version.' }),
-    id: uuid('Of the event: the same in every attempt and at every receiver. Also in the header `webhook-id`.'),
+    version: z.literal(1).meta({ description: 'Version of the payload. New fields do not change it.' }),
+    id: uuid('Id of the event: the same in every attempt and at every receiver. Also in the header `webhook-id`.'),
     type: z.literal(type),
-    timestamp: field.instant('When the event was made.'),
+    timestamp: field.instant('When the event was created.'),
   }
 }
 
@@ -110,7 +110,7 @@ const CheckUp = flipped({
 const CheckPaused = flipped({
   id: 'CheckPausedEvent',
   type: 'check.paused',
-  description: 'Somebody paused the check: it alerts nobody.',
+  description: 'A user paused the check. It sends no alerts until it is resumed.',
   reasons: ['paused'],
   status: z.literal('paused'),
   downFor: notDown(),
@@ -119,7 +119,7 @@ const CheckPaused = flipped({
 const CheckResumed = flipped({
   id: 'CheckResumedEvent',
   type: 'check.resumed',
-  description: 'Somebody resumed the check.',
+  description: 'A user resumed the check.',
   reasons: ['resumed'],
   status: z.literal('new'),
   downFor: notDown(),
@@ -128,7 +128,8 @@ const CheckResumed = flipped({
 const CheckLate = flipped({
   id: 'CheckLateEvent',
   type: 'check.late',
-  description: 'The job has not reported when it was expected; its grace time runs. For channels that ask for it.',
+  description:
+    'The job has not reported when it was expected; its grace time is running. For channels that choose this event.',
   reasons: ['late'],
   status: z.literal('late'),
   downFor: notDown(),
@@ -138,7 +139,7 @@ const CheckUnknown = flipped({
   id: 'CheckUnknownEvent',
   type: 'check.unknown',
   description:
-    'The service was away when the job should have reported, and cannot tell whether it did. For channels that ask for it.',
+    'The service was down when the job should have reported, and does not know whether the job ran. For channels that choose this event.',
   reasons: ['outage'],
   status: z.enum(STATUSES),
   downFor: notDown(),
@@ -147,16 +148,16 @@ const CheckUnknown = flipped({
 
 const ChannelTest = z
   .object({ ...head('channel.test'), data: z.object({ message: z.string() }) })
-  .meta({ id: 'ChannelTestEvent', description: 'Somebody tried the channel.' })
+  .meta({ id: 'ChannelTestEvent', description: 'A user tested the channel.' })
 
 export const WebhookPayload = z
   .discriminatedUnion('type', [CheckDown, CheckUp, CheckPaused, CheckResumed, CheckLate, CheckUnknown, ChannelTest])
-  .meta({ id: 'WebhookPayload', description: 'What a webhook is sent. `type` says which of these it is.' })
+  .meta({ id: 'WebhookPayload', description: 'The body of a webhook. `type` selects one of these events.' })
 
 /** Standard Webhooks, "Webhook headers (sending metadata to consumers)". */
 export const WEBHOOK_HEADERS = {
-  'webhook-id': 'Id of the event: remember it, and a repeat is recognised.',
-  'webhook-timestamp': 'Seconds since the epoch at which this attempt was sent. Refuse what is old.',
+  'webhook-id': 'Id of the event. Store it to recognize repeats.',
+  'webhook-timestamp': 'Time of this attempt in seconds since the epoch. Reject old requests.',
   'webhook-signature':
-    'Signatures with spaces between them, one for each secret that is valid: `v1,` and the base64 of HMAC-SHA256 over `{webhook-id}.{webhook-timestamp}.{body}`. One that fits is enough.',
+    'Signatures separated by spaces, one for each valid secret: `v1,` and the base64 of HMAC-SHA256 over `{webhook-id}.{webhook-timestamp}.{body}`. One matching signature is enough.',
 } as const

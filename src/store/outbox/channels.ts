@@ -1,6 +1,6 @@
 /**
- * Channels. Who may see one: its organization, and a caller bound to a project only the channels of that project. The channel
- * of the whole installation (organization null) is seen by every caller that is not bound.
+ * Channels. A caller sees the channels of its organization; a caller bound to a project sees only those of the project. Every caller
+ * that is not bound sees the channel of the installation (organization null), too.
  */
 
 import type { Tenant } from '../../domain/access.ts'
@@ -13,13 +13,13 @@ import type { Queryable } from '../postgres/database.ts'
 
 export interface ChannelRow {
   readonly id: string
-  /** Null: the channel of the whole installation. */
+  /** Null for the channel of the installation. */
   readonly organizationId: string | null
-  /** Null: it serves the whole organization. */
+  /** Null when it serves the whole organization. */
   readonly projectId: string | null
   readonly kind: ChannelKind
   readonly name: string
-  /** The settings, and the id of the key they are sealed under (channels/seal.ts); both null when configuration has them. */
+  /** The sealed settings and the id of their key (channels/seal.ts). Both are null for the channel of the installation. */
   readonly sealed: Buffer | null
   readonly sealedWith: Buffer | null
   readonly eventTypes: readonly CheckEventType[]
@@ -29,7 +29,7 @@ export interface ChannelRow {
 
 const FAILED_AT_ONCE = 10_000
 
-/** Of a ChannelRow, from `channels c`. */
+/** The columns of a ChannelRow, from `channels c`. */
 export const CHANNEL_COLUMNS = `c.id, c.organization_id as "organizationId", c.project_id as "projectId", c.kind, c.name, c.sealed,
   c.sealed_with as "sealedWith", c.event_types as "eventTypes", c.muted, c.created_at as "createdAt"`
 
@@ -52,7 +52,7 @@ export async function listChannelRows(
   return rows
 }
 
-/** Whether any channel at all asks for events of this type. */
+/** Whether any channel wants events of this type. */
 export async function isEventWanted(tx: Queryable, type: CheckEventType): Promise<boolean> {
   const { rows } = await tx.query<{ wanted: boolean }>({
     name: 'is_event_wanted',
@@ -71,7 +71,7 @@ export async function findChannelRow(db: Queryable, tenant: Tenant, id: string):
   return rows[0] ?? null
 }
 
-/** Until the transaction ends nobody else changes or removes it; with `keep`, nobody removes it. */
+/** Locks the channel until the transaction ends: against changes and removal, or with `keep` against removal only. */
 export async function lockChannel(
   tx: Queryable,
   tenant: Tenant,
@@ -86,7 +86,7 @@ export async function lockChannel(
   return rows[0] ?? null
 }
 
-/** Those of the organization and its projects. */
+/** The channels of the organization and its projects. */
 export async function countChannels(db: Queryable, organizationId: string): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     'select count(*) as count from channels where organization_id = $1',
@@ -113,7 +113,7 @@ export async function insertChannel(tx: Queryable, channel: ChannelRow): Promise
   )
 }
 
-/** Everything that can change. The caller holds its lock. */
+/** Saves everything that can change. The caller holds the lock. */
 export async function saveChannel(tx: Queryable, channel: ChannelRow): Promise<void> {
   await tx.query(
     `update channels set project_id = $2, name = $3, sealed = ($4::bytea[])[1], sealed_with = ($4::bytea[])[2],
@@ -135,8 +135,8 @@ export async function deleteChannel(tx: Queryable, id: string): Promise<void> {
 }
 
 /**
- * Gives up what waits for a channel, however much: up to 10,000 with a statement, since one has seconds. Tests go on. The caller
- * has muted the channel in the same transaction.
+ * Marks the pending deliveries of a channel as failed, except tests, in the transaction that mutes or moves the channel. At most
+ * 10,000 in one statement, because each statement has a timeout of seconds. `keptProjectId`: deliveries of this project stay pending.
  */
 export async function failPending(
   tx: Queryable,
@@ -145,7 +145,7 @@ export async function failPending(
   keptProjectId: string | null = null,
 ): Promise<void> {
   for (;;) {
-    // Found again by key, not by ctid: one that was claimed while its lock was awaited has moved.
+    // Joined by key, not by ctid: a row that was claimed while this statement waited for its lock has another ctid.
     const { rowCount } = await tx.query(
       `update deliveries d set status = 2, next_attempt_at = null, last_error = $2
         from (
@@ -159,7 +159,7 @@ export async function failPending(
   }
 }
 
-/** Deletes up to `limit` deliveries of a channel that is gone, in physical order (see deletePings), pending ones first. */
+/** Deletes up to `limit` deliveries of a removed channel and returns how many: pending ones first, in physical order (see deletePings). */
 export async function deleteDeliveries(tx: Queryable, channelId: string, limit: number): Promise<number> {
   const { rowCount } = await tx.query(
     `delete from deliveries where ctid = any(array(
@@ -172,7 +172,7 @@ export async function deleteDeliveries(tx: Queryable, channelId: string, limit: 
   return rowCount
 }
 
-/** Up to `limit` channels, after `afterId` in the order of ids, that are sealed under other keys than `keyId`. */
+/** Up to `limit` channels sealed under another key than `keyId`, in order of their ids, after `afterId`. */
 export async function listSealedOtherwise(
   db: Queryable,
   keyId: Buffer,
@@ -187,7 +187,7 @@ export async function listSealedOtherwise(
   return rows
 }
 
-/** False when the channel was changed or removed since `before` was read: whoever did that sealed it, and is right. */
+/** Returns false when the channel was changed or removed since `before` was read. Such a change has sealed it already. */
 export async function replaceSealed(
   db: Queryable,
   id: string,

@@ -1,9 +1,9 @@
 /**
- * The outbox (design, section 5). A pending delivery is due at next_attempt_at, unless somebody is at it: whoever takes it writes the
- * end of his claim first. After a crash the claim runs out by itself, and nobody has to find out who died.
+ * The outbox (design, section 5). A pending delivery is due at next_attempt_at, unless a replica has claimed it: a claim is the time in
+ * claimed_until, written before the attempt. After a crash the claim expires, and the delivery is due again.
  *
- * Of each check and channel (a lane) only the oldest pending delivery is ever sent. A younger one that comes due is moved to
- * where the oldest one stands, and brought back when that one is done.
+ * The deliveries of one check to one channel are a sequence: only its oldest pending delivery, the head, is sent. When a later one
+ * becomes due, its next_attempt_at moves behind that of the head. When the head is finished, the next one becomes due.
  */
 
 import type { Instant } from '../../domain/check.ts'
@@ -14,16 +14,16 @@ import { CHANNEL_COLUMNS, type ChannelRow } from './channels.ts'
 import { EVENT_COLUMNS, type EventRow, toEvent } from './events.ts'
 
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
-/** `status` in the table is a place in DELIVERY_STATUSES. */
+/** The table stores its index in DELIVERY_STATUSES: append only. */
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
-/** For a claim; an outbox that hangs is not looked after by its next turn. */
+/** The time limit of a claim's transaction. A poll that hangs would block all later ones. */
 const BUDGET_MS = 4_000
 
 /**
- * The channels for which a delivery is due. Hops from channel to channel, however much waits for each, along one index and in its
- * order: the only way in which this can be planned. Asked with `exists`, a plan made while the table was empty read everything that
- * was due, each time, until the next `analyze`.
+ * The channels with a due delivery. The recursive query reads one index entry for each channel, however many deliveries wait. It has
+ * this form because the planner has no other plan for it: with `exists`, a plan made while the table was empty read all due
+ * deliveries on each call until the next `analyze`.
  */
 export async function listDueChannels(db: Queryable, now: Instant): Promise<ChannelRow[]> {
   const { rows } = await db.query<ChannelRow>({
@@ -45,22 +45,22 @@ export interface ClaimedDelivery {
   readonly eventId: string
   readonly channelId: string
   readonly checkKey: number | null
-  /** In all: also what tells this claim from a later one. */
+  /** In all. The number also identifies this claim. */
   readonly attempts: number
-  /** Since it was made or asked for again. */
+  /** Since the delivery was created or requested again. */
   readonly attempt: number
   readonly giveUpAt: Instant
-  /** Null: what it should say is lost. */
+  /** Null when the event is no longer stored. */
   readonly event: Event | null
 }
 
 /**
- * Claims up to `free` due deliveries of each channel, longest due first; those that another replica is at are left out.
- * `moved`: how many were found to wait behind another one of their lane.
+ * Claims up to `free` due deliveries of each channel, longest due first, and skips those that another replica has locked.
+ * `moved`: how many were postponed because they are not the head of their sequence.
  *
- * Two statements, so that the second one sees what had ended when the first one got its locks. Whoever ends the oldest of a lane
- * later than that writes to the next one, and waits for these locks: what is moved here is brought back by him. (Not one
- * that was made in the very moment of that end: it waits until the claim before it would have run out.)
+ * The second statement sees every head that was finished before the first statement got its locks. A head that finishes later makes
+ * the next delivery due (finishAttempts) and blocks on these locks, so postponing that delivery here is safe. Exception: a delivery
+ * that is inserted at the moment its head finishes waits until the claim of the head would have expired.
  */
 export async function claimDeliveries(
   db: Database,
@@ -142,18 +142,18 @@ function toClaimed(row: ClaimRow): ClaimedDelivery[] {
 export interface FinishedAttempt {
   readonly delivery: Pick<ClaimedDelivery, 'eventId' | 'channelId' | 'attempts'>
   readonly status: DeliveryStatus
-  /** Of a pending one: when it is tried again. */
+  /** Null unless pending. */
   readonly nextAttemptAt: Instant | null
-  /** Of the HTTP or SMTP answer. */
+  /** Of the HTTP or SMTP response. */
   readonly lastStatus: number | null
   readonly lastError: string | null
 }
 
 /**
- * Writes what became of attempts, and lets the next of each lane go. That it was delivered counts whoever is at it by now, and
- * also when it was given up meanwhile; a failure counts only while the claim is still this one. The next one is written to even if
- * it is due already: somebody may be about to move it (claimDeliveries). If it is on its way, since an older one was asked for
- * again meanwhile, its claim stands.
+ * Writes the outcomes of attempts and makes the next delivery of each sequence due. A success is stored always, also when the claim
+ * expired or the delivery was given up in between. A failure is stored only while the claim is still this one. The next delivery is
+ * updated even if it is due already, because claimDeliveries may be about to postpone it. If it is being sent, because an older
+ * delivery was requested again, its claim stays.
  */
 export async function finishAttempts(db: Queryable, attempts: readonly FinishedAttempt[], now: Instant): Promise<void> {
   await db.query({
@@ -185,7 +185,7 @@ export async function finishAttempts(db: Queryable, attempts: readonly FinishedA
   })
 }
 
-/** How long the oldest pending delivery has been waiting, in seconds; 0 when none is. */
+/** The age of the oldest pending delivery in seconds; 0 when there is none. */
 export async function oldestPendingSeconds(db: Queryable, now: Instant): Promise<number> {
   const { rows } = await db.query<{ seconds: number }>(
     `select greatest(0, extract(epoch from ($1::timestamptz[])[1] - min(created_at)))::float8 as seconds from deliveries d

@@ -1,10 +1,10 @@
 /**
- * Hears of the flips of declared checks as they are committed (LISTEN; change-sets.ts sends the notices). A connection of its own,
- * outside the pool: a pool's may be closed or lent at any time, and what it listens to goes with it.
+ * Listens for the flips of declared checks as they are committed (LISTEN; change-sets.ts sends the notices). It uses a connection of
+ * its own: the pool may close or lend its connections at any time, and LISTEN ends with the connection.
  *
- * It is opened, listened on, and asked a question every few seconds, since a connection whose other end is gone says nothing.
- * Lost or refused: `onProblem`, and another try after a growing wait. What happened in between nobody repeats, so each
- * connection begins with `onConnected`, on which the caller polls. stop() ends it at any point.
+ * A query every few seconds checks the connection, because a connection whose other end is gone reports nothing. When it fails,
+ * `onProblem` is called, and the next attempt follows after a growing wait. Notices in between are lost, so each connection begins
+ * with `onConnected`, and the caller polls. stop() ends it at any point.
  */
 
 import type { Socket } from 'node:net'
@@ -16,21 +16,21 @@ import type { Resource } from '../checks/checks.ts'
 
 export interface FlipListener {
   start(): void
-  /** Resolves when the connection is closed; nothing is called after that. */
+  /** Resolves when the connection is closed. No callback is called after that. */
   stop(): Promise<void>
 }
 
 export interface FlipListenerOptions {
   readonly url: string
-  /** Flips of other clusters are not told. */
+  /** Flips of other clusters are ignored. */
   readonly cluster: string
   readonly onFlip: (resource: Resource) => void
-  /** From now on flips are heard: poll once for those before. */
+  /** Flips are reported from now on: poll once for earlier ones. */
   readonly onConnected: () => void
-  /** It goes on by itself. */
+  /** For the log; the listener reconnects by itself. */
   readonly onProblem: (error: unknown) => void
   readonly clock: Clock
-  /** Between two questions whether the connection still works; it may take CHECK_MS more to notice that it does not. */
+  /** Between two checks of the connection. A check may take CHECK_MS. */
   readonly checkEveryMs?: number
 }
 
@@ -43,7 +43,7 @@ export function listenForFlips(options: FlipListenerOptions): FlipListener {
   const stopping = new AbortController()
   let running: Promise<void> | undefined
 
-  async function goOn(): Promise<void> {
+  async function listen(): Promise<void> {
     let failures = 0
     while (!stopping.signal.aborted) {
       try {
@@ -61,7 +61,7 @@ export function listenForFlips(options: FlipListenerOptions): FlipListener {
 
   return {
     start() {
-      running ??= goOn()
+      running ??= listen()
     },
     async stop() {
       stopping.abort()
@@ -88,7 +88,7 @@ async function listenOnce(
   const end = (error?: unknown) => {
     problem ??= error
     ended.abort()
-    // end() would wait for the server's goodbye, and a server that is gone says none.
+    // end() would wait for the server, which may be gone.
     socketOf(client).destroy()
   }
   const onStop = () => end()
@@ -116,7 +116,7 @@ async function listenOnce(
   }
 }
 
-/** Null for what is none of ours: anybody who may use the database may notify. */
+/** Null for a notice that is not ours: every user of the database may send notices. */
 function readNotice(payload: string | undefined): Resource | null {
   try {
     const parts: unknown = JSON.parse(payload ?? '')
