@@ -1,5 +1,5 @@
 import type { Tenant } from '../domain/access.ts'
-import { CHANNEL_LIMITS, type ChannelSettings } from '../domain/channel.ts'
+import { type ChannelKind, MAX_CHANNELS } from '../domain/channel.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { type CheckEventType, STANDARD_EVENT_TYPES } from '../domain/event.ts'
 import { newId } from '../runtime/ids.ts'
@@ -8,51 +8,46 @@ import { lockOrganization } from '../store/tenancy/organizations.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 import type { ChannelContext } from './context.ts'
 import { type ChannelRecord, toRecord } from './find-channels.ts'
-import { type ConfigInput, toSettings } from './present-config.ts'
+import { KINDS, toSettings } from './kinds/index.ts'
 
 export interface NewChannel {
   readonly name: string
-  readonly config: ConfigInput
-  /** Null or left out: for the whole organization, or for the project that the caller is bound to. */
+  readonly kind: ChannelKind
+  /** A valid config of this kind. */
+  readonly config: object
+  /** Default: the project that the caller is bound to, else the whole organization (null). */
   readonly projectId?: string | null
-  /** Left out: STANDARD_EVENT_TYPES. */
+  /** Default: STANDARD_EVENT_TYPES. */
   readonly events?: readonly CheckEventType[]
   readonly muted?: boolean
 }
 
 /**
- * `secret`: of a webhook; it is shown here and never again. Throws AppError `not_found` for a project that is not the caller's,
- * `conflict` when the organization has all the channels that it may have, and `invalid` for a URL in which something is left out.
+ * Creates a channel. `secret` is the signing secret of a webhook; it is not shown again. Throws AppError `not_found` for a project that
+ * is not the caller's, `conflict` when the organization has MAX_CHANNELS channels, and `invalid` for a URL with hidden parts.
  */
 export async function createChannel(
   { database, clock, sealer }: ChannelContext,
   tenant: Tenant,
-  { name, config, projectId: asked = null, events = STANDARD_EVENT_TYPES, muted = false }: NewChannel,
+  { kind, name, config, projectId: given = null, events = STANDARD_EVENT_TYPES, muted = false }: NewChannel,
 ): Promise<ChannelRecord & { readonly secret: string | null }> {
   const { organizationId } = tenant
-  const projectId = asked ?? tenant.projectId
+  const projectId = given ?? tenant.projectId
   const createdAt = clock.now()
   const id = newId(createdAt)
-  const settings = toSettings(config, null)
-  const shared = { id, organizationId, projectId, kind: config.kind, name, muted, createdAt }
+  const settings = toSettings(kind, config, null)
+  const shared = { id, organizationId, projectId, kind, name, muted, createdAt }
   const row: ChannelRow = { ...shared, eventTypes: events, ...sealer.seal(id, settings) }
   await database.transaction(async (tx) => {
-    // Taken by everybody who adds a channel, so that the count is still right when it is written.
+    // Each creation takes this lock, so that the count stays true until the insert.
     await lockOrganization(tx, organizationId)
     if (projectId !== null && !(await hasProject(tx, tenant, projectId, 'keep'))) throw notFound('project')
-    if ((await countChannels(tx, organizationId)) >= CHANNEL_LIMITS.channels) throw tooMany()
+    if ((await countChannels(tx, organizationId)) >= MAX_CHANNELS) throw tooMany()
     await insertChannel(tx, row)
   })
-  return { ...toRecord(row, sealer), secret: firstSecret(settings) }
+  return { ...toRecord(row, sealer), secret: KINDS[kind].config.newSecret?.(settings) ?? null }
 }
 
 function tooMany(): AppError {
-  return new AppError(
-    'conflict',
-    `the organization has ${CHANNEL_LIMITS.channels} channels, as many as it may: remove one first`,
-  )
-}
-
-function firstSecret(settings: ChannelSettings): string | null {
-  return settings.kind === 'webhook' ? settings.secrets[0]!.secret : null
+  return new AppError('conflict', `the organization has ${MAX_CHANNELS} channels, the maximum: remove one first`)
 }

@@ -1,7 +1,7 @@
-/** Reading channels. Unknown, foreign and malformed ids are all the same: `not_found`. */
+/** Reading channels. An unknown, a malformed and another tenant's id all give `not_found`. */
 
 import type { Tenant } from '../domain/access.ts'
-import type { ChannelKind, ChannelManager, ChannelSettings } from '../domain/channel.ts'
+import type { ChannelKind, ChannelManager } from '../domain/channel.ts'
 import type { Instant } from '../domain/check.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
@@ -10,20 +10,21 @@ import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { type ChannelRow, findChannelRow, listChannelRows, lockChannel } from '../store/outbox/channels.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import type { ChannelContext } from './context.ts'
-import { type ChannelConfig, presentConfig } from './present-config.ts'
+import { KINDS } from './kinds/index.ts'
+import { openSettings } from './open-channel.ts'
 import { type Sealer, UnreadableSettings } from './seal.ts'
 
-/** A channel as it is shown: no secret in it. */
+/** A channel without its secrets. */
 export interface ChannelRecord {
   readonly id: string
   readonly kind: ChannelKind
   readonly name: string
-  /** Null: it serves the whole organization. */
+  /** Null when it serves the whole organization. */
   readonly projectId: string | null
   readonly events: readonly CheckEventType[]
   readonly muted: boolean
-  /** Null when it cannot be read: it is sealed under a SECRET_KEY that is not configured here, or damaged. */
-  readonly config: ChannelConfig | null
+  /** As its kind shows it. Null when it cannot be read: it is damaged, or sealed under a SECRET_KEY that is not configured here. */
+  readonly config: object | null
   readonly managedBy: ChannelManager
   readonly createdAt: Instant
 }
@@ -52,44 +53,27 @@ export async function listChannels(
 export function toRecord(row: ChannelRow, sealer: Sealer): ChannelRecord {
   const { id, kind, name, projectId, eventTypes, muted, createdAt } = row
   const shared = { id, kind, name, projectId, events: eventTypes, muted, createdAt }
-  // Where the installation's Alertmanager is, is for whoever runs the installation to know.
+  // The addresses of the installation's Alertmanager are for its operator only.
   if (isConfigured(row)) {
-    return { ...shared, config: { kind: 'alertmanager', urls: [], labels: {} }, managedBy: 'configuration' }
+    return { ...shared, config: { urls: [], labels: {} }, managedBy: 'configuration' }
   }
   const settings = openSettings(row, sealer)
-  const config = settings instanceof UnreadableSettings ? null : presentConfig(settings)
+  const config = settings instanceof UnreadableSettings ? null : KINDS[kind].config.show(settings)
   return { ...shared, config, managedBy: 'api' }
-}
-
-/** The settings, or why they cannot be read. */
-export function openSettings(
-  { id, sealed, sealedWith }: ChannelRow,
-  sealer: Sealer,
-): ChannelSettings | UnreadableSettings {
-  try {
-    // The table lets no channel of an organization be without them.
-    return sealer.open(id, { sealed: sealed!, sealedWith: sealedWith! })
-  } catch (error) {
-    if (error instanceof UnreadableSettings) return error
-    throw error
-  }
 }
 
 function isConfigured({ organizationId }: ChannelRow): boolean {
   return organizationId === null
 }
 
-/**
- * Holds the channel for a change until the transaction ends. Throws AppError `not_found`, and `conflict` for the channel of the
- * installation.
- */
+/** Locks the channel for a change until the transaction ends. Throws AppError `not_found`, and `conflict` for the installation's channel. */
 export async function lockForChange(tx: Queryable, tenant: Tenant, id: string): Promise<ChannelRow> {
   const row = isUuid(id) ? await lockChannel(tx, tenant, id, 'change') : null
   if (row === null) throw notFound('channel')
   if (isConfigured(row)) {
     throw new AppError(
       'conflict',
-      'the channel is made by the variable ALERTMANAGER_URL: change the configuration instead',
+      'the channel belongs to the configuration: change the variable ALERTMANAGER_URL instead',
     )
   }
   return row

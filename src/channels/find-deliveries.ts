@@ -1,5 +1,3 @@
-/** What became of what channels were to be told. */
-
 import type { Tenant } from '../domain/access.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { type DeliveryFilter, type DeliveryRecord, listDeliveryRows } from '../store/outbox/find-deliveries.ts'
@@ -8,7 +6,7 @@ import type { ChannelContext } from './context.ts'
 export { DELIVERY_STATUSES } from '../store/outbox/deliveries.ts'
 export type { DeliveryFilter, DeliveryRecord } from '../store/outbox/find-deliveries.ts'
 
-/** Newest first. Those of removed channels are not among them; an unknown or foreign id in the filter finds none. */
+/** Deliveries, newest first, without those of removed channels. An unknown or another tenant's id in the filter matches none. */
 export async function listDeliveries(
   { database }: ChannelContext,
   tenant: Tenant,

@@ -5,12 +5,12 @@ import type { ChannelContext } from './context.ts'
 import { lockForChange } from './find-channels.ts'
 
 const BATCH = 5_000
-/** So that the caller gets an answer. Pruning collects what is left of a channel that is gone. */
-const MOST_BATCHES = 20
+/** A limit on the duration of the request. Pruning deletes the other deliveries. */
+const MAX_BATCHES = 20
 
 /**
- * From then on the channel is told nothing, and its deliveries are no longer listed; they go after it, in batches. What its
- * Alertmanagers believe ends by itself. Throws AppError `not_found`, and `conflict` for the channel of the installation.
+ * Removes a channel, and then its deliveries in batches; they are not listed any more. Alerts at its Alertmanagers end by themselves.
+ * Throws AppError `not_found`, and `conflict` for the channel of the installation.
  */
 export async function removeChannel(context: ChannelContext, tenant: Tenant, id: string): Promise<void> {
   await context.database.transaction(async (tx) => {
@@ -18,15 +18,15 @@ export async function removeChannel(context: ChannelContext, tenant: Tenant, id:
     await deleteChannel(tx, id)
   })
   try {
-    await collectRemains(context, id)
+    await deleteRemaining(context, id)
   } catch (error) {
-    // The channel is removed, whatever becomes of what is left; pruning does the rest.
+    // The channel is removed. Pruning deletes the remaining deliveries.
     if (!(error instanceof AppError)) throw error
   }
 }
 
-async function collectRemains({ database }: ChannelContext, id: string): Promise<void> {
-  for (let batch = 0; batch < MOST_BATCHES; batch += 1) {
+async function deleteRemaining({ database }: ChannelContext, id: string): Promise<void> {
+  for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
     const deleted = await database.transaction((tx) => deleteDeliveries(tx, id, BATCH))
     if (deleted === 0) return
   }

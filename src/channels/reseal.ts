@@ -5,9 +5,9 @@ import { UnreadableSettings } from './seal.ts'
 const BATCH = 100
 
 /**
- * After a change of SECRET_KEY: seals anew under it what is sealed under one of PREVIOUS_SECRET_KEYS, channel by channel. Replicas
- * may do so at once, and whoever changes a channel meanwhile is right. `unreadable`: under a key that is in neither; these
- * channels tell nobody anything.
+ * After a change of SECRET_KEY: seals under it the channels that are sealed under one of PREVIOUS_SECRET_KEYS. Several replicas may do
+ * so at the same time, and a concurrent change of a channel wins. `unreadable`: channels sealed under an unknown key; nothing can be
+ * sent to them.
  */
 export async function resealChannels({
   database,

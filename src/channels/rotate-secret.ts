@@ -2,14 +2,16 @@ import type { Tenant } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
 import { saveChannel } from '../store/outbox/channels.ts'
 import type { ChannelContext } from './context.ts'
-import { lockForChange, openSettings } from './find-channels.ts'
+import { lockForChange } from './find-channels.ts'
+import type { WebhookSettings } from './kinds/webhook/config.ts'
+import { makeSecret, rotateSecrets } from './kinds/webhook/signature.ts'
+import { openSettings } from './open-channel.ts'
 import { UnreadableSettings } from './seal.ts'
-import { makeSecret, rotateSecrets } from './signing-secret.ts'
 
 /**
- * Gives a webhook a new signing secret, which is shown here and never again; the one before it signs along for SECRET_OVERLAP_MS.
- * Rotations at once take turns. Throws AppError `not_found`; `conflict` for other kinds, the channel of the installation, and
- * settings that cannot be read.
+ * Gives a webhook a new signing secret and returns it; it is not shown again. The previous secret also signs for SECRET_OVERLAP_MS.
+ * Concurrent rotations wait for each other. Throws AppError `not_found`; `conflict` for other kinds, for the channel of the
+ * installation, and for settings that cannot be read.
  */
 export function rotateSecret(
   { database, clock, sealer }: ChannelContext,
@@ -19,14 +21,15 @@ export function rotateSecret(
   return database.transaction(async (tx) => {
     const row = await lockForChange(tx, tenant, id)
     if (row.kind !== 'webhook') {
-      throw new AppError('conflict', `only webhooks have a signing secret; the channel is of the kind ${row.kind}`)
+      throw new AppError('conflict', `only webhooks have a signing secret; the kind of the channel is ${row.kind}`)
     }
     const settings = openSettings(row, sealer)
     if (settings instanceof UnreadableSettings) throw new AppError('conflict', settings.message)
     if (settings.kind !== 'webhook') throw new Error(`channel ${id} holds settings of another kind: ${settings.kind}`)
     const secret = makeSecret()
-    const secrets = rotateSecrets(settings.secrets, secret, clock.now())
-    await saveChannel(tx, { ...row, ...sealer.seal(row.id, { ...settings, secrets }) })
+    const webhook = settings as WebhookSettings
+    const secrets = rotateSecrets(webhook.secrets, secret, clock.now())
+    await saveChannel(tx, { ...row, ...sealer.seal(row.id, { ...webhook, secrets } as WebhookSettings) })
     return { secret }
   })
 }

@@ -1,7 +1,7 @@
 /**
- * Settings of channels at rest: AES-256-GCM under a key derived from SECRET_KEY. What is stored is nonce, ciphertext and tag;
- * beside it the id of the key, so that SECRET_KEY can be replaced (channels/reseal.ts). The channel's id is authenticated along:
- * settings that somebody copies to another channel's row do not open there.
+ * Encrypts the settings of channels for the database: AES-256-GCM under a key derived from SECRET_KEY. Stored are nonce, ciphertext and
+ * tag, and beside them the id of the key, so that SECRET_KEY can be replaced (channels/reseal.ts). The id of the channel is
+ * authenticated too: settings that are copied to the row of another channel do not open there.
  */
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
@@ -9,19 +9,19 @@ import type { ChannelSettings } from '../domain/channel.ts'
 
 export interface Sealed {
   readonly sealed: Buffer
-  /** The id of the key; it tells nothing about the key. */
+  /** The id of the key. The key cannot be derived from it. */
   readonly sealedWith: Buffer
 }
 
 export interface Sealer {
-  /** Of the key under which `seal` works. */
+  /** The id of the key that `seal` uses. */
   readonly keyId: Buffer
-  seal(channelId: string, settings: ChannelSettings): Sealed
-  /** Throws SealedElsewhere when no key fits, SettingsDamaged when what is stored was changed. */
+  seal<Settings extends ChannelSettings>(channelId: string, settings: Settings): Sealed
+  /** Throws SealedElsewhere when no key matches, SettingsDamaged when the stored bytes were changed. */
   open(channelId: string, sealed: Sealed): ChannelSettings
 }
 
-/** Its message says what to do, and holds no secret. */
+/** The message contains what to do, and no secret. */
 export class UnreadableSettings extends Error {}
 
 export class SealedElsewhere extends UnreadableSettings {
@@ -48,10 +48,10 @@ const ALGORITHM = 'aes-256-gcm'
 const SECRET_KEY_BYTES = 32
 const KEY_BYTES = 32
 const KEY_ID_BYTES = 8
-/** NIST SP 800-38D, section 8.2.2: 96 random bits are good for 2^32 seals under one key. */
+/** NIST SP 800-38D, section 8.2.2: 96 random bits allow 2^32 seals under one key. */
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-/** Two purposes, two keys (RFC 5869, section 3.2); another form of what is sealed takes another text, and with it another key id. */
+/** Two purposes, two keys (RFC 5869, section 3.2). A change of the sealed form needs another text, and so gets another key id. */
 const KEY_INFO = 'heartbeat-operator channel settings v1'
 const KEY_ID_INFO = 'heartbeat-operator channel settings key id v1'
 
@@ -60,7 +60,7 @@ interface Key {
   readonly key: Uint8Array
 }
 
-/** `secretKey`: the 32 bytes of SECRET_KEY; `previous`: those of PREVIOUS_SECRET_KEYS, which only open. */
+/** `secretKey`: the 32 bytes of SECRET_KEY. `previous`: PREVIOUS_SECRET_KEYS, which only open. Throws an Error for a key of another length. */
 export function createSealer(secretKey: Buffer, previous: readonly Buffer[] = []): Sealer {
   const current = deriveKey(secretKey)
   const keys = [current, ...previous.map(deriveKey)]

@@ -6,10 +6,7 @@ import { lockChannel } from '../store/outbox/channels.ts'
 import { insertTestEvent } from '../store/outbox/events.ts'
 import type { ChannelContext } from './context.ts'
 
-/**
- * Queues an event `channel.test` for the channel, muted or not; what becomes of it is seen at its delivery. Throws AppError
- * `not_found`.
- */
+/** Queues an event `channel.test` for the channel, muted or not, and returns its delivery. Throws AppError `not_found`. */
 export function testChannel(
   { database, clock }: ChannelContext,
   tenant: Tenant,

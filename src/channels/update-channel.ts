@@ -5,33 +5,34 @@ import type { CheckEventType } from '../domain/event.ts'
 import { type ChannelRow, failPending, saveChannel } from '../store/outbox/channels.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 import type { ChannelContext } from './context.ts'
-import { type ChannelRecord, lockForChange, openSettings, toRecord } from './find-channels.ts'
-import { type ConfigInput, toSettings } from './present-config.ts'
+import { type ChannelRecord, lockForChange, toRecord } from './find-channels.ts'
+import { toSettings } from './kinds/index.ts'
+import { openSettings } from './open-channel.ts'
 import { type Sealer, UnreadableSettings } from './seal.ts'
 
-/** What is left out keeps its value. */
+/** An omitted field keeps its value. */
 export interface ChannelUpdate {
-  /** It cannot change; what is given must be what it is. */
+  /** The kind cannot change: it must be the present one. */
   readonly kind?: ChannelKind
   readonly name?: string
   /** Null: the whole organization. */
   readonly projectId?: string | null
   readonly events?: readonly CheckEventType[]
-  /** True fails what is pending, in the same transaction. */
+  /** True fails the pending deliveries, in the same transaction. */
   readonly muted?: boolean
-  /** What was sent as the config, read as one of this kind; throws AppError `invalid`. */
-  readonly readConfig?: (kind: ChannelKind) => ConfigInput
+  /** Reads the config of the request as one of this kind. Throws AppError `invalid`. */
+  readonly readConfig?: (kind: ChannelKind) => object
 }
 
-/** Written to a delivery that was pending when its channel was muted. */
+/** The last_error of deliveries that were pending when their channel was muted or moved. */
 const MUTED = 'the channel was muted'
-/** Who may change the channel now need not know of what happened in another project. */
+/** Events of the old project: users of the new one may not see them. */
 const MOVED = 'the channel serves another project now'
 
 /**
- * Throws AppError `not_found` for a channel or project that is not the caller's, `conflict` for the channel of the installation,
- * `forbidden` when a caller that is bound to a project asks for the whole organization, `invalid` for another kind and for a
- * config that does not fit.
+ * Changes a channel. Throws AppError `not_found` for a channel or project that is not the caller's, `conflict` for the channel of the
+ * installation, `forbidden` when a caller bound to a project makes it serve the whole organization, `invalid` for another kind and
+ * for a config that is not valid for its kind.
  */
 export function updateChannel(
   { database, sealer }: ChannelContext,
@@ -40,7 +41,7 @@ export function updateChannel(
   update: ChannelUpdate,
 ): Promise<ChannelRecord> {
   return database.transaction(async (tx) => {
-    // The project before the channel, in the order in which a project's removal takes them.
+    // Project before channel: the removal of a project locks them in this order, too.
     if (typeof update.projectId === 'string' && !(await hasProject(tx, tenant, update.projectId, 'keep')))
       throw notFound('project')
     const stored = await lockForChange(tx, tenant, id)
@@ -57,7 +58,7 @@ export function updateChannel(
       events = stored.eventTypes,
       muted = stored.muted,
     } = update
-    const row = { ...stored, ...sealAnew(stored, update, sealer), name, projectId, eventTypes: events, muted }
+    const row = { ...stored, ...reseal(stored, update, sealer), name, projectId, eventTypes: events, muted }
     await saveChannel(tx, row)
     if (update.muted === true) await failPending(tx, id, MUTED)
     else if (projectId !== null && projectId !== stored.projectId) await failPending(tx, id, MOVED, projectId)
@@ -65,15 +66,15 @@ export function updateChannel(
   })
 }
 
-function sealAnew(stored: ChannelRow, { readConfig }: ChannelUpdate, sealer: Sealer) {
+function reseal(stored: ChannelRow, { readConfig }: ChannelUpdate, sealer: Sealer) {
   if (readConfig === undefined) return {}
   const before = openSettings(stored, sealer)
   return sealer.seal(
     stored.id,
-    toSettings(readConfig(stored.kind), before instanceof UnreadableSettings ? null : before),
+    toSettings(stored.kind, readConfig(stored.kind), before instanceof UnreadableSettings ? null : before),
   )
 }
 
 function otherKind(kind: ChannelKind): AppError {
-  return invalidField('kind', `must be ${kind}, as it is: the kind of a channel cannot change, make another channel`)
+  return invalidField('kind', `must be ${kind}: the kind of a channel cannot change, create another channel instead`)
 }

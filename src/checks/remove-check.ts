@@ -3,7 +3,7 @@ import { deleteCheck } from '../store/checks/checks.ts'
 import type { Context } from '../store/context.ts'
 import { deleteFlips } from '../store/history/flips.ts'
 import { deletePings } from '../store/history/pings.ts'
-import { hurryAlerts } from '../store/outbox/alerts.ts'
+import { makeAlertsDue } from '../store/outbox/alerts.ts'
 import { refuseIfManaged, withLockedCheck } from './with-locked-check.ts'
 
 /**
@@ -21,7 +21,7 @@ export function removeCheck(context: Context, tenant: Tenant, id: string): Promi
   return withLockedCheck(context, tenant, id, async ({ tx, record }) => {
     refuseIfManaged(record)
     await deleteCheck(tx, record.key)
-    await hurryAlerts(tx, record.key)
+    await makeAlertsDue(tx, record.key)
     await deletePings(tx, record.key, HISTORY_AT_ONCE)
     await deleteFlips(tx, record.key, HISTORY_AT_ONCE)
   })

@@ -4,7 +4,7 @@ import { slugTaken } from '../domain/errors.ts'
 import { type CheckRecord, SLUG_IS_UNIQUE, saveSpec, saveTexts } from '../store/checks/checks.ts'
 import { isSameSpec, isSameTexts, type StoredSpec, textsOf } from '../store/checks/columns.ts'
 import type { Context } from '../store/context.ts'
-import { hurryAlerts } from '../store/outbox/alerts.ts'
+import { makeAlertsDue } from '../store/outbox/alerts.ts'
 import { constraintOf } from '../store/postgres/sqlstate.ts'
 import { DEFAULT_TIME_ZONE, readSpec } from './read-spec.ts'
 import { applyEvents, type LockedWork, refuseIfManaged, withLockedCheck } from './with-locked-check.ts'
@@ -40,7 +40,7 @@ export async function updateCheck(
       const spec = mergeSpec(record.spec, update)
       const state = isSameSpec(spec, record.spec) ? record.state : await changeSpec(context, given, spec)
       if (slug !== record.slug || !isSameTexts(texts, record)) await saveTexts(tx, record.key, slug, texts)
-      if (slug !== record.slug) await hurryAlerts(tx, record.key)
+      if (slug !== record.slug) await makeAlertsDue(tx, record.key)
       return { ...record, ...texts, slug, spec, state }
     })
   } catch (error) {

@@ -1,22 +1,22 @@
 /**
- * What becomes of a delivery by HTTP: which answers and failures are tried again, which are refusals, and how people are told.
- * The texts name the host and nothing else of a URL: its path, query and credentials may be the secret of the channel.
+ * The outcome of a delivery by HTTP: which responses and failures are retried, which are final, and how they are described. The texts
+ * contain nothing of a URL but its host: path, query and credentials may be secrets of the channel.
  */
 
 import { PATIENCE_MS } from '../domain/retry.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { decodePercent } from '../runtime/percent.ts'
-import { type HttpAnswer, type HttpClient, type HttpRequest, InvalidUrl } from './http.ts'
+import { explainFailure, joinLines, toQuote } from './failures.ts'
+import { type HttpClient, type HttpRequest, type HttpResponse, InvalidUrl } from './http.ts'
 import type { Outcome } from './outcome.ts'
-import { TargetRefused } from './targets.ts'
+import { TargetRejected } from './targets.ts'
 
 type Retry = Extract<Outcome, { kind: 'retry' }>
 
-/** Too Early and the like: the same request may be welcome later. So it is after every 5xx. */
+/** Client errors that may pass (Too Early and the like). Every 5xx is retried, too. */
 const RETRIED = new Set([408, 425, 429])
-const QUOTED_CHARACTERS = 200
 
-/** Sends, and says what became of it, whatever happened. `error` holds no secret of the URL. */
+/** Sends the request and returns the outcome. Never throws. `error` contains no secret of the URL. */
 export async function sendForOutcome(
   client: HttpClient,
   request: HttpRequest,
@@ -25,45 +25,52 @@ export async function sendForOutcome(
 ): Promise<Outcome> {
   const from = clock.now()
   try {
-    return judgeAnswer(await client.send(request, signal), request.url, clock.now())
+    return judgeResponse(await client.send(request, signal), request.url, clock.now())
   } catch (error) {
-    if (error instanceof TargetRefused || error instanceof InvalidUrl)
-      return { kind: 'refused', status: null, error: error.message }
+    if (error instanceof TargetRejected || error instanceof InvalidUrl)
+      return { kind: 'rejected', status: null, error: error.message }
     const host = URL.parse(request.url)?.host ?? 'the channel'
     const seconds = Math.round((clock.now() - from) / 100) / 10
-    const text = signal.aborted ? `no answer from ${host} within ${seconds} s` : `${host} ${explainFailure(error)}`
+    const text = signal.aborted ? `no response from ${host} within ${seconds} s` : `${host} ${explain(error)}`
     return { kind: 'retry', status: null, error: text }
   }
 }
 
-function judgeAnswer(answer: HttpAnswer, url: string, now: number): Outcome {
-  const { status, headers } = answer
+/** A predicate to the host. Never the error's own text, which may quote anything. */
+function explain(error: unknown): string {
+  const { code, name } = error as { code?: unknown; name?: unknown }
+  const id = typeof code === 'string' ? code : String(name ?? 'unknown')
+  return explainFailure(id, 'the URL') ?? `could not be reached (${id})`
+}
+
+function judgeResponse(response: HttpResponse, url: string, now: number): Outcome {
+  const { status, headers } = response
   if (status >= 200 && status < 300) return { kind: 'delivered', status }
   const { host } = new URL(url)
   if (status >= 300 && status < 400) {
-    const error = `${host} answered ${status}: redirects are not followed; ${explainRedirect(headers.location, url)}`
-    return { kind: 'refused', status, error }
+    const advice = adviseOnRedirect(headers.location, url)
+    return { kind: 'rejected', status, error: `${host} responded ${status}: redirects are not followed; ${advice}` }
   }
-  const quote = quoteAnswer(answer, url)
-  const error = `${host} answered ${status}${quote === '' ? '' : `: ${quote}`}`
-  if (status < 500 && !RETRIED.has(status)) return { kind: 'refused', status, error }
+  const quote = quoteResponse(response, url)
+  const error = `${host} responded ${status}${quote === '' ? '' : `: ${quote}`}`
+  if (status < 500 && !RETRIED.has(status)) return { kind: 'rejected', status, error }
   const retry: Retry = { kind: 'retry', status, error }
   const retryAfterMs = readRetryAfter(headers['retry-after'], now)
   return retryAfterMs === null ? retry : { ...retry, retryAfterMs }
 }
 
-/** Only the origin: what follows it may be a secret, as in the URL that we have. */
-function explainRedirect(location: string | undefined, from: string): string {
+/** Names the origin only: path and query may be secrets, as in the URL that we have. */
+function adviseOnRedirect(location: string | undefined, from: string): string {
   const target = location === undefined ? null : URL.parse(location, from)
-  if (target === null || !/^https?:$/.test(target.protocol)) return 'use an address that answers itself'
+  if (target === null || !/^https?:$/.test(target.protocol)) return 'use an address that does not redirect'
   return target.origin === new URL(from).origin
     ? 'use the new address, on the same host'
     : `use the new address, at ${target.origin}`
 }
 
 /**
- * Retry-After (RFC 9110, section 10.2.3) in milliseconds from `now`: seconds or a date, of which all three forms are in use.
- * Null for nonsense, which Date.parse would gladly take for a date.
+ * Retry-After (RFC 9110, section 10.2.3) in milliseconds from `now`: seconds, or a date in one of its three forms. Null for any other
+ * text; Date.parse alone would accept many of them.
  */
 function readRetryAfter(text: string | undefined, now: number): number | null {
   const given = text?.trim() ?? ''
@@ -73,16 +80,15 @@ function readRetryAfter(text: string | undefined, now: number): number | null {
   return Number.isNaN(at) ? null : Math.min(Math.max(at - now, 0), PATIENCE_MS)
 }
 
-/** What the receiver says about its refusal, on one line. Pages for browsers say no more than the status. */
-function quoteAnswer({ headers, text }: HttpAnswer, url: string): string {
+/** What the receiver said, on one line. Empty for an HTML page: it says no more than the status. */
+function quoteResponse({ headers, text }: HttpResponse, url: string): string {
   if (/html/i.test(headers['content-type'] ?? '') || /^\s*</.test(text)) return ''
-  let line = text.replace(/[\p{C}\p{Z}]+/gu, ' ').trim()
+  let line = joinLines(text)
   for (const secret of listSecrets(new URL(url))) line = line.replaceAll(secret, '…')
-  const characters = [...line]
-  return characters.length <= QUOTED_CHARACTERS ? line : `${characters.slice(0, QUOTED_CHARACTERS - 1).join('')}…`
+  return toQuote(line)
 }
 
-/** Receivers like to say what they were asked for (`Cannot POST /services/T0/B0/...`). Longest first: parts are in the whole. */
+/** Parts of the URL that a receiver may repeat (`Cannot POST /services/T0/B0/...`). Longest first: a part may be in a longer one. */
 function listSecrets({ href, pathname, search, searchParams, username, password }: URL): string[] {
   const user = decodePercent(username)
   const word = decodePercent(password)
@@ -100,56 +106,7 @@ function listSecrets({ href, pathname, search, searchParams, username, password 
     Buffer.from(`${user}:${word}`).toString('base64'),
   ]
   const whole = pathname === '/' ? [] : [pathname, decodePercent(pathname)]
-  // A shorter part is no secret, and would take single letters out of every word.
+  // A shorter part cannot be a secret, and would be replaced within ordinary words.
   const secrets = [...parts, ...parts.map(decodePercent)].filter((part) => part.length >= 4)
   return [...whole, ...secrets].sort((a, b) => b.length - a.length)
-}
-
-const BROKEN_OFF = 'broke the connection off before it answered'
-const NO_CONNECTION = 'did not accept a connection in time: a firewall may drop it'
-const NO_ROUTE = 'cannot be reached from here: there is no way to its network'
-
-/** By the code of the error: Node's, OpenSSL's, undici's. */
-const FAILURES: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'refuses connections: does it run, and is the port right?',
-  ECONNRESET: BROKEN_OFF,
-  ECONNABORTED: BROKEN_OFF,
-  EPIPE: BROKEN_OFF,
-  UND_ERR_SOCKET: BROKEN_OFF,
-  ETIMEDOUT: NO_CONNECTION,
-  UND_ERR_CONNECT_TIMEOUT: NO_CONNECTION,
-  EHOSTUNREACH: NO_ROUTE,
-  ENETUNREACH: NO_ROUTE,
-  ENOTFOUND: 'has no address: is the name right?',
-  CERT_HAS_EXPIRED: 'shows a certificate that has expired',
-  CERT_NOT_YET_VALID: 'shows a certificate that is not valid yet: are both clocks right?',
-  CERT_REVOKED: 'shows a certificate that was revoked',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'shows a certificate for another name: is the address right?',
-  UND_ERR_HEADERS_OVERFLOW: 'answered with too many headers',
-  UND_ERR_DESTROYED: 'was not asked to the end: the service is stopping',
-  UND_ERR_CLOSED: 'was not asked to the end: the service is stopping',
-}
-
-/** A predicate to the host. Never the error's own text, which may quote anything. */
-function explainFailure(error: unknown): string {
-  const { code, name } = error as { code?: unknown; name?: unknown }
-  const id = typeof code === 'string' ? code : String(name ?? 'unknown')
-  return `${FAILURES[id] ?? explainFamily(id)} (${id})`
-}
-
-/** The first that fits. */
-const FAMILIES: readonly (readonly [RegExp, string])[] = [
-  [
-    /^(UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|CERT_UNTRUSTED)/,
-    'shows a certificate that no known authority vouches for: NODE_EXTRA_CA_CERTS adds an authority',
-  ],
-  [/^(CERT_|CRL_|INVALID_(CA|PURPOSE)$|PATH_LENGTH_|HOSTNAME_|ERROR_IN_)/, 'shows a certificate that does not hold'],
-  [/^(EPROTO$|ERR_SSL_|ERR_TLS_)/, 'does not speak TLS as expected: does it serve https: on this port?'],
-  [/^EAI_/, 'could not be looked up: the name servers gave no answer'],
-  // undici's parser says so by its name.
-  [/^(HTTPParserError$|HPE_)/, 'gave an answer that is not HTTP'],
-]
-
-function explainFamily(id: string): string {
-  return FAMILIES.find(([pattern]) => pattern.test(id))?.[1] ?? 'could not be asked'
 }

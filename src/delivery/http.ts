@@ -1,7 +1,7 @@
 /**
- * The HTTP client of channels. It owns two pools of sockets, for channels whose address the operator chose and for all others,
- * so that none of the latter ever travels on a socket that the rule of targets did not judge. It follows no redirect and no
- * proxy setting: both would connect to an address that nobody has judged.
+ * The HTTP client of channels. It owns two pools of sockets: one for addresses that the operator chose, one for all others. So a
+ * request to another address never uses a socket that the rule of targets did not check. The client follows no redirects and no
+ * proxy settings: both would connect to an unchecked address.
  */
 
 import { type LookupAddress, lookup as lookUpName } from 'node:dns'
@@ -10,7 +10,7 @@ import type { buildConnector, Dispatcher } from 'undici'
 import { startTimer, systemClock } from '../runtime/clock.ts'
 import { decodePercent } from '../runtime/percent.ts'
 import { createLookups, type FindAddresses } from './lookups.ts'
-import { createTargetRule, TargetRefused, type TargetRule } from './targets.ts'
+import { createTargetRule, TargetRejected, type TargetRule } from './targets.ts'
 
 export interface HttpRequest {
   readonly method: 'POST' | 'GET'
@@ -18,25 +18,25 @@ export interface HttpRequest {
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** Whoever runs the installation chose the address: it may be a private one. */
+  /** The operator of the installation chose the address, so it may be a private one. */
   readonly isTrusted: boolean
 }
 
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly status: number
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>
-  /** The first 4 KB of the body, as far as it came. */
+  /** The first 4 KB of the body, as far as it arrived. */
   readonly text: string
 }
 
 export interface HttpClient {
   /**
-   * The answer, whatever its status. Throws InvalidUrl, TargetRefused, the signal's reason, or what the socket, TLS or undici
-   * say when there is no answer.
+   * Returns the response, whatever its status. Throws InvalidUrl, TargetRejected, the signal's reason, or the error of the socket, of
+   * TLS or of undici.
    */
-  send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer>
-  /** Ends what is on its way. */
+  send(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse>
+  /** Aborts running requests. */
   close(): Promise<void>
 }
 
@@ -44,63 +44,66 @@ export interface HttpClientOptions {
   /** Addresses and CIDRs, see createTargetRule. */
   readonly allowedTargets: readonly string[]
   readonly lookup?: LookupFunction
-  /** In PEM: the authority to trust instead of Node's. */
+  /** A certificate authority in PEM, instead of Node's. */
   readonly ca?: string
+  /** How long to wait for the body of a response. */
+  readonly bodyMs?: number
 }
 
-/** Not an http: or https: URL. `message` does not quote it: it may hold credentials. */
+/** Not an http: or https: URL. `message` does not quote it: it may contain credentials. */
 export class InvalidUrl extends Error {
   override readonly name = 'InvalidUrl'
 }
 
-/** Attempts end sooner: by their signal, which counts the answer as well. */
+/** An upper bound. The signal of an attempt aborts earlier, and covers the response too. */
 const CONNECT_MS = 10_000
-/** A family that leads nowhere is given up after so long, and other addresses of the name are tried. Node's 250 ms are less than some paths take. */
+/** When the next address of a name is tried. Node's 250 ms are less than the round trip of some paths. */
 const NEXT_ADDRESS_MS = 1_000
-/** Enough for a burst of events, and less than any server waits: a socket that it closes under a request costs an attempt. */
+/** Long enough for a burst of events, shorter than any server's: a socket that the server closes under a request costs an attempt. */
 const KEEP_ALIVE_MS = 2_000
-/** The status says all that counts: whoever trickles the rest does not hold the delivery for it. */
+/** The status decides the outcome, so a slow body must not delay the delivery. */
 const BODY_MS = 2_000
 const BODY_BYTES = 65_536
 const KEPT_BYTES = 4_096
 
-export function createHttpClient({ allowedTargets, lookup = lookUpName, ca }: HttpClientOptions): HttpClient {
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  const { allowedTargets, lookup = lookUpName, ca, bodyMs = BODY_MS } = options
   const rule = createTargetRule(allowedTargets)
-  let agents: Promise<Record<'trusted' | 'judged', Dispatcher>> | null = null
+  let agents: Promise<Record<'trusted' | 'checked', Dispatcher>> | null = null
   let isClosed = false
 
-  async function makeAgents(): Promise<Record<'trusted' | 'judged', Dispatcher>> {
-    // Imported where it is needed: 80 ms and 7 MB that a process without channels does not pay.
+  async function makeAgents(): Promise<Record<'trusted' | 'checked', Dispatcher>> {
+    // Imported on first use: a process without channels saves 80 ms and 7 MB.
     const { Agent, buildConnector } = await import('undici')
-    const make = (judge: TargetRule | null): Dispatcher => {
+    const make = (applied: TargetRule | null): Dispatcher => {
       const connect = buildConnector({
         allowH2: false,
         timeout: CONNECT_MS,
         autoSelectFamily: true,
         autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
-        // Two of them: names that tenants choose do not hold up those of the installation.
-        lookup: createLookup(createLookups(lookup, systemClock.now), judge),
+        // One set of limits for each agent: slow names of tenants do not delay those of the operator.
+        lookup: createLookup(createLookups(lookup, systemClock.now), applied),
         ...(ca === undefined ? {} : { ca }),
       })
       return new Agent({
-        connect: judge === null ? connect : judgeLiterals(connect, judge),
-        // Limits are ours.
+        connect: applied === null ? connect : checkLiterals(connect, applied),
+        // The signal and bodyMs limit the time.
         headersTimeout: 0,
         bodyTimeout: 0,
         keepAliveTimeout: KEEP_ALIVE_MS,
         keepAliveMaxTimeout: KEEP_ALIVE_MS,
       })
     }
-    return { trusted: make(null), judged: make(rule) }
+    return { trusted: make(null), checked: make(rule) }
   }
 
   return {
     async send(request, signal) {
       const { origin, path, headers } = readUrl(request.url)
       agents ??= makeAgents()
-      const { trusted, judged } = await agents
+      const { trusted, checked } = await agents
       if (isClosed) throw new Error('the HTTP client is closed')
-      const asking = (request.isTrusted ? trusted : judged).request({
+      const sending = (request.isTrusted ? trusted : checked).request({
         origin,
         path,
         method: request.method,
@@ -108,23 +111,23 @@ export function createHttpClient({ allowedTargets, lookup = lookUpName, ca }: Ht
         body: request.body ?? null,
         signal,
       })
-      const answer = await unlessAborted(asking, signal)
+      const response = await unlessAborted(sending, signal)
       return {
-        status: answer.statusCode,
-        headers: joinHeaders(answer.headers),
-        text: await readText(answer.body),
+        status: response.statusCode,
+        headers: joinHeaders(response.headers),
+        text: await readText(response.body, bodyMs),
       }
     },
     async close() {
       isClosed = true
       if (agents === null) return
-      const { trusted, judged } = await agents
-      await Promise.all([trusted.destroy(), judged.destroy()])
+      const { trusted, checked } = await agents
+      await Promise.all([trusted.destroy(), checked.destroy()])
     },
   }
 }
 
-/** While it connects, undici takes note of the signal and goes on to wait; the request is not sent afterwards. */
+/** While undici connects, an aborted request still waits for the connection. It is not sent afterwards. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const give = () => reject(signal.reason)
@@ -134,7 +137,7 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> 
   })
 }
 
-/** The parts of a URL as they are sent: credentials move to a header. */
+/** The parts of a URL for a request. Credentials move to a header. Throws InvalidUrl. */
 function readUrl(text: string): { origin: string; path: string; headers: Record<string, string> } {
   const url = URL.parse(text)
   if (url === null) throw new InvalidUrl('the address is not a URL')
@@ -148,16 +151,16 @@ function readUrl(text: string): { origin: string; path: string; headers: Record<
 }
 
 /**
- * What a socket asks at the moment it connects: nothing can change between the judgement and the use of an address. Of several,
- * those that are allowed remain.
+ * The lookup that a socket calls when it connects. It returns only addresses that the rule allows, so that no address can change
+ * between check and use.
  */
-function createLookup(findAddresses: FindAddresses, judge: TargetRule | null): LookupFunction {
+function createLookup(findAddresses: FindAddresses, rule: TargetRule | null): LookupFunction {
   return (hostname, options, callback) => {
     const give = (all: readonly LookupAddress[]) => {
-      const verdicts = all.map(({ address }) => judge?.refuses(address) ?? null)
-      const [first, ...others] = all.filter((_, index) => verdicts[index] === null)
-      const why = verdicts.find((verdict) => verdict !== null)
-      if (first === undefined && why) callback(new TargetRefused(hostname, why), [])
+      const reasons = all.map(({ address }) => rule?.findObjection(address) ?? null)
+      const [first, ...others] = all.filter((_, index) => reasons[index] === null)
+      const why = reasons.find((reason) => reason !== null)
+      if (first === undefined && why) callback(new TargetRejected(hostname, why), [])
       else if (first === undefined) callback(Object.assign(new Error('no address'), { code: 'ENOTFOUND' }), [])
       else if (options.all === true) callback(null, [first, ...others])
       else callback(null, first.address, first.family)
@@ -166,20 +169,20 @@ function createLookup(findAddresses: FindAddresses, judge: TargetRule | null): L
   }
 }
 
-/** Sockets look no address up. */
-function judgeLiterals(connect: buildConnector.connector, judge: TargetRule): buildConnector.connector {
+/** Applies the rule to URLs with an address instead of a name: sockets do not look it up. */
+function checkLiterals(connect: buildConnector.connector, rule: TargetRule): buildConnector.connector {
   return (options, callback) => {
-    const why = isIP(options.hostname) === 0 ? null : judge.refuses(options.hostname)
+    const why = isIP(options.hostname) === 0 ? null : rule.findObjection(options.hostname)
     if (why === null) connect(options, callback)
-    else queueMicrotask(() => callback(new TargetRefused(options.hostname, why), null))
+    else queueMicrotask(() => callback(new TargetRejected(options.hostname, why), null))
   }
 }
 
-/** The beginning of the body, as far as it comes in time; what comes after it is not waited for, and takes its socket with it. */
-async function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
+/** The beginning of the body, as far as it arrives within `ms`. When the body is longer or slower, its socket is closed. Never throws. */
+async function readText(body: Dispatcher.ResponseData['body'], ms: number): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
-  const stopTimer = startTimer(BODY_MS, () => body.destroy())
+  const stopTimer = startTimer(ms, () => body.destroy())
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
       if (bytes < KEPT_BYTES) chunks.push(chunk)
@@ -187,11 +190,11 @@ async function readText(body: Dispatcher.ResponseData['body']): Promise<string> 
       if (bytes >= BODY_BYTES) break
     }
   } catch {
-    // Cut off, too slow, or the attempt's time is up: the head was there, and the answer counts.
+    // Broken off, too slow, or the attempt was aborted. The head of the response has arrived, and that counts.
   } finally {
     stopTimer()
   }
-  // `stream`: a character that the cut has split is left out.
+  // `stream` drops a character that was cut in two.
   return new TextDecoder().decode(Buffer.concat(chunks).subarray(0, KEPT_BYTES), { stream: true })
 }
 

@@ -1,14 +1,15 @@
 /**
- * The outbox at work (design, section 5): claims what is due, sends it, writes what became of it. Every replica runs one. Turns
- * follow each other; attempts run beside them, so that a slow receiver holds up nobody. What has ended since the last turn
- * is written in one statement with the next.
+ * The outbox (design, section 5): claims due deliveries, sends them, and writes the outcomes. Every replica runs one. Polls follow each
+ * other. Attempts run beside the polls, so that a slow receiver delays no other. The outcomes of ended attempts are written in one
+ * statement, by the next poll.
  *
- * At least once: whatever dies between a claim and the writing of its end, the claim runs out and the delivery is due again, with
- * the same event.
+ * Deliveries are made at least once: when a process dies between a claim and its outcome, the claim expires, and the delivery is due
+ * again with the same event.
  */
 
+import { openChannel } from '../channels/open-channel.ts'
 import type { Sealer } from '../channels/seal.ts'
-import { type ChannelKind, INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
+import { INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
 import { CLAIM_MS, nextAttemptAt } from '../domain/retry.ts'
 import { type Clock, pause, startTimer } from '../runtime/clock.ts'
 import type { ChannelRow } from '../store/outbox/channels.ts'
@@ -20,16 +21,15 @@ import {
   listDueChannels,
 } from '../store/outbox/deliveries.ts'
 import type { Database } from '../store/postgres/database.ts'
-import { openChannel } from './open-channel.ts'
 import type { Attempt, Outcome, Send, Senders } from './outcome.ts'
 import { createSlots } from './slots.ts'
 
 export interface Outbox {
-  /** One turn. `'again'`: more is to be done at once. */
+  /** One poll. `'again'`: poll again at once. */
   run(signal: AbortSignal): Promise<'again' | 'done'>
-  /** When the last turn succeeded, or this was made; by the process's clock. */
-  lastTurnAt(): number
-  /** Takes nothing more, waits for the attempts on their way, and writes their ends. */
+  /** When the last poll succeeded, or else when the outbox was created; by the clock of the process. */
+  lastPollAt(): number
+  /** Claims no more, waits for the running attempts, and writes their outcomes. */
   stop(): Promise<void>
 }
 
@@ -52,77 +52,77 @@ export interface OutboxOptions {
   readonly installationUrls: readonly string[]
   /** The database's time. */
   readonly now: () => number
-  /** This process's own. */
+  /** The clock of the process. */
   readonly clock: Clock
   readonly random: () => number
-  /** Awaited before each piece of work that others would feel, for a part of each turn at most. */
-  readonly giveWay: () => Promise<void>
+  /** Called before each piece of work that would delay pings. Resolves when no ping is being stored, or after a short wait. */
+  readonly yieldToPings: () => Promise<void>
   readonly onAttempt: (report: AttemptReport) => void
-  /** A fault of ours in a sender. */
-  readonly onFault: (error: unknown) => void
+  /** A bug in a sender. */
+  readonly onBug: (error: unknown) => void
   readonly timeoutMs?: number
-  readonly mostOnTheWay?: number
+  readonly maxRunning?: number
 }
 
 /** A channel as it was when its deliveries were claimed. */
 interface ClaimedChannel {
   readonly row: ChannelRow
-  /** Its settings; throws an error with a message for people. */
+  /** Unseals its settings. Throws an error whose message is fit for a delivery's last_error. */
   readonly open: () => OpenChannel
 }
 
 const TIMEOUT_MS = 10_000
-/** A sender that does not end by its signal is left to itself after this. */
-const OVERTIME_MS = 1_000
-/** A claim that is nearly over is not acted upon: somebody else may be about to. */
+/** A sender that ignores its signal is abandoned after this share of the timeout. */
+const OVERTIME = 0.1
+/** An attempt begins only with this much of the claim left: after the claim, another replica may begin one. */
 const CLAIM_MARGIN_MS = TIMEOUT_MS + 5_000
-/** On the way at once, over all channels; those that have nothing on the way get one place more. */
-const MOST_ON_THE_WAY = 512
+/** Attempts that run at the same time, over all channels. A channel without a running attempt gets one more. */
+const MAX_RUNNING = 512
 const POLL_MS = 250
-const LONGEST_REST_MS = 100
-/** A ping that comes meanwhile waits for two sends, not for all that were claimed. */
-const SENT_AT_ONCE = 2
+const MAX_REST_MS = 100
+/** A ping that arrives in between waits for two sends, not for all that were claimed. */
+const SENDS_AT_ONCE = 2
 const PACE_MS = 1
-/** In a turn, for the others: where they never rest, deliveries go on nearly as fast. */
-const MOST_WAY_MS = 100
+/** How long one poll yields to pings. Under constant pings, deliveries are nearly as fast with this limit. */
+const MAX_YIELD_MS = 100
 const ERROR_LENGTH = 500
 
 export function createOutbox(options: OutboxOptions): Outbox {
-  const { database, senders, sealer, installationUrls, now, clock, random, giveWay, onAttempt, onFault } = options
-  const { timeoutMs = TIMEOUT_MS, mostOnTheWay = MOST_ON_THE_WAY } = options
+  const { database, senders, sealer, installationUrls, now, clock, random, yieldToPings, onAttempt, onBug } = options
+  const { timeoutMs = TIMEOUT_MS, maxRunning = MAX_RUNNING } = options
   const slots = createSlots()
-  const onTheWay = new Set<Promise<void>>()
+  const running = new Set<Promise<void>>()
   let ended: FinishedAttempt[] = []
   let wake = () => {}
-  let lastTurnAt = clock.now()
+  let lastPollAt = clock.now()
 
-  /** `workedMs`: how long it kept PostgreSQL at work. */
-  async function turn(): Promise<{ isMore: boolean; workedMs: number }> {
-    let wayMs = 0
-    const makeWay = async () => {
-      if (wayMs >= MOST_WAY_MS) return
-      const askedAt = clock.now()
-      await giveWay()
-      wayMs += clock.now() - askedAt
+  /** `workedMs`: how long PostgreSQL worked for it. */
+  async function poll(): Promise<{ isMore: boolean; workedMs: number }> {
+    let yieldedMs = 0
+    const yieldNow = async () => {
+      if (yieldedMs >= MAX_YIELD_MS) return
+      const from = clock.now()
+      await yieldToPings()
+      yieldedMs += clock.now() - from
     }
-    await makeWay()
+    await yieldNow()
     const beganAt = clock.now()
     await writeEnded()
     const startedAt = now()
     const channels = await listDueChannels(database, startedAt)
-    const left = Math.max(0, mostOnTheWay - onTheWay.size)
+    const left = Math.max(0, maxRunning - running.size)
     const share = Math.ceil(left / channels.length)
     const wanted = channels
-      // Others have its address.
+      // Without its address the installation's channel is left to other replicas.
       .filter(({ id }) => id !== INSTALLATION_CHANNEL_ID || installationUrls.length > 0)
-      // One place is free for everybody, however many are taken by receivers that hang.
+      // An idle channel always gets one slot, however many are held by receivers that do not respond.
       .map(({ id }) => ({ channelId: id, free: Math.max(Math.min(slots.free(id), share), slots.isIdle(id) ? 1 : 0) }))
       .filter(({ free }) => free > 0)
     let isMore = false
     let workedMs = clock.now() - beganAt
     if (wanted.length > 0) {
       const until = startedAt + CLAIM_MS
-      await makeWay()
+      await yieldNow()
       const { claimed, moved } = await claimDeliveries(database, wanted, { now: startedAt, until })
       workedMs = clock.now() - beganAt
       const byId = new Map(
@@ -130,12 +130,12 @@ export function createOutbox(options: OutboxOptions): Outbox {
       )
       for (const [index, delivery] of claimed.entries()) {
         start(delivery, byId.get(delivery.channelId)!, until)
-        if (index % SENT_AT_ONCE === SENT_AT_ONCE - 1) await pause(PACE_MS)
-        await makeWay()
+        if (index % SENDS_AT_ONCE === SENDS_AT_ONCE - 1) await pause(PACE_MS)
+        await yieldNow()
       }
       isMore = claimed.length + moved > 0
     }
-    lastTurnAt = clock.now()
+    lastPollAt = clock.now()
     return { isMore, workedMs }
   }
 
@@ -143,24 +143,24 @@ export function createOutbox(options: OutboxOptions): Outbox {
     if (ended.length === 0) return
     const writing = ended
     await finishAttempts(database, writing, now())
-    // Only now: what could not be written is written with the next turn.
+    // Removed only after the write: after a failure the next poll writes them.
     ended = ended.slice(writing.length)
   }
 
   function start(delivery: ClaimedDelivery, channel: ClaimedChannel, until: number): void {
-    slots.take(channel.row.id)
+    slots.acquire(channel.row.id)
     const attempting = attempt(delivery, channel, until).finally(() => {
-      onTheWay.delete(attempting)
+      running.delete(attempting)
       wake()
     })
-    onTheWay.add(attempting)
+    running.add(attempting)
   }
 
   async function attempt(delivery: ClaimedDelivery, channel: ClaimedChannel, until: number): Promise<void> {
-    if (now() > until - CLAIM_MARGIN_MS) return slots.giveBack(channel.row.id, null)
+    if (now() > until - CLAIM_MARGIN_MS) return slots.release(channel.row.id, null)
     const startedAt = clock.now()
     const outcome = await send(delivery, channel)
-    slots.giveBack(channel.row.id, outcome.kind === 'refused' ? null : outcome.kind === 'delivered')
+    slots.release(channel.row.id, outcome.kind === 'rejected' ? null : outcome.kind === 'delivered')
     const end = toEnd(delivery, outcome)
     ended = [...ended, end]
     const result = RESULTS[end.status]
@@ -169,10 +169,10 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   async function send({ event, checkKey }: ClaimedDelivery, { row, open }: ClaimedChannel): Promise<Outcome> {
-    if (event === null) return { kind: 'refused', status: null, error: 'what it should say is no longer stored' }
-    // A flip that saw the channel before it was muted may have committed after it.
+    if (event === null) return { kind: 'rejected', status: null, error: 'its event is no longer stored' }
+    // The transaction of a flip may commit after the channel was muted, and have seen it before.
     if (row.muted && event.type !== 'channel.test')
-      return { kind: 'refused', status: null, error: 'the channel was muted' }
+      return { kind: 'rejected', status: null, error: 'the channel was muted' }
     let channel: OpenChannel
     try {
       channel = open()
@@ -180,24 +180,24 @@ export function createOutbox(options: OutboxOptions): Outbox {
       return { kind: 'retry', status: null, error: (error as Error).message }
     }
     try {
-      return await sendWithin(senders[row.kind] as Send, { channel, event, checkKey })
+      return await sendWithin(senders[row.kind], { channel, event, checkKey })
     } catch (error) {
-      onFault(error)
-      return { kind: 'retry', status: null, error: 'a fault of the service itself; its log says more' }
+      onBug(error)
+      return { kind: 'retry', status: null, error: 'an error in the service itself: its log has the details' }
     }
   }
 
-  async function sendWithin(sender: Send, attempt: Attempt<ChannelKind>): Promise<Outcome> {
-    const over = new AbortController()
+  async function sendWithin(send: Send, attempt: Attempt): Promise<Outcome> {
+    const timeout = new AbortController()
     const { promise: overtime, resolve } = Promise.withResolvers<Outcome>()
     const stopTimers = [
-      startTimer(timeoutMs, () => over.abort()),
-      startTimer(timeoutMs + OVERTIME_MS, () =>
-        resolve({ kind: 'retry', status: null, error: `no answer within ${timeoutMs / 1_000} s` }),
+      startTimer(timeoutMs, () => timeout.abort()),
+      startTimer(timeoutMs * (1 + OVERTIME), () =>
+        resolve({ kind: 'retry', status: null, error: `no response within ${timeoutMs / 1_000} s` }),
       ),
     ]
     try {
-      return await Promise.race([sender(attempt, over.signal), overtime])
+      return await Promise.race([send(attempt, timeout.signal), overtime])
     } finally {
       for (const stopTimer of stopTimers) stopTimer()
     }
@@ -205,12 +205,12 @@ export function createOutbox(options: OutboxOptions): Outbox {
 
   function toEnd(delivery: ClaimedDelivery, outcome: Outcome): FinishedAttempt {
     const { status: lastStatus } = outcome
-    const text = delivery.channelId === INSTALLATION_CHANNEL_ID ? tellTenant(outcome) : textOf(outcome)
+    const text = delivery.channelId === INSTALLATION_CHANNEL_ID ? textForTenant(outcome) : textOf(outcome)
     const shared = { delivery, lastStatus, lastError: text === undefined ? null : toStorable(text) }
     if (outcome.kind === 'delivered') return { ...shared, status: 'delivered', nextAttemptAt: null }
     const { attempt, giveUpAt } = delivery
     const at =
-      outcome.kind === 'refused'
+      outcome.kind === 'rejected'
         ? null
         : nextAttemptAt({
             attempt,
@@ -224,31 +224,31 @@ export function createOutbox(options: OutboxOptions): Outbox {
 
   return {
     async run(signal) {
-      const { isMore, workedMs } = await turn()
+      const { isMore, workedMs } = await poll()
       if (isMore || ended.length > 0) {
         await clock.sleep(restAfter(workedMs), signal)
         return 'again'
       }
-      if (onTheWay.size === 0) return 'done'
+      if (running.size === 0) return 'done'
       const waking = new AbortController()
       wake = () => waking.abort()
       await clock.sleep(POLL_MS, AbortSignal.any([signal, waking.signal]))
       return 'again'
     },
-    lastTurnAt: () => lastTurnAt,
+    lastPollAt: () => lastPollAt,
     async stop() {
       await writeEnded()
-      while (onTheWay.size > 0) {
-        await Promise.race(onTheWay)
+      while (running.size > 0) {
+        await Promise.race(running)
         await writeEnded()
       }
-      // What ended while the last ends were written.
+      // Attempts that ended during the last write.
       await writeEnded()
     },
   }
 }
 
-/** What it returned is returned again; what it threw is not remembered. */
+/** Calls `make` until it returns, and returns that value from then on. */
 function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined
   return () => {
@@ -257,26 +257,26 @@ function once<T>(make: () => T): () => T {
   }
 }
 
-/** Two thirds of the time belong to pings: a flood of deliveries is out a little later, and nobody's ping waits for it. */
+/** Two thirds of the time are left to pings: a flood of deliveries takes a little longer and delays no ping. */
 function restAfter(workedMs: number): number {
-  return Math.min(LONGEST_REST_MS, 2 * workedMs)
+  return Math.min(MAX_REST_MS, 2 * workedMs)
 }
 
 const RESULTS = { delivered: 'delivered', pending: 'retried', failed: 'failed' } as const
 
-/** What is to be known about an attempt: why it failed, or what somebody should know although it did not. */
+/** The text for a delivery's last_error and for the log: the error, or the note of a delivered one. */
 export function textOf(outcome: Outcome): string | undefined {
   return outcome.kind === 'delivered' ? outcome.note : outcome.error
 }
 
-/** Where the Alertmanager of the installation is, is for whoever runs the installation to know: he has the log. */
-function tellTenant(outcome: Outcome): string | undefined {
+/** For the channel of the installation: its addresses are for the operator only, who has the log. */
+function textForTenant(outcome: Outcome): string | undefined {
   if (outcome.kind !== 'delivered')
-    return 'the Alertmanager of the installation did not take it; the log of the service says why'
+    return 'the Alertmanager of the installation did not accept it; the log of the service has the reason'
   return outcome.note === undefined ? undefined : 'the log of the service has a note about it'
 }
 
-/** PostgreSQL takes no NUL and no half of a surrogate pair. */
+/** PostgreSQL stores neither NUL nor half of a surrogate pair. */
 function toStorable(text: string): string {
   return text.slice(0, ERROR_LENGTH).replaceAll('\0', '').toWellFormed()
 }

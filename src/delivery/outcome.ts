@@ -1,30 +1,35 @@
-/** What became of one attempt to deliver an event. */
+/** One attempt to deliver an event: what goes in, and its outcome. */
 
-import type { ChannelKind, OpenChannel } from '../domain/channel.ts'
+import type { ChannelKind, ChannelSettings, OpenChannel } from '../domain/channel.ts'
 import type { Event } from '../domain/event.ts'
 
 export type Outcome =
-  /** `note`: what somebody who looks at the delivery should know nevertheless. */
+  /** `note`: what an operator should know although the event was delivered. */
   | { readonly kind: 'delivered'; readonly status: number | null; readonly note?: string }
-  /** It may work later. `status`: of the HTTP or SMTP answer, null when there was none. */
+  /** A later attempt may work. `status`: of the HTTP or SMTP response; null when there was none. */
   | { readonly kind: 'retry'; readonly status: number | null; readonly error: string; readonly retryAfterMs?: number }
-  /** It will not work by itself: somebody must change something. */
-  | { readonly kind: 'refused'; readonly status: number | null; readonly error: string }
+  /** No later attempt can work until an operator changes something. */
+  | { readonly kind: 'rejected'; readonly status: number | null; readonly error: string }
 
-export interface Attempt<Kind extends ChannelKind = ChannelKind> {
-  readonly channel: OpenChannel<Kind>
+export interface Attempt<Settings extends ChannelSettings = ChannelSettings> {
+  readonly channel: OpenChannel<Settings>
   readonly event: Event
   /** The check's key; null for a test. */
   readonly checkKey: number | null
 }
 
 /**
- * Sends one event to one channel. Answers with what became of it, whatever happened; `error` and `note` hold no secret.
- * Ends, with `retry`, when `signal` aborts.
+ * Sends one event to one channel. Every failure of the receiver or of the network is an outcome, not an exception. `error` and
+ * `note` contain no secret. Ends with `retry` when `signal` aborts.
  */
-export type Send<Kind extends ChannelKind = ChannelKind> = (
-  attempt: Attempt<Kind>,
+export type Send<Settings extends ChannelSettings = ChannelSettings> = (
+  attempt: Attempt<Settings>,
   signal: AbortSignal,
 ) => Promise<Outcome>
 
-export type Senders = { readonly [Kind in ChannelKind]: Send<Kind> }
+export type Sender<Settings extends ChannelSettings = ChannelSettings> = Send<Settings> & {
+  /** Closes all connections, those in use too. */
+  close?(): void
+}
+
+export type Senders = Readonly<Record<ChannelKind, Sender>>

@@ -1,48 +1,49 @@
 /**
- * How many deliveries one channel may have on the way at once. A receiver that answers gets more, one that does not gets a
- * single one until it does: so a dead receiver holds one connection, however much waits for it, and delays nobody else.
+ * How many deliveries of one channel may run at the same time. A receiver that accepts gets more, a receiver that fails gets one
+ * until it accepts again. So a dead receiver holds one connection, however many deliveries wait for it, and delays no other channel.
  */
 
 export interface Slots {
+  /** Free slots of the channel. */
   free(channelId: string): number
-  /** Nothing is on the way. */
+  /** Whether no delivery of the channel is running. */
   isIdle(channelId: string): boolean
-  take(channelId: string): void
-  /** `isWell`: the receiver took what it was sent; null says nothing about it. */
-  giveBack(channelId: string, isWell: boolean | null): void
+  acquire(channelId: string): void
+  /** `isWell`: whether the receiver accepted; null when the attempt does not show it. */
+  release(channelId: string, isWell: boolean | null): void
 }
 
-interface Place {
+interface Slot {
   used: number
   width: number
 }
 
-export const MOST_SLOTS = 16
-/** Channels; more than that, and all that have nothing on the way begin anew. Some of them are gone by then. */
-const REMEMBERED = 1_000
-/** Of a channel that was not tried yet. */
+export const MAX_SLOTS = 16
+/** Channels in memory. Beyond that, the state of idle channels is dropped, of removed ones too. */
+const MAX_CHANNELS = 1_000
+/** Slots of a channel before its first attempt. */
 const FIRST_WIDTH = 4
 
-export function createSlots(most = MOST_SLOTS): Slots {
-  const places = new Map<string, Place>()
-  const placeOf = (channelId: string) => places.get(channelId) ?? { used: 0, width: Math.min(FIRST_WIDTH, most) }
+export function createSlots(max = MAX_SLOTS): Slots {
+  const channels = new Map<string, Slot>()
+  const slotOf = (channelId: string) => channels.get(channelId) ?? { used: 0, width: Math.min(FIRST_WIDTH, max) }
   return {
     free(channelId) {
-      const { used, width } = placeOf(channelId)
+      const { used, width } = slotOf(channelId)
       return Math.max(0, width - used)
     },
-    isIdle: (channelId) => placeOf(channelId).used === 0,
-    take(channelId) {
-      const place = placeOf(channelId)
-      place.used += 1
-      places.set(channelId, place)
+    isIdle: (channelId) => slotOf(channelId).used === 0,
+    acquire(channelId) {
+      const slot = slotOf(channelId)
+      slot.used += 1
+      channels.set(channelId, slot)
     },
-    giveBack(channelId, isWell) {
-      const place = placeOf(channelId)
-      place.used -= 1
-      if (isWell !== null) place.width = isWell ? Math.min(most, place.width * 2) : 1
-      places.set(channelId, place)
-      if (places.size > REMEMBERED) for (const [id, { used }] of places) if (used === 0) places.delete(id)
+    release(channelId, isWell) {
+      const slot = slotOf(channelId)
+      slot.used -= 1
+      if (isWell !== null) slot.width = isWell ? Math.min(max, slot.width * 2) : 1
+      channels.set(channelId, slot)
+      if (channels.size > MAX_CHANNELS) for (const [id, { used }] of channels) if (used === 0) channels.delete(id)
     },
   }
 }

@@ -1,7 +1,6 @@
 /**
- * Who watches us: every minute a ping to some other heartbeat service, as long as flips are found and told on time. It stays away
- * when they are not, and when this process is gone, which nobody in here could tell. Not to be confused with
- * kubernetes/watchdog.ts, which watches a silent stream.
+ * Lets another heartbeat service monitor this one: pings WATCHDOG_URL every minute, as long as flips are found and delivered on
+ * time. The ping is withheld when they are not, and is missing when this process is gone, which it could not report itself.
  */
 
 import type { Clock } from '../runtime/clock.ts'
@@ -11,41 +10,41 @@ import { sendForOutcome } from './http-outcome.ts'
 
 export type WatchdogResult = 'pinged' | 'failed' | 'withheld'
 
-export interface WatchdogParts {
-  /** WATCHDOG_URL. A secret: whoever has it can say that we are well. */
+export interface WatchdogOptions {
+  /** WATCHDOG_URL. A secret: with it, others could report that this service is well. */
   readonly url: string
   readonly client: HttpClient
-  /** Null: on time; else why not, for people. */
-  readonly isOnTime: () => Promise<string | null>
+  /** Resolves to null when this replica is on time, else to the reason why it is not. */
+  readonly whyNotOnTime: () => Promise<string | null>
   readonly onResult: (result: WatchdogResult) => void
   readonly log: Log
   readonly clock: Clock
 }
 
 export interface Watchdog {
-  /** One ping, or none. Never throws; says nothing more once `signal` aborts. A loop calls it every minute. */
+  /** Sends one ping, or withholds it. Never throws. Reports nothing after `signal` has aborted. */
   run(signal?: AbortSignal): Promise<'done'>
 }
 
-const ANSWER_MS = 10_000
+const RESPONSE_MS = 10_000
 const RETRY_MS = 5_000
 
-export function createWatchdog({ url, client, isOnTime, onResult, log, clock }: WatchdogParts): Watchdog {
+export function createWatchdog({ url, client, whyNotOnTime, onResult, log, clock }: WatchdogOptions): Watchdog {
   let isWithheld = false
 
-  async function findReasonAgainst(): Promise<string | null> {
+  async function findReason(): Promise<string | null> {
     try {
-      return await isOnTime()
+      return await whyNotOnTime()
     } catch (error) {
-      return `it could not be found out: ${describeError(error).message}`
+      return `the check failed: ${describeError(error).message}`
     }
   }
 
-  /** Null: it arrived. */
+  /** Resolves to null when the ping has arrived, else to the reason why it has not. */
   async function ping(signal: AbortSignal): Promise<string | null> {
     const done = new AbortController()
     const late = new AbortController()
-    void clock.sleep(ANSWER_MS, done.signal).then(() => late.abort(new Error(`no answer in ${ANSWER_MS / 1_000} s`)))
+    void clock.sleep(RESPONSE_MS, done.signal).then(() => late.abort())
     try {
       const request = { method: 'GET', url, isTrusted: true } as const
       const outcome = await sendForOutcome(client, request, AbortSignal.any([signal, late.signal]), clock)
@@ -57,10 +56,10 @@ export function createWatchdog({ url, client, isOnTime, onResult, log, clock }: 
 
   return {
     async run(signal = new AbortController().signal) {
-      const reason = await findReasonAgainst()
+      const reason = await findReason()
       if (signal.aborted) return 'done'
       if (reason !== null) {
-        // Once, not every minute anew: the metric tells for how long.
+        // Logged once; the metric shows how long it lasts.
         if (!isWithheld) log.warn({ why: reason }, 'the watchdog is not pinged: we are not on time')
         isWithheld = true
         onResult('withheld')
@@ -69,15 +68,15 @@ export function createWatchdog({ url, client, isOnTime, onResult, log, clock }: 
       if (isWithheld) log.info('the watchdog is pinged again: we are on time')
       isWithheld = false
 
-      let fault = await ping(signal)
-      if (fault !== null && !signal.aborted) {
-        log.warn({ why: fault, retryMs: RETRY_MS }, 'a ping to the watchdog failed')
+      let problem = await ping(signal)
+      if (problem !== null && !signal.aborted) {
+        log.warn({ why: problem, retryMs: RETRY_MS }, 'a ping to the watchdog failed')
         await clock.sleep(RETRY_MS, signal)
-        if (!signal.aborted) fault = await ping(signal)
+        if (!signal.aborted) problem = await ping(signal)
       }
       if (signal.aborted) return 'done'
-      if (fault !== null) log.warn({ why: fault }, 'a ping to the watchdog failed again: the next is in a minute')
-      onResult(fault === null ? 'pinged' : 'failed')
+      if (problem !== null) log.warn({ why: problem }, 'a ping to the watchdog failed again: the next is in a minute')
+      onResult(problem === null ? 'pinged' : 'failed')
       return 'done'
     },
   }

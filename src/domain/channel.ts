@@ -1,60 +1,32 @@
 /** Channels: where events go (design, section 5). */
 
-import type { Instant } from './check.ts'
-
+/** What a channel can be. Each kind is a folder in channels/kinds. */
 export const CHANNEL_KINDS = ['webhook', 'alertmanager', 'slack', 'email'] as const
 export type ChannelKind = (typeof CHANNEL_KINDS)[number]
 
-/** `configuration`: the one that ALERTMANAGER_URL makes, for all organizations; nobody changes it by the API. */
+/** `configuration`: the channel of ALERTMANAGER_URL. It serves all organizations, and the API cannot change it. */
 export const CHANNEL_MANAGERS = ['api', 'configuration'] as const
 export type ChannelManager = (typeof CHANNEL_MANAGERS)[number]
 
-/** Standard Webhooks: `whsec_` and the key in base64. */
-export interface SigningSecret {
-  readonly secret: string
-  /** Null: until another replaces it. */
-  readonly expiresAt: Instant | null
+/**
+ * What a sender needs to reach the receiver; each kind adds its own fields (`config.ts` in its folder). Settings are stored sealed
+ * as a whole, because an address alone can be a credential, as Slack's is.
+ */
+export interface ChannelSettings {
+  readonly kind: ChannelKind
 }
 
-/**
- * What a channel needs to reach somebody. Sealed as a whole when stored, since an address alone may be a credential (Slack's
- * is), and shown only as far as `channels/present-config.ts` lets it.
- */
-export type ChannelSettings =
-  /** The newest secret first. Each that has not expired signs. */
-  | { readonly kind: 'webhook'; readonly url: string; readonly secrets: readonly SigningSecret[] }
-  /** One URL for each peer of a cluster, without /api/v2/alerts. `labels` are added to those of every alert, and win. */
-  | {
-      readonly kind: 'alertmanager'
-      readonly urls: readonly string[]
-      readonly labels: Readonly<Record<string, string>>
-    }
-  | { readonly kind: 'slack'; readonly url: string }
-  | { readonly kind: 'email'; readonly to: readonly string[] }
-
-export type SettingsOf<Kind extends ChannelKind> = Extract<ChannelSettings, { kind: Kind }>
-
-/** A channel with its settings opened: what a sender works with. */
-export interface OpenChannel<Kind extends ChannelKind = ChannelKind> {
+/** A channel with its settings unsealed: the input of a sender. */
+export interface OpenChannel<Settings extends ChannelSettings = ChannelSettings> {
   readonly id: string
   readonly name: string
-  /** Whoever runs the installation chose its address: it may be a private one. */
+  /** The operator of the installation chose its address, so it may be a private one. */
   readonly isTrusted: boolean
-  readonly settings: SettingsOf<Kind>
+  readonly settings: Settings
 }
 
-export const CHANNEL_LIMITS = {
-  /** Of an organization: each flip is written once for every channel that wants it, in the transaction of its ping. */
-  channels: 20,
-  urlLength: 2_048,
-  alertmanagerUrls: 10,
-  alertmanagerLabels: 20,
-  labelLength: 200,
-  emailRecipients: 20,
-} as const
+/** Channels of one organization. Each event is written once for each of them, in the transaction of its flip. */
+export const MAX_CHANNELS = 20
 
-/** The one that ALERTMANAGER_URL makes. */
+/** The channel of ALERTMANAGER_URL. */
 export const INSTALLATION_CHANNEL_ID = '00000000-0000-7000-8000-000000000001'
-
-/** After a rotation the secret before the last still signs for so long, so that receivers can change over. */
-export const SECRET_OVERLAP_MS = 24 * 3_600_000

@@ -80,3 +80,8 @@ export function slugTaken(what: 'project' | 'check of the project', slug: string
 export function notFound(what: string): AppError {
   return new AppError('not_found', `${what} not found`)
 }
+
+/** The error of a schema's field, in words that follow the field's name: `is required` for an absent field, else `text`. */
+export const rule = (text: string) => ({
+  error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is required' : text),
+})

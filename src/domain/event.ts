@@ -1,7 +1,4 @@
-/**
- * What we tell the outside (design, section 5): of flips, of the interval that our own downtime hid, and that a job is late, which
- * is no flip.
- */
+/** The events that channels receive (design, section 5): one for each flip that is not silent, and check.late, which has no flip. */
 
 import type { Flip, FlipReason, Gap, Instant, PingType, ShownStatus, StoredStatus } from './check.ts'
 import { toIso } from './instant.ts'
@@ -15,14 +12,14 @@ export const CHECK_EVENT_TYPES = [
   'check.unknown',
 ] as const
 export type CheckEventType = (typeof CHECK_EVENT_TYPES)[number]
-/** `channel.test` is what somebody sends to see whether a channel works; no flip makes it. */
+/** `channel.test` is requested by a user to test a channel. */
 export const EVENT_TYPES = [...CHECK_EVENT_TYPES, 'channel.test'] as const
 export type EventType = (typeof EVENT_TYPES)[number]
 
-/** What a channel gets unless it chooses. That a job is late, or that we cannot tell, is for those who ask for it. */
+/** The events of a channel that does not choose. check.late and check.unknown are opt-in. */
 export const STANDARD_EVENT_TYPES = ['check.down', 'check.up', 'check.paused', 'check.resumed'] as const
 
-/** Null: silent. Nobody is told that a check was made, or that its first success arrived. */
+/** The event of each flip. Null: no event, for a new check and for its first success. */
 const EVENT_OF = {
   created: null,
   first_success: null,
@@ -35,7 +32,7 @@ const EVENT_OF = {
   outage: 'check.unknown',
 } as const satisfies Record<FlipReason, CheckEventType | null>
 
-/** The facts of the moment, kept with the event: by the time it is delivered the check may be up again, renamed, or gone. */
+/** Facts at the time of the event. They are stored with it: when it is delivered, the check may be up again, renamed or removed. */
 export interface EventFacts {
   readonly reason: FlipReason | 'late'
   readonly occurred_at: string
@@ -46,7 +43,7 @@ export interface EventFacts {
   readonly gap: { readonly started_at: string; readonly ended_at: string } | null
 }
 
-/** The check as it was called then. Never its public id, which is the capability to ping. */
+/** The names of the check at the time of the event. Never its public id: with that, anyone can ping. */
 export interface EventCheck {
   readonly id: string
   readonly name: string
@@ -55,24 +52,24 @@ export interface EventCheck {
   readonly kubernetes: { readonly cluster: string; readonly namespace: string; readonly name: string } | null
 }
 
-/** The ping that made the flip, else the last one before it. */
+/** The ping that caused the flip, else the last one before it. */
 export interface EventPing {
   readonly type: PingType
   readonly exit_code: number | null
   readonly duration_ms: number | null
   readonly created_at: string
-  /** The end of what the job sent, at most EVENT_BODY_BYTES of it. */
+  /** The end of the ping's body, at most EVENT_BODY_BYTES. */
   readonly body: string | null
 }
 
-/** The last 4 KB: the end of a log says why. */
+/** The end of a log says why a job failed. */
 export const EVENT_BODY_BYTES = 4_096
 
-/** An event on its way out: the same for every channel and every attempt. */
-export type Event = CheckTold | ChannelTested
+/** The same for every channel and every attempt. */
+export type Event = NotifiedCheck | ChannelTested
 
-export interface CheckTold {
-  /** UUIDv7: repeats of a delivery carry the same. */
+export interface NotifiedCheck {
+  /** UUIDv7, the same in repeated deliveries. */
   readonly id: string
   readonly type: CheckEventType
   readonly at: Instant
@@ -87,6 +84,7 @@ export interface ChannelTested {
   readonly at: Instant
 }
 
+/** The event of a flip; null when the flip is silent. `since`: when the check got the status that the flip ended. */
 export function eventOf(
   flip: Flip,
   facts: { since: Instant; detectedAt: Instant; gap: Gap | null },
@@ -108,7 +106,7 @@ export function eventOf(
   }
 }
 
-/** The job should have reported by `expectedAt`; its grace time is still running. */
+/** The event of a job that has not reported by `expectedAt` and whose grace time is running. */
 export function lateEvent(expectedAt: Instant, detectedAt: Instant): { type: CheckEventType; data: EventFacts } {
   return {
     type: 'check.late',

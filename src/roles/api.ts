@@ -164,7 +164,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     sealer,
     baseUrl: () => baseUrl,
     whyNotReady,
-    giveWay: recorder.yieldToPings,
+    yieldToPings: recorder.yieldToPings,
   })
   const pingServer = createHttpServer({
     name: 'ping',

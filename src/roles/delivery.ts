@@ -1,18 +1,14 @@
-/** Getting the word out, as far as this replica does it: the outbox, the alerts that are kept alive, the watchdog. Part of the api role. */
+/** The deliveries of this replica: the outbox, the keeper of alerts, the channel of the installation, the watchdog. Part of the api role. */
 
 import { setInstallationChannel } from '../channels/installation-channel.ts'
+import { createAlertKeeper } from '../channels/kinds/alertmanager/keep-alerts.ts'
+import { createSenders } from '../channels/kinds/index.ts'
+import { createLinks } from '../channels/kinds/kind.ts'
 import { resealChannels } from '../channels/reseal.ts'
 import type { Sealer } from '../channels/seal.ts'
-import { createAlertmanagerSender } from '../delivery/alertmanager.ts'
-import { createEmailSender } from '../delivery/email.ts'
 import { createHttpClient } from '../delivery/http.ts'
-import { createAlertKeeper } from '../delivery/keep-alerts.ts'
-import { createLinks } from '../delivery/links.ts'
 import { type AttemptReport, createOutbox, textOf } from '../delivery/outbox.ts'
-import { createSlackSender } from '../delivery/slack.ts'
 import { createWatchdog } from '../delivery/watchdog.ts'
-import { createWebhookSender } from '../delivery/webhook.ts'
-import type { ChannelKind } from '../domain/channel.ts'
 import { toIso } from '../domain/instant.ts'
 import { oldestOverdueSeconds } from '../store/checks/states.ts'
 import { createDatabase } from '../store/postgres/database.ts'
@@ -26,63 +22,60 @@ export interface Delivery {
 export interface DeliveryOptions extends Base {
   readonly sealer: Sealer
   readonly baseUrl: () => string
-  /** Null when pings can be stored. */
+  /** Returns null when pings can be stored, else the reason why not. */
   readonly whyNotReady: () => string | null
-  /** Resolves when no ping is being stored, or has waited for long enough. */
-  readonly giveWay: () => Promise<void>
+  /** Resolves when no ping is being stored, or after a short wait. */
+  readonly yieldToPings: () => Promise<void>
 }
 
 const OUTBOX_MS = 250
 const KEEP_MS = 1_000
 const INSTALLATION_MS = 60_000
 const WATCHDOG_MS = 60_000
-/** The evaluator looks four times a second, and waits out at most a stale beat by itself. */
+/** The evaluator runs four times a second; a stale beat delays it by less than this. */
 const OVERDUE_SECONDS = 15
-const STALE_TURN_MS = 15_000
+const STALE_POLL_MS = 15_000
 
 export function createDelivery(base: DeliveryOptions): Delivery {
-  const { config, databaseUrl, log, metrics, clock, databaseClock, sealer, baseUrl, whyNotReady, giveWay } = base
+  const { config, databaseUrl, log, metrics, clock, databaseClock, sealer, baseUrl, whyNotReady, yieldToPings } = base
   const { alertmanagerUrls: installationUrls, smtpUrl, watchdogUrl } = config.secrets
-  // Of its own: management calls must not wait for deliveries, nor deliveries for them.
+  // A pool of its own: management calls and deliveries must not wait for each other.
   const database = createDatabase({
     url: databaseUrl,
     name: 'outbox',
     connections: 3,
-    // A claim or an end that is lost is a delivery that is repeated, with the same event.
+    // A lost claim or outcome only repeats a delivery, with the same event.
     isForgetful: true,
     looksUp: true,
     onConnectionError: (error) => log.warn({ error }, 'a database connection broke'),
   })
   const client = createHttpClient({ allowedTargets: config.allowedTargets })
-  const links = createLinks(baseUrl)
-  const email = createEmailSender({ smtpUrl, from: config.smtpFrom, links })
   const { now } = databaseClock
-  const shared = { client, clock: { now }, links }
-  const alertmanager = createAlertmanagerSender({ ...shared, database })
+  const context = { client, clock: { now }, links: createLinks(baseUrl), database }
+  const senders = createSenders({ ...context, smtp: { url: smtpUrl, from: config.smtpFrom } })
   const outbox = createOutbox({
     database,
-    senders: { webhook: createWebhookSender(shared), slack: createSlackSender(shared), email, alertmanager },
+    senders,
     sealer,
     installationUrls,
     now,
     clock,
     random: Math.random,
-    giveWay,
+    yieldToPings,
     onAttempt: reportAttempt,
-    onFault: (error) => log.error({ error }, 'an attempt to deliver failed by a fault of the service'),
+    onBug: (error) => log.error({ error }, 'an attempt to deliver failed by an error in the service'),
   })
   const outboxLoop = loopOf(base, 'outbox', OUTBOX_MS, outbox.run)
 
   const keeper = createAlertKeeper({
-    ...shared,
-    database,
+    ...context,
     sealer,
     installationUrls,
-    onProblem: (channel, why) => log.warn({ channel, why }, 'an Alertmanager could not be told again'),
+    onProblem: (channel, why) => log.warn({ channel, why }, 'an Alertmanager did not accept its alerts'),
   })
   const keepLoop = loopOf(base, 'alerts', KEEP_MS, keeper.run)
 
-  // Said again and again, by those that are configured and by those that are not: whoever was started last does not decide alone.
+  // Repeated by all replicas: during a rollout their configurations differ, and the last one to start must not decide alone.
   const installationLoop = loopOf(base, 'installation', INSTALLATION_MS, async () => {
     await setInstallationChannel({ database: base.database, clock: databaseClock }, installationUrls.length > 0)
     return 'done'
@@ -96,25 +89,25 @@ export function createDelivery(base: DeliveryOptions): Delivery {
           client,
           clock,
           log,
-          isOnTime: whyNotOnTime,
+          whyNotOnTime,
           onResult: (result) => metrics.watchdogPings.inc({ result }),
         })
   const watchdogLoop = watchdog === null ? null : loopOf(base, 'watchdog', WATCHDOG_MS, watchdog.run)
 
-  /** Null while deadlines are found and deliveries are taken up when they should be. A receiver that is away is no fault of ours. */
+  /** Null while deadlines are evaluated and due deliveries are claimed on time. Failing receivers do not count. */
   async function whyNotOnTime(): Promise<string | null> {
     const notReady = whyNotReady()
     if (notReady !== null) return notReady
-    const turnMs = clock.now() - outbox.lastTurnAt()
-    if (turnMs > STALE_TURN_MS) return `the outbox has not been looked at for ${Math.round(turnMs / 1_000)} s`
+    const pollMs = clock.now() - outbox.lastPollAt()
+    if (pollMs > STALE_POLL_MS) return `the outbox was polled ${Math.round(pollMs / 1_000)} s ago`
     const overdueSeconds = await oldestOverdueSeconds(database)
     return overdueSeconds > OVERDUE_SECONDS
-      ? `a deadline has been waiting for ${Math.round(overdueSeconds)} s to be looked at`
+      ? `a deadline passed ${Math.round(overdueSeconds)} s ago and is not evaluated yet`
       : null
   }
 
   function reportAttempt({ delivery, channel, result, outcome, ms, nextAttemptAt }: AttemptReport): void {
-    const kind: ChannelKind = channel.kind
+    const { kind } = channel
     metrics.deliveries.inc({ channel: kind, result })
     metrics.deliverySeconds.observe({ channel: kind }, ms / 1_000)
     const line = {
@@ -128,7 +121,7 @@ export function createDelivery(base: DeliveryOptions): Delivery {
       ms,
     }
     const why = textOf(outcome)
-    // What went well is counted and listed; in a flood of deliveries these lines would cost a sixth of the processor's time.
+    // At debug level: in a flood of deliveries these lines would cost a sixth of the processor's time. A metric counts them.
     if (result === 'delivered')
       why === undefined ? log.debug(line, 'delivered') : log.info({ ...line, note: why }, 'delivered')
     else if (result === 'retried')
@@ -141,7 +134,7 @@ export function createDelivery(base: DeliveryOptions): Delivery {
       await base.whenAvailable(async () => {
         await installationLoop.runOnce()
         const { resealed, unreadable } = await resealChannels({ database: base.database, sealer })
-        if (resealed > 0) log.info({ resealed }, 'channels were sealed anew under the present SECRET_KEY')
+        if (resealed > 0) log.info({ resealed }, 'channels were resealed under the present SECRET_KEY')
         if (unreadable > 0)
           log.warn(
             { unreadable },
@@ -160,8 +153,10 @@ export function createDelivery(base: DeliveryOptions): Delivery {
       ])
       await outbox
         .stop()
-        .catch((error) => log.warn({ error }, 'the last deliveries could not be written; they are sent again'))
-      email.close()
+        .catch((error) =>
+          log.warn({ error }, 'the last outcomes could not be written; these deliveries are sent again'),
+        )
+      for (const sender of Object.values(senders)) sender.close?.()
       await Promise.all([client.close(), database.close()])
     },
   }

@@ -1,14 +1,14 @@
 /** Events on their way out, as tests need them; each builder takes overrides. */
 
-import type { ChannelTested, CheckTold } from '../../src/domain/event.ts'
+import type { ChannelTested, NotifiedCheck } from '../../src/domain/event.ts'
 
-type Changes = Partial<Omit<CheckTold, 'facts' | 'check'>> & {
-  readonly facts?: Partial<CheckTold['facts']>
-  readonly check?: Partial<CheckTold['check']>
+type Changes = Partial<Omit<NotifiedCheck, 'facts' | 'check'>> & {
+  readonly facts?: Partial<NotifiedCheck['facts']>
+  readonly check?: Partial<NotifiedCheck['check']>
 }
 
 /** `Nightly backup` of the project `shop` missed its ping at 3 in the morning. */
-export const aFlipEvent = ({ facts, check, ...changes }: Changes = {}): CheckTold => ({
+export const aFlipEvent = ({ facts, check, ...changes }: Changes = {}): NotifiedCheck => ({
   id: '0197a000-0000-7000-8000-000000000001',
   type: 'check.down',
   at: Date.UTC(2026, 10, 21, 3),
@@ -35,7 +35,7 @@ export const aFlipEvent = ({ facts, check, ...changes }: Changes = {}): CheckTol
 })
 
 /** A failure with exit code 3, shortly before. */
-export const aLastPing = (changes: Partial<NonNullable<CheckTold['lastPing']>> = {}) => ({
+export const aLastPing = (changes: Partial<NonNullable<NotifiedCheck['lastPing']>> = {}) => ({
   type: 'fail' as const,
   exit_code: 3,
   duration_ms: 1_000,

@@ -3,8 +3,8 @@
  * `Alert.Merge`, and mem.go, `Put`), and answers as the test says. The real one is in test/prometheus/alertmanager.test.ts.
  */
 
-import type { PostableAlert } from '../../src/delivery/alert.ts'
-import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/delivery/http.ts'
+import type { PostableAlert } from '../../src/channels/kinds/alertmanager/alert.ts'
+import type { HttpClient, HttpRequest, HttpResponse } from '../../src/delivery/http.ts'
 
 /** A status, `refuse` (no listener), or `hang` (no response until the caller gives up). */
 export type PeerAnswer = number | 'refuse' | 'hang'
@@ -71,7 +71,7 @@ export function createFakeAlertmanagers(now: () => number): FakeAlertmanagers {
         .map(([name]) => (Object.fromEntries(JSON.parse(name)) as { check: string }).check)
         .sort(),
 
-    async send({ method, url, headers, body, isTrusted }: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
+    async send({ method, url, headers, body, isTrusted }: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
       const { host, pathname } = new URL(url)
       if (method !== 'POST' || headers?.['content-type'] !== 'application/json')
         throw new Error('an Alertmanager takes JSON by POST')

@@ -12,7 +12,7 @@ import { saveDeclared } from '../../store/checks/declared-checks.ts'
 import { type LockedCheck, lockStates } from '../../store/checks/states.ts'
 import { deleteTombstone } from '../../store/checks/tombstones.ts'
 import type { Context } from '../../store/context.ts'
-import { hurryAlerts } from '../../store/outbox/alerts.ts'
+import { makeAlertsDue } from '../../store/outbox/alerts.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 import { addCheck, addFirstCheck, findFreeSlug } from '../add-check.ts'
 import { applyEvents } from '../with-locked-check.ts'
@@ -99,7 +99,7 @@ export async function change(
   const slug = isMoved ? await findFreeSlug(tx, wanted.projectId, check.slug) : check.slug
   if (isRedescribed) {
     await saveDeclared(tx, check.key, { ...wanted, slug })
-    await hurryAlerts(tx, check.key)
+    await makeAlertsDue(tx, check.key)
   }
   if (isRescheduled) await saveSpec(tx, check.key, wanted.spec)
   const state = events.length === 0 ? check.state : await applyEvents(tx, { ...locked, spec }, events, context)

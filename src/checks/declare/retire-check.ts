@@ -2,7 +2,7 @@ import { deleteCheck, type Resource } from '../../store/checks/checks.ts'
 import { releaseCheck } from '../../store/checks/declared-checks.ts'
 import { insertTombstone } from '../../store/checks/tombstones.ts'
 import type { Context } from '../../store/context.ts'
-import { hurryAlerts } from '../../store/outbox/alerts.ts'
+import { makeAlertsDue } from '../../store/outbox/alerts.ts'
 import { lockDeclared } from './gather.ts'
 
 /**
@@ -19,7 +19,7 @@ export function retireCheck(
     const found = await lockDeclared(tx, resource)
     if (found === null) return 'absent'
     const { record, locked } = found
-    await hurryAlerts(tx, record.key)
+    await makeAlertsDue(tx, record.key)
     if (policy === 'Retain') {
       await releaseCheck(tx, record.key)
       return 'released'

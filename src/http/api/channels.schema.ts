@@ -1,7 +1,10 @@
 import { z } from 'zod'
-import { CHANNEL_KINDS, CHANNEL_MANAGERS } from '../../domain/channel.ts'
+import { listOf } from '../../channels/kinds/fields.ts'
+import { KINDS } from '../../channels/kinds/index.ts'
+import { CHANNEL_KINDS, CHANNEL_MANAGERS, type ChannelKind } from '../../domain/channel.ts'
+import { rule } from '../../domain/errors.ts'
 import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../domain/event.ts'
-import { CONFIGS, config, listOf, says } from './channel-config.schema.ts'
+import { parsePart } from './faults.ts'
 import * as field from './fields.ts'
 
 // Requests ---------------------------------------------------------------------------------------------------------------
@@ -9,12 +12,22 @@ import * as field from './fields.ts'
 const kind = () => field.oneOf(CHANNEL_KINDS)
 const events = () =>
   listOf(field.oneOf(CHECK_EVENT_TYPES), CHECK_EVENT_TYPES.length, `of ${CHECK_EVENT_TYPES.join(', ')}`)
-const muted = () => z.boolean(says('must be true or false'))
+const muted = () => z.boolean(rule('must be true or false'))
 
-const KIND = 'What it is; it cannot change.'
-const PROJECT = 'Whose checks it tells of. Null: those of the whole organization.'
-const EVENTS = `What it is told. An alertmanager channel is told of alerts that fire when check.down is among them, and then always when they no longer do. Standard: ${STANDARD_EVENT_TYPES.join(', ')}.`
-const MUTED = 'It is told nothing but tests. Muting gives up what was still to be delivered.'
+/** Any object: the schema to apply depends on the kind. */
+const config = () =>
+  z.looseObject({}, rule('must be an object')).meta({
+    description: 'How to reach the receiver. The fields depend on the kind.',
+    anyOf: CHANNEL_KINDS.map((title) => {
+      const { $schema: _, ...schema } = z.toJSONSchema(KINDS[title].config.input, { io: 'input' })
+      return { title, ...schema }
+    }),
+  })
+
+const KIND = 'Where the channel sends. It cannot change.'
+const PROJECT = 'The project whose checks notify the channel. Null: the checks of the whole organization.'
+const EVENTS = `Events that the channel receives. An alertmanager channel gets alerts when check.down is among them, and always the ends of these alerts. Default: ${STANDARD_EVENT_TYPES.join(', ')}.`
+const MUTED = 'A muted channel receives tests only. Muting fails its pending deliveries.'
 
 export const NewChannel = z
   .strictObject({
@@ -27,19 +40,19 @@ export const NewChannel = z
   })
   .superRefine(
     (body, context) => {
-      const result = CONFIGS[body.kind].safeParse(body.config)
+      const result = KINDS[body.kind].config.input.safeParse(body.config)
       for (const issue of result.error?.issues ?? []) context.addIssue({ ...issue, path: ['config', ...issue.path] })
     },
-    { when: ({ value }) => isJudgeable(value) },
+    { when: ({ value }) => hasKindAndConfig(value) },
   )
   .meta({ id: 'NewChannel' })
 
-/** With a kind and a config, whatever else is wrong: all faults are told at once. */
-function isJudgeable(value: unknown): boolean {
+/** Then its config is checked, whatever else is wrong, so that the response reports all faults. */
+function hasKindAndConfig(value: unknown): boolean {
   const { kind, config } = (value ?? {}) as { kind?: unknown; config?: unknown }
   return (
     typeof kind === 'string' &&
-    Object.hasOwn(CONFIGS, kind) &&
+    Object.hasOwn(KINDS, kind) &&
     typeof config === 'object' &&
     config !== null &&
     !Array.isArray(config)
@@ -57,9 +70,14 @@ export const ChannelUpdate = z
   })
   .meta({ id: 'ChannelUpdate', description: 'Omitted fields keep their values.' })
 
+/** Reads `body.config` as the config of this kind. Throws AppError `invalid`. */
+export function readConfig(kind: ChannelKind, config: unknown): object {
+  return parsePart('body', z.object({ config: KINDS[kind].config.input }), { config }).config
+}
+
 export const ChannelParams = field.idOf('channel')
 
-// Answers ----------------------------------------------------------------------------------------------------------------
+// Responses --------------------------------------------------------------------------------------------------------------
 
 const fields = {
   id: z.string().meta({ format: 'uuid' }),
@@ -69,20 +87,16 @@ const fields = {
   events: z.array(z.enum(CHECK_EVENT_TYPES)).meta({ description: EVENTS }),
   muted: z.boolean().meta({ description: MUTED }),
   config: z
-    .union([
-      z.object({ url: z.string() }).meta({ title: 'webhook, slack' }),
-      z.object({ urls: z.array(z.string()), labels: z.record(z.string(), z.string()) }).meta({ title: 'alertmanager' }),
-      z.object({ to: z.array(z.string()) }).meta({ title: 'email' }),
-    ])
+    .union(CHANNEL_KINDS.map((title) => KINDS[title].config.shown.meta({ title })))
     .nullable()
     .meta({
       description:
-        'Without what is secret. Null: it is sealed under another SECRET_KEY; set that in PREVIOUS_SECRET_KEYS, or update the channel with its whole config (a webhook then signs with a new secret, which rotating it shows).',
+        'Without secrets. Null when it is sealed under another SECRET_KEY: set that in PREVIOUS_SECRET_KEYS, or update the channel with its whole config (a webhook then has a new signing secret; rotate it to see it).',
     }),
   managed_by: z
     .enum(CHANNEL_MANAGERS)
-    .meta({ description: '`configuration`: made by ALERTMANAGER_URL, and changed there.' }),
-  created_at: field.instant('When the channel was made.'),
+    .meta({ description: '`configuration`: the channel of ALERTMANAGER_URL. The API cannot change it.' }),
+  created_at: field.instant('When the channel was created.'),
 }
 
 export const Channel = z.object(fields).meta({ id: 'Channel' })
@@ -93,7 +107,7 @@ export const CreatedChannel = z
     secret: z
       .string()
       .optional()
-      .meta({ description: 'Of a webhook: the key that its signatures are verified with. Shown this once.' }),
+      .meta({ description: 'Of a webhook: the key to verify its signatures with. It is not shown again.' }),
   })
   .meta({ id: 'CreatedChannel' })
 
@@ -102,13 +116,15 @@ export const ChannelList = z
   .meta({ id: 'ChannelList' })
 
 export const QueuedTest = z
-  .object({ delivery_id: z.string().meta({ format: 'uuid', description: 'Look for it among the deliveries.' }) })
+  .object({
+    delivery_id: z.string().meta({ format: 'uuid', description: 'The delivery has the outcome of the test.' }),
+  })
   .meta({ id: 'QueuedTest' })
 
 export const RotatedSecret = z
   .object({
     secret: z.string().meta({
-      description: 'Signs from now on. Shown this once. The one before it signs along for 24 hours.',
+      description: 'The new signing secret. It is not shown again. For 24 hours the previous secret signs, too.',
     }),
   })
   .meta({ id: 'RotatedSecret' })

@@ -2,14 +2,13 @@
 
 import { createChannel as create } from '../../channels/create-channel.ts'
 import { type ChannelRecord, getChannel as get, listChannels as list } from '../../channels/find-channels.ts'
-import { hidePath } from '../../channels/present-config.ts'
+import { KINDS } from '../../channels/kinds/index.ts'
 import { removeChannel as remove } from '../../channels/remove-channel.ts'
 import { rotateSecret as rotate } from '../../channels/rotate-secret.ts'
 import { testChannel as test } from '../../channels/test-channel.ts'
 import { updateChannel as update } from '../../channels/update-channel.ts'
 import { type Caller, includesScope } from '../../domain/access.ts'
 import type { ChannelKind } from '../../domain/channel.ts'
-import { readConfig } from './channel-config.schema.ts'
 import {
   Channel,
   ChannelList,
@@ -19,6 +18,7 @@ import {
   NewChannel,
   QueuedTest,
   RotatedSecret,
+  readConfig,
 } from './channels.schema.ts'
 import { PageQuery } from './fields.ts'
 import { given } from './given.ts'
@@ -27,7 +27,7 @@ import { endpoint } from './route.ts'
 
 export const listChannels = endpoint({
   id: 'listChannels',
-  summary: 'List the channels, without their secrets',
+  summary: 'List the channels without their secrets',
   query: PageQuery,
   status: 200,
   answer: ChannelList,
@@ -48,6 +48,7 @@ export const createChannel = endpoint({
     const { kind, name, project_id: projectId, events, muted } = body
     const config = readConfig(kind, body.config)
     const { secret, ...channel } = await create(context, caller, {
+      kind,
       name,
       config,
       muted,
@@ -59,7 +60,7 @@ export const createChannel = endpoint({
 
 export const getChannel = endpoint({
   id: 'getChannel',
-  summary: 'Get a channel, without its secrets',
+  summary: 'Get a channel without its secrets',
   params: ChannelParams,
   status: 200,
   answer: Channel,
@@ -70,7 +71,7 @@ export const getChannel = endpoint({
 
 export const updateChannel = endpoint({
   id: 'updateChannel',
-  summary: 'Change a channel; omitted fields, and what comes back as it is shown, keep their values',
+  summary: 'Change a channel. Omitted fields, and URLs that are sent back as they are shown, keep their values',
   params: ChannelParams,
   body: ChannelUpdate,
   status: 200,
@@ -98,7 +99,7 @@ export const removeChannel = endpoint({
 
 export const testChannel = endpoint({
   id: 'testChannel',
-  summary: 'Send a test through a channel, muted or not; its delivery says what became of it',
+  summary: 'Send a test to a channel, muted or not; its delivery has the outcome',
   params: ChannelParams,
   status: 202,
   answer: QueuedTest,
@@ -110,7 +111,7 @@ export const testChannel = endpoint({
 
 export const rotateSecret = endpoint({
   id: 'rotateSecret',
-  summary: 'Give a webhook a new signing secret; the one before it stays valid for a day',
+  summary: 'Give a webhook a new signing secret; the previous one stays valid for 24 hours',
   params: ChannelParams,
   status: 200,
   answer: RotatedSecret,
@@ -118,15 +119,14 @@ export const rotateSecret = endpoint({
   handle: ({ context, caller, params }) => rotate(context, caller, params.id),
 })
 
-/** Many services take the path of a webhook for its credential: who may not change the channel sees its origin. */
 function presentFor({ scope }: Caller, channel: ChannelRecord) {
-  const { config } = channel
-  if (config?.kind !== 'webhook' || includesScope(scope, 'admin')) return presentChannel(channel)
-  return presentChannel({ ...channel, config: { ...config, url: hidePath(config.url) } })
+  const { showToReader } = KINDS[channel.kind].config
+  if (channel.config === null || showToReader === undefined || includesScope(scope, 'admin'))
+    return presentChannel(channel)
+  return presentChannel({ ...channel, config: showToReader(channel.config) })
 }
 
-function presentChannel(channel: ChannelRecord) {
-  const { id, kind, name, projectId, events, muted, managedBy, createdAt } = channel
+function presentChannel({ id, kind, name, projectId, events, muted, config, managedBy, createdAt }: ChannelRecord) {
   return {
     id,
     kind,
@@ -134,23 +134,8 @@ function presentChannel(channel: ChannelRecord) {
     project_id: projectId,
     events: [...events],
     muted,
-    config: presentConfig(channel.config),
+    config,
     managed_by: managedBy,
     created_at: toIso(createdAt),
-  }
-}
-
-/** Field by field: the kind is told beside it. */
-function presentConfig(config: ChannelRecord['config']) {
-  switch (config?.kind) {
-    case undefined:
-      return null
-    case 'webhook':
-    case 'slack':
-      return { url: config.url }
-    case 'alertmanager':
-      return { urls: [...config.urls], labels: config.labels }
-    case 'email':
-      return { to: [...config.to] }
   }
 }

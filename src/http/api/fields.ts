@@ -6,14 +6,10 @@
 import { z } from 'zod'
 import { isPassword, PASSWORD_LENGTH } from '../../auth/passwords.ts'
 import { isEmail } from '../../domain/email.ts'
+import { rule } from '../../domain/errors.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { decodeCursor, PAGE_LIMIT } from '../../domain/page.ts'
-
-/** The rule as zod's error: a field that is absent is told to be required. */
-const rule = (text: string) => ({
-  error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is required' : text),
-})
 
 const CONTROL = /\p{Cc}/u
 const CONTROL_EXCEPT_LAYOUT = /[^\P{Cc}\t\n\r]/u

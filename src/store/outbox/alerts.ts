@@ -1,11 +1,11 @@
 /**
- * What an Alertmanager is to believe about a check by our word, one row for each channel and check.
+ * The alerts that Alertmanagers should know, one row for each channel and check.
  *
- * Several may tell it at once: the sender of an event, and the keepers of all replicas. Whoever is about to, writes first what is
- * true and moves tell_at to the end of its claim; when it has told, the row must still be as it left it. If not, somebody else
- * wrote meanwhile, and nobody knows whose word arrived last: the row is due at once, and the truth is told again. So what an
- * Alertmanager hears last is true, and whoever dies on the way is replaced when its claim ends.
- *
+ * Several writers may post the same alert: the sender of an event, and the keepers of all replicas. Before a writer posts, it stores
+ * what is true and takes a lease by moving tell_at to the end of its lease. After the post, tell_at must still be that value. If it is
+ * not, another writer has changed the row in between, and the order in which the posts arrived is unknown. Then the row becomes due
+ * at once, and what is true is posted again. So the last post that an Alertmanager gets is true. The lease of a writer that died
+ * expires, and another writer takes over.
  */
 
 import { type Instant, STATUSES } from '../../domain/check.ts'
@@ -24,32 +24,30 @@ export interface StoredAlert {
 }
 
 const ALERT_COLUMNS = `a.labels, a.annotations, a.starts_at as "startsAt", a.resolved_at as "resolvedAt"`
-/** Whatever anybody's clock says. */
+/** Due at once, by every clock. */
 const AT_ONCE = `'epoch'`
 const DOWN = STATUSES.indexOf('down')
 
-/** Which row, and until when it is the caller's to tell: a time that no other claim has (claimUntil). */
-export interface Claim {
+/** The lease of a row. `until` identifies it: no other lease ends at that time (leaseUntil). */
+export interface AlertLease {
   readonly channelId: string
   readonly checkKey: number
   readonly until: Instant
 }
 
-/** Longer than any telling. */
-const CLAIM_MS = 30_000
-const CLAIM_SPREAD_MS = 1_000
+/** Longer than any post. */
+const LEASE_MS = 30_000
+const LEASE_SPREAD_MS = 1_000
 
-/** `random`: 0 .. 1, which tells claims of the same moment apart. */
-export function claimUntil(now: Instant, random = Math.random()): Instant {
-  return now + CLAIM_MS + CLAIM_SPREAD_MS * random
+/** The end of a lease that begins now. `random`: 0 .. 1, so that two leases of the same moment differ. */
+export function leaseUntil(now: Instant, random = Math.random()): Instant {
+  return now + LEASE_MS + LEASE_SPREAD_MS * random
 }
 
-/**
- * From now on the alert fires. `before`: the one that it takes the place of. `isNewest` false: the row is of a later alert and stays.
- */
+/** Stores that the alert fires. `before`: the alert that it replaces. `isNewest` is false when the row holds a later alert; it stays. */
 export async function raiseAlert(
   db: Queryable,
-  { channelId, checkKey, until }: Claim,
+  { channelId, checkKey, until }: AlertLease,
   { labels, annotations, startsAt }: Omit<StoredAlert, 'resolvedAt'>,
 ): Promise<{ isNewest: boolean; before: StoredAlert | null }> {
   const { rows } = await db.query<StoredAlert & { isNewest: boolean; startsAt: Instant | null }>({
@@ -70,10 +68,10 @@ export async function raiseAlert(
   return { isNewest, before: before.startsAt === null ? null : before }
 }
 
-/** From now on it does not. Null when there is no alert of the check, or only one that began after `at`. */
+/** Stores that the alert has ended. Returns null when the check has no alert, or only one that began after `at`. */
 export async function resolveAlert(
   db: Queryable,
-  { channelId, checkKey, until }: Claim,
+  { channelId, checkKey, until }: AlertLease,
   at: Instant,
   now: Instant,
 ): Promise<StoredAlert | null> {
@@ -87,13 +85,13 @@ export async function resolveAlert(
   return rows[0] ?? null
 }
 
-/** The channels that have something to tell; `channel` null: it was removed. */
-export async function listChannelsToTell(
+/** The channels with due alerts. `channel` is null when it was removed. */
+export async function listChannelsWithDueAlerts(
   db: Queryable,
   now: Instant,
 ): Promise<{ channelId: string; channel: ChannelRow | null }[]> {
   const { rows } = await db.query<ChannelRow & { channelId: string; id: string | null }>({
-    name: 'list_channels_to_tell',
+    name: 'list_channels_with_due_alerts',
     text: `select d.channel_id as "channelId", ${CHANNEL_COLUMNS}
       from (select distinct a.channel_id from alerts a where a.tell_at <= ($1::timestamptz[])[1]) d
       left join channels c on c.id = d.channel_id order by d.channel_id`,
@@ -102,11 +100,11 @@ export async function listChannelsToTell(
   return rows.map(({ channelId, ...channel }) => ({ channelId, channel: channel.id === null ? null : channel }))
 }
 
-export interface ClaimedAlert extends StoredAlert {
+export interface LeasedAlert extends StoredAlert {
   readonly checkKey: number
   /** The check is down, and the channel serves it and is not muted. */
   readonly isTrue: boolean
-  /** As the check is called now; null when it is gone. */
+  /** The present names of the check; null when it was removed. */
   readonly check: CheckNames | null
 }
 
@@ -119,14 +117,14 @@ export interface CheckNames {
 }
 
 /**
- * Up to `limit` alerts of a channel that are due, longest due first, each with what is true of its check now; those that another
- * replica is at are left out. The inner limits are fences: the planner would join whole tables.
+ * Leases up to `limit` due alerts of a channel, longest due first, and returns each with the present state of its check. Rows that
+ * another replica has locked are skipped. `limit 1` in the inner query keeps the planner from joining whole tables.
  */
-export async function claimAlerts(
+export async function leaseAlerts(
   db: Queryable,
   channelId: string,
   { now, until, limit }: { now: Instant; until: Instant; limit: number },
-): Promise<ClaimedAlert[]> {
+): Promise<LeasedAlert[]> {
   const { rows } = await db.query<
     StoredAlert & {
       checkKey: number
@@ -138,7 +136,7 @@ export async function claimAlerts(
       name: string | null
     }
   >({
-    name: 'claim_alerts',
+    name: 'lease_alerts',
     text: `with due as materialized (
         select a.check_key from alerts a
         where a.channel_id = $1 and a.tell_at <= ($2::timestamptz[])[1]
@@ -164,26 +162,26 @@ export async function claimAlerts(
   })
 }
 
-export interface ToldAlert {
+export interface PostedAlert {
   readonly checkKey: number
-  /** What the Alertmanager has heard. */
+  /** The labels that the Alertmanager has. */
   readonly labels: Labels
   readonly resolvedAt: Instant | null
   readonly nextAt: Instant
 }
 
 /**
- * Keeps what was told under the claim that ends at `until`. Of alerts that somebody wrote since the claim nothing is kept, and
- * they are due at once; so are those that fire although their check is not down any more. Answers how many were written since.
+ * Ends the lease that ends at `until` and stores what was posted. An alert that was changed during the lease is not stored and
+ * becomes due at once. So does an alert that fires although its check is not down any more. Returns how many alerts were changed.
  */
-export async function finishTelling(
+export async function savePosted(
   db: Queryable,
   channelId: string,
-  told: readonly ToldAlert[],
+  posted: readonly PostedAlert[],
   until: Instant,
 ): Promise<number> {
   const { rowCount } = await db.query({
-    name: 'finish_telling',
+    name: 'save_posted',
     text: `with i as materialized (
         select * from unnest($2::int8[], $3::jsonb[], $4::timestamptz[], $5::timestamptz[]) i (check_key, labels, resolved_at, next_at)),
       kept as (
@@ -197,18 +195,18 @@ export async function finishTelling(
         and not exists (select from kept k where k.check_key = a.check_key)`,
     values: [
       channelId,
-      int8Array(told.map(({ checkKey }) => checkKey)),
-      jsonbArray(told.map(({ labels }) => labels)),
-      instantArray(told.map(({ resolvedAt }) => resolvedAt)),
-      instantArray(told.map(({ nextAt }) => nextAt)),
+      int8Array(posted.map(({ checkKey }) => checkKey)),
+      jsonbArray(posted.map(({ labels }) => labels)),
+      instantArray(posted.map(({ resolvedAt }) => resolvedAt)),
+      instantArray(posted.map(({ nextAt }) => nextAt)),
       instantArray([until]),
     ],
   })
   return rowCount
 }
 
-/** Those of these alerts that are still as their claim left them. */
-export async function forgetAlerts(
+/** Deletes the alerts that were not changed during the lease that ends at `until`. */
+export async function deleteAlerts(
   db: Queryable,
   channelId: string,
   checkKeys: readonly number[],
@@ -220,18 +218,18 @@ export async function forgetAlerts(
   )
 }
 
-/** Of a channel that is gone. At each Alertmanager they end by themselves. */
-export async function forgetChannelAlerts(db: Queryable, channelId: string): Promise<void> {
+/** Deletes the alerts of a channel, if it was removed. At the Alertmanagers they end by themselves. */
+export async function deleteChannelAlerts(db: Queryable, channelId: string): Promise<void> {
   await db.query(
     'delete from alerts a where a.channel_id = $1 and not exists (select from channels c where c.id = $1)',
     [channelId],
   )
 }
 
-/** In the transaction of a change after which a firing alert of the check may be wrong: the keeper looks at once. */
-export async function hurryAlerts(tx: Queryable, checkKey: number): Promise<void> {
+/** Makes all alerts of a check due at once, in the transaction of a change that may have made them wrong. */
+export async function makeAlertsDue(tx: Queryable, checkKey: number): Promise<void> {
   await tx.query({
-    name: 'hurry_alerts',
+    name: 'make_alerts_due',
     text: `update alerts set tell_at = ${AT_ONCE} where check_key = $1`,
     values: [checkKey],
   })

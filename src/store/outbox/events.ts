@@ -1,6 +1,6 @@
 /**
- * Events, and with each its deliveries: written in the transaction of the flip, so that neither is ever without the other
- * (design, section 5). All that a delivery says is taken down here: by the time it goes out the check may be renamed or gone.
+ * Events and their deliveries. They are written in the transaction of the flip, so that a flip without its event cannot exist (design,
+ * section 5). An event contains all that a delivery reports: by the time it is sent, the check may be renamed or removed.
  */
 
 import { type Instant, PING_TYPES, type PingType } from '../../domain/check.ts'
@@ -20,30 +20,31 @@ import type { Queryable, Statement } from '../postgres/database.ts'
 export interface NewEvent {
   readonly id: Buffer
   readonly key: number
-  /** Null: late is no flip. */
+  /** Null for check.late, which has no flip. */
   readonly flipId: Buffer | null
-  /** The ping that made the flip; null: the newest one is told. */
+  /** The ping that caused the flip; null for the newest ping of the check. */
   readonly pingId: Buffer | null
   readonly type: CheckEventType
   readonly data: EventFacts
   readonly at: Instant
 }
 
-/** An id of an event's time, so that deliveries are in the order of time too. The first 15 characters end with the version. */
+/** A UUIDv7 with the time of the event, so that ids of deliveries are in order of time. The first 15 characters end with the version. */
 const DELIVERY_ID = (event: string) => `(left(${event}::text, 15) || substr(gen_random_uuid()::text, 16))::uuid`
 const GIVE_UP_AT = (at: string) => `${at} + ${PATIENCE_MS} * interval '1 millisecond'`
-/** Cut to milliseconds, as answers of the API are. */
+/** Milliseconds, as in responses of the API. */
 const ISO = (at: string) => `to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 const PING_TYPE = (type: string) => `(array['${PING_TYPES.join("', '")}'])[${type} + 1]`
 
 /**
- * An Alertmanager is told of what fires and what no longer does, and of nothing else. The inner limits are fences: with few
- * rows there the planner would scan whole tables instead of looking up, and a plan lives long.
+ * Inserts events, and a delivery for each channel that wants them. An Alertmanager gets check.down if its channel wants it, and always
+ * check.up and check.paused, which end alerts. `limit 1` in the inner queries keeps index lookups in the plan: a plan made for small
+ * tables would scan them, and plans are kept for long.
  */
 export function insertEvents(events: readonly NewEvent[]): Statement {
   return {
     name: 'insert_events',
-    text: `with told as materialized (
+    text: `with described as materialized (
         select i.*, c.*, l.*
         from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[]) i (event_id, check_key, flip_id, type, data, at, ping_id)
         left join lateral (
@@ -61,12 +62,12 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
           order by p.id desc limit 1) l on true),
       added as (
         insert into events (id, check_key, flip_id, type, data, created_at, subject, last_ping, last_body)
-        select event_id, check_key, flip_id, type, data, at, subject, last_ping, last_body from told)
+        select event_id, check_key, flip_id, type, data, at, subject, last_ping, last_body from described)
       insert into deliveries (event_id, channel_id, id, check_key, organization_id, project_id, check_id, type,
           next_attempt_at, give_up_at, created_at)
       select t.event_id, c.id, ${DELIVERY_ID('t.event_id')}, t.check_key, t.organization_id, t.project_id, t.check_id, t.type,
         t.at, ${GIVE_UP_AT('t.at')}, t.at
-      from told t join channels c on (c.organization_id = t.organization_id or c.organization_id is null)
+      from described t join channels c on (c.organization_id = t.organization_id or c.organization_id is null)
         and (c.project_id = t.project_id or c.project_id is null) and not c.muted
         and case when c.kind <> 'alertmanager' or t.type = 'check.down' then t.type = any(c.event_types)
           else t.type in ('check.up', 'check.paused') end`,
@@ -87,12 +88,12 @@ export interface TestEvent {
   readonly deliveryId: string
   readonly channelId: string
   readonly organizationId: string
-  /** The channel's. */
+  /** The project of the channel; null when it serves the whole organization. */
   readonly projectId: string | null
   readonly at: Instant
 }
 
-/** A test goes to its channel alone, muted or not. */
+/** Inserts a channel.test with one delivery, to this channel, muted or not. */
 export async function insertTestEvent(tx: Queryable, event: TestEvent): Promise<void> {
   const { eventId, deliveryId, channelId, organizationId, projectId, at } = event
   await tx.query(
@@ -103,7 +104,7 @@ export async function insertTestEvent(tx: Queryable, event: TestEvent): Promise<
   )
 }
 
-/** As it is read back, with EVENT_COLUMNS. */
+/** A row with EVENT_COLUMNS. */
 export interface EventRow {
   readonly type: EventType
   readonly data: EventFacts
@@ -115,7 +116,7 @@ export interface EventRow {
 
 export const EVENT_COLUMNS = `e.type, e.data, e.subject, e.last_ping as "lastPing", e.last_body as "lastBody", e.created_at as at`
 
-/** Null for a row from before events knew their checks: it cannot be told. */
+/** Null for a row from before events stored their checks: it cannot be sent. */
 export function toEvent(id: string, { type, data, subject, lastPing, lastBody, at }: EventRow): Event | null {
   if (type === 'channel.test') return { id, type, at }
   if (subject === null) return null
@@ -123,7 +124,7 @@ export function toEvent(id: string, { type, data, subject, lastPing, lastBody, a
   return { id, type, at, facts: data, check: subject, lastPing: lastPing === null ? null : { ...lastPing, body } }
 }
 
-/** What a longer body was cut to may begin in the middle of a character: its rest is left out. */
+/** A body that was cut may begin in the middle of a character. The rest of that character is dropped. */
 function toText(bytes: Buffer): string {
   let start = 0
   if (bytes.length === EVENT_BODY_BYTES) while (start < 3 && (bytes[start]! & 0xc0) === 0x80) start += 1

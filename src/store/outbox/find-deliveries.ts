@@ -1,6 +1,6 @@
 /**
- * Deliveries as people see them and ask for them again. Whose they are is written in them: the organization's, and of a caller
- * bound to a project those of the project's checks.
+ * Deliveries as the API shows and repeats them. A caller sees those of its organization; a caller bound to a project sees only those
+ * of the project. Both are columns of the delivery.
  */
 
 import type { Tenant } from '../../domain/access.ts'
@@ -19,7 +19,7 @@ export interface DeliveryRecord {
   readonly checkId: string | null
   readonly status: DeliveryStatus
   readonly attempts: number
-  /** While an attempt is running: when it counts as lost. Null unless pending. */
+  /** While an attempt is running, the time at which its claim expires. Null unless pending. */
   readonly nextAttemptAt: Instant | null
   readonly lastStatus: number | null
   readonly lastError: string | null
@@ -46,7 +46,7 @@ export interface DeliveryFilter {
   readonly status?: DeliveryStatus
 }
 
-/** Up to `limit`, newest first, older than `beforeId`; ids are in the order of time. Those of removed channels are left out. */
+/** Up to `limit` deliveries older than `beforeId`, newest first; ids are in order of time. Without those of removed channels. */
 export async function listDeliveryRows(
   db: Queryable,
   tenant: Tenant,
@@ -55,7 +55,7 @@ export async function listDeliveryRows(
 ): Promise<DeliveryRecord[]> {
   const values: unknown[] = [tenant.organizationId, tenant.projectId, limit]
   const conditions: string[] = []
-  // Only what is asked for is in the statement, so that the planner sees which index serves it.
+  // The statement has only the given conditions, so that the planner can choose an index for them.
   const add = (column: string, comparison: '=' | '<', value: unknown) => {
     values.push(value)
     conditions.push(`and d.${column} ${comparison} $${values.length}`)
@@ -75,14 +75,14 @@ export async function listDeliveryRows(
 
 export interface LockedDelivery {
   readonly delivery: DeliveryRecord
-  /** Null: it was removed. */
+  /** Null when the channel was removed. */
   readonly isChannelMuted: boolean | null
-  /** The channel serves another project by now. */
+  /** The channel serves another project now. */
   readonly isElsewhere: boolean
   readonly hasEvent: boolean
 }
 
-/** Until the transaction ends nobody claims it or writes what became of it. Null when the tenant has no such delivery. */
+/** Locks a delivery against claims and outcomes until the transaction ends. Null when the tenant has no such delivery. */
 export async function lockDelivery(tx: Queryable, tenant: Tenant, id: string): Promise<LockedDelivery | null> {
   const { rows } = await tx.query<Row & { isChannelMuted: boolean | null; isElsewhere: boolean; hasEvent: boolean }>(
     `select ${COLUMNS}, c.muted as "isChannelMuted",
@@ -96,7 +96,7 @@ export async function lockDelivery(tx: Queryable, tenant: Tenant, id: string): P
   return { delivery: toDelivery(row), isChannelMuted, isElsewhere, hasEvent }
 }
 
-/** Pending again as if it had never been tried, and due; what was last heard of it stays until the next attempt. */
+/** Makes a delivery pending and due, with a new attempt count. The last status and error stay until the next attempt. */
 export async function renewDelivery(
   tx: Queryable,
   id: string,
@@ -111,8 +111,8 @@ export async function renewDelivery(
   return toDelivery(rows[0]!)
 }
 
-/** Makes a pending one due. */
-export async function hurryDelivery(tx: Queryable, id: string, now: Instant): Promise<DeliveryRecord> {
+/** Makes a pending delivery due. */
+export async function makeDeliveryDue(tx: Queryable, id: string, now: Instant): Promise<DeliveryRecord> {
   const { rows } = await tx.query<Row>(
     `update deliveries d set next_attempt_at = ($2::timestamptz[])[1] where d.id = $1 returning ${COLUMNS}`,
     [id, instantArray([now])],

@@ -1,11 +1,12 @@
-/** The channel of ALERTMANAGER_URL: a row that deliveries can name, without settings of its own. */
+/** The row for the channel of ALERTMANAGER_URL. It has no settings: each replica has them in its configuration. */
 
 import type { Instant } from '../../domain/check.ts'
 import type { CheckEventType } from '../../domain/event.ts'
 import { instantArray, textArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
 
-export async function keepInstallationChannel(
+/** Creates or updates the channel, and stores that a replica has it at `now`. */
+export async function saveInstallationChannel(
   db: Queryable,
   channel: {
     readonly id: string
@@ -21,7 +22,7 @@ export async function keepInstallationChannel(
   )
 }
 
-/** Unless a replica has said since `unseenSince` that it is configured. What it was still to deliver is left for pruning. */
+/** Deletes the channel, unless a replica has saved it since `unseenSince`. Pruning deletes its deliveries. */
 export async function deleteInstallationChannel(db: Queryable, id: string, unseenSince: Instant): Promise<void> {
   await db.query('delete from channels where id = $1 and seen_at < ($2::timestamptz[])[1]', [
     id,

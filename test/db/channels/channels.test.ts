@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { listChannels } from '../../../src/channels/find-channels.ts'
+import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
+import { SECRET_OVERLAP_MS } from '../../../src/channels/kinds/webhook/signature.ts'
 import { removeChannel } from '../../../src/channels/remove-channel.ts'
 import { retryDelivery } from '../../../src/channels/retry-delivery.ts'
 import { rotateSecret } from '../../../src/channels/rotate-secret.ts'
 import { testChannel } from '../../../src/channels/test-channel.ts'
 import { updateChannel } from '../../../src/channels/update-channel.ts'
-import { CHANNEL_LIMITS, SECRET_OVERLAP_MS } from '../../../src/domain/channel.ts'
+import { MAX_CHANNELS } from '../../../src/domain/channel.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
 import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
 import { anOrganization, START } from '../auth/fixtures.ts'
@@ -32,15 +34,13 @@ describe('creating channels', () => {
       `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
         select gen_random_uuid(), organization_id, kind, name, sealed, sealed_with, event_types, created_at
         from channels, generate_series(1, $2) where id = $1`,
-      [id, CHANNEL_LIMITS.channels - 3],
+      [id, MAX_CHANNELS - 3],
     )
     const made = await Promise.allSettled(Array.from({ length: 5 }, () => aChannel(context, acme.id)))
     expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(2)
     for (const result of made)
       if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'conflict' })
-    expect((await listChannels(context, acme.caller, { limit: 1_000, after: null })).rows).toHaveLength(
-      CHANNEL_LIMITS.channels,
-    )
+    expect((await listChannels(context, acme.caller, { limit: 1_000, after: null })).rows).toHaveLength(MAX_CHANNELS)
   })
 
   it('counts those of its own organization only', async () => {
@@ -71,8 +71,7 @@ describe('rotating a secret', () => {
   it('takes turns: nobody is shown a secret that was never valid', async () => {
     const { id } = await aChannel(context, acme.id)
     const shown = await Promise.all(Array.from({ length: 5 }, () => rotateSecret(context, acme.caller, id)))
-    const settings = await openStored(context, id)
-    if (settings.kind !== 'webhook') expect.unreachable()
+    const settings = (await openStored(context, id)) as WebhookSettings
     expect(settings.secrets).toHaveLength(2)
     expect(settings.secrets.map(({ expiresAt }) => expiresAt)).toEqual([null, START + SECRET_OVERLAP_MS])
     const [newest, before] = settings.secrets.map(({ secret }) => secret)
@@ -85,7 +84,7 @@ describe('rotating a secret', () => {
 
   it('is not undone by an update at the same time', async () => {
     const { id } = await aChannel(context, acme.id)
-    const config = { kind: 'webhook', url: 'https://new.example/' } as const
+    const config = { url: 'https://new.example/' }
     const [{ secret }] = await Promise.all([
       rotateSecret(context, acme.caller, id),
       updateChannel(context, acme.caller, id, { readConfig: () => config }),

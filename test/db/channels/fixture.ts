@@ -21,7 +21,7 @@ export function aChannel(
   organizationId: string,
   overrides: Partial<NewChannel> = {},
 ): ReturnType<typeof createChannel> {
-  const channel = { name: 'Pager', config: { kind: 'webhook', url: 'https://example.com/hook' } } as const
+  const channel = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } } as const
   return createChannel(context, { organizationId, projectId: null }, { ...channel, ...overrides })
 }
 

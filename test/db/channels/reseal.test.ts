@@ -35,7 +35,7 @@ describe('sealing anew', () => {
   it('brings every channel under the current key, and is then done', async () => {
     const made = await Promise.all(
       ['a', 'b', 'c'].map((host) =>
-        aChannel(before, acme.id, { config: { kind: 'slack', url: `https://${host}.example/x` } }),
+        aChannel(before, acme.id, { kind: 'slack', config: { url: `https://${host}.example/x` } }),
       ),
     )
     await aChannel(after, acme.id)
@@ -86,7 +86,7 @@ describe('sealing anew', () => {
 
   it('does not undo what somebody changes meanwhile', async () => {
     const { id } = await aChannel(before, acme.id)
-    const changed = { kind: 'webhook', url: 'https://changed.example/' } as const
+    const changed = { url: 'https://changed.example/' }
     // In the middle of it: what was read is being sealed when somebody else writes.
     let meanwhile: Promise<unknown> = Promise.resolve()
     const { sealer } = after

@@ -1,8 +1,10 @@
 /** The sender of events over the table that keeps what Alertmanagers believe; they are fakes that behave as the real one does. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type AlertmanagerChannel, createAlertmanagerSender } from '../../../src/delivery/alertmanager.ts'
-import { createLinks } from '../../../src/delivery/links.ts'
+import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
+import { createAlertmanagerSender } from '../../../src/channels/kinds/alertmanager/send.ts'
+import { createLinks } from '../../../src/channels/kinds/kind.ts'
+import type { OpenChannel } from '../../../src/domain/channel.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
@@ -13,7 +15,7 @@ import { createFixture, type Fixture } from './fixture.ts'
 let fixture: Fixture
 let fakes: FakeAlertmanagers
 let check: CheckRecord
-let channel: AlertmanagerChannel
+let channel: OpenChannel<AlertmanagerSettings>
 beforeAll(async () => {
   fixture = await createFixture()
 })
@@ -98,7 +100,7 @@ describe('check.down', () => {
 
   it.each([
     ['refuse', 'retry', 10 * SECOND],
-    [400, 'refused', MINUTE],
+    [400, 'rejected', MINUTE],
   ] as const)('that nobody takes (%s) is a %s, and the keeper goes on with it', async (how, kind, waitMs) => {
     fakes.answer('a:9093', how)
     fakes.answer('b:9093', how)

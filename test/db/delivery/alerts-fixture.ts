@@ -4,10 +4,14 @@
  */
 
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
-import { createAlertmanagerSender } from '../../../src/delivery/alertmanager.ts'
-import { type AlertKeeper, type AlertKeeperOptions, createAlertKeeper } from '../../../src/delivery/keep-alerts.ts'
-import { createLinks } from '../../../src/delivery/links.ts'
-import { openChannel } from '../../../src/delivery/open-channel.ts'
+import {
+  type AlertKeeper,
+  type AlertKeeperOptions,
+  createAlertKeeper,
+} from '../../../src/channels/kinds/alertmanager/keep-alerts.ts'
+import { createAlertmanagerSender } from '../../../src/channels/kinds/alertmanager/send.ts'
+import { createLinks } from '../../../src/channels/kinds/kind.ts'
+import { openChannel } from '../../../src/channels/open-channel.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { CHANNEL_COLUMNS, type ChannelRow } from '../../../src/store/outbox/channels.ts'
 import { aFlipEvent } from '../../support/events.ts'

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { setInstallationChannel } from '../../../src/channels/installation-channel.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
-import type { CheckTold } from '../../../src/domain/event.ts'
+import type { NotifiedCheck } from '../../../src/domain/event.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import { insertTestEvent } from '../../../src/store/outbox/events.ts'
 import { createFixture, createReceiver, type Fixture } from './fixture.ts'
@@ -18,10 +18,10 @@ const FAILED = { type: 'fail', exitCode: 3 } as const
 const context = () => ({ database: fixture.database, clock: fixture.clock })
 
 /** What a channel would be told now. */
-async function told(): Promise<CheckTold[]> {
+async function told(): Promise<NotifiedCheck[]> {
   const { send, got } = createReceiver()
   await fixture.createOutbox(send).drain()
-  return got.map(({ event }) => event as CheckTold)
+  return got.map(({ event }) => event as NotifiedCheck)
 }
 
 describe('which channels an event goes to', () => {

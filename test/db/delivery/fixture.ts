@@ -1,11 +1,12 @@
 /** Checks that flip, channels, and an outbox on a clock that stands still: PostgreSQL is real, the receivers are whatever a test says. */
 
+import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
+import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
 import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { type AttemptReport, createOutbox, type OutboxOptions } from '../../../src/delivery/outbox.ts'
 import type { Attempt, Outcome, Send, Senders } from '../../../src/delivery/outcome.ts'
-import type { ChannelSettings } from '../../../src/domain/channel.ts'
 import { STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
@@ -74,7 +75,11 @@ export async function createFixture() {
     },
     addCheck: (input: CheckInput = {}) => addCheck({ database, clock }, tenant, input),
 
-    async addChannel(overrides: Partial<Parameters<typeof insertChannel>[1]> & { settings?: ChannelSettings } = {}) {
+    async addChannel(
+      overrides: Partial<Parameters<typeof insertChannel>[1]> & {
+        settings?: SlackSettings | AlertmanagerSettings
+      } = {},
+    ) {
       const { settings = { kind: 'slack', url: 'https://hooks.example.com/x' }, ...rest } = overrides
       const id = newId(clock.now())
       const { sealed, sealedWith } = sealer.seal(id, settings)
@@ -110,7 +115,7 @@ export async function createFixture() {
     /** `send` stands for every kind of receiver. */
     createOutbox(send: Send, overrides: Partial<OutboxOptions> = {}) {
       const reports: AttemptReport[] = []
-      const faults: unknown[] = []
+      const bugs: unknown[] = []
       const outbox = createOutbox({
         database,
         senders: { webhook: send, alertmanager: send, slack: send, email: send } as Senders,
@@ -119,18 +124,18 @@ export async function createFixture() {
         now: clock.now,
         clock,
         random: () => 0.5,
-        giveWay: async () => {},
+        yieldToPings: async () => {},
         onAttempt: (report) => reports.push(report),
-        onFault: (error) => faults.push(error),
+        onBug: (error) => bugs.push(error),
         ...overrides,
       })
-      /** Turns until nothing is due and nothing on its way. */
+      /** Polls until nothing is due and no attempt is running. */
       const drain = async () => {
-        // Aborted: no turn rests, on a clock that stands still.
+        // Aborted: no poll rests, on a clock that stands still.
         while ((await outbox.run(AbortSignal.abort())) === 'again')
           await new Promise((resolve) => setImmediate(resolve))
       }
-      return { ...outbox, drain, reports, faults }
+      return { ...outbox, drain, reports, bugs }
     },
   }
 }

@@ -3,9 +3,8 @@
 import { describe, expect, it } from 'vitest'
 import { createSealer } from '../../../src/channels/seal.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
-import type { ChannelSettings } from '../../../src/domain/channel.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
-import { claimAlerts, claimUntil } from '../../../src/store/outbox/alerts.ts'
+import { leaseAlerts, leaseUntil } from '../../../src/store/outbox/alerts.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
 import {
@@ -80,7 +79,7 @@ describe('an alert of a check that is down', () => {
     await raise()
     await fixture.clock.advance(MINUTE)
     const now = fixture.clock.now()
-    await claimAlerts(fixture.database, channelId, { now, until: claimUntil(now), limit: 10 })
+    await leaseAlerts(fixture.database, channelId, { now, until: leaseUntil(now), limit: 10 })
     fakes.posts.length = 0
     await keep()
     expect(fakes.posts).toEqual([])
@@ -211,7 +210,7 @@ describe('channels', () => {
   })
 
   it('are each told their own, the one of the installation at its configured peers', async () => {
-    const settings: ChannelSettings = { kind: 'alertmanager', urls: ['http://c:9093'], labels: {} }
+    const settings = { kind: 'alertmanager', urls: ['http://c:9093'], labels: {} } as const
     const other = await fixture.addChannel({ settings })
     const check = await raise()
     await deliver(check, 'check.down', other)
@@ -281,7 +280,7 @@ it('says so when the database fails in the middle, once', async () => {
   const failing = {
     ...database,
     query: (async (statement: { name?: string }) => {
-      if (statement.name === 'claim_alerts') throw new Error('the disk is full')
+      if (statement.name === 'lease_alerts') throw new Error('the disk is full')
       return database.query(statement as never)
     }) as typeof database.query,
   }

@@ -41,11 +41,11 @@ const idsOf = (deliveries: { id: string }[]) => deliveries.map(({ id }) => id)
 const set = (id: string, assignments: string) =>
   api.database.query(`update deliveries set ${assignments} where id = $1`, [id])
 const DELIVERED = `status = 1, attempts = 2, next_attempt_at = null, last_status = 200, delivered_at = '2026-01-02T03:04:05.678Z'`
-const FAILED = `status = 2, attempts = 9, next_attempt_at = null, last_status = 500, last_error = 'example.com answered 500'`
+const FAILED = `status = 2, attempts = 9, next_attempt_at = null, last_status = 500, last_error = 'example.com responded 500'`
 const retry = (id: string, key = api.keys.write) => api.client.post(`/deliveries/${id}/retry`, undefined, { key })
 
 describe('the list of deliveries', () => {
-  it('has what happened to each', async () => {
+  it('has the state of each', async () => {
     const channel = await makeChannel()
     const check = await makeDown()
     const [delivery] = await list()
@@ -82,12 +82,12 @@ describe('the list of deliveries', () => {
         attempts: 9,
         next_attempt_at: null,
         last_status: 500,
-        last_error: 'example.com answered 500',
+        last_error: 'example.com responded 500',
       },
     ])
   })
 
-  it('has the newest first, and goes on by cursor', async () => {
+  it('has the newest first, page by page', async () => {
     await makeChannel()
     const checks = [await makeDown(), await makeDown(), await makeDown()]
     const all = await list()
@@ -97,7 +97,7 @@ describe('the list of deliveries', () => {
     expect((await api.client.get(`/deliveries?cursor=${first.next_cursor}`)).body).toEqual({ deliveries: all.slice(2) })
   })
 
-  it('is narrowed by channel, check and status', async () => {
+  it('is filtered by channel, check and status', async () => {
     const channels = [await makeChannel(), await makeChannel()]
     const checks = [await makeDown(), await makeDown()]
     const all = await list()
@@ -129,11 +129,11 @@ describe('the list of deliveries', () => {
     ['check_id=x', 'check_id must be a UUID'],
     ['limit=0', 'limit must be an integer of at least 1'],
     ['cursor=x', 'cursor must be the next_cursor of an earlier answer'],
-  ])('refuses %s', async (query, error) => {
+  ])('rejects the query %s', async (query, error) => {
     expect(await api.client.get(`/deliveries?${query}`)).toMatchObject({ status: 400, body: { error } })
   })
 
-  it('is of the caller: its organization, and its project if it is bound to one', async () => {
+  it('has those of the organization of the caller, and of its project if the key is bound to one', async () => {
     await makeChannel()
     await makeChannel({}, foreign.keys.admin)
     const [here, elsewhere] = [await makeDown(), await makeDown(otherProject)]
@@ -147,7 +147,7 @@ describe('the list of deliveries', () => {
     expect(await checksOf(boundKey, `?check_id=${elsewhere}`)).toEqual([])
   })
 
-  it('has none of a channel that is gone', async () => {
+  it('has none of a removed channel', async () => {
     const channel = await makeChannel()
     await makeDown()
     expect(await list()).toHaveLength(1)
@@ -172,9 +172,9 @@ describe('retrying a delivery', () => {
   }
 
   it.each([
-    ['failed', FAILED, 9, 'example.com answered 500', 500],
+    ['failed', FAILED, 9, 'example.com responded 500', 500],
     ['was delivered', DELIVERED, 2, null, 200],
-  ])('that %s starts it anew', async (_, assignments, attempts, lastError, lastStatus) => {
+  ])('that %s starts it again', async (_, assignments, attempts, lastError, lastStatus) => {
     const { delivery } = await makeDelivery()
     await set(delivery.id, `${assignments}, give_up_at = now() - interval '1 day'`)
     const before = api.context.clock.now()
@@ -226,7 +226,7 @@ describe('retrying a delivery', () => {
     expect(await read(delivery.id)).toEqual(before)
   })
 
-  it('tells of one that is on its way when its attempt counts as lost', async () => {
+  it('of one that is being sent shows when its claim expires', async () => {
     const { delivery } = await makeDelivery()
     await set(delivery.id, `claimed_until = '2100-01-02T03:04:05Z'`)
     const { body } = await api.client.get('/deliveries')
@@ -235,7 +235,7 @@ describe('retrying a delivery', () => {
     ])
   })
 
-  it('is refused while its channel is muted', async () => {
+  it('is rejected while its channel is muted', async () => {
     const { channel, delivery } = await makeDelivery()
     await api.client.put(`/channels/${channel}`, { muted: true })
     const { status, body } = await retry(delivery.id)
@@ -250,7 +250,7 @@ describe('retrying a delivery', () => {
     expect((await retry(delivery.id)).status).toBe(202)
   })
 
-  it('is refused when its channel is gone', async () => {
+  it('is rejected when its channel was removed', async () => {
     const { channel, delivery } = await makeDelivery()
     await api.database.query('delete from channels where id = $1', [channel])
     expect(await retry(delivery.id)).toMatchObject({
@@ -259,7 +259,7 @@ describe('retrying a delivery', () => {
     })
   })
 
-  it('is refused when its event is no longer stored', async () => {
+  it('is rejected when its event is no longer stored', async () => {
     const { delivery } = await makeDelivery()
     await set(delivery.id, FAILED)
     await api.database.query('delete from events where id = $1', [delivery.event_id])
@@ -270,7 +270,7 @@ describe('retrying a delivery', () => {
     expect(await read(delivery.id)).toMatchObject({ status: 2 })
   })
 
-  it('is for whom it belongs to', async () => {
+  it('is possible only for its organization and project', async () => {
     await makeChannel()
     await makeDown()
     await makeDown(otherProject)

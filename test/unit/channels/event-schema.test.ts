@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createLinks } from '../../../src/delivery/links.ts'
-import { renderPayload } from '../../../src/delivery/payload.ts'
+import { createLinks } from '../../../src/channels/kinds/kind.ts'
+import { renderPayload } from '../../../src/channels/kinds/webhook/payload.ts'
 import type { FlipReason } from '../../../src/domain/check.ts'
-import { type CheckTold, type Event, eventOf, lateEvent } from '../../../src/domain/event.ts'
+import { type Event, eventOf, lateEvent, type NotifiedCheck } from '../../../src/domain/event.ts'
 import { WEBHOOK_HEADERS, WebhookPayload } from '../../../src/http/api/event.schema.ts'
 import { describeRoutes } from '../../../src/http/api/openapi.ts'
 import { ROUTES } from '../../../src/http/api/routes.ts'
@@ -27,14 +27,14 @@ function readSchema(): z.ZodType {
 }
 const schema = readSchema()
 
-const CHECK: CheckTold['check'] = {
+const CHECK: NotifiedCheck['check'] = {
   id: '0199aaaa-0000-7000-8000-00000000000a',
   name: 'Nightly backup',
   slug: 'nightly-backup',
   project: { id: '0199aaaa-0000-7000-8000-00000000000b', slug: 'payments' },
   kubernetes: { cluster: 'default', namespace: 'payments', name: 'nightly-backup' },
 }
-const PING: CheckTold['lastPing'] = {
+const PING: NotifiedCheck['lastPing'] = {
   type: 'fail',
   exit_code: 3,
   duration_ms: 1_234,
@@ -42,7 +42,11 @@ const PING: CheckTold['lastPing'] = {
   body: 'disk full',
 }
 
-function anEvent(reason: FlipReason, to: 'new' | 'up' | 'down' | 'paused', overrides: Partial<CheckTold> = {}): Event {
+function anEvent(
+  reason: FlipReason,
+  to: 'new' | 'up' | 'down' | 'paused',
+  overrides: Partial<NotifiedCheck> = {},
+): Event {
   const flip = { reason, from: 'up', to, at: NOON } as Parameters<typeof eventOf>[0]
   const gap = reason === 'outage' ? { startedAt: NOON - 9, endedAt: NOON } : null
   const made = eventOf(flip, { since: NOON - HOUR, detectedAt: NOON + 1, gap })!

@@ -1,13 +1,14 @@
 import { hkdfSync } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
+import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
 import { createSealer, SealedElsewhere, SettingsDamaged, UnreadableSettings } from '../../../src/channels/seal.ts'
-import type { ChannelSettings } from '../../../src/domain/channel.ts'
 
 const OLD = Buffer.alloc(32, 1)
 const NEW = Buffer.alloc(32, 2)
 const CHANNEL = '0199aaaa-0000-7000-8000-00000000000a'
 const OTHER = '0199aaaa-0000-7000-8000-00000000000b'
-const settings: ChannelSettings = {
+const settings: WebhookSettings = {
   kind: 'webhook',
   url: 'https://user:geheim@example.com/hook?token=ünï',
   secrets: [{ secret: 'whsec_c2VjcmV0', expiresAt: null }],
@@ -51,7 +52,7 @@ describe('sealed settings', () => {
 
   it('do not open when any byte of them was changed, or some are missing', () => {
     const sealer = createSealer(OLD)
-    const { sealed, sealedWith } = sealer.seal(CHANNEL, { kind: 'slack', url: 'https://a/b' })
+    const { sealed, sealedWith } = sealer.seal(CHANNEL, { kind: 'slack', url: 'https://a/b' } as SlackSettings)
     for (let place = 0; place < sealed.length; place += 1) {
       const changed = Buffer.from(sealed)
       changed[place]! ^= 1

@@ -1,14 +1,23 @@
-/** The table of what is tried again, row by row, against real sockets. */
+/** Outcomes of HTTP requests: of responses with a fake client, of failures with real sockets. */
 
 import type { LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createHttpClient, type HttpClientOptions } from '../../../src/delivery/http.ts'
+import {
+  createHttpClient,
+  type HttpClient,
+  type HttpClientOptions,
+  type HttpResponse,
+} from '../../../src/delivery/http.ts'
 import { sendForOutcome } from '../../../src/delivery/http-outcome.ts'
 import type { Outcome } from '../../../src/delivery/outcome.ts'
-import { systemClock } from '../../../src/runtime/clock.ts'
 import { createAuthority, signServer } from '../../cluster/control-plane-certificates.ts'
+import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
 import { type ReceiverAnswer, type ReceiverOptions, startReceiver } from '../../support/receiver.ts'
+
+const NOW = Date.UTC(2026, 0, 1)
+const SECRETS = ['services', 'T0SECRET', 'K3Y', 'mary', 'p@ss', 'p%40ss', btoa('mary:p@ss')]
+const URL_WITH_SECRETS = 'https://mary:p%40ss@hooks.test/services/T0SECRET?key=K3Y'
 
 const ends: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -16,341 +25,329 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end()
 })
 
-async function receive(options?: ReceiverOptions) {
-  const receiver = await startReceiver(options)
-  ends.push(receiver.close)
-  return receiver
-}
-
-const SECRETS = ['services', 'T0SECRET', 'K3Y', 'mary', 'p@ss', 'p%40ss', btoa('mary:p@ss')]
-const addSecrets = (url: string) => `${url.replace('//', '//mary:p%40ss@')}/services/T0SECRET?key=K3Y`
-/** 2026-01-01T00:00:00Z */
-const NOW = Date.UTC(2026, 0, 1)
-const HOUR_MS = 3_600_000
-
-/** Sends to `url` with a path, a query and credentials that no text may show. */
-async function ask(
-  url: string,
-  { signal = AbortSignal.timeout(10_000), ...options }: Partial<HttpClientOptions> & { signal?: AbortSignal } = {},
+/** The outcome of a request; no secret of its URL is in it. */
+async function outcomeOf(
+  client: HttpClient,
+  { url = URL_WITH_SECRETS, isTrusted = false, signal = AbortSignal.timeout(10_000), now = () => NOW } = {},
 ): Promise<Outcome> {
-  const client = createHttpClient({ allowedTargets: ['127.0.0.0/8'], ...options })
-  ends.push(client.close)
-  const request = { method: 'POST', url: addSecrets(url), body: '{}', isTrusted: false } as const
-  const outcome = await sendForOutcome(client, request, signal, { now: () => NOW })
+  const outcome = await sendForOutcome(client, { method: 'POST', url, body: '{}', isTrusted }, signal, { now })
   for (const secret of SECRETS) expect(JSON.stringify(outcome)).not.toContain(secret)
   return outcome
 }
 
-async function askReceiver(answer: ReceiverAnswer): Promise<Outcome> {
-  const receiver = await receive()
-  receiver.answer(answer)
-  const outcome = await ask(receiver.url)
-  expect(receiver.requests).toHaveLength(1)
-  return outcome
+/** The outcome of a response, or of an error that the client throws. */
+function judge(result: Partial<HttpResponse> | Error, url?: string): Promise<Outcome> {
+  const client: HttpClient = {
+    send: async () => {
+      if (result instanceof Error) throw result
+      return { status: 400, headers: {}, text: '', ...result }
+    },
+    close: async () => {},
+  }
+  return outcomeOf(client, url === undefined ? {} : { url })
 }
 
-const textOf = (outcome: Outcome) => (outcome.kind === 'delivered' ? outcome.note : outcome.error)
+const errorOf = (outcome: Outcome) => (outcome.kind === 'delivered' ? '' : outcome.error)
 
-describe('delivered', () => {
-  it.each([200, 201, 202, 204, 299])('by %i', async (status) => {
-    expect(await askReceiver({ status })).toEqual({ kind: 'delivered', status })
+describe('a response', () => {
+  it.each([200, 201, 202, 204, 299])('%i is delivered', async (status) => {
+    expect(await judge({ status })).toEqual({ kind: 'delivered', status })
   })
 
-  it.each(['flood', 'trickle', 'break'] as const)('by a 200 whose body is a %s: the status decides', async (body) => {
-    expect(await askReceiver({ status: 200, body })).toEqual({ kind: 'delivered', status: 200 })
+  it.each([408, 425, 429, 500, 501, 502, 503, 504, 507, 599])('%i is retried', async (status) => {
+    const error = `hooks.test responded ${status}: not now`
+    expect(await judge({ status, text: 'not now' })).toEqual({ kind: 'retry', status, error })
   })
 
-  it('by a 200 whose body is not done when the time is up', async () => {
-    const receiver = await receive()
-    receiver.answer({ status: 200, body: 'trickle' })
-    expect(await ask(receiver.url, { signal: AbortSignal.timeout(500) })).toEqual({ kind: 'delivered', status: 200 })
-  })
-})
-
-describe('tried again', () => {
-  it.each([408, 425, 429, 500, 501, 502, 503, 504, 507, 599])('after %i', async (status) => {
-    expect(await askReceiver({ status, text: 'not now' })).toEqual({
-      kind: 'retry',
-      status,
-      error: expect.stringMatching(new RegExp(`^127\\.0\\.0\\.1:\\d+ answered ${status}: not now$`)),
-    })
+  it.each([400, 401, 403, 404, 405, 409, 410, 413, 415, 421, 422, 431, 451, 499])('%i is final', async (status) => {
+    const error = `hooks.test responded ${status}: no`
+    expect(await judge({ status, text: 'no' })).toEqual({ kind: 'rejected', status, error })
   })
 
-  it.each(['flood', 'break'] as const)('after a 503 whose body is a %s', async (body) => {
-    expect(await askReceiver({ status: 503, body })).toMatchObject({ kind: 'retry', status: 503 })
-  })
-
-  it('when no answer comes in time', async () => {
-    const receiver = await receive()
-    receiver.answer('hang')
-    const client = createHttpClient({ allowedTargets: ['127.0.0.0/8'] })
-    ends.push(client.close)
-    let now = NOW
-    const time = new AbortController()
-    const sending = sendForOutcome(
-      client,
-      { method: 'POST', url: addSecrets(receiver.url), isTrusted: false },
-      time.signal,
-      { now: () => now },
-    )
-    await receiver.waitFor(1)
-    now += 10_004
-    time.abort()
-    expect(await sending).toEqual({
-      kind: 'retry',
-      status: null,
-      error: `no answer from 127.0.0.1:${receiver.port} within 10 s`,
-    })
-  })
-
-  it('when the name servers are silent until the time is up', async () => {
-    const lookup: LookupFunction = () => {}
-    expect(await ask('http://hooks.test', { lookup, signal: AbortSignal.timeout(100) })).toMatchObject({
-      kind: 'retry',
-      error: expect.stringMatching(/^no answer from hooks\.test within /),
-    })
-  })
-
-  it('when connections are refused', async () => {
-    const receiver = await startReceiver()
-    await receiver.close()
-    expect(await ask(receiver.url)).toEqual({
-      kind: 'retry',
-      status: null,
-      error: `127.0.0.1:${receiver.port} refuses connections: does it run, and is the port right? (ECONNREFUSED)`,
-    })
-  })
-
-  it('when all addresses of a name refuse connections', async () => {
-    const receiver = await startReceiver()
-    await receiver.close()
-    const lookup = answerWith(['127.0.0.2', '127.0.0.3'])
-    expect(await ask(`http://hooks.test:${receiver.port}`, { lookup })).toMatchObject({
-      kind: 'retry',
-      error: expect.stringContaining('(ECONNREFUSED)'),
-    })
-  })
-
-  it.each([
-    ['is reset', 'reset'],
-    ['is closed without an answer', { raw: '' }],
-    ['is closed within the head of the answer', { raw: 'HTTP/1.1 200 OK\r\nContent-Ty' }],
-  ] as const)('when the connection %s', async (_, answer) => {
-    expect(await askReceiver(answer)).toMatchObject({
-      kind: 'retry',
-      status: null,
-      error: expect.stringContaining('broke the connection off before it answered'),
-    })
-  })
-
-  it.each([
-    ['ENOTFOUND', 'hooks.test has no address: is the name right? (ENOTFOUND)'],
-    ['EAI_AGAIN', 'hooks.test could not be looked up: the name servers gave no answer (EAI_AGAIN)'],
-    ['EAI_FAIL', 'hooks.test could not be looked up: the name servers gave no answer (EAI_FAIL)'],
-  ])('when the lookup fails with %s', async (code, error) => {
-    const lookup = answerWith(Object.assign(new Error(`getaddrinfo ${code} hooks.test`), { code }))
-    expect(await ask('http://hooks.test', { lookup })).toEqual({ kind: 'retry', status: null, error })
-  })
-
-  it('when nobody vouches for the certificate', async () => {
-    const receiver = await receive({ certified: signServer(createAuthority('unknown'), ['127.0.0.1']) })
-    expect(await ask(receiver.url)).toEqual({
-      kind: 'retry',
-      status: null,
-      error: expect.stringMatching(/ no known authority vouches for: NODE_EXTRA_CA_CERTS .*\(UNABLE_TO_VERIFY_LEAF_/),
-    })
-    expect(receiver.requests).toEqual([])
-  })
-
-  it('when the certificate is not one for servers', async () => {
-    const receiver = await receive({ certified: createAuthority('127.0.0.1') })
-    expect(await ask(receiver.url)).toMatchObject({
-      kind: 'retry',
-      error: expect.stringContaining('shows a certificate that does not hold (INVALID_PURPOSE)'),
-    })
-  })
-
-  it('when the certificate is for another name', async () => {
-    const authority = createAuthority('known')
-    const receiver = await receive({ certified: signServer(authority, ['other.test']) })
-    expect(await ask(receiver.url, { ca: authority.certificate })).toMatchObject({
-      kind: 'retry',
-      error: expect.stringContaining('shows a certificate for another name: is the address right?'),
-    })
-  })
-
-  it('when a plain server is asked for TLS', async () => {
-    const receiver = await receive()
-    expect(await ask(receiver.url.replace('http:', 'https:'))).toMatchObject({
-      kind: 'retry',
-      error: expect.stringMatching(/does not speak TLS as expected: .* \((EPROTO|ERR_SSL_\w+)\)$/),
-    })
-  })
-
-  it('when a TLS server is asked without', async () => {
-    const receiver = await receive({ certified: createAuthority('127.0.0.1') })
-    expect(await ask(receiver.url.replace('https:', 'http:'))).toMatchObject({ kind: 'retry', status: null })
-  })
-
-  it.each([
-    ['is not HTTP', 'SSH-2.0-OpenSSH_9.6\r\n\r\n', 'gave an answer that is not HTTP (HTTPParserError)'],
-    ['has a broken status line', 'HTTP/1.1 2x0 OK\r\n\r\n', 'gave an answer that is not HTTP (HTTPParserError)'],
-    [
-      'has a broken header',
-      'HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n',
-      'gave an answer that is not HTTP (HTTPParserError)',
-    ],
-    [
-      'has headers without end',
-      `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
-      'answered with too many headers (UND_ERR_HEADERS_OVERFLOW)',
-    ],
-    ['changes to another protocol', 'HTTP/1.1 101 Switching Protocols\r\n\r\n', ' ('],
-  ])('when the answer %s', async (_, raw, error) => {
-    expect(await askReceiver({ raw })).toMatchObject({
-      kind: 'retry',
-      status: null,
-      error: expect.stringContaining(error),
-    })
-  })
-
-  it('when the client is closed under it', async () => {
-    const receiver = await receive()
-    receiver.answer('hang')
-    const client = createHttpClient({ allowedTargets: ['127.0.0.0/8'] })
-    const request = { method: 'GET', url: receiver.url, isTrusted: false } as const
-    const sending = sendForOutcome(client, request, new AbortController().signal, systemClock)
-    await receiver.waitFor(1)
-    await client.close()
-    expect(await sending).toMatchObject({ kind: 'retry', error: expect.stringContaining('the service is stopping') })
-  })
-})
-
-describe('refused', () => {
-  it.each([400, 401, 403, 404, 405, 409, 410, 413, 415, 421, 422, 431, 451, 499])('after %i', async (status) => {
-    expect(await askReceiver({ status, text: 'no' })).toEqual({
-      kind: 'refused',
-      status,
-      error: expect.stringMatching(new RegExp(`^127\\.0\\.0\\.1:\\d+ answered ${status}: no$`)),
-    })
-  })
-
-  it('after 404 whose body has no end', async () => {
-    expect(await askReceiver({ status: 404, body: 'flood' })).toMatchObject({ kind: 'refused', status: 404 })
-  })
-
-  it.each([300, 301, 302, 303, 304, 307, 308])('after %i, with where it leads', async (status) => {
-    const outcome = await askReceiver({
-      status,
-      headers: { location: 'https://a:b@new.test/services/T0SECRET?key=K3Y' },
-    })
-    expect(outcome).toEqual({
-      kind: 'refused',
-      status,
-      error: expect.stringMatching(
-        new RegExp(
-          `^127\\.0\\.0\\.1:\\d+ answered ${status}: redirects are not followed; use the new address, at https://new\\.test$`,
-        ),
-      ),
-    })
+  it.each([300, 301, 302, 303, 304, 307, 308])('%i is final, and names the origin of the target', async (status) => {
+    const headers = { location: 'https://a:b@new.test/services/T0SECRET?key=K3Y' }
+    const error = `hooks.test responded ${status}: redirects are not followed; use the new address, at https://new.test`
+    expect(await judge({ status, headers })).toEqual({ kind: 'rejected', status, error })
   })
 
   it.each([
     ['/elsewhere', 'use the new address, on the same host'],
     ['', 'use the new address, on the same host'],
-    ['javascript:alert(1)', 'use an address that answers itself'],
-    ['https://', 'use an address that answers itself'],
-  ])('after a redirect to %j', async (location, advice) => {
-    const outcome = await askReceiver({ status: 302, headers: { location } })
-    expect(textOf(outcome)).toMatch(new RegExp(`answered 302: redirects are not followed; ${advice}$`))
+    ['javascript:alert(1)', 'use an address that does not redirect'],
+    ['https://', 'use an address that does not redirect'],
+    [undefined, 'use an address that does not redirect'],
+  ])('302 to %j gives advice', async (location, advice) => {
+    const outcome = await judge({ status: 302, headers: location === undefined ? {} : { location } })
+    expect(errorOf(outcome)).toBe(`hooks.test responded 302: redirects are not followed; ${advice}`)
+  })
+})
+
+describe('Retry-After', () => {
+  const waitOf = async (text: string, status = 429) => {
+    const outcome = await judge({ status, headers: { 'retry-after': text } })
+    return outcome.kind === 'retry' ? outcome.retryAfterMs : undefined
+  }
+
+  it.each([
+    ['120', 2 * MINUTE],
+    [' 7 ', 7 * SECOND],
+    ['0', 0],
+    ['Thu, 01 Jan 2026 00:01:00 GMT', MINUTE],
+    ['Thursday, 01-Jan-26 00:01:00 GMT', MINUTE],
+    ['Thu Jan  1 00:01:00 2026', MINUTE],
+    ['Wed, 31 Dec 2025 23:59:00 GMT', 0],
+    ['90000', 24 * HOUR],
+    ['9'.repeat(400), 24 * HOUR],
+    ['Sat, 01 Jan 2028 00:00:00 GMT', 24 * HOUR],
+  ])('%j is a wait of %i ms', async (text, ms) => {
+    expect(await waitOf(text)).toBe(ms)
   })
 
-  it('after a redirect to nowhere', async () => {
-    expect(textOf(await askReceiver({ status: 302 }))).toContain('use an address that answers itself')
+  it('is in GMT in every time zone', async () => {
+    vi.stubEnv('TZ', 'America/New_York')
+    expect(new Date(NOW).getHours()).toBe(19)
+    for (const text of ['Thu Jan  1 00:01:00 2026', 'Thu, 01 Jan 2026 00:01:00 GMT'])
+      expect(await waitOf(text)).toBe(MINUTE)
   })
 
-  it.each(['http://10.0.0.1', 'https://169.254.169.254', 'http://[::ffff:10.0.0.1]:8080', 'http://0x0a.1'])(
-    'when the target is %s, naming the address and ALLOWED_TARGETS',
-    async (url) => {
-      const outcome = await ask(url)
-      expect(outcome).toMatchObject({ kind: 'refused', status: null })
-      expect(textOf(outcome)).toMatch(/^(10\.0\.0\.1|169\.254\.169\.254|::ffff:a00:1) is a .*; ALLOWED_TARGETS may/)
+  it.each(['', 'soon', '-5', '1.5', '1e3', '0x10', '5 minutes', '2026-01-01T00:01:00Z', 'Thu, 99 Foo 2026', 'Thu'])(
+    '%j is ignored',
+    async (text) => {
+      expect(await waitOf(text)).toBeUndefined()
     },
   )
 
-  it('when a name leads to a private address', async () => {
-    expect(await ask('https://db.shop.svc', { lookup: answerWith(['10.9.8.7']) })).toEqual({
-      kind: 'refused',
-      status: null,
-      error:
-        'db.shop.svc: 10.9.8.7 is a private address, and channels reach public addresses only; ALLOWED_TARGETS may allow it',
+  it('counts for every status that is retried, and for no other', async () => {
+    for (const status of [408, 425, 500, 502, 503]) expect(await waitOf('60', status)).toBe(MINUTE)
+    for (const status of [200, 302, 404])
+      expect(await judge({ status, headers: { 'retry-after': '60' } })).not.toHaveProperty('retryAfterMs')
+  })
+})
+
+describe('the quote of a response', () => {
+  const quote = async (text: string, headers: Record<string, string> = {}) =>
+    errorOf(await judge({ text, headers })).replace(/^hooks\.test responded 400(: )?/, '')
+
+  it('is one line without control characters', async () => {
+    expect(await quote('{"error":\n\t"no\u0000pe\u001b[31m\u202e!\u2028"}\r\n')).toBe('{"error": "no pe [31m ! "}')
+  })
+
+  it('is cut to 200 whole characters', async () => {
+    const said = await quote('😀'.repeat(300))
+    expect([...said]).toHaveLength(200)
+    expect(said).toMatch(/^😀+…$/u)
+    expect(await quote('x'.repeat(200))).toBe('x'.repeat(200))
+  })
+
+  it('is empty for an empty body and for an HTML page', async () => {
+    for (const text of ['', ' \n', '<!DOCTYPE html><title>Not Found</title>']) expect(await quote(text)).toBe('')
+    expect(await quote('Cannot POST', { 'content-type': 'text/html; charset=utf-8' })).toBe('')
+  })
+
+  it.each([
+    ['Cannot POST /services/T0SECRET?key=K3Y', 'Cannot POST …'],
+    ['no route for /services/T0SECRET', 'no route for …'],
+    ['{"path":"\\/services\\/T0SECRET"}', '{"path":"\\/…\\/…"}'],
+    ['unknown hook T0SECRET', 'unknown hook …'],
+    ['wrong key=K3Y', 'wrong …'],
+    ['who is mary?', 'who is …?'],
+    ['not p@ss, nor p%40ss', 'not …, nor …'],
+    [`Authorization: Basic ${btoa('mary:p@ss')}`, 'Authorization: Basic …'],
+  ])('hides the secrets of the URL: %s', async (text, shown) => {
+    expect(await quote(text)).toBe(shown)
+  })
+
+  it('keeps its words when the URL has no path', async () => {
+    expect(errorOf(await judge({ text: 'a/b: no' }, 'https://hooks.test'))).toBe('hooks.test responded 400: a/b: no')
+  })
+})
+
+describe('an error of the client', () => {
+  it.each([
+    ['CERT_HAS_EXPIRED', 'presents an expired certificate'],
+    ['CERT_NOT_YET_VALID', 'presents a certificate that is not valid yet'],
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', 'NODE_EXTRA_CA_CERTS adds an authority'],
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'NODE_EXTRA_CA_CERTS'],
+    ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'NODE_EXTRA_CA_CERTS'],
+    ['CERT_REVOKED', 'presents a revoked certificate'],
+    ['CERT_CHAIN_TOO_LONG', 'presents an invalid certificate'],
+    ['HPE_INVALID_CONSTANT', 'sent a response that is not HTTP'],
+    ['ETIMEDOUT', 'did not accept a connection in time'],
+    ['UND_ERR_CONNECT_TIMEOUT', 'did not accept a connection in time'],
+    ['EHOSTUNREACH', 'is unreachable'],
+    ['ENETUNREACH', 'is unreachable'],
+    ['EPIPE', 'closed the connection before it responded'],
+    ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'does not speak TLS as expected'],
+    ['ENOTFOUND', 'has no address: check the host name in the URL'],
+    ['EAI_AGAIN', 'could not be resolved: the name servers did not respond'],
+    ['EAI_FAIL', 'could not be resolved'],
+    ['EMFILE', 'could not be reached'],
+  ])('%s is retried', async (code, text) => {
+    const outcome = await judge(Object.assign(new Error(URL_WITH_SECRETS), { code }))
+    expect(outcome).toMatchObject({ kind: 'retry', status: null })
+    expect(errorOf(outcome)).toMatch(new RegExp(`^hooks\\.test .*${text}.* \\(${code}\\)$`))
+  })
+
+  it('without a code is named by its class', async () => {
+    expect(errorOf(await judge(new TypeError(URL_WITH_SECRETS)))).toBe('hooks.test could not be reached (TypeError)')
+  })
+})
+
+describe('a request over a socket', () => {
+  async function receive(options?: ReceiverOptions) {
+    const receiver = await startReceiver(options)
+    ends.push(receiver.close)
+    return receiver
+  }
+  function ask(url: string, options: Partial<HttpClientOptions> = {}, request: Parameters<typeof outcomeOf>[1] = {}) {
+    const client = createHttpClient({ allowedTargets: ['127.0.0.0/8'], bodyMs: 100, ...options })
+    ends.push(client.close)
+    const withSecrets = `${url.replace('//', '//mary:p%40ss@')}/services/T0SECRET?key=K3Y`
+    return outcomeOf(client, { url: withSecrets, ...request })
+  }
+  async function askReceiver(answer: ReceiverAnswer) {
+    const receiver = await receive()
+    receiver.answer(answer)
+    const outcome = await ask(receiver.url)
+    expect(receiver.requests).toHaveLength(1)
+    return outcome
+  }
+  const findAll =
+    (addresses: readonly string[]): LookupFunction =>
+    (_, __, callback) =>
+      callback(
+        null,
+        addresses.map((address): LookupAddress => ({ address, family: 4 })),
+      )
+
+  it.each(['flood', 'trickle', 'break'] as const)(
+    'has the outcome of its status when the body is a %s',
+    async (body) => {
+      expect(await askReceiver({ status: 200, body })).toEqual({ kind: 'delivered', status: 200 })
+      expect(await askReceiver({ status: 503, body })).toMatchObject({ kind: 'retry', status: 503 })
+      expect(await askReceiver({ status: 404, body })).toMatchObject({ kind: 'rejected', status: 404 })
+    },
+  )
+
+  it('is retried when no response comes before the signal', async () => {
+    const receiver = await receive()
+    receiver.answer('hang')
+    const timeout = new AbortController()
+    let now = NOW
+    const asking = ask(receiver.url, {}, { signal: timeout.signal, now: () => now })
+    await receiver.waitFor(1)
+    now += 10_004
+    timeout.abort()
+    const error = `no response from 127.0.0.1:${receiver.port} within 10 s`
+    expect(await asking).toEqual({ kind: 'retry', status: null, error })
+  })
+
+  it('is retried when the name servers do not respond before the signal', async () => {
+    const timeout = new AbortController()
+    const lookup: LookupFunction = () => timeout.abort()
+    const outcome = await ask('http://hooks.test', { lookup }, { signal: timeout.signal })
+    expect(outcome).toMatchObject({ kind: 'retry', error: 'no response from hooks.test within 0 s' })
+  })
+
+  it('is retried when the connection is refused', async () => {
+    const receiver = await startReceiver()
+    await receiver.close()
+    const why = 'refused the connection: check that it is running, and the port in the URL (ECONNREFUSED)'
+    const error = `127.0.0.1:${receiver.port} ${why}`
+    expect(await ask(receiver.url)).toEqual({ kind: 'retry', status: null, error })
+    const lookup = findAll(['127.0.0.2', '127.0.0.3'])
+    expect(await ask(`http://hooks.test:${receiver.port}`, { lookup })).toMatchObject({
+      kind: 'retry',
+      error: `hooks.test:${receiver.port} ${why}`,
     })
+  })
+
+  it.each<[string, ReceiverAnswer, string]>([
+    ['is reset', 'reset', 'closed the connection before it responded'],
+    ['is closed without a response', { raw: '' }, 'closed the connection before it responded'],
+    [
+      'is closed within the head',
+      { raw: 'HTTP/1.1 200 OK\r\nContent-Ty' },
+      'closed the connection before it responded',
+    ],
+    ['has no HTTP on it', { raw: 'SSH-2.0-OpenSSH_9.6\r\n\r\n' }, 'not HTTP (HTTPParserError)'],
+    ['has a broken status line on it', { raw: 'HTTP/1.1 2x0 OK\r\n\r\n' }, 'not HTTP (HTTPParserError)'],
+    [
+      'has a broken header on it',
+      { raw: 'HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n' },
+      'not HTTP (HTTPParserError)',
+    ],
+    [
+      'has endless headers on it',
+      { raw: `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}\r\n\r\n` },
+      'too many headers (UND_ERR_HEADERS_OVERFLOW)',
+    ],
+    ['changes its protocol', { raw: 'HTTP/1.1 101 Switching Protocols\r\n\r\n' }, ' ('],
+  ])('is retried when the connection %s', async (_, answer, error) => {
+    const outcome = await askReceiver(answer)
+    expect(outcome).toMatchObject({ kind: 'retry', status: null, error: expect.stringContaining(error) })
+  })
+
+  it('is retried when no authority has signed the certificate', async () => {
+    const receiver = await receive({ certified: signServer(createAuthority('unknown'), ['127.0.0.1']) })
+    const outcome = await ask(receiver.url)
+    expect(outcome).toMatchObject({ kind: 'retry', status: null })
+    expect(errorOf(outcome)).toMatch(/ no known authority has signed: NODE_EXTRA_CA_CERTS .*\(UNABLE_TO_VERIFY_LEAF_/)
+    expect(receiver.requests).toEqual([])
+  })
+
+  it('is retried when the certificate is not for servers', async () => {
+    const receiver = await receive({ certified: createAuthority('127.0.0.1') })
+    expect(errorOf(await ask(receiver.url))).toContain('presents an invalid certificate (INVALID_PURPOSE)')
+    expect(await ask(receiver.url.replace('https:', 'http:'))).toMatchObject({ kind: 'retry', status: null })
+  })
+
+  it('is retried when the certificate is for another name', async () => {
+    const authority = createAuthority('known')
+    const receiver = await receive({ certified: signServer(authority, ['other.test']) })
+    const outcome = await ask(receiver.url, { ca: authority.certificate })
+    expect(outcome.kind).toBe('retry')
+    expect(errorOf(outcome)).toContain('a certificate for another name: check the host name in the URL')
+  })
+
+  it('is retried when a server without TLS is asked for TLS', async () => {
+    const receiver = await receive()
+    const outcome = await ask(receiver.url.replace('http:', 'https:'))
+    expect(outcome.kind).toBe('retry')
+    expect(errorOf(outcome)).toMatch(/does not speak TLS as expected: .* \((EPROTO|ERR_SSL_\w+)\)$/)
+  })
+
+  it('is retried when the client closes during the request', async () => {
+    const receiver = await receive()
+    receiver.answer('hang')
+    const client = createHttpClient({ allowedTargets: ['127.0.0.0/8'] })
+    const sending = outcomeOf(client, { url: receiver.url })
+    await receiver.waitFor(1)
+    await client.close()
+    expect(await sending).toMatchObject({ kind: 'retry', error: expect.stringContaining('the service is stopping') })
+  })
+
+  it.each(['http://10.0.0.1', 'https://169.254.169.254', 'http://[::ffff:10.0.0.1]:8080', 'http://0x0a.1'])(
+    'to %s is rejected, and names the address and ALLOWED_TARGETS',
+    async (url) => {
+      const outcome = await ask(url)
+      expect(outcome).toMatchObject({ kind: 'rejected', status: null })
+      expect(errorOf(outcome)).toMatch(/^(10\.0\.0\.1|169\.254\.169\.254|::ffff:a00:1) is a .*; ALLOWED_TARGETS may/)
+    },
+  )
+
+  it('to a name with a private address is rejected', async () => {
+    const error =
+      'db.shop.svc: 10.9.8.7 is a private address, and channels reach public addresses only; ALLOWED_TARGETS may allow it'
+    const outcome = await ask('https://db.shop.svc', { lookup: findAll(['10.9.8.7']) })
+    expect(outcome).toEqual({ kind: 'rejected', status: null, error })
   })
 
   it.each([
     ['nonsense', 'is not a URL'],
     ['ftp://mary:p%40ss@127.0.0.1/T0SECRET', 'begins with ftp:, not with https: or http:'],
-  ])('when the address is %s', async (url, why) => {
-    const client = createHttpClient({ allowedTargets: [] })
-    const request = { method: 'POST', url, isTrusted: true } as const
-    const outcome = await sendForOutcome(client, request, AbortSignal.timeout(1_000), systemClock)
-    expect(outcome).toEqual({ kind: 'refused', status: null, error: `the address ${why}` })
+  ])('to %s is rejected', async (url, why) => {
+    const outcome = await ask('', {}, { url, isTrusted: true })
+    expect(outcome).toEqual({ kind: 'rejected', status: null, error: `the address ${why}` })
   })
 })
-
-describe('Retry-After', () => {
-  it.each([
-    ['120', 120_000],
-    [' 7 ', 7_000],
-    ['0', 0],
-    ['Thu, 01 Jan 2026 00:01:00 GMT', 60_000],
-    ['Thursday, 01-Jan-26 00:01:00 GMT', 60_000],
-    ['Thu Jan  1 00:01:00 2026', 60_000],
-    ['Wed, 31 Dec 2025 23:59:00 GMT', 0],
-    ['90000', 24 * HOUR_MS],
-    ['9'.repeat(400), 24 * HOUR_MS],
-    ['Sat, 01 Jan 2028 00:00:00 GMT', 24 * HOUR_MS],
-  ])('%j is a wait of %i ms', async (text, retryAfterMs) => {
-    for (const status of [429, 503])
-      expect(await askReceiver({ status, headers: { 'Retry-After': text } })).toMatchObject({
-        kind: 'retry',
-        status,
-        retryAfterMs,
-      })
-  })
-
-  it('is in GMT wherever we are', async () => {
-    vi.stubEnv('TZ', 'America/New_York')
-    expect(new Date(NOW).getHours()).toBe(19)
-    for (const text of ['Thu Jan  1 00:01:00 2026', 'Thu, 01 Jan 2026 00:01:00 GMT'])
-      expect(await askReceiver({ status: 429, headers: { 'Retry-After': text } })).toMatchObject({
-        retryAfterMs: 60_000,
-      })
-  })
-
-  it.each(['', 'soon', '-5', '1.5', '1e3', '0x10', '5 minutes', '2026-01-01T00:01:00Z', 'Thu, 99 Foo 2026', 'Thu'])(
-    '%j is nonsense and left out',
-    async (text) => {
-      expect(await askReceiver({ status: 429, headers: { 'Retry-After': text } })).not.toHaveProperty('retryAfterMs')
-    },
-  )
-
-  it('counts for every status that is tried again, and for no other', async () => {
-    const headers = { 'retry-after': '60' }
-    for (const status of [408, 425, 500, 502])
-      expect(await askReceiver({ status, headers })).toMatchObject({ retryAfterMs: 60_000 })
-    for (const status of [200, 302, 404])
-      expect(await askReceiver({ status, headers })).not.toHaveProperty('retryAfterMs')
-  })
-})
-
-function answerWith(answer: readonly string[] | NodeJS.ErrnoException): LookupFunction {
-  return (_, __, callback) => {
-    if (answer instanceof Error) callback(answer, [])
-    else
-      callback(
-        null,
-        answer.map((address): LookupAddress => ({ address, family: 4 })),
-      )
-  }
-}

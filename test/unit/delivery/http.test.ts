@@ -2,7 +2,7 @@ import type { LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createHttpClient, type HttpClientOptions, type HttpRequest, InvalidUrl } from '../../../src/delivery/http.ts'
-import { TargetRefused } from '../../../src/delivery/targets.ts'
+import { TargetRejected } from '../../../src/delivery/targets.ts'
 import { createAuthority, signServer } from '../../cluster/control-plane-certificates.ts'
 import { type ReceiverOptions, startReceiver } from '../../support/receiver.ts'
 
@@ -43,7 +43,7 @@ function answerLookups(...answers: readonly (readonly string[] | NodeJS.ErrnoExc
 }
 
 describe('a request', () => {
-  it('arrives as it was given, and its answer comes back', async () => {
+  it('arrives as it was given, and its response is returned', async () => {
     const receiver = await receive()
     receiver.answer({ status: 202, headers: { 'X-Trace': 'abc' }, text: 'taken' })
     const answer = await makeClient().send({
@@ -91,7 +91,7 @@ describe('a request', () => {
     ['ftp://user:secret@example.com/', 'the address begins with ftp:, not with https: or http:'],
     ['file:///etc/passwd', 'the address begins with file:, not with https: or http:'],
     ['unix:/var/run/docker.sock', 'the address begins with unix:, not with https: or http:'],
-  ])('to %s is refused', async (url, message) => {
+  ])('to %s is rejected', async (url, message) => {
     await expect(makeClient().send({ url, isTrusted: true })).rejects.toThrow(new InvalidUrl(message))
   })
 
@@ -106,7 +106,7 @@ describe('a request', () => {
     expect(target.requests).toEqual([])
   })
 
-  it('takes no notice of proxies', async () => {
+  it('ignores the variables of proxies', async () => {
     const proxy = await receive()
     const receiver = await receive()
     for (const name of ['HTTP_PROXY', 'http_proxy']) vi.stubEnv(name, proxy.url)
@@ -118,45 +118,38 @@ describe('a request', () => {
 
 describe('the rule of targets', () => {
   it.each(['http://127.0.0.1/', 'http://2130706433/', 'http://0x7f.1/', 'http://[::ffff:127.0.0.1]/', 'http://[::1]/'])(
-    'refuses %s, which needs no lookup',
+    'rejects %s without a lookup',
     async (url) => {
       const receiver = await receive()
       const { port } = receiver
       const { names, lookup } = answerLookups(['8.8.8.8'])
       const target = url.replace(/\/$/, `:${port}/`)
       const sending = makeClient({ allowedTargets: [], lookup }).send({ url: target })
-      await expect(sending).rejects.toThrow(TargetRefused)
+      await expect(sending).rejects.toThrow(TargetRejected)
       await expect(sending).rejects.toThrow(/is a loopback address, .*ALLOWED_TARGETS/)
       expect(names).toEqual([])
       expect(receiver.connections().accepted).toBe(0)
     },
   )
 
-  it('refuses a name by what the system says it is', async () => {
-    const receiver = await receive()
-    const sending = makeClient({ allowedTargets: [] }).send({ url: `http://localhost:${receiver.port}/` })
-    await expect(sending).rejects.toThrow(/^localhost: (127\.0\.0\.1|::1) is a loopback address/)
-    expect(receiver.connections().accepted).toBe(0)
-  })
-
   it.each([
     ['localhost.', ['127.0.0.1'], '127.0.0.1 is a loopback address'],
     ['metadata.google.internal', ['169.254.169.254'], '169.254.169.254 is a link-local address'],
     ['inside.test', ['::ffff:10.0.0.1'], '::ffff:10.0.0.1 is a private address'],
     ['inside.test', ['fd00:ec2::254', '10.0.0.1'], 'fd00:ec2::254 is a private address'],
-  ])('refuses %s, which leads to %s', async (name, addresses, why) => {
+  ])('rejects %s, which resolves to %s', async (name, addresses, why) => {
     const { lookup } = answerLookups(addresses)
     const sending = makeClient({ allowedTargets: [], lookup }).send({ url: `http://${name}/` })
     await expect(sending).rejects.toThrow(`${name}: ${why}`)
   })
 
-  it('refuses https: alike', async () => {
+  it('applies to https:, too', async () => {
     const authority = createAuthority('test')
     const receiver = await receive({ certified: signServer(authority, ['127.0.0.1', 'hooks.test']) })
     const { lookup } = answerLookups(['127.0.0.1'])
     const client = makeClient({ allowedTargets: [], lookup, ca: authority.certificate })
-    await expect(client.send({ url: receiver.url })).rejects.toThrow(TargetRefused)
-    await expect(client.send({ url: `https://hooks.test:${receiver.port}` })).rejects.toThrow(TargetRefused)
+    await expect(client.send({ url: receiver.url })).rejects.toThrow(TargetRejected)
+    await expect(client.send({ url: `https://hooks.test:${receiver.port}` })).rejects.toThrow(TargetRejected)
     expect(receiver.connections().accepted).toBe(0)
   })
 
@@ -171,7 +164,7 @@ describe('the rule of targets', () => {
     expect(refused.connections().accepted).toBe(0)
   })
 
-  it('goes on to the next allowed address when the first one refuses connections', async () => {
+  it('tries the next allowed address when the first one refuses connections', async () => {
     const receiver = await receive({ host: '127.0.0.2' })
     const { lookup } = answerLookups(['127.0.0.3', '127.0.0.2'])
     expect(await makeClient({ lookup }).send({ url: `http://hooks.test:${receiver.port}/` })).toMatchObject({
@@ -179,7 +172,7 @@ describe('the rule of targets', () => {
     })
   })
 
-  it('judges anew at each connection: a name that moves to a forbidden address is refused', async () => {
+  it('is applied at each connection: a name that moves to a forbidden address is rejected', async () => {
     const receiver = await receive()
     const inside = await receive({ host: '127.0.0.2', port: receiver.port })
     // Each on a connection of its own.
@@ -193,7 +186,7 @@ describe('the rule of targets', () => {
     expect(inside.connections().accepted).toBe(0)
   })
 
-  it('looks a name up once for a connection, so that nothing lies between judgement and use', async () => {
+  it('is applied to the one lookup of a connection', async () => {
     const receiver = await receive()
     const inside = await receive({ host: '127.0.0.2', port: receiver.port })
     const { lookup, names } = answerLookups(['127.0.0.1'], ['127.0.0.2'])
@@ -203,17 +196,17 @@ describe('the rule of targets', () => {
     expect(inside.connections().accepted).toBe(0)
   })
 
-  it('lets a trusted request go anywhere, and no other travel on its socket', async () => {
+  it('lets a trusted request go anywhere, and its socket serves no other', async () => {
     const receiver = await receive()
     const client = makeClient({ allowedTargets: [] })
     expect(await client.send({ url: receiver.url, isTrusted: true })).toMatchObject({ status: 204 })
     // Kept alive: the socket that must not be lent is there.
     expect(receiver.connections()).toEqual({ accepted: 1, open: 1 })
-    await expect(client.send({ url: receiver.url })).rejects.toThrow(TargetRefused)
+    await expect(client.send({ url: receiver.url })).rejects.toThrow(TargetRejected)
     expect(receiver.requests).toHaveLength(1)
   })
 
-  it('shares no socket the other way either', async () => {
+  it('keeps trusted requests off the sockets of others', async () => {
     const receiver = await receive()
     const client = makeClient()
     for (let count = 0; count < 10; count++)
@@ -227,17 +220,7 @@ describe('the rule of targets', () => {
     expect(receiver.connections().accepted).toBeLessThan(10)
   })
 
-  it('asks for a name once for all who wait for it', async () => {
-    const receiver = await receive()
-    const { lookup, names } = answerLookups(['127.0.0.1'])
-    const client = makeClient({ lookup })
-    const url = `http://hooks.test:${receiver.port}/`
-    await Promise.all([1, 2, 3].map(() => client.send({ url })))
-    expect(names).toEqual(['hooks.test'])
-    expect(receiver.connections().accepted).toBe(3)
-  })
-
-  it('hands on that a name cannot be looked up, and asks again the next time', async () => {
+  it('reports a failed lookup, and repeats it for the next request', async () => {
     const receiver = await receive()
     const missing = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' })
     const { lookup } = answerLookups(missing, [], ['127.0.0.1'])
@@ -267,7 +250,7 @@ describe('TLS', () => {
   })
 })
 
-describe('the body of an answer', () => {
+describe('the body of a response', () => {
   it('is kept to 4 KB, and no character is split', async () => {
     const receiver = await receive()
     receiver.answer({ status: 200, text: `x${'ä'.repeat(30_000)}` })
@@ -286,46 +269,37 @@ describe('the body of an answer', () => {
   it('without end is cut, and its socket closed', async () => {
     const receiver = await receive()
     receiver.answer({ status: 200, body: 'flood' })
-    const from = performance.now()
-    const { status, text } = await makeClient().send({ url: receiver.url })
+    const { status, text } = await makeClient({ bodyMs: 60_000 }).send({ url: receiver.url })
     expect({ status, length: text.length }).toEqual({ status: 200, length: 4_096 })
-    // By its length, not by its time.
-    expect(performance.now() - from).toBeLessThan(1_800)
     await expect.poll(() => receiver.connections().open).toBe(0)
   })
 
-  it('that trickles is waited for no longer than two seconds', async () => {
+  it('that trickles is read for a limited time, and its socket closed', async () => {
     const receiver = await receive()
     receiver.answer({ status: 503, text: 'wait', body: 'trickle' })
-    const from = performance.now()
-    const { status, text } = await makeClient().send({ url: receiver.url })
-    const ms = performance.now() - from
+    const { status, text } = await makeClient({ bodyMs: 300 }).send({ url: receiver.url })
     expect(status).toBe(503)
-    expect(text).toMatch(/^wait\.{5,}$/)
-    expect(ms).toBeGreaterThan(1_900)
-    expect(ms).toBeLessThan(4_000)
+    expect(text).toMatch(/^wait\.+$/)
     await expect.poll(() => receiver.connections().open).toBe(0)
   })
 
-  it('counts as far as it came when the time of the attempt is up', async () => {
+  it('is returned as far as it arrived when the signal aborts', async () => {
     const receiver = await receive()
     receiver.answer({ status: 200, text: 'begun', body: 'trickle' })
-    const from = performance.now()
-    const { status, text } = await makeClient().send({ url: receiver.url }, AbortSignal.timeout(700))
+    const { status, text } = await makeClient({ bodyMs: 60_000 }).send({ url: receiver.url }, AbortSignal.timeout(200))
     expect(status).toBe(200)
     expect(text).toMatch(/^begun\.*$/)
-    expect(performance.now() - from).toBeLessThan(1_800)
   })
 
-  it('that breaks off counts as far as it came', async () => {
+  it('that breaks off is returned as far as it arrived', async () => {
     const receiver = await receive()
     receiver.answer({ status: 200, headers: { 'content-length': '1000' }, text: 'half', body: 'break' })
     expect(await makeClient().send({ url: receiver.url })).toMatchObject({ status: 200, text: 'half and' })
   })
 })
 
-describe('the end', () => {
-  it('of the signal ends a request, with its reason', async () => {
+describe('an abort', () => {
+  it('ends a request with the reason of its signal', async () => {
     const receiver = await receive()
     receiver.answer('hang')
     const time = new AbortController()
@@ -336,7 +310,7 @@ describe('the end', () => {
     await expect.poll(() => receiver.connections().open).toBe(0)
   })
 
-  it('of the signal ends a request whose connection does not come about, and it is not sent later', async () => {
+  it('ends a request without a connection, and it is not sent later', async () => {
     const receiver = await receive()
     const { promise: asked, resolve: ask } = Promise.withResolvers<Parameters<LookupFunction>[2]>()
     const client = makeClient({ lookup: (_, __, callback) => ask(callback) })
@@ -351,13 +325,13 @@ describe('the end', () => {
     expect(receiver.requests.map(({ path }) => path)).toEqual(['/second'])
   })
 
-  it('comes at once when the signal has aborted before', async () => {
+  it('before the request prevents it', async () => {
     const receiver = await receive()
     await expect(makeClient().send({ url: receiver.url }, AbortSignal.abort())).rejects.toThrow(/abort/)
     expect(receiver.requests).toEqual([])
   })
 
-  it('of the client ends what is on its way and all that is kept alive', async () => {
+  it('by close() ends running requests and idle connections', async () => {
     const receiver = await receive()
     const client = makeClient()
     await client.send({ url: receiver.url })

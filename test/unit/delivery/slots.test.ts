@@ -5,8 +5,8 @@ it('gives a receiver more while it answers, one while it does not, and its own t
   const slots = createSlots(16)
   const widths: number[] = []
   for (const isWell of [true, true, true, false, null, true]) {
-    slots.take('a')
-    slots.giveBack('a', isWell)
+    slots.acquire('a')
+    slots.release('a', isWell)
     widths.push(slots.free('a'))
   }
   expect(widths).toEqual([8, 16, 16, 1, 1, 2])
@@ -15,11 +15,11 @@ it('gives a receiver more while it answers, one while it does not, and its own t
 
 it('counts what is on the way, also when the width shrank below it', () => {
   const slots = createSlots(16)
-  for (let i = 0; i < 4; i += 1) slots.take('a')
+  for (let i = 0; i < 4; i += 1) slots.acquire('a')
   expect(slots.free('a')).toBe(0)
-  slots.giveBack('a', false)
+  slots.release('a', false)
   expect(slots.free('a')).toBe(0)
-  for (let i = 0; i < 3; i += 1) slots.giveBack('a', false)
+  for (let i = 0; i < 3; i += 1) slots.release('a', false)
   expect(slots.free('a')).toBe(1)
 })
 
@@ -30,10 +30,10 @@ it('never gives more than it may', () => {
 it('forgets channels when there are too many, and never one with something on the way', () => {
   const slots = createSlots(16)
   const use = (id: string, isWell: boolean) => {
-    slots.take(id)
-    slots.giveBack(id, isWell)
+    slots.acquire(id)
+    slots.release(id, isWell)
   }
-  slots.take('busy')
+  slots.acquire('busy')
   use('dead', false)
   for (let i = 0; i < 998; i += 1) use(`channel ${i}`, false)
   expect(slots.free('dead')).toBe(1)

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { createTargetRule, TargetRefused } from '../../../src/delivery/targets.ts'
+import { createTargetRule, TargetRejected } from '../../../src/delivery/targets.ts'
 
 const rule = createTargetRule([])
 
 /** Both sides of each limit. */
 const REFUSED: readonly (readonly [address: string, why: string])[] = [
-  ['0.0.0.0', 'no address of another machine'],
-  ['0.255.255.255', 'no address of another machine'],
+  ['0.0.0.0', 'not an address of another machine'],
+  ['0.255.255.255', 'not an address of another machine'],
   ['10.0.0.0', 'private'],
   ['10.255.255.255', 'private'],
   ['100.64.0.0', 'private address of a provider'],
@@ -35,11 +35,11 @@ const REFUSED: readonly (readonly [address: string, why: string])[] = [
   ['240.0.0.0', 'not a public'],
   ['255.255.255.254', 'not a public'],
   ['255.255.255.255', 'broadcast'],
-  ['::', 'no address of another machine'],
+  ['::', 'not an address of another machine'],
   ['::1', 'loopback'],
   ['::127.0.0.1', 'not a public'],
   ['::8.8.8.8', 'not a public'],
-  ['::ffff:0.0.0.0', 'no address of another machine'],
+  ['::ffff:0.0.0.0', 'not an address of another machine'],
   ['::ffff:10.0.0.1', 'private'],
   ['::ffff:7f00:1', 'loopback'],
   ['0:0:0:0:0:ffff:a9fe:a9fe', 'link-local'],
@@ -100,18 +100,18 @@ const ALLOWED = [
 
 describe('without ALLOWED_TARGETS', () => {
   it.each(REFUSED)('%s is refused: %s', (address, why) => {
-    expect(rule.refuses(address)).toContain(why)
-    expect(rule.refuses(address)).toContain(address)
+    expect(rule.findObjection(address)).toContain(why)
+    expect(rule.findObjection(address)).toContain(address)
   })
 
   it.each(ALLOWED)('%s is allowed', (address) => {
-    expect(rule.refuses(address)).toBeNull()
+    expect(rule.findObjection(address)).toBeNull()
   })
 
   it.each(['', 'localhost', '10', '0x7f.1', '8.8.8.010', '8.8.8', '8.8.8.8:80', '[2606:4700::1111]', '8.8.8.8 '])(
     'what is no address is refused: %j',
     (text) => {
-      expect(rule.refuses(text)).toBe(`${text} is not an IP address`)
+      expect(rule.findObjection(text)).toBe(`${text} is not an IP address`)
     },
   )
 })
@@ -133,7 +133,7 @@ describe('spellings in URLs', () => {
   ])('%s is %s and refused', (url, address) => {
     const host = new URL(url).hostname.replace(/^\[|\]$/g, '')
     expect(host).toBe(address)
-    expect(rule.refuses(host)).toContain('127.0.0.1' === address ? 'loopback' : address)
+    expect(rule.findObjection(host)).toContain('127.0.0.1' === address ? 'loopback' : address)
   })
 })
 
@@ -155,15 +155,17 @@ describe('ALLOWED_TARGETS', () => {
     ['10.0.0.1', ['10.0.0.1'], ['::10.0.0.1', '::a00:1']],
     ['64:ff9b::/96', ['64:ff9b::8.8.8.8'], ['64:ff9b:1::1']],
   ])('%s allows what is in it, and nothing else', (block, within, beyond) => {
-    const { refuses } = createTargetRule([block])
-    expect(within.map((address) => refuses(address))).toEqual(within.map(() => null))
-    expect(beyond.filter((address) => refuses(address) === null)).toEqual([])
+    const { findObjection } = createTargetRule([block])
+    expect(within.map((address) => findObjection(address))).toEqual(within.map(() => null))
+    expect(beyond.filter((address) => findObjection(address) === null)).toEqual([])
   })
 
   it('takes several, and public addresses stay allowed', () => {
-    const { refuses } = createTargetRule(['10.0.0.1', 'fd00::/8', '127.0.0.0/8'])
-    expect(['10.0.0.1', 'fd00::1', '127.0.0.1', '8.8.8.8', '2606:4700::1111'].map(refuses)).toEqual(Array(5).fill(null))
-    expect(['10.0.0.2', '::1'].map((address) => refuses(address) === null)).toEqual([false, false])
+    const { findObjection } = createTargetRule(['10.0.0.1', 'fd00::/8', '127.0.0.0/8'])
+    expect(['10.0.0.1', 'fd00::1', '127.0.0.1', '8.8.8.8', '2606:4700::1111'].map(findObjection)).toEqual(
+      Array(5).fill(null),
+    )
+    expect(['10.0.0.2', '::1'].map((address) => findObjection(address) === null)).toEqual([false, false])
   })
 
   it.each(['', '10', '10.0.0.0/33', 'fd00::/129', '10.0.0.0/', '10.0.0.0/8/8', '/8', 'cluster.local', '010.0.0.1'])(
@@ -175,8 +177,10 @@ describe('ALLOWED_TARGETS', () => {
 })
 
 it('a refusal names the host, the address, and what would allow it', () => {
-  expect(new TargetRefused('db.shop.svc', rule.refuses('10.0.0.1')!).message).toBe(
+  expect(new TargetRejected('db.shop.svc', rule.findObjection('10.0.0.1')!).message).toBe(
     'db.shop.svc: 10.0.0.1 is a private address, and channels reach public addresses only; ALLOWED_TARGETS may allow it',
   )
-  expect(new TargetRefused('10.0.0.1', rule.refuses('10.0.0.1')!).message).toMatch(/^10\.0\.0\.1 is a private address,/)
+  expect(new TargetRejected('10.0.0.1', rule.findObjection('10.0.0.1')!).message).toMatch(
+    /^10\.0\.0\.1 is a private address,/,
+  )
 })

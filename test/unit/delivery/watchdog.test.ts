@@ -57,7 +57,7 @@ function aWatchdog(): Watchdog {
   return createWatchdog({
     url: URL,
     client,
-    isOnTime: () => reasons(),
+    whyNotOnTime: () => reasons(),
     onResult: (result) => results.push(result),
     log: { ...silentLog, info: keep('info'), warn: keep('warn') },
     clock,
@@ -94,10 +94,10 @@ describe('while we are on time', () => {
   })
 
   it.each([
-    [300, 'heartbeat.example.com answered 300'],
-    [404, 'heartbeat.example.com answered 404: what the other side says of 404'],
-    [503, 'heartbeat.example.com answered 503: what the other side says of 503'],
-    ['refuse', 'heartbeat.example.com refuses connections'],
+    [300, 'heartbeat.example.com responded 300'],
+    [404, 'heartbeat.example.com responded 404: what the other side says of 404'],
+    [503, 'heartbeat.example.com responded 503: what the other side says of 503'],
+    ['refuse', 'heartbeat.example.com refused the connection'],
   ] as const)('a ping that ends with %s is tried once more after 5 s, and both are told', async (answer, reason) => {
     answers = [answer]
     await runOnce(aWatchdog())
@@ -132,7 +132,7 @@ describe('while we are on time', () => {
     await runOnce(aWatchdog())
     expect(results).toEqual(['failed'])
     expect(requests.map(({ at }) => at - requests[0]!.at)).toEqual([0, 15_000])
-    expect(lines[0]!.why).toBe('no answer from heartbeat.example.com within 10 s')
+    expect(lines[0]!.why).toBe('no response from heartbeat.example.com within 10 s')
     expect(clock.wakeTimes()).toEqual([])
   })
 
@@ -175,7 +175,7 @@ describe('while we are late', () => {
     await runOnce(aWatchdog())
     expect(requests).toEqual([])
     expect(results).toEqual(['withheld'])
-    expect(lines).toMatchObject([{ why: 'it could not be found out: the database cannot be reached' }])
+    expect(lines).toMatchObject([{ why: 'the check failed: the database cannot be reached' }])
   })
 })
 
@@ -215,7 +215,7 @@ describe('over a socket', () => {
     const watchdog = createWatchdog({
       url: `${receiver.url}/ping/x`,
       client: httpClient,
-      isOnTime: async () => null,
+      whyNotOnTime: async () => null,
       onResult: (result) => results.push(result),
       log: silentLog,
       clock,

@@ -1,0 +1,148 @@
+/** Posts alerts to the peers of an Alertmanager cluster. Peers share silences, never alerts: each gets all of them. */
+
+import type { HttpClient } from '../../../delivery/http.ts'
+import { sendForOutcome } from '../../../delivery/http-outcome.ts'
+import type { Outcome } from '../../../delivery/outcome.ts'
+import type { OpenChannel } from '../../../domain/channel.ts'
+import type { Instant } from '../../../domain/check.ts'
+import { type Clock, startTimer } from '../../../runtime/clock.ts'
+import type { PostableAlert } from './alert.ts'
+import type { AlertmanagerSettings } from './config.ts'
+
+export interface PostResult {
+  /** Delivered as soon as one peer has accepted everything. */
+  readonly outcome: Outcome
+  /** Whether all peers accepted; else whether another post can reach those that did not. */
+  readonly missed: 'none' | 'temporarily' | 'permanently'
+}
+
+export interface Peers {
+  /** Posts to all peers of the channel at the same time. Each gets the alerts in the given order. Never throws. */
+  post(
+    channel: OpenChannel<AlertmanagerSettings>,
+    alerts: readonly PostableAlert[],
+    signal: AbortSignal,
+  ): Promise<PostResult>
+}
+
+/** A peer that fails after LONG_MS or more is skipped for SKIP_MS, as long as another peer is not skipped. */
+const LONG_MS = 900
+const SKIP_MS = 20_000
+/** Proxies reject bodies of a megabyte (nginx: client_max_body_size). */
+const POST_CHARACTERS = 300_000
+/** Posts of alerts repeat until they reach each peer: soon after a temporary failure, else every minute. Both are a fraction of ALERT_LIFE_MS. */
+const REPEAT_MS = 60_000
+export const REPEAT_SOON_MS = 10_000
+
+/**
+ * How long until the same alerts are posted again. The first end of an alert is repeated soon: a peer whose clock is far behind did
+ * not take it for an end (`resolve` in alert.ts).
+ */
+export function repeatDelayMs({ missed }: PostResult, isFirstEnd: boolean): number {
+  return missed === 'temporarily' || isFirstEnd ? REPEAT_SOON_MS : REPEAT_MS
+}
+
+/** @param othersMs how long to wait for the other peers after the first has accepted; null: until the signal aborts. */
+export function createPeers(
+  { client, clock }: { readonly client: HttpClient; readonly clock: Pick<Clock, 'now'> },
+  othersMs: number | null,
+): Peers {
+  const skipped = new Map<string, { until: Instant; outcome: Outcome }>()
+  const isSkipped = (url: string) => (skipped.get(url)?.until ?? 0) > clock.now()
+
+  async function post(
+    { settings: { urls }, isTrusted }: OpenChannel<AlertmanagerSettings>,
+    alerts: readonly PostableAlert[],
+    signal: AbortSignal,
+  ): Promise<PostResult> {
+    const bodies = renderBodies(alerts)
+    const maySkip = urls.some((url) => !isSkipped(url))
+    const enough = new AbortController()
+    let stopTimer = () => {}
+    const outcomes = await Promise.all(
+      urls.map(async (url): Promise<Outcome> => {
+        if (maySkip && isSkipped(url)) return skipped.get(url)!.outcome
+        const outcome = await postTo(url, bodies, isTrusted, AbortSignal.any([signal, enough.signal]))
+        if (outcome.kind === 'delivered' && othersMs !== null) {
+          stopTimer()
+          stopTimer = startTimer(othersMs, () => enough.abort())
+        }
+        return outcome
+      }),
+    )
+    stopTimer()
+    return sumUp(outcomes)
+  }
+
+  async function postTo(
+    url: string,
+    bodies: readonly string[],
+    isTrusted: boolean,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const startedAt = clock.now()
+    let outcome: Outcome = { kind: 'delivered', status: null }
+    for (const body of bodies) {
+      const headers = { 'content-type': 'application/json' }
+      const request = { method: 'POST', url: alertsUrl(url), headers, body, isTrusted } as const
+      outcome = await sendForOutcome(client, request, signal, clock)
+      if (outcome.kind !== 'delivered') break
+    }
+    const endedAt = clock.now()
+    if (outcome.kind === 'retry' && endedAt - startedAt >= LONG_MS) skip(url, outcome, endedAt)
+    else skipped.delete(url)
+    return outcome
+  }
+
+  function skip(url: string, outcome: Outcome, now: Instant): void {
+    // Expired entries go here: those of removed channels are never read again.
+    for (const [other, { until }] of skipped) if (until <= now) skipped.delete(other)
+    skipped.set(url, { until: now + SKIP_MS, outcome })
+  }
+
+  return { post }
+}
+
+function sumUp(outcomes: readonly Outcome[]): PostResult {
+  const delivered = outcomes.find((outcome) => outcome.kind === 'delivered')
+  const failed = outcomes.filter((outcome) => outcome.kind !== 'delivered')
+  const temporary = failed.filter((outcome) => outcome.kind === 'retry')
+  const missed = temporary.length > 0 ? 'temporarily' : failed.length > 0 ? 'permanently' : 'none'
+  const error = failed.map((outcome) => outcome.error).join('; ')
+  if (delivered !== undefined)
+    return {
+      missed,
+      outcome: missed === 'none' ? delivered : { ...delivered, note: `not accepted by every peer: ${error}` },
+    }
+  const first = temporary[0]
+  if (first === undefined) return { missed, outcome: { kind: 'rejected', status: failed[0]?.status ?? null, error } }
+  // The shortest wait counts. A peer that asked for none may be tried again as soon as usual.
+  const retryAfterMs = Math.min(...temporary.map((outcome) => outcome.retryAfterMs ?? 0))
+  const retry = { kind: 'retry', status: first.status, error } as const
+  return { missed, outcome: retryAfterMs > 0 ? { ...retry, retryAfterMs } : retry }
+}
+
+/** JSON arrays of limited length. */
+function renderBodies(alerts: readonly PostableAlert[]): string[] {
+  const bodies: string[][] = []
+  let characters = Number.POSITIVE_INFINITY
+  for (const alert of alerts) {
+    const text = JSON.stringify(alert)
+    if (characters + text.length > POST_CHARACTERS) {
+      bodies.push([])
+      characters = 0
+    }
+    bodies.at(-1)!.push(text)
+    characters += text.length
+  }
+  return bodies.map((texts) => `[${texts.join(',')}]`)
+}
+
+/** The peer's URL may have a path of its own (`--web.route-prefix`). */
+function alertsUrl(peer: string): string {
+  const url = URL.parse(peer)
+  // The client reports what is wrong with it.
+  if (url === null) return peer
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/api/v2/alerts`
+  return url.href
+}

@@ -1,0 +1,33 @@
+/**
+ * The kinds of channels. A new kind is a folder with its config and its sender, a line here, its name in CHANNEL_KINDS
+ * (domain/channel.ts), and a migration of the constraint on `channels.kind`.
+ */
+
+import type { Senders } from '../../delivery/outcome.ts'
+import { CHANNEL_KINDS, type ChannelKind, type ChannelSettings } from '../../domain/channel.ts'
+import { alertmanagerConfig } from './alertmanager/config.ts'
+import { createAlertmanagerSender } from './alertmanager/send.ts'
+import { emailConfig } from './email/config.ts'
+import { createEmailSender } from './email/send.ts'
+import { defineKind, type Kind, type SenderContext } from './kind.ts'
+import { slackConfig } from './slack/config.ts'
+import { createSlackSender } from './slack/send.ts'
+import { webhookConfig } from './webhook/config.ts'
+import { createWebhookSender } from './webhook/send.ts'
+
+export const KINDS = {
+  webhook: defineKind(webhookConfig, createWebhookSender),
+  alertmanager: defineKind(alertmanagerConfig, createAlertmanagerSender),
+  slack: defineKind(slackConfig, createSlackSender),
+  email: defineKind(emailConfig, createEmailSender),
+} satisfies Record<ChannelKind, Kind>
+
+/** The settings for a config of this kind, see KindConfig. Stored settings of another kind are ignored. */
+export function toSettings(kind: ChannelKind, config: object, stored: ChannelSettings | null): ChannelSettings {
+  return KINDS[kind].config.toSettings(config, stored?.kind === kind ? stored : null)
+}
+
+/** A sender for each kind. */
+export function createSenders(context: SenderContext): Senders {
+  return Object.fromEntries(CHANNEL_KINDS.map((kind) => [kind, KINDS[kind].createSender(context)])) as Senders
+}

@@ -1,0 +1,73 @@
+/** What a kind of channel consists of: its config, and how it sends. */
+
+import type { z } from 'zod'
+import type { HttpClient } from '../../delivery/http.ts'
+import type { Sender } from '../../delivery/outcome.ts'
+import type { ChannelSettings } from '../../domain/channel.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Database } from '../../store/postgres/database.ts'
+
+/**
+ * The config of a channel is what the API takes and shows; the settings are what is stored. `Input` is a config as it is given,
+ * `Shown` a config as it is shown.
+ */
+export interface KindConfig<Settings extends ChannelSettings, Input extends object, Shown extends object> {
+  /** Reads the `config` of a request. Its faults name fields of `config`. */
+  readonly input: z.ZodType<Input>
+  /** Describes the `config` of a response. */
+  readonly shown: z.ZodType<Shown>
+  /**
+   * The settings for a config. `stored`: the settings of the channel until now; null for a new channel, and when they cannot be
+   * read. Throws AppError `invalid` for a URL that contains `…` and is not one that was shown.
+   */
+  toSettings(config: Input, stored: Settings | null): Settings
+  /** The config without its secrets. `toSettings(show(settings), settings)` equals `settings`. */
+  show(settings: Settings): Shown
+  /** Hides more, for callers that may not change the channel. Default: they see the same. */
+  showToReader?(config: Shown): Shown
+  /** A secret that is shown once, in the response that creates the channel. */
+  newSecret?(settings: Settings): string
+}
+
+/** What senders work with. */
+export interface SenderContext {
+  readonly client: HttpClient
+  /** The database's time. */
+  readonly clock: Pick<Clock, 'now'>
+  readonly links: Links
+  readonly database: Database
+  readonly smtp: SmtpOptions
+}
+
+export interface SmtpOptions {
+  /** SMTP_URL: `smtp://user:password@host:587` or `smtps://...:465`. */
+  readonly url: string | undefined
+  /** SMTP_FROM: `Name <address>`, or an address alone. */
+  readonly from: string
+  /** A certificate authority in PEM, instead of Node's. */
+  readonly ca?: string
+}
+
+/** A kind whose types are erased. The outbox gives a sender channels of its own kind only. */
+export interface Kind {
+  readonly config: KindConfig<ChannelSettings, object, object>
+  createSender(context: SenderContext): Sender
+}
+
+export function defineKind<Settings extends ChannelSettings, Input extends object, Shown extends object>(
+  config: KindConfig<Settings, Input, Shown>,
+  createSender: (context: SenderContext) => Sender<Settings>,
+): Kind {
+  return { config, createSender: createSender as Kind['createSender'] } as Kind
+}
+
+/** Links into the management API, for people and programs. */
+export interface Links {
+  /** `{base_url}/checks/{id}`; its history is at `/pings` and `/flips` below it. */
+  check(checkId: string): string
+}
+
+/** @param baseUrl returns BASE_URL, with or without a slash at its end. It is called for each link: the port can be unknown before the start. */
+export function createLinks(baseUrl: () => string): Links {
+  return { check: (checkId) => `${baseUrl().replace(/\/+$/, '')}/checks/${checkId}` }
+}

@@ -1,0 +1,27 @@
+import { z } from 'zod'
+import { configOf, hidePath, reveal, webUrl } from '../fields.ts'
+import type { KindConfig } from '../kind.ts'
+
+export interface SlackSettings {
+  readonly kind: 'slack'
+  readonly url: string
+}
+
+interface SlackConfig {
+  readonly url: string
+}
+
+export const slackConfig: KindConfig<SlackSettings, SlackConfig, SlackConfig> = {
+  input: configOf({
+    url: webUrl(
+      'Incoming webhook of Slack, or of a service that takes the same messages. It is a secret: responses show its origin and …, and a URL that is sent back as it was shown keeps its value.',
+    ),
+  }),
+  shown: z.object({ url: z.string() }),
+
+  toSettings: ({ url }, stored) => ({
+    kind: 'slack',
+    url: reveal(url, stored === null ? [] : [stored.url], hidePath, 'url'),
+  }),
+  show: ({ url }) => ({ url: hidePath(url) }),
+}

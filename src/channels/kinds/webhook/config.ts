@@ -1,0 +1,36 @@
+import { z } from 'zod'
+import { configOf, hideCredentials, hidePath, reveal, webUrl } from '../fields.ts'
+import type { KindConfig } from '../kind.ts'
+import { makeSecret, type SigningSecret } from './signature.ts'
+
+export interface WebhookSettings {
+  readonly kind: 'webhook'
+  readonly url: string
+  /** The newest first. Each that has not expired signs. */
+  readonly secrets: readonly SigningSecret[]
+}
+
+interface WebhookConfig {
+  readonly url: string
+}
+
+export const webhookConfig: KindConfig<WebhookSettings, WebhookConfig, WebhookConfig> = {
+  input: configOf({
+    url: webUrl(
+      'Where events are sent by POST. Credentials in it (https://user:password@host/) are sent as an Authorization header. Responses show … instead of credentials and query; a URL that is sent back as it was shown keeps its value.',
+    ),
+  }),
+  shown: z.object({ url: z.string() }),
+
+  toSettings({ url }, stored) {
+    return {
+      kind: 'webhook',
+      url: reveal(url, stored === null ? [] : [stored.url], hideCredentials, 'url'),
+      secrets: stored?.secrets ?? [{ secret: makeSecret(), expiresAt: null }],
+    }
+  },
+  show: ({ url }) => ({ url: hideCredentials(url) }),
+  // In many services the path of a webhook is its credential.
+  showToReader: ({ url }) => ({ url: hidePath(url) }),
+  newSecret: ({ secrets }) => secrets[0]!.secret,
+}

@@ -1,0 +1,60 @@
+/** The body of a webhook (design, section 3.5). Its JSON Schema is in http/api/event.schema.ts. */
+
+import type { Event, NotifiedCheck } from '../../../domain/event.ts'
+import { toIso } from '../../../domain/instant.ts'
+import type { Links } from '../kind.ts'
+
+/** Changes when a field changes its meaning or is removed. A new field does not change it. */
+const VERSION = 1
+
+const TEST_MESSAGE =
+  'This is a test from Heartbeat Operator. The channel works: what happens to checks will arrive like this.'
+
+/**
+ * The same event gives the same bytes: the fields are listed one by one, in this order, and `timestamp` is the time of the event,
+ * not of the attempt.
+ */
+export function renderPayload(event: Event, links: Links): string {
+  return JSON.stringify({
+    version: VERSION,
+    id: event.id,
+    type: event.type,
+    timestamp: toIso(event.at),
+    data: event.type === 'channel.test' ? { message: TEST_MESSAGE } : presentCheckEvent(event, links),
+  })
+}
+
+function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Links) {
+  const { id, name, slug, project, kubernetes } = check
+  const link = links.check(id)
+  return {
+    reason: facts.reason,
+    occurred_at: facts.occurred_at,
+    detected_at: facts.detected_at,
+    status: facts.status,
+    previous_status: facts.previous_status,
+    down_for_seconds: facts.down_for_seconds,
+    gap: facts.gap === null ? null : { started_at: facts.gap.started_at, ended_at: facts.gap.ended_at },
+    check: {
+      id,
+      name,
+      slug,
+      project: { id: project.id, slug: project.slug },
+      kubernetes:
+        kubernetes === null
+          ? null
+          : { cluster: kubernetes.cluster, namespace: kubernetes.namespace, name: kubernetes.name },
+    },
+    last_ping:
+      lastPing === null
+        ? null
+        : {
+            type: lastPing.type,
+            exit_code: lastPing.exit_code,
+            duration_ms: lastPing.duration_ms,
+            created_at: lastPing.created_at,
+            body: lastPing.body,
+          },
+    links: { check: link, pings: `${link}/pings`, flips: `${link}/flips` },
+  }
+}

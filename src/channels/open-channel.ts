@@ -1,0 +1,35 @@
+/** Unsealing the settings of a channel. */
+
+import { type ChannelSettings, INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
+import type { ChannelRow } from '../store/outbox/channels.ts'
+import { type Sealer, UnreadableSettings } from './seal.ts'
+
+/** The settings, or the reason why they cannot be read. */
+export function openSettings(
+  { id, sealed, sealedWith }: ChannelRow,
+  sealer: Sealer,
+): ChannelSettings | UnreadableSettings {
+  try {
+    // A constraint of the table: every channel of an organization has them.
+    return sealer.open(id, { sealed: sealed!, sealedWith: sealedWith! })
+  } catch (error) {
+    if (error instanceof UnreadableSettings) return error
+    throw error
+  }
+}
+
+/**
+ * The channel for a sender. `installationUrls`: ALERTMANAGER_URL. Throws an Error when the settings cannot be read here; its message is
+ * fit for users.
+ */
+export function openChannel(row: ChannelRow, sealer: Sealer, installationUrls: readonly string[]): OpenChannel {
+  const { id, name } = row
+  if (id === INSTALLATION_CHANNEL_ID) {
+    if (installationUrls.length === 0) throw new Error('ALERTMANAGER_URL is not set in the replica that claimed it')
+    const settings = { kind: 'alertmanager', urls: installationUrls, labels: {} } as const
+    return { id, name, isTrusted: true, settings }
+  }
+  const settings = openSettings(row, sealer)
+  if (settings instanceof UnreadableSettings) throw settings
+  return { id, name, isTrusted: false, settings }
+}

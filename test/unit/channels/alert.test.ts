@@ -1,0 +1,119 @@
+import { expect, it } from 'vitest'
+import {
+  ALERT_LIFE_MS,
+  buildAlert,
+  buildTestAlert,
+  fire,
+  relabelAlert,
+  resolve,
+} from '../../../src/channels/kinds/alertmanager/alert.ts'
+import { NOON, SECOND } from '../../support/builders.ts'
+import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
+
+const LINK = 'https://heartbeat.example.com/api/v1/checks/1'
+const KUBERNETES = { cluster: 'default', namespace: 'shop-production', name: 'backup' }
+const stored = (event = aFlipEvent(), own = {}) => ({ ...buildAlert(event, own), resolvedAt: null })
+
+it('labels the alert of a check of the API by its slug', () => {
+  expect(buildAlert(aFlipEvent(), {}).labels).toEqual({
+    alertname: 'HeartbeatCheckDown',
+    check: 'nightly-backup',
+    project: 'shop',
+    reason: 'missed',
+    severity: 'critical',
+  })
+})
+
+it('labels the alert of a declared check by its resource', () => {
+  expect(
+    buildAlert(aFlipEvent({ check: { kubernetes: KUBERNETES }, facts: { reason: 'overran' } }), {}).labels,
+  ).toEqual({
+    alertname: 'HeartbeatCheckDown',
+    namespace: 'shop-production',
+    check: 'backup',
+    project: 'shop',
+    reason: 'overran',
+    severity: 'critical',
+  })
+})
+
+it("is overridden by the channel's labels", () => {
+  expect(buildAlert(aFlipEvent(), { severity: 'warning', team: 'storage' }).labels).toMatchObject({
+    alertname: 'HeartbeatCheckDown',
+    severity: 'warning',
+    team: 'storage',
+  })
+})
+
+it('describes the event and the output of the job', () => {
+  const failed = aFlipEvent({ facts: { reason: 'failed' }, lastPing: aLastPing({ body: 'disk\u0000 full\r\nsorry' }) })
+  expect(buildAlert(failed, {})).toMatchObject({
+    annotations: {
+      summary: 'Nightly backup is down',
+      description: 'The job reported a failure with exit code 3 at 2026-11-21 03:00:00 UTC',
+      body: 'disk full\nsorry',
+    },
+    startsAt: Date.UTC(2026, 10, 21, 3),
+  })
+})
+
+it('has no annotation for the body of a job without output', () => {
+  const { annotations } = buildAlert(aFlipEvent({ lastPing: aLastPing({ body: '' }) }), {})
+  expect(Object.keys(annotations)).toEqual(['summary', 'description'])
+})
+
+it('fires from the flip until 15 minutes from now, and links to the check', () => {
+  expect(fire(stored(), NOON, LINK)).toEqual({
+    labels: stored().labels,
+    annotations: stored().annotations,
+    startsAt: '2026-11-21T03:00:00.000Z',
+    endsAt: new Date(NOON + 15 * 60 * SECOND).toISOString(),
+    generatorURL: LINK,
+  })
+  expect(ALERT_LIFE_MS).toBe(15 * 60 * SECOND)
+})
+
+it('ends 2 s early, never before its start, and without a link when the check was removed', () => {
+  expect(resolve(stored(), NOON, null)).toEqual({
+    labels: stored().labels,
+    annotations: stored().annotations,
+    startsAt: '2026-11-21T03:00:00.000Z',
+    endsAt: new Date(NOON - 2 * SECOND).toISOString(),
+  })
+  expect(resolve(stored(), 0, LINK)).toMatchObject({ endsAt: '2026-11-21T03:00:00.000Z', generatorURL: LINK })
+})
+
+it('keeps its labels while the names of the check stay, in any order of the labels', () => {
+  const alert = stored()
+  const reversed = { ...alert, labels: Object.fromEntries(Object.entries(alert.labels).reverse()) }
+  const check = { id: '1', slug: 'nightly-backup', project: 'shop', kubernetes: null }
+  expect(relabelAlert(reversed, check, {})).toBe(reversed.labels)
+})
+
+it.each([
+  ['another slug', { slug: 'weekly-backup' }, {}, { check: 'weekly-backup' }],
+  ['another project', { project: 'payments' }, {}, { project: 'payments' }],
+  ['a resource', { kubernetes: KUBERNETES }, {}, { namespace: 'shop-production', check: 'backup' }],
+  ['a channel with labels of its own', {}, { team: 'storage' }, { team: 'storage' }],
+])('gets other labels with %s, but keeps its reason', (_, change, own, labels) => {
+  const alert = stored(aFlipEvent({ facts: { reason: 'failed' } }))
+  const check = { id: '1', slug: 'nightly-backup', project: 'shop', kubernetes: null, ...change }
+  expect(relabelAlert(alert, check, own)).toEqual({ ...alert.labels, ...labels })
+})
+
+it('loses a label that its channel does not have any more, and the namespace of a check without resource', () => {
+  const alert = stored(aFlipEvent({ check: { kubernetes: KUBERNETES } }), { team: 'storage' })
+  const check = { id: '1', slug: 'nightly-backup', project: 'shop', kubernetes: null }
+  expect(relabelAlert(alert, check, {})).toEqual(stored().labels)
+})
+
+it('of a test ends by itself after a minute', () => {
+  const now = aTestEvent.at + 5 * SECOND
+  expect(buildTestAlert(aTestEvent, { severity: 'none', team: 'storage' }, now)).toMatchObject({
+    labels: { alertname: 'HeartbeatTest', severity: 'none', team: 'storage' },
+    annotations: { summary: 'A test of this channel' },
+    startsAt: new Date(aTestEvent.at).toISOString(),
+    endsAt: new Date(now + 60 * SECOND).toISOString(),
+  })
+  expect(buildTestAlert(aTestEvent, {}, now).labels).toEqual({ alertname: 'HeartbeatTest', severity: 'info' })
+})

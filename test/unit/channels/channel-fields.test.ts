@@ -1,0 +1,177 @@
+/** The fields of a channel in requests: which values are valid, and what the response says about the others. */
+
+import { describe, expect, it } from 'vitest'
+import type { AppError } from '../../../src/domain/errors.ts'
+import { CHECK_EVENT_TYPES } from '../../../src/domain/event.ts'
+import { NewChannel } from '../../../src/http/api/channels.schema.ts'
+import { parsePart } from '../../../src/http/api/faults.ts'
+
+const aWebhook = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } }
+const URL_RULE = 'must be an http or https URL of at most 2048 characters, without white space and without #'
+const PEER_RULE = `${URL_RULE}, and without ? and /api/v2/alerts at the end`
+const LABEL_RULE =
+  'must have a name of at most 200 letters, digits and _ that begins with a letter or one _, and is not alertname, namespace, check, project or reason'
+const VALUE_RULE = 'must be text of 1 to 200 characters, without control characters'
+const longUrl = (length: number) => `https://example.com/${'x'.repeat(length - 20)}`
+const many = <T>(count: number, make: (index: number) => T) => Array.from({ length: count }, (_, index) => make(index))
+
+const EVENTS_RULE = `must be a list of 1 to ${CHECK_EVENT_TYPES.length} of ${CHECK_EVENT_TYPES.join(', ')}`
+
+/** The fault of a request; undefined when it is valid. */
+function faultOf(body: object): AppError | undefined {
+  try {
+    parsePart('body', NewChannel, body)
+    return undefined
+  } catch (error) {
+    return error as AppError
+  }
+}
+
+describe('a new channel', () => {
+  it.each<[string, string, object]>([
+    ['a URL of 2,048 characters', 'webhook', { url: longUrl(2_048) }],
+    ['a URL counted in characters', 'webhook', { url: `https://example.com/${'💾'.repeat(2_028)}` }],
+    ['credentials with an escape', 'webhook', { url: 'https://user:%25@example.com/' }],
+    ['ten peers', 'alertmanager', { urls: many(10, (index) => `http://am-${index}:9093`) }],
+    [
+      'twenty labels',
+      'alertmanager',
+      { urls: ['http://am'], labels: Object.fromEntries(many(20, (index) => [`l${index}`, 'x'])) },
+    ],
+    [
+      'a label of 200 characters',
+      'alertmanager',
+      { urls: ['http://am'], labels: { ['l'.repeat(200)]: '💾'.repeat(200) } },
+    ],
+    [
+      'another severity',
+      'alertmanager',
+      { urls: ['http://am'], labels: { severity: 'page', _x: 'y', constructor: 'z' } },
+    ],
+    ['private addresses: they are checked when something is sent', 'webhook', { url: 'http://169.254.169.254/' }],
+    ['twenty recipients', 'email', { to: many(20, (index) => `user${index}@example.com`) }],
+  ])('may have %s', (_, kind, config) => {
+    expect(faultOf({ ...aWebhook, kind, config })).toBeUndefined()
+  })
+
+  it.each<[string, object, string, string]>([
+    ['webhook', {}, 'config.url', 'is required'],
+    ['webhook', { url: null }, 'config.url', URL_RULE],
+    ['webhook', { url: longUrl(2_049) }, 'config.url', URL_RULE],
+    ['webhook', { url: 'example.com/hook' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'ftp://example.com/hook' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'javascript://example.com/%0aalert(1)' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https://' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https:///hook' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https:example.com' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https://user:password@/hook' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https://?x' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https://:443/' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https://example.com:65536/' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https://exa mple.com/' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https://example.com/\nhook' }, 'config.url', URL_RULE],
+    ['webhook', { url: ' https://example.com/' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https://example.com/\u0000' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https://example.com/\ud800' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https://example.com/#hook' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https://example.com/#' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https://user:%zz@example.com/' }, 'config.url', URL_RULE],
+    ['webhook', { url: 'https://example.com', secret: 'whsec_x' }, 'config.secret', 'is not a known field'],
+    ['slack', { url: 'hooks.slack.com' }, 'config.url', URL_RULE],
+    ['slack', {}, 'config.url', 'is required'],
+    ['slack', { url: 'https://hooks.slack.com/x', to: ['a@example.com'] }, 'config.to', 'is not a known field'],
+    ['alertmanager', { urls: [] }, 'config.urls', 'must be a list of 1 to 10 URLs'],
+    ['alertmanager', { urls: 'http://am' }, 'config.urls', 'must be a list of 1 to 10 URLs'],
+    [
+      'alertmanager',
+      { urls: many(11, (index) => `http://am-${index}:9093`) },
+      'config.urls',
+      'must be a list of 1 to 10 URLs',
+    ],
+    ['alertmanager', { urls: ['http://am', 'am'] }, 'config.urls.1', PEER_RULE],
+    ['alertmanager', { urls: ['http://am?x=1'] }, 'config.urls.0', PEER_RULE],
+    ['alertmanager', { urls: ['http://am/api/v2/alerts'] }, 'config.urls.0', PEER_RULE],
+    ['alertmanager', { urls: ['http://am/api/v2/'] }, 'config.urls.0', PEER_RULE],
+    ['alertmanager', { urls: ['http://am'], labels: [] }, 'config.labels', 'must be an object of at most 20 labels'],
+    ['alertmanager', { urls: ['http://am'], labels: null }, 'config.labels', 'must be an object of at most 20 labels'],
+    [
+      'alertmanager',
+      { urls: ['http://am'], labels: Object.fromEntries(many(21, (index) => [`l${index}`, 'x'])) },
+      'config.labels',
+      'must be an object of at most 20 labels',
+    ],
+    ...[
+      'alertname',
+      'namespace',
+      'check',
+      'project',
+      'reason',
+      '1x',
+      'a-b',
+      'a.b',
+      'ä',
+      '',
+      '__name__',
+      'l'.repeat(201),
+    ].map((label): [string, object, string, string] => [
+      'alertmanager',
+      { urls: ['http://am'], labels: { [label]: 'x' } },
+      `config.labels.${label.length > 100 ? `${label.slice(0, 100)}…` : label}`,
+      LABEL_RULE,
+    ]),
+    ['alertmanager', { urls: ['http://am'], labels: { team: '' } }, 'config.labels.team', VALUE_RULE],
+    ['alertmanager', { urls: ['http://am'], labels: { team: 'x'.repeat(201) } }, 'config.labels.team', VALUE_RULE],
+    ['alertmanager', { urls: ['http://am'], labels: { team: 'a\u0000' } }, 'config.labels.team', VALUE_RULE],
+    ['alertmanager', { urls: ['http://am'], labels: { team: 1 } }, 'config.labels.team', VALUE_RULE],
+    ['email', { to: [] }, 'config.to', 'must be a list of 1 to 20 e-mail addresses'],
+    ['email', { to: 'a@example.com' }, 'config.to', 'must be a list of 1 to 20 e-mail addresses'],
+    [
+      'email',
+      { to: many(21, (index) => `user${index}@example.com`) },
+      'config.to',
+      'must be a list of 1 to 20 e-mail addresses',
+    ],
+    ['email', { to: ['a@example.com', 'b'] }, 'config.to.1', 'must be an e-mail address'],
+    ['email', { to: ['a@example.com\r\nBcc: b@example.com'] }, 'config.to.0', 'must be an e-mail address'],
+    ['email', { to: ['a,b@example.com'] }, 'config.to.0', 'must be an e-mail address'],
+    ['email', { to: ['Ann <a@example.com>'] }, 'config.to.0', 'must be an e-mail address'],
+  ])('of the kind %s may not have the config %j', (kind, config, field, message) => {
+    expect(faultOf({ ...aWebhook, kind, config })).toMatchObject({
+      code: 'invalid',
+      message: `${field} ${message}`,
+      details: [{ path: `body.${field}`, message }],
+    })
+  })
+
+  it.each<[object, string]>([
+    [{ kind: 'pager' }, 'kind must be one of webhook, alertmanager, slack, email'],
+    [{ kind: undefined }, 'kind is required'],
+    [{ kind: 'constructor' }, 'kind must be one of webhook, alertmanager, slack, email'],
+    [{ name: undefined }, 'name is required'],
+    [{ name: ' ' }, 'name must be text of 1 to 100 characters, without control characters'],
+    [{ project_id: 'x' }, 'project_id must be a UUID'],
+    [{ events: [] }, `events ${EVENTS_RULE}`],
+    [{ events: 'check.down' }, `events ${EVENTS_RULE}`],
+    [{ events: ['check.lost'] }, `events.0 must be one of ${CHECK_EVENT_TYPES.join(', ')}`],
+    [{ events: ['channel.test'] }, `events.0 must be one of ${CHECK_EVENT_TYPES.join(', ')}`],
+    [{ muted: 'yes' }, 'muted must be true or false'],
+    [{ muted: null }, 'muted must be true or false'],
+    [{ config: undefined }, 'config is required'],
+    [{ config: [] }, 'config must be an object'],
+    [{ config: null }, 'config must be an object'],
+    [{ config: 'https://example.com' }, 'config must be an object'],
+    [{ managed_by: 'api' }, 'managed_by is not a known field'],
+  ])('may not have %j', (fields, message) => {
+    expect(faultOf({ ...aWebhook, ...fields })).toMatchObject({ code: 'invalid', message })
+  })
+
+  it('has all of its faults reported', () => {
+    const fault = faultOf({ kind: 'webhook', muted: 1, config: { url: 'x', surprise: 1 } })
+    expect(fault!.details!.map(({ path }) => path).sort()).toEqual([
+      'body.config.surprise',
+      'body.config.url',
+      'body.muted',
+      'body.name',
+    ])
+  })
+})

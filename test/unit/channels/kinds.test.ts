@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest'
+import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
+import type { EmailSettings } from '../../../src/channels/kinds/email/config.ts'
+import { KINDS, toSettings } from '../../../src/channels/kinds/index.ts'
+import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
+import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
+
+type Settings = WebhookSettings | SlackSettings | AlertmanagerSettings | EmailSettings
+
+const secrets = [{ secret: 'whsec_stored', expiresAt: null }]
+const webhook = (url: string): WebhookSettings => ({ kind: 'webhook', url, secrets })
+const show = (settings: Settings) => KINDS[settings.kind].config.show(settings)
+
+describe('what is shown', () => {
+  it.each([
+    ['https://example.com/hook', 'https://example.com/hook'],
+    ['https://example.com', 'https://example.com'],
+    ['HTTP://Example.com:8080/Hook', 'HTTP://Example.com:8080/Hook'],
+    ['https://example.com/hook?token=geheim&x=1', 'https://example.com/hook?…'],
+    ['https://example.com?token=geheim', 'https://example.com?…'],
+    ['https://user:geheim@example.com/hook', 'https://…@example.com/hook'],
+    ['https://geheim@example.com/hook?x', 'https://…@example.com/hook?…'],
+    ['https://user:ge@heim@example.com/a@b', 'https://…@example.com/a@b'],
+    ['https://example.com/a@b?c@d', 'https://example.com/a@b?…'],
+    ['https://example.com/größe', 'https://example.com/größe'],
+  ])('of the webhook %s is %s', (url, shown) => {
+    expect(show(webhook(url))).toEqual({ url: shown })
+  })
+
+  it.each([
+    ['https://hooks.slack.com/services/T0/B0/geheim', 'https://hooks.slack.com/…'],
+    ['https://user:geheim@chat.example.com:8443/hooks/geheim?x=geheim', 'https://chat.example.com:8443/…'],
+    ['http://chat.example.com', 'http://chat.example.com/…'],
+  ])('of the Slack webhook %s is %s', (url, shown) => {
+    expect(show({ kind: 'slack', url })).toEqual({ url: shown })
+  })
+
+  it('of an Alertmanager is all but credentials', () => {
+    const labels = { team: 'payments' }
+    const urls = ['http://user:geheim@am-0:9093', 'http://am-1:9093/prefix']
+    expect(show({ kind: 'alertmanager', urls, labels })).toEqual({
+      urls: ['http://…@am-0:9093', 'http://am-1:9093/prefix'],
+      labels,
+    })
+  })
+
+  it('of e-mail is who gets it', () => {
+    expect(show({ kind: 'email', to: ['a@example.com'] })).toEqual({ to: ['a@example.com'] })
+  })
+})
+
+describe('what comes back as it was shown', () => {
+  const stored: Settings[] = [
+    webhook('https://user:geheim@example.com/hook?token=geheim'),
+    { kind: 'slack', url: 'https://hooks.slack.com/services/T0/B0/geheim' },
+    {
+      kind: 'alertmanager',
+      urls: ['http://user:geheim@am-0:9093', 'http://user:anders@am-1:9093'],
+      labels: { severity: 'warning' },
+    },
+    { kind: 'email', to: ['a@example.com'] },
+  ]
+
+  it.each(stored)('is what is stored: $kind', (settings) => {
+    expect(toSettings(settings.kind, show(settings), settings)).toEqual(settings)
+  })
+
+  it('is told apart peer by peer, whatever their order', () => {
+    const urls = ['http://…@am-1:9093', 'http://am-2:9093']
+    expect(toSettings('alertmanager', { urls }, stored[2]!)).toEqual({
+      kind: 'alertmanager',
+      urls: ['http://user:anders@am-1:9093', 'http://am-2:9093'],
+      labels: { severity: 'warning' },
+    })
+  })
+
+  it.each([
+    ['webhook', { url: 'https://…@example.com/other?…' }, 'url', stored[0]!],
+    ['webhook', { url: 'https://example.com/hook?…' }, 'url', stored[0]!],
+    ['webhook', { url: 'https://evil.example/hook?…' }, 'url', null],
+    ['slack', { url: 'https://evil.example/…' }, 'url', stored[1]!],
+    ['alertmanager', { urls: ['http://am-0:9093', 'http://…@evil:9093'] }, 'urls.1', stored[2]!],
+  ] as const)('and is something else is rejected: %s %j', (kind, config, field, settings) => {
+    const message = 'must be written out: … stands for what is not shown, and the rest is not as it was'
+    expect(() => toSettings(kind, config, settings)).toThrow(
+      expect.objectContaining({
+        code: 'invalid',
+        message,
+        field: `config.${field}`,
+      }),
+    )
+  })
+})
+
+describe('what is new', () => {
+  it('takes the place of what is stored', () => {
+    expect(
+      toSettings('webhook', { url: 'https://example.com/hook' }, webhook('https://user:x@example.com/hook')),
+    ).toEqual(webhook('https://example.com/hook'))
+    const stored: AlertmanagerSettings = { kind: 'alertmanager', urls: ['http://am-0:9093'], labels: { team: 'x' } }
+    expect(toSettings('alertmanager', { urls: ['http://am-1:9093'], labels: {} }, stored)).toEqual({
+      kind: 'alertmanager',
+      urls: ['http://am-1:9093'],
+      labels: {},
+    })
+    expect(
+      toSettings('email', { to: ['b@example.com'] }, { kind: 'email', to: ['a@example.com'] } as EmailSettings),
+    ).toEqual({
+      kind: 'email',
+      to: ['b@example.com'],
+    })
+  })
+
+  it('has a signing secret of its own if it is a webhook, and no labels unless they are given', () => {
+    expect(toSettings('webhook', { url: 'https://example.com' }, null)).toEqual({
+      kind: 'webhook',
+      url: 'https://example.com',
+      secrets: [{ secret: expect.stringMatching(/^whsec_/), expiresAt: null }],
+    })
+    expect(toSettings('alertmanager', { urls: ['http://am-0:9093'] }, null)).toMatchObject({ labels: {} })
+  })
+})

@@ -1,0 +1,228 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Links } from '../../../src/channels/kinds/kind.ts'
+import { renderMessage, SLACK_LIMITS } from '../../../src/channels/kinds/slack/message.ts'
+import { createSlackSender } from '../../../src/channels/kinds/slack/send.ts'
+import type { Event } from '../../../src/domain/event.ts'
+import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
+import { createFakeHttpClient } from '../../support/fake-http-client.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+
+const links: Links = { check: (id) => `https://heartbeat.example.com/api/v1/checks/${id}` }
+const LINK = 'https://heartbeat.example.com/api/v1/checks/0197a000-0000-7000-8000-000000000002'
+const failedWith = (body: string, name = 'Nightly backup') =>
+  aFlipEvent({ facts: { reason: 'failed' }, check: { name }, lastPing: aLastPing({ body }) })
+
+const headerOf = (event: Event) => textsOf(event)[0]!
+const textsOf = (event: Event): string[] =>
+  renderMessage(event, links).blocks.flatMap((block) =>
+    'text' in block ? [block.text.text] : block.elements.map(({ text }) => text),
+  )
+const codeOf = (text: string) => /```\n([\s\S]*)\n```$/.exec(text)![1]!
+const codeBlockOf = (event: Event) => codeOf(textsOf(event).find((text) => text.includes('```'))!)
+
+describe('a message to Slack', () => {
+  it('contains the event, its reason, its check and the output of the job', () => {
+    const kubernetes = { cluster: 'default', namespace: 'shop', name: 'backup' }
+    const event = aFlipEvent({ facts: { reason: 'failed' }, check: { kubernetes }, lastPing: aLastPing() })
+    expect(renderMessage(event, links)).toEqual({
+      text: [
+        'Nightly backup is down',
+        'The job reported a failure with exit code 3 at 2026-11-21 03:00:00 UTC',
+        `HeartbeatCheck shop/backup in cluster default, project shop: <${LINK}>`,
+        'Output of the last ping (fail with exit code 3, 2026-11-21 02:59:58 UTC):\n```\ndisk full\n```',
+      ].join('\n'),
+      blocks: [
+        { type: 'header', text: { type: 'plain_text', text: 'Nightly backup is down', emoji: false } },
+        {
+          type: 'section',
+          text: {
+            type: 'plain_text',
+            text: 'The job reported a failure with exit code 3 at 2026-11-21 03:00:00 UTC',
+            emoji: false,
+          },
+        },
+        {
+          type: 'section',
+          text: {
+            type: 'mrkdwn',
+            text: 'Output of the last ping (fail with exit code 3, 2026-11-21 02:59:58 UTC):\n```\ndisk full\n```',
+            verbatim: true,
+          },
+        },
+        {
+          type: 'context',
+          elements: [
+            { type: 'mrkdwn', text: `<${LINK}|Check>`, verbatim: true },
+            {
+              type: 'plain_text',
+              text: 'HeartbeatCheck shop/backup in cluster default, project shop',
+              emoji: false,
+            },
+          ],
+        },
+      ],
+      unfurl_links: false,
+      unfurl_media: false,
+    })
+  })
+
+  it('for a test contains nothing about a check', () => {
+    const { text, blocks } = renderMessage(aTestEvent, links)
+    expect(text).toBe('A test of this channel\nSomebody asked for it at 2026-11-21 03:00:00 UTC: the channel works')
+    expect(blocks.map(({ type }) => type)).toEqual(['header', 'section'])
+  })
+})
+
+describe('untrusted text', () => {
+  const NASTY = [
+    '<!channel>',
+    '<!here|here>',
+    '<@U0123456>',
+    '<#C0123456>',
+    '<https://evil.example.com|Open the check>',
+    '[Open](https://evil.example.com)',
+    '@channel @everyone @here',
+    'www.evil.example.com',
+    '<script>alert(1)</script>',
+    '&amp; &lt;!channel&gt;',
+    '"quoted" \'quoted\'',
+    '`code` ```fence``` ````',
+    '\u200frtl \u202egnp.exe',
+    '👩‍👩‍👧‍👦🇩🇪 e\u0301',
+    '*bold* _italic_ ~strike~ > quote',
+  ]
+
+  /** What is left when the one link that we make ourselves is taken out. */
+  const withoutOurLink = (text: string) => text.replace(`<${LINK}|Check>`, '').replace(`<${LINK}>`, '')
+
+  it.each(NASTY)('makes no mention and no link: %s', (nasty) => {
+    const event = failedWith(nasty, nasty.slice(0, 100))
+    const { text, blocks } = renderMessage(event, links)
+    // No bracket at all, and no & but that of an escape: nothing is left for Slack to parse.
+    for (const sent of [text, ...textsOf(event)]) expect(withoutOurLink(sent)).not.toMatch(/[<>]|&(?!(?:amp|lt|gt);)/)
+    // Where mark-up counts, a code block has its own two fences and no other.
+    const marked = blocks
+      .flatMap((block) => ('text' in block ? [block.text] : block.elements))
+      .filter(({ type }) => type === 'mrkdwn')
+    for (const each of marked) expect(each).toMatchObject({ verbatim: true })
+    for (const sent of [text, ...marked.map((each) => each.text)])
+      expect(sent.split('```')).toHaveLength(sent.includes('Output of') ? 3 : 1)
+    // Mattermost and Discord look for these in prose, and show nothing but `text`.
+    const prose = withoutOurLink(text.split('```')[0]!)
+    expect(prose).not.toMatch(/@\w|:\/\/|www\.|\]\(|&lt;[#@!:]|`[^\u200b]/)
+    // Names stand where Slack looks for nothing.
+    expect(blocks[0]).toMatchObject({ type: 'header', text: { type: 'plain_text', emoji: false } })
+  })
+
+  it('is unchanged but for the three escaped characters', () => {
+    const nasty = `a < b && c > d "e" 'f' <!channel>`
+    expect(headerOf(failedWith('', nasty))).toBe(`a &lt; b &amp;&amp; c &gt; d "e" 'f' &lt;!channel&gt; is down`)
+    expect(codeBlockOf(failedWith(nasty))).toBe(`a &lt; b &amp;&amp; c &gt; d "e" 'f' &lt;!channel&gt;`)
+    // What was escaped already is escaped again, and so shown as it was.
+    expect(codeBlockOf(failedWith('&lt;'))).toBe('&amp;lt;')
+  })
+
+  it('cannot end its code block', () => {
+    const event = failedWith('before\n```\n<!channel> `inline` ````\nafter`')
+    expect(codeBlockOf(event)).toBe('before\n`\u200b`\u200b`\n&lt;!channel&gt; `inline` `\u200b`\u200b`\u200b`\nafter`')
+  })
+
+  it('cannot leave the address of a link', () => {
+    const odd: Links = { check: () => 'https://example.com/?a=1&b=<2>|3 4' }
+    const { text, blocks } = renderMessage(aFlipEvent(), odd)
+    expect(text).toContain('<https://example.com/?a=1&amp;b=%3C2%3E%7C3%204>')
+    expect(JSON.stringify(blocks)).toContain('<https://example.com/?a=1&amp;b=%3C2%3E%7C3%204|Check>')
+  })
+})
+
+describe("a text at Slack's limits", () => {
+  const ending = ' is down'
+
+  it('is not cut when the header just fits', () => {
+    const name = '&'.repeat(28) + 'x'.repeat(SLACK_LIMITS.header - ending.length - 28 * 5)
+    expect(headerOf(failedWith('', name))).toBe(`${name.replaceAll('&', '&amp;')}${ending}`)
+    expect(headerOf(failedWith('', name))).toHaveLength(SLACK_LIMITS.header)
+  })
+
+  it('loses the end of the name, never the change, part of an escape or half a character', () => {
+    const header = headerOf(failedWith('', '&'.repeat(29)))
+    expect(header).toBe(`${'&amp;'.repeat(28)}…${ending}`)
+    const emoji = headerOf(failedWith('', '🔥'.repeat(100)))
+    expect(emoji).toBe(`${'🔥'.repeat(70)}…${ending}`)
+    expect(emoji.isWellFormed()).toBe(true)
+    const up = aFlipEvent({ type: 'check.up', facts: { down_for_seconds: 7_500 }, check: { name: '<'.repeat(100) } })
+    expect(headerOf(up)).toMatch(/^(&lt;)+… is up again after 2 h 5 min$/)
+  })
+
+  const room = SLACK_LIMITS.section - textsOf(failedWith('x'))[2]!.length + 1
+
+  it('is not cut when the output just fits', () => {
+    expect(codeBlockOf(failedWith('x'.repeat(room)))).toBe('x'.repeat(room))
+    expect(textsOf(failedWith('x'.repeat(room)))[2]).toHaveLength(SLACK_LIMITS.section)
+  })
+
+  it('loses the beginning of the output', () => {
+    const text = `${'x'.repeat(room)}END`
+    expect(codeBlockOf(failedWith(text))).toBe(`…${text.slice(4)}`)
+    expect(textsOf(failedWith(text))[2]).toHaveLength(SLACK_LIMITS.section)
+    expect(codeBlockOf(failedWith(`${'&'.repeat(room)}END`))).toMatch(/^…(&amp;)+END$/)
+  })
+
+  it('stays within them, whatever it contains', () => {
+    const anyText = fc.string({
+      unit: fc.constantFrom('&', '<', '`', 'x', '\n', '🔥', '\u200b', 'é'),
+      maxLength: 5_000,
+    })
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 100 }), anyText, (name, body) => {
+        const event = failedWith(body.slice(-4_096), [...name].slice(0, 100).join(''))
+        const { text, blocks } = renderMessage(event, links)
+        expect(blocks.length).toBeLessThanOrEqual(50)
+        expect(text.length).toBeLessThanOrEqual(SLACK_LIMITS.text)
+        for (const block of blocks) {
+          const limit = block.type === 'header' ? SLACK_LIMITS.header : SLACK_LIMITS.section
+          for (const each of 'text' in block ? [block.text] : block.elements) {
+            expect(each.text.length).toBeLessThanOrEqual(limit)
+            expect(each.text.length).toBeGreaterThan(0)
+            expect(each.text.isWellFormed()).toBe(true)
+            expect(each.text).not.toMatch(/&(?!(?:amp|lt|gt);)/)
+          }
+        }
+        expect(text.isWellFormed()).toBe(true)
+        expect(text).not.toMatch(/&(?!(?:amp|lt|gt);)/)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it("is shorter for Discord than in Slack's blocks", () => {
+    const { text } = renderMessage(failedWith(`${'x'.repeat(2_400)}END`), links)
+    expect(text).toHaveLength(SLACK_LIMITS.text)
+    expect(codeOf(text)).toMatch(/^…x+END$/)
+    expect(codeBlockOf(failedWith(`${'x'.repeat(2_400)}END`))).toHaveLength(2_403)
+  })
+})
+
+it('is posted as JSON, to an address that is as trusted as its channel', async () => {
+  const client = createFakeHttpClient()
+  const send = createSlackSender({ client, clock: createManualClock(), links })
+  const event = failedWith('disk full')
+  for (const isTrusted of [false, true]) {
+    const settings = { kind: 'slack', url: 'https://hooks.slack.com/services/T0/B0/secret' } as const
+    const channel = { id: '0197a000-0000-7000-8000-000000000005', name: 'Team chat', isTrusted, settings }
+    expect(await send({ channel, event, checkKey: 1 }, new AbortController().signal)).toMatchObject({
+      kind: 'delivered',
+    })
+  }
+  const request = {
+    method: 'POST',
+    url: 'https://hooks.slack.com/services/T0/B0/secret',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(renderMessage(event, links)),
+  }
+  expect(client.requests).toEqual([
+    { ...request, isTrusted: false },
+    { ...request, isTrusted: true },
+  ])
+})
