@@ -1,4 +1,4 @@
-/** What the makings of a check have in common: its rows, its slug, and the flip that its history begins with. */
+/** Adds a check: its rows, its slug, and the flip that its history begins with. */
 
 import type { CheckState, Instant } from '../domain/check.ts'
 import { withSuffix } from '../domain/slug.ts'
@@ -17,12 +17,12 @@ import type { Queryable } from '../store/postgres/database.ts'
 
 type SlugWanted =
   | { readonly exactly: string }
-  /** With a number at its end when it is taken. */
+  /** With a number at the end if it is taken. */
   | { readonly like: string }
 
 /**
- * The project is kept by the transaction already. `stampedAt` dates the check's next history entry. Null: the slug is taken
- * that must be had exactly.
+ * Adds a check to a project that the transaction keeps (hasProject). `stampedAt` dates the first entry of its history. Returns its key
+ * and slug; null when the exact slug is taken.
  */
 export async function addCheck(
   tx: Queryable,
@@ -33,7 +33,7 @@ export async function addCheck(
   const stored = { spec, state, stampedAt, wakeAt: deadlineOf(state) }
   let slug = 'like' in wanted ? wanted.like : wanted.exactly
   let key = await insertCheck(tx, { ...check, slug }, stored)
-  // Somebody may take the slug between the look and the insert; then there is one more check, and the next number is tried.
+  // Another transaction may take the slug between the two statements; then the next number is tried.
   while (key === null && 'like' in wanted) {
     slug = await findFreeSlug(tx, check.projectId, wanted.like)
     key = await insertCheck(tx, { ...check, slug }, stored)
@@ -45,7 +45,7 @@ export async function addCheck(
   return { key, slug }
 }
 
-/** The first check of a resource, in one statement; null when something is in its way (insertFirstCheck). */
+/** Adds the first check of a resource in one statement; null when something is in its way (insertFirstCheck). */
 export async function addFirstCheck(
   db: Queryable,
   check: Omit<NewDeclaredRow, 'slug'>,
@@ -61,7 +61,7 @@ function firstFlip(stampedAt: Instant): { id: Buffer; at: Instant } {
   return { id: newIdBytes(stampedAt), at: Math.floor(stampedAt) }
 }
 
-/** Most names are taken by nobody; where thousands share one, ever longer windows keep the number of questions small. */
+/** A slug that no check of the project has. Growing windows keep the number of queries small where thousands share a name. */
 export async function findFreeSlug(tx: Queryable, projectId: string, like: string): Promise<string> {
   for (let first = 1, count = 1; ; first += count, count *= 8) {
     const choices = Array.from({ length: count }, (_, index) => withSuffix(like, first + index))

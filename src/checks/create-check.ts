@@ -23,8 +23,8 @@ export interface NewCheck extends Partial<CheckTexts> {
 }
 
 /**
- * Makes a check. It is not armed before its first ping (design, section 4). Throws AppError `not_found` for an unknown or
- * foreign project, `invalid` for a schedule that makes no sense, `conflict` for a slug that is taken.
+ * Creates a check. It is armed by its first ping (design, section 4). Throws AppError `not_found` for a project that does not exist or
+ * belongs to another tenant, `invalid` for a schedule that makes no sense, `conflict` for a slug that is taken.
  */
 export async function createCheck(context: Context, tenant: Tenant, input: NewCheck): Promise<CheckRecord> {
   const { projectId, slug, spec: given, ...texts } = input
@@ -44,7 +44,6 @@ export async function createCheck(context: Context, tenant: Tenant, input: NewCh
   }
 
   return context.database.transaction(async (tx) => {
-    // Kept until the check is in it: nobody removes the project in between.
     if (!(await hasProject(tx, tenant, projectId, 'keep'))) throw notFound('project')
     const wanted = slug === undefined ? { like: deriveSlug(texts.name, 'check') } : { exactly: slug }
     const added = await addCheck(tx, made, wanted, { spec, state, stampedAt: createdAt })

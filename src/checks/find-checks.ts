@@ -1,4 +1,4 @@
-/** Reading checks and their history. Unknown, foreign and malformed ids are all the same: `not_found`. */
+/** Reads of checks and their history. Unknown, foreign and malformed ids all give AppError `not_found`. */
 
 import type { Tenant } from '../domain/access.ts'
 import type { ShownStatus } from '../domain/check.ts'
@@ -25,7 +25,7 @@ export type { PingRecord } from '../store/history/pings.ts'
 export interface CheckFilter {
   readonly status?: ShownStatus
   readonly slug?: string
-  /** Part of the name or of the slug, whatever the capitals. */
+  /** Part of the name or of the slug, in any case. */
   readonly q?: string
 }
 
@@ -35,7 +35,7 @@ export async function getCheck({ database }: Context, tenant: Tenant, id: string
   return check
 }
 
-/** Oldest first. */
+/** The checks of a project, oldest first. */
 export async function listChecks(
   { database, clock }: Context,
   tenant: Tenant,
@@ -56,7 +56,7 @@ function toStored(status: ShownStatus | undefined): Pick<CheckRowsFilter, 'statu
   return { status, isLate: status === 'up' ? false : null }
 }
 
-/** Newest first. */
+/** The pings of a check, newest first. */
 export async function listPings(
   context: Context,
   tenant: Tenant,
@@ -68,7 +68,7 @@ export async function listPings(
   return toPage(rows, limit, (ping) => ({ at: ping.createdAt, id: ping.id }))
 }
 
-/** Newest first. */
+/** The flips of a check, newest first. */
 export async function listFlips(
   context: Context,
   tenant: Tenant,

@@ -7,9 +7,9 @@ import type { Context } from '../store/context.ts'
 import { makeAlertsDue } from '../store/outbox/alerts.ts'
 import { constraintOf } from '../store/postgres/sqlstate.ts'
 import { DEFAULT_TIME_ZONE, readSpec } from './read-spec.ts'
-import { applyEvents, type LockedWork, refuseIfManaged, withLockedCheck } from './with-locked-check.ts'
+import { applyEvents, type LockedWork, rejectIfManaged, withLockedCheck } from './with-locked-check.ts'
 
-/** What is left out keeps its value. A schedule ends the period, and the other way round. */
+/** A field that is left out keeps its value. A schedule replaces the period, and a period the schedule. */
 export interface CheckUpdate extends Partial<CheckTexts> {
   readonly slug?: string
   readonly periodSeconds?: number
@@ -20,10 +20,9 @@ export interface CheckUpdate extends Partial<CheckTexts> {
 }
 
 /**
- * Changes texts and spec; a changed spec recomputes the deadline in the same transaction, never earlier than now + grace
- * (design, section 3.2). Values that the check has already change nothing. Throws AppError `not_found`; `invalid` for a
- * schedule that makes no sense, alone or with what is stored; `conflict` for a slug that is taken or a check that is
- * managed by Kubernetes.
+ * Changes texts and spec. A changed spec recomputes the deadline in the same transaction, never earlier than now + grace (design,
+ * section 3.2). Returns the check as it is stored. Throws AppError `not_found`; `invalid` for a schedule that makes no sense, alone or
+ * with the stored fields; `conflict` for a slug that is taken or a check that is managed by Kubernetes.
  */
 export async function updateCheck(
   context: Context,
@@ -34,7 +33,7 @@ export async function updateCheck(
   try {
     return await withLockedCheck(context, tenant, id, async (given) => {
       const { tx, record } = given
-      refuseIfManaged(record)
+      rejectIfManaged(record)
       const { slug = record.slug } = update
       const texts = textsOf({ ...record, ...update })
       const spec = mergeSpec(record.spec, update)
@@ -54,7 +53,7 @@ function mergeSpec(stored: StoredSpec, update: CheckUpdate): StoredSpec {
   const { periodSeconds, schedule, timeZone, graceSeconds = stored.graceSeconds } = update
   const { maxRuntimeSeconds = stored.maxRuntimeSeconds } = update
   const limits = { graceSeconds, maxRuntimeSeconds }
-  // A combination that excludes itself is kept for readSpec to refuse.
+  // readSpec rejects a period beside a schedule.
   if (periodSeconds !== undefined)
     return { ...limits, periodSeconds, schedule: schedule ?? null, timeZone: timeZone ?? null }
   if (schedule !== undefined) {

@@ -1,4 +1,4 @@
-/** How people change one check: find it, lock it, and apply events to it, in one transaction. */
+/** How the API and resources change one check: find it, lock it, and apply events to it, in one transaction. */
 
 import type { Tenant } from '../domain/access.ts'
 import type { CheckState } from '../domain/check.ts'
@@ -14,7 +14,7 @@ import { decideChanges } from './change.ts'
 
 export interface LockedWork {
   readonly tx: Queryable
-  /** As it is under the lock. */
+  /** As read under the lock. */
   readonly record: StoredCheck
   readonly locked: LockedCheck
 }
@@ -62,7 +62,7 @@ export async function applyEvents(
 }
 
 /** Throws AppError `conflict` for a check that a HeartbeatCheck manages: the next reconcile would undo the change. */
-export function refuseIfManaged({ managedBy, kubernetes }: StoredCheck): void {
+export function rejectIfManaged({ managedBy, kubernetes }: StoredCheck): void {
   if (managedBy === 'api') return
   throw new AppError('conflict', `check is managed by ${describeResource(kubernetes)}; change the resource instead`)
 }

@@ -3,7 +3,7 @@
  * other's checks for their own. The uid of the namespace kube-system tells them apart.
  */
 
-import { claimCluster } from '../checks/declare/claim-cluster.ts'
+import { registerCluster } from '../checks/declare/register-cluster.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import type { KubernetesObject } from '../kubernetes/objects.ts'
 import type { Log } from '../runtime/log.ts'
@@ -37,13 +37,13 @@ export function createNameClaim(options: NameClaimOptions): NameClaim {
   async function claim(signal: AbortSignal): Promise<ClaimResult> {
     const uid = await readClusterUid(signal)
     if (uid === null) return 'held'
-    const claimed = await claimCluster(context, { cluster, uid, holderSeconds })
-    if (claimed.kind === 'held') {
+    const registered = await registerCluster(context, { cluster, uid, holderSeconds })
+    if (registered.kind === 'held') {
       heldUid = uid
       onTaken(false)
       return 'held'
     }
-    const { uid: otherUid, seenSecondsAgo } = claimed
+    const { uid: otherUid, seenSecondsAgo } = registered
     if (otherUid === heldUid) {
       // It was us, and the address is the same: no second cluster is seen, only that the first may live on elsewhere.
       log.warn(

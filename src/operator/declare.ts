@@ -1,4 +1,4 @@
-/** A HeartbeatCheck as the service is told of it: what it asks for, the project that its namespace may use, the check that it has. */
+/** Declares a HeartbeatCheck to the service: its specification, the project that its namespace may use, the check that it has. */
 
 import { type Declaration, type Declared, declareCheck } from '../checks/declare/declare-check.ts'
 import { textsOf } from '../store/checks/columns.ts'
@@ -19,14 +19,14 @@ export interface DeclareOptions {
   readonly namespaces: Namespaces
 }
 
-/** Throws Stalled for a specification that makes no sense. */
+/** What the resource declares, with defaults. Throws Stalled for a specification that makes no sense. */
 export function readDeclaration(object: HeartbeatCheck): CheckDeclaration {
   const read = readHeartbeatCheck(object)
   if (read.ok) return read.declaration
   throw new Stalled('InvalidSpec', read.faults.join('; '))
 }
 
-/** Throws Stalled for what a person has to set right; everything else passes by itself. */
+/** Brings the check in line with its resource. Throws Stalled for what a person has to correct; a retry corrects any other error. */
 export async function declare(
   { context, cluster, namespaces }: DeclareOptions,
   object: HeartbeatCheck,
@@ -50,9 +50,9 @@ export async function declare(
 }
 
 /**
- * A check that lost the mark of its resource (somebody's SQL, or an older backup of the database) is known by the id in the
- * status, and keeps its ping URL. The same rules hold as for an adoption, so that the id opens nothing that the annotation
- * would not; and where they refuse, the resource has whatever check it has without it.
+ * A check that lost the mark of its resource, by manual SQL or by a restore of an older backup, is found by the id in the status, and
+ * keeps its ping URL. The rules are those of an adoption, so that the id gives no more rights than the annotation. When they reject
+ * it, the resource is declared without the id.
  */
 async function declareKnown(
   context: Context,

@@ -1,6 +1,7 @@
 /**
- * The finalizer: a deleted resource takes its check along before it goes, so that `kubectl delete` means silence. It is bounded,
- * since a finalizer that waits for ever keeps a namespace from going (design, section 6, "Deleting"). When it is written: hold.ts.
+ * The finalizer retires the check before its resource is deleted, so that no alert follows a `kubectl delete`. It gives up after a time,
+ * because a finalizer that waits for ever blocks the deletion of a namespace (design, section 6, "Deleting"). hold.ts decides when it is
+ * added.
  */
 
 import { retireCheck } from '../checks/declare/retire-check.ts'
@@ -19,20 +20,20 @@ export interface FinalizerOptions {
   readonly onFinalizerForced: () => void
 }
 
-/** After this long a deletion goes on without us; the sweep of orphans collects the check later. */
-export const LONGEST_CLEANUP_MS = 600_000
+/** After this time a deletion continues without us; the sweep of orphans retires the check later. */
+export const MAX_CLEANUP_MS = 600_000
 
 export function hasFinalizer({ metadata }: HeartbeatCheck): boolean {
   return metadata.finalizers?.includes(FINALIZER) ?? false
 }
 
-/** Returns the resource as it is then. Throws Conflict when it has changed meanwhile. */
+/** Returns the resource as the API server has it then. Throws Conflict when it was changed meanwhile. */
 export async function addFinalizer(client: KubernetesClient, object: HeartbeatCheck): Promise<HeartbeatCheck> {
   if (hasFinalizer(object)) return object
   return writeFinalizers(client, object, [...(object.metadata.finalizers ?? []), FINALIZER])
 }
 
-/** Returns the resource as it is then, others' finalizers with it. Throws Conflict when it has changed meanwhile. */
+/** Keeps the finalizers of others. Returns the resource as the API server has it then. Throws Conflict when it was changed meanwhile. */
 export async function removeFinalizer(client: KubernetesClient, object: HeartbeatCheck): Promise<HeartbeatCheck> {
   if (!hasFinalizer(object)) return object
   const { finalizers = [] } = object.metadata
@@ -40,10 +41,10 @@ export async function removeFinalizer(client: KubernetesClient, object: Heartbea
   return writeFinalizers(client, object, left)
 }
 
-/** The function it makes throws while the check cannot be retired and there is time to try again. */
+/** Returns a function that retires the check and removes the finalizer. It throws while the check cannot be retired and time is left. */
 export function createFinalizer(options: FinalizerOptions): (object: HeartbeatCheck) => Promise<void> {
   const { client, recorder, now, onFinalizerForced } = options
-  // By our own clock, since the API server's, which dates the deletion, may be minutes away from it.
+  // By our own clock: that of the API server, which dates the deletion, may differ by minutes.
   const failingSince = new Map<string, number>()
 
   return async function finalize(object) {
@@ -54,7 +55,7 @@ export function createFinalizer(options: FinalizerOptions): (object: HeartbeatCh
     } catch (error) {
       const since = failingSince.get(uid) ?? now()
       failingSince.set(uid, since)
-      if (now() - since < LONGEST_CLEANUP_MS) throw error
+      if (now() - since < MAX_CLEANUP_MS) throw error
       onFinalizerForced()
       recorder.record(regarding(object), FORCED)
     }
@@ -71,10 +72,10 @@ const FORCED = {
   type: 'Warning',
   reason: 'CleanupTimeout',
   action: 'Delete',
-  note: 'the check could not be removed for 10 minutes; the resource goes without it, and the check is collected later',
+  note: 'the check could not be removed for 10 minutes; the resource is deleted now, and the check is removed later',
 } as const
 
-/** A retained check lives on, and so does what its job finds its URL in; else the URL goes with the check that it names. */
+/** A retained check keeps its published URL; otherwise the URL is removed together with the check. */
 async function cleanUp({ client, context, cluster }: FinalizerOptions, object: HeartbeatCheck): Promise<void> {
   const { metadata, spec, status } = object
   const policy = spec.deletionPolicy ?? 'Delete'
@@ -84,7 +85,7 @@ async function cleanUp({ client, context, cluster }: FinalizerOptions, object: H
     if (policy === 'Retain') await leaveTarget(client, object, status.published)
     else await releaseTarget(client, object, status.published)
   } catch (error) {
-    // No right to it, or somebody's rule: then it is the garbage collector's.
+    // Without the right, or against an admission rule: then the garbage collector removes it.
     if (!(error instanceof ApiError && [403, 404, 422].includes(error.status))) throw error
   }
 }
@@ -93,7 +94,7 @@ function regarding({ metadata: { namespace, name, uid } }: HeartbeatCheck) {
   return { apiVersion: API_VERSION, kind: KIND, namespace: namespace!, name, uid }
 }
 
-/** With the resource version as precondition: others have finalizers in the list too. */
+/** The resource version is a precondition, because the list also holds the finalizers of others. */
 function writeFinalizers(
   client: KubernetesClient,
   { metadata }: HeartbeatCheck,

@@ -1,4 +1,4 @@
-/** The HeartbeatCheck as the operator handles it: its names, its types, and how one is read into what the service is told. */
+/** The HeartbeatCheck in the operator: its names, its types, and how its specification is read. */
 
 import { DEFAULT_TIME_ZONE, readSpec } from '../checks/read-spec.ts'
 import type { CheckTexts } from '../domain/check.ts'
@@ -11,7 +11,7 @@ import type { StatusOutput } from './schema/status.ts'
 
 export * from './names.ts'
 
-/** As people write it. */
+/** The specification as written, before defaults. */
 export type HeartbeatCheckSpec = Readonly<SpecInput>
 export type HeartbeatCheckStatus = Readonly<
   Omit<StatusOutput, 'conditions' | 'published'> & {
@@ -38,7 +38,7 @@ export interface PublishTarget extends PublishedTarget {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-/** What a HeartbeatCheck asks for, with nothing left out. */
+/** What a HeartbeatCheck declares, with defaults. */
 export interface CheckDeclaration extends CheckTexts {
   readonly spec: StoredSpec
   /** Null: pausing and resuming belong to the API. */
@@ -51,12 +51,12 @@ export interface CheckDeclaration extends CheckTexts {
 
 export type ReadResult =
   | { readonly ok: true; readonly declaration: CheckDeclaration }
-  /** Each with the path of its field: `spec.schedule must ...`. */
+  /** Each begins with the path of its field: `spec.schedule must ...`. */
   | { readonly ok: false; readonly faults: readonly string[] }
 
 /**
- * Judges again what the API server has judged, since a resource outlives the definition that it was stored under; and judges
- * what CEL cannot: the meaning of the cron expression, and the time zone.
+ * Reads a specification. Validates again what the API server validated, because a resource may have been stored under an older
+ * definition, and validates what CEL cannot: the meaning of the cron expression, and the time zone.
  */
 export function readHeartbeatCheck({ metadata: { name }, spec }: HeartbeatCheck): ReadResult {
   const parsed = Spec.safeParse(spec)

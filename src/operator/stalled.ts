@@ -1,4 +1,4 @@
-/** What a person has to set right before a HeartbeatCheck can be brought in line; trying again alone would not help. */
+/** What a person has to correct before a HeartbeatCheck can be brought in line: a retry alone does not help. */
 
 import { AppError } from '../domain/errors.ts'
 import { describeInvalid } from './heartbeat-check.ts'
@@ -13,12 +13,12 @@ export class Stalled extends Error {
   }
 }
 
-/** Of a refused adoption. */
+/** Whether the service rejected an adoption. */
 export function isAdoptionRefused(error: unknown): boolean {
   return error instanceof AppError && error.code !== 'unavailable' && error.field === 'adoptId'
 }
 
-/** Null for what passes by itself. */
+/** Null for an error that a retry corrects. */
 export function toStalled(error: unknown): Stalled | null {
   if (!(error instanceof AppError)) return null
   if (isAdoptionRefused(error)) return new Stalled('AdoptionRefused', error.message)

@@ -1,7 +1,7 @@
 /**
- * Which project the checks of a namespace belong to (design, section 6, "Projects"). Without a word from anybody a namespace
- * has a project of its own, made on demand and bound to it; the Namespace's annotation opens others. Whoever may make a
- * namespace must not get into somebody's project by its name: it is the binding that counts, never the slug.
+ * The project of the checks of a namespace (design, section 6, "Projects"). By default a namespace has a project of its own, which is
+ * created on demand and bound to it; an annotation of the Namespace allows others. The binding counts, never the slug: the right to
+ * create a namespace of a certain name must not give access to a project of that name.
  */
 
 import { AppError } from '../domain/errors.ts'
@@ -18,32 +18,32 @@ export interface NamespaceProject {
 }
 
 export interface ProjectRequest extends Namespace {
-  /** Slugs, from the Namespace's annotation; null: it has none. */
+  /** The slugs in the Namespace's annotation; null without the annotation. */
   readonly allowed: readonly string[] | null
-  /** spec.project, a slug; null: the first of `allowed`, else the namespace's own. */
+  /** spec.project, a slug. Null: the first of `allowed`, else the namespace's own project. */
   readonly wanted: string | null
-  /** Left out: the installation's one. */
+  /** Default: the installation's organization. */
   readonly organizationId?: string
 }
 
-/** The cluster of an installation that has one: its name is left out of what people read. */
+/** The name of the only cluster of an installation. It is left out of slugs. */
 const DEFAULT_CLUSTER = 'default'
 
 /**
- * Throws AppError `forbidden` for a project that the namespace may not use, `not_found` for one that it may use and that is
- * not there, `unavailable` before the first start has made an organization.
+ * The project to use, created if it is the namespace's own. Throws AppError `forbidden` for a project that the namespace may not use,
+ * `not_found` for one that it may use and that does not exist, `unavailable` before the first start has created an organization.
  */
 export async function resolveProject(context: Context, request: ProjectRequest): Promise<NamespaceProject> {
   const { allowed, wanted, organizationId = null } = request
   const asked = wanted ?? allowed?.[0] ?? null
   const { bound, named } = await findNamespaceProjects(context.database, organizationId, request, asked)
-  if (asked === null || asked === bound?.slug) return bound ?? makeProject(context, request)
+  if (asked === null || asked === bound?.slug) return bound ?? createOwnProject(context, request)
   const isAllowed = allowed?.includes(asked) ?? false
   if (named !== null && isAllowed) return named
-  // It asks for its own by the slug that its own will have, unless somebody takes it at this moment.
+  // It names its own project before that exists. Another project may take the slug at this moment.
   if (named === null && bound === null && asked === ownSlug(request)) {
-    const made = await makeProject(context, request)
-    return made.slug === asked ? made : resolveProject(context, request)
+    const own = await createOwnProject(context, request)
+    return own.slug === asked ? own : resolveProject(context, request)
   }
   throw isAllowed ? unknownProject(request, asked) : notAllowed(request, asked)
 }
@@ -52,17 +52,17 @@ function ownSlug({ cluster, namespace }: Namespace): string {
   return deriveSlug(cluster === DEFAULT_CLUSTER ? namespace : `${cluster}-${namespace}`, 'project')
 }
 
-async function makeProject(context: Context, to: ProjectRequest): Promise<NamespaceProject> {
+async function createOwnProject(context: Context, to: ProjectRequest): Promise<NamespaceProject> {
   const organizationId = to.organizationId ?? (await findOldestOrganization(context.database))
   if (organizationId === null) {
-    const message = 'the database has no organization yet: start the service in the role api or all, which makes one'
+    const message = 'the database has no organization yet: start the service in the role api or all, which creates one'
     throw new AppError('unavailable', message)
   }
   const now = context.clock.now()
   const id = newId(now)
   const boundTo = { cluster: to.cluster, namespace: to.namespace }
   return context.database.transaction(async (tx) => {
-    // Taken by everybody who adds a project: neither this namespace's own nor a slug comes up after the look.
+    // Every transaction that adds a project takes this lock, so what is read next stays true.
     await lockOrganization(tx, organizationId)
     const { bound } = await findNamespaceProjects(tx, organizationId, to, null)
     if (bound !== null) return bound

@@ -6,9 +6,9 @@ import { makeAlertsDue } from '../../store/outbox/alerts.ts'
 import { lockDeclared } from './gather.ts'
 
 /**
- * What becomes of the check of a resource that is deleted (design, section 6). `Delete`: its pings are unknown at once, and a
- * tombstone keeps what a re-created resource gets back; pruning ends it after seven days, history and all. `Retain`: the check
- * is the API's from now on. Absent: it had none, or has none any more.
+ * Detaches or deletes the check of a resource that is deleted (design, section 6). `Delete`: its pings are unknown at once; a tombstone
+ * keeps what a re-created resource gets back, until pruning deletes it and the history after seven days. `Retain`: from now on the
+ * check belongs to the API. Returns `absent` when the resource has no check.
  */
 export function retireCheck(
   context: Context,

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createClient } from '../../../src/kubernetes/client.ts'
 import { findConnection } from '../../../src/kubernetes/connection.ts'
-import { createFinalizer, LONGEST_CLEANUP_MS } from '../../../src/operator/finalize.ts'
+import { createFinalizer, MAX_CLEANUP_MS } from '../../../src/operator/finalize.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { cluster, waitFor } from '../../support/cluster.ts'
 import {
@@ -177,7 +177,7 @@ describe('the finalizer', () => {
     try {
       const fails = async () => expect(finalize(await place.get('held'))).rejects.toThrow('tombstones')
       await fails()
-      now += LONGEST_CLEANUP_MS - 1
+      now += MAX_CLEANUP_MS - 1
       await fails()
       expect({ told, forced }).toEqual({ told: [], forced: 0 })
       now += 1

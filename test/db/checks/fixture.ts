@@ -6,7 +6,7 @@ import {
   PRUNE_START,
   type PruneBatch,
   type PruneLimits,
-  type PrunePlace,
+  type PrunePosition,
   pruneHistory,
 } from '../../../src/checks/prune-history.ts'
 import { PING_TYPES, type PingType } from '../../../src/domain/check.ts'
@@ -151,15 +151,15 @@ export const KEEP_ALL: PruneLimits = { maxPings: 1_000_000, maxDays: 36_500 }
 
 /** The whole walk: how many rows of which table went, and the places where it was. */
 export async function pruneAll({ context }: Fixture, limits: Partial<PruneLimits>, batch?: PruneBatch) {
-  const places: PrunePlace[] = []
-  const deleted: Partial<Record<PrunePlace['table'], number>> = {}
-  let place: PrunePlace | null = PRUNE_START
-  while (place !== null) {
-    places.push(place)
-    const pruned = await pruneHistory(context, { ...KEEP_ALL, ...limits }, place, batch)
-    if (pruned === null || places.length > 1_000) throw new Error('the walk does not end')
-    if (pruned.deleted > 0) deleted[place.table] = (deleted[place.table] ?? 0) + pruned.deleted
-    place = pruned.next
+  const positions: PrunePosition[] = []
+  const deleted: Partial<Record<PrunePosition['table'], number>> = {}
+  let position: PrunePosition | null = PRUNE_START
+  while (position !== null) {
+    positions.push(position)
+    const pruned = await pruneHistory(context, { ...KEEP_ALL, ...limits }, position, batch)
+    if (pruned === null || positions.length > 1_000) throw new Error('the walk does not end')
+    if (pruned.deleted > 0) deleted[position.table] = (deleted[position.table] ?? 0) + pruned.deleted
+    position = pruned.next
   }
-  return { deleted, places }
+  return { deleted, positions }
 }

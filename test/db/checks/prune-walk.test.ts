@@ -63,10 +63,10 @@ describe('the walk', () => {
     const checks = [check]
     for (let i = 0; i < 6; i += 1) checks.push(await addCheck(fixture, tenant))
     for (const { key } of checks) for (let i = 0; i < 3; i += 1) await addPingRow(fixture, key, NOW + i)
-    const { deleted, places } = await prune({ maxPings: 1 }, { rows: 100, entries: 2 })
+    const { deleted, positions } = await prune({ maxPings: 1 }, { rows: 100, entries: 2 })
     expect(deleted).toEqual({ pings: 14 })
     for (const each of checks) expect(await pings(each)).toHaveLength(1)
-    expect(places.filter(({ table }) => table === 'pings').map(({ afterKey }) => afterKey)).toEqual([
+    expect(positions.filter(({ table }) => table === 'pings').map(({ afterKey }) => afterKey)).toEqual([
       0,
       checks[1]!.key,
       checks[3]!.key,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
-import { claimCluster } from '../../../src/checks/declare/claim-cluster.ts'
 import { listFlipsSince, listStates } from '../../../src/checks/declare/find-declared.ts'
+import { registerCluster } from '../../../src/checks/declare/register-cluster.ts'
 import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { addCheck, DAY_MS, HOUR_MS, MINUTE_MS, NOW } from '../checks/fixture.ts'
 import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
@@ -102,7 +102,7 @@ describe('the flips of a check since a time', () => {
 
 describe('the name of a cluster', () => {
   const claim = (uid: string, holderSeconds = 60, cluster = 'default') =>
-    claimCluster(t.context, { cluster, uid, holderSeconds })
+    registerCluster(t.context, { cluster, uid, holderSeconds })
   const age = (seconds: number) =>
     t.database.query(`update clusters set seen_at = clock_timestamp() - $1 * interval '1 second'`, [seconds])
 
