@@ -101,7 +101,8 @@ describe('src/README.md', () => {
 
   it('names only files and folders that exist, in the text and in the diagrams', () => {
     const diagrams = text.match(/^```\n.*?^```$/gms)!.join('\n')
-    const prose = text.replace(/^```.*?^```$/gms, '').replace(/^\|.*$/gm, '')
+    const [, whereToAdd = ''] = /^## Where to add\n(.*?)^## /ms.exec(text) ?? []
+    const prose = text.replace(/^```.*?^```$/gms, '').replace(/^\|.*$/gm, '') + whereToAdd
     const drawn = [...diagrams.matchAll(/(?<![/\w])([a-z-]+(?:\/[a-z-]+)+)/g)].map(([, path]) => path!)
     const written = [...prose.matchAll(/`([\w-]+(?:\/[\w.-]+)+)`/g)].map(([, path]) => path!)
     expect(drawn.length).toBeGreaterThan(20)
