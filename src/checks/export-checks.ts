@@ -5,7 +5,14 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import { type FlipReason, type Instant, isOpen, type ShownStatus, shownStatus } from '../domain/check.ts'
+import {
+  DEFAULT_CLUSTER,
+  type FlipReason,
+  type Instant,
+  isOpen,
+  type ShownStatus,
+  shownStatus,
+} from '../domain/check.ts'
 import { deadlineOf } from '../domain/transition.ts'
 import { type CheckSeriesRow, readCheckSeries } from '../store/checks/check-series.ts'
 import type { Context } from '../store/context.ts'
@@ -47,7 +54,6 @@ export interface Exporter {
 export const EXPORTER_MS = 1_000
 /** Some turns may fail. With one turn of the others it is how long nobody exports after the holder was killed. */
 const LEASE_MS = 5_000
-const DEFAULT_CLUSTER = 'default'
 
 export function createExporter({ database, clock }: Context): Exporter {
   const holder = randomUUID()

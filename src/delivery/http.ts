@@ -7,6 +7,7 @@
 import { type LookupAddress, lookup as lookUpName } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import type { buildConnector, Dispatcher } from 'undici'
+import { unlessAborted } from '../runtime/abort.ts'
 import { startTimer, systemClock } from '../runtime/clock.ts'
 import { decodePercent } from '../runtime/percent.ts'
 import { createLookups, type FindAddresses } from './lookups.ts'
@@ -125,16 +126,6 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       await Promise.all([trusted.destroy(), checked.destroy()])
     },
   }
-}
-
-/** While undici connects, an aborted request still waits for the connection. It is not sent afterwards. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const give = () => reject(signal.reason)
-    if (signal.aborted) give()
-    signal.addEventListener('abort', give, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', give))
-  })
 }
 
 /** The parts of a URL for a request. Credentials move to a header. Throws InvalidUrl. */

@@ -20,6 +20,9 @@ import { RUN_MEMORY_MS } from './limits.ts'
 
 export type Instant = number
 
+/** The name of a cluster that was given none. With it, names that hold a cluster's name leave it out. */
+export const DEFAULT_CLUSTER = 'default'
+
 export const STATUSES = ['new', 'up', 'down', 'paused'] as const
 /** What is stored. `late` is derived when a check is read (`shownStatus`); running is a separate fact. */
 export type StoredStatus = (typeof STATUSES)[number]

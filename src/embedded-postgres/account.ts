@@ -1,7 +1,8 @@
 import { chown, lchown, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { errorCode } from '../runtime/error-code.ts'
 import type { Binaries } from './binaries.ts'
-import { codeOf, EmbeddedPostgresError } from './failure.ts'
+import { EmbeddedPostgresError } from './failure.ts'
 import { runProgram } from './processes.ts'
 
 /** A program with its arguments, as somebody may run it. */
@@ -98,7 +99,7 @@ async function canReach(command: Account['command'], binaries: Binaries, folder:
     return (await runProgram(file, args, { ...ids, env: binaries.env })).ok
   } catch (error) {
     // No setpriv here, or a root that may not change its account (a container without capabilities).
-    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'EPERM') return false
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'EPERM') return false
     throw error
   }
 }

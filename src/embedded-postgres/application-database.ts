@@ -1,6 +1,7 @@
 import pg from 'pg'
+import { errorCode } from '../runtime/error-code.ts'
 import { APPLICATION_ROLE, DATABASE, SUPERUSER } from './cluster.ts'
-import { codeOf, EmbeddedPostgresError } from './failure.ts'
+import { EmbeddedPostgresError } from './failure.ts'
 
 const CONNECT_MS = 10_000
 const INVALID_PASSWORD = '28P01'
@@ -34,7 +35,7 @@ export async function ensureApplicationDatabase(port: number, password: string, 
     }
     if (!found?.database) await client.query(`create database ${DATABASE} owner ${APPLICATION_ROLE}`)
   } catch (error) {
-    if (codeOf(error) !== INVALID_PASSWORD) throw cannotUse(dataDir, error)
+    if (errorCode(error) !== INVALID_PASSWORD) throw cannotUse(dataDir, error)
     throw new EmbeddedPostgresError(
       'not-ours',
       `the password in ${dataDir}/postgres-password is not that of the database beside it: ` +

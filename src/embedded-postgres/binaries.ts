@@ -1,7 +1,8 @@
 import { access, chmod, constants, mkdir, readFile, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
-import { codeOf, EmbeddedPostgresError } from './failure.ts'
+import { errorCode } from '../runtime/error-code.ts'
+import { EmbeddedPostgresError } from './failure.ts'
 import { PROGRAM_ENV } from './processes.ts'
 
 /**
@@ -74,7 +75,7 @@ async function makeExecutable(file: string, native: string): Promise<void> {
   try {
     await access(file, constants.X_OK)
   } catch (error) {
-    if (codeOf(error) !== 'EACCES') throw unusable(native, `${file} is missing`, error)
+    if (errorCode(error) !== 'EACCES') throw unusable(native, `${file} is missing`, error)
     await chmod(file, 0o755).catch((cause) => {
       throw unusable(native, `${file} is not executable`, cause)
     })
@@ -111,7 +112,7 @@ async function readLinks(native: string): Promise<{ source: string; target: stri
   try {
     text = await readFile(join(native, 'pg-symlinks.json'), 'utf8')
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return []
+    if (errorCode(error) === 'ENOENT') return []
     throw error
   }
   const links = JSON.parse(text) as { source: string; target: string }[]

@@ -1,10 +1,11 @@
 import { open, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { errorCode } from '../runtime/error-code.ts'
 import { type Account, chooseAccount } from './account.ts'
 import type { Binaries } from './binaries.ts'
 import type { DataFolder } from './data-folder.ts'
 import { writeNewFile } from './data-folder.ts'
-import { codeOf, EmbeddedPostgresError, explainOutput } from './failure.ts'
+import { EmbeddedPostgresError, explainOutput } from './failure.ts'
 import { runProgram } from './processes.ts'
 
 /** Everything that a start of the server needs to know. */
@@ -79,22 +80,22 @@ async function readVersion(folder: DataFolder): Promise<string | null> {
   try {
     return (await readFile(join(clusterDir, 'PG_VERSION'), 'utf8')).trim()
   } catch (error) {
-    if (codeOf(error) === 'EACCES')
+    if (errorCode(error) === 'EACCES')
       throw new EmbeddedPostgresError(
         'not-ours',
         `the database in data folder ${name} belongs to another account than uid ${process.geteuid?.()}: ` +
           'start as root or as that account, or set DATA_DIR to another folder',
         error,
       )
-    if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR') throw error
+    if (errorCode(error) !== 'ENOENT' && errorCode(error) !== 'ENOTDIR') throw error
   }
   try {
     const entries = await readdir(clusterDir)
     if (entries.length === 0) await rmdir(clusterDir)
     else throw notACluster(name)
   } catch (error) {
-    if (codeOf(error) === 'ENOTDIR') throw notACluster(name)
-    if (codeOf(error) !== 'ENOENT') throw error
+    if (errorCode(error) === 'ENOTDIR') throw notACluster(name)
+    if (errorCode(error) !== 'ENOENT') throw error
   }
   return null
 }

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { systemClock } from '../runtime/clock.ts'
-import { codeOf, EmbeddedPostgresError, explainFolderError } from './failure.ts'
+import { errorCode } from '../runtime/error-code.ts'
+import { EmbeddedPostgresError, explainFolderError } from './failure.ts'
 import { identifyProcess } from './processes.ts'
 
 /**
@@ -77,7 +78,7 @@ async function lockFolder(path: string, name: string): Promise<Pick<DataFolder, 
         },
       }
     } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error
+      if (errorCode(error) !== 'EEXIST') throw error
     }
     const held = await readHolder(file)
     if (held === null) continue
@@ -98,7 +99,7 @@ async function readHolder(file: string): Promise<string | null> {
       const held = await readFile(file, 'utf8')
       if (held.endsWith('\n') || tries === 20) return held
     } catch (error) {
-      if (codeOf(error) === 'ENOENT') return null
+      if (errorCode(error) === 'ENOENT') return null
       throw error
     }
     await systemClock.sleep(10)
@@ -111,7 +112,7 @@ async function removeStaleLock(file: string, held: string): Promise<void> {
   try {
     await rename(file, aside)
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return
+    if (errorCode(error) === 'ENOENT') return
     throw error
   }
   const taken = await readFile(aside, 'utf8')
@@ -137,7 +138,7 @@ async function readPassword(file: string): Promise<string | null> {
   try {
     return (await readFile(file, 'utf8')).trim() || null
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null
+    if (errorCode(error) === 'ENOENT') return null
     throw error
   }
 }

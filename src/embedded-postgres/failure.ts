@@ -1,4 +1,6 @@
 /** What kept the embedded PostgreSQL from running; `reason` is for code, the message is for people. */
+
+import { errorCode } from '../runtime/error-code.ts'
 export type FailureReason =
   | 'unsupported' // no PostgreSQL build that runs here
   | 'not-writable' // the data folder cannot be made or written
@@ -21,14 +23,10 @@ export class EmbeddedPostgresError extends Error {
   }
 }
 
-export function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error ? String(error.code) : undefined
-}
-
 /** Says of a file system error what it means for somebody who chose `dataDir`. Errors of ours pass through unchanged. */
 export function explainFolderError(error: unknown, dataDir: string): EmbeddedPostgresError {
   if (error instanceof EmbeddedPostgresError) return error
-  const code = codeOf(error)
+  const code = errorCode(error)
   if (error instanceof Error && 'path' in error && String((error as NodeJS.ErrnoException).syscall).startsWith('spawn'))
     return new EmbeddedPostgresError(
       'unsupported',

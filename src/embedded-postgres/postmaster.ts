@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '../runtime/clock.ts'
+import { errorCode } from '../runtime/error-code.ts'
 import type { Cluster } from './cluster.ts'
-import { codeOf, diskFull, EmbeddedPostgresError, explainOutput } from './failure.ts'
+import { diskFull, EmbeddedPostgresError, explainOutput } from './failure.ts'
 import { hasNoSpace, openLog } from './log-file.ts'
 import { identifyProcess, isPostmasterOf } from './processes.ts'
 
@@ -127,7 +128,7 @@ function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch (error) {
-    if (codeOf(error) !== 'ESRCH') throw error
+    if (errorCode(error) !== 'ESRCH') throw error
   }
 }
 
@@ -137,7 +138,7 @@ export async function readPidFile(cluster: string): Promise<{ pid: number; statu
     const lines = (await readFile(join(cluster, 'postmaster.pid'), 'utf8')).split('\n')
     return { pid: Math.abs(Number.parseInt(lines[0] ?? '', 10)) || 0, status: lines[7]?.trim() ?? '' }
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return { pid: 0, status: '' }
+    if (errorCode(error) === 'ENOENT') return { pid: 0, status: '' }
     throw error
   }
 }

@@ -2,7 +2,7 @@ import { execFile, type SpawnOptions, spawn } from 'node:child_process'
 import { readFile, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { promisify } from 'node:util'
-import { codeOf } from './failure.ts'
+import { errorCode } from '../runtime/error-code.ts'
 
 /** Facts about other processes (from /proc on Linux, from ps elsewhere), and a way to run a short-lived program. */
 
@@ -48,7 +48,7 @@ export async function isPostmasterOf(pid: number, cluster: string): Promise<bool
     return await isSameFolder(`/proc/${pid}/cwd`, cluster)
   } catch (error) {
     // Root without CAP_SYS_PTRACE (containers) may not look: the command line has to do.
-    if (codeOf(error) !== 'EACCES' && codeOf(error) !== 'EPERM') throw error
+    if (errorCode(error) !== 'EACCES' && errorCode(error) !== 'EPERM') throw error
   }
   return isSameFolder(command[command.indexOf('-D') + 1] ?? '', cluster)
 }
@@ -80,7 +80,7 @@ async function askPs(pid: number, column: string): Promise<string> {
   }
 }
 
-const isGone = (error: unknown) => codeOf(error) === 'ENOENT' || codeOf(error) === 'ESRCH'
+const isGone = (error: unknown) => errorCode(error) === 'ENOENT' || errorCode(error) === 'ESRCH'
 
 /**
  * The whole environment of what we start: our own holds secrets that PostgreSQL has no need of, and settings (LC_*, PG*)

@@ -1,25 +1,25 @@
 import type { Clock } from '../runtime/clock.ts'
 import { TransportError } from './errors.ts'
 
-/** A signal that aborts after a time or with another signal, and lets go of both when the call has ended. */
+/** A signal that aborts after a time or with the caller's signal, until end() detaches it from both. */
 export interface CallLimit {
   readonly signal: AbortSignal
-  /** What to throw once `signal` has aborted: the caller's reason, or that time is up. */
+  /** The error to throw once `signal` has aborted: the caller's reason, or TransportError after the time limit. */
   explain(description: string, last: unknown): unknown
-  /** Takes the time limit away; the caller's signal goes on to count. */
+  /** Removes the time limit; the caller's signal still counts. */
   keep(): void
   end(): void
 }
 
-/** Why the signal of a call has aborted, when nobody wanted it to. */
-export class TimeIsUp extends Error {
-  override readonly name = 'TimeIsUp'
+/** The reason of a call's signal after its time limit. */
+export class DeadlineExceeded extends Error {
+  override readonly name = 'DeadlineExceeded'
 }
 
-/** A reason that is given spares each call the making of an AbortError with its stack. */
+/** An explicit reason spares each call an AbortError with its stack. */
 const ENDED = 'ended'
 
-/** Made by hand: AbortSignal.any() keeps what it made for as long as a signal lives, and some live as long as the process. */
+/** Instead of AbortSignal.any(), which keeps its result for as long as a source lives; some sources live as long as the process. */
 export function startLimit(clock: Clock, ms: number, signal: AbortSignal | undefined): CallLimit {
   const limit = new AbortController()
   const kept = new AbortController()
@@ -28,13 +28,13 @@ export function startLimit(clock: Clock, ms: number, signal: AbortSignal | undef
   signal?.addEventListener('abort', follow, { once: true })
   void clock.sleep(ms, kept.signal).then(() => {
     if (kept.signal.aborted) return
-    limit.abort(new TimeIsUp())
+    limit.abort(new DeadlineExceeded())
   })
   return {
     signal: limit.signal,
     explain(description, last) {
-      if (!(limit.signal.reason instanceof TimeIsUp)) return signal?.reason ?? last
-      return new TransportError(`${description}: no answer within ${ms / 1_000} s`, { cause: last })
+      if (!(limit.signal.reason instanceof DeadlineExceeded)) return signal?.reason ?? last
+      return new TransportError(`${description}: no response within ${ms / 1_000} s`, { cause: last })
     },
     keep: () => kept.abort(ENDED),
     end() {

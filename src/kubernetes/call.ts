@@ -1,16 +1,16 @@
 /**
- * One call: attempts, time limit, and what its answer means.
+ * One call: its attempts, its time limit, and the meaning of its response.
  *
- * The time limit is over all attempts and the waits between them. Reads are tried again when there was no answer, and when
- * the server is busy or starting (429, 5xx); writes only on 429, since after anything else they may have happened. A wait
- * that would outlast the limit is not begun: the caller then learns why at once.
+ * The time limit covers all attempts and the waits between them. A read is retried after no response and when the server is
+ * busy or starting (429, 5xx); a write only after 429, because after any other failure it may have happened. A wait that would
+ * exceed the limit is not started: the call fails at once with the last error.
  */
 
 import { backoffMs } from '../runtime/backoff.ts'
 import { type Clock, yieldTurn } from '../runtime/clock.ts'
 import { startLimit } from './call-limit.ts'
-import { ApiError, readRefusal, TransportError } from './errors.ts'
-import { type Answer, explain, type Request, type Transport } from './transport.ts'
+import { ApiError, readRejection, TransportError } from './errors.ts'
+import { type ApiResponse, explain, type Request, type Transport } from './transport.ts'
 import { readWatchEvents, type WatchEvent } from './watch-lines.ts'
 
 export interface CallOptions {
@@ -21,14 +21,14 @@ export interface CallOptions {
 
 export interface StreamOptions {
   readonly signal: AbortSignal
-  /** Something was heard of the server: the answer's beginning, then each piece of it. */
+  /** Called with the head of the response and with each chunk of its body. */
   readonly onContact?: () => void
 }
 
 export interface Calls {
-  /** The answer's JSON; with `isText` what is not JSON as text. */
+  /** Resolves with the parsed JSON of the response; with `isText` a body that is not JSON is returned as text. */
   call(request: Request, options?: CallOptions & { readonly isText?: boolean }): Promise<unknown>
-  /** A watch: one attempt, the time limit only for its beginning. */
+  /** A watch: one attempt; the time limit ends with the head of the response. */
   stream<T>(request: Request, options: StreamOptions): AsyncGenerator<WatchEvent<T>>
 }
 
@@ -45,34 +45,34 @@ const STEPS = { firstMs: 200, maxMs: 5_000 }
 
 export function createCalls({ transport, clock, random, readWarnings }: CallsOptions): Calls {
   async function attempt(request: Request, isText: boolean, signal: AbortSignal): Promise<unknown> {
-    const answer = await transport.send(request, 'requests', signal)
-    const text = await readText(request, answer)
-    readWarnings(answer.headers.warning)
-    if (answer.statusCode >= 300) throw refusalOf(request, answer, text)
-    const type = String(answer.headers['content-type'])
+    const response = await transport.send(request, 'requests', signal)
+    const text = await readText(request, response)
+    readWarnings(response.headers.warning)
+    if (response.statusCode >= 300) throw rejectionOf(request, response, text)
+    const type = String(response.headers['content-type'])
     if (!type.startsWith('application/json')) {
       if (isText) return text
       throw new TransportError(
-        `${request.description}: ${transport.host} answered with ${type} and not with JSON. Is it an API server?`,
+        `${request.description}: ${transport.host} sent ${type} instead of JSON. Is it an API server?`,
       )
     }
     try {
       return JSON.parse(text)
     } catch {
-      // Not as its cause: JSON.parse quotes what it could not read, and that may be a Secret.
-      throw new TransportError(`${request.description}: ${transport.host} answered with JSON that cannot be read`)
+      // Without a cause: JSON.parse quotes its input, which may be a Secret.
+      throw new TransportError(`${request.description}: ${transport.host} sent JSON that cannot be parsed`)
     }
   }
 
-  async function readText(request: Request, answer: Answer): Promise<string> {
+  async function readText(request: Request, response: ApiResponse): Promise<string> {
     try {
-      return await answer.body.text()
+      return await response.body.text()
     } catch (error) {
       throw explain(error, request, transport.host)
     }
   }
 
-  /** Null: not to be tried again. */
+  /** The wait before the next attempt; null: do not retry. */
   function retryMs({ method }: Request, error: unknown, failures: number): number | null {
     if (failures >= RETRIES) return null
     const isRead = method === 'GET'
@@ -107,13 +107,13 @@ export function createCalls({ transport, clock, random, readWarnings }: CallsOpt
     async *stream<T>(request: Request, { signal, onContact = () => {} }: StreamOptions) {
       const opening = startLimit(clock, TIMEOUT_MS, signal)
       try {
-        const answer = await transport.send(request, 'watches', opening.signal)
-        if (answer.statusCode !== 200) throw refusalOf(request, answer, await readText(request, answer))
+        const response = await transport.send(request, 'watches', opening.signal)
+        if (response.statusCode !== 200) throw rejectionOf(request, response, await readText(request, response))
         opening.keep()
-        readWarnings(answer.headers.warning)
+        readWarnings(response.headers.warning)
         onContact()
-        yield* readWatchEvents<T>(hear(answer.body, onContact))
-        // undici gives a socket free in the turn after its answer's end. The next watch shall find it, not open another.
+        yield* readWatchEvents<T>(withContact(response.body, onContact))
+        // undici frees a socket in the tick after the end of its response. The next watch shall reuse it, not open another.
         await yieldTurn()
       } catch (error) {
         if (opening.signal.aborted) throw opening.explain(request.description, error)
@@ -126,12 +126,12 @@ export function createCalls({ transport, clock, random, readWarnings }: CallsOpt
   }
 }
 
-function refusalOf(request: Request, { statusCode, headers }: Answer, text: string): ApiError {
+function rejectionOf(request: Request, { statusCode, headers }: ApiResponse, text: string): ApiError {
   const retryAfter = headers['retry-after']
-  return readRefusal(request.description, statusCode, text, Array.isArray(retryAfter) ? retryAfter[0] : retryAfter)
+  return readRejection(request.description, statusCode, text, Array.isArray(retryAfter) ? retryAfter[0] : retryAfter)
 }
 
-async function* hear(chunks: AsyncIterable<Uint8Array>, onContact: () => void): AsyncGenerator<Uint8Array> {
+async function* withContact(chunks: AsyncIterable<Uint8Array>, onContact: () => void): AsyncGenerator<Uint8Array> {
   for await (const chunk of chunks) {
     onContact()
     yield chunk

@@ -1,7 +1,7 @@
 /**
- * The verbs of the API server, on plain JSON. Errors are ApiError (it answered, and said no), TransportError (it did not
- * answer) and KubeconfigError (nothing to log in with); an aborted signal rejects with the signal's reason. Time limits and
- * what is tried again: call.ts.
+ * The verbs of the API server, on plain JSON. Errors are ApiError (the server rejected the request), TransportError (no
+ * response) and KubeconfigError (no credentials); an aborted signal rejects with the signal's reason. Time limits and retries:
+ * call.ts.
  */
 
 import type { Clock } from '../runtime/clock.ts'
@@ -9,7 +9,7 @@ import { type CallOptions, createCalls, type StreamOptions } from './call.ts'
 import type { Connection } from './connection.ts'
 import { TransportError } from './errors.ts'
 import type { KubernetesObject, ObjectName, ResourceType } from './objects.ts'
-import { describeTarget, type Place, pathOf, type Query, queryOf } from './resource-path.ts'
+import { describeLocation, pathOf, type Query, queryOf, type ResourceLocation } from './resource-path.ts'
 import { createTransport, type Request, type RequestMetrics } from './transport.ts'
 import { createWarningReader } from './warnings.ts'
 import type { WatchEvent } from './watch-lines.ts'
@@ -24,14 +24,14 @@ export interface ListOptions extends CallOptions {
   readonly namespace?: string
   readonly limit?: number
   readonly continueToken?: string
-  /** Left out: not older than any write that was answered before. `'0'`: whatever the server has at hand, however old. */
+  /** Left out: a consistent read, not older than any completed write. `'0'`: what the server has in its cache, however old. */
   readonly resourceVersion?: string
   readonly labelSelector?: string
 }
 
 export interface ListPage<T> {
   readonly items: T[]
-  /** Of the whole list: the same on each of its pages, and where a watch goes on. */
+  /** Of the whole list: the same on each page; a watch continues from it. */
   readonly resourceVersion: string
   /** Null on the last page. */
   readonly continueToken: string | null
@@ -58,18 +58,18 @@ export interface CreateOptions extends CallOptions {
 
 export interface ApplyOptions extends WriteOptions {
   readonly fieldManager: string
-  /** Takes fields over that others own, instead of a Conflict. */
+  /** Takes over fields of other managers instead of failing with Conflict. */
   readonly force?: boolean
 }
 
 export interface DeleteOptions extends CallOptions {
-  /** Preconditions: Conflict when the object is another one by now, or has changed. */
+  /** Preconditions: Conflict when the object was replaced (uid) or changed (resourceVersion). */
   readonly uid?: string
   readonly resourceVersion?: string
   readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan'
 }
 
-/** What a caller writes: the server adds the rest. */
+/** The part of an object that a caller writes; the server adds the rest. */
 export interface NewObject {
   readonly apiVersion: string
   readonly kind: string
@@ -81,7 +81,7 @@ export interface KubernetesClient {
   get<T extends KubernetesObject>(type: ResourceType, name: ObjectName, options?: CallOptions): Promise<T>
   /** One page. */
   list<T extends KubernetesObject>(type: ResourceType, options?: ListOptions): Promise<ListPage<T>>
-  /** Bookmarks included. Ends when the server ends it; throws when it breaks. Not tried again: the caller knows from where. */
+  /** Yields bookmarks too. Ends when the server ends it; throws when it breaks. Never retried: only the caller knows from where. */
   watch<T extends KubernetesObject>(type: ResourceType, options: WatchOptions): AsyncIterable<WatchEvent<T>>
   create<T extends KubernetesObject>(type: ResourceType, object: Writable, options?: CreateOptions): Promise<T>
   /** Conflict unless `metadata.resourceVersion` is the newest. */
@@ -96,19 +96,19 @@ export interface KubernetesClient {
     options?: WriteOptions,
   ): Promise<T>
   delete(type: ResourceType, name: ObjectName, options?: DeleteOptions): Promise<void>
-  /** For what is no resource: `/version`, `/readyz`. JSON as what it says, anything else as text. */
+  /** For paths that are not resources: `/version`, `/readyz`. Resolves with parsed JSON, or with text. */
   raw(method: Request['method'], path: string, body?: unknown, options?: CallOptions): Promise<unknown>
-  /** Ends what is still on its way. */
+  /** Aborts the requests in flight. */
   close(): Promise<void>
 }
 
 export interface ClientOptions {
   readonly connection: Connection
   readonly clock: Clock
-  /** At most so many sockets, besides one for each watch. */
+  /** The maximum number of sockets, besides one for each watch. */
   readonly requestConnections?: number
   readonly metrics?: RequestMetrics
-  /** A deprecation or other warning of the API server, each once. */
+  /** Called once for each text of a `Warning` header. */
   readonly onWarning?: (text: string) => void
   readonly random?: () => number
   readonly userAgent?: string
@@ -134,8 +134,8 @@ export function createClient(options: ClientOptions): KubernetesClient {
     async list<T extends KubernetesObject>(type: ResourceType, options: ListOptions = {}) {
       const { limit, continueToken, resourceVersion, labelSelector } = options
       const query = { limit, continue: continueToken, resourceVersion, labelSelector }
-      const answer = await call(requestOf('list', 'GET', type, inNamespace(options), query), options)
-      return toPage(answer as RawList<T>, transport.host)
+      const response = await call(requestOf('list', 'GET', type, inNamespace(options), query), options)
+      return toPage(response as RawList<T>, transport.host)
     },
     watch<T>(type: ResourceType, options: WatchOptions) {
       const { resourceVersion, labelSelector, timeoutSeconds } = options
@@ -145,7 +145,7 @@ export function createClient(options: ClientOptions): KubernetesClient {
     async create<T>(type: ResourceType, object: Writable, options: CreateOptions = {}) {
       const { namespace = object.metadata.namespace, fieldManager } = options
       const request = requestOf('create', 'POST', type, { namespace }, { fieldManager })
-      const description = `create ${describeTarget(type, { namespace, name: object.metadata.name })}`
+      const description = `create ${describeLocation(type, { namespace, name: object.metadata.name })}`
       return (await call({ ...request, description, body: object }, options)) as T
     },
     async replace<T extends KubernetesObject>(type: ResourceType, object: T, options: WriteOptions = {}) {
@@ -182,25 +182,25 @@ function requestOf(
   verb: string,
   method: Request['method'],
   type: ResourceType,
-  where: Place,
+  where: ResourceLocation,
   query: Query = {},
 ): Request {
   return {
     verb,
     method,
     path: pathOf(type, where) + queryOf(query),
-    description: `${verb} ${describeTarget(type, where)}`,
+    description: `${verb} ${describeLocation(type, where)}`,
   }
 }
 
-const inNamespace = ({ namespace }: { readonly namespace?: string }): Place => ({ namespace })
+const inNamespace = ({ namespace }: { readonly namespace?: string }): ResourceLocation => ({ namespace })
 
-function nameOf({ metadata: { namespace, name } }: { readonly metadata: ObjectName }): Place {
+function nameOf({ metadata: { namespace, name } }: { readonly metadata: ObjectName }): ResourceLocation {
   return { namespace, name }
 }
 
 /**
- * Items of built-in resources come without their kind in a list, and with it in a watch: here they always have it. What is
+ * Items of built-in resources have no kind in a list, and have it in a watch: here they always have it. A response that is
  * not a list must not pass for an empty one: callers conclude from a list what was deleted.
  */
 function toPage<T extends KubernetesObject>(
@@ -209,7 +209,7 @@ function toPage<T extends KubernetesObject>(
 ): ListPage<T> {
   // Go writes a list without items as null.
   if (!metadata?.resourceVersion || !(items === null || Array.isArray(items)))
-    throw new TransportError(`${host} answered with something else than the list that it was asked for`)
+    throw new TransportError(`${host} did not send the list that was requested`)
   const own = {
     ...(apiVersion === undefined ? {} : { apiVersion }),
     ...(kind ? { kind: kind.replace(/List$/, '') } : {}),

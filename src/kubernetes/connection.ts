@@ -1,9 +1,9 @@
 /**
- * Where the cluster is, and what lets us in. Looked for in controller-runtime's order: what KUBECONFIG names, the
- * ServiceAccount of the pod that we run in, ~/.kube/config.
+ * The address of the cluster and our credentials, searched in controller-runtime's order: the files of KUBECONFIG, the
+ * ServiceAccount of this pod, ~/.kube/config.
  *
- * Tokens and certificates change while we run (a projected token lives for an hour), so credentials are read anew every
- * half a minute, and at once when the API server turns them down.
+ * Tokens and certificates change while we run (a projected token lives for an hour), so credentials are read again every half
+ * a minute, and immediately when the API server rejects them.
  */
 
 import { access, readFile } from 'node:fs/promises'
@@ -30,15 +30,15 @@ export interface Credentials {
 export interface Connection {
   /** `https://10.96.0.1:443`, without a slash at the end. */
   readonly server: string
-  /** Where to work when nobody says where. */
+  /** The default namespace. */
   readonly namespace: string
   /** For people: `context "kind" of /home/ada/.kube/config`. */
   readonly source: string
   /** An HTTP proxy on the way. */
   readonly proxyUrl: string | null
-  /** At most half a minute old. Throws KubeconfigError when there are none to be had. */
+  /** At most half a minute old. Throws KubeconfigError when they cannot be read. */
   readCredentials(): Promise<Credentials>
-  /** Read from their source again, unless that has happened since `used` were handed out. */
+  /** Reads them from their source again, unless that has happened since `used` were returned. Throws KubeconfigError. */
   renewCredentials(used: Credentials): Promise<Credentials>
 }
 
@@ -50,7 +50,7 @@ export interface ConnectionOptions {
 const SERVICE_ACCOUNT_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount'
 const FRESH_MS = 30_000
 
-/** Null: no cluster is configured anywhere. Throws KubeconfigError when one is, and cannot be used. */
+/** Returns null when no cluster is configured. Throws KubeconfigError when a configured one cannot be used. */
 export async function findConnection(
   environment: ConnectionEnvironment,
   { clock, serviceAccountFolder = SERVICE_ACCOUNT_FOLDER }: ConnectionOptions,
@@ -70,7 +70,7 @@ async function connectByKubeconfig(files: readonly string[], clock: Clock): Prom
   let current = first
   const reload = async () => {
     const next = await loadKubeconfig(files, first.context)
-    // Credentials go to the server that they are for, and to no other.
+    // Credentials are sent only to the server that they belong to.
     if (next.server !== first.server)
       throw new KubeconfigError(`The server of the ${first.source} is another one now. Restart to follow it.`)
     current = next
@@ -110,7 +110,7 @@ async function connectByServiceAccount(server: string, folder: string, clock: Cl
   return connection
 }
 
-/** @param reload forgets whatever `authenticate` may have kept. */
+/** @param reload drops what `authenticate` has cached. */
 function createCredentialCache(
   authenticate: () => Promise<Authentication>,
   reload: () => Promise<void>,
@@ -120,7 +120,7 @@ function createCredentialCache(
   let readAt = 0
   let reading: Promise<Credentials> | null = null
 
-  /** Callers that come meanwhile share the one reading: a plugin is started once. */
+  /** Concurrent callers share one read: a plugin is started once. */
   const read = (isForced: boolean): Promise<Credentials> => {
     reading ??= readNow(isForced).finally(() => {
       reading = null
@@ -134,7 +134,7 @@ function createCredentialCache(
       const { headers, tls } = await authenticate()
       current = { headers, tls: current !== null && isSame(current.tls, tls) ? current.tls : tls }
     } catch (error) {
-      // A file that is being replaced is not there for an instant. What we hold is good until the API server says otherwise.
+      // A file that is being replaced is missing for an instant. The current credentials are valid until the API server rejects them.
       if (isForced || current === null) throw error
     }
     readAt = clock.now()

@@ -9,11 +9,11 @@ export interface Delayed {
 }
 
 export interface Delays {
-  /** Of several for one key the earliest time and the higher priority win. */
+  /** A key that is already there keeps the earlier time and the higher priority. */
   put(key: string, at: number, priority: Priority): void
   /** When the first of them is due. */
   earliest(): number | undefined
-  /** Takes out what is due, earliest first. */
+  /** Removes and returns what is due, earliest first. */
   takeDue(now: number): Delayed[]
   clear(): void
 }
@@ -21,7 +21,7 @@ export interface Delays {
 interface Entry extends Delayed {
   at: number
   priority: Priority
-  /** Its place in the heap. */
+  /** Its position in the heap. */
   index: number
 }
 

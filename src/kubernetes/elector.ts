@@ -1,12 +1,12 @@
 /**
  * Leader election on a Lease, by client-go's rules and times.
  *
- * A leader trusts its lease for `renewMs` from the moment before it sent the last renewal that was accepted; nobody else can
- * take it before `leaseMs` after that. The difference is the time that its work has to end.
+ * A leader trusts its lease for `renewMs` after it sent the last renewal that was accepted; no other candidate can acquire it
+ * before `leaseMs` after that. The difference is the time in which the leader's work must end.
  *
- * Loss: the signal of `onLeading` aborts, nothing is renewed any more (work that never ends must not keep a new leader away
- * for ever), and the election is entered again once `onLeading` has resolved. Clean stop: the signal aborts, the lease is
- * kept renewed until `onLeading` has resolved, and only then given back.
+ * Loss: the signal of `onLeading` aborts, renewals stop (work that never ends must not block a new leader for ever), and the
+ * election starts again when `onLeading` has resolved. Clean stop: the signal aborts, the lease is renewed until `onLeading` has
+ * resolved, and then released.
  */
 
 import type { Clock } from '../runtime/clock.ts'
@@ -14,12 +14,10 @@ import { createLeaseLock, type Held, type LeaseLockOptions } from './lease.ts'
 
 export interface Elector {
   start(): void
-  /** Resolves when `onLeading` has ended and the lease, if held, is given back. */
+  /** Resolves when `onLeading` has ended and the lease, if held, is released. */
   stop(): Promise<void>
-  /** Does this process hold a lease that it may still trust? True to the moment also after the event loop was blocked. */
+  /** Whether this process holds a lease that it may still trust; exact even after the event loop was blocked. */
   isLeader(): boolean
-  /** The holder as last seen; null when there is none. */
-  leader(): string | null
 }
 
 export interface ElectorMetrics {
@@ -30,66 +28,66 @@ export interface ElectorOptions {
   readonly client: LeaseLockOptions['client']
   readonly namespace: string
   readonly name: string
-  /** Another one for each start of each process. */
+  /** Unique for each start of each process. */
   readonly identity: string
   readonly clock: Clock
   /** From 0 to below 1. */
   readonly random?: () => number
   readonly leaseMs?: number
-  /** A leader that has renewed nothing for so long stops. */
+  /** A leader without a successful renewal for so long stops. */
   readonly renewMs?: number
   readonly retryMs?: number
-  /** Runs while leading. When it ends by itself, the lease is given back and the election entered again. */
+  /** Runs while leading. When it ends by itself, the lease is released and the election starts again. */
   onLeading(signal: AbortSignal): Promise<void>
-  /** True with the lease, false with its loss or when it is given back. */
+  /** Called with true when the lease is acquired, with false when it is lost or released. */
   onChange?(isLeader: boolean): void
   onProblem(error: Error): void
   readonly metrics?: ElectorMetrics
 }
 
-/** client-go's: candidates wait up to 1.2 times longer than asked, each time anew, so that they come apart. */
+/** client-go's: each wait of a candidate is up to 1.2 times longer, at random, so that candidates do not retry together. */
 const JITTER = 1.2
-/** Those who wait for the same moment, the lapse of a lease, come apart by this part of a retry. */
-const LAPSE_JITTER = 0.1
+/** Candidates that wait for the same expiry are spread over this part of a retry. */
+const EXPIRY_JITTER = 0.1
 
 export function createElector(options: ElectorOptions): Elector {
   const { client, namespace, name, identity, clock, random = Math.random, onLeading, onChange, onProblem } = options
   const { leaseMs = 15_000, renewMs = 10_000, retryMs = 2_000, metrics } = options
   if (!(leaseMs > renewMs && renewMs > retryMs * JITTER))
     throw new RangeError(`lease ${name}: leaseMs > renewMs > ${JITTER} * retryMs must hold, or two could lead at once`)
-  // A request that hangs leaves time for another before the deadline.
+  // After a request that hangs there is time for another before the deadline.
   const requestMs = renewMs / 2
   const lock = createLeaseLock({ client, name: { namespace, name }, identity, clock, leaseMs, requestMs })
   const stopping = new AbortController()
   let held: Held | undefined
-  let isTold = false
+  let wasLeader = false
   let running: Promise<void> | undefined
 
   metrics?.leading(false)
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      held = await take()
+      held = await acquire()
       if (held === undefined) {
         await clock.sleep(untilNextTryMs(), stopping.signal)
         continue
       }
       if (!stopping.signal.aborted) await lead()
-      if (held !== undefined) await giveBack(held)
+      if (held !== undefined) await release(held)
       await clock.sleep(retryWithJitterMs(), stopping.signal)
     }
   }
 
-  async function take(): Promise<Held | undefined> {
+  async function acquire(): Promise<Held | undefined> {
     try {
-      return await lock.take(stopping.signal)
+      return await lock.acquire(stopping.signal)
     } catch (error) {
-      if (!stopping.signal.aborted) report('could not be taken', error)
+      if (!stopping.signal.aborted) report('could not be acquired', error)
       return undefined
     }
   }
 
-  /** Returns when the work has ended; `held` is then undefined if the lease was lost. */
+  /** Resolves when the work has ended; `held` is then undefined if the lease was lost. */
   async function lead(): Promise<void> {
     const working = new AbortController()
     const ended = new AbortController()
@@ -100,15 +98,15 @@ export function createElector(options: ElectorOptions): Elector {
     const lose = (why: string) => {
       if (over.signal.aborted) return
       over.abort()
-      const untilLapse = sinceRenewal(leaseMs)
+      const untilExpiry = sinceRenewal(leaseMs)
       held = undefined
-      tell(false)
+      notify(false)
       working.abort(new Error(`the lease ${namespace}/${name} was lost: ${why}`))
       report(`was lost: ${why}`)
-      void reportOverrun(untilLapse, ended.signal)
+      void reportOverrun(untilExpiry, ended.signal)
     }
 
-    tell(true)
+    notify(true)
     void watchTrust(over.signal, lose)
     const renewing = keepRenewing(over.signal, lose)
     await perform(working.signal)
@@ -126,7 +124,7 @@ export function createElector(options: ElectorOptions): Elector {
     }
   }
 
-  /** Apart from the renewals, since those may hang. */
+  /** Separate from the renewals, because those may hang. */
   async function watchTrust(over: AbortSignal, lose: (why: string) => void): Promise<void> {
     while (!over.aborted) {
       const leftMs = sinceRenewal(renewMs)
@@ -149,20 +147,20 @@ export function createElector(options: ElectorOptions): Elector {
     }
   }
 
-  /** Somebody else may lead from then on, and what we do is not guarded any more. */
-  async function reportOverrun(untilLapseMs: number, ended: AbortSignal): Promise<void> {
-    await clock.sleep(Math.max(0, untilLapseMs), ended)
-    if (!ended.aborted) report('has lapsed while the work of its former holder goes on: another may lead already')
+  /** Reports work that goes on after the lease has expired: another leader may be working too. */
+  async function reportOverrun(untilExpiryMs: number, ended: AbortSignal): Promise<void> {
+    await clock.sleep(Math.max(0, untilExpiryMs), ended)
+    if (!ended.aborted) report('has expired while the work of its former holder goes on: another may lead already')
   }
 
-  async function giveBack(lease: Held): Promise<void> {
+  async function release(lease: Held): Promise<void> {
     try {
       await lock.release(lease)
     } catch (error) {
-      report('could not be given back, and others must wait for its lapse', error)
+      report('could not be released: other candidates must wait until it expires', error)
     }
     held = undefined
-    tell(false)
+    notify(false)
   }
 
   /** Milliseconds left of `ms` since the last renewal. */
@@ -172,23 +170,23 @@ export function createElector(options: ElectorOptions): Elector {
 
   function untilNextTryMs(): number {
     const retryInMs = retryWithJitterMs()
-    // To sleep past its lapse would leave everybody without a leader for so much longer.
-    const lapseMs = lock.untilLapseMs() ?? 0
-    return lapseMs > 0 && lapseMs < retryInMs ? lapseMs + retryMs * LAPSE_JITTER * random() : retryInMs
+    // A longer sleep would extend the time without a leader.
+    const expiryMs = lock.untilExpiryMs() ?? 0
+    return expiryMs > 0 && expiryMs < retryInMs ? expiryMs + retryMs * EXPIRY_JITTER * random() : retryInMs
   }
 
   function retryWithJitterMs(): number {
     return retryMs * (1 + JITTER * random())
   }
 
-  function tell(isLeader: boolean): void {
-    if (isLeader === isTold) return
-    isTold = isLeader
+  function notify(isLeader: boolean): void {
+    if (isLeader === wasLeader) return
+    wasLeader = isLeader
     metrics?.leading(isLeader)
     try {
       onChange?.(isLeader)
     } catch (error) {
-      report(isLeader ? 'is ours, and telling so failed' : 'is not ours any more, and telling so failed', error)
+      report(isLeader ? 'was acquired, and onChange failed' : 'is not ours any more, and onChange failed', error)
     }
   }
 
@@ -197,7 +195,7 @@ export function createElector(options: ElectorOptions): Elector {
     try {
       onProblem(new Error(`lease ${namespace}/${name} ${problem}${reason}`, { cause: error }))
     } catch {
-      // The election must outlive its reporter, and there is nobody else to tell.
+      // The election continues when its reporter fails.
     }
   }
 
@@ -210,7 +208,6 @@ export function createElector(options: ElectorOptions): Elector {
       await running
     },
     isLeader: () => held !== undefined && sinceRenewal(renewMs) > 0,
-    leader: lock.holder,
   }
 }
 

@@ -1,6 +1,5 @@
 /**
- * What comes back instead of an answer. Neither error holds anything of a request's or an answer's body but the text that
- * the API server wrote for people: bodies may be Secrets.
+ * The errors of the client. Of a body they hold only the message that the API server wrote for people: bodies may be Secrets.
  */
 
 export interface StatusCause {
@@ -19,28 +18,28 @@ export interface StatusDetails {
   readonly retryAfterSeconds?: number
 }
 
-/** The API server answered, and not with what was asked for. `message` is its own: it names the field and the reason. */
+/** The API server rejected the request. `message` is the server's: it names the field and the reason. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
-  /** `patch configmaps shop/prices`: what was tried. */
+  /** `patch configmaps shop/prices`. */
   readonly request: string
   readonly status: number
-  /** metav1.StatusReason. Tells the two meanings of 409 apart: `Conflict` and `AlreadyExists`. */
+  /** metav1.StatusReason. Distinguishes the two meanings of 409: `Conflict` and `AlreadyExists`. */
   readonly reason: string
   readonly details: StatusDetails | null
   readonly retryAfterSeconds: number | null
 
-  constructor(refusal: Refusal) {
-    super(refusal.message)
-    this.request = refusal.request
-    this.status = refusal.status
-    this.reason = refusal.reason
-    this.details = refusal.details
-    this.retryAfterSeconds = refusal.retryAfterSeconds
+  constructor(rejection: Rejection) {
+    super(rejection.message)
+    this.request = rejection.request
+    this.status = rejection.status
+    this.reason = rejection.reason
+    this.details = rejection.details
+    this.retryAfterSeconds = rejection.retryAfterSeconds
   }
 }
 
-interface Refusal {
+interface Rejection {
   readonly request: string
   readonly status: number
   readonly reason: string
@@ -49,7 +48,7 @@ interface Refusal {
   readonly retryAfterSeconds: number | null
 }
 
-/** No answer, or none that can be read: refused, reset, timed out, cut off. What was asked for may have happened or not. */
+/** No response, or an unreadable one: connection refused, reset, timed out, cut off. The request may have taken effect or not. */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
 }
@@ -58,7 +57,7 @@ export function hasReason(error: unknown, reason: string): error is ApiError {
   return error instanceof ApiError && error.reason === reason
 }
 
-/** For answers that are no metav1.Status, such as those of a proxy. */
+/** For responses that are not a metav1.Status, such as those of a proxy. */
 const REASONS: Record<number, string> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -86,8 +85,8 @@ interface Status {
 const isStatus = (body: unknown): body is Status =>
   typeof body === 'object' && body !== null && (body as { kind?: unknown }).kind === 'Status'
 
-/** From an answer that is an error. `retryAfter` is the header's text: seconds, as API servers send it. */
-export function readRefusal(request: string, status: number, text: string, retryAfter: string | undefined): ApiError {
+/** Reads a response with an error status. `retryAfter` is the header's text: seconds, as API servers send it. */
+export function readRejection(request: string, status: number, text: string, retryAfter: string | undefined): ApiError {
   const body = parse(text)
   const retryAfterSeconds = readSeconds(retryAfter)
   if (isStatus(body)) return fromStatus(request, body, status, retryAfterSeconds)
@@ -95,13 +94,13 @@ export function readRefusal(request: string, status: number, text: string, retry
     request,
     status,
     reason: REASONS[status] ?? 'Unknown',
-    message: `the server answered ${status} to: ${request}`,
+    message: `the server responded ${status} to: ${request}`,
     details: null,
     retryAfterSeconds,
   })
 }
 
-/** From the object of a watch's ERROR event, which is a metav1.Status inside an answer that was good so far. */
+/** Reads the object of a watch's ERROR event: a metav1.Status inside a response with status 200. */
 export function readErrorEvent(request: string, object: unknown): ApiError {
   const status: Status = isStatus(object)
     ? object
@@ -115,7 +114,7 @@ function fromStatus(request: string, body: Status, status: number, retryAfterSec
     request,
     status,
     reason: body.reason || (REASONS[status] ?? 'Unknown'),
-    message: body.message || `the server answered ${status} to: ${request}`,
+    message: body.message || `the server responded ${status} to: ${request}`,
     details,
     retryAfterSeconds: retryAfterSeconds ?? details?.retryAfterSeconds ?? null,
   })
@@ -125,7 +124,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // A proxy's page, or `404 page not found`: the status code says it all.
+    // A proxy's page, or `404 page not found`: the status code says enough.
     return null
   }
 }

@@ -1,4 +1,4 @@
-/** An Event of events.k8s.io/v1, by the server's rules for one. */
+/** An Event of events.k8s.io/v1, within the server's limits. */
 
 import { createHash, randomBytes } from 'node:crypto'
 import { type ResourceType, toMicroTime } from './objects.ts'
@@ -8,7 +8,7 @@ export const EVENTS: ResourceType = { group: 'events.k8s.io', version: 'v1', plu
 export interface Regarding {
   readonly apiVersion: string
   readonly kind: string
-  /** Empty for an object without one: its Events are in `default`. */
+  /** Empty for a cluster-scoped object: its Events are in `default`. */
   readonly namespace: string
   readonly name: string
   readonly uid: string
@@ -17,18 +17,19 @@ export interface Regarding {
 
 export interface Occurrence {
   readonly type: 'Normal' | 'Warning'
-  /** Why, in one CamelCase word, for machines. */
+  /** One CamelCase word, for programs. */
   readonly reason: string
-  /** What was done about it. */
+  /** The action that was taken. */
   readonly action: string
   /** For people. Cut at 1,024 bytes, the server's limit. */
   readonly note: string
+  /** Makes the Event's name: occurrences with one id, also of several processes, are written once. */
   readonly id?: string
-  /** It waits behind those that are not, and while there is a backlog of work that the server has to do first. */
+  /** It waits behind other Events, and until the backlog of work has ended (recorder.ts). */
   readonly isPatient?: boolean
 }
 
-/** Who reports: a qualified name such as `example.com/controller`, and which of its processes. */
+/** The reporting controller, a qualified name such as `example.com/controller`, and its instance. */
 export interface Reporter {
   readonly controller: string
   readonly instance: string
@@ -60,27 +61,27 @@ export function describeEvent(
   }
 }
 
-/** The server takes Events on objects without a namespace only there. */
+/** Returns the namespace of the object's Events: the server accepts those of cluster-scoped objects only in `default`. */
 export const namespaceOf = ({ namespace }: Pick<Regarding, 'namespace'>) => namespace || 'default'
 
 export function keyOfEvent({ apiVersion, kind, namespace, name, uid }: Regarding, occurrence: Occurrence): string {
   const { type, reason, action, note, id } = occurrence
-  const told = id === undefined ? [type, reason, action, note] : [id]
-  return JSON.stringify([apiVersion, kind, namespace, name, uid, ...told])
+  const what = id === undefined ? [type, reason, action, note] : [id]
+  return JSON.stringify([apiVersion, kind, namespace, name, uid, ...what])
 }
 
-/** As client-go names them: the object's name, a point, a number. */
+/** Returns a name like client-go's: the object's name, a dot, and 16 hex digits, random or made from `id`. */
 export function nameEvent({ name, uid }: Regarding, id: string | undefined): string {
   const suffix =
     id === undefined
       ? randomBytes(8).toString('hex')
       : createHash('sha256').update(`${uid}\n${id}`).digest('hex').slice(0, 16)
   const stem = name.slice(0, NAME_LENGTH - suffix.length - 1).replace(/[-.]+$/, '')
-  // Some kinds allow names that an Event cannot have.
+  // Some kinds allow names that are invalid for an Event.
   return /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(stem) ? `${stem}.${suffix}` : suffix
 }
 
-/** Bytes are what the server counts. Cut between two characters, with a sign of it. */
+/** Cuts a note to the server's limit in bytes, between two characters, with `…` at the end. */
 export function cutNote(note: string): string {
   const text = note.toWellFormed()
   if (Buffer.byteLength(text) <= NOTE_BYTES) return text

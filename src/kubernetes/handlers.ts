@@ -1,6 +1,6 @@
 /**
- * What callers hand to a reflector, fenced in: whatever it throws is reported and changes nothing, and a long list of changes
- * is handed out in pieces.
+ * The callbacks of a reflector's user. What they throw is reported and has no other effect, and a long list of changes is
+ * delivered in batches, between which the event loop runs.
  */
 
 import type { Clock } from '../runtime/clock.ts'
@@ -11,31 +11,31 @@ export type ProblemKind = 'list' | 'watch' | 'stall' | 'handler'
 
 export interface HandlerOptions<T> {
   readonly clock: Clock
-  /** Takes off what nobody reads, before anything is kept. */
+  /** Removes what the user never reads, before the object is cached. */
   readonly trim?: (object: T) => T
-  /** Must be quick. */
+  /** Called synchronously; must be quick. */
   readonly onChange: (key: string, change: Change<T>) => void
-  /** The reflector goes on by itself; this is for logs. */
+  /** For logs: the reflector recovers by itself. */
   readonly onProblem: (error: unknown, kind: ProblemKind) => void
 }
 
 export interface Handlers<T> {
-  hand(change: KeyedChange<T>): void
-  /** Gives way to others in between; stops with `signal`, and what has not been handed out then has not taken effect. */
-  handAll(changes: Iterable<KeyedChange<T>>, signal: AbortSignal): Promise<void>
-  /** The object itself when it cannot be trimmed. */
+  deliver(change: KeyedChange<T>): void
+  /** Yields to the event loop between batches. Stops with `signal`: the changes not delivered by then have not taken effect. */
+  deliverAll(changes: Iterable<KeyedChange<T>>, signal: AbortSignal): Promise<void>
+  /** Returns the object itself when trimming fails. */
   trim(object: T): T
   report(error: unknown, kind: ProblemKind): void
 }
 
-/** So much of a long list at a time. */
-const TURN_MS = 8
+/** The longest batch. */
+const BATCH_MS = 8
 
 export function createHandlers<T>({ clock, onChange, onProblem, ...options }: HandlerOptions<T>): Handlers<T> {
-  function hand([key, change]: KeyedChange<T>): void {
+  function deliver([key, change]: KeyedChange<T>): void {
     try {
       const result: unknown = onChange(key, change)
-      // An async function passes for one that returns nothing, and its rejection would end the process.
+      // TypeScript accepts an async function here, and its rejection would end the process.
       if (result instanceof Promise) result.catch((error) => report(error, 'handler'))
     } catch (error) {
       report(error, 'handler')
@@ -46,17 +46,17 @@ export function createHandlers<T>({ clock, onChange, onProblem, ...options }: Ha
     try {
       onProblem(error, kind)
     } catch {
-      // Who reports problems has one; there is nobody left to tell, and the copy must stay true.
+      // The reporter itself failed; the cache must stay correct.
     }
   }
 
   return {
-    hand,
-    async handAll(changes, signal) {
+    deliver,
+    async deliverAll(changes, signal) {
       let since = clock.now()
       for (const change of changes) {
-        hand(change)
-        if (clock.now() - since < TURN_MS) continue
+        deliver(change)
+        if (clock.now() - since < BATCH_MS) continue
         await yieldTurn()
         if (signal.aborted) return
         since = clock.now()

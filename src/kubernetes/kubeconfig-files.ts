@@ -1,18 +1,18 @@
 /**
- * Kubeconfig files as kubectl reads them: of several the first to say something counts, paths are relative to the file, and
- * users keep what client-node leaves out. Messages name the file and never quote it.
+ * Kubeconfig files as kubectl reads them: of several files the first to name an entry wins, paths are relative to their file,
+ * and users keep the fields that client-node drops. Messages name the file and never quote it.
  */
 
 import { readFile } from 'node:fs/promises'
 import { dirname, isAbsolute, resolve } from 'node:path'
 import type { Cluster, Context, User } from '@kubernetes/client-node'
 
-/** There is a kubeconfig and it is of no use as it is. The message says which file, which context, and what to do. */
+/** A kubeconfig that cannot be used. The message names the file or the context, and what to do. */
 export class KubeconfigError extends Error {
   override readonly name = 'KubeconfigError'
 }
 
-/** A user with what client-node leaves out. */
+/** A user with the fields that client-node drops. */
 export interface Account {
   readonly user: User
   readonly tokenFile: string | undefined
@@ -33,7 +33,7 @@ export interface Entries {
   readonly users: Map<string, Found<Account>>
 }
 
-/** Of several files the first to name something wins, and those that are not there are passed over, as kubectl does it. */
+/** The first file to name an entry wins, and missing files are skipped, as with kubectl. Throws KubeconfigError when all are missing. */
 export async function mergeFiles(files: readonly string[]): Promise<Entries> {
   const entries: Entries = { currentContext: undefined, clusters: new Map(), contexts: new Map(), users: new Map() }
   let found = 0
@@ -81,10 +81,10 @@ async function addEntries(entries: Entries, file: string, text: string): Promise
     if (raw === null || raw === undefined) return
     read.loadFromString(text, { onInvalidEntry: 'filter' })
   } catch (error) {
-    // The parser's own message quotes the lines around, credentials among them.
+    // The parser's own message quotes lines of the file, which may hold credentials.
     const line = (error as { mark?: { line?: number } }).mark?.line
     const where = line === undefined ? '' : ` (line ${line + 1})`
-    throw new KubeconfigError(`${file} is no kubeconfig: it cannot be parsed as YAML${where}. Mend or replace it.`)
+    throw new KubeconfigError(`${file} is not a kubeconfig: it cannot be parsed as YAML${where}. Fix or replace it.`)
   }
   const folder = dirname(resolve(file))
   read.makePathsAbsolute(folder)
@@ -110,7 +110,7 @@ export interface ExecPlugin {
   readonly env?: readonly { name: string; value: string }[] | null
 }
 
-/** Some plugins refuse to work without KUBERNETES_EXEC_INFO, which client-node does not give them. */
+/** Some plugins fail without KUBERNETES_EXEC_INFO, which client-node does not set. */
 function withPlugin(user: User, folder: string): User {
   const exec = user.exec as ExecPlugin | null | undefined
   if (exec?.command === undefined) return user

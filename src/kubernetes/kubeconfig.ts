@@ -1,6 +1,6 @@
 /**
- * A context of a kubeconfig, and how it lets us in: through `@kubernetes/client-node`, which knows plugins and OIDC. Nothing
- * else of that library is used, and it is imported only when there is a kubeconfig: it costs 0.5 s and 33 MB.
+ * A context of a kubeconfig and its credentials, through `@kubernetes/client-node`, which supports plugins and OIDC. Nothing else
+ * of that library is used, and it is imported only when there is a kubeconfig: the import costs 0.5 s and 33 MB.
  */
 
 import { X509Certificate } from 'node:crypto'
@@ -12,7 +12,7 @@ import { type Account, ANONYMOUS, type ExecPlugin, KubeconfigError, mergeFiles }
 
 export { KubeconfigError } from './kubeconfig-files.ts'
 
-/** What one request needs to be let in. */
+/** The credentials of one request. */
 export interface Authentication {
   readonly headers: Readonly<Record<string, string | string[]>>
   readonly tls: TlsMaterial
@@ -32,11 +32,11 @@ export interface Kubeconfig {
   readonly server: string
   readonly namespace: string
   readonly proxyUrl: string | null
-  /** Reads the files anew that it names, and asks its plugin when what that said has expired. */
+  /** Reads the files that it names again, and runs its plugin when the last credentials of that have expired. */
   authenticate(): Promise<Authentication>
 }
 
-/** @param context the one to use; null for the current one. */
+/** Throws KubeconfigError. @param context the one to use; null for the current one. */
 export async function loadKubeconfig(files: readonly string[], context: string | null): Promise<Kubeconfig> {
   const entries = await mergeFiles(files)
   const name = context ?? entries.currentContext
@@ -68,7 +68,7 @@ export async function loadKubeconfig(files: readonly string[], context: string |
     proxyUrl: readProxy(cluster.proxyUrl, source),
     authenticate: await createAuthenticate(cluster, user, source),
   }
-  // The files it names, now and not at the first request. A plugin may be slow or want a person, so it waits.
+  // Its files are checked now and not at the first request. A plugin is not run yet: it may be slow or interactive.
   if (user.user.exec == null && user.user.authProvider == null) checkMaterial(await kubeconfig.authenticate(), source)
   return kubeconfig
 }
@@ -91,7 +91,7 @@ async function createAuthenticate(cluster: Cluster, account: Account, source: st
   const config = new KubeConfig()
   const { user, tokenFile, groups } = account
   config.loadFromOptions({
-    // client-node takes plain HTTP only together with this.
+    // client-node accepts plain HTTP only together with this.
     clusters: [{ ...cluster, skipTLSVerify: cluster.skipTLSVerify || cluster.server.startsWith('http:') }],
     users: [user],
     contexts: [{ name: 'chosen', cluster: cluster.name, user: user.name }],
@@ -130,35 +130,33 @@ function checkMaterial({ tls: { ca, cert, key } }: Authentication, source: strin
     if (ca !== undefined) new X509Certificate(ca)
   } catch {
     throw new KubeconfigError(
-      `The certificate-authority of the ${source} is no PEM certificate. Write the kubeconfig anew.`,
+      `The certificate-authority of the ${source} is not a PEM certificate. Write the kubeconfig again.`,
     )
   }
   try {
     createSecureContext({ ...(cert === undefined ? {} : { cert }), ...(key === undefined ? {} : { key }) })
   } catch {
     throw new KubeconfigError(
-      `The client certificate of the ${source} and its key are no PEM, or do not belong together. Write the kubeconfig anew.`,
+      `The client certificate of the ${source} and its key are not PEM, or do not belong together. Write the kubeconfig again.`,
     )
   }
 }
 
 const LONGEST_QUOTE = 300
 
-/** Without the cause: what a plugin printed may be a credential, and JSON.parse quotes it. */
+/** Without a cause: the output of a plugin may be a credential, and JSON.parse quotes it. */
 function explain(error: unknown, user: User, source: string): KubeconfigError {
   const { code, syscall, path, message } = error as NodeJS.ErrnoException
   const plugin = (user.exec as ExecPlugin | null | undefined)?.command
   if (plugin !== undefined && (syscall === undefined || syscall.startsWith('spawn'))) {
     const name = `The credential plugin "${plugin}" of the ${source}`
     if (code !== undefined)
-      return new KubeconfigError(`${name} cannot be started (${code}). Install it, or mend its path.`)
+      return new KubeconfigError(`${name} cannot be started (${code}). Install it, or fix its path.`)
     if (error instanceof SyntaxError || error instanceof TypeError)
       return new KubeconfigError(`${name} printed something else than an ExecCredential. Run it by hand to see why.`)
     return new KubeconfigError(`${name} failed. It said: ${message.trim().slice(0, LONGEST_QUOTE)}`)
   }
   if (path !== undefined)
-    return new KubeconfigError(
-      `The ${source} names ${path}, which cannot be read (${code}). Mend the path or the file.`,
-    )
+    return new KubeconfigError(`The ${source} names ${path}, which cannot be read (${code}). Fix the path or the file.`)
   return new KubeconfigError(`The ${source} could not log in. Try it: kubectl get --raw /version`)
 }

@@ -1,9 +1,9 @@
 /**
- * A coordination.k8s.io/v1 Lease as a lock: take it, renew it, give it back. Every write is a replace with the
- * resourceVersion that was read, so that of two writers one gets a conflict.
+ * A coordination.k8s.io/v1 Lease as a lock: acquire, renew, release. Every write is a replace with the resourceVersion that was
+ * read, so that one of two concurrent writers gets a conflict.
  *
- * Nobody compares times of two clocks. A lease has lapsed when this process has itself seen no change of it for as long as
- * its holder asked for; what its times say is for people (client-go's rule).
+ * Times of two clocks are never compared. A lease has expired when this process itself has seen no change of it for its
+ * duration; the times in it are for people (client-go's rule).
  */
 
 import type { Clock } from '../runtime/clock.ts'
@@ -11,10 +11,10 @@ import type { CallOptions, KubernetesClient } from './client.ts'
 import { ApiError, hasReason } from './errors.ts'
 import { type KubernetesObject, type ObjectName, type ResourceType, toMicroTime } from './objects.ts'
 
-const LEASES: ResourceType = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' }
+export const LEASES: ResourceType = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' }
 
 interface LeaseSpec {
-  /** Absent or empty: nobody. */
+  /** Absent or empty: the lease is free. */
   readonly holderIdentity?: string
   readonly leaseDurationSeconds?: number
   readonly acquireTime?: string
@@ -22,28 +22,28 @@ interface LeaseSpec {
   readonly leaseTransitions?: number
 }
 
-interface Lease extends KubernetesObject {
+export interface Lease extends KubernetesObject {
   readonly spec?: LeaseSpec
 }
 
-/** What one who holds the lease knows of it. */
+/** A lease that this process holds. */
 export interface Held {
   readonly lease: Lease
-  /** Just before the last accepted write was sent: nobody can have seen it earlier, so nobody's count of it began earlier. */
+  /** Just before the last accepted write was sent. No other process can have seen that write earlier, or count its expiry from earlier. */
   readonly since: number
 }
 
 export interface LeaseLock {
-  /** Takes the lease when it is free, lapsed, or ours from a write whose answer was lost. Undefined: another holds it, or was faster. */
-  take(signal: AbortSignal): Promise<Held | undefined>
-  /** Undefined: it is not ours any more, and see holder(). Rejects when that could not be learnt. */
+  /** Acquires a lease that is free, expired, or ours from a write without a response. Undefined: another process holds it, or was faster. */
+  acquire(signal: AbortSignal): Promise<Held | undefined>
+  /** Undefined: it is not ours any more, see holder(). Rejects when the API server could not be asked. */
   renew(held: Held, signal: AbortSignal): Promise<Held | undefined>
-  /** Leaves the lease without a holder, so that the next one need not wait for its lapse. */
+  /** Leaves the lease without a holder, so that the next one need not wait until it expires. */
   release(held: Held): Promise<void>
-  /** As last seen. */
+  /** As last seen; null: it is free, or was not seen. */
   holder(): string | null
-  /** Until the lease as last seen lapses; null before it was seen. */
-  untilLapseMs(): number | null
+  /** Until the lease as last seen expires; null before it was seen. */
+  untilExpiryMs(): number | null
 }
 
 export interface LeaseLockOptions {
@@ -56,28 +56,23 @@ export interface LeaseLockOptions {
   readonly requestMs: number
 }
 
-const MOST_RELEASE_TRIES = 3
+const MAX_RELEASE_TRIES = 3
 
 export function createLeaseLock({ client, name, identity, clock, leaseMs, requestMs }: LeaseLockOptions): LeaseLock {
-  let observed: { readonly spec: LeaseSpec; readonly text: string; readonly at: number } | undefined
+  const observer = createLeaseObserver(clock, leaseMs)
+  const { observe } = observer
 
-  async function take(signal: AbortSignal): Promise<Held | undefined> {
+  async function acquire(signal: AbortSignal): Promise<Held | undefined> {
     const seen = await read(signal)
     const now = clock.now()
-    if (seen !== null && !isFree(seen, now)) return undefined
+    if (seen !== null && observe(seen).holderIdentity !== identity && !observer.isFree()) return undefined
     try {
-      // Not given up at a stop: a lease that was taken unnoticed would keep everybody waiting for its lapse.
+      // Not aborted by a stop: a lease acquired without our knowledge would block all candidates until it expires.
       return seen === null ? await create(now) : await write(seen, now)
     } catch (error) {
       if (isConflict(error)) return undefined
       throw error
     }
-  }
-
-  function isFree(lease: Lease, now: number): boolean {
-    const { spec, at } = observe(lease)
-    const { holderIdentity: holder = '' } = spec
-    return holder === '' || holder === identity || now >= at + durationMs(spec)
   }
 
   async function renew(held: Held, signal: AbortSignal): Promise<Held | undefined> {
@@ -86,9 +81,9 @@ export function createLeaseLock({ client, name, identity, clock, leaseMs, reques
     } catch (error) {
       if (signal.aborted) throw error
     }
-    // The answer may have been lost, or somebody have labelled the object: once more, upon what is there now.
+    // The response may have been lost, or another client has labelled the object: retry once, on the current object.
     const seen = await read(signal)
-    if (seen === null || observe(seen).spec.holderIdentity !== identity) return undefined
+    if (seen === null || observe(seen).holderIdentity !== identity) return undefined
     return write(seen, clock.now(), signal)
   }
 
@@ -96,18 +91,18 @@ export function createLeaseLock({ client, name, identity, clock, leaseMs, reques
     for (let tries = 1; ; tries += 1) {
       const time = toMicroTime(clock.now())
       const { leaseTransitions = 0 } = lease.spec ?? {}
-      // One second, as client-go does, for those who look at the duration before the holder.
+      // One second, like client-go, for candidates that check the duration before the holder.
       const spec = { holderIdentity: '', leaseDurationSeconds: 1, acquireTime: time, renewTime: time, leaseTransitions }
       const freed = { ...lease, spec }
       try {
         observe(await client.replace(LEASES, freed, { timeoutMs: requestMs }))
         return
       } catch (error) {
-        // A renewal that nobody waited for any more may have arrived after all.
-        if (!isConflict(error) || tries === MOST_RELEASE_TRIES) throw error
+        // A renewal that was aborted may still have arrived.
+        if (!isConflict(error) || tries === MAX_RELEASE_TRIES) throw error
       }
       const seen = await read()
-      if (seen === null || observe(seen).spec.holderIdentity !== identity) return
+      if (seen === null || observe(seen).holderIdentity !== identity) return
       lease = seen
     }
   }
@@ -139,36 +134,56 @@ export function createLeaseLock({ client, name, identity, clock, leaseMs, reques
   }
 
   async function read(signal?: AbortSignal): Promise<Lease | null> {
-    try {
-      return await client.get<Lease>(LEASES, name, limitsOf(signal))
-    } catch (error) {
-      if (!hasReason(error, 'NotFound')) throw error
-      observed = undefined
-      return null
-    }
-  }
-
-  /** Only the spec counts: labels and managed fields change without the holder's doing. */
-  function observe({ spec = {} }: Lease) {
-    const text = JSON.stringify(spec)
-    if (observed?.text !== text) observed = { spec, text, at: clock.now() }
-    return observed
+    const lease = await readLease(client, name, limitsOf(signal))
+    if (lease === null) observer.forget()
+    return lease
   }
 
   function limitsOf(signal: AbortSignal | undefined): CallOptions {
     return signal === undefined ? { timeoutMs: requestMs } : { timeoutMs: requestMs, signal }
   }
 
-  function durationMs({ leaseDurationSeconds }: LeaseSpec): number {
-    return leaseDurationSeconds === undefined ? leaseMs : leaseDurationSeconds * 1_000
+  return { acquire, renew, release, holder: observer.holder, untilExpiryMs: observer.untilExpiryMs }
+}
+
+/** Returns null when there is no such Lease. */
+export async function readLease(
+  client: Pick<KubernetesClient, 'get'>,
+  name: ObjectName,
+  options: CallOptions,
+): Promise<Lease | null> {
+  try {
+    return await client.get<Lease>(LEASES, name, options)
+  } catch (error) {
+    if (hasReason(error, 'NotFound')) return null
+    throw error
+  }
+}
+
+/** Notes since when a lease has been as it is. `defaultMs` is the duration of a lease that has none. */
+export function createLeaseObserver(clock: Pick<Clock, 'now'>, defaultMs: number) {
+  let observed: { readonly spec: LeaseSpec; readonly text: string; readonly at: number } | undefined
+  const holder = () => observed?.spec.holderIdentity || null
+
+  function untilExpiryMs(): number | null {
+    if (observed === undefined) return null
+    const { leaseDurationSeconds } = observed.spec
+    return observed.at + (leaseDurationSeconds === undefined ? defaultMs : leaseDurationSeconds * 1_000) - clock.now()
   }
 
   return {
-    take,
-    renew,
-    release,
-    holder: () => observed?.spec.holderIdentity || null,
-    untilLapseMs: () => (observed === undefined ? null : observed.at + durationMs(observed.spec) - clock.now()),
+    /** Only the spec counts: labels and managed fields change without the holder. */
+    observe({ spec = {} }: Lease): LeaseSpec {
+      const text = JSON.stringify(spec)
+      if (observed?.text !== text) observed = { spec, text, at: clock.now() }
+      return observed.spec
+    },
+    forget() {
+      observed = undefined
+    },
+    holder,
+    untilExpiryMs,
+    isFree: () => holder() === null || (untilExpiryMs() ?? 0) <= 0,
   }
 }
 

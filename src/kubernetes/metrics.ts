@@ -1,6 +1,6 @@
 /**
  * The metrics of the runtime. Names, labels, help texts and buckets are those of controller-runtime 0.24 and client-go, so
- * that dashboards and alerts made for any controller work; label sets that are known exist at zero from the start.
+ * that dashboards and alerts made for any controller work. Known label sets exist at zero from the start.
  *
  * Our own, which have no counterpart there: `kubernetes_watch_restarts_total{resource,reason}`,
  * `kubernetes_watch_last_contact_timestamp_seconds{resource}`, `kubernetes_cache_objects{resource}`,
@@ -16,7 +16,7 @@ import type { RequestMetrics } from './transport.ts'
 import type { ReconcileOutcome, WorkerMetrics } from './workers.ts'
 
 export interface KubernetesMetrics {
-  /** One queue for each name. By convention that is its controller's. */
+  /** One queue for each name: by convention the name of its controller. */
   queue(name: string): QueueMetrics
   workers(controller: string, count: number): WorkerMetrics
   /** By the lease's name. */
@@ -31,10 +31,10 @@ export interface RecorderMetrics {
   dropped(reason: DropReason): void
 }
 
-/** controller-runtime's priorities of a change and of what comes with a start or a resync. */
+/** controller-runtime's priorities: of a change, and of a start or resync. */
 const PRIORITY_LABELS = { live: '0', background: '-100' } as const satisfies Record<Priority, string>
 
-/** Why a watch ends, as the reflector tells it. */
+/** Why a watch ended, as the reflector reports it. */
 const RESTART_REASONS = ['timeout', 'closed', 'error', 'expired', 'stalled', 'quiet']
 
 const DROP_REASONS = ['queue_full', 'rate_limited', 'failed', 'stopped'] as const satisfies DropReason[]
@@ -47,7 +47,7 @@ const RECONCILE_SECONDS = [
   2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
 ]
 
-/** How controller-runtime counts it: what stalls and what crashes are errors, each with a counter of its own besides. */
+/** As controller-runtime counts: stalls and panics are errors, and each has a counter of its own besides. */
 const RESULT_LABELS = {
   success: 'success',
   requeue_after: 'requeue_after',
@@ -67,7 +67,7 @@ export function createKubernetesMetrics(registry: Registry): KubernetesMetrics {
   }
 }
 
-/** Once for each name: what is made anew, as with each term of a leader, goes on counting where the one before it ended. */
+/** Once for each name: the parts of a leader's next term continue the counters of the last one. */
 function keep<Rest extends unknown[], Made>(make: (name: string, ...rest: Rest) => Made): typeof make {
   const made = new Map<string, Made>()
   return (name, ...rest) => {
@@ -81,7 +81,7 @@ function createQueueMetrics(registry: Registry): KubernetesMetrics['queue'] {
   const registers = [registry]
   const labelNames = ['name', 'controller'] as const
   const readers = new Map<string, () => WorkInProgress>()
-  /** Read at each scrape: what has been worked on for long shows before it ends. */
+  /** Read at each scrape, so that long work shows before it ends. */
   function gaugeOfWork(name: string, help: string, pick: (work: WorkInProgress) => number) {
     return new Gauge({
       name,
@@ -121,7 +121,7 @@ function createQueueMetrics(registry: Registry): KubernetesMetrics['queue'] {
   })
   const retries = new Counter({
     name: 'workqueue_retries_total',
-    help: 'Total number of items added to the workqueue with a delay: after a failure, or asked for by a reconcile',
+    help: 'Total number of items added to the workqueue with a delay: after a failure, or requested by a reconcile',
     labelNames,
     registers,
   })
@@ -255,19 +255,19 @@ function createReflectorMetrics(registry: Registry): KubernetesMetrics['reflecto
   const registers = [registry]
   const restarts = new Counter({
     name: 'kubernetes_watch_restarts_total',
-    help: 'Watches that were begun anew, by why the one before ended',
+    help: 'Watches that were restarted, by the reason why the previous one ended',
     labelNames: ['resource', 'reason'],
     registers,
   })
   const contact = new Gauge({
     name: 'kubernetes_watch_last_contact_timestamp_seconds',
-    help: 'When the API server was last heard of by this watch or its list; 0: never',
+    help: 'Time of the last data from the API server for this resource, by its watch or a list; 0: none yet',
     labelNames: ['resource'],
     registers,
   })
   const objects = new Gauge({
     name: 'kubernetes_cache_objects',
-    help: 'Objects held in memory',
+    help: 'Objects in the cache',
     labelNames: ['resource'],
     registers,
   })
@@ -286,7 +286,7 @@ function createReflectorMetrics(registry: Registry): KubernetesMetrics['reflecto
 function createRecorderMetrics(registry: Registry): RecorderMetrics {
   const dropped = new Counter({
     name: 'kubernetes_events_dropped_total',
-    help: 'Events on objects that were not written, by why',
+    help: 'Kubernetes Events that were dropped instead of written, by reason',
     labelNames: ['reason'],
     registers: [registry],
   })

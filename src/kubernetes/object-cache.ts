@@ -1,10 +1,10 @@
 /**
- * What a reflector knows: the newest state of each object, and the position up to which the API server has told everything.
- * Pure: lists, events and our own writes go in, changes come out, each taking effect when it is read.
+ * The cache of a reflector: the newest state of each object, and the position up to which the API server has reported every
+ * change. Pure: lists, events and our own writes go in, changes come out, and each takes effect when it is read.
  *
- * Three sources meet here and none of them waits for another. A list is the truth as of its version. An event is news unless
- * a newer state is known. The answer to our own write runs ahead of the watch, or behind it: then it must not bring back
- * what has been changed or deleted since.
+ * Three independent sources meet here. A list is the truth as of its version. An event is news unless a newer state is known.
+ * The response to our own write comes before its event in the watch or after it: in the second case it must not undo later
+ * changes or a deletion.
  */
 
 import { type KubernetesObject, keyOf } from './objects.ts'
@@ -22,20 +22,20 @@ export interface ObjectCache<T> {
   keys(): Iterable<string>
   values(): Iterable<T>
   size(): number
-  /** Where a watch goes on; empty before the first list. */
+  /** The version from which a watch continues; empty before the first list. */
   position(): string
-  /** Before the list is asked for: from here on our own writes may be newer than what it will say. */
+  /** Call before the list is requested: from here on our own writes may be newer than the list. */
   beginList(): void
-  /** A whole list. What it lacks was deleted. */
+  /** Takes a whole list. Objects that it lacks were deleted. */
   replace(items: readonly T[], resourceVersion: string): Generator<KeyedChange<T>>
-  /** None for what is known already, and two when the object was deleted and made again: another uid is another object. */
+  /** Yields nothing for a known state, and two changes when the object was deleted and created again (another uid). */
   apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): Generator<KeyedChange<T>>
   moveTo(resourceVersion: string): void
   /**
-   * Is what we know the past of this? It is asked of a consistent read: the version that it was made at, and the first object
-   * of all. Such a read is never older than what we have seen, unless etcd was emptied or restored; and a watch from a version
-   * of the old history would be accepted, and stay silent until the new one has come as far, or miss what came before. A lower
-   * version shows it; where the new history is the longer one, the first object does: uids are never used twice.
+   * Whether the server still has the history that the cache comes from. The arguments are of a consistent read: its version,
+   * and the first object of all. Such a read is never older than the cache unless etcd was emptied or restored. The server
+   * would accept a watch from a version of the old history, and send nothing until the new history is as long, or skip its
+   * beginning. A lower version shows the new history; if that is longer already, the first object does: uids are never reused.
    */
   isContinuedBy(resourceVersion: string, first: T | undefined): boolean
   put(object: T): void
@@ -44,11 +44,11 @@ export interface ObjectCache<T> {
 export function createObjectCache<T extends KubernetesObject>(): ObjectCache<T> {
   const objects = new Map<string, T>()
   let position = ''
-  /** Keys of our own writes since a list was asked for; null while none is on its way. */
+  /** Keys of our own writes since a list was requested; null while no list is in flight. */
   let written: Set<string> | null = null
 
   function moveTo(resourceVersion: string): void {
-    // Versions that cannot be compared are taken in the order in which they come.
+    // Versions that cannot be compared are used in the order of their arrival.
     if ((compareVersions(resourceVersion, position) ?? 1) > 0) position = resourceVersion
   }
 
@@ -62,7 +62,7 @@ export function createObjectCache<T extends KubernetesObject>(): ObjectCache<T> 
     yield [key, { before, after }]
   }
 
-  /** Did we write this one while the list was on its way, and after it was taken? */
+  /** Whether we wrote this object while the list was in flight, and later than the list's version. */
   function isAhead(key: string, listVersion: string): boolean {
     const known = objects.get(key)
     return known !== undefined && written?.has(key) === true && isNewer(known.metadata.resourceVersion, listVersion)
@@ -120,7 +120,7 @@ export function createObjectCache<T extends KubernetesObject>(): ObjectCache<T> 
       const key = keyOf(object.metadata)
       const before = objects.get(key)
       if (before === undefined) {
-        // Not known, although the watch has passed this version: it was deleted since.
+        // Unknown although the watch has passed this version: it was deleted since.
         if (!isNewer(resourceVersion, position)) return
       } else {
         const order = compareVersions(resourceVersion, before.metadata.resourceVersion)

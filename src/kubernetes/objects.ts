@@ -1,4 +1,4 @@
-/** Kubernetes objects as they travel: plain JSON, timestamps as text. */
+/** Kubernetes objects as the API server sends them: plain JSON, timestamps as text. */
 
 export interface OwnerReference {
   readonly apiVersion: string
@@ -24,7 +24,7 @@ export interface ObjectMeta {
   readonly managedFields?: readonly FieldsOwner[]
 }
 
-/** Who wrote which fields, and how: `Apply`, or `Update` for every other way. */
+/** A manager and the fields that it owns, by `Apply` or by `Update` (any other write). */
 export interface FieldsOwner {
   readonly manager?: string
   readonly operation?: string
@@ -37,14 +37,14 @@ export interface KubernetesObject {
   readonly metadata: ObjectMeta
 }
 
-/** Which resource: `{ group: '', version: 'v1', plural: 'secrets' }`. The core group is the empty text. */
+/** `{ group: '', version: 'v1', plural: 'secrets' }`. The core group is the empty string. */
 export interface ResourceType {
   readonly group: string
   readonly version: string
   readonly plural: string
 }
 
-/** Where an object is: the namespace is left out for what has none. */
+/** Without a namespace for a cluster-scoped object. */
 export interface ObjectName {
   readonly namespace?: string
   readonly name: string
@@ -60,23 +60,24 @@ export interface Condition {
   readonly observedGeneration?: number
 }
 
-/** `namespace/name`, the key of caches and queues; the name alone for what has no namespace. */
+/** Returns `namespace/name`, the key of caches and queues; the name alone for a cluster-scoped object. */
 export function keyOf({ namespace, name }: ObjectName): string {
   return namespace === undefined ? name : `${namespace}/${name}`
 }
 
+/** Of a key with a namespace. */
 export function splitKey(key: string): { namespace: string; name: string } {
   const slash = key.indexOf('/')
   return { namespace: key.slice(0, slash), name: key.slice(slash + 1) }
 }
 
-/** metav1.MicroTime: real API servers refuse one without its six digits. */
+/** metav1.MicroTime: API servers reject one without its six digits. */
 export function toMicroTime(ms: number): string {
   const us = Math.floor((ms % 1_000) * 1_000)
   return `${new Date(Math.floor(ms / 1_000) * 1_000).toISOString().slice(0, 19)}.${String(us).padStart(6, '0')}Z`
 }
 
-/** metav1.Time, which knows only seconds. */
+/** metav1.Time, in whole seconds. */
 export function toTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }

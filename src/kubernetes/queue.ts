@@ -1,10 +1,10 @@
 /**
- * A work queue of keys by client-go's rules, for level-triggered work: what is queued is "look at this again", not a change.
+ * A work queue of keys by client-go's rules, for level-triggered work: a queued key means "reconcile this", not a change.
  *
- * A key waits at most once, is never with two workers at once, and one added while it is being worked on is queued again by
- * done(). `waiting` holds what is to be looked at (client-go's dirty set), `processing` what a worker has. Live changes go
- * before background work (start-up, resync). Delayed adds wait in a heap under one timer; the earliest of several for one
- * key wins. After stop() adds are ignored, delayed ones are dropped, and take() hands out what is left, then null.
+ * A key waits at most once, and no two workers process it at once; a key that is added while it is processed is queued again
+ * by done(). `waiting` holds the keys to process (client-go's dirty set), `processing` those of the workers. Live changes go
+ * before background work (start-up, resync). Delayed adds wait in a heap under one timer; the earliest of several for one key
+ * wins. After stop() adds are ignored, delayed ones are dropped, and take() returns the rest, then null.
  */
 
 import { type BackoffSteps, backoffMs } from '../runtime/backoff.ts'
@@ -14,25 +14,25 @@ import { createDelays, type Priority } from './delays.ts'
 export type { Priority } from './delays.ts'
 
 export interface Queue {
-  /** Queues `key` now. One that waits in the background already moves up when a live change comes. */
+  /** Queues `key` now. A key that waits in the background moves up with a live change. */
   add(key: string, priority?: Priority): void
-  /** Queues `key` after `ms`, which may be years. Left out, the priority is the one with which a worker has the key, else live. */
+  /** Queues `key` after `ms`, which may be years. Default priority: that of the key being processed, else live. */
   addAfter(key: string, ms: number, priority?: Priority): void
   /** Counts a failure of `key` and queues it after its back-off, which doubles with each until forget(). */
   addBackedOff(key: string): void
-  /** Ends the row of failures. What waits stays. */
+  /** Resets the failure count. What waits stays. */
   forget(key: string): void
   failures(key: string): number
-  /** The next key, as soon as there is one; null once stopped and drained, or when `signal` aborts. Each key needs its done(). */
+  /** Resolves with the next key; with null once stopped and drained, or when `signal` aborts. Call done() for each key. */
   take(signal?: AbortSignal): Promise<string | null>
   done(key: string): void
-  /** Keys that wait for a worker, those among them that another worker still has included; not the delayed ones. */
+  /** The number of waiting keys, including those that are still being processed, without the delayed ones. */
   length(): number
   stop(): void
 }
 
 export interface QueueMetrics {
-  /** A queue begins, empty. `read` tells at each scrape what is being worked on. */
+  /** A queue starts, empty. `read` returns at each scrape what is being processed. */
   begin(read: () => WorkInProgress): void
   added(): void
   depthChanged(priority: Priority, by: 1 | -1): void
@@ -43,7 +43,7 @@ export interface QueueMetrics {
 }
 
 export interface WorkInProgress {
-  /** The ages of all that is being worked on, together. */
+  /** The sum of the ages of all keys being processed. */
   readonly unfinishedSeconds: number
   readonly longestSeconds: number
 }
@@ -69,7 +69,7 @@ export function createQueue(options: QueueOptions): Queue {
   const { clock, metrics, backoff = BACKOFF, random = Math.random } = options
   const waiting = new Map<string, Waiting>()
   const processing = new Map<string, Waiting>()
-  // What waits and is with no worker, in its order.
+  // Waiting keys that no worker has, in order.
   const lines = { live: createLine(), background: createLine() }
   const takers = new Set<(key: string | null) => void>()
   const failureCounts = new Map<string, number>()
@@ -126,7 +126,7 @@ export function createQueue(options: QueueOptions): Queue {
     return key
   }
 
-  /** A key that waits behind its own worker comes back with done(), also after stop(). */
+  /** A key that waits for its own worker is queued by done(), also after stop(). */
   function isDrained(): boolean {
     return isStopped && waiting.size === 0
   }
@@ -176,7 +176,7 @@ export function createQueue(options: QueueOptions): Queue {
     return failureCounts.get(key) ?? 0
   }
 
-  /** Sees to it that the one timer rings for the earliest delayed key. */
+  /** Sets the one timer to the earliest delayed key. */
   function arm(): void {
     const at = delays.earliest()
     if (timer !== undefined && at !== undefined && timer.at <= at) return
@@ -208,7 +208,7 @@ export function createQueue(options: QueueOptions): Queue {
     length: () => waiting.size,
     stop() {
       if (isStopped) return
-      // Whether anybody drains it or not: what is left behind at a loss of leadership is no backlog of this process.
+      // Even if it is not drained: keys left behind at a loss of leadership are not a backlog of this process.
       for (const { priority } of waiting.values()) metrics?.depthChanged(priority, -1)
       isStopped = true
       timer?.disarm.abort()
@@ -221,7 +221,7 @@ export function createQueue(options: QueueOptions): Queue {
 /** First in, first out, with removal from the middle. */
 function createLine() {
   const keys = new Set<string>()
-  // Kept, since a new one steps over the places of all that was shifted before: 100,000 keys took three times as long.
+  // Kept: a new iterator steps over all entries removed before, which took 100,000 keys three times as long.
   let iterator = keys.values()
   return {
     push: (key: string) => void keys.add(key),
@@ -229,7 +229,7 @@ function createLine() {
     shift(): string | undefined {
       let { value } = iterator.next()
       if (value === undefined) {
-        // One that has come to its end stays there.
+        // An iterator that has reached the end stays there.
         iterator = keys.values()
         value = iterator.next().value
       }

@@ -1,13 +1,16 @@
 /**
- * Events of events.k8s.io/v1 on objects, written in the background: record() never waits and never throws.
+ * Writes Events of events.k8s.io/v1 in the background: record() never waits and never throws.
  *
- * Repeats make a series, by client-go's rules: the first occurrence creates the Event, the second makes it a series of two,
- * further ones are only counted; the count is written every half hour, and when the series ends, six minutes after its last
- * occurrence. What is given an id is written once, whoever writes it: the id makes the Event's name.
+ * Repeats make a series, by client-go's rules: the first occurrence creates the Event, the second makes it a series of two, later
+ * ones are only counted. The count is written every half hour, and when the series ends, six minutes after its last occurrence.
+ * An occurrence with an id is written once, also by several processes: the id makes the Event's name.
  *
- * An object gets 25 Events, then one every five minutes; a thousand wait at most, and a thousand patient ones, which are behind
- * all others and wait for the end of a backlog. What is more is dropped and counted.
- * Faults of the server and of the network are tried again for some minutes, a refusal is reported and not.
+ * Limits: an object gets 25 Events, then one every five minutes; 1,000 Events wait, and 1,000 patient ones. More are dropped and
+ * counted. Errors of the server and of the network are retried for some minutes; a rejected Event is logged and dropped.
+ *
+ * Patient Events (they repeat what the status of their object says) wait behind the others and while isBusy(). A start with 10,000
+ * resources makes one for each; a POST costs 2.1 ms of processor time, where a whole resource costs 9 (docs/benchmarks.md, "The
+ * operator"). Without patience the first Ready and the Events of flips wait for thousands of such Events.
  */
 
 import type { Clock } from '../runtime/clock.ts'
@@ -33,7 +36,7 @@ export type DropReason = 'queue_full' | 'rate_limited' | 'failed' | 'stopped'
 export interface Recorder {
   record(regarding: Regarding, occurrence: Occurrence): void
   start(): void
-  /** Writes what waits, for `FLUSH_MS` at most, and drops the rest. */
+  /** Writes the waiting Events for at most `FLUSH_MS`, and drops the rest. */
   stop(): Promise<void>
 }
 
@@ -42,13 +45,13 @@ export interface RecorderOptions extends Reporter {
   readonly clock: Clock
   onProblem?(error: Error): void
   onDropped?(reason: DropReason): void
-  /** Is there a backlog, for which patient Events wait? */
+  /** Whether there is a backlog of work: patient Events wait until it has ended. */
   isBusy?(): boolean
-  /** 0 .. 1: the part of a wait between two tries that is left to chance. */
+  /** From 0 to below 1, for the jitter of the back-off. */
   readonly random?: () => number
 }
 
-/** One Event, as it is to be and as it was last written. */
+/** One Event: its current count, and the count that was written last. */
 interface Series {
   readonly regarding: Regarding
   readonly occurrence: Occurrence
@@ -62,11 +65,11 @@ interface Series {
 }
 
 export const FLUSH_MS = 3_000
-const MOST_WAITING = 1_000
-/** A look whether the backlog is done. */
+const MAX_WAITING = 1_000
+/** How often patient Events check whether the backlog has ended. */
 const PATIENCE_MS = 1_000
-const MOST_REMEMBERED = 4_096
-const MOST_TRIES = 12
+const MAX_CACHED = 4_096
+const MAX_TRIES = 12
 const WRITERS = 2
 const BACKOFF = { firstMs: 1_000, maxMs: 60_000 }
 const BURST = 25
@@ -78,7 +81,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const { client, clock, onProblem, onDropped, isBusy = () => false, random = Math.random } = options
   const queue = createQueue({ name: 'events', clock, backoff: BACKOFF, random })
   const buckets = createBuckets(clock)
-  const remembered = new Map<string, Series>()
+  const cached = new Map<string, Series>()
   const unwritten = { live: new Set<string>(), background: new Set<string>() }
   const abandoned = new AbortController()
   let writing: Promise<unknown> | undefined
@@ -86,23 +89,23 @@ export function createRecorder(options: RecorderOptions): Recorder {
 
   function record(regarding: Regarding, occurrence: Occurrence): void {
     try {
-      const reason = take(regarding, occurrence)
+      const reason = add(regarding, occurrence)
       if (reason !== null) drop(reason)
     } catch (error) {
       report('could not be recorded', occurrence, error)
     }
   }
 
-  /** Why it is dropped; null when it is not. */
-  function take(regarding: Regarding, occurrence: Occurrence): DropReason | null {
+  /** Returns why the occurrence is dropped; null when it is not. */
+  function add(regarding: Regarding, occurrence: Occurrence): DropReason | null {
     if (isStopped) return 'stopped'
     const key = keyOfEvent(regarding, occurrence)
-    const series = remembered.get(key)
+    const series = cached.get(key)
     if (series === undefined) {
-      if (unwritten[priorityOf(occurrence)].size >= MOST_WAITING) return 'queue_full'
+      if (unwritten[priorityOf(occurrence)].size >= MAX_WAITING) return 'queue_full'
       if (!buckets.draw(regarding.uid)) return 'rate_limited'
       begin(key, regarding, occurrence)
-      // What has an id has happened once, however often it is told.
+      // An occurrence with an id is one, however often it is recorded.
     } else if (occurrence.id === undefined) repeat(key, series)
     return null
   }
@@ -110,7 +113,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   function begin(key: string, regarding: Regarding, occurrence: Occurrence): void {
     const now = clock.now()
     const name = nameEvent(regarding, occurrence.id)
-    remember(key, { regarding, occurrence, name, firstAt: now, lastAt: now, count: 1, writtenCount: 0, writtenAt: now })
+    cache(key, { regarding, occurrence, name, firstAt: now, lastAt: now, count: 1, writtenCount: 0, writtenAt: now })
     addUnwritten(key, occurrence)
   }
 
@@ -127,13 +130,13 @@ export function createRecorder(options: RecorderOptions): Recorder {
     addUnwritten(key, series.occurrence)
   }
 
-  function remember(key: string, series: Series): void {
-    remembered.set(key, series)
-    if (remembered.size <= MOST_REMEMBERED) return
-    for (const oldest of remembered.keys()) {
+  function cache(key: string, series: Series): void {
+    cached.set(key, series)
+    if (cached.size <= MAX_CACHED) return
+    for (const oldest of cached.keys()) {
       if (unwritten.live.has(oldest) || unwritten.background.has(oldest)) continue
-      // Its count is as was last written; a further occurrence starts anew.
-      remembered.delete(oldest)
+      // Its count is written. A further occurrence starts a new Event.
+      cached.delete(oldest)
       return
     }
   }
@@ -142,7 +145,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     for (;;) {
       const key = await queue.take(abandoned.signal)
       if (key === null) return
-      const series = remembered.get(key)
+      const series = cached.get(key)
       if (series !== undefined) await writeSeries(key, series)
       queue.done(key)
     }
@@ -159,7 +162,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       try {
         await send(series, count)
       } catch (error) {
-        putOff(key, series, error)
+        retryOrDrop(key, series, error)
         return
       }
       series.writtenCount = count
@@ -168,11 +171,11 @@ export function createRecorder(options: RecorderOptions): Recorder {
     }
     if (series.count < 2 || series.writtenCount > 1) unwritten[priority].delete(key)
     const now = clock.now()
-    if (now >= series.lastAt + SERIES_ENDS_MS) remembered.delete(key)
+    if (now >= series.lastAt + SERIES_ENDS_MS) cached.delete(key)
     else queue.addAfter(key, Math.min(series.lastAt + SERIES_ENDS_MS, series.writtenAt + SERIES_WRITTEN_MS) - now)
   }
 
-  /** Creating it, making it a series, half an hour later, and at its end. */
+  /** When it is created, becomes a series, half an hour later, and at its end. */
   function isDue({ count, writtenCount, writtenAt, lastAt }: Series): boolean {
     if (count === writtenCount) return false
     const now = clock.now()
@@ -188,7 +191,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
         await client.mergePatch(EVENTS, { namespace, name }, aggregate, { signal: abandoned.signal })
         return
       } catch (error) {
-        // Events are kept for an hour.
+        // The server keeps Events for an hour.
         if (!hasReason(error, 'NotFound')) throw error
       }
     }
@@ -196,15 +199,15 @@ export function createRecorder(options: RecorderOptions): Recorder {
       const event = describeEvent(options, regarding, series.occurrence, name, series.firstAt)
       await client.create(EVENTS, { ...event, ...aggregate }, { signal: abandoned.signal })
     } catch (error) {
-      // Written by an earlier try whose answer was lost, or by another process.
+      // Written by an earlier try whose response was lost, or by another process.
       if (!hasReason(error, 'AlreadyExists')) throw error
     }
   }
 
-  function putOff(key: string, series: Series, error: unknown): void {
-    // Counted already.
+  function retryOrDrop(key: string, series: Series, error: unknown): void {
+    // stop() counts it.
     if (abandoned.signal.aborted) return
-    if (!isStopped && isPassing(error) && queue.failures(key) < MOST_TRIES - 1) {
+    if (!isStopped && isTransient(error) && queue.failures(key) < MAX_TRIES - 1) {
       queue.addBackedOff(key)
       return
     }
@@ -212,14 +215,14 @@ export function createRecorder(options: RecorderOptions): Recorder {
     drop(isStopped ? 'stopped' : 'failed')
     queue.forget(key)
     unwritten[priorityOf(series.occurrence)].delete(key)
-    remembered.delete(key)
+    cached.delete(key)
   }
 
   function drop(reason: DropReason): void {
     try {
       onDropped?.(reason)
     } catch {
-      // As below.
+      // The recorder goes on when its callback fails.
     }
   }
 
@@ -228,7 +231,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       const why = error instanceof Error ? error.message : String(error)
       onProblem?.(new Error(`the event ${occurrence.reason} ${problem}: ${why}`, { cause: error }))
     } catch {
-      // Whoever records an event must go on, and there is nobody else to tell.
+      // The caller goes on when its reporter fails.
     }
   }
 
@@ -240,24 +243,24 @@ export function createRecorder(options: RecorderOptions): Recorder {
     async stop() {
       if (isStopped) return
       isStopped = true
-      for (const [key, series] of remembered)
+      for (const [key, series] of cached)
         if (series.count !== series.writtenCount) queue.add(key, priorityOf(series.occurrence))
       queue.stop()
       const flushed = new AbortController()
       const written = writing?.then(() => flushed.abort())
       if (written !== undefined) await clock.sleep(FLUSH_MS, flushed.signal)
       abandoned.abort()
-      for (const { count, writtenCount } of remembered.values()) if (count !== writtenCount) drop('stopped')
-      remembered.clear()
+      for (const { count, writtenCount } of cached.values()) if (count !== writtenCount) drop('stopped')
+      cached.clear()
     },
   }
 }
 
 const priorityOf = ({ isPatient = false }: Occurrence) => (isPatient ? 'background' : 'live')
 
-const isPassing = (error: unknown) => !(error instanceof ApiError) || error.status === 429 || error.status >= 500
+const isTransient = (error: unknown) => !(error instanceof ApiError) || error.status === 429 || error.status >= 500
 
-/** A token bucket for each object, of the objects that were last heard of. */
+/** A token bucket for each of the objects that had the latest Events. */
 function createBuckets(clock: Clock) {
   const buckets = new Map<string, { readonly tokens: number; readonly at: number }>()
   return {
@@ -266,11 +269,11 @@ function createBuckets(clock: Clock) {
       const { tokens, at } = buckets.get(uid) ?? { tokens: BURST, at: now }
       const left = Math.min(BURST, tokens + (now - at) / REFILL_MS)
       const isAllowed = left >= 1
-      // A refusal changes nothing: to carry parts of a token over from one to the next would add up their rounding.
+      // A denied Event leaves the bucket as it is: rounding errors would add up otherwise.
       const bucket = isAllowed ? { tokens: left - 1, at: now } : { tokens, at }
       buckets.delete(uid)
       buckets.set(uid, bucket)
-      if (buckets.size > MOST_REMEMBERED) buckets.delete(buckets.keys().next().value!)
+      if (buckets.size > MAX_CACHED) buckets.delete(buckets.keys().next().value!)
       return isAllowed
     },
   }

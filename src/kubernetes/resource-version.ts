@@ -1,12 +1,12 @@
 /**
- * Resource versions are decimal numbers of one sequence for each resource, and may be compared, since Kubernetes 1.35 by
- * contract (KEP-5504) and before that in every API server on etcd. Anything else (an aggregated API's) is only ever equal or
- * unknown.
+ * Resource versions are decimal numbers of one sequence for each resource. They may be compared: since Kubernetes 1.35 by
+ * contract (KEP-5504), before that in every API server on etcd. Any other version (an aggregated API's) is only equal or not
+ * comparable.
  */
 
 const DECIMAL = /^[1-9][0-9]*$/
 
-/** Below zero when `a` is older than `b`; null when that cannot be told. */
+/** Below zero when `a` is older than `b`; null when they cannot be compared. */
 export function compareVersions(a: string, b: string): number | null {
   if (a === b) return 0
   if (!DECIMAL.test(a) || !DECIMAL.test(b)) return null
@@ -15,7 +15,7 @@ export function compareVersions(a: string, b: string): number | null {
   return a < b ? -1 : 1
 }
 
-/** Is `a` known to be newer than `b`? */
+/** Whether `a` is known to be newer than `b`. */
 export function isNewer(a: string, b: string): boolean {
   return (compareVersions(a, b) ?? 0) > 0
 }

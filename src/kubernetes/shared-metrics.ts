@@ -1,10 +1,10 @@
-/** Several reflectors of one resource, as with single namespaces, under its one label. */
+/** One label for several reflectors of one resource, one for each watched namespace. */
 
 import type { ReflectorMetrics } from './reflector.ts'
 
 /**
- * One for each of `count` reflectors. What is told of the resource is the longest silence of them all, so that one that has
- * stalled is not hidden by another one that has not, and the sum of their objects.
+ * Returns metrics for each of `count` reflectors. The resource has the oldest contact of them all, so that a stalled one is not
+ * hidden by the others, and the sum of their objects.
  */
 export function shareMetrics(metrics: ReflectorMetrics, count: number): readonly ReflectorMetrics[] {
   const contacts = new Array<number>(count).fill(0)

@@ -1,13 +1,14 @@
 /**
- * One attempt of one request: sockets, credentials, and what is counted. It owns two pools. Requests share a few sockets that
- * are kept alive, by HTTP/2 where the server offers it; each watch has one of its own, by HTTP/1.1, for as long as it runs. Both are replaced when TLS material has changed, and when
- * a request got no answer in time: then the other sockets may be dead as well, and each would cost another time limit to
- * find out. Requests and watches that are on their way go on over the old ones.
+ * One attempt of one request: sockets, credentials and metrics. It owns two pools. Requests share a few keep-alive sockets, by
+ * HTTP/2 where the server offers it; each watch has a socket of its own, by HTTP/1.1. Both pools are replaced when the TLS
+ * material has changed, and after a request without a response in time: the other sockets may be dead too, and each would cost
+ * another time limit. Requests and watches in flight finish on the old sockets.
  */
 
 import type { Dispatcher } from 'undici'
+import { unlessAborted } from '../runtime/abort.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { TimeIsUp } from './call-limit.ts'
+import { DeadlineExceeded } from './call-limit.ts'
 import type { Connection, Credentials, TlsMaterial } from './connection.ts'
 import { TransportError } from './errors.ts'
 
@@ -15,8 +16,8 @@ export interface RequestMetrics {
   /**
    * @param verb get, list, watch, create, update, patch, delete or raw
    * @param method GET, POST ...
-   * @param code the status code, or `<error>` when there was no answer, as client-go counts
-   * @param seconds until the answer began
+   * @param code the status code, or `<error>` when there was no response, as client-go counts
+   * @param seconds until the head of the response
    */
   request(verb: string, method: string, host: string, code: string, seconds: number): void
 }
@@ -32,17 +33,17 @@ export interface Request {
   readonly contentType?: string
 }
 
-export type Answer = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>
+export type ApiResponse = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>
 
 export interface Transport {
   /** For messages. */
   readonly host: string
   /**
-   * The answer's beginning, whatever its status; the body is the caller's to read. Credentials that are turned down, and a
-   * server that ours does not vouch for, are given one more try with credentials read anew. Throws TransportError without an
-   * answer, KubeconfigError without credentials.
+   * Resolves with the head of the response, whatever its status; the caller reads the body. When the server rejects our
+   * credentials, or ours do not trust its certificate, it retries once with credentials read again. Throws TransportError without
+   * a response, KubeconfigError without credentials.
    */
-  send(request: Request, pool: 'requests' | 'watches', signal: AbortSignal): Promise<Answer>
+  send(request: Request, pool: 'requests' | 'watches', signal: AbortSignal): Promise<ApiResponse>
   close(): Promise<void>
 }
 
@@ -60,16 +61,16 @@ interface Pools {
   readonly watches: Dispatcher
 }
 
-/** Go's servers close after 90 s or more; whoever closes first must be us, or a request meets a socket that has just gone. */
+/** Go's servers close idle sockets after 90 s or more. We must close first, or a request may use a socket that has just been closed. */
 const KEEP_ALIVE_MS = 55_000
-/** The first probe of an idle socket, below what load balancers take for dead. */
+/** The first keep-alive probe of an idle socket, before load balancers drop it. */
 const PROBE_AFTER_MS = 30_000
 const CONNECT_MS = 10_000
 
 export function createTransport(options: TransportOptions): Transport {
   const { connection, clock, metrics, userAgent } = options
   const { origin, host, pathname } = new URL(connection.server)
-  /** Servers behind Rancher and the like live below a path. */
+  /** Servers behind Rancher and similar proxies are below a path. */
   const prefix = pathname.replace(/\/+$/, '')
   const all = new Set<Dispatcher>()
   let imported: Promise<typeof import('undici')> | undefined
@@ -77,7 +78,7 @@ export function createTransport(options: TransportOptions): Transport {
   let isClosed = false
 
   async function findPools(tls: TlsMaterial): Promise<Pools> {
-    // Imported where it is needed: 80 ms and 7 MB that a process without a cluster does not pay. Once: each asking costs as well.
+    // Imported on demand: a process without a cluster saves 80 ms and 7 MB. Once, because a repeated import() costs too.
     imported ??= import('undici')
     const undici = await imported
     if (isClosed) throw new TransportError('the client is closed')
@@ -88,7 +89,7 @@ export function createTransport(options: TransportOptions): Transport {
     return pools
   }
 
-  /** They close when what is on its way has ended. */
+  /** They close when their requests in flight have ended. */
   function retireAll(): void {
     pools = null
     for (const dispatcher of all) {
@@ -99,7 +100,7 @@ export function createTransport(options: TransportOptions): Transport {
 
   function makePools(tls: TlsMaterial, { Agent, ProxyAgent }: typeof import('undici')): Pools {
     const common = {
-      // Limits are ours (see client.ts). A watch may be silent for long.
+      // The limits are those of call.ts. A watch may be silent for long.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -112,9 +113,9 @@ export function createTransport(options: TransportOptions): Transport {
         : new ProxyAgent({ ...common, uri: connection.proxyUrl, requestTls: connect, connections, allowH2: false })
     return {
       tls,
-      // Many small requests in one write, which takes both sides a quarter less time than one by one.
+      // HTTP/2 puts many small requests into one write: a quarter less time on both sides.
       requests: make(options.requestConnections, true),
-      // They would share one socket, its flow control and its fate.
+      // With HTTP/2 they would share one socket and its flow control, and break together.
       watches: make(null, false),
     }
   }
@@ -124,7 +125,7 @@ export function createTransport(options: TransportOptions): Transport {
     const count = (code: string) =>
       metrics?.request(request.verb, request.method, host, code, (clock.now() - from) / 1_000)
     try {
-      const answer = await dispatcher.request({
+      const response = await dispatcher.request({
         origin,
         path: prefix + request.path,
         method: request.method,
@@ -137,8 +138,8 @@ export function createTransport(options: TransportOptions): Transport {
         body: request.body === undefined ? null : JSON.stringify(request.body),
         signal,
       })
-      count(String(answer.statusCode))
-      return answer
+      count(String(response.statusCode))
+      return response
     } catch (error) {
       count('<error>')
       throw error
@@ -148,15 +149,16 @@ export function createTransport(options: TransportOptions): Transport {
   return {
     host,
     async send(request, pool, signal) {
+      // A credential plugin may hang.
       let credentials = await unlessAborted(connection.readCredentials(), signal)
       for (let isRenewed = false; ; isRenewed = true) {
         const found = await findPools(credentials.tls)
         try {
-          const answer = await exchange(request, found[pool], credentials, signal)
-          if (answer.statusCode !== 401 || isRenewed) return answer
-          await answer.body.dump()
+          const response = await exchange(request, found[pool], credentials, signal)
+          if (response.statusCode !== 401 || isRenewed) return response
+          await response.body.dump()
         } catch (error) {
-          if (signal.reason instanceof TimeIsUp && found === pools) retireAll()
+          if (signal.reason instanceof DeadlineExceeded && found === pools) retireAll()
           if (isRenewed || !isUntrusted(error)) throw explain(error, request, host)
         }
         credentials = await unlessAborted(connection.renewCredentials(credentials), signal)
@@ -169,28 +171,18 @@ export function createTransport(options: TransportOptions): Transport {
   }
 }
 
-/** A credential plugin may hang. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const give = () => reject(signal.reason)
-    if (signal.aborted) give()
-    signal.addEventListener('abort', give, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', give))
-  })
-}
-
-/** Node's and OpenSSL's names for a certificate that nobody vouches for, theirs or ours, as after a change of authority. */
+/** Codes of Node and OpenSSL for an untrusted certificate, the server's or ours, as after a change of authority. */
 const UNTRUSTED = /^(UNABLE_TO_(GET|VERIFY)|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_SSL_.*(CERT|UNKNOWN_CA))/
 
 function isUntrusted(error: unknown): boolean {
   return UNTRUSTED.test((error as NodeJS.ErrnoException).code ?? '')
 }
 
-/** Only the kind of failure and the address: never a header or a body. */
+/** The TransportError for a failed request. It holds the kind of failure and the address, never a header or a body. */
 export function explain(error: unknown, request: Request, host: string): Error {
   const { code, name, message } = error as NodeJS.ErrnoException
-  if (name === 'AbortError' || error instanceof TimeIsUp) return error as Error
-  return new TransportError(`${request.description}: no answer from ${host}: ${message || code || name}`, {
+  if (name === 'AbortError' || error instanceof DeadlineExceeded) return error as Error
+  return new TransportError(`${request.description}: no response from ${host}: ${message || code || name}`, {
     cause: error,
   })
 }

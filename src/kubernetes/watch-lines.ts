@@ -1,20 +1,20 @@
 import { TransportError } from './errors.ts'
 
-/** One line of a watch. The object of a BOOKMARK has nothing but a resource version, that of an ERROR is a metav1.Status. */
+/** One line of a watch. The object of a BOOKMARK has only a resource version, that of an ERROR is a metav1.Status. */
 export interface WatchEvent<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
   readonly object: T
 }
 
 const NEWLINE = 0x0a
-/** An object may have 1.5 MB in etcd, and some times that as JSON. This only ends what is no watch at all. */
-const LONGEST_LINE_BYTES = 32 * 1024 * 1024
+/** An object has at most 1.5 MB in etcd, and some times that as JSON. The limit only ends a response that is not a watch. */
+const MAX_LINE_BYTES = 32 * 1024 * 1024
 
 /**
- * Bytes to events, as the bytes come. Lines are cut as bytes and decoded whole: a newline's byte is never a part of another
- * character, so no character is torn where one chunk ends and the next begins.
+ * Yields the events of a watch as their bytes arrive. Lines are split as bytes and decoded whole: the byte of a newline is never
+ * part of another character, so no character is torn between two chunks.
  *
- * Throws TransportError for a line that is no event, and for an end in the middle of one; its text never holds the line.
+ * Throws TransportError for a line that is not an event, and for an end in the middle of a line; its text never holds the line.
  */
 export async function* readWatchEvents<T>(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<WatchEvent<T>> {
   let started: Uint8Array[] = []
@@ -32,8 +32,8 @@ export async function* readWatchEvents<T>(chunks: AsyncIterable<Uint8Array>): As
     if (from < chunk.length) {
       started.push(chunk.subarray(from))
       startedBytes += chunk.length - from
-      if (startedBytes > LONGEST_LINE_BYTES)
-        throw new TransportError(`the watch sent a line of more than ${LONGEST_LINE_BYTES} bytes`)
+      if (startedBytes > MAX_LINE_BYTES)
+        throw new TransportError(`the watch sent a line of more than ${MAX_LINE_BYTES} bytes`)
     }
   }
   if (startedBytes > 0) throw new TransportError(`the watch ended after ${startedBytes} bytes of a line`)
@@ -53,7 +53,7 @@ function parseEvent<T>(line: Uint8Array): WatchEvent<T> {
   try {
     event = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(line))
   } catch {
-    // Not as its cause: JSON.parse quotes what it could not read, and that may be a Secret.
+    // Without a cause: JSON.parse quotes its input, which may be a Secret.
     throw broken()
   }
   if (!TYPES.has(event?.type) || typeof event?.object !== 'object' || event.object === null) throw broken()

@@ -1,7 +1,7 @@
 /**
- * Workers: take a key, reconcile it, and do with the key what the result says. An error or a crash in one reconcile is
- * reported and counted, and the key comes back after its back-off; it ends no worker. stop() lets the reconciles in progress
- * finish, and leaves what is queued: whoever leads next looks at everything anyway.
+ * Workers take a key, reconcile it, and requeue or forget it by the result. An error or a crash in one reconcile is reported and
+ * counted, and its key is requeued with back-off; the worker goes on. stop() lets the reconciles in progress finish and leaves
+ * the queue: the next leader reconciles everything anyway.
  */
 
 import type { Clock } from '../runtime/clock.ts'
@@ -9,14 +9,14 @@ import type { Priority, Queue } from './queue.ts'
 
 export type ReconcileResult =
   | { readonly kind: 'done' }
-  /** Looked at again after so long, with the priority it had unless another is named: `background` for a resync. */
+  /** Requeued after so long, with the priority it had unless another is given: `background` for a resync. */
   | { readonly kind: 'again'; readonly afterMs: number; readonly priority?: Priority }
-  /** An error that only somebody's change will end (client-go's terminal error): looked at again, slowly. */
+  /** An error that needs a person (client-go's terminal error): requeued at long intervals. */
   | { readonly kind: 'stalled'; readonly retryMs: number }
 
 export interface Workers {
   start(): void
-  /** Takes no more keys, aborts the reconciles' signal after `graceMs`, and resolves when all have ended. Again, sooner: the sooner holds. */
+  /** Takes no more keys, aborts the signal of the reconciles after `graceMs`, and resolves when all have ended. A second call may shorten the grace. */
   stop(graceMs: number): Promise<void>
 }
 
@@ -49,7 +49,7 @@ export function createWorkers({ name, queue, count, reconcile, onError, metrics,
     while (!stopping.signal.aborted) {
       const key = await queue.take(stopping.signal)
       if (key === null) return
-      if (stopping.signal.aborted) return putBack(key)
+      if (stopping.signal.aborted) return requeue(key)
       metrics?.activeChanged(1)
       const startedAt = clock.now()
       const outcome = await handle(key)
@@ -59,13 +59,13 @@ export function createWorkers({ name, queue, count, reconcile, onError, metrics,
     }
   }
 
-  /** It was handed out in the moment of the stop. */
-  function putBack(key: string): void {
+  /** For a key that was taken just as stop() was called. */
+  function requeue(key: string): void {
     queue.addAfter(key, 0)
     queue.done(key)
   }
 
-  /** Never rejects. Null: the reconcile was broken off, which says nothing about the key. */
+  /** Never rejects. Null: the reconcile was aborted, which says nothing about the key. */
   async function handle(key: string): Promise<ReconcileOutcome | null> {
     try {
       return settle(key, await reconcile(key, ending.signal))
@@ -94,7 +94,7 @@ export function createWorkers({ name, queue, count, reconcile, onError, metrics,
         queue.forget(key)
         return 'stalled'
       default:
-        throw new TypeError(`${name}: the reconcile of ${key} gave a result of no known kind`)
+        throw new TypeError(`${name}: the reconcile of ${key} returned a result of an unknown kind`)
     }
   }
 
@@ -102,7 +102,7 @@ export function createWorkers({ name, queue, count, reconcile, onError, metrics,
     try {
       onError(error, key)
     } catch {
-      // A worker must outlive its reporter, and there is nobody else to tell.
+      // A worker continues when its reporter fails.
     }
   }
 
@@ -125,7 +125,7 @@ export function createWorkers({ name, queue, count, reconcile, onError, metrics,
   }
 }
 
-/** What Go would call a panic: a fault in the program, not in the world. Anything may be thrown; only errors are meant to be. */
+/** Go's panic: a fault of the program. A thrown value that is not an Error is one too. */
 function isCrash(error: unknown): boolean {
   return (
     !(error instanceof Error) ||

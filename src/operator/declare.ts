@@ -36,7 +36,7 @@ export async function declare(
   const { namespace, name, annotations } = object.metadata as { namespace: string } & HeartbeatCheck['metadata']
   const isStalled = object.status?.conditions?.some(({ type }) => type === 'Stalled') ?? false
   try {
-    const allowed = await namespaces.allowedProjects(namespace, isStalled ? 'fresh' : 'remembered')
+    const allowed = await namespaces.allowedProjects(namespace, isStalled ? 'fresh' : 'cached')
     const { id: projectId } = await resolveProject(context, { cluster, namespace, allowed, wanted: project })
     const resource = { cluster, namespace, name }
     const isNew = object.status === undefined

@@ -1,6 +1,6 @@
 /**
  * The finalizer retires the check before its resource is deleted, so that no alert follows a `kubectl delete`. It gives up after a time,
- * because a finalizer that waits for ever blocks the deletion of a namespace (design, section 6, "Deleting"). hold.ts decides when it is
+ * because a finalizer that waits for ever blocks the deletion of a namespace (design, section 6, "Deleting"). ensure-finalizer.ts decides when it is
  * added.
  */
 
@@ -8,8 +8,9 @@ import { retireCheck } from '../checks/declare/retire-check.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import type { Recorder } from '../kubernetes/recorder.ts'
 import type { Context } from '../store/context.ts'
-import { API_VERSION, FINALIZER, HEARTBEAT_CHECKS, type HeartbeatCheck, KIND } from './heartbeat-check.ts'
-import { leaveTarget, releaseTarget } from './publish.ts'
+import { FINALIZER, HEARTBEAT_CHECKS, type HeartbeatCheck } from './heartbeat-check.ts'
+import { disownUrl, withdrawUrl } from './publish.ts'
+import { regarding } from './report.ts'
 
 export interface FinalizerOptions {
   readonly client: KubernetesClient
@@ -82,16 +83,12 @@ async function cleanUp({ client, context, cluster }: FinalizerOptions, object: H
   await retireCheck(context, { cluster, namespace: metadata.namespace!, name: metadata.name }, policy)
   if (status?.published === undefined) return
   try {
-    if (policy === 'Retain') await leaveTarget(client, object, status.published)
-    else await releaseTarget(client, object, status.published)
+    if (policy === 'Retain') await disownUrl(client, object, status.published)
+    else await withdrawUrl(client, object, status.published)
   } catch (error) {
     // Without the right, or against an admission rule: then the garbage collector removes it.
     if (!(error instanceof ApiError && [403, 404, 422].includes(error.status))) throw error
   }
-}
-
-function regarding({ metadata: { namespace, name, uid } }: HeartbeatCheck) {
-  return { apiVersion: API_VERSION, kind: KIND, namespace: namespace!, name, uid }
 }
 
 /** The resource version is a precondition, because the list also holds the finalizers of others. */

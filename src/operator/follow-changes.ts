@@ -1,7 +1,7 @@
 /**
- * What happens to checks without their resources changing: pings, deadlines, people at the API, lost resources. Flips arrive by
- * NOTIFY; a poll behind it finds what a broken connection missed, what turned late (which nobody writes), the coarse time of
- * the last ping, and checks whose resource is gone.
+ * Changes of checks without a change of their resources: pings, deadlines, calls of the API, lost resources. Flips arrive by
+ * NOTIFY. A poll finds the rest: flips missed by a broken connection, checks that became late (which is never written), the
+ * rounded time of the last ping, and checks whose resource is gone.
  */
 
 import { type DeclaredState, listStates, type Resource } from '../checks/declare/find-declared.ts'
@@ -11,7 +11,7 @@ import type { KubernetesClient } from '../kubernetes/client.ts'
 import { keyOf } from '../kubernetes/objects.ts'
 import type { Context } from '../store/context.ts'
 import type { HeartbeatCheck } from './heartbeat-check.ts'
-import { lookFor } from './look-for.ts'
+import { resourceExists } from './resource-exists.ts'
 import { LAST_PING_STEP_MS } from './status.ts'
 
 export interface FollowerOptions {
@@ -28,13 +28,14 @@ export interface FollowerOptions {
 }
 
 export interface Follower {
-  /** One look at all checks of the cluster. */
+  /** Compares all checks of the cluster with their resources once. */
   poll(signal?: AbortSignal): Promise<void>
 }
 
 /**
- * A deleted resource retires its check by its finalizer. One that is gone without it, and that hold.ts does not know of, was lost: by
- * somebody's force, or with etcd, and then it is likely to be applied again soon. Its job goes on pinging, so it is given this long.
+ * A deleted resource retires its check by its finalizer. A resource that is gone without it, and that ensure-finalizer.ts does not
+ * know of, was lost: its finalizer was removed by force, or etcd was emptied. Then it is likely to be applied again soon, and its
+ * job still pings, so its check is kept for so long.
  */
 const ORPHAN_MS = 600_000
 
@@ -53,14 +54,14 @@ export function createFollower(options: FollowerOptions): Follower {
       const object = cache.get(key)
       found.add(key)
       if (object === undefined) missing.push(state)
-      else if (hasMoved(object, state, databaseNow)) enqueue(key)
+      else if (isOutdated(object, state, databaseNow)) enqueue(key)
     }
-    // Somebody's SQL, or an older backup: its job's pings are refused meanwhile.
+    // The check was removed by SQL, or by an older backup: the pings of its job are rejected until it is created again.
     for (const key of cache.keys()) if (!found.has(key) && hadCheck(cache.get(key))) enqueue(key)
     await collectOrphans(missing, signal)
   }
 
-  /** Never by a partial list, and never by the word of the cache alone. */
+  /** Never based on a partial list, and never on the cache alone. */
   async function collectOrphans(missing: readonly DeclaredState[], signal: AbortSignal | undefined): Promise<void> {
     if (!cache.hasSynced()) return missingSince.clear()
     const keys = new Set(missing.map(keyOf))
@@ -70,9 +71,8 @@ export function createFollower(options: FollowerOptions): Follower {
       const since = missingSince.get(key) ?? now()
       missingSince.set(key, since)
       if (now() - since < orphanMs || signal?.aborted) continue
-      const answer = await lookFor(client, { namespace, name })
-      if (answer !== 'gone') {
-        // Found, it comes to the cache; unknown, the count begins anew when the kind is back and nobody applied it yet.
+      if ((await resourceExists(client, { namespace, name })) !== 'no') {
+        // An existing one will arrive in the cache. With an unknown kind the time starts again when the kind is back.
         missingSince.delete(key)
         continue
       }
@@ -85,12 +85,12 @@ export function createFollower(options: FollowerOptions): Follower {
   return { poll }
 }
 
-/** One that is being deleted is about to lose it. */
+/** Not for a resource that is being deleted: that is about to lose its check. */
 function hadCheck(object: HeartbeatCheck | undefined): boolean {
   return object?.status?.checkId !== undefined && object.metadata.deletionTimestamp === undefined
 }
 
-function hasMoved({ status }: HeartbeatCheck, state: DeclaredState, now: number): boolean {
+function isOutdated({ status }: HeartbeatCheck, state: DeclaredState, now: number): boolean {
   if (status?.state !== shownStatus(state, now)) return true
   if (status.lastTransitionTime === undefined || Date.parse(status.lastTransitionTime) !== Math.floor(state.since))
     return true

@@ -1,13 +1,15 @@
 import type { CallOptions, KubernetesClient } from '../kubernetes/client.ts'
+import { unlessAborted } from '../runtime/abort.ts'
 
 /**
- * The same client, whose calls end with `signal` where they have none of their own: a term's, so that what a leader had
- * begun, retries included, does not go on when another one leads.
+ * Returns the same client, whose calls abort with `signal` unless they have a signal of their own. With the signal of a term, the
+ * calls and retries of a former leader end before another one leads.
  */
 export function limitClient(client: KubernetesClient, signal: AbortSignal): KubernetesClient {
   const within = <O extends CallOptions>(options: O | undefined) =>
     ({ signal, ...options }) as O & { signal: AbortSignal }
-  const limit = <T>(call: Promise<T>) => endWith(signal, call)
+  // Without it a request that waits for a socket would end only when it gets one.
+  const limit = <T>(call: Promise<T>) => unlessAborted(call, signal)
   return {
     ...client,
     get: (type, name, options) => limit(client.get(type, name, within(options))),
@@ -19,14 +21,4 @@ export function limitClient(client: KubernetesClient, signal: AbortSignal): Kube
     delete: (type, name, options) => limit(client.delete(type, name, within(options))),
     raw: (method, path, body, options) => limit(client.raw(method, path, body, within(options))),
   }
-}
-
-/** At once: a request that waits for a socket hears of the abort only when it gets one, and is then not sent any more. */
-function endWith<T>(signal: AbortSignal, call: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const end = () => reject(signal.reason)
-    if (signal.aborted) end()
-    signal.addEventListener('abort', end, { once: true })
-    call.then(resolve, reject).finally(() => signal.removeEventListener('abort', end))
-  })
 }

@@ -1,4 +1,4 @@
-/** The names by which the operator and the cluster know each other. They are a contract: none changes. */
+/** The names that the operator uses in the cluster. They are a contract: none changes. */
 
 import type { ResourceType } from '../kubernetes/objects.ts'
 
@@ -11,18 +11,18 @@ export const HEARTBEAT_CHECKS: ResourceType = { group: GROUP, version: VERSION, 
 export const FIELD_MANAGER = 'heartbeat-operator'
 export const LEASE_NAME = 'heartbeat-operator'
 export const FINALIZER = `${GROUP}/cleanup`
-/** On what we publish: the name of its HeartbeatCheck. */
+/** On a published Secret or ConfigMap: the name of its HeartbeatCheck. */
 export const CHECK_LABEL = `${GROUP}/check`
-/** On somebody's Secret or ConfigMap, with the value "true": we may publish into it. */
+/** On a Secret or ConfigMap of others, with the value "true": the operator may publish into it. */
 export const ADOPT_ANNOTATION = `${GROUP}/adopt`
-/** On a HeartbeatCheck: the id of a check of the API that it takes over. */
+/** On a HeartbeatCheck: the id of a check of the API that it adopts. */
 export const ADOPT_CHECK_ANNOTATION = `${GROUP}/adopt-check-id`
 /** On a Namespace: slugs of the projects that it may use, separated by commas. */
 export const PROJECTS_ANNOTATION = `${GROUP}/projects`
 
-/** On what we publish. */
+/** On a published Secret or ConfigMap. */
 export const MANAGED_BY_LABEL = 'app.kubernetes.io/managed-by'
-/** In what we publish, unless somebody names another. */
+/** The key of the ping URL, by default. */
 export const DEFAULT_KEY = 'HEARTBEAT_URL'
 
 /** Limits of Kubernetes. */

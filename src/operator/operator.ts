@@ -1,7 +1,7 @@
 /**
- * The operator put together: reflectors that always run, so that a standby is warm, and, while this process leads, the queue,
- * its workers, and whoever fills it. On leading everything is looked at, for nobody knows what the last leader left undone; on
- * loss the work stops and the election is entered again.
+ * The composition of the operator: reflectors that always run, so that a standby is warm, and, while this process leads, the
+ * queue, its workers, and the sources of its keys. A new leader reconciles everything, because the last one may have left work
+ * undone. When the lease is lost, the work stops and the election starts again.
  */
 
 import type { KubernetesClient } from '../kubernetes/client.ts'
@@ -10,34 +10,35 @@ import type { KubernetesMetrics } from '../kubernetes/metrics.ts'
 import { createQueue, type Queue } from '../kubernetes/queue.ts'
 import { createRecorder } from '../kubernetes/recorder.ts'
 import { createWorkers } from '../kubernetes/workers.ts'
+import { whenAborted } from '../runtime/abort.ts'
 import { backoffMs } from '../runtime/backoff.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import { createLoop } from '../runtime/loop.ts'
 import type { Context } from '../store/context.ts'
 import { listenForFlips } from '../store/outbox/flip-notices.ts'
-import { createNameClaim } from './claim-name.ts'
 import { createFollower } from './follow-changes.ts'
 import { FIELD_MANAGER, HEARTBEAT_CHECKS, LEASE_NAME } from './heartbeat-check.ts'
 import { limitClient } from './limit-client.ts'
 import type { OperatorMetrics } from './metrics.ts'
 import { createNamespaces } from './namespaces.ts'
 import { createReconciler } from './reconcile.ts'
+import { createClusterRegistration } from './register-cluster.ts'
 import { createFlipSpacer } from './space-flips.ts'
 import { createCheckWatch } from './watch-checks.ts'
 
 export interface OperatorOptions {
   readonly client: KubernetesClient
   readonly context: Context
-  /** For the connection that listens. */
+  /** For the connection that listens for flips. */
   readonly databaseUrl: string
   readonly cluster: string
   /** Null: all of them. */
   readonly namespaces: readonly string[] | null
   readonly pingUrl: () => string
-  /** Where the Lease is. */
+  /** The namespace of the Lease. */
   readonly leaseNamespace: string
-  /** Of this process, unlike any other's. */
+  /** Unique to this process. */
   readonly identity: string
   readonly clock: Clock
   readonly random?: () => number
@@ -47,37 +48,37 @@ export interface OperatorOptions {
   readonly resyncMs?: number
   readonly pollMs?: number
   readonly orphanMs?: number
-  /** A watch that is silent for so long is given up. */
+  /** A watch that receives nothing for so long is replaced. */
   readonly stallMs?: number
-  /** Another cluster of our name counts as alive for this long after it was last seen. */
+  /** Another cluster with our name counts as alive for this long after its last registration. */
   readonly holderSeconds?: number
 }
 
 export interface Operator {
   start(): void
-  /** Finishes what is being reconciled, gives the lease back. */
+  /** Finishes the reconciles in progress and releases the lease. */
   stop(): Promise<void>
   hasSynced(): boolean
   isLeader(): boolean
 }
 
-/** They wait for the API server, which takes much at once with less trouble than one by one. */
+/** Workers mostly wait for the API server, which handles 16 concurrent requests at less cost each than one by one. */
 const WORKERS = 16
 const RESYNC_MS = 600_000
 const POLL_MS = 15_000
 const HOLDER_SECONDS = 30
-/** In each time that a claim to the name holds. */
-const CLAIMS = 3
-/** What is being reconciled when this process stops may take so long; the lease is kept until then. */
+/** How often the name of the cluster is registered in the time that a registration is valid. */
+const REGISTRATIONS = 3
+/** The reconciles in progress at a stop may take so long; the lease is kept until then. */
 const DRAIN_MS = 4_000
-/** When the lease is lost, five seconds lie between the end of its renewals and its lapse, and a statement may take four. */
+/** A lost lease expires five seconds after the end of its renewals, and a statement in progress may take four. */
 const LOST_DRAIN_MS = 500
-const CLAIM_RETRY = { firstMs: 250, maxMs: 5_000 }
+const REGISTRATION_RETRY = { firstMs: 250, maxMs: 5_000 }
 
 export function createOperator(options: OperatorOptions): Operator {
   const { client, context, cluster, clock, log, metrics, kubernetesMetrics, identity } = options
   const { random = Math.random, resyncMs = RESYNC_MS, pollMs = POLL_MS, holderSeconds = HOLDER_SECONDS } = options
-  const claimMs = (holderSeconds * 1_000) / CLAIMS
+  const registrationMs = (holderSeconds * 1_000) / REGISTRATIONS
   let queue: Queue | undefined
 
   const watch = createCheckWatch({
@@ -100,7 +101,7 @@ export function createOperator(options: OperatorOptions): Operator {
     isBusy,
   })
 
-  const nameClaim = createNameClaim({
+  const registration = createClusterRegistration({
     client,
     context,
     cluster,
@@ -121,7 +122,7 @@ export function createOperator(options: OperatorOptions): Operator {
     metrics: kubernetesMetrics.elector(LEASE_NAME),
   })
 
-  /** More wait than are worked on. */
+  /** More resources wait than are reconciled. */
   function isBusy(): boolean {
     return (queue?.length() ?? 0) > WORKERS
   }
@@ -130,16 +131,16 @@ export function createOperator(options: OperatorOptions): Operator {
   async function lead(term: AbortSignal): Promise<void> {
     let failures = 0
     while (!term.aborted) {
-      const claimed = await nameClaim.renew(term)
-      if (claimed === 'held') await workUntilDisplaced(term)
-      failures = claimed === 'unknown' ? failures + 1 : 0
-      if (claimed === 'taken') await clock.sleep(claimMs, term)
-      if (claimed === 'unknown') await clock.sleep(backoffMs(failures - 1, CLAIM_RETRY, random), term)
+      const registered = await registration.renew(term)
+      if (registered === 'held') await workUntilDisplaced(term)
+      failures = registered === 'unknown' ? failures + 1 : 0
+      if (registered === 'taken') await clock.sleep(registrationMs, term)
+      if (registered === 'unknown') await clock.sleep(backoffMs(failures - 1, REGISTRATION_RETRY, random), term)
     }
     metrics.clusterNameTaken.set(0)
   }
 
-  /** With its own cache: what an earlier term knew may have changed. */
+  /** Every term has parts of its own: the state of an earlier term may be outdated. */
   async function workUntilDisplaced(term: AbortSignal): Promise<void> {
     const displaced = new AbortController()
     const signal = AbortSignal.any([term, displaced.signal])
@@ -177,7 +178,7 @@ export function createOperator(options: OperatorOptions): Operator {
       cluster,
       cache: watch,
       isWatched: watch.isWatched,
-      // What failed has its back-off; a poll must not shorten it.
+      // A poll must not shorten the back-off of a failed key.
       enqueue: (key) => work.failures(key) === 0 && work.add(key, 'live'),
       now: clock.now,
       ...(options.orphanMs === undefined ? {} : { orphanMs: options.orphanMs }),
@@ -191,13 +192,13 @@ export function createOperator(options: OperatorOptions): Operator {
     }
     const loops = [
       startLoop('poll', pollMs, async (stopping) => {
-        // What failed while the API server was away need not wait for the end of its back-off.
+        // Keys that failed while the API server was unreachable need not wait for their back-off.
         if (watch.takeRecovery()) enqueueAll()
         await follower.poll(stopping)
       }),
-      startLoop('claim', claimMs, async () => {
-        // Trouble with the question is no reason to drop work in progress.
-        if ((await nameClaim.renew(signal)) === 'taken') displaced.abort()
+      startLoop('claim', registrationMs, async () => {
+        // A failed registration does not stop the work: only another cluster with the name does.
+        if ((await registration.renew(signal)) === 'taken') displaced.abort()
       }),
     ]
     const spaceFlip = createFlipSpacer(work, clock.now)
@@ -206,7 +207,7 @@ export function createOperator(options: OperatorOptions): Operator {
       clock,
       cluster,
       onFlip: ({ namespace, name }) => spaceFlip(`${namespace}/${name}`),
-      // The database was away, or we were: whatever waits to be tried again need not wait longer.
+      // The database or the network was away: keys with back-off need not wait longer.
       onConnected: enqueueAll,
       onProblem: (error) => log.warn({ error }, 'the connection that hears of flips broke; it is opened again'),
     })
@@ -214,14 +215,14 @@ export function createOperator(options: OperatorOptions): Operator {
     workers.start()
     enqueueAll()
     listener.start()
-    await aborted(signal)
+    await whenAborted(signal)
     queue = undefined
     work.stop()
     const drained = new AbortController()
     const drainMs = elector.isLeader() ? DRAIN_MS : LOST_DRAIN_MS
-    const ended = [workers.stop(drainMs), listener.stop(), ...loops.map((loop) => loop.stop())]
     void clock.sleep(drainMs, drained.signal).then(() => cut.abort(new Error('the term as leader has ended')))
-    await Promise.all(ended)
+    // All together, not one after the other: the lease may expire soon.
+    await Promise.all([workers.stop(drainMs), listener.stop(), ...loops.map((loop) => loop.stop())])
     drained.abort()
   }
 
@@ -240,23 +241,16 @@ export function createOperator(options: OperatorOptions): Operator {
     return loop
   }
 
+  const started = new AsyncDisposableStack()
   return {
     start() {
-      watch.start()
-      recorder.start()
-      elector.start()
+      for (const part of [recorder, watch, elector]) {
+        started.defer(part.stop)
+        part.start()
+      }
     },
-    async stop() {
-      await elector.stop()
-      await watch.stop()
-      await recorder.stop()
-    },
+    stop: () => started.disposeAsync(),
     hasSynced: watch.hasSynced,
     isLeader: elector.isLeader,
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }

@@ -1,7 +1,7 @@
 /**
- * The ping URL on its way into a Secret or ConfigMap beside the CronJob (design, section 6, "Publishing"). By server-side
- * apply once it is there, with an owner reference; what is not ours is never touched. The controller may create, `get` and `patch` by name and neither
- * list nor watch: what somebody deleted or edited is set right by the next full pass.
+ * Publishes the ping URL in a Secret or ConfigMap beside the CronJob (design, section 6, "Publishing"): created with an owner
+ * reference, changed by server-side apply. Objects of others are never touched. The controller has the rights to create, `get` and
+ * `patch` by name, and neither list nor watch: changes by others are corrected by the next full sync.
  */
 
 import { ApiError, type KubernetesClient, type NewObject } from '../kubernetes/client.ts'
@@ -18,14 +18,14 @@ import {
   type PublishTarget,
 } from './heartbeat-check.ts'
 
-interface Target extends KubernetesObject {
+interface PublishedObject extends KubernetesObject {
   readonly data?: Texts
   readonly binaryData?: Texts
 }
 
 export type PublishResult =
   | { readonly kind: 'published'; readonly isChanged: boolean; readonly isTakenOver: boolean }
-  | { readonly kind: 'refused'; readonly reason: 'TargetNotOwned' | 'PublishRefused'; readonly message: string }
+  | { readonly kind: 'rejected'; readonly reason: 'TargetNotOwned' | 'PublishRefused'; readonly message: string }
 
 const TYPES: Record<PublishTarget['kind'], ResourceType> = {
   Secret: { group: '', version: 'v1', plural: 'secrets' },
@@ -33,9 +33,9 @@ const TYPES: Record<PublishTarget['kind'], ResourceType> = {
 }
 
 /**
- * Writes the URL unless it is there already. Throws what the API server did not answer, or may answer otherwise later.
- * `beforeSharing` ends before anything is written into what was there before: it may hold what is others', and only a
- * resource that cannot go without us is sure to be released from it.
+ * Writes the URL unless it is there already. Throws errors that a retry may resolve. `beforeSharing` is awaited before a write
+ * into an object that existed before: it may hold data of others, so our part must be withdrawn when the resource goes, and only
+ * the finalizer ensures that.
  */
 export async function publishUrl(
   client: KubernetesClient,
@@ -44,18 +44,18 @@ export async function publishUrl(
   url: string,
   beforeSharing: () => Promise<unknown>,
 ): Promise<PublishResult> {
-  const wanted = describeTarget(check, target, url)
+  const wanted = manifestOf(check, target, url)
   try {
     return await write(client, check, target, wanted, beforeSharing)
   } catch (error) {
-    if (!isRefusal(error)) throw error
-    // An admission rule may quote what it refuses, and this goes into a status that many may read.
+    if (!isRejection(error)) throw error
+    // An admission rule may quote the rejected object, and this message goes into a status that many may read.
     const why = [url, ...Object.values(wanted.data)].reduce(
       (said, secret) => said.replaceAll(secret, '***'),
       error.message,
     )
     const message = `${target.kind} ${target.name} cannot be written: ${why}`
-    return { kind: 'refused', reason: 'PublishRefused', message }
+    return { kind: 'rejected', reason: 'PublishRefused', message }
   }
 }
 
@@ -63,18 +63,18 @@ async function write(
   client: KubernetesClient,
   check: HeartbeatCheck,
   target: PublishTarget,
-  wanted: ReturnType<typeof describeTarget>,
+  wanted: ReturnType<typeof manifestOf>,
   beforeSharing: () => Promise<unknown>,
 ): Promise<PublishResult> {
-  if (await makeNew(client, check, target, wanted)) return { kind: 'published', isChanged: true, isTakenOver: false }
-  const found = await findTarget(client, target.kind, placeOf(check, target))
+  if (await createNew(client, check, target, wanted)) return { kind: 'published', isChanged: true, isTakenOver: false }
+  const found = await findObject(client, target.kind, locationOf(check, target))
   const ownership = found === null ? 'ours' : ownershipOf(found, check)
   if (ownership === 'foreign')
-    return { kind: 'refused', reason: 'TargetNotOwned', message: explainForeign(found!, target) }
+    return { kind: 'rejected', reason: 'TargetNotOwned', message: explainForeign(found!, target) }
   if (found !== null && ownership === 'ours' && isAsWanted(found, wanted))
     return { kind: 'published', isChanged: false, isTakenOver: false }
   if (found === null) {
-    // A conflict says that somebody was faster.
+    // Without force: a conflict means that another client was faster.
     await client.apply(TYPES[target.kind], wanted, { fieldManager: FIELD_MANAGER })
   } else {
     await beforeSharing()
@@ -83,16 +83,16 @@ async function write(
   return { kind: 'published', isChanged: true, isTakenOver: ownership === 'predecessor' }
 }
 
-/** Without a look at the place, the first time that a resource is worked on: most often there is nothing there. */
-async function makeNew(
+/** In the first reconcile of a resource, without a read before: usually there is no such object. Resolves with false if there is. */
+async function createNew(
   client: KubernetesClient,
   { status }: HeartbeatCheck,
   target: PublishTarget,
-  wanted: ReturnType<typeof describeTarget>,
+  wanted: ReturnType<typeof manifestOf>,
 ): Promise<boolean> {
   if (status !== undefined) return false
   try {
-    // A third less work for the API server than an apply.
+    // Costs the API server a third less than an apply.
     await client.create(TYPES[target.kind], wanted, { fieldManager: FIELD_MANAGER })
     return true
   } catch (error) {
@@ -101,28 +101,28 @@ async function makeNew(
   }
 }
 
-/** Takes our URL out of what the check published into before: the object goes when it holds nothing else. */
-export async function releaseTarget(
+/** Removes our URL from the object that it was published in; deletes the object when it holds nothing else. */
+export async function withdrawUrl(
   client: KubernetesClient,
   check: HeartbeatCheck,
   target: PublishedTarget,
 ): Promise<void> {
   const found = await findOurs(client, check, target)
   if (found === null) return
-  const place = placeOf(check, target)
+  const location = locationOf(check, target)
   if (isOnlyOurs(found)) {
     const { uid, resourceVersion } = found.metadata
-    return client.delete(TYPES[target.kind], place, { uid, resourceVersion }).catch((error) => {
+    return client.delete(TYPES[target.kind], location, { uid, resourceVersion }).catch((error) => {
       if (!(error instanceof ApiError && error.status === 404)) throw error
     })
   }
-  // Applying nothing gives up every field that we applied, and leaves the others'.
-  const nothing = { apiVersion: 'v1', kind: target.kind, metadata: place }
+  // Applying an empty object removes every field that we applied, and leaves those of others.
+  const nothing = { apiVersion: 'v1', kind: target.kind, metadata: location }
   await applyTo(client, target.kind, found, nothing)
 }
 
-/** Leaves the URL where it is, without an owner: no collector takes it, and the next check may have it. */
-export async function leaveTarget(
+/** Leaves the URL where it is, without an owner: it is not garbage collected, and the next resource may adopt the object. */
+export async function disownUrl(
   client: KubernetesClient,
   check: HeartbeatCheck,
   target: PublishedTarget,
@@ -130,23 +130,23 @@ export async function leaveTarget(
   const found = await findOurs(client, check, target)
   if (found === null) return
   const data = Object.fromEntries(appliedIn(found, 'data').map((key) => [key, found.data?.[key] ?? '']))
-  const metadata = { ...placeOf(check, target), annotations: { [ADOPT_ANNOTATION]: 'true' } }
+  const metadata = { ...locationOf(check, target), annotations: { [ADOPT_ANNOTATION]: 'true' } }
   const left = { apiVersion: 'v1', kind: target.kind, metadata, data }
   await applyTo(client, target.kind, found, left)
 }
 
-function placeOf({ metadata }: HeartbeatCheck, { name }: PublishedTarget): ObjectName & { namespace: string } {
+function locationOf({ metadata }: HeartbeatCheck, { name }: PublishedTarget): ObjectName & { namespace: string } {
   return { namespace: metadata.namespace!, name }
 }
 
-/** To the object that was looked at, and none that came in its place, nor a new one. */
+/** Applies to the object that was read, never to a new one of its name. */
 async function applyTo(
   client: KubernetesClient,
   kind: PublishTarget['kind'],
-  { metadata: { namespace, name, uid, resourceVersion, managedFields = [] } }: Target,
+  { metadata: { namespace, name, uid, resourceVersion, managedFields = [] } }: PublishedObject,
   wanted: NewObject,
 ): Promise<void> {
-  // What we created we own as somebody who updates. An apply gives up only what is owned as somebody who applies, so it becomes that.
+  // We own a created object by Update, and an apply removes only fields that are owned by Apply: first the entry becomes Apply.
   if (managedFields.some(isOfCreation)) {
     const others = managedFields.filter((entry) => !isOfCreation(entry) && !isOfApply(entry))
     const ours = managedFields.find(isOfCreation)!
@@ -164,25 +164,25 @@ async function findOurs(
   client: KubernetesClient,
   check: HeartbeatCheck,
   target: PublishedTarget,
-): Promise<Target | null> {
-  const found = await findTarget(client, target.kind, placeOf(check, target))
+): Promise<PublishedObject | null> {
+  const found = await findObject(client, target.kind, locationOf(check, target))
   return found !== null && ownershipOf(found, check) === 'ours' ? found : null
 }
 
-async function findTarget(
+async function findObject(
   client: KubernetesClient,
   kind: PublishTarget['kind'],
-  place: ObjectName,
-): Promise<Target | null> {
+  location: ObjectName,
+): Promise<PublishedObject | null> {
   try {
-    return await client.get<Target>(TYPES[kind], place)
+    return await client.get<PublishedObject>(TYPES[kind], location)
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return null
     throw error
   }
 }
 
-function describeTarget(check: HeartbeatCheck, target: PublishTarget, url: string) {
+function manifestOf(check: HeartbeatCheck, target: PublishTarget, url: string) {
   const { name, namespace, uid } = check.metadata
   return {
     apiVersion: 'v1',
@@ -196,7 +196,7 @@ function describeTarget(check: HeartbeatCheck, target: PublishTarget, url: strin
         [CHECK_LABEL]: name,
       },
       annotations: target.annotations,
-      // blockOwnerDeletion would need a right on heartbeatchecks/finalizers and gain nothing.
+      // blockOwnerDeletion would need a right on heartbeatchecks/finalizers and has no use here.
       ownerReferences: [
         { apiVersion: API_VERSION, kind: KIND, name, uid, controller: true, blockOwnerDeletion: false },
       ],
@@ -206,8 +206,8 @@ function describeTarget(check: HeartbeatCheck, target: PublishTarget, url: strin
   }
 }
 
-/** `predecessor`: of a check of this name that was deleted; the garbage collector has not come round yet. */
-function ownershipOf(found: Target, check: HeartbeatCheck): 'ours' | 'predecessor' | 'adoptable' | 'foreign' {
+/** `predecessor`: owned by a deleted resource of the same name; the garbage collector has not taken it yet. */
+function ownershipOf(found: PublishedObject, check: HeartbeatCheck): 'ours' | 'predecessor' | 'adoptable' | 'foreign' {
   const controller = found.metadata.ownerReferences?.find((owner) => owner.controller === true)
   if (controller?.uid === check.metadata.uid) return 'ours'
   if (controller === undefined)
@@ -219,7 +219,7 @@ function ownershipOf(found: Target, check: HeartbeatCheck): 'ours' | 'predecesso
   return isPredecessor ? 'predecessor' : 'foreign'
 }
 
-function explainForeign({ metadata }: Target, { kind, name }: PublishTarget): string {
+function explainForeign({ metadata }: PublishedObject, { kind, name }: PublishTarget): string {
   const controller = metadata.ownerReferences?.find((owner) => owner.controller === true)
   const managers = [...new Set((metadata.managedFields ?? []).map((entry) => entry.manager).filter(Boolean))]
   const owner =
@@ -232,8 +232,8 @@ function explainForeign({ metadata }: Target, { kind, name }: PublishTarget): st
   return `${kind} ${name} ${owner} and is not touched: choose another spec.publish.name${wayOut}`
 }
 
-/** Everything that is wanted is there, and nothing that we applied and that is not wanted any more. */
-function isAsWanted(found: Target, { metadata, data }: ReturnType<typeof describeTarget>): boolean {
+/** Whether all wanted fields are there, and none that we applied before and do not want any more. */
+function isAsWanted(found: PublishedObject, { metadata, data }: ReturnType<typeof manifestOf>): boolean {
   const holds = (there: Texts = {}, ours: Texts, applied: readonly string[]) =>
     Object.entries(ours).every(([key, value]) => there[key] === value) &&
     applied.every((key) => Object.hasOwn(ours, key))
@@ -247,8 +247,8 @@ function isAsWanted(found: Target, { metadata, data }: ReturnType<typeof describ
 
 type Texts = Readonly<Record<string, string>>
 
-/** The keys that we wrote in a map of the object. */
-function appliedIn({ metadata }: Target, ...path: readonly string[]): string[] {
+/** The keys of a map of the object that we own. */
+function appliedIn({ metadata }: PublishedObject, ...path: readonly string[]): string[] {
   const keys: string[] = []
   for (const { manager, fieldsV1 } of metadata.managedFields ?? []) {
     if (manager !== FIELD_MANAGER) continue
@@ -263,18 +263,18 @@ interface Fields {
   readonly [field: `f:${string}`]: Fields
 }
 
-function isOnlyOurs(found: Target): boolean {
+function isOnlyOurs(found: PublishedObject): boolean {
   const applied = new Set(appliedIn(found, 'data'))
   const { data = {}, binaryData = {} } = found
   return Object.keys({ ...data, ...binaryData }).every((key) => applied.has(key))
 }
 
-/** The API server understood and will say the same again: an immutable Secret, a right that is missing, somebody's rule. */
-function isRefusal(error: unknown): error is ApiError {
+/** A rejection that a retry would repeat: an immutable Secret, a missing right, an admission rule. */
+function isRejection(error: unknown): error is ApiError {
   return error instanceof ApiError && [400, 403, 422].includes(error.status) && !isNamespaceGoing(error)
 }
 
-/** Nothing can be made in it any more; its deletion comes to each of its objects by itself. */
+/** The namespace is being deleted: nothing can be created in it, and each of its objects gets its own deletion. */
 export function isNamespaceGoing(error: unknown): boolean {
   if (!(error instanceof ApiError)) return false
   return error.details?.causes?.some(({ reason }) => reason === 'NamespaceTerminating') ?? false

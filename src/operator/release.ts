@@ -1,11 +1,12 @@
 /**
- * Takes our finalizer off every HeartbeatCheck, for the day when the operator goes for good (`helm uninstall`): what stays in
- * the cluster can then be deleted without it, and no namespace hangs in Terminating. Checks and their URLs stay in the
- * database; an operator that comes back puts the finalizer back.
+ * Removes our finalizer from every HeartbeatCheck before the operator is uninstalled (`helm uninstall`): the resources can then
+ * be deleted without it, and no namespace hangs in Terminating. Checks and their URLs stay in the database; an operator that
+ * is installed again adds the finalizer again.
  */
 
 import { ApiError, hasReason, type KubernetesClient, TransportError } from '../kubernetes/client.ts'
-import { type KubernetesObject, keyOf } from '../kubernetes/objects.ts'
+import { createLeaseObserver, readLease } from '../kubernetes/lease.ts'
+import { keyOf } from '../kubernetes/objects.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { removeFinalizer } from './finalize.ts'
 import { FINALIZER, HEARTBEAT_CHECKS, type HeartbeatCheck, LEASE_NAME } from './heartbeat-check.ts'
@@ -19,44 +20,39 @@ export interface ReleaseOptions {
   readonly clock: Clock
   /** Called with one line for people. */
   readonly say: (line: string) => void
-  /** Ends it with ReleaseError. */
+  /** Aborts it with ReleaseError. */
   readonly signal?: AbortSignal
 }
 
-/** What is left could not be released; the message says why and what to do. */
+/** Some finalizers could not be removed; the message says why and what to do. */
 export class ReleaseError extends Error {
   override readonly name = 'ReleaseError'
 }
 
-interface Lease extends KubernetesObject {
-  readonly spec?: { readonly holderIdentity?: string; readonly leaseDurationSeconds?: number }
-}
-
-const LEASES = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' }
-/** Longer than a leader takes to stop, and than the lease of one that was killed takes to lapse. */
+/** Longer than a leader takes to stop, and than the lease of a killed one takes to expire. */
 export const LEADER_PATIENCE_MS = 60_000
 const LEASE_POLL_MS = 1_000
 const LEASE_MS = 15_000
 const PAGE = 200
-/** The first finds all of them; what is changed or comes meanwhile is left to the next. */
-const MOST_PASSES = 10
-const PASS_MS = 1_000
-const MOST_NAMED = 3
+/** The first round finds all of them; the next ones handle what changed or was created meanwhile. */
+const MAX_ROUNDS = 10
+const ROUND_MS = 1_000
+const MAX_NAMED = 3
 
-/** Resolves when a whole pass has found no finalizer of ours. Throws ReleaseError when it cannot come to that. */
+/** Resolves after a whole round without a finalizer of ours. Throws ReleaseError when finalizers may be left. */
 export async function releaseFinalizers(options: ReleaseOptions): Promise<void> {
   const { clock, say, signal } = options
   try {
     await waitUntilNobodyLeads(options)
     let released = 0
     let failures: readonly Failure[] = []
-    for (let passes = 1; passes <= MOST_PASSES; passes += 1) {
-      const pass = await releaseOnce(options)
-      if (pass === 'no such resource') return say('this cluster knows no HeartbeatChecks: nothing to do')
-      released += pass.released
-      failures = pass.failures
-      if (pass.found === 0) return say(describeDone(released))
-      if (passes < MOST_PASSES) await clock.sleep(PASS_MS, signal)
+    for (let rounds = 1; rounds <= MAX_ROUNDS; rounds += 1) {
+      const round = await releaseOnce(options)
+      if (round === 'no such resource') return say('this cluster knows no HeartbeatChecks: nothing to do')
+      released += round.released
+      failures = round.failures
+      if (round.found === 0) return say(describeDone(released))
+      if (rounds < MAX_ROUNDS) await clock.sleep(ROUND_MS, signal)
     }
     throw new ReleaseError(describeLeft(failures))
   } catch (error) {
@@ -64,19 +60,18 @@ export async function releaseFinalizers(options: ReleaseOptions): Promise<void> 
   }
 }
 
-/** A leader would put back what is taken off. By the rule of candidates: the lease is free, or did not change for its duration. */
+/** A leader would put the finalizers back. Waits until the Lease is free or expired, by the rule of candidates. */
 async function waitUntilNobodyLeads({ client, leaseNamespace, clock, say, signal }: ReleaseOptions): Promise<void> {
+  const name = { namespace: leaseNamespace, name: LEASE_NAME }
   const giveUpAt = clock.now() + LEADER_PATIENCE_MS
-  let seen = { text: '', at: 0 }
-  for (;;) {
-    const lease = await findLease(client, leaseNamespace, signal)
-    const { holderIdentity: holder, leaseDurationSeconds } = lease?.spec ?? {}
-    if (!holder) return
-    if (seen.text === '') say(`waiting for ${holder} to give back the Lease ${leaseNamespace}/${LEASE_NAME} ...`)
-    const text = JSON.stringify(lease?.spec)
-    if (seen.text !== text) seen = { text, at: clock.now() }
-    const durationMs = leaseDurationSeconds === undefined ? LEASE_MS : leaseDurationSeconds * 1_000
-    if (clock.now() - seen.at >= durationMs) return
+  const observer = createLeaseObserver(clock, LEASE_MS)
+  for (let isFirst = true; ; isFirst = false) {
+    const lease = await readLease(client, name, limitsOf(signal))
+    if (lease === null) return
+    observer.observe(lease)
+    if (observer.isFree()) return
+    const holder = observer.holder()
+    if (isFirst) say(`waiting for ${holder} to give back the Lease ${leaseNamespace}/${LEASE_NAME} ...`)
     if (clock.now() >= giveUpAt)
       throw new ReleaseError(
         `${holder} still leads by the Lease ${leaseNamespace}/${LEASE_NAME}, and would put the finalizers back: stop the controllers, then run this again`,
@@ -85,29 +80,19 @@ async function waitUntilNobodyLeads({ client, leaseNamespace, clock, say, signal
   }
 }
 
-/** Null: there is none. */
-async function findLease(client: KubernetesClient, namespace: string, signal?: AbortSignal): Promise<Lease | null> {
-  try {
-    return await client.get<Lease>(LEASES, { namespace, name: LEASE_NAME }, limitsOf(signal))
-  } catch (error) {
-    if (hasReason(error, 'NotFound')) return null
-    throw error
-  }
-}
-
 interface Failure {
   readonly key: string
   readonly message: string
 }
 
-interface Pass {
-  /** How many had our finalizer, or at least one when not all were looked at. */
+interface Round {
+  /** How many had our finalizer; at least one when the round was incomplete. */
   readonly found: number
   readonly released: number
   readonly failures: readonly Failure[]
 }
 
-async function releaseOnce(options: ReleaseOptions): Promise<Pass | 'no such resource'> {
+async function releaseOnce(options: ReleaseOptions): Promise<Round | 'no such resource'> {
   const { client } = options
   let [found, released] = [0, 0]
   const failures: Failure[] = []
@@ -122,7 +107,7 @@ async function releaseOnce(options: ReleaseOptions): Promise<Pass | 'no such res
     }
   } catch (error) {
     if (hasReason(error, 'NotFound')) return 'no such resource'
-    // The list grew too old between two pages: the next pass begins with a new one.
+    // The list expired between two pages: the next round begins with a new one.
     if (!(error instanceof ApiError && error.status === 410)) throw error
     found += 1
   }
@@ -141,15 +126,15 @@ async function* listPages({ client, namespaces, signal }: ReleaseOptions): Async
   }
 }
 
-/** What has changed or gone since it was listed fails too; the next pass looks at it again. */
+/** Fails too for a resource that was changed or deleted since the list; the next round handles it. */
 async function release(client: KubernetesClient, object: HeartbeatCheck): Promise<'released' | Failure> {
   try {
     await removeFinalizer(client, object)
     return 'released'
   } catch (error) {
-    // Without the right there is no point in going on.
-    const isHopeless = error instanceof ApiError && error.status === 403
-    if (isHopeless || !(error instanceof ApiError || error instanceof TransportError)) throw error
+    // Without the right every other one would fail too.
+    const isForbidden = error instanceof ApiError && error.status === 403
+    if (isForbidden || !(error instanceof ApiError || error instanceof TransportError)) throw error
     return { key: keyOf(object.metadata), message: error.message }
   }
 }
@@ -163,9 +148,9 @@ function describeDone(released: number): string {
 function describeLeft(failures: readonly Failure[]): string {
   if (failures.length === 0)
     return `the finalizer ${FINALIZER} comes back as often as it is taken off: another controller runs, stop it and run this again`
-  const named = failures.slice(0, MOST_NAMED).map(({ key, message }) => `${key} (${message})`)
-  const more = failures.length > MOST_NAMED ? ` and ${failures.length - MOST_NAMED} more` : ''
-  return `the finalizer ${FINALIZER} could not be taken off ${named.join(', ')}${more}: mend that, then run this again`
+  const named = failures.slice(0, MAX_NAMED).map(({ key, message }) => `${key} (${message})`)
+  const more = failures.length > MAX_NAMED ? ` and ${failures.length - MAX_NAMED} more` : ''
+  return `the finalizer ${FINALIZER} could not be taken off ${named.join(', ')}${more}: fix that, then run this again`
 }
 
 function explain(error: unknown, signal: AbortSignal | undefined): unknown {
@@ -176,7 +161,7 @@ function explain(error: unknown, signal: AbortSignal | undefined): unknown {
       `a right is missing (get of the Lease ${LEASE_NAME}; list and patch of HeartbeatChecks): ${error.message}`,
     )
   if (error instanceof ApiError || error instanceof TransportError)
-    return new ReleaseError(`the API server does not do it: ${error.message}`)
+    return new ReleaseError(`the API server did not remove the finalizers: ${error.message}`)
   return error
 }
 

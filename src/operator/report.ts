@@ -1,7 +1,7 @@
 /**
- * What people in the cluster are told of a HeartbeatCheck: its status, written when it changed and never else, and its Events.
- * Flips are told before the status says so: whoever dies in between leaves the next one a reason to tell them again, and the
- * name of the Event, made from the flip, counts them once.
+ * What people see of a HeartbeatCheck: its status, written only when it has changed, and its Events. Events of flips are recorded
+ * before the status is written: when a leader dies in between, the next one finds the old status and records them again, and
+ * the name of the Event, made from the id of the flip, prevents a second one.
  */
 
 import { listFlipsSince } from '../checks/declare/find-declared.ts'
@@ -11,6 +11,7 @@ import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import type { Occurrence, Recorder, Regarding } from '../kubernetes/recorder.ts'
 import type { CheckRecord } from '../store/checks/checks.ts'
 import type { Context } from '../store/context.ts'
+import { toFlipEvent } from './flip-event.ts'
 import {
   API_VERSION,
   HEARTBEAT_CHECKS,
@@ -19,9 +20,8 @@ import {
   KIND,
 } from './heartbeat-check.ts'
 import { computeStatus, type Findings, isSameStatus } from './status.ts'
-import { storyOf } from './tell-flips.ts'
 
-/** What a pass found, the check and its job apart. */
+/** What a reconcile found, without the check and its job. */
 export type SyncFindings = Omit<Findings, 'check' | 'downReason'>
 
 export interface ReporterOptions {
@@ -32,23 +32,23 @@ export interface ReporterOptions {
 }
 
 export interface Reporter {
-  /** An Event about the sync. */
-  tell(object: HeartbeatCheck, type: Occurrence['type'], told: { reason: string; note: string }): void
-  /** The flips since the last status as Events, and then the status. */
+  /** Records an Event about the sync. */
+  recordEvent(object: HeartbeatCheck, type: Occurrence['type'], event: { reason: string; note: string }): void
+  /** Records the flips since the last status as Events, then writes the status. */
   report(object: HeartbeatCheck, findings: SyncFindings, check: CheckRecord | null): Promise<void>
-  /** Whoever waits for this generation is told that it goes on; a resync that fails for a moment is nobody's concern. */
-  admitTrouble(object: HeartbeatCheck, error: unknown): Promise<void>
+  /** Reports in the status that a new generation could not be synced yet and is retried. A failed resync is not reported. */
+  reportRetrying(object: HeartbeatCheck, error: unknown): Promise<void>
 }
 
 export function createReporter({ client, cache, context, recorder }: ReporterOptions): Reporter {
   async function report(object: HeartbeatCheck, findings: SyncFindings, check: CheckRecord | null): Promise<void> {
     const downReason = check?.state.status === 'down' ? await whyDown(check) : null
     const status = computeStatus(object, { ...findings, check, downReason }, context.clock.now())
-    if (check !== null) await tellFlips(object, check, status)
+    if (check !== null) await recordFlips(object, check, status)
     if (!isSameStatus(object.status, status)) await replaceStatus(object, status)
   }
 
-  /** A status that is replaced costs the API server a fifth less than one that is patched. */
+  /** Replacing a status costs the API server a fifth less than patching it. */
   async function replaceStatus(object: HeartbeatCheck, status: HeartbeatCheckStatus): Promise<void> {
     const replace = (seen: HeartbeatCheck) =>
       client.replace<HeartbeatCheck>(HEARTBEAT_CHECKS, { ...seen, status }, { subresource: 'status' })
@@ -56,7 +56,7 @@ export function createReporter({ client, cache, context, recorder }: ReporterOpt
       cache.put(await replace(object))
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 409)) throw error
-      // Somebody changed the resource since we saw it. The status says which generation it is about; a successor is not told it.
+      // The resource has changed since we read it. The status names its generation; a new resource of the same name must not get it.
       const { namespace, name, uid } = object.metadata
       const current = await client.get<HeartbeatCheck>(HEARTBEAT_CHECKS, { namespace: namespace!, name })
       if (current.metadata.uid !== uid) throw error
@@ -74,21 +74,25 @@ export function createReporter({ client, cache, context, recorder }: ReporterOpt
     return flips.findLast(({ to, from }) => to === 'down' && from !== 'down')?.reason ?? null
   }
 
-  async function tellFlips(object: HeartbeatCheck, { key }: CheckRecord, status: HeartbeatCheckStatus): Promise<void> {
+  async function recordFlips(
+    object: HeartbeatCheck,
+    { key }: CheckRecord,
+    status: HeartbeatCheckStatus,
+  ): Promise<void> {
     const { checkId, lastTransitionTime } = object.status ?? {}
     if (lastTransitionTime === undefined || checkId !== status.checkId) return
     if (lastTransitionTime === status.lastTransitionTime) return
     const since: Instant = Date.parse(lastTransitionTime)
     const flips = await listFlipsSince(context, key, since)
-    // The one that the status tells of may have been put on record after its date; the status has no microseconds.
-    const told = flips.findLastIndex(({ at }) => Math.floor(at) === since)
-    for (const flip of flips.slice(told + 1)) {
-      const story = storyOf(flip)
-      if (story !== null) recorder.record(regarding(object), story)
+    // The status has no microseconds, and several flips may be within its millisecond: its own is the last of them.
+    const reported = flips.findLastIndex(({ at }) => Math.floor(at) === since)
+    for (const flip of flips.slice(reported + 1)) {
+      const event = toFlipEvent(flip)
+      if (event !== null) recorder.record(regarding(object), event)
     }
   }
 
-  async function admitTrouble(object: HeartbeatCheck, error: unknown): Promise<void> {
+  async function reportRetrying(object: HeartbeatCheck, error: unknown): Promise<void> {
     const { status: before, metadata } = object
     if (before?.observedGeneration === metadata.generation) return
     if (before?.conditions?.some(({ type }) => type === 'Reconciling')) return
@@ -100,21 +104,22 @@ export function createReporter({ client, cache, context, recorder }: ReporterOpt
       context.clock.now(),
     )
     const job = before?.conditions?.filter(({ type }) => type === 'Up') ?? []
-    // The generation is not observed yet: that is what kstatus waits for.
+    // observedGeneration stays: kstatus waits for it.
     await writeStatus(object, { status: { conditions: [...conditions, ...job] } })
   }
 
   return {
     report,
-    admitTrouble,
-    tell(object, type, { reason, note }) {
-      // What went well the status says as well.
+    reportRetrying,
+    recordEvent(object, type, { reason, note }) {
+      // The status says the same of a success, so its Event may wait.
       recorder.record(regarding(object), { type, reason, action: 'Reconcile', note, isPatient: type === 'Normal' })
     },
   }
 }
 
-function regarding({ metadata }: HeartbeatCheck): Regarding {
+/** The reference of an Event to its resource. */
+export function regarding({ metadata }: HeartbeatCheck): Regarding {
   const { namespace, name, uid, resourceVersion } = metadata
   return { apiVersion: API_VERSION, kind: KIND, namespace: namespace!, name, uid, resourceVersion }
 }

@@ -1,7 +1,7 @@
 /**
- * What a HeartbeatCheck's status says, from what a pass found (design, section 6). Pure. `Ready`, `Reconciling` and `Stalled`
- * follow kstatus and tell of the sync: the service holds exactly this spec and the URL is published. `Up` tells of the job,
- * and a missed job never makes Ready False, or `helm --wait` would hang on last night's backup.
+ * Computes the status of a HeartbeatCheck from the findings of a reconcile (design, section 6). Pure. `Ready`, `Reconciling` and
+ * `Stalled` follow kstatus and describe the sync: the service holds exactly this spec and the URL is published. `Up` describes
+ * the job. A missed job never makes Ready False, or `helm --wait` would hang because of last night's backup.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -12,12 +12,12 @@ import { toTime } from '../kubernetes/objects.ts'
 import type { CheckRecord } from '../store/checks/checks.ts'
 import type { HeartbeatCheck, HeartbeatCheckStatus, PublishedTarget } from './heartbeat-check.ts'
 
-/** What became of a pass. */
+/** The result of a sync. */
 export type Sync =
   | { readonly kind: 'synced' }
-  /** Somebody has to change something first. */
+  /** A person has to change something first. */
   | { readonly kind: 'stalled'; readonly reason: StalledReason; readonly message: string }
-  /** It is tried again by itself. */
+  /** It is retried. */
   | { readonly kind: 'retrying'; readonly message: string }
 
 export type StalledReason =
@@ -30,17 +30,17 @@ export type StalledReason =
 
 export interface Findings {
   readonly sync: Sync
-  /** As the service holds it; null while it holds none. */
+  /** Null while the service holds no check. */
   readonly check: CheckRecord | null
-  /** Where the URL is published now; null for nowhere. */
+  /** Where the URL is published now; null: nowhere. */
   readonly published: PublishedTarget | null
   /** Why the check went down, while it is down. */
   readonly downReason: FlipReason | null
 }
 
 /** metav1.Condition allows 32,768; people read the first line. */
-const LONGEST_MESSAGE = 1_024
-/** Status is no place for each ping: the time of the last one is moved on at most this often. */
+const MAX_MESSAGE_LENGTH = 1_024
+/** The status does not follow every ping: the time of the last one is updated at most this often. */
 export const LAST_PING_STEP_MS = 60_000
 
 export function computeStatus(object: HeartbeatCheck, findings: Findings, now: Instant): HeartbeatCheckStatus {
@@ -78,9 +78,9 @@ export function computeStatus(object: HeartbeatCheck, findings: Findings, now: I
   }
 }
 
-type Said = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>
+type Statement = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>
 
-function describeSync(sync: Sync, published: PublishedTarget | null): Said[] {
+function describeSync(sync: Sync, published: PublishedTarget | null): Statement[] {
   switch (sync.kind) {
     case 'synced': {
       const where = published === null ? '' : `; its ping URL is in ${published.kind} ${published.name}`
@@ -101,7 +101,7 @@ function describeSync(sync: Sync, published: PublishedTarget | null): Said[] {
   }
 }
 
-function describePublished(sync: Sync, published: PublishedTarget | null): Said {
+function describePublished(sync: Sync, published: PublishedTarget | null): Statement {
   if (published !== null) {
     const message = `the ping URL is in ${published.kind} ${published.name}`
     const isRefused = sync.kind === 'stalled' && (sync.reason === 'TargetNotOwned' || sync.reason === 'PublishRefused')
@@ -112,9 +112,9 @@ function describePublished(sync: Sync, published: PublishedTarget | null): Said 
     : { type: 'Published', status: 'False', reason: 'NotPublishedYet', message: 'the ping URL is not published yet' }
 }
 
-/** No message holds a time that moves with each ping: each change of a message is a write. */
-function describeJob({ state }: CheckRecord, downReason: FlipReason | null, now: Instant): Said {
-  const said = (status: Condition['status'], reason: string, message: string): Said => ({
+/** No message holds a time that changes with each ping: each change of a message is a write. */
+function describeJob({ state }: CheckRecord, downReason: FlipReason | null, now: Instant): Statement {
+  const said = (status: Condition['status'], reason: string, message: string): Statement => ({
     type: 'Up',
     status,
     reason,
@@ -139,10 +139,10 @@ function describeJob({ state }: CheckRecord, downReason: FlipReason | null, now:
 }
 
 function describeDown(
-  said: (...parts: [Condition['status'], string, string]) => Said,
+  said: (...parts: [Condition['status'], string, string]) => Statement,
   reason: FlipReason | null,
   at: string,
-): Said {
+): Statement {
   switch (reason) {
     case 'failed':
       return said('False', 'JobFailed', `the job reported a failure at ${at}`)
@@ -159,14 +159,14 @@ function lastPing(before: string | undefined, at: Instant | null): { lastPingTim
   return { lastPingTime: isRecent ? before : toIso(at) }
 }
 
-/** As a condition holds it. */
+/** Cuts a message to the length that a condition here may have. */
 export function cutMessage(message: string): string {
-  if (message.length <= LONGEST_MESSAGE) return message
-  // Half a character would come back as another one, and the status would never be as it was written.
-  return `${message.slice(0, LONGEST_MESSAGE - 1).toWellFormed()}…`
+  if (message.length <= MAX_MESSAGE_LENGTH) return message
+  // The server replaces half a character, and then the status would never equal the written one.
+  return `${message.slice(0, MAX_MESSAGE_LENGTH - 1).toWellFormed()}…`
 }
 
-/** Then nothing need be written. */
+/** Whether the status need not be written. */
 export function isSameStatus(before: HeartbeatCheckStatus | undefined, after: HeartbeatCheckStatus): boolean {
   return before !== undefined && isDeepStrictEqual(before, after)
 }

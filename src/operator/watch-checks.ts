@@ -1,4 +1,4 @@
-/** The HeartbeatChecks of the cluster, or of some of its namespaces, as one cache that is always kept up: a standby is warm. */
+/** The HeartbeatChecks of the cluster, or of some of its namespaces, in one cache. A standby keeps it up to date too. */
 
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
 import { keyOf } from '../kubernetes/objects.ts'
@@ -13,12 +13,12 @@ export interface CheckWatch {
   stop(): Promise<void>
   get(key: string): HeartbeatCheck | undefined
   keys(): Iterable<string>
-  /** Takes the answer to a write of ours over. Another's edit that comes with it is told. */
+  /** Caches the response to a write of ours. A change by others that comes with it is reported to onChange. */
   put(object: HeartbeatCheck): void
   hasSynced(): boolean
-  /** Whether the namespace is one of ours. */
+  /** Whether this operator watches the namespace. */
   isWatched(namespace: string): boolean
-  /** True once after the API server was away and has answered again. */
+  /** Returns true once after the API server was unreachable and has responded again. */
   takeRecovery(): boolean
 }
 
@@ -28,21 +28,21 @@ export interface CheckWatchOptions {
   readonly namespaces: readonly string[] | null
   readonly clock: Clock
   readonly random: () => number
-  /** A watch that is silent for so long is given up; default: the reflector's. */
+  /** A watch that receives nothing for so long is replaced; default: the reflector's. */
   readonly stallMs?: number | undefined
   readonly log: Log
   readonly metrics: ReflectorMetrics
-  /** A resource came, went, or was changed by somebody else. */
+  /** A resource was created, deleted, or changed by others. */
   readonly onChange: (key: string) => void
 }
 
 export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
   const { client, namespaces, clock, random, stallMs, log, metrics, onChange } = options
-  let troubleAt: number | null = null
+  let failedAt: number | null = null
 
-  const places = namespaces ?? [undefined]
-  const shares = shareMetrics(metrics, places.length)
-  const reflectors = places.map((namespace, index) =>
+  const scopes = namespaces ?? [undefined]
+  const shares = shareMetrics(metrics, scopes.length)
+  const reflectors = scopes.map((namespace, index) =>
     createReflector<HeartbeatCheck>({
       client,
       type: HEARTBEAT_CHECKS,
@@ -55,7 +55,7 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
         if (before === undefined || after === undefined || isRelevant(before, after)) onChange(key)
       },
       onProblem(error, kind) {
-        troubleAt = clock.now()
+        failedAt = clock.now()
         log.warn({ error, kind, namespace }, explainProblem(error))
       },
       metrics: shares[index]!,
@@ -77,7 +77,7 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
       const before = reflector?.get(key)
       reflector?.put(object)
       const after = reflector?.get(key)
-      // The answer may carry somebody's edit along that the watch has not told yet, and will not tell after it.
+      // The response may hold a change by others that the watch has not reported yet, and will not report after it.
       if (before !== undefined && after !== undefined && isEdited(before, after)) onChange(key)
     },
     *keys() {
@@ -86,21 +86,21 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
     hasSynced: () => reflectors.every((reflector) => reflector.hasSynced()),
     isWatched: (namespace) => namespaces === null || namespaces.includes(namespace),
     takeRecovery() {
-      const since = troubleAt
+      const since = failedAt
       if (since === null || !reflectors.every((reflector) => reflector.lastContactAt() > since)) return false
-      troubleAt = null
+      failedAt = null
       return true
     },
   }
 }
 
-/** Our own writes of the status are no reason to look again. */
+/** Our own writes of the status need no reconcile. */
 function isRelevant(before: HeartbeatCheck, after: HeartbeatCheck): boolean {
   const [finalizersBefore, finalizers] = [before.metadata.finalizers, after.metadata.finalizers]
   return isEdited(before, after) || JSON.stringify(finalizersBefore) !== JSON.stringify(finalizers)
 }
 
-/** By what none of our writes changes. */
+/** Whether a field has changed that we never write. */
 function isEdited({ metadata: before }: HeartbeatCheck, { metadata: after }: HeartbeatCheck): boolean {
   return (
     before.uid !== after.uid ||
@@ -112,7 +112,7 @@ function isEdited({ metadata: before }: HeartbeatCheck, { metadata: after }: Hea
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
-/** Half of an object is who wrote which field of it. */
+/** Half of an object are its managedFields. */
 function trim(object: HeartbeatCheck): HeartbeatCheck {
   const { managedFields: _, annotations, ...metadata } = object.metadata
   if (annotations === undefined) return { ...object, metadata }

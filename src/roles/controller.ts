@@ -9,10 +9,10 @@ import { createOperator } from '../operator/operator.ts'
 import type { Base } from './base.ts'
 
 export interface ControllerRole {
-  /** Begins; a cluster that is away is waited for in the background. */
+  /** Returns at once; a cluster that cannot be reached is retried in the background. */
   start(): void
   stop(): Promise<void>
-  /** Null when the caches are filled; leadership has no part in it. */
+  /** Null when the caches are filled, whether it leads or not. */
   whyNotReady(): string | null
 }
 

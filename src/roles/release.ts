@@ -1,4 +1,4 @@
-/** The command `release`: no role, but the last thing that is done for a cluster, before the operator goes for good. */
+/** The command `release`: not a role, but the last step before the operator is uninstalled from a cluster. */
 
 import { createClient } from '../kubernetes/client.ts'
 import type { Connection } from '../kubernetes/connection.ts'
@@ -15,7 +15,7 @@ export interface ReleaseCommandOptions {
   readonly signal: AbortSignal
 }
 
-/** Throws ReleaseError when a finalizer of ours may be left. */
+/** Throws ReleaseError when one of our finalizers may be left. */
 export async function runRelease({ connection, namespaces, say, signal }: ReleaseCommandOptions): Promise<void> {
   const client = createClient({ connection, clock: systemClock })
   try {

@@ -4,6 +4,7 @@
  * create a namespace of a certain name must not give access to a project of that name.
  */
 
+import { DEFAULT_CLUSTER } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
 import { deriveSlug } from '../domain/slug.ts'
 import { newId } from '../runtime/ids.ts'
@@ -25,9 +26,6 @@ export interface ProjectRequest extends Namespace {
   /** Default: the installation's organization. */
   readonly organizationId?: string
 }
-
-/** The name of the only cluster of an installation. It is left out of slugs. */
-const DEFAULT_CLUSTER = 'default'
 
 /**
  * The project to use, created if it is the namespace's own. Throws AppError `forbidden` for a project that the namespace may not use,

@@ -197,7 +197,7 @@ describe('with a control plane that has faults', () => {
     own = openCluster(plane)
     ;({ write, remove } = writerOf(own, 'default'))
     a = await follow(plane.kubeconfigPath, { namespace: 'default' })
-    await a.reflector.whenSynced()
+    await waitFor('the first list', a.reflector.hasSynced)
   })
   afterAll(async () => {
     await a?.[Symbol.asyncDispose]()

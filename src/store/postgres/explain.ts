@@ -1,5 +1,6 @@
 /** Explains why the first connection failed, in one line for the person who set DATABASE_URL. Never shows the password. */
 
+import { errorCode } from '../../runtime/error-code.ts'
 import { SchemaError } from './migrate.ts'
 import { isOutage, sqlStateOf, UNDEFINED_DATABASE } from './sqlstate.ts'
 
@@ -11,7 +12,7 @@ const STARTING_UP = '57P03'
  */
 export function mayPass(error: unknown, isNameAwaited: boolean): boolean {
   const cause = rootOf(error)
-  if (codeOf(cause) === 'ENOTFOUND') return isNameAwaited
+  if (errorCode(cause) === 'ENOTFOUND') return isNameAwaited
   return isOutage(cause) && sqlStateOf(cause) !== '25006'
 }
 
@@ -44,7 +45,7 @@ export function explainDatabaseError(error: unknown, databaseUrl: string): strin
     case STARTING_UP:
       return `DATABASE_URL: PostgreSQL on ${host} is still starting up: try again when it is ready`
   }
-  switch (codeOf(cause)) {
+  switch (errorCode(cause)) {
     case 'ECONNREFUSED':
       return `DATABASE_URL: nobody listens on ${host}: start PostgreSQL there, or correct the address`
     case 'ENOTFOUND':
@@ -58,8 +59,4 @@ function rootOf(error: unknown): unknown {
   let root = error
   while (root instanceof Error && root.cause !== undefined) root = root.cause
   return root instanceof AggregateError ? root.errors[0] : root
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }

@@ -51,7 +51,7 @@ function createLeaseServer(clock: Clock) {
         if (kind !== 'lose') return answer
       }
       await clock.sleep(options?.timeoutMs ?? 30_000, options?.signal)
-      throw options?.signal?.aborted ? options.signal.reason : new Error(`no answer within ${options?.timeoutMs} ms`)
+      throw options?.signal?.aborted ? options.signal.reason : new Error(`no response within ${options?.timeoutMs} ms`)
     }
     const write = (verb: string, options: Limits | undefined, object: object, change: () => StoredLease) => {
       const { spec } = structuredClone(object) as StoredLease

@@ -89,9 +89,9 @@ describe('the time limit', () => {
     const short = failureOf(client.create(CONFIG_MAPS, aConfigMap('a'), { timeoutMs: 5_000 }))
     await untilSo(() => server.requests.length === 2)
     await clock.advance(5_000)
-    expect((await short).message).toBe('create configmaps shop/a: no answer within 5 s')
+    expect((await short).message).toBe('create configmaps shop/a: no response within 5 s')
     await clock.advance(25_000)
-    expect((await usual).message).toBe('get configmaps shop/a: no answer within 30 s')
+    expect((await usual).message).toBe('get configmaps shop/a: no response within 30 s')
     expect(await usual).toBeInstanceOf(TransportError)
   })
 
@@ -105,7 +105,7 @@ describe('the time limit', () => {
     await clock.advance(9_099)
     expect(clock.wakeTimes()).toHaveLength(1)
     await clock.advance(1)
-    expect((await call).message).toMatch(/no answer within 10 s/)
+    expect((await call).message).toMatch(/no response within 10 s/)
   })
 
   it('is for the beginning of a watch only', async () => {
@@ -114,7 +114,7 @@ describe('the time limit', () => {
     const hanging = failureOf(readWatch({ signal: stop.signal }))
     await untilSo(() => server.requests.length === 1)
     await clock.advance(30_000)
-    expect((await hanging).message).toBe('watch configmaps shop: no answer within 30 s')
+    expect((await hanging).message).toBe('watch configmaps shop: no response within 30 s')
     const quiet = readWatch({ signal: stop.signal }, 1)
     await untilSo(() => server.watches.length === 1)
     await clock.settle()

@@ -134,7 +134,7 @@ describe('requests to a server that offers HTTP/2', () => {
     const hanging = failureOf(list())
     await untilSo(() => seen.length === 1)
     await clock.advance(30_000)
-    expect((await hanging).message).toMatch(/no answer within 30 s/)
+    expect((await hanging).message).toMatch(/no response within 30 s/)
     await list()
     expect(sessions).toHaveLength(2)
     await untilSo(() => sessions[0]!.destroyed)

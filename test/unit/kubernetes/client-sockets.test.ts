@@ -26,7 +26,7 @@ describe('sockets', () => {
     const hanging = failureOf(client.list(CONFIG_MAPS, { limit: 1 }))
     await untilSo(() => server.requests.length === 4)
     await clock.advance(30_000)
-    expect((await hanging).message).toMatch(/no answer within 30 s/)
+    expect((await hanging).message).toMatch(/no response within 30 s/)
     await untilSo(() => server.connections().open === 0)
     await client.list(CONFIG_MAPS, { limit: 1 })
     expect(server.connections()).toEqual({ accepted: 4, open: 1 })

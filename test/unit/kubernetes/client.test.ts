@@ -143,7 +143,7 @@ describe('a refusal', () => {
     server.disturb(anyRequest, { status: 403, text: '<html>geheim</html>' })
     const error = await failureOf(client.get(CONFIG_MAPS, A))
     expect(error).toMatchObject({ status: 403, reason: 'Forbidden', details: null })
-    expect(error.message).toBe('the server answered 403 to: get configmaps shop/a')
+    expect(error.message).toBe('the server responded 403 to: get configmaps shop/a')
   })
 
   it('is not a list, nor is anything else that is none: it would look as if all were deleted', async () => {
@@ -151,16 +151,16 @@ describe('a refusal', () => {
       server.disturb(anyRequest, { status: 200, json })
       const error = await failureOf(client.list(CONFIG_MAPS))
       expect(error).toBeInstanceOf(TransportError)
-      expect(error.message).toMatch(/answered with something else than the list/)
+      expect(error.message).toMatch(/did not send the list/)
     }
     server.disturb(anyRequest, { status: 200, json: { metadata: { resourceVersion: '7' }, items: null } })
     expect(await client.list(CONFIG_MAPS)).toEqual({ items: [], resourceVersion: '7', continueToken: null })
   })
 
   it.each([
-    ['a page of a proxy', { status: 200, text: '<html>geheim</html>' }, /answered with text\/html and not with JSON/],
-    ['half an answer', 'break' as const, /no answer from 127\.0\.0\.1:\d+: /],
-    ['no answer', 'reset' as const, /^create secrets shop\/a: no answer from 127\.0\.0\.1:\d+: /],
+    ['a page of a proxy', { status: 200, text: '<html>geheim</html>' }, /sent text\/html instead of JSON/],
+    ['half an answer', 'break' as const, /no response from 127\.0\.0\.1:\d+: /],
+    ['no answer', 'reset' as const, /^create secrets shop\/a: no response from 127\.0\.0\.1:\d+: /],
   ])('is not %s: then it is unknown what happened, and no error shows a Secret', async (_, how, expected) => {
     server.disturb(anyRequest, how)
     const secret = { apiVersion: 'v1', kind: 'Secret', metadata: A, data: { url: 'Z2VoZWlt' } }

@@ -134,7 +134,7 @@ describe('a kubeconfig that is of no use says what is wrong with it', () => {
   it('when it is no YAML, without quoting it', async () => {
     const message = await problemOf(`users:\n\t- token: ${secret}`)
     expect(message).toBe(
-      `${join(folder, 'config')} is no kubeconfig: it cannot be parsed as YAML (line 2). Mend or replace it.`,
+      `${join(folder, 'config')} is not a kubeconfig: it cannot be parsed as YAML (line 2). Fix or replace it.`,
     )
   })
 
@@ -159,7 +159,7 @@ describe('a kubeconfig that is of no use says what is wrong with it', () => {
     [
       'the certificate authority is no certificate',
       { cluster: { 'certificate-authority-data': base64(secret) } },
-      /certificate-authority of the context "ours" of .* is no PEM certificate/,
+      /certificate-authority of the context "ours" of .* is not a PEM certificate/,
     ],
     ['the token file is not there', { user: { tokenFile: 'gone' } }, /names .*gone, which cannot be read \(ENOENT\)/],
     [

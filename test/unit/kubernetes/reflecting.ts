@@ -81,7 +81,7 @@ export async function startReflecting(options: Partial<ReflectorOptions<Note>> =
   })
   stack.defer(() => reflector.stop())
   const notes = () => server.collection(CONFIG_MAPS)
-  // While a watch is open only its watchdog sleeps, and that must not be woken by being waited for.
+  // While a watch is open only its stall timer sleeps, and that must not be woken by being waited for.
   const pauses = () => (server.watches.length > 0 ? [] : clock.wakeTimes().filter((at) => !limits.has(at)))
   const pausing = { ...clock, wakeTimes: pauses }
   const until = (isSo: () => boolean) => untilSo(isSo, pausing, LONGEST_PAUSE_MS)

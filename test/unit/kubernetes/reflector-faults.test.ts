@@ -101,7 +101,7 @@ describe('a watch that falls silent', () => {
     await a.clock.advance(1_000)
     await a.until(() => a.watchesAsked() === 2)
     expect(a.clock.now() - from).toBeLessThan(152_000)
-    expect(a.problems).toEqual([expect.stringMatching(/^stall: watch configmaps: nothing was heard for 150 s/)])
+    expect(a.problems).toEqual([expect.stringMatching(/^stall: watch configmaps: nothing was received for 150 s/)])
     await a.until(() => a.changes.length === 4)
     expect(a.changes.slice(2)).toEqual(['shop/a: 1 -> 2', 'shop/b: 1 -> -'])
     expect([a.lists(), a.checks(), a.restarts]).toEqual([1, 1, ['stalled']])
@@ -154,7 +154,7 @@ describe('a watch that falls silent', () => {
     await a.clock.advance(10_000)
     await a.until(() => a.changes.length === 2)
     expect(a.clock.now() - from).toBe(150_000 + 800 + 10_000 + 1_600)
-    expect(a.problems.slice(1)).toEqual(['list: list configmaps: no answer within 10 s'])
+    expect(a.problems.slice(1)).toEqual(['list: list configmaps: no response within 10 s'])
   })
 
   it('before its answer has begun is given up after 30 s', async () => {
@@ -164,7 +164,7 @@ describe('a watch that falls silent', () => {
     await a.until(() => a.watchesAsked() === 1)
     await a.clock.advance(30_000)
     await a.until(() => a.watchesAsked() === 2)
-    expect(a.problems).toEqual(['watch: watch configmaps: no answer within 30 s'])
+    expect(a.problems).toEqual(['watch: watch configmaps: no response within 30 s'])
   })
 })
 

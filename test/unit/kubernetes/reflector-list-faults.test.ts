@@ -22,7 +22,7 @@ describe('a list that fails', () => {
     await a.until(() => a.watchesAsked() === 2)
     expect([...a.reflector.keys()]).toHaveLength(599)
     expect(a.changes.filter((change) => change.endsWith('-> -'))).toEqual(['shop/n0: 1 -> -'])
-    expect(a.problems.slice(1)).toEqual(Array(3).fill('list: the server answered 500 to: list configmaps'))
+    expect(a.problems.slice(1)).toEqual(Array(3).fill('list: the server responded 500 to: list configmaps'))
   })
 
   it('is tried ever more slowly while we may not list, and works once we may', async () => {

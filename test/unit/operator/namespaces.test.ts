@@ -29,7 +29,7 @@ const refuse = (status: number) => () => {
     request: 'get',
   })
 }
-const look = (age: 'remembered' | 'fresh' = 'remembered') => namespaces.allowedProjects('shop', age)
+const look = (age: 'cached' | 'fresh' = 'cached') => namespaces.allowedProjects('shop', age)
 
 describe('the projects that a namespace may use', () => {
   it('are listed in its annotation, or not restricted to any', async () => {

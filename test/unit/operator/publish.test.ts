@@ -62,7 +62,7 @@ describe('a Secret that another HeartbeatCheck controls', () => {
     ['another group', { apiVersion: 'example.com/v1alpha1' }],
   ])('is not touched when it has %s', async (_, changes) => {
     const { result, applied } = await publishInto([owner(changes)])
-    expect(result).toMatchObject({ kind: 'refused', reason: 'TargetNotOwned' })
+    expect(result).toMatchObject({ kind: 'rejected', reason: 'TargetNotOwned' })
     expect(applied).toEqual([])
   })
 })
@@ -73,7 +73,7 @@ describe('a refused write', () => {
     [422, 'Invalid'],
   ])('of status %i is for a person to set right', async (status, reason) => {
     const { result } = await publishInto([owner({ uid: 'u2' })], refusal(status, reason))
-    expect(result).toMatchObject({ kind: 'refused', reason: 'PublishRefused' })
+    expect(result).toMatchObject({ kind: 'rejected', reason: 'PublishRefused' })
   })
 
   it('says so too when not even reading is allowed', async () => {
@@ -83,7 +83,7 @@ describe('a refused write', () => {
     } as unknown as KubernetesClient
     const message = 'Secret nightly-heartbeat cannot be written: no'
     expect(await publishUrl(client, check, target, 'http://ping', async () => {})).toEqual({
-      kind: 'refused',
+      kind: 'rejected',
       reason: 'PublishRefused',
       message,
     })

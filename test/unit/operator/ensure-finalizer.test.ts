@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError, type KubernetesClient } from '../../../src/kubernetes/client.ts'
+import { createFinalizers } from '../../../src/operator/ensure-finalizer.ts'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
-import { createHold } from '../../../src/operator/hold.ts'
 import type { Context } from '../../../src/store/context.ts'
 
 const KEY = 'shop/nightly'
@@ -13,7 +13,7 @@ const check = (spec: object = {}, rest: Partial<HeartbeatCheck> = {}): Heartbeat
   ...rest,
 })
 
-/** `answer`: what the API server says of the resource. That of a retired check is in test/cluster/operator/hold.test.ts. */
+/** `answer`: what the API server says of the resource. That of a retired check is in test/cluster/operator/finalizers.test.ts. */
 function createHeld({ isBusy = true, answer = 'found' }: { isBusy?: boolean; answer?: 'found' | 'no such kind' } = {}) {
   const asked: string[] = []
   const noSuchKind = new ApiError({
@@ -39,29 +39,35 @@ function createHeld({ isBusy = true, answer = 'found' }: { isBusy?: boolean; ans
       throw new Error('the database is not to be asked')
     },
   })
-  const hold = createHold({ client, cache: { put: () => {} }, context, cluster: 'default', isBusy: () => isBusy })
-  return { hold, asked }
+  const finalizers = createFinalizers({
+    client,
+    cache: { put: () => {} },
+    context,
+    cluster: 'default',
+    isBusy: () => isBusy,
+  })
+  return { finalizers, asked }
 }
 
 describe('the finalizer of a new resource', () => {
   it('can wait while others wait', async () => {
-    const { hold, asked } = createHeld()
-    expect((await hold.nowOrLater(KEY, check())).metadata.finalizers).toBeUndefined()
+    const { finalizers, asked } = createHeld()
+    expect((await finalizers.ensureOrPostpone(KEY, check())).metadata.finalizers).toBeUndefined()
     expect(asked).toEqual([])
-    expect(hold.isPostponed(KEY)).toBe(true)
+    expect(finalizers.isPostponed(KEY)).toBe(true)
   })
 
   it('is written once, whatever becomes of it: a rule of the cluster may take it off again', async () => {
-    const { hold } = createHeld()
-    await hold.now(KEY, await hold.nowOrLater(KEY, check()))
-    expect(hold.isPostponed(KEY)).toBe(false)
+    const { finalizers } = createHeld()
+    await finalizers.ensure(KEY, await finalizers.ensureOrPostpone(KEY, check()))
+    expect(finalizers.isPostponed(KEY)).toBe(false)
   })
 
   it('is no longer waited for once it is seen, whoever wrote it', async () => {
-    const { hold, asked } = createHeld()
-    await hold.nowOrLater(KEY, check())
-    await hold.nowOrLater(KEY, { ...check(), metadata: { ...check().metadata, finalizers: [FINALIZER] } })
-    expect(hold.isPostponed(KEY)).toBe(false)
+    const { finalizers, asked } = createHeld()
+    await finalizers.ensureOrPostpone(KEY, check())
+    await finalizers.ensureOrPostpone(KEY, { ...check(), metadata: { ...check().metadata, finalizers: [FINALIZER] } })
+    expect(finalizers.isPostponed(KEY)).toBe(false)
     expect(asked).toEqual([])
   })
 
@@ -70,31 +76,31 @@ describe('the finalizer of a new resource', () => {
     ['its check is to outlive it', {}, check({ deletionPolicy: 'Retain' })],
     ['a pass over it went wrong before', {}, check({}, { status: { conditions: [] } })],
   ])('cannot when %s', async (_, circumstances, object) => {
-    const { hold, asked } = createHeld(circumstances)
-    expect((await hold.nowOrLater(KEY, object)).metadata.finalizers).toEqual([FINALIZER])
+    const { finalizers, asked } = createHeld(circumstances)
+    expect((await finalizers.ensureOrPostpone(KEY, object)).metadata.finalizers).toEqual([FINALIZER])
     expect(asked).toEqual(['finalizer'])
   })
 })
 
 describe('a resource that is not in the cache any more', () => {
   it('keeps its check when the API server has it', async () => {
-    const { hold } = createHeld()
-    await hold.nowOrLater(KEY, check())
-    expect(await hold.letGo(KEY)).toBe(false)
+    const { finalizers } = createHeld()
+    await finalizers.ensureOrPostpone(KEY, check())
+    expect(await finalizers.retireIfGone(KEY)).toBe(false)
   })
 
   it('keeps its check when the API server does not know its kind', async () => {
-    const { hold, asked } = createHeld({ answer: 'no such kind' })
-    await hold.nowOrLater(KEY, check())
-    expect(await hold.letGo(KEY)).toBe(false)
+    const { finalizers, asked } = createHeld({ answer: 'no such kind' })
+    await finalizers.ensureOrPostpone(KEY, check())
+    expect(await finalizers.retireIfGone(KEY)).toBe(false)
     expect(asked).toEqual(['get'])
-    expect(hold.isPostponed(KEY)).toBe(true)
+    expect(finalizers.isPostponed(KEY)).toBe(true)
   })
 
   it('is not asked for when it had its finalizer', async () => {
-    const { hold, asked } = createHeld()
-    await hold.now(KEY, await hold.nowOrLater(KEY, check()))
-    expect(await hold.letGo(KEY)).toBe(false)
+    const { finalizers, asked } = createHeld()
+    await finalizers.ensure(KEY, await finalizers.ensureOrPostpone(KEY, check()))
+    expect(await finalizers.retireIfGone(KEY)).toBe(false)
     expect(asked).toEqual(['finalizer'])
   })
 })

@@ -1,20 +1,20 @@
-/** Flips as Kubernetes Events, so that `kubectl describe` tells the story. */
+/** Flips as Kubernetes Events: `kubectl describe` shows the history of the job. */
 
 import type { FlipReason } from '../domain/check.ts'
 import { toTime } from '../kubernetes/objects.ts'
 import type { FlipRecord } from '../store/history/flips.ts'
 
-export interface Story {
+export interface FlipEvent {
   readonly type: 'Normal' | 'Warning'
   readonly reason: string
   readonly action: string
   readonly note: string
-  /** Of the flip: whoever tells it, it is told once. */
+  /** The id of the flip: it is reported once, whichever process does it. */
   readonly id: string
 }
 
-/** Null for what nobody needs to be told. */
-const STORIES: Record<FlipReason, { type: Story['type']; reason: string; note: (at: string) => string } | null> = {
+/** Null: the flip has no Event. */
+const EVENTS: Record<FlipReason, { type: FlipEvent['type']; reason: string; note: (at: string) => string } | null> = {
   created: null,
   first_success: { type: 'Normal', reason: 'FirstSuccess', note: () => 'the job reported its first success' },
   missed: { type: 'Warning', reason: 'Missed', note: (at) => `the job reported no completion by ${at}` },
@@ -35,8 +35,9 @@ const STORIES: Record<FlipReason, { type: Story['type']; reason: string; note: (
   },
 }
 
-export function storyOf(flip: FlipRecord): Story | null {
-  const story = STORIES[flip.reason]
-  if (story === null) return null
-  return { type: story.type, reason: story.reason, action: 'Monitor', note: story.note(toTime(flip.at)), id: flip.id }
+/** Returns null for a flip that needs no Event. */
+export function toFlipEvent(flip: FlipRecord): FlipEvent | null {
+  const event = EVENTS[flip.reason]
+  if (event === null) return null
+  return { type: event.type, reason: event.reason, action: 'Monitor', note: event.note(toTime(flip.at)), id: flip.id }
 }

@@ -1,6 +1,6 @@
 /**
- * Whether this cluster may reconcile under its name (design, section 6): two live clusters under one name would take each
- * other's checks for their own. The uid of the namespace kube-system tells them apart.
+ * Registers the name of this cluster (design, section 6): two live clusters with one name would take each other's checks for
+ * their own. The uid of the namespace kube-system distinguishes them.
  */
 
 import { registerCluster } from '../checks/declare/register-cluster.ts'
@@ -10,7 +10,7 @@ import type { Log } from '../runtime/log.ts'
 import type { Context } from '../store/context.ts'
 import { limitClient } from './limit-client.ts'
 
-export interface NameClaimOptions {
+export interface ClusterRegistrationOptions {
   readonly client: KubernetesClient
   readonly context: Context
   readonly cluster: string
@@ -20,21 +20,21 @@ export interface NameClaimOptions {
   readonly onTaken: (isTaken: boolean) => void
 }
 
-/** `unknown`: the API server or the database could not be asked. */
-export type ClaimResult = 'held' | 'taken' | 'unknown'
+/** `unknown`: the API server or the database did not respond. */
+export type RegistrationResult = 'held' | 'taken' | 'unknown'
 
-export interface NameClaim {
-  /** Takes the name, or keeps it: to be called again at least three times in `holderSeconds`. Never rejects. */
-  renew(signal: AbortSignal): Promise<ClaimResult>
+export interface ClusterRegistration {
+  /** Registers the name, or renews it: call it at least three times in `holderSeconds`. Never rejects. */
+  renew(signal: AbortSignal): Promise<RegistrationResult>
 }
 
 const NAMESPACES = { group: '', version: 'v1', plural: 'namespaces' }
 
-export function createNameClaim(options: NameClaimOptions): NameClaim {
+export function createClusterRegistration(options: ClusterRegistrationOptions): ClusterRegistration {
   const { client, context, cluster, holderSeconds, log, onTaken } = options
   let heldUid: string | undefined
 
-  async function claim(signal: AbortSignal): Promise<ClaimResult> {
+  async function register(signal: AbortSignal): Promise<RegistrationResult> {
     const uid = await readClusterUid(signal)
     if (uid === null) return 'held'
     const registered = await registerCluster(context, { cluster, uid, holderSeconds })
@@ -45,7 +45,7 @@ export function createNameClaim(options: NameClaimOptions): NameClaim {
     }
     const { uid: otherUid, seenSecondsAgo } = registered
     if (otherUid === heldUid) {
-      // It was us, and the address is the same: no second cluster is seen, only that the first may live on elsewhere.
+      // It was ours, and the address is the same: there is no sign of a second cluster, but the first may still run elsewhere.
       log.warn(
         { cluster, otherUid, holderSeconds },
         'the cluster behind this address is another one now: if nothing is heard of the former, as after a rebuild, it takes the name over',
@@ -60,7 +60,7 @@ export function createNameClaim(options: NameClaimOptions): NameClaim {
     return 'taken'
   }
 
-  /** Null without the right to read it, which a controller of single namespaces need not have. */
+  /** Null without the right to read it: a controller of single namespaces need not have it. */
   async function readClusterUid(signal: AbortSignal): Promise<string | null> {
     try {
       return (await limitClient(client, signal).get<KubernetesObject>(NAMESPACES, { name: 'kube-system' })).metadata.uid
@@ -73,7 +73,7 @@ export function createNameClaim(options: NameClaimOptions): NameClaim {
   return {
     async renew(signal) {
       try {
-        return await claim(signal)
+        return await register(signal)
       } catch (error) {
         if (!signal.aborted) log.warn({ error }, 'the cluster could not be identified; it is tried again')
         return 'unknown'
