@@ -2,9 +2,9 @@ import { defineConfig } from 'vitest/config'
 
 /**
  * A lane for each kind of need; they run one after the other, so that a load test never slows another lane's clock down.
- * unit needs nothing. The other lanes get a real PostgreSQL from test/support/postgres-setup.ts; cluster and chart get a real
- * Kubernetes control plane besides, from test/support/cluster-setup.ts. e2e has a whole node. process is short; what kills,
- * holds up and restarts for minutes is in crash.
+ * unit needs nothing. The other lanes get a real PostgreSQL from test/support/postgres-setup.ts; operator has a fake API server
+ * besides, cluster and chart get a real Kubernetes control plane, from test/support/cluster-setup.ts. e2e has a whole node.
+ * process is short; what kills, holds up and restarts for minutes is in crash.
  */
 const lane = (name: string, order: number, extra: object = {}) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], sequence: { groupOrder: order }, ...extra },
@@ -20,12 +20,13 @@ export default defineConfig({
       lane('unit', 0, { ...shared, include: ['test/unit/**/*.test.ts', 'test/architecture.test.ts'] }),
       lane('db', 1, { ...shared, ...withPostgres }),
       lane('http', 2, { ...shared, ...withPostgres }),
-      lane('process', 3, { ...withPostgres, testTimeout: 60_000, hookTimeout: 60_000, maxWorkers: 2 }),
-      lane('prometheus', 4, { ...withPostgres, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
-      lane('cluster', 5, { ...withCluster, testTimeout: 60_000, hookTimeout: 120_000, fileParallelism: false }),
-      lane('chart', 6, { ...withCluster, testTimeout: 120_000, hookTimeout: 120_000, maxWorkers: 2 }),
-      lane('crash', 7, { ...withPostgres, testTimeout: 300_000, hookTimeout: 120_000, fileParallelism: false }),
-      lane('e2e', 8, { testTimeout: 900_000, hookTimeout: 900_000, fileParallelism: false }),
+      lane('operator', 3, { ...shared, ...withPostgres }),
+      lane('process', 4, { ...withPostgres, testTimeout: 60_000, hookTimeout: 60_000, maxWorkers: 2 }),
+      lane('prometheus', 5, { ...withPostgres, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
+      lane('cluster', 6, { ...withCluster, testTimeout: 60_000, hookTimeout: 120_000, fileParallelism: false }),
+      lane('chart', 7, { ...withCluster, testTimeout: 120_000, hookTimeout: 120_000, maxWorkers: 2 }),
+      lane('crash', 8, { ...withPostgres, testTimeout: 300_000, hookTimeout: 120_000, fileParallelism: false }),
+      lane('e2e', 9, { testTimeout: 900_000, hookTimeout: 900_000, fileParallelism: false }),
     ],
   },
 })

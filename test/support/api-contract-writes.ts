@@ -91,8 +91,9 @@ export function describeWriteContract(open: () => Promise<ServerUnderTest>): voi
     it('applies to the object of a uid, and to no other and no new one', async () => {
       const { metadata } = await client.create<ConfigMap>(CONFIG_MAPS, aConfigMap('exact'))
       const uid = '00000000-0000-4000-8000-000000000000'
-      for (const name of ['exact', 'absent'])
-        expect(await refusalOf(apply('us', aConfigMap(name, {}, { uid })))).toMatchObject({ status: 409 })
+      const withUid = (name: string) => refusalOf(apply('us', aConfigMap(name, {}, { uid })))
+      expect(await withUid('exact')).toMatchObject({ status: 422, reason: 'Invalid' })
+      expect(await withUid('absent')).toMatchObject({ status: 409, reason: 'Conflict' })
       const applied = await apply('us', aConfigMap('exact', { a: '1' }, { uid: metadata.uid }))
       expect(applied.data).toEqual({ a: '1' })
     })

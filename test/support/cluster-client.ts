@@ -17,6 +17,8 @@ import {
 } from '../cluster/control-plane-access.ts'
 import type { Certified } from '../cluster/control-plane-certificates.ts'
 
+export { eventually as waitFor } from './until.ts'
+
 export interface TestNamespace extends AsyncDisposable {
   readonly name: string
   /** Lets go of what a finalizer holds, and begins the deletion without waiting for its end. */
@@ -147,5 +149,3 @@ function runKubectl(access: ClusterAccess, args: readonly string[], input = ''):
     child.stdin?.end(input)
   })
 }
-
-export { eventually as waitFor } from './until.ts'

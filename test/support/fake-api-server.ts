@@ -21,7 +21,7 @@ import {
   type Select,
 } from './fake-api-storage.ts'
 
-export type { FakeObject } from './fake-api-storage.ts'
+export type { FakeObject, FakeType } from './fake-api-storage.ts'
 
 interface Route {
   readonly collection: FakeCollection

@@ -229,8 +229,9 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
     apply(key, config, manager, force) {
       const { uid, resourceVersion } = config.metadata
       const before = objects.get(key)
-      if (uid !== undefined && uid !== before?.metadata.uid)
-        throw conflict(key, `uid mismatch: the provided object specified uid ${uid}, and no such object was found`)
+      if (uid !== undefined && before === undefined)
+        throw conflict(key, `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`)
+      if (uid !== undefined && uid !== before?.metadata.uid) throw invalid(key, 'metadata.uid: field is immutable')
       const base = before ?? { ...config, metadata: pick(config.metadata, 'name', 'namespace') as FakeMeta }
       const live = before ?? ({ apiVersion: config.apiVersion, metadata: base.metadata } as FakeObject)
       const applied = applyConfig(live, config, manager, force)

@@ -1,19 +1,21 @@
-/**
- * The operator in this process, as roles/controller.ts makes it, on a real API server and a PostgreSQL of its own, with waits
- * that suit a test: it polls often and resyncs soon.
- */
+/** The operator in this process, as roles/controller.ts makes it, and what tests ask of it. */
 
 import { randomUUID } from 'node:crypto'
+import { inject } from 'vitest'
 import { createClient, type KubernetesClient } from '../../src/kubernetes/client.ts'
-import { findConnection } from '../../src/kubernetes/connection.ts'
+import { type Connection, findConnection } from '../../src/kubernetes/connection.ts'
 import { createKubernetesMetrics } from '../../src/kubernetes/metrics.ts'
 import { createOperator, type Operator, type OperatorOptions } from '../../src/operator/operator.ts'
 import { createMetrics, type Metrics } from '../../src/roles/metrics.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
+import { type Clock, systemClock } from '../../src/runtime/clock.ts'
+import { createLog, type Log } from '../../src/runtime/log.ts'
 import { createDatabaseClock } from '../../src/store/postgres/database-clock.ts'
 import { bootstrap } from '../../src/tenancy/bootstrap.ts'
+import { startTestApp, type TestApp } from './app.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { silentLog } from './silent-log.ts'
+import { eventually } from './until.ts'
+import { openWorkplace, type TestCluster, type Workplace } from './workplace.ts'
 
 export const PING_URL = 'http://heartbeat.monitoring.svc:8080'
 
@@ -26,17 +28,16 @@ export interface TestOperator extends AsyncDisposable {
 }
 
 export interface TestOperatorOptions {
-  readonly kubeconfig: string
+  readonly connection: Connection
+  /** Two operators with one Lease are candidates for one leadership. */
+  readonly leaseNamespace?: string
   /** Shared with another operator; made, and removed at the end, when it is left out. */
   readonly testDatabase?: TestDatabase
   readonly changes?: Partial<OperatorOptions>
 }
 
-/** Every test has the cluster to itself as far as leading goes: the Lease is in a namespace of its own. */
-export async function startTestOperator(
-  options: TestOperatorOptions & { leaseNamespace: string },
-): Promise<TestOperator> {
-  const { kubeconfig, leaseNamespace, changes = {} } = options
+export async function startTestOperator(options: TestOperatorOptions): Promise<TestOperator> {
+  const { connection, leaseNamespace = 'default', changes = {} } = options
   const testDatabase = options.testDatabase ?? (await createTestDatabase())
   const { database, url } = testDatabase
   const databaseClock = createDatabaseClock(database, systemClock)
@@ -45,8 +46,7 @@ export async function startTestOperator(
   await bootstrap(context, { email: 'admin@example.com' })
   const metrics = createMetrics()
   const kubernetesMetrics = createKubernetesMetrics(metrics.registry)
-  const connection = await findConnection({ KUBECONFIG: kubeconfig }, { clock: systemClock })
-  const client = createClient({ connection: connection!, clock: systemClock, metrics: kubernetesMetrics.requests })
+  const client = createClient({ connection, clock: systemClock, metrics: kubernetesMetrics.requests })
   const operator = createOperator({
     client,
     context,
@@ -83,4 +83,116 @@ export async function startTestOperator(
       if (options.testDatabase === undefined) await testDatabase.close()
     },
   }
+}
+
+/** An operator beside the product's ports, as a person has them: resources go in through Kubernetes, pings and calls through HTTP. */
+export interface Scene<C extends TestCluster = TestCluster> extends AsyncDisposable {
+  readonly cluster: C
+  readonly app: TestApp
+  readonly testDatabase: TestDatabase
+  readonly place: Workplace
+  /** The one that was started last. */
+  operator(): TestOperator
+  /** Stops the operator and starts another, which knows nothing of what this one has seen. */
+  restart(changes?: Partial<OperatorOptions>): Promise<void>
+  sql(text: string, ...values: unknown[]): ReturnType<TestDatabase['database']['query']>
+}
+
+/** The operator polls often and resyncs soon, unless `changes` say otherwise. */
+export async function startScene<C extends TestCluster>(
+  cluster: C,
+  changes: Partial<OperatorOptions> = {},
+  leaseNamespace?: string,
+): Promise<Scene<C>> {
+  const app = await startTestApp()
+  const testDatabase = await testDatabaseOf(app)
+  const start = (more: Partial<OperatorOptions> = {}) =>
+    startTestOperator({
+      connection: cluster.connection,
+      ...(leaseNamespace === undefined ? {} : { leaseNamespace }),
+      testDatabase,
+      changes: { pollMs: 500, resyncMs: 2_000, pingUrl: () => app.pingUrl, ...changes, ...more },
+    })
+  let operator = await start()
+  return {
+    cluster,
+    app,
+    testDatabase,
+    place: await openWorkplace(cluster),
+    operator: () => operator,
+    async restart(more) {
+      await operator.stop()
+      operator = await start(more)
+    },
+    sql: (text, ...values) => app.database.query(text, values),
+    async [Symbol.asyncDispose]() {
+      await operator.stop()
+      await app.close()
+    },
+  }
+}
+
+/** The database of an app, which closes it. */
+export async function testDatabaseOf({ database }: TestApp): Promise<TestDatabase> {
+  const { rows } = await database.query<{ name: string }>('select current_database() as name')
+  const url = new URL(inject('postgresUrl'))
+  url.pathname = `/${rows[0]!.name}`
+  return { database, url: url.href, clear: () => Promise.resolve(), close: () => Promise.resolve() }
+}
+
+/** A clock that runs so many times as fast as the system's: leases, resyncs and back-offs take a part of their time. */
+export function fasterClock(factor: number): Clock {
+  const from = systemClock.now()
+  return {
+    now: () => from + (systemClock.now() - from) * factor,
+    sleep: (ms, signal) => systemClock.sleep(ms / factor, signal),
+  }
+}
+
+/** Throws when no cluster is configured there. */
+export async function connectionOf(kubeconfig: string): Promise<Connection> {
+  return (await findConnection({ KUBECONFIG: kubeconfig }, { clock: systemClock }))!
+}
+
+/** A client of its own, for a part of what an operator asks. */
+export function clientOf(connection: Connection): KubernetesClient & AsyncDisposable {
+  const client = createClient({ connection, clock: systemClock })
+  return { ...client, [Symbol.asyncDispose]: client.close }
+}
+
+export interface Listening {
+  readonly log: Log
+  /** Messages of warnings and errors, oldest first. */
+  readonly said: string[]
+  /** What the errors in them say themselves. */
+  readonly errors: string[]
+}
+
+/** A log that is kept. */
+export function listen(): Listening {
+  const said: string[] = []
+  const errors: string[] = []
+  const hear = ({ error }: { error?: unknown }, message: string) => {
+    said.push(message)
+    if (error !== undefined) errors.push(String(error))
+  }
+  const quiet = createLog({ level: 'silent', format: 'json' })
+  return { said, errors, log: { debug: quiet.debug, info: quiet.info, warn: hear, error: hear } as Log }
+}
+
+export function whenLeading({ operator }: TestOperator, limitMs = 25_000): Promise<true> {
+  return eventually('the operator leads', () => operator.isLeader(), limitMs)
+}
+
+/** The sum over all label sets that hold these labels. */
+export async function readMetric(
+  { metrics: { registry } }: Pick<TestOperator, 'metrics'>,
+  name: string,
+  labels: Record<string, string> = {},
+): Promise<number> {
+  const metric = await registry.getSingleMetric(name)?.get()
+  if (metric === undefined) throw new Error(`there is no metric ${name}`)
+  return metric.values
+    .filter((value) => Object.entries(labels).every(([key, wanted]) => String(value.labels[key]) === wanted))
+    .reduce((sum, { value }) => sum + value, 0)
 }

@@ -21,7 +21,7 @@ export async function until<T>(look: Look<T>, withinMs = 15_000): Promise<T> {
  * with the last result or error in the message.
  */
 export async function eventually<T>(what: string, look: Look<T>, withinMs = 10_000): Promise<T> {
-  for (const giveUpAt = performance.now() + withinMs; ; await sleep(50)) {
+  for (const giveUpAt = performance.now() + withinMs; ; await sleep(20)) {
     let last: unknown
     try {
       last = await look()

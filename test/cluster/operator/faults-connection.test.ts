@@ -5,12 +5,22 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { cluster, type TestNamespace, waitFor } from '../../support/cluster.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { startTestOperator, type TestOperatorOptions } from '../../support/operator.ts'
+import {
+  clientOf,
+  connectionOf,
+  listen,
+  readMetric,
+  startTestOperator,
+  type TestOperatorOptions,
+  whenLeading,
+} from '../../support/operator.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
-import { checksOf, connectBy, listen, readMetric, whenLeading } from './stage.ts'
+import { type Workplace, workIn } from '../../support/workplace.ts'
+import { reach } from './stage.ts'
 
 let testDatabase: TestDatabase
 let namespace: TestNamespace
+let place: Workplace
 
 beforeAll(async () => {
   testDatabase = await createTestDatabase()
@@ -18,13 +28,14 @@ beforeAll(async () => {
 afterAll(() => testDatabase?.close())
 beforeEach(async () => {
   namespace = await cluster.makeNamespace()
+  place = workIn(await reach(cluster), namespace.name)
 })
 afterEach(() => namespace?.remove())
 
 /** An operator of one new namespace, which holds its Lease as well. */
 async function startOperator(kubeconfig: string, changes: TestOperatorOptions['changes'] = {}) {
   return startTestOperator({
-    kubeconfig,
+    connection: await connectionOf(kubeconfig),
     testDatabase,
     leaseNamespace: namespace.name,
     changes: { namespaces: [namespace.name], ...changes },
@@ -38,33 +49,32 @@ describe('the watch', () => {
     await using proxy = await startTcpProxy(Number(new URL(cluster.server).port))
     const kubeconfig = await cluster.writeKubeconfig({ credential: ADMIN, server: proxy.url })
     await using operator = await startOperator(kubeconfig, { random: () => 0.5 })
-    const checks = checksOf(cluster, namespace.name)
-    await checks.apply('before')
-    await checks.whenReady('before')
+    await place.apply('before')
+    await place.ready('before')
 
     expect(proxy.reset()).toBeGreaterThan(0)
     const resetAt = performance.now()
-    await checks.apply('after')
-    await checks.whenReady('after')
+    await place.apply('after')
+    await place.ready('after')
     expect(performance.now() - resetAt).toBeLessThan(2_000)
     expect(operator.operator.isLeader()).toBe(true)
   })
 
-  it('is given up when nothing is heard of it for as long as its watchdog waits', async () => {
+  it('is given up when nothing is heard of it for stallMs', async () => {
     await using proxy = await startTcpProxy(Number(new URL(cluster.server).port))
-    await using direct = await connectBy(cluster.kubeconfigPath)
-    await using proxied = await connectBy(await cluster.writeKubeconfig({ credential: ADMIN, server: proxy.url }))
+    await using direct = clientOf(await connectionOf(cluster.kubeconfigPath))
+    const kubeconfig = await cluster.writeKubeconfig({ credential: ADMIN, server: proxy.url })
+    await using proxied = clientOf(await connectionOf(kubeconfig))
     // All else goes its own way, so that nothing but the watch can notice.
     const client = { ...direct, watch: proxied.watch }
     await using operator = await startOperator(cluster.kubeconfigPath, { client, stallMs: 3_000, pollMs: 60_000 })
-    const checks = checksOf(cluster, namespace.name)
-    await checks.apply('before')
-    await checks.whenReady('before')
+    await place.apply('before')
+    await place.ready('before')
 
     proxy.stall((connection) => connection.number > 0)
     const stalledAt = performance.now()
-    await checks.apply('after')
-    await checks.whenReady('after')
+    await place.apply('after')
+    await place.ready('after')
     const tookMs = performance.now() - stalledAt
     expect(tookMs).toBeGreaterThan(1_000)
     expect(tookMs).toBeLessThan(3_000 + 2_500)
@@ -92,24 +102,23 @@ describe('the right to list', () => {
     const refusals = () =>
       said.filter((message) => message.startsWith('the right to list and watch HeartbeatChecks is missing'))
     await using operator = await startOperator(kubeconfig, { log, orphanMs: 500 })
-    const checks = checksOf(cluster, name)
-    await checks.apply('before')
+    await place.apply('before')
     await waitFor('it says what is missing', () => refusals().length > 0)
     expect(operator.operator.hasSynced()).toBe(false)
 
     await grant()
-    const { status } = await checks.whenReady('before')
-    const url = await checks.urlOf('before')
+    const { status } = await place.ready('before')
+    const url = await place.pingUrl('before')
 
     await cluster.api('DELETE', `/apis/rbac.authorization.k8s.io/v1/namespaces/${name}/rolebindings/operator`)
     const refusedBefore = refusals().length
     // A watch that is open goes on whatever becomes of the right to it.
     await waitFor('the watch is refused', () => proxy.reset() >= 0 && refusals().length > refusedBefore, 20_000)
     await grant()
-    await checks.apply('after')
-    await checks.whenReady('after', 20_000)
-    expect((await checks.find('before'))?.status?.checkId).toBe(status?.checkId)
-    expect(await checks.urlOf('before')).toBe(url)
+    await place.apply('after')
+    await place.ready('after', 20_000)
+    expect((await place.get('before')).status?.checkId).toBe(status?.checkId)
+    expect(await place.pingUrl('before')).toBe(url)
     expect(await readMetric(operator, 'heartbeat_orphans_total')).toBe(0)
   })
 })
@@ -133,9 +142,8 @@ describe('a token', () => {
     const refused = () => readMetric(operator, 'rest_client_requests_total', { code: '401' })
     await waitFor('the token is refused', async () => (await refused()) > 0, 25_000)
     await writeFile(tokenFile, await cluster.signToken(`${name}/default`, 3_600))
-    const checks = checksOf(cluster, name)
-    await checks.apply('after')
-    await checks.whenReady('after')
+    await place.apply('after')
+    await place.ready('after')
     await cluster.api('DELETE', `/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/${name}`)
   })
 })

@@ -8,19 +8,18 @@ import { systemClock } from '../../../src/runtime/clock.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { type Cluster, openCluster, waitFor } from '../../support/cluster-client.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { startTestOperator, type TestOperator } from '../../support/operator.ts'
-import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
-import { type ControlPlane, startControlPlane } from '../control-plane.ts'
 import {
-  type Checks,
-  checksOf,
+  connectionOf,
   listen,
-  type PingPort,
   readMetric,
-  startJob,
-  startPingPort,
+  startTestOperator,
+  type TestOperator,
   whenLeading,
-} from './stage.ts'
+} from '../../support/operator.ts'
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
+import { type Workplace, workIn } from '../../support/workplace.ts'
+import { type ControlPlane, startControlPlane } from '../control-plane.ts'
+import { type PingPort, reach, startJob, startPingPort } from './stage.ts'
 
 const CRDS = fileURLToPath(new URL('../../../crds', import.meta.url))
 const CRD_PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/heartbeatchecks.heartbeat-operator.io'
@@ -31,7 +30,7 @@ let cluster: Cluster
 let proxy: TcpProxy
 let testDatabase: TestDatabase
 let pings: PingPort
-let checks: Checks
+let place: Workplace
 const { said, log } = listen()
 
 beforeAll(async () => {
@@ -40,9 +39,9 @@ beforeAll(async () => {
   proxy = await startTcpProxy(plane.port)
   testDatabase = await createTestDatabase()
   pings = await startPingPort(testDatabase)
-  checks = checksOf(cluster, NAMESPACE)
+  place = workIn(await reach(cluster), NAMESPACE)
   await makeNamespace()
-  await checks.apply('standing')
+  await place.apply('standing')
 })
 afterAll(async () => {
   await pings?.[Symbol.asyncDispose]()
@@ -55,7 +54,7 @@ afterAll(async () => {
 async function startOperator(): Promise<TestOperator> {
   const credential = { token: plane.adminToken }
   const operator = await startTestOperator({
-    kubeconfig: await cluster.writeKubeconfig({ credential, server: proxy.url, authority: 'file' }),
+    connection: await connectionOf(await cluster.writeKubeconfig({ credential, server: proxy.url, authority: 'file' })),
     testDatabase,
     leaseNamespace: 'default',
     // The shortest of all back-offs, so that the time of a test does not depend on luck.
@@ -63,7 +62,7 @@ async function startOperator(): Promise<TestOperator> {
   })
   try {
     await whenLeading(operator)
-    await checks.whenReady('standing')
+    await place.ready('standing')
   } catch (error) {
     await operator[Symbol.asyncDispose]()
     throw error
@@ -85,16 +84,16 @@ describe('the API server', () => {
   it('that was restarted, and does not remember what the watch saw last (410), is listed anew', async () => {
     await using operator = await startOperator()
     // The first one of all is left alone: by it the reflector recognises the cluster, and takes the watch up where it was.
-    await checks.apply('vanishing')
-    await checks.whenReady('vanishing')
+    await place.apply('vanishing')
+    await place.ready('vanishing')
     proxy.refuse()
     proxy.reset()
-    await checks.apply('unseen')
-    await checks.forceAway('vanishing')
+    await place.apply('unseen')
+    await place.forceAway('vanishing')
     await plane.forgetHistory()
     await plane.restartApiServer()
     await proxy.accept()
-    await checks.whenReady('unseen', 30_000)
+    await place.ready('unseen', 30_000)
     expect(await readMetric(operator, 'kubernetes_watch_restarts_total', { reason: 'expired' })).toBe(1)
     // What went during the gap is not there any more either.
     const known = () => readMetric(operator, 'kubernetes_cache_objects')
@@ -105,13 +104,13 @@ describe('the API server', () => {
     await using operator = await startOperator()
     await plane.rotateCertificate()
     expect(proxy.reset()).toBeGreaterThan(0)
-    await checks.apply('same-authority')
-    await checks.whenReady('same-authority')
+    await place.apply('same-authority')
+    await place.ready('same-authority')
 
     await plane.rotateCertificate({ authority: 'new' })
     expect(proxy.reset()).toBeGreaterThan(0)
-    await checks.apply('new-authority')
-    await checks.whenReady('new-authority')
+    await place.apply('new-authority')
+    await place.ready('new-authority')
     await whenLeading(operator)
   })
 })
@@ -120,19 +119,19 @@ describe('etcd', () => {
   it('that was emptied costs no ping and no history: the resources applied again find their checks', async () => {
     await using operator = await startOperator()
     const names = ['standing', 'same-authority']
-    const urls = await Promise.all(names.map(checks.urlOf))
-    const ids = await Promise.all(names.map(async (name) => (await checks.find(name))?.status?.checkId))
+    const urls = await Promise.all(names.map(place.pingUrl))
+    const ids = await Promise.all(names.map(async (name) => (await place.get(name)).status?.checkId))
     const jobs = urls.map((url) => startJob(() => url))
     const pinged = await waitFor('they have pinged', async () => (await countPings(urls[0]!)) || null)
 
     await plane.emptyEtcd()
-    expect(await checks.find('standing')).toBeNull()
+    expect((await cluster.api('GET', place.pathOf('standing'))).status).toBe(404)
     await makeNamespace()
-    for (const name of names) await checks.apply(name)
-    for (const name of names) await checks.whenReady(name, 30_000)
+    for (const name of names) await place.apply(name)
+    for (const name of names) await place.ready(name, 30_000)
 
-    expect(await Promise.all(names.map(checks.urlOf))).toEqual(urls)
-    expect(await Promise.all(names.map(async (name) => (await checks.find(name))?.status?.checkId))).toEqual(ids)
+    expect(await Promise.all(names.map(place.pingUrl))).toEqual(urls)
+    expect(await Promise.all(names.map(async (name) => (await place.get(name)).status?.checkId))).toEqual(ids)
     for (const job of jobs) {
       const statuses = await job.stop()
       expect(statuses.length).toBeGreaterThan(10)
@@ -150,7 +149,7 @@ describe('the CustomResourceDefinition', () => {
   it('may be deleted, with all resources, and applied again: their URLs are as before', async () => {
     await using operator = await startOperator()
     const { body: crd } = await cluster.api('GET', CRD_PATH)
-    const url = await checks.urlOf('standing')
+    const url = await place.pingUrl('standing')
     await cluster.api('DELETE', CRD_PATH)
     // It waits for our finalizer on every resource.
     await waitFor('it is gone', async () => (await cluster.api('GET', CRD_PATH)).status === 404, 30_000)
@@ -169,9 +168,9 @@ describe('the CustomResourceDefinition', () => {
       'it is served',
       async () => (await cluster.api('GET', '/apis/heartbeat-operator.io/v1alpha1/heartbeatchecks')).status === 200,
     )
-    await checks.apply('standing')
-    await checks.whenReady('standing', 30_000)
-    expect(await checks.urlOf('standing')).toBe(url)
+    await place.apply('standing')
+    await place.ready('standing', 30_000)
+    expect(await place.pingUrl('standing')).toBe(url)
     expect((await fetch(url)).status).toBe(200)
     // The time begins with the kind: whoever applied that needs a moment for the resources.
     expect(await lost.pollAfter(500)).toEqual([])

@@ -1,79 +1,169 @@
-/** The rights of manifests/ are enough, and hold no more. All other tests of the operator run with those for a whole cluster. */
+/**
+ * The rights of manifests/ are enough, and hold no more; and what kubectl shows. The rules of the operator are tested on the fake
+ * API server in test/operator.
+ */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { cluster, waitFor } from '../../support/cluster.ts'
-import { startTestOperator } from '../../support/operator.ts'
-import {
-  conditionOf,
-  installNamespacedRights,
-  installRights,
-  openWorkplace,
-  type Workplace,
-} from '../../support/operator-and-api.ts'
+import { readWrites } from '../../support/api-server-writes.ts'
+import { cluster } from '../../support/cluster.ts'
+import { readMetric, type Scene, startScene } from '../../support/operator.ts'
+import { eventually } from '../../support/until.ts'
+import { conditionOf, openWorkplace, type Workplace, workIn } from '../../support/workplace.ts'
+import { INSTALLED, installNamespacedRights, installRights, reach } from './stage.ts'
 
-let place: Workplace
-let kubeconfig: string
+const RIGHTS = [
+  ['list', '', 'secrets'],
+  ['watch', '', 'secrets'],
+  ['update', '', 'secrets'],
+  ['deletecollection', '', 'secrets'],
+  ['list', '', 'configmaps'],
+  ['watch', '', 'configmaps'],
+  ['list', '', 'namespaces'],
+  ['update', '', 'namespaces'],
+  ['get', '', 'pods'],
+  ['list', 'events.k8s.io', 'events'],
+  ['create', 'heartbeat-operator.io', 'heartbeatchecks'],
+  ['delete', 'heartbeat-operator.io', 'heartbeatchecks'],
+  ['*', '*', '*'],
+] as const
 
-beforeAll(async () => {
-  await installRights()
-  place = await openWorkplace()
-  kubeconfig = await installNamespacedRights(place.name)
-})
+describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
+  const isEverywhere = kind === 'cluster-wide'
+  let scene: Scene
+  let place: Workplace
+  let account: string
 
-afterAll(() => place?.[Symbol.asyncDispose]())
-
-it('the namespaced installation does all of it in its namespace, and knows of no other', async () => {
-  await using other = await openWorkplace()
-  await other.create('unseen')
-  await using operator = await startTestOperator({
-    kubeconfig,
-    leaseNamespace: place.name,
-    changes: { namespaces: [place.name], resyncMs: 1_000 },
+  beforeAll(async () => {
+    const { name } = await cluster.makeNamespace()
+    account = `${isEverywhere ? INSTALLED : name}:heartbeat-operator`
+    const kubeconfig = isEverywhere ? await installRights() : await installNamespacedRights(name)
+    const home = isEverywhere ? INSTALLED : name
+    scene = await startScene(await reach(cluster, kubeconfig), { namespaces: isEverywhere ? null : [name] }, home)
+    place = workIn(scene.cluster, name)
   })
-  await place.makeReady('a', { periodSeconds: 3_600, publish: { name: 'first' } })
-  await place.change('a', { spec: { publish: { kind: 'ConfigMap', name: 'second' } } })
-  expect(conditionOf(await place.ready('a'), 'Published')).toMatchObject({
-    message: 'the ping URL is in ConfigMap second',
+  afterAll(async () => {
+    await scene?.[Symbol.asyncDispose]()
+    await cluster.api('DELETE', `/api/v1/namespaces/${place?.name}`)
   })
-  expect(await place.find('secrets', 'first')).toBeNull()
-  const seen = () => place.events('a').then((events) => events.map(({ reason }) => reason))
-  await waitFor('it is told', async () => (await seen()).includes('Updated') || (await seen()).includes('Published'))
-  await place.delete('a')
-  expect(await place.find('configmaps', 'second')).toBeNull()
-  expect((await other.get('unseen')).status).toBeUndefined()
-  // Which cluster this is, it may not know; nothing that it wants to do is refused.
-  const { values } = await operator.metrics.registry.getSingleMetric('rest_client_requests_total')!.get()
-  const refused = values.filter(({ labels }) => labels.code === '403').map(({ labels }) => labels.method)
-  expect(new Set(refused)).toEqual(new Set(['GET']))
-})
 
-describe.each(['the cluster-wide installation', 'the namespaced installation'])('%s', (installed) => {
-  it.each([
-    ['list', '', 'secrets'],
-    ['watch', '', 'secrets'],
-    ['update', '', 'secrets'],
-    ['deletecollection', '', 'secrets'],
-    ['list', '', 'configmaps'],
-    ['watch', '', 'configmaps'],
-    ['list', '', 'namespaces'],
-    ['update', '', 'namespaces'],
-    ['get', '', 'pods'],
-    ['list', 'events.k8s.io', 'events'],
-    ['create', 'heartbeat-operator.io', 'heartbeatchecks'],
-    ['delete', 'heartbeat-operator.io', 'heartbeatchecks'],
-    ['*', '*', '*'],
-  ])('has no right to %s %s/%s', async (verb, group, resource) => {
-    const namespace = installed.startsWith('the namespaced') ? place.name : 'heartbeat-operator'
-    expect(await may(`${namespace}:heartbeat-operator`, place.name, { verb, group, resource })).toBe(false)
+  const kubectl = (...args: string[]) => cluster.kubectl('-n', place.name, ...args)
+
+  it('may do all that the operator does, from the first Secret to the finalizer, and is refused nothing', async () => {
+    const other = await openWorkplace(scene.cluster)
+    await other.apply('elsewhere')
+    await place.makeReady('a', { periodSeconds: 3_600, publish: { name: 'first' } })
+    await place.change('a', { spec: { publish: { kind: 'ConfigMap', name: 'second' } } })
+    expect(conditionOf(await place.ready('a'), 'Published')).toMatchObject({
+      message: 'the ping URL is in ConfigMap second',
+    })
+    expect(await place.find('secrets', 'first')).toBeNull()
+    await place.event('a', 'Published')
+    await place.delete('a')
+    expect(await place.find('configmaps', 'second')).toBeNull()
+    const elsewhere = isEverywhere ? await other.ready('elsewhere') : await other.get('elsewhere')
+    expect(elsewhere.status === undefined).toBe(!isEverywhere)
+    if (isEverywhere) await other.delete('elsewhere')
+    // The namespaced one may not read which cluster this is.
+    const { values } = await scene.operator().metrics.registry.getSingleMetric('rest_client_requests_total')!.get()
+    const forbidden = values.filter(({ labels }) => labels.code === '403').map(({ labels }) => labels.method)
+    expect(new Set(forbidden)).toEqual(new Set(isEverywhere ? [] : ['GET']))
+  })
+
+  it.each(RIGHTS)('has no right to %s %s/%s', async (verb, group, resource) => {
+    expect(await may(account, place.name, { verb, group, resource })).toBe(false)
   })
 
   it('has the right to get a Secret by its name, here', async () => {
-    const isEverywhere = !installed.startsWith('the namespaced')
-    const account = `${isEverywhere ? 'heartbeat-operator' : place.name}:heartbeat-operator`
     const get = { verb: 'get', group: '', resource: 'secrets', name: 'a' }
     expect(await may(account, place.name, get)).toBe(true)
     expect(await may(account, 'default', get)).toBe(isEverywhere)
   })
+
+  if (!isEverywhere) return
+
+  it('shows in kubectl the columns that people look for, and is waited for by its conditions', async () => {
+    await place.apply('nightly-backup', { schedule: '0 2 * * *' })
+    await kubectl('wait', '--for=condition=Ready', 'hbc/nightly-backup', '--timeout=15s')
+    const table = async (...wide: string[]) => (await kubectl('get', 'hbc', 'nightly-backup', ...wide)).split('\n')
+    const [head, line] = await table()
+    expect(head).toMatch(/^NAME +STATE +READY +SCHEDULE +GRACE +LAST PING +AGE$/)
+    expect(line).toMatch(/^nightly-backup +new +True +0 2 \* \* \* +3600 +\d+s$/)
+    const [wideHead, wideLine] = await table('-o', 'wide')
+    expect(wideHead).toMatch(/AGE +REASON +PUBLISHED$/)
+    expect(wideLine).toMatch(/\d+s +Synced +nightly-backup-heartbeat$/)
+    await fetch(await place.pingUrl('nightly-backup'))
+    await eventually('the ping is shown', async () => /up +True .* 3600 +\d+s +\d+s/.test((await table())[1]!))
+    expect(await kubectl('get', 'hbc', '--field-selector', 'status.state=up', '-o', 'name')).toContain(
+      '/nightly-backup',
+    )
+  })
+
+  it('shows in kubectl describe what happened to the job', async () => {
+    await place.makeReady('told')
+    const flip = async (kind: string, reason: string) => {
+      await fetch((await place.pingUrl('told')) + kind, { method: 'POST' })
+      await place.event('told', reason)
+    }
+    await flip('', 'FirstSuccess')
+    await flip('/fail', 'Failed')
+    await flip('', 'Recovered')
+    const text = await kubectl('describe', 'hbc', 'told')
+    for (const line of [
+      /Normal +Created .*heartbeat-operator +the service watches over the job from now on; the ping URL is in Secret told-heartbeat, key HEARTBEAT_URL/,
+      /Normal +FirstSuccess .*the job reported its first success/,
+      /Warning +Failed .*the job reported a failure at 2\S+Z/,
+      /Normal +Recovered .*the job reported a success again at 2\S+Z/,
+    ])
+      expect(text).toMatch(line)
+    expect(text).not.toContain('/ping/')
+  })
+
+  it('leaves the spec to whoever applied it, and the defaults to the API server', async () => {
+    const manifest = {
+      apiVersion: 'heartbeat-operator.io/v1alpha1',
+      kind: 'HeartbeatCheck',
+      metadata: { name: 'applied', labels: { team: 'shop' }, annotations: { note: 'ours' } },
+      spec: { periodSeconds: 3_600 },
+    }
+    await cluster.kubectlWith({ input: JSON.stringify(manifest) }, '-n', place.name, 'apply', '-f', '-')
+    const { metadata, spec } = await place.ready('applied')
+    expect(spec).toMatchObject({ periodSeconds: 3_600, graceSeconds: 3_600 })
+    expect(metadata.labels).toEqual({ team: 'shop' })
+    const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
+    expect(Object.keys(metadata.annotations ?? {}).sort()).toEqual([lastApplied, 'note'])
+    const owners = metadata.managedFields!.map(({ manager, fieldsV1 = {} }) => [
+      manager,
+      ...Object.keys(fieldsV1).sort(),
+    ])
+    expect(owners).toContainEqual(['kubectl-client-side-apply', 'f:metadata', 'f:spec'])
+    expect(owners.filter((fields) => fields.includes('f:status')).map(([, ...fields]) => fields)).toEqual([
+      ['f:status'],
+    ])
+  })
+
+  it('writes nothing while nothing changes: the API server changes no text of ours', async () => {
+    const publish = { kind: 'ConfigMap', labels: { a: 'b' }, annotations: { c: 'd' } }
+    await place.makeReady('steady', { periodSeconds: 3_600, publish, displayName: ' Steady ', description: 'x' })
+    await place.makeReady('paused', { periodSeconds: 3_600, suspend: true })
+    const versions = () =>
+      kubectl('get', 'hbc,secrets,configmaps,events', '-o', 'jsonpath={.items[*].metadata.resourceVersion}')
+    const writes = async () => readWrites(await cluster.kubectl('get', '--raw', '/metrics'))
+    for (const change of [async () => {}, () => scene.restart()]) {
+      await change()
+      await passes(1)
+      const before = { versions: await versions(), writes: await writes() }
+      expect(before.writes['PUT heartbeatchecks/status 200']).toBeGreaterThan(0)
+      await passes(2)
+      expect({ versions: await versions(), writes: await writes() }).toEqual(before)
+    }
+  })
+
+  /** Waits until every check was brought in line so often. */
+  async function passes(count: number): Promise<void> {
+    const unchanged = () => readMetric(scene.operator(), 'heartbeat_publish_total', { result: 'unchanged' })
+    const target = (await unchanged()) + count * (await place.list()).length
+    await eventually(`${target} looks at what is published`, async () => (await unchanged()) >= target, 20_000)
+  }
 })
 
 async function may(account: string, namespace: string, what: object): Promise<boolean> {

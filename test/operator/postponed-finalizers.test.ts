@@ -1,49 +1,51 @@
-/** Many resources at once: what their jobs need comes before the finalizers, and nothing is forgotten over that (operator/hold.ts). */
+/** Many resources at once: what their jobs need comes before the finalizers, and nothing is forgotten over that (operator/ensure-finalizer.ts). */
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { listStates } from '../../../src/checks/declare/find-declared.ts'
-import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
-import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
-import { systemClock } from '../../../src/runtime/clock.ts'
-import { cluster, type TestNamespace, waitFor } from '../../support/cluster.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { startTestOperator } from '../../support/operator.ts'
-import { type Checks, checksOf, connectBy, listen, type PingPort, startPingPort } from './stage.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { listStates } from '../../src/checks/declare/find-declared.ts'
+import type { KubernetesClient } from '../../src/kubernetes/client.ts'
+import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { startTestApp, type TestApp } from '../support/app.ts'
+import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
+import { clientOf, fasterClock, listen, startTestOperator, testDatabaseOf } from '../support/operator.ts'
+import { eventually } from '../support/until.ts'
+import { openWorkplace, type Workplace } from '../support/workplace.ts'
+import { FASTER } from './scene.ts'
 
-/** More than are worked on at once, by far. */
+/** Far more than are reconciled at once. */
 const COUNT = 60
 const WORKERS = 16
 const names = Array.from({ length: COUNT }, (_, index) => `job-${String(index).padStart(2, '0')}`)
 
-let testDatabase: TestDatabase
-let pings: PingPort
-let namespace: TestNamespace
-let checks: Checks
+let app: TestApp
+let cluster: FakeCluster
+let place: Workplace
 
 beforeAll(async () => {
-  testDatabase = await createTestDatabase()
-  pings = await startPingPort(testDatabase)
+  cluster = await startFakeCluster()
+  app = await startTestApp()
 })
 afterAll(async () => {
-  await pings?.[Symbol.asyncDispose]()
-  await testDatabase?.close()
+  await app?.close()
+  await cluster?.[Symbol.asyncDispose]()
 })
 beforeEach(async () => {
-  namespace = await cluster.makeNamespace()
-  checks = checksOf(cluster, namespace.name)
+  place = await openWorkplace(cluster)
 })
-afterEach(() => namespace?.remove())
 
 async function startOperator(client: KubernetesClient) {
   const { log, said } = listen()
   // A poll between declaration and status finds that the status is behind, and has the resource looked at again before others.
-  const changes = { client, namespaces: [namespace.name], pollMs: 60_000, pingUrl: () => pings.url, log }
-  const operator = await startTestOperator({
-    kubeconfig: cluster.kubeconfigPath,
-    testDatabase,
-    leaseNamespace: 'default',
-    changes,
-  })
+  const changes = {
+    client,
+    namespaces: [place.name],
+    pollMs: 600_000,
+    pingUrl: () => app.pingUrl,
+    clock: fasterClock(FASTER),
+    log,
+  }
+  const testDatabase = await testDatabaseOf(app)
+  const operator = await startTestOperator({ connection: cluster.connection, testDatabase, changes })
   return { said, [Symbol.asyncDispose]: () => operator[Symbol.asyncDispose]() }
 }
 
@@ -72,13 +74,8 @@ function overhear(client: KubernetesClient, gate: Promise<void>): { client: Kube
 }
 
 async function namesWithChecks(): Promise<string[]> {
-  const states = await listStates({ database: testDatabase.database, clock: systemClock }, 'default')
-  return states.filter((state) => state.namespace === namespace.name).map(({ name }) => name)
-}
-
-async function list(): Promise<HeartbeatCheck[]> {
-  const path = `/apis/heartbeat-operator.io/v1alpha1/namespaces/${namespace.name}/heartbeatchecks`
-  return (await cluster.api('GET', path)).body.items
+  const states = await listStates({ database: app.database, clock: systemClock }, 'default')
+  return states.filter((state) => state.namespace === place.name).map(({ name }) => name)
 }
 
 const isReady = ({ status }: HeartbeatCheck) =>
@@ -89,11 +86,13 @@ describe('more resources than can be worked on at once', () => {
   it('are Ready first and get their finalizers then, but for one whose check is to outlive it', async () => {
     const retained = names[20]!
     for (const name of names)
-      await checks.apply(name, { periodSeconds: 60, ...(name === retained && { deletionPolicy: 'Retain' }) })
-    await using connection = await connectBy(cluster.kubeconfigPath)
+      await place.apply(name, { periodSeconds: 60, ...(name === retained && { deletionPolicy: 'Retain' }) })
+    await using connection = clientOf(cluster.connection)
     const { client, writes } = overhear(connection, Promise.resolve())
     await using _ = await startOperator(client)
-    await waitFor('all are Ready and held', async () => (await list()).every((item) => isReady(item) && isHeld(item)))
+    await eventually('all are Ready and held', async () =>
+      (await place.list()).every((item) => isReady(item) && isHeld(item)),
+    )
 
     const places = new Map(writes.map((write, index) => [write, index]))
     expect(places.size).toBeGreaterThanOrEqual(2 * COUNT)
@@ -109,59 +108,56 @@ describe('more resources than can be worked on at once', () => {
 
   it("are held before they share what is somebody else's, which must not go with them", async () => {
     const sharing = names[20]!
-    const secrets = `/api/v1/namespaces/${namespace.name}/secrets`
     const lent = {
       metadata: { name: 'lent', annotations: { 'heartbeat-operator.io/adopt': 'true' } },
       data: { A: 'YQ==' },
     }
-    expect((await cluster.api('POST', secrets, lent)).status).toBe(201)
+    await place.put('secrets', lent)
     for (const name of names)
-      await checks.apply(name, { periodSeconds: 60, ...(name === sharing && { publish: { name: 'lent' } }) })
-    await using connection = await connectBy(cluster.kubeconfigPath)
+      await place.apply(name, { periodSeconds: 60, ...(name === sharing && { publish: { name: 'lent' } }) })
+    await using connection = clientOf(cluster.connection)
     const { client, writes } = overhear(connection, Promise.resolve())
     const owners: unknown[] = []
     const applying: KubernetesClient = {
       ...client,
       async mergePatch<T>(...args: Parameters<KubernetesClient['mergePatch']>) {
         const answer = await client.mergePatch(...args)
-        if (args[1].name === sharing)
-          owners.push((await cluster.api('GET', `${secrets}/lent`)).body.metadata.ownerReferences)
+        if (args[1].name === sharing) owners.push((await place.find('secrets', 'lent'))?.metadata.ownerReferences)
         return answer as T
       },
     }
     await using operator = await startOperator(applying)
-    await waitFor('all are Ready and held', async () => (await list()).every((item) => isReady(item) && isHeld(item)))
+    await eventually('all are Ready and held', async () =>
+      (await place.list()).every((item) => isReady(item) && isHeld(item)),
+    )
     expect(writes.indexOf(`finalizer ${sharing}`)).toBeLessThan(writes.indexOf(`status ${sharing}`))
     expect(owners).toEqual([undefined])
-    await checks.remove(sharing)
-    const { status, body } = await cluster.api('GET', `${secrets}/lent`)
-    expect({ status, data: body.data, owners: body.metadata.ownerReferences }).toEqual({
-      status: 200,
-      data: { A: 'YQ==' },
-    })
+    await place.delete(sharing)
+    const left = await place.find('secrets', 'lent')
+    expect({ data: left?.data, owners: left?.metadata.ownerReferences }).toEqual({ data: { A: 'YQ==' } })
     expect(operator.said).toEqual([])
   })
 
   it('take their checks along when they are deleted in between', async () => {
-    for (const name of names) await checks.apply(name)
+    for (const name of names) await place.apply(name)
     const { promise: gate, resolve: open } = Promise.withResolvers<void>()
-    await using connection = await connectBy(cluster.kubeconfigPath)
+    await using connection = clientOf(cluster.connection)
     const { client, writes } = overhear(connection, gate)
     await using operator = await startOperator(client)
     const doomed = names[20]!
-    await checks.whenReady(doomed)
+    await place.ready(doomed)
     // Every worker waits for a finalizer; the one of the doomed is queued behind them.
-    await waitFor('nothing moves', () => writes.length >= COUNT - 2 * WORKERS)
-    const url = await checks.urlOf(doomed)
+    await eventually('nothing moves', () => writes.length >= COUNT - 2 * WORKERS)
+    const url = await place.pingUrl(doomed)
     expect((await fetch(url)).status).toBe(200)
-    await checks.remove(doomed)
+    await place.delete(doomed)
     expect(await namesWithChecks()).toContain(doomed)
 
     open()
-    await waitFor('its check is gone', async () => !(await namesWithChecks()).includes(doomed))
+    await eventually('its check is gone', async () => !(await namesWithChecks()).includes(doomed))
     expect((await fetch(url)).status).toBe(404)
-    const left = await waitFor('the others are held', async () => {
-      const items = await list()
+    const left = await eventually('the others are held', async () => {
+      const items = await place.list()
       return items.every(isHeld) && items
     })
     expect(left).toHaveLength(COUNT - 1)
@@ -170,17 +166,17 @@ describe('more resources than can be worked on at once', () => {
   })
 
   it('take them along too when they go while their finalizer is on its way', async () => {
-    for (const name of names) await checks.apply(name)
+    for (const name of names) await place.apply(name)
     const { promise: gate, resolve: open } = Promise.withResolvers<void>()
-    await using connection = await connectBy(cluster.kubeconfigPath)
+    await using connection = clientOf(cluster.connection)
     await using operator = await startOperator(overhear(connection, gate).client)
     // The second passes begin in the order of the first.
     const doomed = names[0]!
-    await checks.whenReady(doomed)
-    await checks.remove(doomed)
+    await place.ready(doomed)
+    await place.delete(doomed)
     open()
-    await waitFor('its check is gone', async () => !(await namesWithChecks()).includes(doomed))
-    await waitFor('the others are held', async () => (await list()).every(isHeld))
+    await eventually('its check is gone', async () => !(await namesWithChecks()).includes(doomed))
+    await eventually('the others are held', async () => (await place.list()).every(isHeld))
     expect((await namesWithChecks()).sort()).toEqual(names.slice(1))
     expect(operator.said).toEqual([])
   })

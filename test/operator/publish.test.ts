@@ -1,54 +1,36 @@
 /** Where the ping URL is written, and that nothing is touched which is not ours (design, section 6, "Publishing"). */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { cluster, waitFor } from '../../support/cluster.ts'
-import {
-  conditionOf,
-  type OperatorAndApi,
-  openWorkplace,
-  type Published,
-  startOperatorAndApi,
-  urlIn,
-  type Workplace,
-} from '../../support/operator-and-api.ts'
+import { describe, expect, it } from 'vitest'
+import { eventually } from '../support/until.ts'
+import { conditionOf, type Published, urlIn } from '../support/workplace.ts'
+import { useScene } from './scene.ts'
 
-let running: OperatorAndApi
-let place: Workplace
+const t = useScene()
 
-beforeAll(async () => {
-  running = await startOperatorAndApi()
-  place = await openWorkplace()
-})
-
-afterAll(async () => {
-  await place?.[Symbol.asyncDispose]()
-  await running?.[Symbol.asyncDispose]()
-})
-
+const SECRETS = { group: '', plural: 'secrets' }
 const spec = (publish: object) => ({ periodSeconds: 3_600, publish })
-const change = (name: string, publish: object) => place.change(name, { spec: { publish } })
+const change = (name: string, publish: object) => t.place.change(name, { spec: { publish } })
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
 /** Until the Secret is as the probe wants it; the last look is in the error. */
 const waitForSecret = (name: string, what: string, isRight: (secret: Published) => boolean) =>
-  waitFor(what, async () => {
-    const secret = await place.find('secrets', name)
+  eventually(what, async () => {
+    const secret = await t.place.find('secrets', name)
     if (secret !== null && isRight(secret)) return secret
     throw new Error(JSON.stringify(secret))
   })
 
 async function urlOf(name: string): Promise<string> {
-  const { status } = await place.get(name)
-  const { body } = await running.app.call('GET', `/checks/${status!.checkId}`)
-  return `${running.app.pingUrl}/ping/${body.public_id}`
+  const { status } = await t.place.get(name)
+  const { body } = await t.app.call('GET', `/checks/${status!.checkId}`)
+  return `${t.app.pingUrl}/ping/${body.public_id}`
 }
 
 describe('the ping URL', () => {
   it('is in a Secret that the check owns, and that says whose it is', async () => {
-    const { metadata, status } = await place.makeReady('plain')
-    const secret = await place.find('secrets', 'plain-heartbeat')
+    const { metadata, status } = await t.place.makeReady('plain')
+    const secret = await t.place.find('secrets', 'plain-heartbeat')
     expect(secret).toMatchObject({
-      type: 'Opaque',
       metadata: {
         labels: { 'app.kubernetes.io/managed-by': 'heartbeat-operator', 'heartbeat-operator.io/check': 'plain' },
       },
@@ -75,13 +57,13 @@ describe('the ping URL', () => {
       labels: { team: 'shop' },
       annotations: { 'example.com/a': 'b' },
     }
-    const { status } = await place.makeReady('custom', spec(wanted))
-    const secret = await place.find('secrets', 'elsewhere')
+    const { status } = await t.place.makeReady('custom', spec(wanted))
+    const secret = await t.place.find('secrets', 'elsewhere')
     expect(secret?.metadata).toMatchObject({ labels: { team: 'shop' }, annotations: { 'example.com/a': 'b' } })
     expect(urlIn(secret, 'BACKUP_URL')).toBe(await urlOf('custom'))
     expect(status?.published).toEqual({ kind: 'Secret', name: 'elsewhere' })
     await change('custom', { labels: { team: null }, annotations: null })
-    await place.ready('custom')
+    await t.place.ready('custom')
     const { metadata } = await waitForSecret(
       'elsewhere',
       'the label is gone',
@@ -91,51 +73,54 @@ describe('the ping URL', () => {
   })
 
   it('is plain text in a ConfigMap on request, and moves there from its Secret', async () => {
-    await place.makeReady('map')
+    await t.place.makeReady('map')
     await change('map', { kind: 'ConfigMap' })
-    const { status } = await place.ready('map')
-    expect((await place.find('configmaps', 'map-heartbeat'))?.data).toEqual({ HEARTBEAT_URL: await urlOf('map') })
-    expect(await place.find('secrets', 'map-heartbeat')).toBeNull()
+    const { status } = await t.place.ready('map')
+    expect((await t.place.find('configmaps', 'map-heartbeat'))?.data).toEqual({ HEARTBEAT_URL: await urlOf('map') })
+    expect(await t.place.find('secrets', 'map-heartbeat')).toBeNull()
     expect(status?.published).toEqual({ kind: 'ConfigMap', name: 'map-heartbeat' })
   })
 
   it('is given to the garbage collector when the finalizer is taken by force', async () => {
-    await place.makeReady('forced')
-    await running.operator().stop()
-    await place.change('forced', { metadata: { finalizers: null } })
-    await place.delete('forced')
-    await waitFor('the Secret is collected', async () => (await place.find('secrets', 'forced-heartbeat')) === null)
-    await running.restart()
+    await t.place.makeReady('forced')
+    await t.operator().stop()
+    await t.place.change('forced', { metadata: { finalizers: null } })
+    await t.place.delete('forced')
+    await eventually(
+      'the Secret is collected',
+      async () => (await t.place.find('secrets', 'forced-heartbeat')) === null,
+    )
+    await t.restart()
   })
 })
 
 describe('a target that changes', () => {
   it('is written under its new name before the old one goes: a job always finds one', async () => {
-    await place.makeReady('moved')
-    const { metadata } = (await cluster.api('GET', `/api/v1/namespaces/${place.name}/secrets`)).body
+    await t.place.makeReady('moved')
+    const { metadata } = (await t.cluster.api('GET', `/api/v1/namespaces/${t.place.name}/secrets`)).body
     await change('moved', { name: 'moved-2' })
-    await place.ready('moved')
-    const query = `watch=true&timeoutSeconds=1&resourceVersion=${metadata.resourceVersion}`
-    const watched = await cluster.kubectl('get', '--raw', `/api/v1/namespaces/${place.name}/secrets?${query}`)
-    const story = watched
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line))
-    expect(story.map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual([
-      'ADDED moved-2',
-      'DELETED moved-heartbeat',
-    ])
-    expect(urlIn(await place.find('secrets', 'moved-2'))).toBe(await urlOf('moved'))
+    await t.place.ready('moved')
+    const seen: string[] = []
+    const from = Number(metadata.resourceVersion)
+    t.cluster.server.collection(SECRETS).follow(
+      from,
+      ({ metadata: { name } }) => name.startsWith('moved'),
+      ({ type, object }) => {
+        seen.push(`${type} ${object.metadata.name}`)
+      },
+    )()
+    expect(seen).toEqual(['ADDED moved-2', 'DELETED moved-heartbeat'])
+    expect(urlIn(await t.place.find('secrets', 'moved-2'))).toBe(await urlOf('moved'))
   })
 
   it('only loses our key when somebody put something else into the old one', async () => {
-    await place.makeReady('shared')
-    await place.patch('secrets', 'shared-heartbeat', {
+    await t.place.makeReady('shared')
+    await t.place.patch('secrets', 'shared-heartbeat', {
       data: { OTHER: base64('theirs') },
       metadata: { labels: { theirs: 'x' } },
     })
     await change('shared', { name: 'shared-2' })
-    await place.ready('shared')
+    await t.place.ready('shared')
     const left = await waitForSecret('shared-heartbeat', 'our key is gone', ({ data }) => !('HEARTBEAT_URL' in data!))
     expect(left.data).toEqual({ OTHER: base64('theirs') })
     expect(left.metadata.labels).toEqual({ theirs: 'x' })
@@ -143,93 +128,93 @@ describe('a target that changes', () => {
   })
 
   it('loses the old key with the new one', async () => {
-    await place.makeReady('key')
+    await t.place.makeReady('key')
     await change('key', { key: 'NEW_URL' })
-    await place.ready('key')
-    expect((await place.find('secrets', 'key-heartbeat'))?.data).toEqual({ NEW_URL: base64(await urlOf('key')) })
+    await t.place.ready('key')
+    expect((await t.place.find('secrets', 'key-heartbeat'))?.data).toEqual({ NEW_URL: base64(await urlOf('key')) })
   })
 })
 
 describe('a target that is not ours', () => {
   it('is not touched, and the check is Stalled until it is gone or given away', async () => {
-    const theirs = await place.put('secrets', {
+    const theirs = await t.place.put('secrets', {
       metadata: { name: 'theirs' },
       data: { HEARTBEAT_URL: base64('http://theirs') },
     })
-    await place.create('greedy', spec({ name: 'theirs' }))
-    const message = await place.stalled('greedy', 'TargetNotOwned')
+    await t.place.apply('greedy', spec({ name: 'theirs' }))
+    const message = await t.place.stalled('greedy', 'TargetNotOwned')
     expect(message).toMatch(
       /^Secret theirs is managed by \S+ and is not touched: choose another spec.publish.name, or give it away/,
     )
-    const stalled = await place.get('greedy')
+    const stalled = await t.place.get('greedy')
     expect(conditionOf(stalled, 'Published')).toMatchObject({ status: 'False', reason: 'TargetNotOwned' })
     expect(stalled.status).not.toHaveProperty('published')
     // The check itself is watched over all the same.
     expect(stalled.status?.state).toBe('new')
-    expect(await place.find('secrets', 'theirs')).toEqual(theirs)
-    await place.patch('secrets', 'theirs', {
+    expect(await t.place.find('secrets', 'theirs')).toEqual(theirs)
+    await t.place.patch('secrets', 'theirs', {
       metadata: { annotations: { 'heartbeat-operator.io/adopt': 'true' } },
       data: { OTHER: base64('o') },
     })
-    await place.ready('greedy')
-    expect((await place.find('secrets', 'theirs'))?.data).toEqual({
+    await t.place.ready('greedy')
+    expect((await t.place.find('secrets', 'theirs'))?.data).toEqual({
       HEARTBEAT_URL: base64(await urlOf('greedy')),
       OTHER: base64('o'),
     })
-    const events = await place.events('greedy')
+    const events = await t.place.events('greedy')
     expect(events.filter(({ reason }) => reason === 'TargetNotOwned')).toEqual([
       expect.objectContaining({ type: 'Warning', note: message }),
     ])
   })
 
   it('keeps what others have in it when the check goes, although it was given away', async () => {
-    await place.put('secrets', {
+    await t.place.put('secrets', {
       metadata: { name: 'lent', annotations: { 'heartbeat-operator.io/adopt': 'true' } },
       data: { OTHER: base64('theirs') },
     })
-    await place.makeReady('borrower', spec({ name: 'lent' }))
-    await place.delete('borrower')
-    const left = await place.find('secrets', 'lent')
+    await t.place.makeReady('borrower', spec({ name: 'lent' }))
+    await t.place.delete('borrower')
+    const left = await t.place.find('secrets', 'lent')
     expect(left?.data).toEqual({ OTHER: base64('theirs') })
     expect(left?.metadata.ownerReferences).toBeUndefined()
   })
 
   it('is named with its owner when it has one: another check, or another controller', async () => {
-    await place.makeReady('first', spec({ name: 'wanted-by-two' }))
-    const before = await place.find('secrets', 'wanted-by-two')
-    await place.create('second', spec({ name: 'wanted-by-two' }))
-    expect(await place.stalled('second', 'TargetNotOwned')).toContain('belongs to HeartbeatCheck first')
-    expect(await place.find('secrets', 'wanted-by-two')).toEqual(before)
-    await place.change('second', { spec: { publish: { name: 'its-own' } } })
-    await place.ready('second')
+    await t.place.makeReady('first', spec({ name: 'wanted-by-two' }))
+    const before = await t.place.find('secrets', 'wanted-by-two')
+    await t.place.apply('second', spec({ name: 'wanted-by-two' }))
+    expect(await t.place.stalled('second', 'TargetNotOwned')).toContain('belongs to HeartbeatCheck first')
+    expect(await t.place.find('secrets', 'wanted-by-two')).toEqual(before)
+    await t.place.change('second', { spec: { publish: { name: 'its-own' } } })
+    await t.place.ready('second')
     // The collector looks whether an owner is really there.
-    const { metadata } = await place.put('configmaps', { metadata: { name: 'web' } })
+    const { metadata } = await t.place.put('configmaps', { metadata: { name: 'web' } })
     const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'web', uid: metadata.uid, controller: true }
     const annotations = { 'heartbeat-operator.io/adopt': 'true' }
-    await place.put('configmaps', { metadata: { name: 'web-urls', ownerReferences: [owner], annotations } })
-    await place.create('third', spec({ kind: 'ConfigMap', name: 'web-urls' }))
-    expect(await place.stalled('third', 'TargetNotOwned')).toBe(
+    await t.place.put('configmaps', { metadata: { name: 'web-urls', ownerReferences: [owner], annotations } })
+    await t.place.apply('third', spec({ kind: 'ConfigMap', name: 'web-urls' }))
+    expect(await t.place.stalled('third', 'TargetNotOwned')).toBe(
       'ConfigMap web-urls belongs to ConfigMap web and is not touched: choose another spec.publish.name',
     )
   })
 
   it('is left alone when a target is changed to it: the URL stays where it was', async () => {
-    await place.put('secrets', { metadata: { name: 'occupied' } })
-    await place.makeReady('stays')
+    await t.place.put('secrets', { metadata: { name: 'occupied' } })
+    await t.place.makeReady('stays')
     await change('stays', { name: 'occupied' })
-    await place.stalled('stays', 'TargetNotOwned')
-    expect(await place.pingUrl('stays')).toBe(await urlOf('stays'))
-    expect((await place.get('stays')).status?.published).toEqual({ kind: 'Secret', name: 'stays-heartbeat' })
+    await t.place.stalled('stays', 'TargetNotOwned')
+    expect(await t.place.pingUrl('stays')).toBe(await urlOf('stays'))
+    expect((await t.place.get('stays')).status?.published).toEqual({ kind: 'Secret', name: 'stays-heartbeat' })
   })
 })
 
 describe('a Secret that somebody changed', () => {
   it('is set right within a resync when it was edited, relabelled or deleted', async () => {
-    await Promise.all(['edited', 'relabelled', 'deleted', 'emptied'].map((name) => place.makeReady(name)))
-    await place.patch('secrets', 'edited-heartbeat', { data: { HEARTBEAT_URL: base64('http://evil') } })
-    await place.patch('secrets', 'relabelled-heartbeat', { metadata: { labels: null } })
-    await place.patch('secrets', 'emptied-heartbeat', { data: null })
-    await cluster.api('DELETE', `/api/v1/namespaces/${place.name}/secrets/deleted-heartbeat`)
+    await Promise.all(['edited', 'relabelled', 'deleted', 'emptied'].map((name) => t.place.makeReady(name)))
+    await t.place.patch('secrets', 'edited-heartbeat', { data: { HEARTBEAT_URL: base64('http://evil') } })
+    await t.place.patch('secrets', 'relabelled-heartbeat', { metadata: { labels: null } })
+    await t.place.patch('secrets', 'emptied-heartbeat', { data: null })
+    await t.cluster.api('DELETE', `/api/v1/namespaces/${t.place.name}/secrets/deleted-heartbeat`)
     for (const name of ['edited', 'relabelled', 'deleted', 'emptied']) {
       const url = await urlOf(name)
       const isRight = (secret: Published) =>
@@ -239,13 +224,13 @@ describe('a Secret that somebody changed', () => {
   })
 
   it('that is immutable is said to be so once it would have to change, and is given up for another name', async () => {
-    await place.makeReady('immutable')
-    await place.patch('secrets', 'immutable-heartbeat', { immutable: true })
+    await t.place.makeReady('immutable')
+    await t.place.patch('secrets', 'immutable-heartbeat', { immutable: true })
     await change('immutable', { key: 'OTHER_KEY' })
-    expect(await place.stalled('immutable', 'PublishRefused')).toContain('immutable')
+    expect(await t.place.stalled('immutable', 'PublishRefused')).toContain('immutable')
     await change('immutable', { name: 'mutable' })
-    await place.ready('immutable')
-    expect(urlIn(await place.find('secrets', 'mutable'), 'OTHER_KEY')).toBe(await urlOf('immutable'))
-    expect(await place.find('secrets', 'immutable-heartbeat')).toBeNull()
+    await t.place.ready('immutable')
+    expect(urlIn(await t.place.find('secrets', 'mutable'), 'OTHER_KEY')).toBe(await urlOf('immutable'))
+    expect(await t.place.find('secrets', 'immutable-heartbeat')).toBeNull()
   })
 })

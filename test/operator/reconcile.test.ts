@@ -1,44 +1,22 @@
 /** A HeartbeatCheck becomes a check, follows its changes, and is set right when somebody changes the check elsewhere. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { cluster, waitFor } from '../../support/cluster.ts'
-import {
-  conditionOf,
-  type OperatorAndApi,
-  openWorkplace,
-  startOperatorAndApi,
-  type Workplace,
-} from '../../support/operator-and-api.ts'
+import { describe, expect, it } from 'vitest'
+import { eventually } from '../support/until.ts'
+import { conditionOf } from '../support/workplace.ts'
+import { useScene } from './scene.ts'
 
-let running: OperatorAndApi
-let place: Workplace
-
-beforeAll(async () => {
-  running = await startOperatorAndApi()
-  place = await openWorkplace()
-})
-
-afterAll(async () => {
-  await place?.[Symbol.asyncDispose]()
-  await running?.[Symbol.asyncDispose]()
-})
-
-const kubectl = (...args: string[]) => cluster.kubectl('-n', place.name, ...args)
-const sql = (text: string, ...values: unknown[]) => running.app.database.query(text, values)
+const t = useScene()
 
 /** The check as the management API shows it. */
 async function checkOf(name: string) {
-  const { status } = await place.get(name)
-  const { body } = await running.app.call('GET', `/checks/${status!.checkId}`)
+  const { status } = await t.place.get(name)
+  const { body } = await t.app.call('GET', `/checks/${status!.checkId}`)
   return body
 }
 
 describe('a new HeartbeatCheck', () => {
-  it('becomes a check of its namespace, armed at once, and is Ready for kubectl wait', async () => {
-    const manifest = { apiVersion: 'heartbeat-operator.io/v1alpha1', kind: 'HeartbeatCheck' }
-    const spec = { schedule: '0 2 * * *' }
-    await cluster.applyManifest({ ...manifest, metadata: { name: 'nightly', namespace: place.name }, spec })
-    await kubectl('wait', '--for=condition=Ready', 'hbc/nightly', '--timeout=15s')
+  it('becomes a check of its namespace, armed at once', async () => {
+    await t.place.makeReady('nightly', { schedule: '0 2 * * *' })
     expect(await checkOf('nightly')).toMatchObject({
       name: 'nightly',
       slug: 'nightly',
@@ -51,28 +29,28 @@ describe('a new HeartbeatCheck', () => {
       status: 'new',
       due_at: expect.stringContaining('T03:00:00.000Z'),
       managed_by: 'kubernetes',
-      kubernetes: { cluster: 'default', namespace: place.name, name: 'nightly' },
+      kubernetes: { cluster: 'default', namespace: t.place.name, name: 'nightly' },
     })
-    expect(await place.pingUrl('nightly')).toContain(`${running.app.pingUrl}/ping/`)
-    expect((await fetch(await place.pingUrl('nightly'))).status).toBe(200)
+    expect(await t.place.pingUrl('nightly')).toContain(`${t.app.pingUrl}/ping/`)
+    expect((await fetch(await t.place.pingUrl('nightly'))).status).toBe(200)
   })
 
   it('may have a name of 63 characters, of which the Secret has its own', async () => {
     const name = `${'long-'.repeat(12)}job`
     expect(name).toHaveLength(63)
-    await place.makeReady(name)
-    expect((await place.find('secrets', `${name}-heartbeat`))?.metadata.labels).toMatchObject({
+    await t.place.makeReady(name)
+    expect((await t.place.find('secrets', `${name}-heartbeat`))?.metadata.labels).toMatchObject({
       'heartbeat-operator.io/check': name,
     })
   })
 
   it('whose schedule names no date is Stalled, says which field and why, and recovers when it is corrected', async () => {
-    await place.create('broken', { schedule: '0 2 30 2 *' })
-    expect(await place.stalled('broken', 'InvalidSpec')).toContain('spec.schedule')
-    expect((await place.get('broken')).status).not.toHaveProperty('checkId')
-    expect((await place.get('broken')).metadata.finalizers).toBeUndefined()
-    await place.change('broken', { spec: { schedule: '0 2 28 2 *' } })
-    const { status } = await place.ready('broken')
+    await t.place.apply('broken', { schedule: '0 2 30 2 *' })
+    expect(await t.place.stalled('broken', 'InvalidSpec')).toContain('spec.schedule')
+    expect((await t.place.get('broken')).status).not.toHaveProperty('checkId')
+    expect((await t.place.get('broken')).metadata.finalizers).toBeUndefined()
+    await t.place.change('broken', { spec: { schedule: '0 2 28 2 *' } })
+    const { status } = await t.place.ready('broken')
     expect(status?.conditions?.map(({ type }) => type)).toEqual(['Ready', 'Published', 'Up'])
   })
 })
@@ -91,14 +69,14 @@ describe('a changed HeartbeatCheck', () => {
     ],
   ])('has its %s changed in the service, and given back', async (what, change, shown) => {
     const name = `change-${what.split(' ')[0]!.toLowerCase()}`
-    await place.makeReady(name, { periodSeconds: 3_600 })
+    await t.place.makeReady(name, { periodSeconds: 3_600 })
     const before = await checkOf(name)
-    await place.change(name, { spec: change })
-    await place.ready(name)
+    await t.place.change(name, { spec: change })
+    await t.place.ready(name)
     expect(await checkOf(name)).toMatchObject({ ...shown, id: before.id, public_id: before.public_id })
     const taken = Object.fromEntries(Object.keys(change).map((field) => [field, null]))
-    await place.change(name, { spec: { ...taken, periodSeconds: 3_600 } })
-    await place.ready(name)
+    await t.place.change(name, { spec: { ...taken, periodSeconds: 3_600 } })
+    await t.place.ready(name)
     const { due_at: _, expected_at: _expected, ...kept } = before
     expect(await checkOf(name)).toMatchObject(kept)
   })
@@ -106,48 +84,48 @@ describe('a changed HeartbeatCheck', () => {
 
 describe('suspend', () => {
   const pause = async (name: string, verb: 'pause' | 'resume') => {
-    const { status } = await place.get(name)
-    return running.app.call('PATCH', `/checks/${status!.checkId}/${verb}`)
+    const { status } = await t.place.get(name)
+    return t.app.call('PATCH', `/checks/${status!.checkId}/${verb}`)
   }
 
   it('pauses the check while it is true, and resumes it when it is false; the API is refused meanwhile', async () => {
-    await place.makeReady('suspended', { periodSeconds: 3_600, suspend: true })
+    await t.place.makeReady('suspended', { periodSeconds: 3_600, suspend: true })
     expect(await checkOf('suspended')).toMatchObject({ status: 'paused', due_at: null })
-    expect(conditionOf(await place.get('suspended'), 'Up')).toMatchObject({ status: 'Unknown', reason: 'Suspended' })
+    expect(conditionOf(await t.place.get('suspended'), 'Up')).toMatchObject({ status: 'Unknown', reason: 'Suspended' })
     const refused = await pause('suspended', 'resume')
     expect(refused.status).toBe(409)
-    expect(refused.body.error).toContain(`${place.name}/suspended`)
-    await place.change('suspended', { spec: { suspend: false } })
-    await place.ready('suspended')
+    expect(refused.body.error).toContain(`${t.place.name}/suspended`)
+    await t.place.change('suspended', { spec: { suspend: false } })
+    await t.place.ready('suspended')
     expect(await checkOf('suspended')).toMatchObject({ status: 'new', due_at: expect.any(String) })
     expect((await pause('suspended', 'pause')).status).toBe(409)
   })
 
   it('leaves pausing and resuming to the API while it is unset', async () => {
-    await place.makeReady('unset', { periodSeconds: 3_600, suspend: true })
-    await place.change('unset', { spec: { suspend: null } })
-    await place.ready('unset')
+    await t.place.makeReady('unset', { periodSeconds: 3_600, suspend: true })
+    await t.place.change('unset', { spec: { suspend: null } })
+    await t.place.ready('unset')
     expect(await checkOf('unset')).toMatchObject({ status: 'paused' })
     expect((await pause('unset', 'resume')).body).toMatchObject({ status: 'new' })
-    await waitFor('the status says new', async () => (await place.get('unset')).status?.state === 'new')
+    await t.place.inState('unset', 'new')
     expect((await pause('unset', 'pause')).body).toMatchObject({ status: 'paused' })
-    await waitFor('the status says paused', async () => (await place.get('unset')).status?.state === 'paused')
+    await t.place.inState('unset', 'paused')
     // A change of something else, with its full pass, leaves it paused.
-    await place.change('unset', { spec: { graceSeconds: 5 } })
-    await place.ready('unset')
+    await t.place.change('unset', { spec: { graceSeconds: 5 } })
+    await t.place.ready('unset')
     expect(await checkOf('unset')).toMatchObject({ status: 'paused', grace_seconds: 5 })
   })
 
   it('is all that the API may change of a managed check', async () => {
-    const { status } = await place.makeReady('managed')
+    const { status } = await t.place.makeReady('managed')
     for (const method of ['PUT', 'DELETE']) {
-      const answer = await running.app.call(
+      const answer = await t.app.call(
         method,
         `/checks/${status!.checkId}`,
         method === 'PUT' ? { name: 'x' } : undefined,
       )
       expect([method, answer.status]).toEqual([method, 409])
-      expect(answer.body.error).toContain(`HeartbeatCheck ${place.name}/managed in cluster default`)
+      expect(answer.body.error).toContain(`HeartbeatCheck ${t.place.name}/managed in cluster default`)
     }
   })
 })
@@ -187,17 +165,17 @@ describe('a check that somebody changed in the database', () => {
       drifts.map(async ([what, statement, shown], index) => {
         const name = `drift-${index}`
         const suspend = what.includes('suspen') ? { suspend: true } : {}
-        await place.makeReady(name, { periodSeconds: 3_600, ...suspend })
+        await t.place.makeReady(name, { periodSeconds: 3_600, ...suspend })
         const before = await checkOf(name)
-        await sql(statement, before.id)
+        await t.sql(statement, before.id)
         return { what, before, shown }
       }),
     )
     for (const { what, before, shown } of made) {
-      await waitFor(`${what} is set right`, async () => {
-        const { body } = await running.app.call('GET', `/checks/${before.id}`)
+      await eventually(`${what} is set right`, async () => {
+        const { body } = await t.app.call('GET', `/checks/${before.id}`)
         expect(body).toMatchObject({ public_id: before.public_id, kubernetes: before.kubernetes, ...shown })
-        const { rows } = await sql('select kubernetes_suspend as suspend from checks where id = $1', before.id)
+        const { rows } = await t.sql('select kubernetes_suspend as suspend from checks where id = $1', before.id)
         expect(rows).toEqual([{ suspend: what.includes('suspen') ? true : null }])
         return true
       })
@@ -205,16 +183,16 @@ describe('a check that somebody changed in the database', () => {
   })
 
   it('is made again when its row is gone, and its new URL is published', async () => {
-    await place.makeReady('lost')
-    const before = { check: await checkOf('lost'), url: await place.pingUrl('lost') }
-    await sql('delete from checks where id = $1', before.check.id)
-    const url = await waitFor('another URL', async () => {
-      const now = await place.pingUrl('lost')
+    await t.place.makeReady('lost')
+    const before = { check: await checkOf('lost'), url: await t.place.pingUrl('lost') }
+    await t.sql('delete from checks where id = $1', before.check.id)
+    const url = await eventually('another URL', async () => {
+      const now = await t.place.pingUrl('lost')
       return now !== before.url && now
     })
     expect((await fetch(url)).status).toBe(200)
-    await waitFor('the status names the new check', async () => (await checkOf('lost'))?.id !== before.check.id)
+    await eventually('the status names the new check', async () => (await checkOf('lost'))?.id !== before.check.id)
     expect(await checkOf('lost')).toMatchObject({ slug: 'lost', managed_by: 'kubernetes' })
-    await waitFor('it is Ready', () => place.ready('lost'))
+    await eventually('it is Ready', () => t.place.ready('lost'))
   })
 })

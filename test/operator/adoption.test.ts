@@ -1,40 +1,30 @@
 /** A HeartbeatCheck that takes over a check of the API, by its id in an annotation (design, section 6). */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  type OperatorAndApi,
-  openWorkplace,
-  startOperatorAndApi,
-  type Workplace,
-} from '../../support/operator-and-api.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { openWorkplace, type Workplace } from '../support/workplace.ts'
+import { useScene } from './scene.ts'
 
-let running: OperatorAndApi
+const t = useScene()
 let place: Workplace
 
 beforeAll(async () => {
-  running = await startOperatorAndApi()
-  place = await openWorkplace({ 'heartbeat-operator.io/projects': 'shop' })
-  await running.app.call('POST', '/projects', { name: 'shop', slug: 'shop' })
-})
-
-afterAll(async () => {
-  await place?.[Symbol.asyncDispose]()
-  await running?.[Symbol.asyncDispose]()
+  place = await openWorkplace(t.cluster, { 'heartbeat-operator.io/projects': 'shop' })
+  await t.app.call('POST', '/projects', { name: 'shop', slug: 'shop' })
 })
 
 const adopting = (id: string) => ({ annotations: { 'heartbeat-operator.io/adopt-check-id': id } })
-const check = async (id: string) => (await running.app.call('GET', `/checks/${id}`)).body
+const check = async (id: string) => (await t.app.call('GET', `/checks/${id}`)).body
 
 async function makeOfApi(fields: object = {}): Promise<{ id: string; publicId: string }> {
-  const { projects } = (await running.app.call('GET', '/projects')).body
+  const { projects } = (await t.app.call('GET', '/projects')).body
   const shop = projects.find(({ slug }: { slug: string }) => slug === 'shop')
-  return running.app.createCheck({ project_id: shop.id, ...fields })
+  return t.app.createCheck({ project_id: shop.id, ...fields })
 }
 
 describe('adoption', () => {
   it('keeps id, URL, slug and history, and brings the rest in line', async () => {
     const { id, publicId } = await makeOfApi({ name: 'By hand', slug: 'by-hand', description: 'x' })
-    const url = `${running.app.pingUrl}/ping/${publicId}`
+    const url = `${t.app.pingUrl}/ping/${publicId}`
     await fetch(url)
     const { status } = await place.makeReady('adopter', { periodSeconds: 600 }, adopting(id))
     expect(status).toMatchObject({ checkId: id, slug: 'by-hand', state: 'up' })
@@ -46,7 +36,7 @@ describe('adoption', () => {
       managed_by: 'kubernetes',
       kubernetes: { cluster: 'default', namespace: place.name, name: 'adopter' },
     })
-    expect((await running.app.call('GET', `/checks/${id}/pings`)).body.pings).toHaveLength(1)
+    expect((await t.app.call('GET', `/checks/${id}/pings`)).body.pings).toHaveLength(1)
     expect((await place.events('adopter')).map(({ reason }) => reason)).toContain('Adopted')
     // The annotation may stay, and may go.
     await place.change('adopter', { spec: { graceSeconds: 1 } })
@@ -55,9 +45,9 @@ describe('adoption', () => {
     expect((await place.ready('adopter')).status?.checkId).toBe(id)
   })
 
-  it('may be asked for while the resource is Stalled for asking wrongly', async () => {
+  it('works once a wrong id is corrected, although the resource was Stalled', async () => {
     const { id } = await makeOfApi()
-    await place.create('corrected', undefined, adopting('0198a000-0000-7000-8000-000000000001'))
+    await place.apply('corrected', undefined, adopting('0198a000-0000-7000-8000-000000000001'))
     await place.stalled('corrected', 'AdoptionRefused')
     await place.change('corrected', { metadata: adopting(id) })
     expect((await place.ready('corrected')).status?.checkId).toBe(id)
@@ -68,7 +58,7 @@ describe('adoption', () => {
     ['the id is none', async () => 'nonsense', 'there is no check with the id'],
     [
       'the check is in a project that the namespace may not use',
-      async () => (await running.app.createCheck()).id,
+      async () => (await t.app.createCheck()).id,
       'belongs to another project',
     ],
     [
@@ -76,17 +66,17 @@ describe('adoption', () => {
       async () => (await place.makeReady('owner')).status!.checkId!,
       'is managed by HeartbeatCheck',
     ],
-  ])('is refused when %s, and that check is left as it is', async (what, find, said) => {
+  ])('is refused when %s, and leaves the check unchanged', async (what, find, said) => {
     const id = await find()
     const before = await check(id)
     const name = `refused-${what.replaceAll(/\W+/g, '-').slice(0, 30)}`
-    await place.create(name, undefined, adopting(id))
+    await place.apply(name, undefined, adopting(id))
     expect(await place.stalled(name, 'AdoptionRefused')).toContain(said)
     expect((await place.get(name)).status).not.toHaveProperty('checkId')
     expect(await check(id)).toEqual(before)
   })
 
-  it('is refused when the resource has a check already, which goes on', async () => {
+  it('is refused when the resource has a check already, which stays in use', async () => {
     const { id } = await makeOfApi()
     const { status } = await place.makeReady('settled')
     await place.change('settled', { metadata: adopting(id) })

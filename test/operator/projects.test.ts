@@ -1,46 +1,33 @@
 /** Which project a HeartbeatCheck belongs to: its namespace decides, out of its tenants' reach (design, section 6, "Projects"). */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { cluster } from '../../support/cluster.ts'
-import {
-  type OperatorAndApi,
-  openWorkplace,
-  startOperatorAndApi,
-  type Workplace,
-} from '../../support/operator-and-api.ts'
+import { describe, expect, it } from 'vitest'
+import { openWorkplace, type Workplace } from '../support/workplace.ts'
+import { useScene } from './scene.ts'
 
-let running: OperatorAndApi
-
-beforeAll(async () => {
-  running = await startOperatorAndApi()
-})
-
-afterAll(async () => {
-  await running?.[Symbol.asyncDispose]()
-})
+const t = useScene()
 
 const ANNOTATION = 'heartbeat-operator.io/projects'
 const hourly = (project: string) => ({ periodSeconds: 3_600, project })
 const annotate = ({ name }: Workplace, projects: string | null) =>
-  cluster.api('PATCH', `/api/v1/namespaces/${name}`, { metadata: { annotations: { [ANNOTATION]: projects } } })
+  t.cluster.api('PATCH', `/api/v1/namespaces/${name}`, { metadata: { annotations: { [ANNOTATION]: projects } } })
 
 async function makeProject(slug: string): Promise<string> {
-  const { status, body } = await running.app.call('POST', '/projects', { name: slug, slug })
+  const { status, body } = await t.app.call('POST', '/projects', { name: slug, slug })
   expect(status).toBe(201)
   return body.id
 }
 
 async function projectOf(place: Workplace, name: string): Promise<string> {
   const { status } = await place.get(name)
-  const { body } = await running.app.call('GET', `/checks/${status!.checkId}`)
-  const { projects } = (await running.app.call('GET', '/projects')).body
+  const { body } = await t.app.call('GET', `/checks/${status!.checkId}`)
+  const { projects } = (await t.app.call('GET', '/projects')).body
   return projects.find(({ id }: { id: string }) => id === body.project_id).slug
 }
 
 describe('without a word from anybody', () => {
   it('each namespace has a project of its own, by its name', async () => {
-    await using shop = await openWorkplace()
-    await using stock = await openWorkplace()
+    const shop = await openWorkplace(t.cluster)
+    const stock = await openWorkplace(t.cluster)
     await Promise.all([shop.makeReady('a'), shop.makeReady('b'), stock.makeReady('a')])
     expect(await projectOf(shop, 'a')).toBe(shop.name)
     expect(await projectOf(shop, 'b')).toBe(shop.name)
@@ -48,20 +35,20 @@ describe('without a word from anybody', () => {
   })
 
   it('a namespace does not get into a project of its name that is not its own', async () => {
-    await using place = await openWorkplace()
+    const place = await openWorkplace(t.cluster)
     await makeProject(place.name)
     await place.makeReady('a')
     expect(await projectOf(place, 'a')).toBe(`${place.name}-2`)
-    await place.create('b', hourly(place.name))
+    await place.apply('b', hourly(place.name))
     expect(await place.stalled('b', 'ProjectNotAllowed')).toContain(`may not use the project "${place.name}"`)
   })
 })
 
 describe('spec.project', () => {
   it('is refused until the Namespace allows it, and then works by itself', async () => {
-    await using place = await openWorkplace()
+    const place = await openWorkplace(t.cluster)
     await makeProject('payments')
-    await place.create('a', hourly('payments'))
+    await place.apply('a', hourly('payments'))
     const message = await place.stalled('a', 'ProjectNotAllowed')
     expect(message).toBe(
       `namespace ${place.name} may not use the project "payments": it may use its own project only. Remove spec.project, or let an administrator add "payments" to the annotation ${ANNOTATION} of the Namespace`,
@@ -77,8 +64,8 @@ describe('spec.project', () => {
   })
 
   it('may be one that is made later', async () => {
-    await using place = await openWorkplace({ [ANNOTATION]: 'later' })
-    await place.create('a', hourly('later'))
+    const place = await openWorkplace(t.cluster, { [ANNOTATION]: 'later' })
+    await place.apply('a', hourly('later'))
     expect(await place.stalled('a', 'ProjectNotFound')).toContain('there is none with that slug')
     await makeProject('later')
     await place.ready('a')
@@ -86,13 +73,13 @@ describe('spec.project', () => {
   })
 
   it('that is allowed no more leaves the check where it is, and says so', async () => {
-    await using place = await openWorkplace({ [ANNOTATION]: 'former' })
+    const place = await openWorkplace(t.cluster, { [ANNOTATION]: 'former' })
     await makeProject('former')
     await place.makeReady('a', hourly('former'))
     const url = await place.pingUrl('a')
     await annotate(place, null)
     // Nobody has to wait until the operator asks again.
-    await running.restart()
+    await t.restart()
     await place.stalled('a', 'ProjectNotAllowed')
     expect((await fetch(url)).status).toBe(200)
     expect(await projectOf(place, 'a')).toBe('former')
@@ -103,7 +90,7 @@ describe('the annotation of the Namespace', () => {
   it('makes its first project the one of checks that name none', async () => {
     await makeProject('one')
     await makeProject('two')
-    await using place = await openWorkplace({ [ANNOTATION]: 'one,two' })
+    const place = await openWorkplace(t.cluster, { [ANNOTATION]: 'one,two' })
     await Promise.all([place.makeReady('a'), place.makeReady('b', hourly('two'))])
     expect(await projectOf(place, 'a')).toBe('one')
     expect(await projectOf(place, 'b')).toBe('two')

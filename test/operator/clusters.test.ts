@@ -1,0 +1,97 @@
+/** Two clusters and one database. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { OperatorOptions } from '../../src/operator/operator.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
+import { fasterClock, listen, readMetric, startTestOperator, whenLeading } from '../support/operator.ts'
+import { eventually } from '../support/until.ts'
+import { type TestCluster, type Workplace, workIn } from '../support/workplace.ts'
+import { FASTER } from './scene.ts'
+
+let first: FakeCluster
+let second: FakeCluster
+let testDatabase: TestDatabase
+/** The namespace of one name in both clusters. */
+let here: Workplace
+let there: Workplace
+
+beforeAll(async () => {
+  first = await startFakeCluster()
+  second = await startFakeCluster()
+  testDatabase = await createTestDatabase()
+})
+afterAll(async () => {
+  await testDatabase?.close()
+  await first?.[Symbol.asyncDispose]()
+  await second?.[Symbol.asyncDispose]()
+})
+beforeEach(async () => {
+  here = workIn(first, (await first.makeNamespace()).name)
+  there = workIn(second, here.name)
+})
+
+function start({ connection }: TestCluster, changes: Partial<OperatorOptions>) {
+  const namespaces = [here.name]
+  return startTestOperator({
+    connection,
+    testDatabase,
+    // holderSeconds is the database's time.
+    changes: { namespaces, holderSeconds: 1, clock: fasterClock(FASTER), pollMs: 500, ...changes },
+  })
+}
+
+describe('clusters of different names', () => {
+  it('have checks of their own for resources of the same name', async () => {
+    await using _east = await start(first, { cluster: 'east' })
+    await using _west = await start(second, { cluster: 'west' })
+    await here.apply('nightly', { periodSeconds: 600 })
+    await there.apply('nightly', { schedule: '0 2 * * *' })
+    const east = await here.ready('nightly')
+    const west = await there.ready('nightly')
+    expect(east.status?.checkId).not.toBe(west.status?.checkId)
+    const urls = [await here.pingUrl('nightly'), await there.pingUrl('nightly')]
+    expect(new Set(urls).size).toBe(2)
+
+    await here.delete('nightly')
+    const { rows } = await testDatabase.database.query(
+      `select kubernetes_cluster as cluster, schedule from checks c join check_states s on s.check_key = c.key
+        where kubernetes_name = 'nightly'`,
+    )
+    expect(rows).toEqual([{ cluster: 'west', schedule: '0 2 * * *' }])
+    await there.apply('nightly', { schedule: '0 3 * * *' })
+    await there.ready('nightly')
+    expect(await there.pingUrl('nightly')).toBe(urls[1])
+  })
+})
+
+describe('clusters of one name', () => {
+  it('the second one refuses and says so while the first one lives, and takes over when it is gone', async () => {
+    await using holder = await start(first, { cluster: 'twice' })
+    await here.apply('nightly')
+    const { status } = await here.ready('nightly')
+    const url = await here.pingUrl('nightly')
+
+    const { said, log } = listen()
+    const refusals = () =>
+      said.filter((message) => message.startsWith('another live cluster reconciles under this name'))
+    await using rival = await start(second, { cluster: 'twice', log })
+    await whenLeading(rival)
+    await there.apply('nightly', { periodSeconds: 60 })
+    await eventually('it has refused for longer than the name would be held', () => refusals().length > 4, 15_000)
+    expect(refusals()[0]).toContain('CLUSTER_NAME')
+    expect(await readMetric(rival, 'heartbeat_cluster_name_taken')).toBe(1)
+    expect(await readMetric(holder, 'heartbeat_cluster_name_taken')).toBe(0)
+    expect((await there.get('nightly')).status).toBeUndefined()
+    expect((await there.get('nightly')).metadata.finalizers).toBeUndefined()
+    // The first one is not disturbed.
+    await here.apply('nightly', { periodSeconds: 1200 })
+    await here.ready('nightly')
+
+    await holder.stop()
+    const taken = await there.ready('nightly')
+    expect(taken.status?.checkId).toBe(status?.checkId)
+    expect(await there.pingUrl('nightly')).toBe(url)
+    expect(await readMetric(rival, 'heartbeat_cluster_name_taken')).toBe(0)
+  })
+})

@@ -1,0 +1,95 @@
+/** A flip reaches the status and the Events of its HeartbeatCheck, soon and once (design, sections 6 and 7). */
+
+import { describe, expect, it } from 'vitest'
+import { eventually } from '../support/until.ts'
+import { conditionOf } from '../support/workplace.ts'
+import { FASTER, useScene } from './scene.ts'
+
+// The poll is so rare that only a notice can be in time.
+const t = useScene({ pollMs: 60_000, resyncMs: 600_000 })
+
+async function ping(name: string, kind = ''): Promise<void> {
+  const { status } = await fetch((await t.place.pingUrl(name)) + kind, { method: 'POST', body: 'disk full' })
+  expect(status).toBe(200)
+}
+
+/** Waits until the status and the Events say so. */
+async function flip(name: string, cause: () => Promise<unknown>, state: string, reason: string): Promise<void> {
+  await cause()
+  await Promise.all([t.place.inState(name, state), t.place.event(name, reason)])
+}
+
+describe('a flip', () => {
+  it('is in the status and in an Event soon after its notice, whatever made the check flip', async () => {
+    await t.place.makeReady('flips')
+    const overdue = `update check_states set expected_at = now() - interval '2 minutes', due_at = now() - interval '1 minute',
+      wake_at = now() where check_key = (select key from checks where slug = 'flips')`
+    const call = async (verb: string) =>
+      t.app.call('PATCH', `/checks/${(await t.place.get('flips')).status!.checkId}/${verb}`)
+    const startedAt = performance.now()
+    await flip('flips', () => ping('flips'), 'up', 'FirstSuccess')
+    await flip('flips', () => ping('flips', '/fail'), 'down', 'Failed')
+    await flip('flips', () => ping('flips'), 'up', 'Recovered')
+    await flip('flips', () => t.sql(overdue), 'down', 'Missed')
+    await flip('flips', () => call('pause'), 'paused', 'Suspended')
+    await flip('flips', () => call('resume'), 'new', 'Resumed')
+    // Two seconds of the operator's clock for each.
+    expect((performance.now() - startedAt) * FASTER).toBeLessThan(6 * 2_000)
+  })
+
+  it('changes the condition Up, and never Ready', async () => {
+    await t.place.makeReady('job', { periodSeconds: 3_600, maxRuntimeSeconds: 60 })
+    const up = async (state: string) => {
+      const object = await t.place.inState('job', state)
+      expect(conditionOf(object, 'Ready')).toMatchObject({ status: 'True', reason: 'Synced' })
+      return conditionOf(object, 'Up')
+    }
+    expect(await up('new')).toMatchObject({
+      status: 'Unknown',
+      reason: 'New',
+      message: expect.stringMatching(/counts as missed at 2/),
+    })
+    await ping('job')
+    expect(await up('up')).toMatchObject({ status: 'True', reason: 'OnTime' })
+    await ping('job', '/fail')
+    expect(await up('down')).toMatchObject({ status: 'False', reason: 'JobFailed' })
+    await ping('job')
+    await up('up')
+    await ping('job', '/start')
+    await t.sql(`update check_states set runs = jsonb_set(jsonb_set(runs, '{0,deadlineAt}', '1000'), '{0,startedAt}', '500'), wake_at = now()
+      where check_key = (select key from checks where slug = 'job')`)
+    expect(await up('down')).toMatchObject({ status: 'False', reason: 'Overran' })
+  })
+
+  it('is one Event although the operator died before it wrote the status, and the next one reported the flip again', async () => {
+    await t.place.makeReady('once')
+    await ping('once')
+    const { status } = await t.place.inState('once', 'up')
+    await flip('once', () => ping('once', '/fail'), 'down', 'Failed')
+    await t.operator().stop()
+    expect((await t.cluster.api('PATCH', `${t.place.pathOf('once')}/status`, { status })).status).toBe(200)
+    await t.restart()
+    await t.place.inState('once', 'down')
+    await t.operator().stop()
+    const stories = (await t.place.events('once')).filter(({ reason }) => reason === 'Failed')
+    expect(stories).toEqual([expect.not.objectContaining({ series: expect.anything() })])
+    expect(stories[0]?.note).toMatch(/^the job reported a failure at 2/)
+    await t.restart()
+  })
+
+  it('is reported alone: Events of earlier flips that have expired are not written again', async () => {
+    await t.place.makeReady('forgotten')
+    await ping('forgotten')
+    await flip('forgotten', () => ping('forgotten', '/fail'), 'down', 'Failed')
+    await t.operator().stop()
+    const events = `/apis/events.k8s.io/v1/namespaces/${t.place.name}/events`
+    for (const { metadata } of await t.place.events('forgotten'))
+      await t.cluster.api('DELETE', `${events}/${metadata.name}`)
+    await ping('forgotten')
+    await t.restart()
+    await eventually('it is told', async () => (await t.place.events('forgotten')).length > 0)
+    await t.operator().stop()
+    expect((await t.place.events('forgotten')).map(({ reason }) => reason)).toEqual(['Recovered'])
+    await t.restart()
+  })
+})

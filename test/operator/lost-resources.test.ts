@@ -1,0 +1,178 @@
+/** Resources that come back, and resources that were lost: what becomes of their checks. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { listStates } from '../../src/checks/declare/find-declared.ts'
+import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
+import type { OperatorOptions } from '../../src/operator/operator.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import type { Context } from '../../src/store/context.ts'
+import { startTestApp, type TestApp } from '../support/app.ts'
+import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
+import {
+  clientOf,
+  fasterClock,
+  readMetric,
+  startTestOperator,
+  testDatabaseOf,
+  whenLeading,
+} from '../support/operator.ts'
+import { eventually } from '../support/until.ts'
+import { openWorkplace, type Workplace } from '../support/workplace.ts'
+import { FASTER } from './scene.ts'
+
+let app: TestApp
+let cluster: FakeCluster
+let place: Workplace
+
+beforeAll(async () => {
+  cluster = await startFakeCluster()
+  app = await startTestApp()
+})
+afterAll(async () => {
+  await app?.close()
+  await cluster?.[Symbol.asyncDispose]()
+})
+beforeEach(async () => {
+  place = await openWorkplace(cluster)
+})
+
+async function startOperator(changes: Partial<OperatorOptions> = {}) {
+  return startTestOperator({
+    connection: cluster.connection,
+    testDatabase: await testDatabaseOf(app),
+    changes: {
+      namespaces: [place.name],
+      clock: fasterClock(FASTER),
+      pollMs: 200,
+      pingUrl: () => app.pingUrl,
+      ...changes,
+    },
+  })
+}
+
+const ping = async (url: string) => (await fetch(url)).status
+
+async function namesWithChecks(): Promise<string[]> {
+  const states = await listStates({ database: app.database, clock: systemClock }, 'default')
+  return states.filter((state) => state.namespace === place.name).map(({ name }) => name)
+}
+
+/** Resolves when the Secret is the new resource's, and the garbage collector has no reason left to take it. */
+function whenOwnedBy(name: string, { metadata: { uid } }: HeartbeatCheck) {
+  return eventually('the Secret belongs to the new resource', async () => {
+    const secret = await place.find('secrets', `${name}-heartbeat`)
+    return secret?.metadata.ownerReferences?.[0]?.uid === uid
+  })
+}
+
+describe('a resource that is deleted and applied again at once', () => {
+  it('keeps its check, and its Secret is not collected with the old one', async () => {
+    await using _ = await startOperator()
+    await place.apply('nightly')
+    const before = await place.ready('nightly')
+    const url = await place.pingUrl('nightly')
+    expect(await ping(url)).toBe(200)
+
+    await place.delete('nightly')
+    const again = await place.apply('nightly')
+    expect(again.metadata.uid).not.toBe(before.metadata.uid)
+    const after = await place.ready('nightly')
+    expect(after.status?.checkId).toBe(before.status?.checkId)
+    expect(await ping(url)).toBe(200)
+    await whenOwnedBy('nightly', again)
+    expect(await place.pingUrl('nightly')).toBe(url)
+  })
+
+  it('by force, while nobody leads, keeps even the state of its check', async () => {
+    await using first = await startOperator()
+    await place.apply('nightly')
+    const before = await place.ready('nightly')
+    const url = await place.pingUrl('nightly')
+    await first.stop()
+    expect(await ping(url)).toBe(200)
+
+    await place.forceAway('nightly')
+    const again = await place.apply('nightly')
+    await using _ = await startOperator()
+    const after = await place.ready('nightly')
+    expect(after.status).toMatchObject({ checkId: before.status?.checkId, state: 'up' })
+    await whenOwnedBy('nightly', again)
+    expect(await place.pingUrl('nightly')).toBe(url)
+  })
+})
+
+describe('a resource that was lost without its finalizer', () => {
+  it('has its check collected after the time for that, and not before', async () => {
+    const orphanMs = 2_000
+    await using first = await startOperator()
+    for (const name of ['kept', 'lost']) await place.apply(name)
+    for (const name of ['kept', 'lost']) await place.ready(name)
+    const url = await place.pingUrl('lost')
+    // While one leads, its finalizer would be done before it could be taken off.
+    await first.stop()
+    await place.forceAway('lost')
+
+    const noticedAt = performance.now()
+    await using operator = await startOperator({ orphanMs })
+    await whenLeading(operator)
+    expect(await ping(url)).toBe(200)
+    await eventually('its check is collected', async () => !(await namesWithChecks()).includes('lost'))
+    expect(performance.now() - noticedAt).toBeGreaterThan(orphanMs / FASTER)
+    expect(await ping(url)).toBe(404)
+    expect(await namesWithChecks()).toEqual(['kept'])
+    expect(await readMetric(operator, 'heartbeat_orphans_total')).toBe(1)
+  })
+
+  it('keeps its check while the list of resources is not whole', async () => {
+    await using first = await startOperator()
+    for (const name of ['kept', 'lost']) await place.apply(name)
+    for (const name of ['kept', 'lost']) await place.ready(name)
+    await first.stop()
+    await place.forceAway('lost')
+
+    await using direct = clientOf(cluster.connection)
+    let isWhole = false
+    const client: typeof direct = {
+      ...direct,
+      // One object a page, and no second page.
+      async list(type, options) {
+        if (options?.continueToken !== undefined && !isWhole) throw new Error('the list broke off')
+        return direct.list(type, { ...options, limit: 1 })
+      },
+    }
+    await place.apply('another')
+    let polls = 0
+    const { database } = app
+    const context: Context = {
+      clock: systemClock,
+      database: {
+        ...database,
+        queryColumns(statement) {
+          if (statement.name === 'list_declared_states') polls += 1
+          return database.queryColumns(statement)
+        },
+      },
+    }
+    await using second = await startOperator({ client, context, orphanMs: 0, random: () => 0 })
+    await whenLeading(second)
+    await eventually('some polls', () => polls > 3)
+    expect(await namesWithChecks()).toEqual(['kept', 'lost'])
+    isWhole = true
+    await eventually('its check is collected', async () => !(await namesWithChecks()).includes('lost'), 20_000)
+    expect(await namesWithChecks()).toContain('kept')
+  })
+})
+
+describe('a check that was lost from the database', () => {
+  it('is made again within a poll', async () => {
+    await using _ = await startOperator()
+    await place.apply('nightly')
+    const { status } = await place.ready('nightly')
+    await app.database.query('delete from checks where id = $1', [status?.checkId])
+    await eventually('there is another', async () => {
+      const found = await place.get('nightly')
+      return found?.status?.checkId !== undefined && found.status.checkId !== status?.checkId
+    })
+    expect(await ping(await place.pingUrl('nightly'))).toBe(200)
+  })
+})

@@ -1,0 +1,20 @@
+/** What the files of this lane share: each has a fake API server, a database and an operator whose clock runs five times as fast. */
+
+import { afterAll, beforeAll } from 'vitest'
+import type { OperatorOptions } from '../../src/operator/operator.ts'
+import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
+import { fasterClock, type Scene, startScene } from '../support/operator.ts'
+
+export const FASTER = 5
+
+/** Holds what Scene says from the first test of the file to its last. */
+export function useScene(changes: Partial<OperatorOptions> = {}): Scene<FakeCluster> {
+  const scene = {} as Scene<FakeCluster>
+  const stack = new AsyncDisposableStack()
+  beforeAll(async () => {
+    const cluster = stack.use(await startFakeCluster())
+    Object.assign(scene, stack.use(await startScene(cluster, { clock: fasterClock(FASTER), ...changes })))
+  })
+  afterAll(() => stack.disposeAsync())
+  return scene
+}
