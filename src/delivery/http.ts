@@ -112,6 +112,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
         body: request.body ?? null,
         signal,
       })
+      // While undici connects, an aborted request still waits for the connection. It is not sent afterwards.
       const response = await unlessAborted(sending, signal)
       return {
         status: response.statusCode,

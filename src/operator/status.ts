@@ -69,7 +69,7 @@ export function computeStatus(object: HeartbeatCheck, findings: Findings, now: I
           checkId: check.id,
           slug: check.slug,
           state: shownStatus(check.state, now),
-          // With milliseconds: what lies between two passes is found by it (tell-flips.ts).
+          // With milliseconds: the flips between two reconciles are found by it (report.ts).
           lastTransitionTime: toIso(check.state.since),
           ...lastPing(before.lastPingTime, check.state.lastPingAt),
         }),
@@ -104,8 +104,8 @@ function describeSync(sync: Sync, published: PublishedTarget | null): Statement[
 function describePublished(sync: Sync, published: PublishedTarget | null): Statement {
   if (published !== null) {
     const message = `the ping URL is in ${published.kind} ${published.name}`
-    const isRefused = sync.kind === 'stalled' && (sync.reason === 'TargetNotOwned' || sync.reason === 'PublishRefused')
-    if (!isRefused) return { type: 'Published', status: 'True', reason: 'Published', message }
+    const isRejected = sync.kind === 'stalled' && (sync.reason === 'TargetNotOwned' || sync.reason === 'PublishRefused')
+    if (!isRejected) return { type: 'Published', status: 'True', reason: 'Published', message }
   }
   return sync.kind === 'stalled'
     ? { type: 'Published', status: 'False', reason: sync.reason, message: sync.message }
@@ -114,7 +114,7 @@ function describePublished(sync: Sync, published: PublishedTarget | null): State
 
 /** No message holds a time that changes with each ping: each change of a message is a write. */
 function describeJob({ state }: CheckRecord, downReason: FlipReason | null, now: Instant): Statement {
-  const said = (status: Condition['status'], reason: string, message: string): Statement => ({
+  const up = (status: Condition['status'], reason: string, message: string): Statement => ({
     type: 'Up',
     status,
     reason,
@@ -123,33 +123,33 @@ function describeJob({ state }: CheckRecord, downReason: FlipReason | null, now:
   switch (shownStatus(state, now)) {
     case 'new': {
       const due = state.dueAt === null ? '' : `; it counts as missed at ${toTime(state.dueAt)}`
-      return said('Unknown', 'New', `no completion was reported yet${due}`)
+      return up('Unknown', 'New', `no completion was reported yet${due}`)
     }
     case 'up':
-      return said('True', 'OnTime', 'the job reports on time')
+      return up('True', 'OnTime', 'the job reports on time')
     case 'late': {
       const due = state.dueAt === null ? '' : `, it counts as missed at ${toTime(state.dueAt)}`
-      return said('True', 'Late', `a completion was expected at ${toTime(state.expectedAt!)}${due}`)
+      return up('True', 'Late', `a completion was expected at ${toTime(state.expectedAt!)}${due}`)
     }
     case 'down':
-      return describeDown(said, downReason, toTime(state.since))
+      return describeDown(up, downReason, toTime(state.since))
     case 'paused':
-      return said('Unknown', 'Suspended', 'the check is paused: nothing is expected of the job')
+      return up('Unknown', 'Suspended', 'the check is paused: nothing is expected of the job')
   }
 }
 
 function describeDown(
-  said: (...parts: [Condition['status'], string, string]) => Statement,
+  up: (...parts: [Condition['status'], string, string]) => Statement,
   reason: FlipReason | null,
   at: string,
 ): Statement {
   switch (reason) {
     case 'failed':
-      return said('False', 'JobFailed', `the job reported a failure at ${at}`)
+      return up('False', 'JobFailed', `the job reported a failure at ${at}`)
     case 'overran':
-      return said('False', 'Overran', `a run had taken longer than maxRuntimeSeconds at ${at}`)
+      return up('False', 'Overran', `a run had taken longer than maxRuntimeSeconds at ${at}`)
     default:
-      return said('False', 'Missed', `no completion was reported by ${at}`)
+      return up('False', 'Missed', `no completion was reported by ${at}`)
   }
 }
 

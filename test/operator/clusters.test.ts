@@ -4,10 +4,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { OperatorOptions } from '../../src/operator/operator.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
-import { fasterClock, listen, readMetric, startTestOperator, whenLeading } from '../support/operator.ts'
+import { listen, readMetric, startTestOperator, whenLeading } from '../support/operator.ts'
 import { eventually } from '../support/until.ts'
 import { type TestCluster, type Workplace, workIn } from '../support/workplace.ts'
-import { FASTER } from './scene.ts'
 
 let first: FakeCluster
 let second: FakeCluster
@@ -37,7 +36,7 @@ function start({ connection }: TestCluster, changes: Partial<OperatorOptions>) {
     connection,
     testDatabase,
     // holderSeconds is the database's time.
-    changes: { namespaces, holderSeconds: 1, clock: fasterClock(FASTER), pollMs: 500, ...changes },
+    changes: { namespaces, holderSeconds: 1, pollMs: 100, ...changes },
   })
 }
 

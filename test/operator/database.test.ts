@@ -37,7 +37,7 @@ beforeEach(async () => {
   place = await openWorkplace(cluster)
 })
 
-const clock = fasterClock(10)
+const clock = fasterClock(5)
 /** By the operator's clock the next try is 25 s away after the seventh failure of one resource in a row. */
 const FAILURES = 7
 
@@ -52,7 +52,7 @@ describe('a database that hangs, and then is away', () => {
     }
     // No poll comes to help, and every back-off is as long as it may be.
     const log = { ...silentLog, warn } as Log
-    const changes = { namespaces: [place.name], pollMs: 3_000_000, random: () => 0.999, clock, log }
+    const changes = { namespaces: [place.name], pollMs: 1_500_000, random: () => 0.999, clock, log }
     await using operator = await startTestOperator({ connection: cluster.connection, testDatabase, changes })
     for (const name of ['kept', 'changed', 'removed']) await place.makeReady(name)
     const url = await place.pingUrl('changed')

@@ -12,7 +12,7 @@ import { eventually } from '../support/until.ts'
 import { openWorkplace, type Workplace } from '../support/workplace.ts'
 
 /** Times in the names of these tests are by the operators' clocks. */
-const FASTER = 10
+const FASTER = 5
 const clock = fasterClock(FASTER)
 const fastClock = { now: () => clock.now() + 600_000, sleep: clock.sleep }
 

@@ -7,10 +7,9 @@ import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
 import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
-import { clientOf, fasterClock, listen, startTestOperator, testDatabaseOf } from '../support/operator.ts'
+import { clientOf, listen, startTestOperator, testDatabaseOf } from '../support/operator.ts'
 import { eventually } from '../support/until.ts'
 import { openWorkplace, type Workplace } from '../support/workplace.ts'
-import { FASTER } from './scene.ts'
 
 /** Far more than are reconciled at once. */
 const COUNT = 60
@@ -41,7 +40,6 @@ async function startOperator(client: KubernetesClient) {
     namespaces: [place.name],
     pollMs: 600_000,
     pingUrl: () => app.pingUrl,
-    clock: fasterClock(FASTER),
     log,
   }
   const testDatabase = await testDatabaseOf(app)

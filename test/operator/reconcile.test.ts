@@ -191,7 +191,10 @@ describe('a check that somebody changed in the database', () => {
       return now !== before.url && now
     })
     expect((await fetch(url)).status).toBe(200)
-    await eventually('the status names the new check', async () => (await checkOf('lost'))?.id !== before.check.id)
+    await eventually('the status names the new check', async () => {
+      const { checkId } = (await t.place.get('lost')).status!
+      return checkId !== before.check.id
+    })
     expect(await checkOf('lost')).toMatchObject({ slug: 'lost', managed_by: 'kubernetes' })
     await eventually('it is Ready', () => t.place.ready('lost'))
   })

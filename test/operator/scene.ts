@@ -1,11 +1,9 @@
-/** What the files of this lane share: each has a fake API server, a database and an operator whose clock runs five times as fast. */
+/** What the files of this lane share: each has a fake API server, a database and an operator that polls and resyncs often. */
 
 import { afterAll, beforeAll } from 'vitest'
 import type { OperatorOptions } from '../../src/operator/operator.ts'
 import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
-import { fasterClock, type Scene, startScene } from '../support/operator.ts'
-
-export const FASTER = 5
+import { type Scene, startScene } from '../support/operator.ts'
 
 /** Holds what Scene says from the first test of the file to its last. */
 export function useScene(changes: Partial<OperatorOptions> = {}): Scene<FakeCluster> {
@@ -13,7 +11,7 @@ export function useScene(changes: Partial<OperatorOptions> = {}): Scene<FakeClus
   const stack = new AsyncDisposableStack()
   beforeAll(async () => {
     const cluster = stack.use(await startFakeCluster())
-    Object.assign(scene, stack.use(await startScene(cluster, { clock: fasterClock(FASTER), ...changes })))
+    Object.assign(scene, stack.use(await startScene(cluster, { pollMs: 100, resyncMs: 500, ...changes })))
   })
   afterAll(() => stack.disposeAsync())
   return scene
