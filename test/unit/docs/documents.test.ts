@@ -105,6 +105,7 @@ describe('src/README.md', () => {
     const prose = text.replace(/^```.*?^```$/gms, '').replace(/^\|.*$/gm, '') + whereToAdd
     const drawn = [...diagrams.matchAll(/(?<![/\w])([a-z-]+(?:\/[a-z-]+)+)/g)].map(([, path]) => path!)
     const written = [...prose.matchAll(/`([\w-]+(?:\/[\w.-]+)+)`/g)].map(([, path]) => path!)
+    expect(whereToAdd).toContain('**A status**')
     expect(drawn.length).toBeGreaterThan(20)
     expect(written.length).toBeGreaterThan(10)
     expect([...drawn, ...written].filter((path) => !isThere(path) && !existsSync(join(CHECKOUT, path)))).toEqual([])
