@@ -16,7 +16,7 @@ it('ends with the checks that are not retained; applied again, its resources hav
   const ping = async () => (await fetch(url)).status
 
   await cluster.api('DELETE', path)
-  // It takes nothing new, which tells publish.ts to stop without a complaint.
+  // A terminating namespace accepts no new objects: operator/publish.ts then stops without an error.
   expect(await cluster.api('POST', `${path}/secrets`, { metadata: { name: 'late' } })).toMatchObject({
     status: 403,
     body: { details: { causes: [{ reason: 'NamespaceTerminating' }] } },

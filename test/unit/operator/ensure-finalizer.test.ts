@@ -13,7 +13,7 @@ const check = (spec: object = {}, rest: Partial<HeartbeatCheck> = {}): Heartbeat
   ...rest,
 })
 
-/** `answer`: what the API server says of the resource. That of a retired check is in test/cluster/operator/finalizers.test.ts. */
+/** `answer`: what the API server says of the resource. That of a retired check is in test/operator/postponed-finalizers.test.ts. */
 function createHeld({ isBusy = true, answer = 'found' }: { isBusy?: boolean; answer?: 'found' | 'no such kind' } = {}) {
   const asked: string[] = []
   const noSuchKind = new ApiError({
