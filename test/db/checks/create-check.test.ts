@@ -56,7 +56,7 @@ describe('a new check', () => {
     ])
   })
 
-  test('waits for its first ping: nothing is expected of it and nobody is told of it', async () => {
+  test('waits for its first ping: nothing is expected of it and no event is written', async () => {
     fixture.clock.time = NOW + 0.25
     const made = await create({})
     expect(made.state).toEqual({
@@ -88,7 +88,7 @@ describe('a new check', () => {
     expect(await getCheck(fixture.context, tenant, utc.id)).toMatchObject(utc)
   })
 
-  test('with a schedule that makes no sense is rejected, and nothing is stored', async () => {
+  test('is rejected with a schedule that makes no sense, and nothing is stored', async () => {
     const spec = cronSpec('61 * * * *')
     await expect(create({ spec })).rejects.toMatchObject({ code: 'invalid', field: 'schedule' })
     const { rows } = await fixture.database.query('select count(*) as count from checks')
@@ -133,7 +133,7 @@ describe('the project of a new check', () => {
     await expect(removing).rejects.toMatchObject({ code: '23503' })
   })
 
-  test('when it is removed first, it is unknown', async () => {
+  test('is unknown when it is removed first', async () => {
     const removing = await openTransaction(fixture, (tx) =>
       tx.query('delete from projects where id = $1', [tenant.project]),
     )
@@ -148,26 +148,19 @@ describe('the project of a new check', () => {
 describe('the slug of a new check', () => {
   const slugOf = async (given: object) => (await create(given)).slug
 
-  test('when it was asked for and is taken, is a conflict that names it', async () => {
+  test('is a conflict that names it, when it was given and is taken', async () => {
     expect(await slugOf({ slug: 'ledger_1' })).toBe('ledger_1')
     await expect(create({ slug: 'ledger_1' })).rejects.toMatchObject({
       code: 'conflict',
       message: expect.stringContaining('"ledger_1"'),
     })
-    expect(fixture.database.connections().total).toBeGreaterThan(0)
   })
 
-  test('when it was derived, gets the first free number', async () => {
+  test('gets the first free number, when it was derived and is taken', async () => {
     expect(await slugOf({ slug: 'nightly-backup-3' })).toBe('nightly-backup-3')
     expect(await slugOf({})).toBe('nightly-backup')
     expect(await slugOf({})).toBe('nightly-backup-2')
     expect(await slugOf({})).toBe('nightly-backup-4')
-  })
-
-  test('stays within 100 characters with its number', async () => {
-    const name = 'a'.repeat(100)
-    expect(await slugOf({ name })).toBe(name)
-    expect(await slugOf({ name })).toBe(`${'a'.repeat(98)}-2`)
   })
 
   test('is found among a thousand that are taken', async () => {
@@ -195,7 +188,7 @@ describe('the slug of a new check', () => {
     ).toBe('ledger')
   })
 
-  test('when it is derived by several at once, is another one for each', async () => {
+  test('differs for each of several checks that derive it at once', async () => {
     const made = await Promise.all(Array.from({ length: 5 }, () => create({})))
     expect(made.map(({ slug }) => slug).sort()).toEqual([
       'nightly-backup',
@@ -214,7 +207,7 @@ describe('the slug of a new check', () => {
       ),
     )
 
-  test('when somebody is just taking the derived one, is the next', async () => {
+  test('is the next one, when another transaction takes the derived one meanwhile', async () => {
     const taking = await takeSlug()
     const made = create({})
     await untilWaiting(fixture, 1)
@@ -222,7 +215,7 @@ describe('the slug of a new check', () => {
     expect((await made).slug).toBe('nightly-backup-2')
   })
 
-  test('when somebody was taking the derived one and gave up, is that one', async () => {
+  test('is the derived one, when the other transaction that took it rolls back', async () => {
     const taking = await takeSlug()
     const made = create({})
     await untilWaiting(fixture, 1)
@@ -230,7 +223,7 @@ describe('the slug of a new check', () => {
     expect((await made).slug).toBe('nightly-backup')
   })
 
-  test('when somebody is just taking the one that was asked for, is a conflict', async () => {
+  test('is a conflict, when another transaction takes the given one meanwhile', async () => {
     const taking = await takeSlug()
     const made = create({ slug: 'nightly-backup' })
     made.catch(() => {})

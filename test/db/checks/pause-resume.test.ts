@@ -59,7 +59,7 @@ async function wakeAt(): Promise<number | null> {
 }
 
 describe('pausing', () => {
-  test('ends what is expected, forgets open runs, and is told', async () => {
+  test('expects nothing any more, drops open runs, and writes an event', async () => {
     await pinged('success', NOW)
     await pinged('start', NOW + MINUTE_MS)
     fixture.clock.time = NOW + 2 * MINUTE_MS
@@ -81,7 +81,7 @@ describe('pausing', () => {
     expect(await wakeAt()).toBeNull()
   })
 
-  test('a paused check again changes nothing', async () => {
+  test('changes nothing of a paused check', async () => {
     const paused = await pause()
     const before = await version()
     fixture.clock.time = NOW + HOUR_MS
@@ -110,7 +110,7 @@ describe('pausing', () => {
     expect(await reasons()).toHaveLength(2)
   })
 
-  test('is refused for a stored schedule that cannot be read, in words that help', async () => {
+  test('is rejected for a stored schedule that cannot be read, with the schedule named', async () => {
     check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
     await fixture.database.query(`update check_states set schedule = 'broken' where schedule is not null`)
     await expect(pause()).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('schedule') })
@@ -118,7 +118,7 @@ describe('pausing', () => {
 })
 
 describe('resuming', () => {
-  test('makes the check new, armed from now, and is told', async () => {
+  test('makes the check new, arms it from now on, and writes an event', async () => {
     await pinged('success', NOW)
     await pause()
     fixture.clock.time = NOW + 24 * HOUR_MS
@@ -138,7 +138,7 @@ describe('resuming', () => {
     expect(await wakeAt()).toBeLessThanOrEqual(resumed.state.dueAt!)
   })
 
-  test('a check that is not paused changes nothing', async () => {
+  test('changes nothing of a check that is not paused', async () => {
     expect(await resume()).toMatchObject(check)
     await pinged('success', NOW)
     const up = await getCheck(fixture.context, tenant, check.id)
@@ -152,7 +152,7 @@ describe('resuming', () => {
 })
 
 describe('who may pause and resume', () => {
-  test('nobody of another organization or project, and no id that is none', async () => {
+  test('a caller of another organization or project finds no check, nor does a malformed id', async () => {
     const other = await addTenant(fixture)
     const bound = { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) }
     for (const who of [other, bound]) {
@@ -163,13 +163,13 @@ describe('who may pause and resume', () => {
     await expect(pause({ ...bound, projectId: tenant.project })).resolves.toMatchObject({ state: { status: 'paused' } })
   })
 
-  test('people, of a check that is managed by Kubernetes, while spec.suspend is unset', async () => {
+  test('the API pauses and resumes a check of a resource that leaves spec.suspend unset', async () => {
     await manageByKubernetes(fixture, check, null)
     expect((await pause()).state.status).toBe('paused')
     expect((await resume()).state.status).toBe('new')
   })
 
-  test.each([true, false])('not people while spec.suspend is %s', async (suspend) => {
+  test.each([true, false])('the API is rejected while spec.suspend is %s', async (suspend) => {
     await manageByKubernetes(fixture, check, suspend)
     for (const act of [pause, resume]) {
       await expect(act()).rejects.toMatchObject({

@@ -45,7 +45,7 @@ async function leftOf({ key }: CheckRecord) {
 }
 
 describe('removing a check', () => {
-  test('takes its state and history along, and leaves what is still to be told', async () => {
+  test('deletes its state and history, and leaves the events that are still to be delivered', async () => {
     await pinged('fail', { body: Buffer.from('disk full') })
     await pinged('success')
     const other = await addCheck(fixture, tenant)
@@ -59,17 +59,17 @@ describe('removing a check', () => {
     await expect(getCheck(fixture.context, tenant, check.id)).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  test('again finds none', async () => {
+  test('finds none the second time', async () => {
     await remove()
     await expect(remove()).rejects.toMatchObject({ code: 'not_found', message: 'check not found' })
   })
 
-  test('gives its slug free', async () => {
+  test('frees its slug', async () => {
     await remove()
     expect(await addCheck(fixture, tenant, { slug: check.slug })).toMatchObject({ slug: check.slug })
   })
 
-  test('with very much history leaves the rest of it, in pairs of ping and body, to pruning', async () => {
+  test('leaves the rest of a long history to pruning, in pairs of ping and body', async () => {
     await fixture.database.query(
       `with added as (
          insert into pings (id, check_key, type, source, created_at)
@@ -85,7 +85,7 @@ describe('removing a check', () => {
 })
 
 describe('who may remove', () => {
-  test('nobody of another organization or project, and no id that is none', async () => {
+  test('a caller of another organization or project finds no check, nor does a malformed id', async () => {
     const other = await addTenant(fixture)
     const bound = { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) }
     for (const who of [other, bound]) await expect(remove(who)).rejects.toMatchObject({ code: 'not_found' })
@@ -95,7 +95,7 @@ describe('who may remove', () => {
     expect(await leftOf(check)).toMatchObject({ check_states: 0 })
   })
 
-  test('nobody, when the check is managed by Kubernetes', async () => {
+  test('the API is rejected for a check that Kubernetes manages', async () => {
     await manageByKubernetes(fixture, check, null)
     await expect(remove()).rejects.toMatchObject({
       code: 'conflict',
@@ -148,7 +148,7 @@ describe('a removal and a change at the same time', () => {
     await expect(pausing).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  test('of two removals one finds none', async () => {
+  test('one of two removals finds none', async () => {
     const outcomes = await Promise.allSettled([remove(), remove()])
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
     expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'not_found' } })

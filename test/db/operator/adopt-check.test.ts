@@ -5,7 +5,6 @@ import { updateCheck } from '../../../src/checks/update-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   addCheck,
-  addProject,
   contextWithin,
   HOUR_MS,
   MINUTE_MS,
@@ -54,7 +53,7 @@ describe('adopting a check of the API', () => {
     ])
   })
 
-  test('that was never pinged arms it', async () => {
+  test('arms a check that was never pinged', async () => {
     expect(own.state.dueAt).toBeNull()
     expect((await adopt()).check.state).toMatchObject({ status: 'new', dueAt: NOW + HOUR_MS + 10 * MINUTE_MS })
   })
@@ -63,7 +62,7 @@ describe('adopting a check of the API', () => {
     expect((await adopt({ suspend: true })).check.state.status).toBe('paused')
   })
 
-  test('again changes nothing, whatever the capitals of the id', async () => {
+  test('changes nothing the second time, in whatever case the id is written', async () => {
     const { check } = await adopt()
     const before = await t.versionsOf(own.key)
     expect(await adopt({ adoptId: own.id.toUpperCase() })).toEqual({ check, change: 'unchanged' })
@@ -71,7 +70,7 @@ describe('adopting a check of the API', () => {
     expect((await t.declare({ name: 'X' })).change).toBe('updated')
   })
 
-  test('is undone by nobody: a re-created resource that still names it gets it back', async () => {
+  test('holds for a re-created resource that still names the check', async () => {
     await adopt()
     await t.retire()
     expect(await adopt()).toMatchObject({ change: 'revived', check: { id: own.id, slug: 'by-hand' } })
@@ -85,7 +84,7 @@ describe('adopting a check of the API', () => {
     expect(await t.declare()).toMatchObject({ change: 'revived', check: { id: earlier.id } })
   })
 
-  test('and then deleting: the adopted one is what comes back', async () => {
+  test('makes the adopted check the one that a re-created resource gets back', async () => {
     await t.declare()
     await t.retire()
     await adopt()
@@ -94,7 +93,7 @@ describe('adopting a check of the API', () => {
   })
 })
 
-describe('an adoption is refused', () => {
+describe('an adoption is rejected', () => {
   const refused = (code: string, message: string) => ({
     code,
     message: expect.stringContaining(message),
@@ -106,12 +105,7 @@ describe('an adoption is refused', () => {
     expect(await t.read()).toBeNull()
   })
 
-  test('for a check of another project', async () => {
-    const projectId = await addProject(t, t.tenant)
-    await expect(adopt({ projectId })).rejects.toMatchObject(refused('forbidden', 'another project'))
-  })
-
-  test('for a check of another resource, naming it', async () => {
+  test('for a check of another resource, which it names', async () => {
     const { check } = await t.declare({ resource: OTHER })
     const message = 'managed by HeartbeatCheck payments/other in cluster default'
     await expect(adopt({ adoptId: check.id })).rejects.toMatchObject(refused('conflict', message))
@@ -126,7 +120,7 @@ describe('an adoption is refused', () => {
 })
 
 describe('an adoption and others at the same time', () => {
-  test('of two resources one gets the check', async () => {
+  test('one of two resources gets the check', async () => {
     const first = await openTransaction(t, (tx) => t.declareWithin(tx, { adoptId: own.id }))
     const second = t.declare({ resource: OTHER, adoptId: own.id })
     second.catch(() => {})

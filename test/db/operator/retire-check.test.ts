@@ -86,13 +86,13 @@ describe('a deleted resource', () => {
     expect((await listPings(t.context, t.tenant, check.id, { limit: 10, after: null })).rows).toHaveLength(2)
   })
 
-  test('that had no check is none', async () => {
+  test('has nothing to retire when it had no check', async () => {
     await addCheck(t, t.tenant)
     expect(await t.retire()).toBe('absent')
     expect(await t.retire('Retain')).toBe('absent')
   })
 
-  test('with Retain hands the check to the API', async () => {
+  test('hands the check to the API with Retain', async () => {
     const { check } = await t.declare({ suspend: true })
     expect(await t.retire('Retain')).toBe('released')
     const released = { ...check, managedBy: 'api', kubernetes: null, kubernetesSuspend: null }
@@ -172,7 +172,7 @@ describe('a re-created resource', () => {
     expect(flips.map(([, , reason]) => reason)).toEqual(['created', ...Array(3).fill(['created', 'paused']).flat()])
   })
 
-  test('never gets the key of another check, nor gives its own away', async () => {
+  test('keeps its key, and no other check gets it', async () => {
     const { check } = await t.declare()
     await t.retire()
     const between = await addCheck(t, t.tenant)
@@ -214,7 +214,7 @@ describe('what is left of a deleted resource', () => {
     expect(rows.map(({ type }) => type)).toEqual(['log', 'success', 'start'])
   })
 
-  test('does not keep its project, and goes with it', async () => {
+  test('does not keep its project, and is deleted with it', async () => {
     const { check } = await t.declare()
     await expect(removeProject(t.context, t.tenant, t.tenant.project)).rejects.toMatchObject({
       code: 'conflict',
@@ -260,15 +260,6 @@ describe('a deletion and others at the same time', () => {
     await retiring.commit()
     expect(await pinging).toBe('unknown')
     expect(await countRows(t, 'pings', check.key)).toBe(0)
-  })
-
-  test('the resource is there again at once: the check is revived, not made anew', async () => {
-    const { check } = await t.declare()
-    const retiring = await openTransaction(t, (tx) => t.retireWithin(tx))
-    const declaring = t.declare({ name: 'Again' })
-    await untilWaiting(t, 1)
-    await retiring.commit()
-    expect(await declaring).toMatchObject({ change: 'revived', check: { id: check.id } })
   })
 
   test('two controllers revive it once', async () => {

@@ -19,7 +19,7 @@ function errorOf(spec: typeof PERIOD | typeof CRON | object): AppError {
 const toApi = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 describe('a spec', () => {
-  it('of a period is read', () => {
+  it('is read with a period', () => {
     expect(readSpec(PERIOD)).toEqual({
       schedule: { kind: 'period', periodMs: 60_000 },
       graceMs: 5_000,
@@ -27,7 +27,7 @@ describe('a spec', () => {
     })
   })
 
-  it.each(['0 2 * * *', '0 0 29 2 *', '@daily'])('of the schedule %s is read', (schedule) => {
+  it.each(['0 2 * * *', '0 0 29 2 *', '@daily'])('is read with the schedule %s', (schedule) => {
     expect(readSpec({ ...CRON, schedule })).toMatchObject({ schedule: { kind: 'cron' }, maxRuntimeMs: 7_000 })
   })
 

@@ -25,7 +25,7 @@ function localTime(zone: string, at: number): number {
 }
 
 describe('a time zone', () => {
-  it('has the offsets that Intl tells', () => {
+  it('has the offsets of Intl', () => {
     const name = fc.constantFrom(
       'Europe/Berlin',
       'America/St_Johns',
@@ -105,8 +105,8 @@ describe('any schedule', () => {
     )
   })
 
-  // Half-hour and midnight changes are left to the table: there robfig/cron passes over slots that a minute's walk would meet.
-  it('has the slots that trying minute by minute finds', () => {
+  // Half-hour and midnight changes are left to the table: there robfig/cron skips slots that this search would find.
+  it('has the slots that a search minute by minute finds', () => {
     const zone = fc.constantFrom('UTC', 'Asia/Kathmandu', 'Europe/Berlin', 'America/New_York', 'Australia/Sydney')
     fc.assert(
       fc.property(parts, zone, after, (five, name, from) => {

@@ -36,7 +36,7 @@ describe('slots', () => {
     expect([...new Set(ROWS.map(({ group }) => group))]).toEqual(['change', 'calendar', 'random', 'odd'])
   })
 
-  it.each(['change', 'calendar', 'random', 'odd'])('are those of Kubernetes in the group %s', (group) => {
+  it.each(['change', 'calendar', 'random', 'odd'])('the slots are those of Kubernetes in the group %s', (group) => {
     const wrong = ROWS.filter((row) => row.group === group).flatMap((row) => {
       const cron = parseCron(row.expression, row.zone)
       let at: number | null = Date.parse(row.after)
@@ -50,7 +50,7 @@ describe('slots', () => {
     expect(wrong).toEqual([])
   })
 
-  it('leave out a skipped hour and come twice in a repeated one', () => {
+  it('a slot in a skipped hour is left out, and one in a repeated hour comes twice', () => {
     const cron = parseCron('30 2 * * *', 'Europe/Berlin')
     const following = (after: string) => show(nextSlot(cron, Date.parse(after)))
     expect(following('2025-03-29T12:00Z')).toBe('2025-03-31T00:30Z')
@@ -59,7 +59,7 @@ describe('slots', () => {
   })
 
   it.each(['Pacific/Apia', 'Pacific/Fakaofo'])(
-    'step over the day that %s skipped, where robfig/cron would not return',
+    'the day that %s skipped is stepped over, where robfig/cron would not return',
     (zone) => {
       const after = Date.parse('2011-12-28T00:00Z')
       const daily = parseCron('0 0 31 12 *', zone)
@@ -70,7 +70,7 @@ describe('slots', () => {
 
   // A blunder here would hang the ping path, and these go the longest way. The best of three: others use the processor too.
   it.each([', * * * *', '0 , * * *', '0 0 , * ,', '0 0 * , *', '0 0 30 2 *', '0 0 31 2,4,6,9,11 *'])(
-    'end soon for %s, which never comes',
+    'the search ends soon for %s, which never comes',
     (expression) => {
       const cron = parseCron(expression, 'America/Sao_Paulo')
       const took = [1, 2, 3].map(() => {
@@ -84,12 +84,12 @@ describe('slots', () => {
 })
 
 describe('expressions', () => {
-  it('that Kubernetes accepts are accepted', () => {
+  it('an expression that Kubernetes accepts is accepted', () => {
     expect(EXPRESSIONS.accepted.length).toBeGreaterThan(100)
     expect(EXPRESSIONS.accepted.filter((expression) => refusalOf(expression) !== null)).toEqual([])
   })
 
-  it('that Kubernetes refuses are refused', () => {
+  it('an expression that Kubernetes rejects is rejected', () => {
     expect(EXPRESSIONS.refused.length).toBeGreaterThan(400)
     expect(EXPRESSIONS.refused.filter(({ expression }) => refusalOf(expression) === null)).toEqual([])
   })

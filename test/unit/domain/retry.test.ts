@@ -34,12 +34,12 @@ describe('the wait after an attempt', () => {
     expect(waitMs({ attempt, random: 1 })).toBeCloseTo(expected * 1.1)
   })
 
-  it('is what the receiver asks for, when that is longer', () => {
+  it('Retry-After counts when it is longer', () => {
     expect(waitMs({ retryAfterMs: 7 * SECOND })).toBe(7 * SECOND)
     expect(waitMs({ retryAfterMs: SECOND })).toBe(5 * SECOND)
   })
 
-  it('never goes beyond the end, so that the last try is then', () => {
+  it('no wait goes beyond the end, so that the last attempt is at the end', () => {
     const now = NOON + PATIENCE_MS - MINUTE
     expect(waitMs({ attempt: 20, now })).toBe(MINUTE)
     expect(waitMs({ attempt: 1, retryAfterMs: 48 * HOUR })).toBe(PATIENCE_MS)
@@ -47,18 +47,18 @@ describe('the wait after an attempt', () => {
 })
 
 describe('giving up', () => {
-  it('comes with the patience over, and not a millisecond before', () => {
+  it('a delivery is given up at the end, and not a millisecond before', () => {
     expect(waitMs({ attempt: 30, now: NOON + PATIENCE_MS })).toBeNull()
     expect(waitMs({ attempt: 30, now: NOON + PATIENCE_MS - 1 })).toBe(1)
   })
 
-  it('never comes before the fifth attempt, however old the delivery', () => {
+  it('no delivery is given up before the fifth attempt, however old it is', () => {
     const now = NOON + 10 * PATIENCE_MS
     expect([1, 2, 3, 4].map((attempt) => waitMs({ attempt, now }))).toEqual([5_000, 15_000, 60_000, 300_000])
     expect(waitMs({ attempt: 5, now })).toBeNull()
   })
 
-  it('or trying again later: nothing else, whatever is asked', () => {
+  it('the outcome is always a later attempt or none', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 100 }),

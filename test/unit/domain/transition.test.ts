@@ -91,12 +91,12 @@ describe('the transition table', () => {
 })
 
 describe('completions', () => {
-  it('expect the next one a period later, due after the grace time', () => {
+  it('a completion expects the next one a period later, due after the grace time', () => {
     const { state } = transition(aSpec(), IN.up, success(), LATER)
     expect(state).toMatchObject({ lastPingAt: LATER, expectedAt: LATER + HOUR, dueAt: LATER + HOUR + 5 * MINUTE })
   })
 
-  it('a little before a cron slot cover that slot', () => {
+  it('a completion a little before a cron slot covers that slot', () => {
     // Slots an hour apart, so a completion up to min(grace, 6 min) early counts for the slot.
     const spec = aCronSpec('0 * * * *', { graceMs: HOUR })
     const at = (minutes: number) => transition(spec, IN.up, success(), NOON + minutes * MINUTE).state.expectedAt
@@ -105,20 +105,20 @@ describe('completions', () => {
     expect(at(60)).toBe(NOON + 2 * HOUR)
   })
 
-  it('never cover a slot earlier than by the grace time', () => {
+  it('a completion never covers a slot that is further ahead than the grace time', () => {
     const spec = aCronSpec('0 * * * *', { graceMs: MINUTE })
     expect(transition(spec, IN.up, success(), NOON + 58 * MINUTE).state.expectedAt).toBe(NOON + HOUR)
     expect(transition(spec, IN.up, success(), NOON + 59 * MINUTE).state.expectedAt).toBe(NOON + 2 * HOUR)
   })
 
-  it('that fail take the check down at once, without a second flip', () => {
+  it('a failed completion takes the check down at once, and a second one makes no flip', () => {
     const down = transition(aSpec(), IN.up, fail(), LATER)
     expect(down.flip).toMatchObject({ reason: 'failed', at: LATER })
     expect(down.state).toMatchObject({ expectedAt: null, dueAt: null, lastPingAt: LATER })
     expect(transition(aSpec(), down.state, fail(), LATER + 1).flip).toBeNull()
   })
 
-  it('on time before a long pause of the schedule do not cover the next slot', () => {
+  it('a completion on time before a long pause of the schedule does not cover the next slot', () => {
     // Slots at 9, 10, ... 17: after 17:00 come 16 hours without one.
     const spec = aCronSpec('0 9-17 * * *', { graceMs: HOUR })
     const at = (hour: number, minute: number) => Date.UTC(2026, 10, 21, hour, minute)
@@ -131,11 +131,11 @@ describe('completions', () => {
     expect(expectedAfter(at(8, 54))).toBe(at(10, 0))
   })
 
-  it('while paused move only the last ping', () => {
+  it('a completion while paused moves only the last ping', () => {
     expect(transition(aSpec(), IN.paused, fail(), LATER).state).toEqual({ ...IN.paused, lastPingAt: LATER })
   })
 
-  it('that succeed are the last success, whatever the status; one that fails leaves it where it is', () => {
+  it('a success is the last success in every status, and a failure leaves that as it is', () => {
     for (const state of Object.values(IN)) {
       expect(transition(aSpec(), state, success(), LATER).state.lastSuccessAt).toBe(LATER)
       expect(transition(aSpec(), state, fail(), LATER).state.lastSuccessAt).toBe(state.lastSuccessAt)
@@ -143,7 +143,7 @@ describe('completions', () => {
     }
   })
 
-  it("leave their run's duration, until one comes whose duration nobody knows", () => {
+  it('the duration of a completion stays until one comes whose duration is unknown', () => {
     const started = transition(aSpec(), IN.up, start('a'), LATER).state
     const failed = transition(aSpec(), started, fail('a'), LATER + 5 * SECOND).state
     expect(failed.lastDurationMs).toBe(5 * SECOND)
@@ -153,19 +153,19 @@ describe('completions', () => {
 })
 
 describe('durations', () => {
-  it('are the given one, whatever the start says', () => {
+  it('a given duration counts, whatever the start says', () => {
     const started = transition(aSpec(), IN.up, start('a'), LATER).state
     expect(transition(aSpec(), started, success('a', 7), LATER + 100).durationMs).toBe(7)
   })
 
-  it('are completion minus the matching start', () => {
+  it('a duration is completion minus the matching start', () => {
     const one = transition(aSpec(), IN.up, start('a'), LATER).state
     const two = transition(aSpec(), one, start('b'), LATER + 50).state
     expect(transition(aSpec(), two, success('a'), LATER + 100).durationMs).toBe(100)
     expect(transition(aSpec(), two, fail('b'), LATER + 100).durationMs).toBe(50)
   })
 
-  it('never pair a run id with an anonymous start, nor the other way round', () => {
+  it('a completion with a run id never matches a start without one, nor the other way round', () => {
     expect(
       transition(aSpec(), transition(aSpec(), IN.up, start(), LATER).state, success('a'), LATER + 1).durationMs,
     ).toBeNull()
@@ -174,13 +174,13 @@ describe('durations', () => {
     ).toBeNull()
   })
 
-  it('reach up to seven days', () => {
+  it('a duration is at most seven days', () => {
     const started = transition(aSpec({ maxRuntimeMs: 30 * DAY }), IN.up, start('a'), NOON).state
     expect(transition(aSpec(), started, success('a'), NOON + LIMITS.durationMs).durationMs).toBe(LIMITS.durationMs)
     expect(transition(aSpec(), started, success('a'), NOON + LIMITS.durationMs + 1).durationMs).toBeNull()
   })
 
-  it('are measured while paused and down too', () => {
+  it('durations are measured while paused and down too', () => {
     for (const status of ['paused', 'down'] as const) {
       const started = transition(aSpec(), IN[status], start(), LATER).state
       expect(transition(aSpec(), started, success(), LATER + 9).durationMs).toBe(9)
@@ -191,19 +191,19 @@ describe('durations', () => {
 describe('runs', () => {
   const spec = aSpec({ maxRuntimeMs: 10 * MINUTE })
 
-  it('started in time stand for the schedule, with a deadline of their own', () => {
+  it('a run that starts in time replaces the schedule, with a deadline of its own', () => {
     const { state } = transition(spec, IN.up, start('a'), NOON + HOUR)
     expect(state).toMatchObject({ expectedAt: null, dueAt: null })
     expect(deadlineOf(state)).toBe(NOON + HOUR + 10 * MINUTE)
   })
 
-  it('without a longest run time leave the schedule as it is', () => {
+  it('a run without a longest run time leaves the schedule as it is', () => {
     const { state } = transition(aSpec(), IN.up, start('a'), NOON + HOUR)
     expect(deadlineOf(state)).toBe(IN.up.dueAt)
     expect(state.lastStartAt).toBe(NOON + HOUR)
   })
 
-  it('that overlap each have their deadline, and the earliest counts', () => {
+  it('runs that overlap each have their deadline, and the earliest counts', () => {
     const one = transition(spec, IN.up, start('a'), NOON).state
     const two = transition(spec, one, start('b'), NOON + MINUTE).state
     expect(deadlineOf(two)).toBe(NOON + 10 * MINUTE)
@@ -212,7 +212,7 @@ describe('runs', () => {
     expect(deadlineOf(left)).toBe(NOON + 11 * MINUTE)
   })
 
-  it('that take too long make the check overran, dated at their deadline', () => {
+  it('a run that takes too long takes the check down, dated at its deadline', () => {
     const started = transition(spec, IN.up, start('a'), NOON).state
     const { state, flip } = transition(spec, started, deadline(), NOON + HOUR)
     expect(flip).toEqual({ from: 'up', to: 'down', reason: 'overran', at: NOON + 10 * MINUTE })
@@ -222,7 +222,7 @@ describe('runs', () => {
     expect(late).toMatchObject({ durationMs: 2 * HOUR, flip: { reason: 'recovered' } })
   })
 
-  it('that hang do not take the check down again once another run recovered it', () => {
+  it('a run that hangs does not take the check down again once another run recovered it', () => {
     const started = transition(spec, IN.up, start('hung'), NOON).state
     const down = transition(spec, started, deadline(), NOON + HOUR).state
     const { state } = transition(spec, down, success('other'), NOON + 2 * HOUR)
@@ -230,14 +230,14 @@ describe('runs', () => {
     expect(transition(spec, state, deadline(), NOON + 2 * HOUR + MINUTE).flip).toBeNull()
   })
 
-  it('without an id replace each other', () => {
+  it('runs without an id replace each other', () => {
     const one = transition(spec, IN.up, start(), NOON).state
     const two = transition(spec, one, start(), NOON + MINUTE).state
     expect(two.runs).toEqual([{ id: null, startedAt: NOON + MINUTE, deadlineAt: NOON + 11 * MINUTE }])
     expect(transition(spec, two, success(), NOON + 3 * MINUTE).durationMs).toBe(2 * MINUTE)
   })
 
-  it('that start anew an interval later keep the deadline of the one that never ended', () => {
+  it('a run without an id that starts an interval later keeps the deadline of the one that never ended', () => {
     const spec = aSpec({ maxRuntimeMs: 2 * HOUR })
     let state = IN.up
     for (let hour = 0; hour < 2; hour += 1) state = transition(spec, state, start(), NOON + hour * HOUR).state
@@ -247,18 +247,18 @@ describe('runs', () => {
     expect(deadlineOf(retried)).toBe(NOON + 2.5 * HOUR)
   })
 
-  it('that nobody watched and that are over time already are not reported by a changed spec', () => {
+  it('a changed spec does not report runs that had no deadline and are over time already', () => {
     const stale = aState({ runs: [{ id: 'crashed', startedAt: NOON - DAY, deadlineAt: null }], lastPingAt: NOON })
     const { state } = transition(aSpec({ maxRuntimeMs: HOUR }), stale, { kind: 'update' }, NOON + MINUTE)
     expect(state).toMatchObject({ expectedAt: NOON + HOUR, runs: [{ deadlineAt: null }] })
   })
 
-  it('are forgotten by a pause', () => {
+  it('a pause drops the runs', () => {
     const started = transition(spec, IN.up, start('a'), NOON).state
     expect(transition(spec, started, { kind: 'pause' }, NOON + 1).state.runs).toEqual([])
   })
 
-  it('are forgotten after seven days, unless somebody still waits for them', () => {
+  it('runs are dropped after seven days, unless their deadline is still to come', () => {
     const old = { id: 'old', startedAt: NOON, deadlineAt: null }
     const watched = { id: 'watched', startedAt: NOON, deadlineAt: NOON + 30 * DAY }
     const state = aState({ runs: [old, watched] })
@@ -273,7 +273,7 @@ describe('runs', () => {
     ])
   })
 
-  it('beyond the limit are not opened, and the schedule goes on', () => {
+  it('runs above the limit are not opened, and the schedule goes on', () => {
     let state = IN.up
     for (let i = 0; i < LIMITS.openRuns; i += 1) state = transition(aSpec(), state, start(`run-${i}`), NOON + i).state
     const refused = transition(
@@ -315,7 +315,7 @@ describe('arming', () => {
     expect(flip).toBeNull()
   })
 
-  it('comes with the first start, and is not pushed on by more of them', () => {
+  it('the first start arms a check, and more of them do not postpone its deadline', () => {
     const first = transition(aSpec(), newState(NOON), start(), NOON).state
     expect(deadlineOf(first)).toBe(NOON + HOUR + 5 * MINUTE)
     const second = transition(aSpec(), first, start(), NOON + 30 * MINUTE).state
@@ -324,7 +324,7 @@ describe('arming', () => {
 })
 
 describe('deadlines', () => {
-  it('are exclusive before and inclusive at their moment, and date the flip', () => {
+  it('a deadline counts from its own millisecond on, and dates the flip', () => {
     const due = IN.up.dueAt!
     expect(transition(aSpec(), IN.up, deadline(), due - 1)).toMatchObject({ flip: null, state: IN.up })
     expect(transition(aSpec(), IN.up, deadline(), due + 900).flip).toEqual({
@@ -335,14 +335,14 @@ describe('deadlines', () => {
     })
   })
 
-  it('that a ping moved away are no longer there', () => {
+  it('a deadline that a ping moved does not count any more', () => {
     const pinged = transition(aSpec(), IN.up, success(), IN.up.dueAt! - 1).state
     expect(transition(aSpec(), pinged, deadline(), IN.up.dueAt!).flip).toBeNull()
   })
 })
 
 describe('late', () => {
-  it('is shown from expected on, until the flip is written', () => {
+  it('a check is shown as late from the expected time on, until the flip is written', () => {
     expect(shownStatus(IN.up, NOON + HOUR - 1)).toBe('up')
     expect(shownStatus(IN.up, NOON + HOUR)).toBe('late')
     expect(shownStatus(IN.up, IN.up.dueAt! + 1)).toBe('late')
@@ -351,7 +351,7 @@ describe('late', () => {
 })
 
 describe('a changed spec', () => {
-  it('is counted from the last completion, though never due before now + grace', () => {
+  it('a changed spec counts from the last completion, but is never due before now + grace', () => {
     const longer = aSpec({ schedule: { kind: 'period', periodMs: 3 * HOUR } })
     expect(deadlineOf(transition(longer, IN.up, { kind: 'update' }, NOON + MINUTE).state)).toBe(
       NOON + 3 * HOUR + 5 * MINUTE,
@@ -362,7 +362,7 @@ describe('a changed spec', () => {
     )
   })
 
-  it('gives open runs their deadline, or takes it away', () => {
+  it('a changed spec gives open runs a deadline, or removes it', () => {
     const started = transition(aSpec(), IN.up, start('a'), NOON).state
     const watched = transition(aSpec({ maxRuntimeMs: HOUR }), started, { kind: 'update' }, NOON + MINUTE).state
     expect(deadlineOf(watched)).toBe(NOON + HOUR)
@@ -371,7 +371,7 @@ describe('a changed spec', () => {
     expect(again).toMatchObject({ expectedAt: NOON + HOUR, runs: [{ id: 'a', deadlineAt: null }] })
   })
 
-  it('keeps what is expected beside a run that stands for nothing', () => {
+  it('a changed spec keeps the expectation beside a run that did not replace it', () => {
     const spec = aSpec({ maxRuntimeMs: DAY })
     const one = transition(spec, IN.up, start('a'), NOON).state
     const two = transition(spec, one, start('b'), NOON + 1).state
@@ -387,7 +387,7 @@ describe('a changed spec', () => {
     })
   })
 
-  it('arms nothing that was not armed', () => {
+  it('a changed spec arms no check', () => {
     const made = newState(NOON)
     expect(transition(aSpec({ graceMs: 0 }), made, { kind: 'update' }, LATER).state).toEqual(made)
   })
@@ -397,7 +397,7 @@ describe('own downtime', () => {
   const due = IN.up.dueAt!
   const expected = IN.up.expectedAt!
 
-  it('of a minute in the window excuses one interval, and says so', () => {
+  it('a gap of a minute in the window excuses one interval, and is reported', () => {
     const gap = { startedAt: expected, endedAt: expected + MINUTE }
     const { state, flip, outage } = transition(aSpec(), IN.up, deadline(gap), due)
     expect(flip).toBeNull()
@@ -410,7 +410,7 @@ describe('own downtime', () => {
     })
   })
 
-  it('counts from the early tolerance on', () => {
+  it('a gap counts from the early tolerance on', () => {
     // The tolerance is min(grace, a tenth of the period) = 5 minutes.
     const ending = (endedAt: number) =>
       transition(aSpec(), IN.up, deadline({ startedAt: endedAt - MINUTE, endedAt }), due)
@@ -418,7 +418,7 @@ describe('own downtime', () => {
     expect(ending(expected - 5 * MINUTE - 1).outage).toBeNull()
   })
 
-  it('shorter than a minute only gives clients time to retry', () => {
+  it('a gap of less than a minute only gives clients time to retry', () => {
     const gap = { startedAt: due - 30 * SECOND, endedAt: due - 30 * SECOND + 59_999 }
     const { state, flip, outage } = transition(aSpec(), IN.up, deadline(gap), due)
     expect({ flip, outage }).toEqual({ flip: null, outage: null })
@@ -426,20 +426,20 @@ describe('own downtime', () => {
     expect(transition(aSpec(), state, deadline(gap), state.dueAt!).flip).toMatchObject({ at: state.dueAt })
   })
 
-  it('gives at least a minute, even without grace', () => {
+  it('a gap gives clients at least a minute, even without grace', () => {
     const spec = aSpec({ graceMs: 0 })
     const state = aState({ dueAt: expected })
     const gap = { startedAt: expected - 10 * SECOND, endedAt: expected - SECOND }
     expect(transition(spec, state, deadline(gap), expected).state.dueAt).toBe(gap.endedAt + MINUTE)
   })
 
-  it('before the last completion or long before the deadline changes nothing', () => {
+  it('a gap before the last completion or long before the deadline changes nothing', () => {
     const before = { startedAt: NOON - HOUR, endedAt: NOON - 1 }
     const early = { startedAt: NOON + 1, endedAt: NOON + 10 * MINUTE }
     expect(transition(aSpec(), IN.up, deadline(before, early), due).flip).toMatchObject({ reason: 'missed', at: due })
   })
 
-  it('that was over before the check was armed excuses nothing', () => {
+  it('a gap that ended before the check was armed excuses nothing', () => {
     const spec = aSpec({ graceMs: HOUR, schedule: { kind: 'period', periodMs: 10 * HOUR } })
     const resumed = transition(spec, IN.paused, { kind: 'resume' }, NOON).state
     const gap = { startedAt: NOON - 2 * HOUR, endedAt: NOON - 1 }
@@ -450,7 +450,7 @@ describe('own downtime', () => {
     })
   })
 
-  it('over many intervals excuses all of them in one step', () => {
+  it('a gap over many intervals excuses all of them in one step', () => {
     const spec = aSpec({ schedule: { kind: 'period', periodMs: 10 * SECOND }, graceMs: 0 })
     const state = aState({ expectedAt: NOON + 10 * SECOND, dueAt: NOON + 10 * SECOND })
     const gap = { startedAt: NOON + SECOND, endedAt: NOON + 7 * DAY + 5 * SECOND }
@@ -459,14 +459,14 @@ describe('own downtime', () => {
     expect(excused.dueAt).toBe(gap.endedAt + MINUTE)
   })
 
-  it('excuses cron slots up to the first one after the gap', () => {
+  it('a gap excuses cron slots up to the first one after it', () => {
     const spec = aCronSpec('0 * * * *')
     const gap = { startedAt: NOON + 30 * MINUTE, endedAt: NOON + 3 * HOUR }
     const { state } = transition(spec, IN.up, deadline(gap), gap.endedAt + 1)
     expect(state.expectedAt).toBe(NOON + 4 * HOUR)
   })
 
-  it('moves the deadlines of open runs, and never excuses them', () => {
+  it('a gap moves the deadlines of open runs, and never excuses them', () => {
     const spec = aSpec({ maxRuntimeMs: 10 * MINUTE })
     const started = transition(spec, IN.up, start('a'), NOON).state
     const gap = { startedAt: NOON + MINUTE, endedAt: NOON + 9 * MINUTE }

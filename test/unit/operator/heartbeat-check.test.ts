@@ -23,8 +23,8 @@ const faultsOf = (spec: unknown, name?: string) => {
   return read.ok ? [] : read.faults
 }
 
-describe('a HeartbeatCheck is read', () => {
-  it('with nothing left out of the smallest', () => {
+describe('reading a HeartbeatCheck', () => {
+  it('sets every default of the smallest one', () => {
     expect(declare({ periodSeconds: 3_600 })).toEqual({
       name: 'nightly-backup',
       description: null,
@@ -42,7 +42,7 @@ describe('a HeartbeatCheck is read', () => {
     })
   })
 
-  it('with everything that was given', () => {
+  it('takes over everything that is given', () => {
     const labels = { team: 'data' }
     const annotations = { 'example.com/a': 'b' }
     expect(
@@ -75,16 +75,16 @@ describe('a HeartbeatCheck is read', () => {
     })
   })
 
-  it('with UTC for a schedule without a time zone', () => {
+  it('sets UTC for a schedule without a time zone', () => {
     expect(declare({ schedule: '@daily' }).spec.timeZone).toBe('UTC')
   })
 
-  it('without the fields that only a newer definition knows', () => {
+  it('ignores fields that only a newer definition knows', () => {
     expect(faultsOf({ periodSeconds: 60, cronJobRef: { name: 'backup' } })).toEqual([])
   })
 })
 
-describe('what the API server cannot judge is refused with its field and what would be right', () => {
+describe('what the API server cannot validate is rejected with its field and what would be right', () => {
   it.each([
     [{ schedule: '0 25 * * *' }, 'spec.schedule has "25" as hour: 25 is too large; give values from 0 to 23'],
     [{ schedule: '0 0 * * 7' }, 'and Sunday is 0 or SUN'],
@@ -98,12 +98,12 @@ describe('what the API server cannot judge is refused with its field and what wo
     expect(faults[0]).not.toMatch(/_zone|_seconds/)
   })
 
-  it('a date that exists only in leap years is one', () => {
+  it('a date that exists only in leap years is accepted', () => {
     expect(faultsOf({ schedule: '0 0 29 2 *' })).toEqual([])
   })
 })
 
-describe('what the API server should have refused is refused all the same', () => {
+describe('what the API server should have rejected is rejected again', () => {
   it.each<[unknown, string[]]>([
     [undefined, ['spec must be an object']],
     [
@@ -133,7 +133,7 @@ describe('what the API server should have refused is refused all the same', () =
     expect(faultsOf(spec)).toEqual(faults)
   })
 
-  it('a name that no label can hold', () => {
+  it('a name that is too long for a label is rejected', () => {
     expect(faultsOf({ periodSeconds: 60 }, 'n'.repeat(63))).toEqual([])
     expect(faultsOf({ periodSeconds: 60 }, 'n'.repeat(64))).toEqual([
       'metadata.name must have at most 63 characters: it becomes the value of a label',

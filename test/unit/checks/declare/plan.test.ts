@@ -115,8 +115,8 @@ describe('a check that differs is changed', () => {
   })
 })
 
-describe('a check of the API is adopted', () => {
-  it('with the declared spec, and armed', () => {
+describe('a check of the API', () => {
+  it('is adopted with the declared spec, and armed', () => {
     const adoptee = aCheck({ ...ofTheApi, spec: { ...SPEC, periodSeconds: 60 }, state: newState(NOON) })
     const planned = plan(facts({ adoptee }), declaration({ adoptId: ID }))
     expect(planned).toMatchObject({ kind: 'adopt', check: adoptee, isRedescribed: true, isRescheduled: true })
