@@ -1,10 +1,12 @@
 /**
- * The series of each check as Prometheus' text (design, section 11). Not in prom-client: a million samples are some hundred
- * megabytes of its objects, and a second in which nothing else happens. Here a check is its labels and a few numbers.
+ * The series of each check as Prometheus' text (design, section 11).
  *
- * The text has each metric in one piece, so all checks are held until the last one. It is made in pieces, as the reader asks for
- * them. Checks of one project stand together, in the order of their names: of a line that looks like the one before it little
- * is left once it is compressed.
+ * Why not prom-client, which writes all other metrics: a scrape of 100,000 checks (1.25 million samples) takes 5.99 s with its gauges,
+ * with 903 MB of heap and the event loop blocked for 5.7 s. Here it takes 0.65 s, 32 MB and 23 ms (docs/benchmarks.md): a check is its
+ * labels and a few numbers.
+ *
+ * In the text all samples of a metric are together, so all checks are held until the end. The text is made in pieces, as the reader asks
+ * for them. Checks of one project stand together, in the order of their names: a line that is like the one before compresses well.
  */
 
 import type { ExportedCheck } from '../../checks/export-checks.ts'
