@@ -1,4 +1,4 @@
-/** What a ping carries: kept byte for byte up to 10,240 of them, refused beyond, and never at the price of a cut connection (design, section 3.3). */
+/** Bodies of pings: stored byte by byte up to 10,240 bytes, rejected beyond, without a reset (design, section 3.3). */
 
 import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
@@ -28,7 +28,7 @@ const bodies = async () => (await stored()).map(({ body }) => body)
 const shown = async () => (await app.call('GET', `/checks/${id}/pings`)).body.pings[0].body
 const post = (body: Buffer | string, ...headers: string[]) => exchange(app.pingUrl, writePost(target, body, ...headers))
 
-/** Refused, told so, and left no trace. */
+/** Rejected with a message, and nothing is stored. */
 async function expectTooLarge({ status, text }: { status: number; text: string }): Promise<void> {
   expect({ status, text }).toEqual({
     status: 413,
@@ -53,7 +53,7 @@ describe('a body', () => {
     expect(await shown()).toBe(body.toString('utf8'))
   })
 
-  it('is shown with replacement characters where it is no text', async () => {
+  it('is shown with replacement characters where it is not UTF-8', async () => {
     await post(Buffer.from('Größe').subarray(0, 4))
     expect(await shown()).toBe('Gr\ufffd'.replace('\ufffd', 'ö'))
     await post(Buffer.from('Größe').subarray(0, 3))
@@ -61,14 +61,14 @@ describe('a body', () => {
   })
 
   it.each(['text/plain', 'application/json', 'application/x-www-form-urlencoded', 'multipart/form-data', 'nonsense'])(
-    'may call itself anything: %s',
+    'may have any type: %s',
     async (type) => {
       expect((await post('a=1', `Content-Type: ${type}`)).status).toBe(200)
       expect(await bodies()).toEqual([Buffer.from('a=1')])
     },
   )
 
-  it.each(['', '/start', '/fail', '/log', '/9'])('goes with every ping: %j', async (rest) => {
+  it.each(['', '/start', '/fail', '/log', '/9'])('is stored with every kind of ping: %j', async (rest) => {
     await exchange(app.pingUrl, writePost(`${target}${rest}`, 'why'))
     expect(await bodies()).toEqual([Buffer.from('why')])
   })
@@ -77,13 +77,13 @@ describe('a body', () => {
     ['Content-Length: 0', ''],
     [CHUNKED, LAST_CHUNK],
     ['X-Nothing: said', ''],
-  ])('that is empty is none: %s', async (header, body) => {
+  ])('that is empty is null: %s', async (header, body) => {
     expect((await exchange(app.pingUrl, writeHead('POST', target, header) + body)).status).toBe(200)
     expect(await bodies()).toEqual([null])
     expect(await shown()).toBeNull()
   })
 
-  it.each(['GET', 'HEAD'])('of a %s is not kept, however large', async (method) => {
+  it.each(['GET', 'HEAD'])('of a %s is not stored, however large', async (method) => {
     for (const length of [5, LIMIT + 1]) {
       const head = writeHead(method, target, `Content-Length: ${length}`)
       expect((await exchange(app.pingUrl, head, 'x'.repeat(length))).status).toBe(200)
@@ -91,7 +91,7 @@ describe('a body', () => {
     expect(await bodies()).toEqual([null, null])
   })
 
-  it('of a GET is skipped: the next request on the connection is understood', async () => {
+  it('of a GET is skipped, and the connection goes on', async () => {
     const connection = openConnection(app.pingUrl)
     connection.send(writeHead('GET', target, 'Content-Length: 50000'), 'x'.repeat(50_000))
     expect((await connection.receive()).status).toBe(200)
@@ -113,7 +113,7 @@ describe('the limit', () => {
     expect((await post('€'.repeat(3_413))).status).toBe(200)
   })
 
-  it('refuses 10,241 by Content-Length alone: the answer comes before the body', async () => {
+  it('rejects 10,241 bytes by Content-Length alone: the response comes before the body', async () => {
     const connection = openConnection(app.pingUrl)
     connection.send(writeHead('POST', target, `Content-Length: ${LIMIT + 1}`))
     await expectTooLarge(await connection.receive())
@@ -129,14 +129,14 @@ describe('the limit', () => {
     expect((await bodies())[0]).toHaveLength(LIMIT)
   })
 
-  it('refuses one byte more in chunks, while they come', async () => {
+  it('rejects one byte more in chunks, as they arrive', async () => {
     const connection = openConnection(app.pingUrl)
     connection.send(writeHead('POST', target, CHUNKED), writeChunk('x'.repeat(LIMIT)), writeChunk('y'))
     await expectTooLarge(await connection.receive())
     connection.socket.destroy()
   })
 
-  it('does not count what frames the chunks', async () => {
+  it('does not count the framing of chunks', async () => {
     const chunks = Array.from({ length: 1_000 }, () => Buffer.from('1;note="of no weight"\r\nx\r\n'))
     const { status } = await exchange(app.pingUrl, writeHead('POST', target, CHUNKED), ...chunks, LAST_CHUNK)
     expect(status).toBe(200)
@@ -154,18 +154,18 @@ describe('a compressed body', () => {
     expect(await stored()).toEqual([])
   })
 
-  it('is not supported as a transfer coding either', async () => {
+  it('is not supported as a transfer coding', async () => {
     const head = writeHead('POST', target, 'Transfer-Encoding: gzip, chunked')
     expect((await exchange(app.pingUrl, head, writeChunk(gzipSync('x')), LAST_CHUNK)).status).toBe(415)
     expect(await stored()).toEqual([])
   })
 
-  it.each(['identity', 'Identity', ''])('is something else than Content-Encoding: %j', async (encoding) => {
+  it.each(['identity', 'Identity', ''])('is not a body with Content-Encoding: %j', async (encoding) => {
     expect((await post('text', `Content-Encoding: ${encoding}`)).status).toBe(200)
     expect(await bodies()).toEqual([Buffer.from('text')])
   })
 
-  it('that is not there, or that nobody reads, costs no heartbeat', async () => {
+  it('does not matter when it is empty or not read', async () => {
     expect((await exchange(app.pingUrl, writeHead('POST', target, 'Content-Encoding: gzip'))).status).toBe(200)
     expect((await exchange(app.pingUrl, writeHead('GET', target, 'Content-Encoding: gzip'))).status).toBe(200)
     expect(await bodies()).toEqual([null, null])

@@ -1,4 +1,4 @@
-/** The clients that people have: curl, and wrappers such as runitor that speak the wire format of healthchecks. */
+/** Clients in use: curl, and wrappers such as runitor that use the wire format of healthchecks. */
 
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -24,7 +24,7 @@ beforeEach(async () => {
 
 const stored = () => app.storedPings(publicId)
 
-/** A ping API that answers what it is told to, one after the other. */
+/** A ping API with these results, one after the other. */
 async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> | Error)[]) {
   const pings: unknown[] = []
   const faults: unknown[] = []
@@ -56,7 +56,7 @@ async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> 
 describe('curl', () => {
   async function curl(input: string | Buffer, ...args: string[]) {
     const child = spawn('curl', ['--noproxy', '*', ...args])
-    // It need not read all of it.
+    // curl may not read all of it.
     child.stdin.on('error', () => {})
     child.stdin.end(input)
     const [output, errors, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
@@ -80,7 +80,7 @@ describe('curl', () => {
     expect(await stored()).toMatchObject([{ durationMs: 1_500 }])
   })
 
-  it('looks at the head alone', async () => {
+  it('reads the head alone', async () => {
     const { status, output } = await curl('', '-sS', '--head', url)
     expect(status).toBe(0)
     expect(output).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
@@ -106,7 +106,7 @@ describe('curl', () => {
     expect(await stored()).toHaveLength(length <= 10_240 ? 3 : 0)
   })
 
-  it('gives up at once on a check that is not there', async () => {
+  it('gives up at once on an unknown check', async () => {
     await using server = await startScriptedServer('unknown', 'unknown', 'unknown', 'unknown')
     const { status, errors } = await curl('', ...USUAL, server.url)
     expect({ status, errors: errors.trim() }).toEqual({
@@ -129,7 +129,7 @@ describe('curl', () => {
 describe('a wrapper in the manner of runitor', () => {
   const RETRIED = [408, 429, 500, 502, 503, 504]
 
-  /** Only 200 is accepted; what may pass is tried again, twice, after 10 ms and 20 ms; everything else is final. */
+  /** Retries statuses that may pass, after 10 ms and 20 ms. Any other than 200 is final. */
   async function ping(address: string, body: string): Promise<{ bodyLimit: number | null; tries: number }> {
     for (let tries = 1; ; tries += 1) {
       const response = await fetch(address, { method: 'POST', headers: { 'Content-Type': 'text/plain' }, body })
@@ -164,12 +164,12 @@ describe('a wrapper in the manner of runitor', () => {
     ])
   })
 
-  it('may ask for creation of its check, as it does elsewhere; that is ignored', async () => {
+  it('may ask to create its check, as with other services; that is ignored', async () => {
     await ping(`${url}/0?create=1&rid=${randomUUID()}`, '')
     expect(await stored()).toHaveLength(1)
   })
 
-  it('repeats a ping whose answer got lost, and it is stored once', async () => {
+  it('repeats a ping whose response was lost, and it is stored once', async () => {
     const address = `${url}/0?rid=${randomUUID()}`
     await ping(address, 'done')
     await ping(address, 'done')
@@ -181,7 +181,7 @@ describe('a wrapper in the manner of runitor', () => {
     expect((await ping(`${server.url}/0`, 'done')).tries).toBe(3)
   })
 
-  it('is told when to try again, in text or in JSON', async () => {
+  it('gets the time of the next attempt, in text or in JSON', async () => {
     await using server = await startScriptedServer('unavailable', 'unavailable')
     const plain = await fetch(server.url)
     expect([plain.status, plain.headers.get('Retry-After')]).toEqual([503, '5'])
@@ -190,7 +190,7 @@ describe('a wrapper in the manner of runitor', () => {
     expect(await json.json()).toEqual({ error: 'the ping could not be stored; try again' })
   })
 
-  it('is never told anything final because of our own trouble', async () => {
+  it('gets 503 for a fault of the service, so that it tries again', async () => {
     const fault = new Error('a fault of ours')
     await using server = await startScriptedServer('unavailable', fault, fault)
     await expect(ping(server.url, '')).rejects.toThrow('gave up after 3: 503')
@@ -198,8 +198,8 @@ describe('a wrapper in the manner of runitor', () => {
   })
 
   it.each([
-    ['a check that is not there', () => `${app.pingUrl}/ping/${randomUUID()}/start`, '', 404],
-    ['an exit code that is none', () => `${url}/300`, '', 400],
+    ['an unknown check', () => `${app.pingUrl}/ping/${randomUUID()}/start`, '', 404],
+    ['an invalid exit code', () => `${url}/300`, '', 400],
     ['a body that is too large', () => url, 'x'.repeat(10_241), 413],
   ])('gives up on %s', async (_, address, body, status) => {
     await expect(ping(address(), body)).rejects.toThrow(`gave up: ${status}`)

@@ -1,4 +1,4 @@
-/** How pings come in: slowly, half, several at once, or as something that is not HTTP at all. */
+/** Connections: slow, broken, pipelined, kept alive. */
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -30,7 +30,7 @@ async function expectWell(): Promise<void> {
 }
 
 describe('a slow client', () => {
-  it('may drip its head and its body', async () => {
+  it('may send its head and its body byte by byte', async () => {
     const connection = openConnection(app.pingUrl)
     for (const byte of writePost(target, 'slow but sure')) {
       connection.send(Buffer.of(byte))
@@ -41,7 +41,7 @@ describe('a slow client', () => {
     expect(await stored()).toMatchObject([{ body: Buffer.from('slow but sure') }])
   })
 
-  it('that says it will send no more still gets its answer', async () => {
+  it('that closes its side still gets its response', async () => {
     const connection = openConnection(app.pingUrl, { allowHalfOpen: true })
     connection.socket.end(get())
     expect((await connection.receive()).status).toBe(200)
@@ -56,7 +56,7 @@ describe('a request that breaks off', () => {
     ['in its body', () => `${writeHead('POST', target, 'Content-Length: 10')}half`],
     ['in its chunks', () => `${writeHead('POST', target, 'Transfer-Encoding: chunked')}5\r\nhal`],
     ['before its last chunk', () => `${writeHead('POST', target, 'Transfer-Encoding: chunked')}4\r\nhalf\r\n`],
-  ])('%s is not recorded, and hurts nobody', async (_, write) => {
+  ])('%s is not recorded, and affects no other', async (_, write) => {
     for (const leave of ['destroy', 'resetAndDestroy', 'end'] as const) {
       const connection = openConnection(app.pingUrl)
       await new Promise<void>((resolve) => connection.socket.write(write(), () => resolve()))
@@ -70,7 +70,7 @@ describe('a request that breaks off', () => {
   it.each([
     ['', []],
     [', even if it asked for an upgrade', ['Connection: Upgrade', 'Upgrade: websocket']],
-  ])('is told so when its client still listens%s', async (_, headers) => {
+  ])('gets 400 when its client still reads%s', async (_, headers) => {
     const connection = openConnection(app.pingUrl, { allowHalfOpen: true })
     connection.socket.end(`${writeHead('POST', target, ...headers, 'Content-Length: 10')}half`)
     expect((await connection.receive()).status).toBe(400)
@@ -78,7 +78,7 @@ describe('a request that breaks off', () => {
     expect(await stored()).toEqual([])
   })
 
-  it('after it was sent whole is recorded, listened to or not', async () => {
+  it('after it was sent whole is recorded, whether or not its response is read', async () => {
     const connection = openConnection(app.pingUrl)
     await new Promise<void>((resolve) => connection.socket.write(get(), () => resolve()))
     connection.socket.destroy()
@@ -87,7 +87,7 @@ describe('a request that breaks off', () => {
 })
 
 describe('a connection', () => {
-  it('carries pipelined pings; answers and history keep their order', async () => {
+  it('carries pipelined pings; responses and history keep their order', async () => {
     const connection = openConnection(app.pingUrl)
     const rests = ['/start', '/log', '/7', '', '/start', '/255', '/log', '/0']
     connection.send(...rests.map((rest) => writeHead('GET', target + rest)))
@@ -105,7 +105,7 @@ describe('a connection', () => {
     ])
   })
 
-  it('answers pipelined requests of all kinds in their order', async () => {
+  it('carries pipelined requests of all kinds; responses keep their order', async () => {
     const connection = openConnection(app.pingUrl)
     connection.send(
       writePost(`${target}/log`, 'half way'),
@@ -141,8 +141,8 @@ describe('a connection', () => {
   it.each([
     ['413', () => writePost(target, 'x'.repeat(10_241))],
     ['415', () => writePost(target, 'x', 'Content-Encoding: gzip')],
-    ['404 with a body that nobody wants', () => writePost('/nowhere', 'x'.repeat(20_000))],
-  ])('ends after a %s, says so, and is not reset', async (_, write) => {
+    ['404 with a large body', () => writePost('/nowhere', 'x'.repeat(20_000))],
+  ])('is closed after a %s, with Connection: close and without a reset', async (_, write) => {
     const connection = openConnection(app.pingUrl)
     connection.send(write())
     expect((await connection.receive()).headers.connection).toBe('close')
@@ -150,7 +150,7 @@ describe('a connection', () => {
     await expectWell()
   })
 
-  it('ends when the client wants it to', async () => {
+  it('ends when the client asks for it', async () => {
     const connection = openConnection(app.pingUrl)
     connection.send(writeHead('GET', target, 'Connection: close'))
     expect((await connection.receive()).status).toBe(200)

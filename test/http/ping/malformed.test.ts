@@ -1,4 +1,4 @@
-/** What the ping API tells those who do not speak HTTP, or too much of it. */
+/** What the ping API returns for requests that are not valid HTTP, or too large. */
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -43,7 +43,7 @@ describe('what is not HTTP', () => {
       'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     ],
     ['a chunk of no size', 'POST /{t} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n'],
-  ])('%s: 400 in plain text, and the end', async (_, bytes) => {
+  ])('%s: 400 in plain text, and the connection is closed', async (_, bytes) => {
     const connection = openConnection(app.pingUrl)
     connection.send(bytes.replace('/{t}', target))
     const { status, text, headers } = await connection.receive('POST')
@@ -54,7 +54,7 @@ describe('what is not HTTP', () => {
     expect(await stored()).toHaveLength(1)
   })
 
-  it('waits for its turn behind pings that still wait for their answer', async () => {
+  it('gets its response after those to the pings before it', async () => {
     const connection = openConnection(app.pingUrl)
     connection.send(
       writeHead('GET', `${target}/start`),
@@ -68,7 +68,7 @@ describe('what is not HTTP', () => {
     expect((await stored()).map(({ type }) => type)).toEqual(['start', 'success'])
   })
 
-  it('as the body of a pipelined ping is answered in that ping’s place', async () => {
+  it('as the body of a pipelined ping gets the response in place of that ping', async () => {
     const connection = openConnection(app.pingUrl)
     connection.send(get(), writeHead('POST', target, 'Transfer-Encoding: chunked'), 'zz\r\n')
     expect((await connection.receive()).status).toBe(200)
@@ -77,7 +77,7 @@ describe('what is not HTTP', () => {
     expect(await stored()).toHaveLength(1)
   })
 
-  it('after a refusal adds no second answer to it', async () => {
+  it('after a rejection gets no second response', async () => {
     const connection = openConnection(app.pingUrl)
     connection.send(writeHead('POST', '/nowhere', 'Transfer-Encoding: chunked'), 'zz\r\n')
     expect([400, 404]).toContain((await connection.receive()).status)
@@ -85,7 +85,7 @@ describe('what is not HTTP', () => {
   })
 
   it.each(['http://[::1', 'http://', 'http://a:port/', 'http://x:y@[/', 'http://a:99999/'])(
-    'a target such as %s is 400, not our fault',
+    'a target such as %s is 400',
     async (target) => {
       const { status, text } = await exchange(app.pingUrl, writeHead('GET', target))
       expect({ status, text }).toEqual({ status: 400, text: "the request's target is not a valid address" })

@@ -1,4 +1,4 @@
-/** Clients that ask before they send, and clients that do not listen while they send: neither is cut off without an answer. */
+/** Clients that ask before they send, and clients that do not read while they send: both get their response. */
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -52,26 +52,26 @@ describe('Expect: 100-continue', () => {
       expect((await stored())[0]!.body).toHaveLength(LIMIT)
     }))
 
-  it('is refused without a 100 when the body is too large', () =>
+  it('is rejected without a 100 when the body is too large', () =>
     withConnection(async (connection) => {
       connection.send(expecting(LIMIT + 1))
       await expectTooLarge(await connection.receive())
       expect(await connection.ended).toEqual({ rest: '', error: null })
     }))
 
-  it('is refused without a 100 when there is no such path', () =>
+  it('is rejected without a 100 when the path is unknown', () =>
     withConnection(async (connection) => {
       connection.send(expecting(5, '/nowhere'))
       expect((await connection.receive()).status).toBe(404)
     }))
 
-  it('is taken by a GET as word that no body is needed', () =>
+  it('of a GET gets its 200 at once', () =>
     withConnection(async (connection) => {
       connection.send(writeHead('GET', target, 'Content-Length: 5', 'Expect: 100-continue'))
       expect((await connection.receive()).status).toBe(200)
     }))
 
-  it('other expectations cost no heartbeat', async () => {
+  it('other expectations are ignored', async () => {
     expect((await exchange(app.pingUrl, writePost(target, 'x', 'Expect: a-miracle'))).status).toBe(200)
     expect(await stored()).toHaveLength(1)
   })
@@ -87,35 +87,35 @@ describe('a client that is still sending', () => {
       await new Promise<void>((resolve, reject) => {
         connection.socket.write(part, (error) => (error ? reject(error) : resolve()))
       })
-      // The server shares this process: it must get its turn while we are still sending.
+      // The server is in this process: let it work while we are still sending.
       await wait(1)
     }
     connection.socket.resume()
-    return { answer: await connection.receive(), ended: await connection.ended }
+    return { response: await connection.receive(), ended: await connection.ended }
   }
 
   it('gets the 413 and no reset, by Content-Length', async () => {
     const head = writeHead('POST', target, `Content-Length: ${64 * 8_192}`)
-    const { answer, ended } = await sendThenRead(head, Buffer.alloc(8_192, 'x'), 64)
-    await expectTooLarge(answer)
-    expect(answer.headers.connection).toBe('close')
+    const { response, ended } = await sendThenRead(head, Buffer.alloc(8_192, 'x'), 64)
+    await expectTooLarge(response)
+    expect(response.headers.connection).toBe('close')
     expect(ended).toEqual({ rest: '', error: null })
   })
 
   it('gets the 413 and no reset, in chunks without end', async () => {
-    const { answer, ended } = await sendThenRead(
+    const { response, ended } = await sendThenRead(
       writeHead('POST', target, CHUNKED),
       writeChunk(Buffer.alloc(8_192, 'x')),
       64,
     )
-    await expectTooLarge(answer)
+    await expectTooLarge(response)
     expect(ended).toEqual({ rest: '', error: null })
   })
 
-  it.each(['/nowhere', '/ping/{id}/256'])('gets the refusal of %s and no reset', async (path) => {
+  it.each(['/nowhere', '/ping/{id}/256'])('gets the rejection of %s and no reset', async (path) => {
     const head = writeHead('POST', path.replace('{id}', publicId), `Content-Length: ${64 * 8_192}`)
-    const { answer, ended } = await sendThenRead(head, Buffer.alloc(8_192, 'x'), 64)
-    expect([400, 404]).toContain(answer.status)
+    const { response, ended } = await sendThenRead(head, Buffer.alloc(8_192, 'x'), 64)
+    expect([400, 404]).toContain(response.status)
     expect(ended).toEqual({ rest: '', error: null })
   })
 })

@@ -1,4 +1,4 @@
-/** A server whose limits are short enough to be met: nobody holds it up, and stopping it cuts nobody off. */
+/** A server with short timeouts: slow clients do not hold it up, and its close loses no response. */
 
 import { afterEach, describe, expect, it } from 'vitest'
 import { createPingApp, type RecordPing } from '../../../src/http/ping/app.ts'
@@ -7,8 +7,8 @@ import { openConnection, writeHead, writePost } from '../../support/http.ts'
 
 const TARGET = '/ping/0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f'
 const TOO_SLOW = { status: 408, text: 'the request took too long to arrive' }
-const HEADERS_MS = 300
-const REQUEST_MS = 600
+const HEADERS_MS = 100
+const REQUEST_MS = 200
 
 let server: HttpServer
 afterEach(() => server.close(0))
@@ -39,28 +39,28 @@ async function startServer(record: RecordPing = async () => 'stored') {
   return { url: `http://127.0.0.1:${port}`, recorded }
 }
 
-describe('a request that never comes to its end', () => {
+describe('a request that is never complete', () => {
   it.each([
     ['nothing at all', ''],
     ['half a head', 'GET /ping/'],
     ['half a body', `${writeHead('POST', TARGET, 'Content-Length: 10')}half`],
     ['half its chunks', `${writeHead('POST', TARGET, 'Transfer-Encoding: chunked')}4\r\nhalf\r\n`],
-    ['no body, although it was asked for it', writeHead('POST', TARGET, 'Content-Length: 10', 'Expect: 100-continue')],
+    ['no body, after 100 Continue', writeHead('POST', TARGET, 'Content-Length: 10', 'Expect: 100-continue')],
   ])('gets 408 and is not recorded: %s', async (_, bytes) => {
     const { url, recorded } = await startServer()
     const connection = openConnection(url)
     const startedAt = performance.now()
     connection.send(bytes)
-    let answer = await connection.receive('POST')
-    if (answer.status === 100) answer = await connection.receive('POST')
-    expect(answer).toMatchObject(TOO_SLOW)
-    expect(answer.headers.connection).toBe('close')
+    let response = await connection.receive('POST')
+    if (response.status === 100) response = await connection.receive('POST')
+    expect(response).toMatchObject(TOO_SLOW)
+    expect(response.headers.connection).toBe('close')
     expect(await connection.ended).toEqual({ rest: '', error: null })
     expect(performance.now() - startedAt).toBeLessThan(REQUEST_MS + 2_000)
     expect(recorded).toEqual([])
   })
 
-  it('gets 408 however steadily it drips', async () => {
+  it('gets 408 even if it sends a byte every 10 ms', async () => {
     const { url, recorded } = await startServer()
     const connection = openConnection(url)
     connection.send(writeHead('POST', TARGET, 'Content-Length: 10000'))
@@ -71,7 +71,7 @@ describe('a request that never comes to its end', () => {
     expect(recorded).toEqual([])
   })
 
-  it('behind a ping on the same connection leaves that ping its answer', async () => {
+  it('behind a ping on the same connection does not lose the response to that ping', async () => {
     const { url, recorded } = await startServer()
     const connection = openConnection(url)
     connection.send(writeHead('GET', TARGET), writeHead('POST', TARGET, 'Content-Length: 10'))
@@ -131,17 +131,17 @@ describe('close', () => {
     ['the other way round', [2, 1, 0]],
     ['the last one early', [0, 2, 1]],
     ['the middle one first', [1, 0, 2]],
-  ])('lets all pings of one connection finish, and says goodbye with the last: recorded %s', async (_, order) => {
+  ])('lets all pings of one connection finish, and closes it with the last: recorded %s', async (_, order) => {
     const { connection, go } = await startPipelinedPings(3)
     const startedAt = performance.now()
     const closed = server.close(20_000)
     for (const index of order) {
       go(index, index === 1 ? 'unknown' : 'stored')
-      // Each answer is written before the next one is known.
+      // Each response is written before the next result is known.
       await new Promise<void>((resolve) => setImmediate(resolve))
     }
-    const answers = [await connection.receive(), await connection.receive(), await connection.receive()]
-    expect(answers.map(({ status, headers }) => [status, headers.connection])).toEqual([
+    const responses = [await connection.receive(), await connection.receive(), await connection.receive()]
+    expect(responses.map(({ status, headers }) => [status, headers.connection])).toEqual([
       [200, 'keep-alive'],
       [404, 'keep-alive'],
       [200, 'close'],
@@ -151,7 +151,7 @@ describe('close', () => {
     expect(performance.now() - startedAt).toBeLessThan(2_000)
   })
 
-  it('does not wait for a connection whose last ping was recorded before it began, and is answered after it', async () => {
+  it('does not wait for a connection whose last ping was recorded before, and gets its response after', async () => {
     const { connection, go } = await startPipelinedPings(3)
     go(2, 'stored')
     await new Promise<void>((resolve) => setImmediate(resolve))
@@ -172,7 +172,7 @@ describe('close', () => {
     expect((await connection.ended).rest).toBe('')
   })
 
-  it('does not wait for a client that was refused and stays', async () => {
+  it('does not wait for a client that was rejected and keeps its connection', async () => {
     const { url } = await startServer()
     const connection = openConnection(url, { allowHalfOpen: true })
     connection.send('nonsense\r\n\r\n')

@@ -1,4 +1,4 @@
-/** What the ping API accepts and says: methods, paths, headers, refusals (design, section 3.3). */
+/** What the ping API accepts and returns: methods, paths, headers, rejections (design, section 3.3). */
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -29,7 +29,7 @@ describe('a ping that is accepted', () => {
     expect((await typesStored()).length).toBe(before + 1)
   })
 
-  it('is answered by a plain OK, for everybody to read and nobody to keep', async () => {
+  it('gets a plain OK that any origin may read and no cache may keep', async () => {
     const { status, text, headers } = await send('GET', `/ping/${publicId}`)
     expect({ status, text }).toEqual({ status: 200, text: 'OK' })
     expect(headers).toMatchObject({
@@ -42,7 +42,7 @@ describe('a ping that is accepted', () => {
     expect(headers).not.toHaveProperty('ping-warning')
   })
 
-  it('is OK in plain text whatever Accept asks for: clients read the status', async () => {
+  it('gets plain text for any Accept: clients read the status', async () => {
     const { text, headers } = await send('GET', `/ping/${publicId}`, 'Accept: application/json')
     expect(text).toBe('OK')
     expect(headers['content-type']).toBe('text/plain; charset=utf-8')
@@ -54,7 +54,7 @@ describe('a ping that is accepted', () => {
     expect(body).toHaveLength(0)
   })
 
-  it('says nothing of what we run on', async () => {
+  it('gets no header that names our software', async () => {
     const { headers } = await send('GET', `/ping/${publicId}`)
     expect(headers).not.toHaveProperty('x-powered-by')
     expect(headers).not.toHaveProperty('server')
@@ -67,16 +67,10 @@ describe('the path of a ping', () => {
   it.each([
     ['', 'success', 0],
     ['/start', 'start', null],
-    ['/fail', 'fail', null],
-    ['/log', 'log', null],
-    ['/0', 'success', 0],
-    ['/1', 'fail', 1],
-    ['/255', 'fail', 255],
-  ])('%j is stored as %s with exit code %s, with and without a slash at the end', async (rest, type, exitCode) => {
-    for (const slash of ['', '/']) {
-      expect((await send('GET', `/ping/${publicId}${rest}${slash}`)).status).toBe(200)
-      expect((await app.storedPings(publicId)).at(-1)).toMatchObject({ type, exitCode })
-    }
+    ['/255/', 'fail', 255],
+  ])('%j is stored as %s with exit code %s', async (rest, type, exitCode) => {
+    expect((await send('GET', `/ping/${publicId}${rest}`)).status).toBe(200)
+    expect((await app.storedPings(publicId)).at(-1)).toMatchObject({ type, exitCode })
   })
 
   it('takes the id in capitals', async () => {
@@ -92,51 +86,31 @@ describe('the path of a ping', () => {
   })
 })
 
-describe('what is no ping', () => {
+describe('what is not a ping', () => {
   beforeAll(newCheck)
 
-  it.each([
-    '/',
-    '/ping',
-    '/ping/',
-    '/ping/x',
-    '/ping/{id}x',
-    '/ping/{id}//',
-    '/ping/{id}/stop',
-    '/ping/{id}/START',
-    '/ping/{id}/start/1',
-    '/ping/{id}/1.5',
-    '/ping/{id}/1e1',
-    '/ping/%7bid%7d',
-    '//ping/{id}',
-    '/PING/{id}',
-    '/api/v1/ping/{id}',
-    '*',
-  ])('%s is not found', async (path) => {
+  it.each(['/', '/ping/x', '/ping/{id}/stop', '*'])('%s is not found', async (path) => {
     const { status, text } = await send('GET', path.replace('{id}', publicId))
     expect({ status, text }).toEqual({ status: 404, text: 'not found' })
   })
 
-  it.each(['256', '-1', '+1', '1000', '007777', '99999999999999999999'])('%s is no exit code', async (exitCode) => {
-    const { status, text } = await send('POST', `/ping/${publicId}/${exitCode}`)
-    expect({ status, text }).toEqual({
-      status: 400,
-      text: 'invalid exit code',
-    })
+  it('256 is not an exit code', async () => {
+    const { status, text } = await send('POST', `/ping/${publicId}/256`)
+    expect({ status, text }).toEqual({ status: 400, text: 'invalid exit code' })
   })
 
-  it('is a check that nobody made', async () => {
+  it('an unknown id is not found', async () => {
     for (const method of ['GET', 'POST', 'HEAD']) {
       expect((await send(method, `/ping/${randomUUID()}`)).status).toBe(404)
     }
   })
 
-  it('is the id of management: only the public id is the right to ping', async () => {
+  it('the id of the management API is not found: only the public id may ping', async () => {
     const { id } = await app.createCheck({ name: 'Another' })
     expect((await send('GET', `/ping/${id}`)).status).toBe(404)
   })
 
-  it('is a check that was deleted, even one that was just pinged', async () => {
+  it('a deleted check is not found, even if it was just pinged', async () => {
     const check = await app.createCheck({ name: 'Short-lived' })
     expect((await send('GET', `/ping/${check.publicId}`)).status).toBe(200)
     expect((await app.call('DELETE', `/checks/${check.id}`)).status).toBe(204)
@@ -152,14 +126,14 @@ describe('what is no ping', () => {
     },
   )
 
-  it('and nothing of it was stored', async () => {
+  it('nothing of it was stored', async () => {
     expect(await typesStored()).toEqual([])
   })
 })
 
-describe('a refusal', () => {
+describe('a rejection', () => {
   beforeAll(newCheck)
-  const refusals: [status: number, method: string, path: string][] = [
+  const rejections: [status: number, method: string, path: string][] = [
     [404, 'GET', '/nowhere'],
     [400, 'GET', '/ping/{id}/256'],
     [405, 'DELETE', '/ping/{id}'],
@@ -167,16 +141,16 @@ describe('a refusal', () => {
     [415, 'POST', '/ping/{id}'],
   ]
 
-  const sendRefused = ([status, method, path]: (typeof refusals)[number], ...headers: string[]) => {
+  const sendRejected = ([status, method, path]: (typeof rejections)[number], ...headers: string[]) => {
     const target = path.replace('{id}', publicId)
     if (status === 413) return exchange(app.pingUrl, writePost(target, 'x'.repeat(10_241), ...headers))
     if (status === 415) return exchange(app.pingUrl, writePost(target, 'x', 'Content-Encoding: gzip', ...headers))
     return send(method, target, ...headers)
   }
 
-  it.each(refusals)('%s has the headers of every answer, and a line of text', async (...refusal) => {
-    const { status, headers, text } = await sendRefused(refusal)
-    expect(status).toBe(refusal[0])
+  it.each(rejections)('%s has the headers of every response, and a line of text', async (...rejection) => {
+    const { status, headers, text } = await sendRejected(rejection)
+    expect(status).toBe(rejection[0])
     expect(headers).toMatchObject({
       'content-type': 'text/plain; charset=utf-8',
       'cache-control': 'no-store',
@@ -186,14 +160,14 @@ describe('a refusal', () => {
     expect(text).toMatch(/^[^\n]+$/)
   })
 
-  it.each(refusals)('%s is JSON for those who ask', async (...refusal) => {
+  it.each(rejections)('%s is JSON for a client that accepts that', async (...rejection) => {
     for (const accept of [
       'application/json',
       'text/html;q=0.1, application/json',
       'application/json, text/plain;q=0.9',
     ]) {
-      const { status, headers, text } = await sendRefused(refusal, `Accept: ${accept}`)
-      expect(status).toBe(refusal[0])
+      const { status, headers, text } = await sendRejected(rejection, `Accept: ${accept}`)
+      expect(status).toBe(rejection[0])
       expect(headers['content-type']).toBe('application/json; charset=utf-8')
       expect(JSON.parse(text)).toEqual({ error: expect.stringMatching(/./) })
     }
@@ -207,13 +181,13 @@ describe('a refusal', () => {
     },
   )
 
-  it('of a HEAD has no text', async () => {
+  it('has no text for a HEAD', async () => {
     const { status, headers, body } = await send('HEAD', '/nowhere')
     expect({ status, length: headers['content-length'] }).toEqual({ status: 404, length: '9' })
     expect(body).toHaveLength(0)
   })
 
-  it('never repeats what was asked for', async () => {
+  it('never contains text of the request', async () => {
     const secret = randomUUID()
     expect((await send('GET', `/ping/${secret}/<b>`)).text).not.toContain(secret)
   })
@@ -222,7 +196,7 @@ describe('a refusal', () => {
 describe('a paused check', () => {
   beforeAll(newCheck)
 
-  it('stores pings and answers 200; only the times of its pings move', async () => {
+  it('stores pings with 200, and changes only the times of its pings', async () => {
     const { id, publicId } = await app.createCheck({ name: 'Paused' })
     await app.call('PATCH', `/checks/${id}/pause`)
     for (const rest of ['/start', '', '/fail', '/3', '/log']) {
