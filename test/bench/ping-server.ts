@@ -1,6 +1,6 @@
 /**
- * `ping-server.ts <mode> <database URL>`: the product's ping app on a free port, which it prints, with one of three ways to
- * record a ping behind it. `constant` is the ceiling of the HTTP edge, `transaction` the way everybody would write it first.
+ * `ping-server.ts <mode> <database URL>`: the product's ping app on a free port, which it prints, with one of three ways to record a ping.
+ * `constant` shows the cost of HTTP alone, `transaction` the simplest way to record.
  */
 
 import { Router } from '@koa/router'
@@ -77,7 +77,7 @@ function createProductApp(record: RecordPing): Koa {
   })
 }
 
-/** Koa and its router as their documentation shows them: what a framework costs before anybody does any work. */
+/** Koa and its router as their documentation shows them: the cost of the framework alone. */
 function createPlainApp(): Koa {
   const router = new Router()
   router.all('/ping/:public_id', (ctx) => {

@@ -1,9 +1,8 @@
 /**
- * `npm run bench`: pings, recorded in groups as the product does, against three others: the same Koa app answering a constant
- * (nothing is recorded: the floor is judged against it); the same app with one transaction for each ping; and, for comparison
- * only, plain Koa with its router answering a constant. All four servers are up for the whole run and are loaded in turn, round
- * by round, so that a slow minute of the machine hits all of them; what counts are the ratios within a round, of which the
- * median is printed. Those that record have a database each, of one PostgreSQL: on the same rows each would be the other's rival.
+ * `npm run bench:pings`: compares the product, which records pings in groups, with three others: the same Koa app with a constant response (the
+ * floor refers to it); the same app with a transaction for each ping; plain Koa and its router with a constant response. All four servers run
+ * for the whole time and are loaded in turn, round by round, so that a slow minute of the machine affects all of them. The medians of the ratios
+ * within a round count. The servers that record have a database each, in one PostgreSQL.
  */
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -22,7 +21,7 @@ import { MODES, type Mode } from './modes.ts'
 const CHECKS = 10_000
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 2)
-/** For each server, before anything counts: long enough to ask for each check several times. See `warmUp`. */
+/** For each server, before the first round: long enough to ping each check several times. */
 const WARM_SECONDS = Number(process.env.BENCH_WARM_SECONDS ?? 10)
 const FLOOR = { constant: 0.35, transaction: 2.5 }
 
@@ -78,7 +77,7 @@ try {
       (sum, round) => sum + MODES.reduce((inRound, mode) => inRound + round[mode].failed, 0),
       0,
     )
-    if (failed > 0) throw new Error(`${failed} requests of "${one.name}" were not answered with 200`)
+    if (failed > 0) throw new Error(`${failed} requests of "${one.name}" did not get 200`)
     const cells = [
       one.name,
       figure('groups', 'perSecond').toFixed(0),
@@ -96,7 +95,7 @@ try {
       isAboveFloor = ratio('constant') >= FLOOR.constant && ratio('transaction') >= FLOOR.transaction
   }
   process.stdout.write(
-    `\nat 64 connections: floor ${FLOOR.constant} of the same app answering a constant and ${FLOOR.transaction} times one transaction a ping: ${isAboveFloor ? 'held' : 'MISSED'}\n`,
+    `\nat 64 connections: floor ${FLOOR.constant} of the same app with a constant response and ${FLOOR.transaction} times one transaction a ping: ${isAboveFloor ? 'held' : 'MISSED'}\n`,
   )
   if (!isAboveFloor) process.exitCode = 1
 } finally {
@@ -150,8 +149,8 @@ async function startServer(mode: Mode, url: string): Promise<number> {
 }
 
 /**
- * What counts is a service that has been up for a while: the first ping of a check flips it and has its key looked up, and the compiler needs
- * some thousand groups. Checks are asked for in turn, since at random some would be left out for long.
+ * A service that has been up for a while is measured: the first ping of a check flips it and looks up its key, and the compiler needs some
+ * thousand groups. Each check is pinged in turn.
  */
 async function warmUp(sites: Record<Mode, Site>): Promise<void> {
   for (const mode of MODES) {

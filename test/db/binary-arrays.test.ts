@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-/** What PostgreSQL understands comes back element by element. */
+/** The elements as PostgreSQL has received them. */
 async function roundTrip(type: string, parameter: Buffer): Promise<unknown[]> {
   const rows = await test.database.queryColumns({
     name: `round trip ${type}`,
@@ -67,7 +67,7 @@ it('instants arrive to the microsecond, before 2000 too', async () => {
   )
 })
 
-it('ids are taken as bytes too', async () => {
+it('uuids may be given as bytes', async () => {
   const bytes = Buffer.from('0b9f7c526f0c4f6e9d0e0a4b4c3d2e1f', 'hex')
   expect(await roundTrip('uuid', uuidArray([bytes, null]))).toEqual(['0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f', null])
 })
@@ -88,13 +88,13 @@ it.each([
   ['int2', int2Array, -32_768, 32_767],
   ['int4', int4Array, -(2 ** 31), 2 ** 31 - 1],
   ['xid', xidArray, 0, 2 ** 32 - 1],
-] as const)('%s: what does not fit is an error, not another number', (_, toArray, least, most) => {
+] as const)('%s: a number that does not fit is an error', (_, toArray, least, most) => {
   expect(toArray([least, most])).toBeInstanceOf(Buffer)
   for (const value of [least - 1, most + 1, Number.NaN, Number.POSITIVE_INFINITY])
     expect(() => toArray([value])).toThrow(RangeError)
 })
 
-it('No instant and no key that is not a number gets through', () => {
+it('an instant or a key that is not a finite number is an error', () => {
   expect(() => instantArray([Number.NaN])).toThrow(RangeError)
   expect(() => int8Array([Number.POSITIVE_INFINITY])).toThrow(RangeError)
 })

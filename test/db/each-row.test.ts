@@ -26,7 +26,7 @@ async function collect(count: number): Promise<unknown[][]> {
 }
 
 describe('reading row by row', () => {
-  it('hands over every row once, in order', async () => {
+  it('passes every row once, in order', async () => {
     expect(await collect(3)).toEqual([
       [1, null, true],
       [2, 'even', true],
@@ -36,7 +36,7 @@ describe('reading row by row', () => {
     expect((await collect(20_001)).map(([n]) => n)).toEqual(Array.from({ length: 20_001 }, (_, index) => index + 1))
   })
 
-  it('lets others have their turn in between, however much is there to read', async () => {
+  it('yields to the event loop in between, however many rows there are', async () => {
     let rows = 0
     let isOver = false
     const seen: number[] = []
@@ -57,7 +57,7 @@ describe('reading row by row', () => {
     expect(Math.max(...steps)).toBeLessThan(8_000)
   })
 
-  it('fails with what the receiver throws, and the connection is as good as before', async () => {
+  it('throws what onRow threw, and the connection goes on', async () => {
     const received: unknown[] = []
     const reading = database.eachRow(numbers(5_000), ([n]) => {
       received.push(n)
@@ -68,7 +68,7 @@ describe('reading row by row', () => {
     expect(await collect(1)).toEqual([[1, null, true]])
   })
 
-  it('fails as any statement does: refused, or cut off', async () => {
+  it('throws as other statements do: an SQL error, or a broken connection', async () => {
     await expect(database.eachRow({ text: 'select 1 / 0' }, () => {})).rejects.toMatchObject({ code: '22012' })
     expect(await collect(1)).toEqual([[1, null, true]])
     const own = createDatabase({ url: test.url, name: 'cut', connections: 1 })

@@ -56,7 +56,7 @@ async function upSince(ageMs: number, input: CheckInput = {}, type: 'success' | 
 const TEN_SECONDS = { spec: { periodSeconds: 10, graceSeconds: 0 } }
 
 describe('a passed deadline', () => {
-  it('takes the check down, dated at the deadline, with its event in the same transaction', async () => {
+  it('takes the check down at the deadline, with its event', async () => {
     const { check } = await upSince(15_000, TEN_SECONDS)
     const due = (await stateOf(check.id)).dueAt!
     const { flips } = await expire()
@@ -75,13 +75,13 @@ describe('a passed deadline', () => {
     expect((await expire()).flips).toEqual([])
   })
 
-  it('is left alone before its moment', async () => {
+  it('is left alone before its time', async () => {
     const { check } = await upSince(5_000, TEN_SECONDS)
     expect((await expire()).flips).toEqual([])
     expect((await stateOf(check.id)).status).toBe('up')
   })
 
-  it('that a later ping moved is re-armed, not flipped', async () => {
+  it('that a later ping moved is postponed, without a flip', async () => {
     const { check, ping } = await upSince(15_000, TEN_SECONDS)
     expect(await ping()).toBe('stored')
     expect((await expire()).flips).toEqual([])
@@ -92,13 +92,13 @@ describe('a passed deadline', () => {
     expect(rows[0]!.wake_at).toBe(rows[0]!.due_at)
   })
 
-  it('of a run makes the check overran', async () => {
+  it('of a run has the reason overran', async () => {
     const { check } = await upSince(60_000, { spec: { maxRuntimeSeconds: 30 } }, 'start')
     expect((await expire()).flips).toMatchObject([{ reason: 'overran' }])
     expect((await stateOf(check.id)).status).toBe('down')
   })
 
-  it('recovers with the time that it was down', async () => {
+  it('is followed by a recovery with the time that the check was down', async () => {
     const { check, ping } = await upSince(130_000, TEN_SECONDS)
     await expire()
     await ping()
@@ -120,7 +120,7 @@ describe('two replicas', () => {
     }
   })
 
-  it('and pings at the moment of the deadline end in one consistent story', async () => {
+  it('and pings at the time of the deadline leave one consistent history', async () => {
     const checks = await Promise.all(Array.from({ length: 40 }, () => upSince(15_000, TEN_SECONDS)))
     await Promise.all([...checks.map(({ ping }) => ping()), expire({ batch: 5 }), expire({ batch: 5 })])
     for (const { check } of checks) {
@@ -134,13 +134,13 @@ describe('two replicas', () => {
   })
 })
 
-describe('a check that cannot be decided', () => {
+describe('a check that cannot be evaluated', () => {
   it.each([
     ['schedule', `period_seconds = null, schedule = 'nonsense', time_zone = 'UTC'`],
     ['last ping', `last_ping_at = 'infinity'`],
     ['newest entry', `stamped_at = '-infinity'`],
     ['deadline', `due_at = 'infinity'`],
-  ])('is put aside and counted, and the others are found: by its %s', async (_, setting) => {
+  ])('is postponed and returned, and the others are found: by its %s', async (_, setting) => {
     const [{ check: broken }, { check: fine }] = [
       await upSince(20_000, TEN_SECONDS),
       await upSince(15_000, TEN_SECONDS),
@@ -154,7 +154,7 @@ describe('a check that cannot be decided', () => {
   })
 })
 
-describe('own downtime', () => {
+describe('a gap', () => {
   const setBeat = (ageMs: number) =>
     t.database.query(`update service_beat set beat_at = clock_timestamp() - $1 * interval '1 millisecond'`, [ageMs])
   const beat = async () => {
@@ -163,28 +163,28 @@ describe('own downtime', () => {
     return gaps
   }
 
-  it('keeps deadlines from being looked at until it is on record', async () => {
+  it('stops the evaluation of deadlines until it is recorded', async () => {
     const { check } = await upSince(15_000, TEN_SECONDS)
     await setBeat(5_100)
     expect((await expire()).flips).toEqual([])
     expect((await stateOf(check.id)).status).toBe('up')
   })
 
-  it('of less than five seconds is none', async () => {
+  it('is five seconds long at least', async () => {
     await setBeat(4_500)
     expect(await beat()).toEqual([])
     await setBeat(5_100)
     expect(await beat()).toHaveLength(1)
   })
 
-  it('is recorded once by replicas that come back together', async () => {
+  it('is recorded once by replicas that beat at the same time', async () => {
     await setBeat(100_000)
     const gaps = (await Promise.all(Array.from({ length: 4 }, beat))).flat()
     expect(gaps).toHaveLength(1)
     expect(gaps[0]!.endedAt - gaps[0]!.startedAt).toBeGreaterThan(99_000)
   })
 
-  it('of a minute over an expected ping excuses the interval, marks it, and tells that we cannot tell', async () => {
+  it('of a minute over an expected ping excuses the interval, with an outage and the event check.unknown', async () => {
     const { check } = await upSince(300_000, { spec: { periodSeconds: 120, graceSeconds: 60 } })
     await setBeat(200_000)
     await beat()
@@ -209,7 +209,7 @@ describe('own downtime', () => {
     expect(state.dueAt! - gap!.endedAt).toBeGreaterThanOrEqual(60_000)
   })
 
-  it('is suspected while pings fail: the beat first tries what a ping does', async () => {
+  it('goes on while pings fail: the beat first writes as a ping does', async () => {
     let isWell = false
     const recorder = { isWell: () => isWell, recovered: () => (isWell = true) }
     await keepBeat({ database: replica.database, recorder, onGap: () => {} })
@@ -231,7 +231,7 @@ describe('own downtime', () => {
     }
   })
 
-  it('is suspected also where only the states cannot be written: a migration, or somebody else, has them locked', async () => {
+  it('goes on while only the states cannot be written: another session has locked them', async () => {
     let isWell = false
     const recorder = { isWell: () => isWell, recovered: () => (isWell = true) }
     await t.database.transaction(async (other) => {
@@ -249,7 +249,7 @@ describe('own downtime', () => {
 })
 
 describe('a stall', () => {
-  it('lets the pings that queued up behind it commit first', async () => {
+  it('leaves the checks to the next batch, so that the pings that wait commit first', async () => {
     const { check } = await upSince(15_000, TEN_SECONDS)
     // Finding the checks took long: a clock that jumps meanwhile.
     let reads = 0

@@ -7,7 +7,7 @@ import { systemClock } from '../../../src/runtime/clock.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
 import { createFixture, type Fixture } from '../delivery/fixture.ts'
 
-/** PostgreSQL's clock judges deadlines, so here time passes by moving the check into the past. */
+/** PostgreSQL's clock decides about deadlines: here time passes by moving the check into the past. */
 let fixture: Fixture
 beforeAll(async () => {
   fixture = await createFixture()
@@ -25,7 +25,7 @@ const expire = async () => {
   expect(failed).toEqual([])
 }
 
-/** Up for an hour, with five minutes of grace; its wake-up time is where a ping puts it. */
+/** Just up, with a period of an hour and five minutes of grace; its wakeAt is as a ping sets it. */
 async function addUpCheck(spec: { graceSeconds?: number } = {}): Promise<void> {
   const check = await fixture.addCheck({ spec })
   await fixture.ping(check)
@@ -43,7 +43,7 @@ async function pass(ms: number): Promise<void> {
   )
 }
 
-/** What a ping would write, and no more: it moves no wake-up time that is not too late. Up, unless told otherwise. */
+/** Writes what a ping on time would write: wakeAt stays. Up, by default. */
 async function completeNow(status = 1): Promise<void> {
   await fixture.database.query(
     `update check_states set status = $1, last_ping_at = now(), expected_at = now() + period_seconds * interval '1 second',
@@ -61,7 +61,7 @@ async function events() {
 const types = async () => (await events()).map(({ type }) => type)
 const wantLate = () => fixture.addChannel({ eventTypes: ['check.late', 'check.down'] })
 
-it('is told once, when the completion was expected, and is no flip', async () => {
+it('a late check has one event, at the expected time of its completion, and no flip', async () => {
   await wantLate()
   await addUpCheck()
   await pass(HOUR - MINUTE)
@@ -80,13 +80,13 @@ it('is told once, when the completion was expected, and is no flip', async () =>
   expect(await types()).toEqual(['check.late', 'check.down'])
 })
 
-it('is told again in the next interval', async () => {
+it('a check that is late again in the next interval has another event', async () => {
   await wantLate()
   await addUpCheck()
   for (const untilLateMs of [HOUR + MINUTE, HOUR - 3 * MINUTE]) {
     await pass(untilLateMs)
     await expire()
-    // An on-time ping moves no wake-up time; the evaluator finds the new one by itself.
+    // A ping on time does not move wakeAt: the evaluator does.
     await completeNow()
     await pass(4 * MINUTE)
     await expire()
@@ -94,7 +94,7 @@ it('is told again in the next interval', async () => {
   expect(await types()).toEqual(['check.late', 'check.late'])
 })
 
-it('is told also when the grace time is longer than the interval', async () => {
+it('a late check has one event for each interval when the grace time is longer', async () => {
   await wantLate()
   await addUpCheck({ graceSeconds: 3 * 3_600 })
   for (const round of [1, 2, 3]) {
@@ -103,13 +103,13 @@ it('is told also when the grace time is longer than the interval', async () => {
     expect(await types(), `round ${round}`).toEqual(Array.from({ length: round }, () => 'check.late'))
     await pass(MINUTE)
     await expire()
-    // Late, and then on time again: the ping's new deadline is later, so it moves no wake-up time.
+    // Late, and then on time again: the deadline of the ping is later, so wakeAt stays.
     await completeNow()
     await expire()
   }
 })
 
-it('is told in the first interval of a check that was armed before its first completion', async () => {
+it('a check that was resumed before its completion has its event in the first interval', async () => {
   await wantLate()
   await addUpCheck()
   await fixture.database.query('update check_states set status = 3, expected_at = null, due_at = null, wake_at = null')
@@ -124,7 +124,7 @@ it('is told in the first interval of a check that was armed before its first com
   expect((await types()).filter((type) => type === 'check.late')).toEqual(['check.late'])
 })
 
-it('never moves the wake-up time beyond the deadline', async () => {
+it('wakeAt is never later than the deadline', async () => {
   await wantLate()
   await addUpCheck({ graceSeconds: 3 * 3_600 })
   for (let i = 0; i < 8; i += 1) {
@@ -135,7 +135,7 @@ it('never moves the wake-up time beyond the deadline', async () => {
   }
 })
 
-it('is told to nobody who did not ask, and then costs no wake-up', async () => {
+it('without a channel that wants it there is no event, and no evaluation before the deadline', async () => {
   await fixture.addChannel()
   await fixture.addChannel({ eventTypes: ['check.late'], muted: true })
   await addUpCheck()
@@ -146,7 +146,7 @@ it('is told to nobody who did not ask, and then costs no wake-up', async () => {
   expect(rows).toEqual([])
 })
 
-it('is not told when our own downtime may have hidden the ping', async () => {
+it('a check whose ping may be hidden by a gap has no event', async () => {
   await wantLate()
   await addUpCheck()
   await pass(HOUR + MINUTE)
