@@ -24,7 +24,7 @@ const NEARLY_READ_BYTES = 65_536
 
 /**
  * Returns the whole body; empty when the request has none. Throws AppError `too_large` above `limitBytes` (at once when Content-Length says
- * so): then respond with `answerAndDrain`. Throws RequestAborted when the client closes the connection.
+ * so): then respond with `respondAndDrain`. Throws RequestAborted when the client closes the connection.
  */
 export function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
   if (!hasBody(request)) return Promise.resolve(NOTHING)
@@ -77,7 +77,7 @@ function tooLarge(limitBytes: number): AppError {
  * Responds to a request whose body is still being sent: sends the whole response, then reads and drops a limited part of the body, then closes
  * the connection. The caller sets the status and the headers, except for Connection and Content-Length.
  */
-export async function answerAndDrain(request: IncomingMessage, response: ServerResponse, text: string): Promise<void> {
+export async function respondAndDrain(request: IncomingMessage, response: ServerResponse, text: string): Promise<void> {
   if (response.destroyed) return
   // The client may close the connection; without a listener that error would end the process.
   response.on('error', () => {})

@@ -7,7 +7,7 @@
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { startTimer } from '../runtime/clock.ts'
-import { answerAndDrain, deferContinue } from './body.ts'
+import { deferContinue, respondAndDrain } from './body.ts'
 
 export interface HttpServer {
   listen(): Promise<{ port: number }>
@@ -111,7 +111,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const { type, text } = errorText(message)
     response.statusCode = 400
     response.setHeader('Content-Type', type)
-    void answerAndDrain(response.req, response, text)
+    void respondAndDrain(response.req, response, text)
   }
 
   return {

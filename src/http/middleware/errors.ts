@@ -3,7 +3,7 @@
 import type { Context, Middleware } from 'koa'
 import { AppError, describeError, type ErrorCode } from '../../domain/errors.ts'
 import type { Log } from '../../runtime/log.ts'
-import { answerAndDrain, hasBody, isNearlyRead, RequestAborted } from '../body.ts'
+import { hasBody, isNearlyRead, RequestAborted, respondAndDrain } from '../body.ts'
 
 export const STATUS = {
   invalid: 400,
@@ -56,7 +56,7 @@ async function render(ctx: Context, error: unknown, log: Log): Promise<void> {
     return
   }
   ctx.respond = false
-  await answerAndDrain(ctx.req, ctx.res, text)
+  await respondAndDrain(ctx.req, ctx.res, text)
 }
 
 function present(told: AppError) {

@@ -6,7 +6,7 @@
 import Koa, { type Context } from 'koa'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
-import { answerAndDrain, hasBody, RequestAborted, readBody } from '../body.ts'
+import { hasBody, RequestAborted, readBody, respondAndDrain } from '../body.ts'
 import { PING_WARNINGS, type PingTarget, type PingWarning, parsePingMetadata, parsePingPath } from './request.ts'
 
 /** checks/ping/record.ts implements it. */
@@ -88,7 +88,7 @@ export function createPingApp(options: PingAppOptions): Koa {
     const type = isJson ? { 'Content-Type': 'application/json; charset=utf-8' } : {}
     for (const [name, value] of Object.entries({ ...HEADERS, ...type, ...headers })) res.setHeader(name, value)
     // The rest of the body is still being sent.
-    if (hasBody(req) && !req.readableEnded) return void answerAndDrain(req, res, text)
+    if (hasBody(req) && !req.readableEnded) return void respondAndDrain(req, res, text)
     res.setHeader('Content-Length', Buffer.byteLength(text))
     res.end(ctx.method === 'HEAD' ? undefined : text)
   }

@@ -28,8 +28,8 @@ export interface Session {
   within<T>(budgetMs: number, work: (db: Queryable) => Promise<T>): Promise<T>
   /**
    * A transaction in two round trips: `begin` travels with the first statements of `read`, `commit` with those that `write` issues before its
-   * first await. Resolves with what `write` returned. Throws CommitUnknown when the connection breaks after `commit` was sent. Closes the
-   * connection after `budgetMs`.
+   * first await. What `write` has issued is committed even if it throws later, unless a statement fails. Returns what `write` returned. Throws
+   * CommitUnknown when the connection breaks after `commit` was sent. Closes the connection after `budgetMs`.
    */
   groupTransaction<Read, T>(
     budgetMs: number,

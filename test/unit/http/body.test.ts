@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
-import { answerAndDrain, deferContinue, RequestAborted, readBody } from '../../../src/http/body.ts'
+import { deferContinue, RequestAborted, readBody, respondAndDrain } from '../../../src/http/body.ts'
 
 const LIMIT = 1_000
 const servers: Server[] = []
@@ -29,7 +29,7 @@ async function startServer(
     } catch (error) {
       seen.resolve(error as Error)
       response.statusCode = error instanceof AppError && error.code === 'too_large' ? 413 : 401
-      if (!(error instanceof RequestAborted)) await answerAndDrain(request, response, 'refused')
+      if (!(error instanceof RequestAborted)) await respondAndDrain(request, response, 'refused')
     }
   })
   servers.push(server)
@@ -152,7 +152,7 @@ describe('readBody', () => {
   })
 })
 
-describe('answerAndDrain', () => {
+describe('respondAndDrain', () => {
   it('lets a client finish sending although it has its answer: no reset, and then the end', async () => {
     const { port } = await startServer()
     const { socket, ended, receive } = open(port)
