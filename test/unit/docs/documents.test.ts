@@ -68,7 +68,7 @@ describe('docs/configuration.md', () => {
   })
 })
 
-describe('messages', () => {
+describe('messages and metrics', () => {
   const code = listFiles('src')
     .filter((path) => path.endsWith('.ts'))
     .map(readText)
@@ -78,6 +78,12 @@ describe('messages', () => {
     ...readText('docs/channels.md').matchAll(/^\| (?:info|warn|error) \| `([^`]+)`/gm),
     ...readText('docs/operations.md').matchAll(/logs `([^`]+)`/g),
   ].map(([, message]) => message!)
+
+  it('no document names a metric that does not exist', () => {
+    const named = DOCUMENTS.flatMap((document) => readText(document).match(/\bheartbeat_[a-z_]+\b/g) ?? [])
+    expect(named.length).toBeGreaterThan(10)
+    expect(named.filter((metric) => !code.includes(`'${metric}'`))).toEqual([])
+  })
 
   it.each(messages)('the log has the message that the documents quote: %s', (message) => {
     expect(code).toContain(message)
