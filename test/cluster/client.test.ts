@@ -1,23 +1,17 @@
-/** The client on a real API server: what lets it in may change while it runs, and it keeps few connections. */
+/** The client on a real API server: its credentials may change while it runs, and it opens few connections. */
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ApiError, createClient, type KubernetesClient } from '../../src/kubernetes/client.ts'
-import { findConnection } from '../../src/kubernetes/connection.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
-import { cluster, openCluster, waitFor } from '../support/cluster.ts'
+import { describe, expect, it } from 'vitest'
+import { ApiError, type KubernetesClient } from '../../src/kubernetes/client.ts'
+import { cluster, waitFor } from '../support/cluster.ts'
+import { clientOf, connectionOf } from '../support/operator.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
-import { type ControlPlane, startControlPlane } from './control-plane.ts'
 
 const CONFIG_MAPS = { group: '', version: 'v1', plural: 'configmaps' }
 const WHO = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
 
-async function connectBy(kubeconfigPath: string): Promise<KubernetesClient & AsyncDisposable> {
-  const connection = await findConnection({ KUBECONFIG: kubeconfigPath }, { clock: systemClock })
-  const client = createClient({ connection: connection!, clock: systemClock })
-  return { ...client, [Symbol.asyncDispose]: client.close }
-}
+const connectBy = async (kubeconfigPath: string) => clientOf(await connectionOf(kubeconfigPath))
 
 async function askWho(client: KubernetesClient): Promise<string> {
   const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
@@ -88,49 +82,5 @@ describe('the client', () => {
     const error = await client.create(CONFIG_MAPS, object).catch((reason) => reason)
     expect(error.message).toMatch(/^ConfigMap "A" is invalid: metadata\.name: Invalid value: "A": a lowercase RFC 1123/)
     expect(error).toMatchObject({ status: 422, reason: 'Invalid', details: { causes: [{ field: 'metadata.name' }] } })
-  })
-
-  it('applies what it owns, and is told what another one owns', async () => {
-    await using namespace = await cluster.makeNamespace()
-    await using client = await connectBy(cluster.kubeconfigPath)
-    const object = (text: string) => ({
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: { namespace: namespace.name, name: 'a' },
-      data: { text },
-    })
-    await client.apply(CONFIG_MAPS, object('theirs'), { fieldManager: 'them' })
-    const error = await client.apply(CONFIG_MAPS, object('ours'), { fieldManager: 'us' }).catch((reason) => reason)
-    expect(error).toMatchObject({
-      status: 409,
-      reason: 'Conflict',
-      details: { causes: [{ reason: 'FieldManagerConflict', field: '.data.text' }] },
-    })
-    expect(error.message).toContain('conflict with "them"')
-    const forced = await client.apply(CONFIG_MAPS, object('ours'), { fieldManager: 'us', force: true })
-    expect(forced).toMatchObject({ data: { text: 'ours' } })
-  })
-})
-
-describe('the certificate of the API server', () => {
-  let plane: ControlPlane
-  beforeAll(async () => {
-    plane = await startControlPlane()
-  })
-  afterAll(() => plane?.stop())
-
-  it('may change, and its authority as well, while we run', async () => {
-    const own = openCluster(plane)
-    const credential = { token: plane.adminToken }
-    const path = await own.writeKubeconfig({ credential, authority: 'file' })
-    await using client = await connectBy(path)
-    await watchOnce(client, 'default')
-    await plane.rotateCertificate()
-    await watchOnce(client, 'default')
-    await plane.rotateCertificate({ authority: 'new' })
-    // Sockets that are open are none the wiser; after a restart all are new, and only the new authority vouches for them.
-    await plane.restartApiServer()
-    await watchOnce(client, 'default')
-    expect(await askWho(client)).toBe('admin')
   })
 })

@@ -1,7 +1,5 @@
-/** What may happen between the operator and the API server while both are well: the network, rights and credentials. */
+/** What may happen between the operator and the API server while both are well: the network and rights. */
 
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { cluster, type TestNamespace, waitFor } from '../../support/cluster.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
@@ -12,7 +10,6 @@ import {
   readMetric,
   startTestOperator,
   type TestOperatorOptions,
-  whenLeading,
 } from '../../support/operator.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
 import { type Workplace, workIn } from '../../support/workplace.ts'
@@ -120,30 +117,5 @@ describe('the right to list', () => {
     expect((await place.get('before')).status?.checkId).toBe(status?.checkId)
     expect(await place.pingUrl('before')).toBe(url)
     expect(await readMetric(operator, 'heartbeat_orphans_total')).toBe(0)
-  })
-})
-
-describe('a token', () => {
-  it('that has expired is read anew from its file', async () => {
-    const { name } = namespace
-    await waitFor('the ServiceAccount', async () => (await cluster.tokenFor(`${name}/default`)) !== '')
-    await cluster.api('POST', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
-      metadata: { name },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-      subjects: [{ kind: 'ServiceAccount', name: 'default', namespace: name }],
-    })
-    const tokenFile = join(cluster.folder, `${name}.token`)
-    // The server forgives a minute (go-jose's leeway), so that this one is good for eight seconds.
-    await writeFile(tokenFile, await cluster.signToken(`${name}/default`, -52))
-    await using operator = await startOperator(await cluster.writeKubeconfig({ credential: { tokenFile } }))
-    await whenLeading(operator)
-
-    // It also lets a token that it has let in pass for ten seconds without a look.
-    const refused = () => readMetric(operator, 'rest_client_requests_total', { code: '401' })
-    await waitFor('the token is refused', async () => (await refused()) > 0, 25_000)
-    await writeFile(tokenFile, await cluster.signToken(`${name}/default`, 3_600))
-    await place.apply('after')
-    await place.ready('after')
-    await cluster.api('DELETE', `/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/${name}`)
   })
 })
