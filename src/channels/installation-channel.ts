@@ -1,7 +1,7 @@
 import { INSTALLATION_CHANNEL_ID } from '../domain/channel.ts'
 import { STANDARD_EVENT_TYPES } from '../domain/event.ts'
 import type { Context } from '../store/context.ts'
-import { deleteInstallationChannel, saveInstallationChannel } from '../store/outbox/installation-channel.ts'
+import { deleteInstallationChannel, saveInstallationChannel } from '../store/outbox/channels.ts'
 
 /** During a rollout, replicas with the old configuration still run. */
 const UNSEEN_MS = 5 * 60_000

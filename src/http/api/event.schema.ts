@@ -37,47 +37,6 @@ const EventLinks = z
   .object({ check: z.string(), pings: z.string(), flips: z.string() })
   .meta({ id: 'EventLinks', description: 'Resources of the management API; they need a credential.' })
 
-const PREVIOUS = 'Status of the check before the event.'
-const DOWN_FOR = 'Seconds that the check was down.'
-
-interface Flip<Type extends string> {
-  readonly id: string
-  readonly type: Type
-  readonly description: string
-  readonly reasons: readonly [string, ...string[]]
-  readonly status: z.ZodType
-  readonly downFor: z.ZodType
-  readonly gap?: z.ZodType
-}
-
-function flipped<const Type extends string>({
-  id,
-  type,
-  description,
-  reasons,
-  status,
-  downFor,
-  gap = z.null(),
-}: Flip<Type>) {
-  return z
-    .object({
-      ...head(type),
-      data: z.object({
-        reason: z.enum(reasons),
-        occurred_at: field.instant('When it happened. A missed ping has the time of its deadline.'),
-        detected_at: field.instant('When the service detected it.'),
-        status: status.meta({ description: 'Status of the check after the event.' }),
-        previous_status: z.enum(STATUSES).nullable().meta({ description: PREVIOUS }),
-        down_for_seconds: downFor.meta({ description: DOWN_FOR }),
-        gap: gap.meta({ description: 'Interval in which the service could not receive pings.' }),
-        check: EventCheck,
-        last_ping: EventPing.nullable(),
-        links: EventLinks,
-      }),
-    })
-    .meta({ id, description })
-}
-
 function head<const Type extends string>(type: Type) {
   return {
     version: z.literal(1).meta({ description: 'Version of the payload. New fields do not change it.' }),
@@ -87,71 +46,80 @@ function head<const Type extends string>(type: Type) {
   }
 }
 
-const notDown = () => z.null()
+interface Facts {
+  readonly reasons: readonly [string, ...string[]]
+  readonly status: z.ZodType
+  readonly downFor?: z.ZodType
+  readonly gap?: z.ZodType
+}
 
-const CheckDown = flipped({
-  id: 'CheckDownEvent',
-  type: 'check.down',
-  description: 'The job did not report in time, took too long, or failed.',
-  reasons: ['missed', 'failed', 'overran'],
-  status: z.literal('down'),
-  downFor: notDown(),
-})
+function checkEvent<const Type extends string>(
+  id: string,
+  type: Type,
+  description: string,
+  { reasons, status, downFor = z.null(), gap = z.null() }: Facts,
+) {
+  return z
+    .object({
+      ...head(type),
+      data: z.object({
+        reason: z.enum(reasons),
+        occurred_at: field.instant('When it happened. A missed ping has the time of its deadline.'),
+        detected_at: field.instant('When the service detected it.'),
+        status: status.meta({ description: 'Status of the check after the event.' }),
+        previous_status: z.enum(STATUSES).nullable().meta({ description: 'Status of the check before the event.' }),
+        down_for_seconds: downFor.meta({ description: 'Seconds that the check was down.' }),
+        gap: gap.meta({ description: 'Interval in which the service could not receive pings.' }),
+        check: EventCheck,
+        last_ping: EventPing.nullable(),
+        links: EventLinks,
+      }),
+    })
+    .meta({ id, description })
+}
 
-const CheckUp = flipped({
-  id: 'CheckUpEvent',
-  type: 'check.up',
-  description: 'The job works again.',
-  reasons: ['recovered'],
-  status: z.literal('up'),
-  downFor: z.int(),
-})
-
-const CheckPaused = flipped({
-  id: 'CheckPausedEvent',
-  type: 'check.paused',
-  description: 'A user paused the check. It sends no alerts until it is resumed.',
-  reasons: ['paused'],
-  status: z.literal('paused'),
-  downFor: notDown(),
-})
-
-const CheckResumed = flipped({
-  id: 'CheckResumedEvent',
-  type: 'check.resumed',
-  description: 'A user resumed the check.',
-  reasons: ['resumed'],
-  status: z.literal('new'),
-  downFor: notDown(),
-})
-
-const CheckLate = flipped({
-  id: 'CheckLateEvent',
-  type: 'check.late',
-  description:
+const CHECK_EVENTS = [
+  checkEvent('CheckDownEvent', 'check.down', 'The job did not report in time, took too long, or failed.', {
+    reasons: ['missed', 'failed', 'overran'],
+    status: z.literal('down'),
+  }),
+  checkEvent('CheckUpEvent', 'check.up', 'The job works again.', {
+    reasons: ['recovered'],
+    status: z.literal('up'),
+    downFor: z.int(),
+  }),
+  checkEvent('CheckPausedEvent', 'check.paused', 'A user paused the check. It sends no alerts until it is resumed.', {
+    reasons: ['paused'],
+    status: z.literal('paused'),
+  }),
+  checkEvent('CheckResumedEvent', 'check.resumed', 'A user resumed the check.', {
+    reasons: ['resumed'],
+    status: z.literal('new'),
+  }),
+  checkEvent(
+    'CheckLateEvent',
+    'check.late',
     'The job has not reported when it was expected; its grace time is running. For channels that choose this event.',
-  reasons: ['late'],
-  status: z.literal('late'),
-  downFor: notDown(),
-})
-
-const CheckUnknown = flipped({
-  id: 'CheckUnknownEvent',
-  type: 'check.unknown',
-  description:
+    { reasons: ['late'], status: z.literal('late') },
+  ),
+  checkEvent(
+    'CheckUnknownEvent',
+    'check.unknown',
     'The service was down when the job should have reported, and does not know whether the job ran. For channels that choose this event.',
-  reasons: ['outage'],
-  status: z.enum(STATUSES),
-  downFor: notDown(),
-  gap: z.object({ started_at: field.instant('From.'), ended_at: field.instant('Until.') }).nullable(),
-})
+    {
+      reasons: ['outage'],
+      status: z.enum(STATUSES),
+      gap: z.object({ started_at: field.instant('From.'), ended_at: field.instant('Until.') }).nullable(),
+    },
+  ),
+] as const
 
 const ChannelTest = z
   .object({ ...head('channel.test'), data: z.object({ message: z.string() }) })
   .meta({ id: 'ChannelTestEvent', description: 'A user tested the channel.' })
 
 export const WebhookPayload = z
-  .discriminatedUnion('type', [CheckDown, CheckUp, CheckPaused, CheckResumed, CheckLate, CheckUnknown, ChannelTest])
+  .discriminatedUnion('type', [...CHECK_EVENTS, ChannelTest])
   .meta({ id: 'WebhookPayload', description: 'The body of a webhook. `type` selects one of these events.' })
 
 /** Standard Webhooks, "Webhook headers (sending metadata to consumers)". */

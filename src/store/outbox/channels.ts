@@ -200,3 +200,23 @@ export async function replaceSealed(
   )
   return rowCount === 1
 }
+
+/** Creates or updates the channel of ALERTMANAGER_URL, and stores that a replica has it at `now`. It has no settings here. */
+export async function saveInstallationChannel(
+  db: Queryable,
+  channel: Pick<ChannelRow, 'id' | 'name' | 'eventTypes'> & { readonly now: Instant },
+): Promise<void> {
+  await db.query(
+    `insert into channels (id, kind, name, event_types, created_at, seen_at) values ($1, 'alertmanager', $2, $3, ($4::timestamptz[])[1], ($4::timestamptz[])[1])
+      on conflict (id) do update set name = excluded.name, event_types = excluded.event_types, seen_at = excluded.seen_at`,
+    [channel.id, channel.name, textArray(channel.eventTypes), instantArray([channel.now])],
+  )
+}
+
+/** Deletes that channel, unless a replica has saved it since `unseenSince`. Pruning deletes its deliveries. */
+export async function deleteInstallationChannel(db: Queryable, id: string, unseenSince: Instant): Promise<void> {
+  await db.query('delete from channels where id = $1 and seen_at < ($2::timestamptz[])[1]', [
+    id,
+    instantArray([unseenSince]),
+  ])
+}

@@ -1,98 +1,63 @@
+/** The body of a webhook, and what the OpenAPI document says about it. */
+
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { createLinks } from '../../../src/channels/kinds/kind.ts'
 import { renderPayload } from '../../../src/channels/kinds/webhook/payload.ts'
-import type { NotifiedCheck } from '../../../src/domain/event.ts'
+import type { FlipReason } from '../../../src/domain/check.ts'
+import { type Event, eventOf, lateEvent, type NotifiedCheck } from '../../../src/domain/event.ts'
+import { WEBHOOK_HEADERS, WebhookPayload } from '../../../src/http/api/event.schema.ts'
+import { describeRoutes } from '../../../src/http/api/openapi.ts'
+import { ROUTES } from '../../../src/http/api/routes.ts'
+import { HOUR, NOON } from '../../support/builders.ts'
+import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
 
 const links = createLinks(() => 'https://heartbeat.test/api/v1')
-const CHECK_ID = '0197a1b2-0000-7000-8000-00000000000c'
-
-const down: NotifiedCheck = {
-  id: '0197a1b2-0000-7000-8000-000000000001',
-  type: 'check.down',
-  at: Date.UTC(2026, 0, 2, 3, 4, 5, 678),
-  facts: {
-    reason: 'failed',
-    occurred_at: '2026-01-02T03:04:05.678Z',
-    detected_at: '2026-01-02T03:04:05.700Z',
-    status: 'down',
-    previous_status: 'up',
-    down_for_seconds: null,
-    gap: null,
-  },
-  check: {
-    id: CHECK_ID,
-    name: 'Nightly "backup"',
-    slug: 'nightly-backup',
-    project: { id: '0197a1b2-0000-7000-8000-00000000000d', slug: 'shop' },
-    kubernetes: { cluster: 'default', namespace: 'shop', name: 'backup' },
-  },
-  lastPing: {
-    type: 'fail',
-    exit_code: 3,
-    duration_ms: 1_200,
-    created_at: '2026-01-02T03:04:05.678Z',
-    body: 'no space left\n\u0000 😀 </script>',
-  },
-}
+const kubernetes = { cluster: 'default', namespace: 'shop', name: 'backup' }
+const down = aFlipEvent({
+  facts: { reason: 'failed' },
+  check: { name: 'Nightly "backup"', kubernetes },
+  lastPing: aLastPing({ body: 'no space left\n\u0000 😀 </script>' }),
+})
 
 describe('the body of a webhook', () => {
-  it('is that of the design, in this order', () => {
+  it('has the fields of the design, in this order', () => {
+    const link = 'https://heartbeat.test/api/v1/checks/0197a000-0000-7000-8000-000000000002'
     expect(renderPayload(down, links)).toBe(
       JSON.stringify({
         version: 1,
-        id: '0197a1b2-0000-7000-8000-000000000001',
+        id: '0197a000-0000-7000-8000-000000000001',
         type: 'check.down',
-        timestamp: '2026-01-02T03:04:05.678Z',
+        timestamp: '2026-11-21T03:00:00.000Z',
         data: {
           reason: 'failed',
-          occurred_at: '2026-01-02T03:04:05.678Z',
-          detected_at: '2026-01-02T03:04:05.700Z',
+          occurred_at: '2026-11-21T03:00:00.000Z',
+          detected_at: '2026-11-21T03:00:00.412Z',
           status: 'down',
           previous_status: 'up',
           down_for_seconds: null,
           gap: null,
           check: {
-            id: CHECK_ID,
+            id: '0197a000-0000-7000-8000-000000000002',
             name: 'Nightly "backup"',
             slug: 'nightly-backup',
-            project: { id: '0197a1b2-0000-7000-8000-00000000000d', slug: 'shop' },
-            kubernetes: { cluster: 'default', namespace: 'shop', name: 'backup' },
+            project: { id: '0197a000-0000-7000-8000-000000000003', slug: 'shop' },
+            kubernetes,
           },
           last_ping: {
             type: 'fail',
             exit_code: 3,
-            duration_ms: 1_200,
-            created_at: '2026-01-02T03:04:05.678Z',
+            duration_ms: 1_000,
+            created_at: '2026-11-21T02:59:58.123Z',
             body: 'no space left\n\u0000 😀 </script>',
           },
-          links: {
-            check: `https://heartbeat.test/api/v1/checks/${CHECK_ID}`,
-            pings: `https://heartbeat.test/api/v1/checks/${CHECK_ID}/pings`,
-            flips: `https://heartbeat.test/api/v1/checks/${CHECK_ID}/flips`,
-          },
+          links: { check: link, pings: `${link}/pings`, flips: `${link}/flips` },
         },
       }),
     )
   })
 
-  it('says null where there is nothing', () => {
-    const event = { ...down, check: { ...down.check, kubernetes: null }, lastPing: null }
-    expect(JSON.parse(renderPayload(event, links)).data).toMatchObject({
-      check: { kubernetes: null },
-      last_ping: null,
-    })
-  })
-
-  it('says for how long a check was down', () => {
-    const facts = { ...down.facts, reason: 'recovered', status: 'up', previous_status: 'down' } as const
-    const event = { ...down, type: 'check.up' as const, facts: { ...facts, down_for_seconds: 3_600 } }
-    expect(JSON.parse(renderPayload(event, links))).toMatchObject({
-      type: 'check.up',
-      data: { reason: 'recovered', status: 'up', previous_status: 'down', down_for_seconds: 3_600 },
-    })
-  })
-
-  it('is the same to the byte however the parts of the event are ordered', () => {
+  it('is the same to the byte for any order of the parts of the event', () => {
     const reverse = (value: unknown): unknown =>
       value === null || typeof value !== 'object'
         ? value
@@ -104,7 +69,7 @@ describe('the body of a webhook', () => {
     expect(renderPayload(reverse(down) as NotifiedCheck, links)).toBe(renderPayload(down, links))
   })
 
-  it('holds nothing that it does not name: a public id that came along stays inside', () => {
+  it('contains no field that is not listed, such as a public id', () => {
     const publicId = '11111111-2222-4333-8444-555555555555'
     const add = <Part extends object>(part: Part) => ({ ...part, public_id: publicId, publicId })
     const event = add({
@@ -116,23 +81,102 @@ describe('the body of a webhook', () => {
     expect(renderPayload(event, links)).toBe(renderPayload(down, links))
   })
 
+  it('contains nulls, durations and gaps of the event', () => {
+    const gap = { started_at: '2026-11-21T01:00:00.000Z', ended_at: '2026-11-21T02:00:00.000Z' }
+    const event = aFlipEvent({ type: 'check.up', facts: { reason: 'recovered', down_for_seconds: 3_600, gap } })
+    expect(JSON.parse(renderPayload(event, links)).data).toMatchObject({
+      reason: 'recovered',
+      down_for_seconds: 3_600,
+      gap,
+      check: { kubernetes: null },
+      last_ping: null,
+    })
+  })
+
   it('of a test is a message', () => {
-    const text = renderPayload({ id: down.id, type: 'channel.test', at: down.at }, links)
-    expect(JSON.parse(text)).toEqual({
+    expect(JSON.parse(renderPayload(aTestEvent, links))).toEqual({
       version: 1,
-      id: down.id,
+      id: aTestEvent.id,
       type: 'channel.test',
-      timestamp: '2026-01-02T03:04:05.678Z',
+      timestamp: '2026-11-21T03:00:00.000Z',
       data: { message: expect.stringMatching(/^This is a test from Heartbeat Operator\./) },
     })
   })
 })
 
-describe('links', () => {
-  it.each(['https://heartbeat.test/api/v1', 'https://heartbeat.test/api/v1/'])('stand on %s, as it is now', (base) => {
+it.each(['https://heartbeat.test/api/v1', 'https://heartbeat.test/api/v1/'])(
+  'a link begins with %s, read when the link is made',
+  (base) => {
     let baseUrl = 'http://not-yet'
     const late = createLinks(() => baseUrl)
     baseUrl = base
     expect(late.check('7')).toBe('https://heartbeat.test/api/v1/checks/7')
+  },
+)
+
+describe('the OpenAPI document', () => {
+  // biome-ignore lint/suspicious/noExplicitAny: the document as it is sent
+  const document: any = JSON.parse(JSON.stringify(describeRoutes(ROUTES)))
+
+  /** Without additional properties: everything that is sent must be described. */
+  function readSchema(): z.ZodType {
+    const visit = (value: unknown): unknown => {
+      if (Array.isArray(value)) return value.map(visit)
+      if (typeof value !== 'object' || value === null) return value
+      if ('$ref' in value) return visit(document.components.schemas[String(value.$ref).split('/').at(-1)!])
+      const inner = Object.fromEntries(Object.entries(value).map(([name, part]) => [name, visit(part)]))
+      return inner.type === 'object' ? { ...inner, additionalProperties: false } : inner
+    }
+    const { schema } = document.webhooks.event.post.requestBody.content['application/json']
+    return z.fromJSONSchema(visit(schema) as Parameters<typeof z.fromJSONSchema>[0])
+  }
+  const schema = readSchema()
+
+  function anEvent(reason: FlipReason, to: 'new' | 'up' | 'down' | 'paused', changes: Partial<NotifiedCheck> = {}) {
+    const flip = { reason, from: 'up', to, at: NOON } as Parameters<typeof eventOf>[0]
+    const gap = reason === 'outage' ? { startedAt: NOON - 9, endedAt: NOON } : null
+    const made = eventOf(flip, { since: NOON - HOUR, detectedAt: NOON + 1, gap })!
+    return { ...down, type: made.type, facts: made.data, ...changes }
+  }
+
+  it.each<[string, Event]>([
+    ['check.down, missed', anEvent('missed', 'down')],
+    ['check.down, failed', anEvent('failed', 'down')],
+    ['check.down, overran', anEvent('overran', 'down')],
+    ['check.down without a ping and without Kubernetes', aFlipEvent()],
+    [
+      'check.down after an empty ping',
+      anEvent('missed', 'down', { lastPing: aLastPing({ exit_code: null, duration_ms: null, body: null } as never) }),
+    ],
+    ['check.up', anEvent('recovered', 'up')],
+    ['check.paused', anEvent('paused', 'paused')],
+    ['check.resumed', anEvent('resumed', 'new')],
+    ['check.late', { ...down, type: 'check.late', facts: lateEvent(NOON, NOON + 1).data }],
+    ['check.unknown', anEvent('outage', 'up')],
+    ['channel.test', aTestEvent],
+  ])('describes the body of %s', (_, event) => {
+    const payload = JSON.parse(renderPayload(event, links))
+    expect(schema.safeParse(payload)).toEqual({ success: true, data: payload })
+    expect(WebhookPayload.parse(payload)).toEqual(payload)
+  })
+
+  it.each<[string, (payload: Record<string, unknown>) => void]>([
+    ['another version', (payload) => (payload.version = 2)],
+    ['an unknown type', (payload) => (payload.type = 'check.lost')],
+    ['the reason of another type', (payload) => ((payload.data as { reason: string }).reason = 'recovered')],
+    ['no check', (payload) => delete (payload.data as { check?: unknown }).check],
+    ['a field that is not described', (payload) => ((payload.data as { public_id?: string }).public_id = 'x')],
+  ])('describes no body with %s', (_, spoil) => {
+    const payload = JSON.parse(renderPayload(down, links))
+    spoil(payload)
+    expect(schema.safeParse(payload).success).toBe(false)
+  })
+
+  it('describes the headers of a webhook', () => {
+    const { parameters } = document.webhooks.event.post
+    expect(parameters.map(({ name, in: location }: { name: string; in: string }) => [name, location])).toEqual(
+      Object.keys(WEBHOOK_HEADERS).map((name) => [name, 'header']),
+    )
+    expect(Object.keys(WEBHOOK_HEADERS)).toEqual(['webhook-id', 'webhook-timestamp', 'webhook-signature'])
   })
 })
