@@ -28,7 +28,7 @@ beforeEach(async () => {
 })
 
 describe('creating channels', () => {
-  it('at once stops at the limit', async () => {
+  it('at the same time stops at the limit', async () => {
     const { id } = await aChannel(context, acme.id)
     await test.database.query(
       `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
@@ -43,7 +43,7 @@ describe('creating channels', () => {
     expect((await listChannels(context, acme.caller, { limit: 1_000, after: null })).rows).toHaveLength(MAX_CHANNELS)
   })
 
-  it('counts those of its own organization only', async () => {
+  it('counts those of its own organization', async () => {
     const other = await anOrganization(test.database, 'other')
     await aChannel(context, other.id)
     await test.database.query(
@@ -55,7 +55,7 @@ describe('creating channels', () => {
     await expect(aChannel(context, other.id)).rejects.toMatchObject({ code: 'conflict' })
   })
 
-  it('waits for a project that is being removed, and finds it gone', async () => {
+  it('waits for the removal of its project, and is rejected', async () => {
     const projectId = await acme.addProject('going')
     let creating: Promise<unknown> = Promise.resolve()
     await test.database.transaction(async (tx) => {
@@ -68,7 +68,7 @@ describe('creating channels', () => {
 })
 
 describe('rotating a secret', () => {
-  it('takes turns: nobody is shown a secret that was never valid', async () => {
+  it('several times at once shows only secrets that were valid', async () => {
     const { id } = await aChannel(context, acme.id)
     const shown = await Promise.all(Array.from({ length: 5 }, () => rotateSecret(context, acme.caller, id)))
     const settings = (await openStored(context, id)) as WebhookSettings
@@ -97,7 +97,7 @@ describe('rotating a secret', () => {
 describe('muting a channel', () => {
   const mute = (id: string) => updateChannel(context, acme.caller, id, { muted: true })
 
-  it('gives up what is pending, and nothing else', async () => {
+  it('fails its pending deliveries, and no others', async () => {
     const { id } = await aChannel(context, acme.id)
     const { id: other } = await aChannel(context, acme.id)
     for (const status of ['pending', 'delivered', 'failed'] as const)
@@ -114,7 +114,7 @@ describe('muting a channel', () => {
     expect(await readDeliveries(test.database, other)).toMatchObject([{ status: 0, error: 'before' }])
   })
 
-  it('does so however much is pending', async () => {
+  it('fails more deliveries than one statement does', async () => {
     const { id } = await aChannel(context, acme.id)
     await manyDeliveries(test.database, acme.id, id, 10_001)
     await mute(id)
@@ -124,7 +124,7 @@ describe('muting a channel', () => {
     expect(rows).toEqual([{ status: 2, count: 10_001 }])
   })
 
-  it('also gives up what somebody is claiming at this moment', async () => {
+  it('fails a delivery that is being claimed', async () => {
     const { id } = await aChannel(context, acme.id)
     const delivery = await aDelivery(test.database, acme.id, { channelId: id })
     let muting: Promise<unknown> = Promise.resolve()
@@ -140,7 +140,7 @@ describe('muting a channel', () => {
     expect(await readDeliveries(test.database, id)).toMatchObject([{ status: 2, due: false }])
   })
 
-  it('and the pending go together or not at all', async () => {
+  it('that is rejected fails no delivery', async () => {
     const { id } = await aChannel(context, acme.id)
     await aDelivery(test.database, acme.id, { channelId: id })
     const project = await (await anOrganization(test.database, 'other')).addProject('foreign')
@@ -154,7 +154,7 @@ describe('muting a channel', () => {
 })
 
 describe('removing a channel', () => {
-  it('takes more deliveries along than one batch', async () => {
+  it('removes more deliveries than one batch', async () => {
     const { id } = await aChannel(context, acme.id)
     const { id: other } = await aChannel(context, acme.id)
     await manyDeliveries(test.database, acme.id, id, 12_000)
@@ -165,13 +165,13 @@ describe('removing a channel', () => {
     expect(await readDeliveries(test.database, other)).toHaveLength(1)
   })
 
-  it('waits for a test that is being queued, and takes it along', async () => {
+  it('removes a test that is queued at the same time', async () => {
     const { id } = await aChannel(context, acme.id)
     await Promise.allSettled([testChannel(context, acme.caller, id), removeChannel(context, acme.caller, id)])
     expect(await readDeliveries(test.database, id)).toEqual([])
   })
 
-  it('and its project at once end well', async () => {
+  it('and its project at the same time leaves no channel without project', async () => {
     const projectId = await acme.addProject('going')
     const { id } = await aChannel(context, acme.id)
     await Promise.allSettled([
@@ -185,7 +185,7 @@ describe('removing a channel', () => {
 })
 
 describe('a channel that moves to another project', () => {
-  it('gives up what is pending of the first one, which its new people need not know', async () => {
+  it('fails the pending deliveries of the first project: users of the new one may not see them', async () => {
     const { id } = await aChannel(context, acme.id)
     const [first, second] = [await acme.addProject('first'), await acme.addProject('second')]
     const add = (projectId: string) =>

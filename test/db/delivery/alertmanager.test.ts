@@ -1,4 +1,4 @@
-/** The sender of events over the table that keeps what Alertmanagers believe; they are fakes that behave as the real one does. */
+/** The sender of events and the table of alerts; the Alertmanagers are fakes that behave as the real one does. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
@@ -68,19 +68,24 @@ async function rows() {
   return rows
 }
 
+/** Sends an event that happened before, at its own time. */
+const sendEvent = (event: ReturnType<typeof anEvent>) =>
+  createSender()({ channel, event, checkKey: check.key }, new AbortController().signal)
+
 describe('check.down', () => {
-  it('fires at every peer, and is kept to be told again in a minute', async () => {
+  it('fires the alert at every peer, and is due again in a minute', async () => {
     expect(await send()).toEqual({ kind: 'delivered', status: 200 })
     const now = fixture.clock.now()
+    const labels = {
+      alertname: 'HeartbeatCheckDown',
+      check: 'nightly-backup',
+      project: 'shop',
+      reason: 'failed',
+      severity: 'critical',
+      team: 'storage',
+    }
     const alert = {
-      labels: {
-        alertname: 'HeartbeatCheckDown',
-        check: 'nightly-backup',
-        project: 'shop',
-        reason: 'failed',
-        severity: 'critical',
-        team: 'storage',
-      },
+      labels,
       startsAt: new Date(now).toISOString(),
       endsAt: new Date(now + 15 * MINUTE).toISOString(),
       generatorURL: `https://heartbeat.example.com/api/v1/checks/${check.id}`,
@@ -89,26 +94,21 @@ describe('check.down', () => {
       { host: 'a:9093', isTrusted: false, alerts: [alert] },
       { host: 'b:9093', isTrusted: false, alerts: [alert] },
     ])
-    expect(await rows()).toEqual([{ labels: alert.labels, starts_at: now, resolved_at: null, tell_at: now + MINUTE }])
-  })
-
-  it('that one peer has is delivered, and the others are told soon', async () => {
-    fakes.answer('b:9093', 'refuse')
-    expect(await send()).toMatchObject({ kind: 'delivered', note: expect.stringContaining('b:9093') })
-    expect(await rows()).toMatchObject([{ tell_at: fixture.clock.now() + 10 * SECOND }])
+    expect(await rows()).toEqual([{ labels, starts_at: now, resolved_at: null, tell_at: now + MINUTE }])
   })
 
   it.each([
-    ['refuse', 'retry', 10 * SECOND],
-    [400, 'rejected', MINUTE],
-  ] as const)('that nobody takes (%s) is a %s, and the keeper goes on with it', async (how, kind, waitMs) => {
-    fakes.answer('a:9093', how)
-    fakes.answer('b:9093', how)
+    ['refuse', 200, 'delivered', 10 * SECOND],
+    ['refuse', 'refuse', 'retry', 10 * SECOND],
+    [400, 400, 'rejected', MINUTE],
+  ] as const)('is stored for the keeper when the peers respond %s and %s', async (a, b, kind, waitMs) => {
+    fakes.answer('a:9093', a)
+    fakes.answer('b:9093', b)
     expect((await send()).kind).toBe(kind)
     expect(await rows()).toMatchObject([{ resolved_at: null, tell_at: fixture.clock.now() + waitMs }])
   })
 
-  it('is written before it is told: who dies in between is replaced when the claim ends', async () => {
+  it('is stored before it is posted: when its replica dies, the lease expires', async () => {
     await send()
     await recover()
     const hold = fakes.hold('a:9093')
@@ -123,76 +123,66 @@ describe('check.down', () => {
     await sending
   })
 
-  it('of a check that is not down any more is due at once', async () => {
+  it('of a check that is up again is due at once', async () => {
     const down = anEvent()
     await fixture.ping(check)
-    await createSender()({ channel, event: down, checkKey: check.key }, new AbortController().signal)
+    await sendEvent(down)
     expect(fakes.firing('a:9093')).toEqual(['nightly-backup'])
     expect((await rows())[0]!.tell_at).toBe(0)
   })
 
-  it('comes again with each repeat, and stays one alert', async () => {
+  it('that is repeated stays one alert', async () => {
     const event = anEvent()
-    const sender = createSender()
-    for (let attempt = 0; attempt < 2; attempt += 1)
-      await sender({ channel, event, checkKey: check.key }, new AbortController().signal)
+    for (let attempt = 0; attempt < 2; attempt += 1) await sendEvent(event)
     expect(fakes.posts).toHaveLength(4)
     expect(fakes.posts[2]!.alerts).toEqual(fakes.posts[0]!.alerts)
     expect(await rows()).toHaveLength(1)
   })
 
-  it('with another reason ends the alert that it takes the place of', async () => {
+  it('with another reason ends the alert that it replaces', async () => {
     await send()
     await fixture.clock.advance(MINUTE)
     await send({ facts: { reason: 'missed' } })
     const [ended, firing] = fakes.posts.at(-1)!.alerts
-    expect(ended).toMatchObject({
-      labels: { reason: 'failed' },
-      endsAt: endAt(fixture.clock.now()),
-    })
+    expect(ended).toMatchObject({ labels: { reason: 'failed' }, endsAt: endAt(fixture.clock.now()) })
     expect(firing).toMatchObject({ labels: { reason: 'missed' } })
     expect(fakes.firing('a:9093')).toHaveLength(1)
   })
 
-  it('of before does not replace a later one', async () => {
+  it('does not replace a later alert', async () => {
     const early = anEvent()
     await fixture.clock.advance(MINUTE)
     await send({ facts: { reason: 'missed' } })
-    const outcome = await createSender()({ channel, event: early, checkKey: check.key }, new AbortController().signal)
-    expect(outcome).toMatchObject({ kind: 'delivered', status: null, note: expect.stringContaining('later alert') })
+    const note = expect.stringContaining('later alert')
+    expect(await sendEvent(early)).toMatchObject({ kind: 'delivered', status: null, note })
     expect(fakes.posts).toHaveLength(2)
     expect(await rows()).toMatchObject([{ labels: { reason: 'missed' }, starts_at: fixture.clock.now() }])
   })
 })
 
 describe.each(['check.up', 'check.paused'] as const)('%s', (type) => {
-  it('ends the alert with its labels and texts, now', async () => {
+  it('ends the alert now, with its labels and annotations', async () => {
     await send()
     const startedAt = fixture.clock.now()
     await fixture.clock.advance(MINUTE)
     expect(await send({ type })).toEqual({ kind: 'delivered', status: 200 })
     const now = fixture.clock.now()
     const { endsAt: _, ...fired } = fakes.posts[0]!.alerts[0]!
-    expect(fakes.posts.slice(2).map(({ alerts }) => alerts)).toEqual([
-      [{ ...fired, endsAt: endAt(now) }],
-      [{ ...fired, endsAt: endAt(now) }],
-    ])
+    const ended = [{ ...fired, endsAt: endAt(now) }]
+    expect(fakes.posts.slice(2).map(({ alerts }) => alerts)).toEqual([ended, ended])
     expect([fakes.firing('a:9093'), fakes.firing('b:9093')]).toEqual([[], []])
     expect(await rows()).toMatchObject([{ starts_at: startedAt, resolved_at: now, tell_at: now + 10 * SECOND }])
   })
 
-  it('has nothing to say when nothing was firing', async () => {
-    expect(await send({ type })).toEqual({
-      kind: 'delivered',
-      status: null,
-      note: 'no alert of the check was firing',
-    })
+  it('posts nothing when no alert was firing', async () => {
+    const note = 'no alert of the check was firing'
+    expect(await send({ type })).toEqual({ kind: 'delivered', status: null, note })
     expect(fakes.posts).toEqual([])
   })
 })
 
 describe('check.up', () => {
-  it('that is repeated ends the alert when it ended', async () => {
+  it('that is repeated keeps the end of the alert', async () => {
     await send()
     await recover()
     const endedAt = fixture.clock.now()
@@ -202,26 +192,23 @@ describe('check.up', () => {
     expect(fakes.posts.at(-1)!.alerts[0]!.endsAt).toBe(endAt(endedAt, endedAt))
   })
 
-  it('of before does not end an alert that began later', async () => {
+  it('does not end an alert that began later', async () => {
     const up = anEvent({ type: 'check.up' })
     await fixture.clock.advance(MINUTE)
     await send()
-    const outcome = await createSender()({ channel, event: up, checkKey: check.key }, new AbortController().signal)
-    expect(outcome).toMatchObject({ kind: 'delivered', status: null })
+    expect(await sendEvent(up)).toMatchObject({ kind: 'delivered', status: null })
     expect(fakes.firing('a:9093')).toEqual(['nightly-backup'])
   })
 
-  it('that nobody takes is a retry, and the keeper goes on with it', async () => {
+  it('that no peer accepts is retried, and stored for the keeper', async () => {
     await send()
-    fakes.answer('a:9093', 'refuse')
-    fakes.answer('b:9093', 'refuse')
+    for (const host of ['a:9093', 'b:9093']) fakes.answer(host, 'refuse')
     expect((await recover()).kind).toBe('retry')
-    expect(await rows()).toMatchObject([
-      { resolved_at: fixture.clock.now(), tell_at: fixture.clock.now() + 10 * SECOND },
-    ])
+    const now = fixture.clock.now()
+    expect(await rows()).toMatchObject([{ resolved_at: now, tell_at: now + 10 * SECOND }])
   })
 
-  it('followed by check.down fires again from then on', async () => {
+  it('followed by check.down fires again', async () => {
     await send()
     await fixture.clock.advance(MINUTE)
     await recover()
@@ -232,41 +219,36 @@ describe('check.up', () => {
   })
 })
 
-it.each(['check.resumed', 'check.unknown'] as const)('is not told of %s', async (type) => {
+it.each(['check.resumed', 'check.unknown'] as const)('%s is not sent to an Alertmanager', async (type) => {
   expect(await send({ type })).toMatchObject({ kind: 'delivered', status: null, note: expect.stringContaining(type) })
   expect(fakes.posts).toEqual([])
 })
 
-it('sends a test that nobody has to take back', async () => {
-  const outcome = await createSender()(
-    { channel, event: { ...aTestEvent, at: fixture.clock.now() }, checkKey: null },
-    new AbortController().signal,
-  )
-  expect(outcome).toEqual({ kind: 'delivered', status: 200 })
-  expect(fakes.posts[0]!.alerts).toMatchObject([
-    {
-      labels: { alertname: 'HeartbeatTest', severity: 'info', team: 'storage' },
-      endsAt: new Date(fixture.clock.now() + MINUTE).toISOString(),
-    },
-  ])
+it('a test is an alert that ends by itself', async () => {
+  const event = { ...aTestEvent, at: fixture.clock.now() }
+  expect(await createSender()({ channel, event, checkKey: null }, new AbortController().signal)).toEqual({
+    kind: 'delivered',
+    status: 200,
+  })
+  const labels = { alertname: 'HeartbeatTest', severity: 'info', team: 'storage' }
+  const endsAt = new Date(fixture.clock.now() + MINUTE).toISOString()
+  expect(fakes.posts[0]!.alerts).toMatchObject([{ labels, endsAt }])
   expect(await rows()).toEqual([])
 })
 
-it('keeps alerts of several channels and checks apart', async () => {
+it('each channel has its own alert of a check', async () => {
   await send()
   const other = { ...channel, id: await fixture.addChannel({ settings: channel.settings }) }
   await createSender()({ channel: other, event: anEvent(), checkKey: check.key }, new AbortController().signal)
-  expect(await rows()).toHaveLength(2)
   await recover()
-  expect((await rows()).filter(({ resolved_at }) => resolved_at === null)).toHaveLength(1)
+  const all = await rows()
+  expect([all.length, all.filter(({ resolved_at }) => resolved_at === null).length]).toEqual([2, 1])
 })
 
-it('is a retry while the database is away', async () => {
+it('a delivery is retried while the database is away', async () => {
   const away = createDatabase({ url: 'postgres://127.0.0.1:1/nobody', name: 'away', connections: 1 })
-  const outcome = await createSender(away)(
-    { channel, event: anEvent(), checkKey: check.key },
-    new AbortController().signal,
-  )
+  const attempt = { channel, event: anEvent(), checkKey: check.key }
+  const outcome = await createSender(away)(attempt, new AbortController().signal)
   expect(outcome).toMatchObject({ kind: 'retry', error: expect.stringContaining('database') })
   await away.close()
 })

@@ -17,8 +17,8 @@ beforeEach(() => fixture.clear())
 const FAILED = { type: 'fail', exitCode: 3 } as const
 const context = () => ({ database: fixture.database, clock: fixture.clock })
 
-/** What a channel would be told now. */
-async function told(): Promise<NotifiedCheck[]> {
+/** The events that a channel would receive now. */
+async function receivedEvents(): Promise<NotifiedCheck[]> {
   const { send, got } = createReceiver()
   await fixture.createOutbox(send).drain()
   return got.map(({ event }) => event as NotifiedCheck)
@@ -54,7 +54,7 @@ describe('which channels an event goes to', () => {
     expect(await typesFor(muted)).toEqual([])
   })
 
-  it('tells an Alertmanager of what begins and ends, and of nothing else, whatever it chose', async () => {
+  it('sends an Alertmanager the events that fire and end alerts, and no other', async () => {
     const settings = { kind: 'alertmanager', urls: ['http://a.example.com'], labels: {} } as const
     const chosen = await fixture.addChannel({ settings, eventTypes: ['check.down'] })
     const all = await fixture.addChannel({ settings, eventTypes: ['check.down', 'check.resumed', 'check.unknown'] })
@@ -70,13 +70,13 @@ describe('which channels an event goes to', () => {
     expect(await typesFor(none)).toEqual(['check.paused', 'check.up'])
   })
 
-  it('includes the one of the installation while it is configured', async () => {
+  it('includes the channel of the installation while it is configured', async () => {
     const check = await fixture.addCheck()
     await setInstallationChannel(context(), true)
     await setInstallationChannel(context(), true)
     await fixture.ping(check, FAILED)
     expect(await typesFor(INSTALLATION_CHANNEL_ID)).toEqual(['check.down'])
-    // Somebody who does not know of it does not decide alone: a change may be on its way from replica to replica.
+    // A replica without it does not decide alone: a rollout may be running.
     await setInstallationChannel(context(), false)
     await fixture.ping(check)
     expect(await typesFor(INSTALLATION_CHANNEL_ID)).toEqual(['check.down', 'check.up'])
@@ -86,7 +86,7 @@ describe('which channels an event goes to', () => {
     expect(await typesFor(INSTALLATION_CHANNEL_ID)).toEqual(['check.down', 'check.up'])
   })
 
-  it('never lets somebody see another organization', async () => {
+  it('excludes channels of other organizations', async () => {
     await fixture.addChannel()
     const mine = fixture.tenant()
     const { rows } = await fixture.database.query<{ id: string }>(
@@ -100,7 +100,7 @@ describe('which channels an event goes to', () => {
     expect(await fixture.deliveries()).toEqual([])
   })
 
-  it('sends a test to its channel alone, muted or not', async () => {
+  it('sends a test to its channel only, muted or not', async () => {
     await fixture.addChannel()
     const channelId = await fixture.addChannel({ muted: true })
     const id = () => newId(fixture.clock.now())
@@ -122,17 +122,17 @@ describe('which channels an event goes to', () => {
   })
 })
 
-describe('what an event says', () => {
+describe('an event', () => {
   beforeEach(() => fixture.addChannel())
 
-  it('is the check as it was then, the ping that did it, and never the public id', async () => {
+  it('contains the check and the ping of its time, and never the public id', async () => {
     const check = await fixture.addCheck({ name: 'Nightly "backup"' })
     await fixture.ping(check, { ...FAILED, durationMs: 1_500, body: Buffer.from('disk full') })
     const at = fixture.clock.now()
     await fixture.ping(check, { body: Buffer.from('fine again') })
     await fixture.database.query(`update checks set name = 'renamed', slug = 'renamed'`)
 
-    const [down, up] = await told()
+    const [down, up] = await receivedEvents()
     expect(down).toMatchObject({
       type: 'check.down',
       at,
@@ -160,14 +160,14 @@ describe('what an event says', () => {
     expect(JSON.stringify([down, up])).not.toContain(check.publicId)
   })
 
-  it('has the newest ping when no ping did it, and null before the first one', async () => {
+  it('contains the newest ping when no ping caused it, and null before the first one', async () => {
     const check = await fixture.addCheck()
     await pauseCheck(context(), fixture.tenant(), check.id)
     await resumeCheck(context(), fixture.tenant(), check.id)
     await fixture.ping(check, { body: Buffer.from('first') })
     await fixture.ping(check, { type: 'log', exitCode: null, body: Buffer.from('second') })
     await pauseCheck(context(), fixture.tenant(), check.id)
-    expect((await told()).map(({ lastPing }) => lastPing?.body)).toEqual([undefined, undefined, 'second'])
+    expect((await receivedEvents()).map(({ lastPing }) => lastPing?.body)).toEqual([undefined, undefined, 'second'])
   })
 
   it.each([
@@ -176,24 +176,24 @@ describe('what an event says', () => {
     ['no half character at the cut', `€${'a'.repeat(4_094)}`, 'a'.repeat(4_094)],
     ['no half character of four bytes', `😀${'a'.repeat(4_093)}`, 'a'.repeat(4_093)],
     ['an empty body', '', ''],
-  ])('keeps %s of a body', async (_what, sent, kept) => {
+  ])('contains %s of a body', async (_what, sent, kept) => {
     const check = await fixture.addCheck()
     await fixture.ping(check, { ...FAILED, body: Buffer.from(sent) })
-    expect((await told())[0]!.lastPing!.body).toBe(kept)
+    expect((await receivedEvents())[0]!.lastPing!.body).toBe(kept)
   })
 
-  it('shows bytes that are no text as replacement characters', async () => {
+  it('contains replacement characters for bytes that are not text', async () => {
     const check = await fixture.addCheck()
     await fixture.ping(check, { ...FAILED, body: Buffer.from([0x66, 0xff, 0x00, 0x67]) })
-    expect((await told())[0]!.lastPing!.body).toBe('f\uFFFD\0g')
+    expect((await receivedEvents())[0]!.lastPing!.body).toBe('f\uFFFD\0g')
   })
 
-  it('names the resource of a declared check', async () => {
+  it('contains the resource of a declared check', async () => {
     const check = await fixture.addCheck()
     await fixture.database.query(
       `update checks set kubernetes_cluster = 'c', kubernetes_namespace = 'ns', kubernetes_name = 'job', managed_by = 'kubernetes'`,
     )
     await fixture.ping(check, FAILED)
-    expect((await told())[0]!.check.kubernetes).toEqual({ cluster: 'c', namespace: 'ns', name: 'job' })
+    expect((await receivedEvents())[0]!.check.kubernetes).toEqual({ cluster: 'c', namespace: 'ns', name: 'job' })
   })
 })

@@ -1,4 +1,4 @@
-/** Alertmanagers tell alerts apart by labels, so that a check that is called otherwise has another alert. */
+/** An Alertmanager identifies alerts by their labels: a check with other names has another alert. */
 
 import { describe, expect, it } from 'vitest'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
@@ -26,7 +26,7 @@ import {
 
 useAlerts()
 
-describe('what a check is called', () => {
+describe('the alert of a check', () => {
   const RESOURCE = { cluster: 'default', namespace: 'shop', name: 'backup' }
   const context = () => ({ database: fixture.database, clock: fixture.clock })
   const declare = (projectId = fixture.tenant().project, adoptId: string | null = null) =>
@@ -47,7 +47,7 @@ describe('what a check is called', () => {
     return check
   }
 
-  /** In one post, so that nobody is told that all is well in between. */
+  /** In one post, so that no notification reports a recovery in between. */
   function expectReplaced(before: object, after: object): void {
     const now = fixture.clock.now()
     const startsAt = Date.parse(lastAlerts()[0]!.startsAt)
@@ -82,7 +82,7 @@ describe('what a check is called', () => {
     expectReplaced({ check: 'nightly-backup' }, { namespace: 'shop', check: 'backup' })
   })
 
-  it('changes when its resource lets it go, at once', async () => {
+  it('changes when its resource is detached, at once', async () => {
     await raiseDeclared()
     await retireCheck(context(), RESOURCE, 'Retain')
     await keep()
@@ -90,7 +90,7 @@ describe('what a check is called', () => {
     expect(lastAlerts()[1]!.labels).not.toHaveProperty('namespace')
   })
 
-  it('does not matter any more when it is removed, at once', async () => {
+  it('ends when the check is removed, at once', async () => {
     const check = await raise()
     await removeCheck(context(), fixture.tenant(), check.id)
     await keep()
@@ -98,7 +98,7 @@ describe('what a check is called', () => {
     expect(lastAlerts()[0]).not.toHaveProperty('generatorURL')
   })
 
-  it('does not matter any more when its resource is deleted, at once', async () => {
+  it('ends when its resource is deleted, at once', async () => {
     await raiseDeclared()
     await retireCheck(context(), RESOURCE, 'Delete')
     await keep()
@@ -115,7 +115,7 @@ describe('what a check is called', () => {
     expectReplaced({ severity: 'critical' }, { severity: 'warning', team: 'storage' })
   })
 
-  it('has not changed as long as no peer has heard of it', async () => {
+  it('keeps its labels until a peer has accepted the new ones', async () => {
     const check = await raise()
     await updateCheck(context(), fixture.tenant(), check.id, { slug: 'weekly-backup' })
     fakes.answer(A, 'refuse')

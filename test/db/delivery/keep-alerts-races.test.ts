@@ -1,4 +1,4 @@
-/** Senders and keepers of several replicas at one alert: what an Alertmanager hears last is true. */
+/** Senders and keepers of several replicas post one alert: the last post that an Alertmanager gets is true. */
 
 import { describe, expect, it } from 'vitest'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
@@ -24,13 +24,13 @@ import {
 useAlerts()
 
 describe('races', () => {
-  it('a check that recovers while it is told again does not stay firing', async () => {
+  it('a check that recovers while its alert is repeated does not stay firing', async () => {
     const check = await raise()
     await fixture.clock.advance(MINUTE)
     const [a, b] = [fakes.hold(A), fakes.hold(B)]
     const pass = keep()
     await Promise.all([a.arrived, b.arrived])
-    // The keeper of one replica has posted; its words arrive after those of another replica's sender.
+    // The keeper of one replica has posted; its post arrives after that of another replica's sender.
     await fixture.ping(check)
     await deliver(check, 'check.up')
     expect([fakes.firing(A), fakes.firing(B)]).toEqual([[], []])
@@ -41,7 +41,7 @@ describe('races', () => {
     expect(await rows()).toMatchObject([{ resolved_at: expect.any(Number) }])
   })
 
-  it('a check that goes down while its last end is told again fires', async () => {
+  it('a check that goes down while its last end is repeated fires', async () => {
     const check = await raise()
     await fixture.ping(check)
     await deliver(check, 'check.up')
@@ -64,7 +64,7 @@ describe('races', () => {
     const delivering = deliver(check)
     await hold.arrived
     await removeCheck({ database: fixture.database, clock: fixture.clock }, fixture.tenant(), check.id)
-    // Another replica sees the row and ends it, before the words of the sender arrive.
+    // Another replica sees the row and ends the alert before the post of the sender arrives.
     await keep()
     hold.release()
     await delivering
@@ -81,7 +81,7 @@ describe('races', () => {
     expect([fakes.firing(A), fakes.firing(B)]).toEqual([[], []])
   })
 
-  it('a check that is removed while it is told again leaves nothing firing', async () => {
+  it('a check that is removed while its alert is repeated leaves nothing firing', async () => {
     const check = await raise()
     await fixture.clock.advance(MINUTE)
     const hold = fakes.hold(A)
@@ -108,7 +108,7 @@ describe('races', () => {
     expect(fakes.firing(A)).toEqual([])
   })
 
-  it('an alert that somebody is writing is left for later, and holds up no other', async () => {
+  it('an alert that another writer has locked is skipped, and delays no other', async () => {
     const first = await raise({ slug: 'one' })
     await raise({ slug: 'two' })
     await fixture.clock.advance(2 * MINUTE)
@@ -122,7 +122,7 @@ describe('races', () => {
     expect(fakes.posts.slice(2).map(({ alerts }) => alerts.map(nameOf))).toEqual([['one'], ['one']])
   })
 
-  it('two keepers tell each alert once', async () => {
+  it('two keepers post each alert once', async () => {
     const { key } = await raise()
     await copyAlert(key, 600)
     await fixture.clock.advance(MINUTE)

@@ -245,13 +245,12 @@ describe('the deliveries of a check', () => {
     for (const outbox of outboxes) await outbox.drain()
     expect(got).toHaveLength(50)
     for (const { key } of checks)
-      expect(got.filter(({ checkKey }) => checkKey === key).map(reasonOf)).toEqual([
-        'failed',
-        'recovered',
-        'failed',
-        'recovered',
-        'failed',
-      ])
+      expect(
+        got
+          .filter(({ checkKey }) => checkKey === key)
+          .map(reasonOf)
+          .join(' '),
+      ).toBe('failed recovered failed recovered failed')
   })
 
   it('are not sent twice at the same time when an older one is requested again', async () => {
@@ -322,18 +321,6 @@ describe('a dead receiver', () => {
     await failNew()
     await pollUntil(outbox, () => namesOf(got, 'Well').length > 0)
     expect(namesOf(got, 'Well')).toHaveLength(1)
-    finish()
-    await outbox.stop()
-  })
-
-  it('that hangs delays no other channel', async () => {
-    await fixture.addChannel({ name: 'Hung' })
-    await fixture.addChannel({ name: 'Well' })
-    for (let i = 0; i < 20; i += 1) await failNew()
-    const { send, got, finish } = aHangingReceiver()
-    const outbox = fixture.createOutbox(send)
-    await pollUntil(outbox, () => namesOf(got, 'Well').length >= 20)
-    expect(namesOf(got, 'Well')).toHaveLength(20)
     finish()
     await outbox.stop()
   })

@@ -25,7 +25,7 @@ const make = async (fields: object = {}, key = api.keys.admin) => {
 }
 const get = async (id: string) => (await api.client.get(`/channels/${id}`)).body
 
-describe('whose channel it is', () => {
+describe('a channel', () => {
   const callsOf = (id: string, key: string) => [
     api.client.get(`/channels/${id}`, { key }),
     api.client.put(`/channels/${id}`, { name: 'theirs' }, { key }),
@@ -36,7 +36,7 @@ describe('whose channel it is', () => {
   const idsOf = async (key: string) =>
     (await api.client.get('/channels', { key })).body.channels.map(({ id }: { id: string }) => id)
 
-  it('is nothing to another organization', async () => {
+  it('is unknown to another organization', async () => {
     const { secret: _, ...made } = await make()
     for (const call of callsOf(made.id, foreign.keys.admin))
       expect(await call).toMatchObject({ status: 404, body: { error: 'channel not found' } })
@@ -48,7 +48,7 @@ describe('whose channel it is', () => {
     expect(moved).toMatchObject({ status: 404, body: { error: 'project not found' } })
   })
 
-  it('is for a bound key a matter of its project', async () => {
+  it('is visible to a bound key only in its project', async () => {
     const ours = await make({}, boundKey)
     expect(ours).toMatchObject({ project_id: api.project })
     expect(await make({ project_id: null }, boundKey)).toMatchObject({ project_id: api.project })
@@ -83,7 +83,7 @@ describe("the installation's own channel", () => {
     )
   })
 
-  it('is seen by every organization, without its addresses, and not by keys that are bound', async () => {
+  it('is visible to every organization without its addresses, and not to bound keys', async () => {
     for (const key of [api.keys.read, foreign.keys.read]) {
       const { body } = await api.client.get(`/channels/${INSTALLATION_CHANNEL_ID}`, { key })
       expect(body).toMatchObject({
@@ -102,7 +102,7 @@ describe("the installation's own channel", () => {
     expect(bound.map(({ managed_by }: { managed_by: string }) => managed_by)).not.toContain('configuration')
   })
 
-  it('is changed in the configuration, and nowhere else', async () => {
+  it('cannot be changed by the API', async () => {
     const path = `/channels/${INSTALLATION_CHANNEL_ID}`
     for (const call of [
       api.client.put(path, { muted: true }),
@@ -114,7 +114,7 @@ describe("the installation's own channel", () => {
     expect(await get(INSTALLATION_CHANNEL_ID)).toMatchObject({ muted: false, name: 'Installation' })
   })
 
-  it('can be tested, and the test belongs to whoever asked for it', async () => {
+  it('can be tested, and the test belongs to the organization of the caller', async () => {
     const { body } = await api.client.post(`/channels/${INSTALLATION_CHANNEL_ID}/test`, undefined, {
       key: foreign.keys.admin,
     })
@@ -128,7 +128,7 @@ describe("the installation's own channel", () => {
 })
 
 describe('a caller', () => {
-  it.each(['read', 'write'] as const)('with the scope %s sees where a webhook goes, not its path', async (scope) => {
+  it.each(['read', 'write'] as const)('with the scope %s sees the origin of a webhook, not its path', async (scope) => {
     const url = 'https://hooks.example.com/services/T0/B0/secret?key=1'
     const { body } = await api.client.post('/channels', { kind: 'webhook', name: 'Secret path', config: { url } })
     const shown = async (key: string) => (await api.client.get(`/channels/${body.id}`, { key })).body.config

@@ -15,7 +15,7 @@ beforeAll(async () => {
   otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
 })
 afterAll(() => api.close())
-/** Each test makes some, and an organization may have few. */
+/** An organization may have few channels. */
 beforeEach(async () => {
   await api.database.query('delete from channels')
 })
@@ -26,7 +26,7 @@ const make = async (fields: object = {}, key = api.keys.admin) => {
   expect({ status, body }).toMatchObject({ status: 201 })
   return body
 }
-/** What senders work with. */
+/** The unsealed settings. */
 async function openSettings(id: string) {
   const { rows } = await api.database.query<{ sealed: Buffer; sealedWith: Buffer }>(
     'select sealed, sealed_with as "sealedWith" from channels where id = $1',
@@ -37,7 +37,7 @@ async function openSettings(id: string) {
 const get = async (id: string) => (await api.client.get(`/channels/${id}`)).body
 
 describe('a channel', () => {
-  it('is made, shown, and listed', async () => {
+  it('is created, shown and listed', async () => {
     const { status, body } = await api.client.post('/channels', {
       kind: 'webhook',
       name: ' Pager ',
@@ -64,7 +64,7 @@ describe('a channel', () => {
     expect((await api.client.get('/channels')).body.channels).toContainEqual(shown)
   })
 
-  it('serves the organization, gets the standard events and is not muted, unless it is said otherwise', async () => {
+  it('serves the organization, receives the standard events and is not muted by default', async () => {
     const { id } = await make()
     expect(await get(id)).toMatchObject({ project_id: null, events: STANDARD_EVENT_TYPES, muted: false })
   })
@@ -82,14 +82,14 @@ describe('a channel', () => {
       { to: [' a@example.com ', 'b@example.com', 'a@example.com'] },
       { to: ['a@example.com', 'b@example.com'] },
     ],
-  ])('of the kind %s has no secret to show', async (kind, config, shown) => {
+  ])('of the kind %s is shown without secrets', async (kind, config, shown) => {
     const body = await make({ kind, config })
     expect(body).toMatchObject({ kind, config: shown })
     expect(body).not.toHaveProperty('secret')
     expect(await get(body.id)).toEqual(body)
   })
 
-  it('shows nothing secret anywhere, and nothing is stored in the clear', async () => {
+  it('has no secret in any response and none in clear text in the database', async () => {
     const secrets = []
     for (const [kind, config] of [
       ['webhook', { url: 'https://user:geheim@example.com/hook?token=geheim' }],
@@ -121,7 +121,7 @@ describe('a channel', () => {
     expect(first.channels).toHaveLength(2)
   })
 
-  it('whose settings cannot be read is shown without, and can be given new ones', async () => {
+  it('whose settings cannot be read has the config null, and accepts a new one', async () => {
     const { id } = await make()
     await api.database.query(`update channels set sealed_with = '\\x0102030405060708' where id = $1`, [id])
     expect(await get(id)).toMatchObject({ name: 'Pager', config: null })
@@ -140,7 +140,7 @@ describe('a channel', () => {
 const URL_RULE = 'must be an http or https URL of at most 2048 characters, without white space and without #'
 
 describe('updating a channel', () => {
-  it('keeps what is left out, and {} changes nothing', async () => {
+  it('keeps omitted fields, and {} changes nothing', async () => {
     const { secret: _, ...made } = await make({ project_id: api.project, events: ['check.up'], muted: true })
     expect(await api.client.put(`/channels/${made.id}`, {})).toMatchObject({ status: 200, body: made })
     const { body } = await api.client.put(`/channels/${made.id}`, { name: 'Renamed' })
@@ -175,7 +175,7 @@ describe('updating a channel', () => {
     expect(await openSettings(id)).toEqual({ kind: 'alertmanager', ...config })
   })
 
-  it('takes the kind that it is, and no other', async () => {
+  it('accepts its own kind, and no other', async () => {
     const { id } = await make()
     expect((await api.client.put(`/channels/${id}`, { kind: 'webhook' })).status).toBe(200)
     const { status, body } = await api.client.put(`/channels/${id}`, {
@@ -207,7 +207,7 @@ describe('updating a channel', () => {
 })
 
 describe('rotating a secret', () => {
-  it('shows a new one and lets the one before it go on for a day', async () => {
+  it('shows a new one, and the previous one stays valid for a day', async () => {
     const { id, secret: first } = await make()
     const before = api.context.clock.now()
     const { status, body } = await api.client.post(`/channels/${id}/rotate-secret`, undefined)
@@ -222,16 +222,11 @@ describe('rotating a secret', () => {
     expect(settings.secrets[1]!.expiresAt! - api.context.clock.now() - SECRET_OVERLAP_MS).toBeLessThanOrEqual(0)
   })
 
-  it.each([
-    ['slack', { url: 'https://hooks.slack.com/x' }],
-    ['email', { to: ['a@example.com'] }],
-    ['alertmanager', { urls: ['http://am'] }],
-  ])('is not for the kind %s', async (kind, config) => {
-    const { id } = await make({ kind, config })
-    const { status, body } = await api.client.post(`/channels/${id}/rotate-secret`, undefined)
-    expect({ status, body }).toEqual({
+  it('is rejected for a channel of another kind', async () => {
+    const { id } = await make({ kind: 'email', config: { to: ['a@example.com'] } })
+    expect(await api.client.post(`/channels/${id}/rotate-secret`, undefined)).toMatchObject({
       status: 409,
-      body: { error: `only webhooks have a signing secret; the kind of the channel is ${kind}` },
+      body: { error: 'only webhooks have a signing secret; the kind of the channel is email' },
     })
   })
 })
@@ -254,7 +249,7 @@ describe('a test', () => {
 })
 
 describe('removing a channel', () => {
-  it('takes its deliveries along', async () => {
+  it('removes its deliveries', async () => {
     const { id } = await make()
     await api.client.post(`/channels/${id}/test`, undefined)
     expect(await api.client.delete(`/channels/${id}`)).toMatchObject({ status: 204, body: null })

@@ -14,7 +14,8 @@ beforeEach(() => {
 })
 const clock = { now: () => now }
 
-const channelOf = (...urls: string[]): OpenChannel<AlertmanagerSettings> => ({
+type Channel = OpenChannel<AlertmanagerSettings>
+const channelOf = (...urls: string[]): Channel => ({
   id: '1',
   name: 'Team',
   isTrusted: true,
@@ -31,62 +32,54 @@ const anAlert = (check = 'backup', body = ''): PostableAlert => ({
 })
 const FOREVER = new AbortController().signal
 
-async function tell(channel: OpenChannel<AlertmanagerSettings>, signal = FOREVER) {
-  return createPeers({ client: fakes, clock }, null).post(channel, [anAlert()], signal)
-}
+const post = (channel: Channel, signal = FOREVER) =>
+  createPeers({ client: fakes, clock }, null).post(channel, [anAlert()], signal)
 
-it('posts to version 2 of the API of each peer, below whatever path it has', async () => {
-  const { outcome, missed } = await tell(channelOf(A, 'http://b:9093/prefix/'))
-  expect(outcome).toEqual({ kind: 'delivered', status: 200 })
-  expect(missed).toBe('none')
+it('peers get alerts at version 2 of their API, below their own path', async () => {
+  expect(await post(channelOf(A, 'http://b:9093/prefix/'))).toEqual({
+    outcome: { kind: 'delivered', status: 200 },
+    missed: 'none',
+  })
   expect(fakes.posts).toEqual([
     { host: 'a:9093', path: '/api/v2/alerts', isTrusted: true, alerts: [anAlert()] },
     { host: 'b:9093', path: '/prefix/api/v2/alerts', isTrusted: true, alerts: [anAlert()] },
   ])
 })
 
-describe('what became of it', () => {
-  it('is delivered when one peer has it, with a word about the others', async () => {
-    fakes.answer('a:9093', 'refuse')
-    const { outcome, missed } = await tell(channelOf(A, B))
-    expect(outcome).toMatchObject({ kind: 'delivered', status: 200 })
-    expect(outcome).toHaveProperty(
-      'note',
-      expect.stringMatching(/^not accepted by every peer: a:9093 refused the connection/),
-    )
-    expect(missed).toBe('temporarily')
-  })
-
-  it('is delivered when one peer has it and the other never will', async () => {
-    fakes.answer('b:9093', 401)
-    const { outcome, missed } = await tell(channelOf(A, B))
-    expect([outcome.kind, missed]).toEqual(['delivered', 'permanently'])
-  })
-
+describe('the outcome for several peers', () => {
   it.each([
+    ['refuse', 200, 'delivered', 200, 'temporarily'],
+    [200, 401, 'delivered', 200, 'permanently'],
     [503, 'refuse', 'retry', 503, 'temporarily'],
     ['refuse', 400, 'retry', null, 'temporarily'],
     [400, 404, 'rejected', 400, 'permanently'],
-  ] as const)('with %s and %s is %s', async (a, b, kind, status, missed) => {
+  ] as const)('%s and %s is %s', async (a, b, kind, status, missed) => {
     fakes.answer('a:9093', a)
     fakes.answer('b:9093', b)
-    const telling = await tell(channelOf(A, B))
-    expect(telling).toMatchObject({ outcome: { kind, status }, missed })
-    expect(telling.outcome).toHaveProperty('error', expect.stringMatching(/^a:9093 .*; b:9093 /))
+    expect(await post(channelOf(A, B))).toMatchObject({ outcome: { kind, status }, missed })
   })
 
-  it('is refused for a channel that names no peer', async () => {
-    expect((await tell(channelOf())).outcome.kind).toBe('rejected')
+  it('names each peer that failed', async () => {
+    fakes.answer('a:9093', 'refuse')
+    const note = expect.stringMatching(/^not accepted by every peer: a:9093 refused the connection/)
+    expect((await post(channelOf(A, B))).outcome).toMatchObject({ note })
+    fakes.answer('b:9093', 503)
+    const error = expect.stringMatching(/^a:9093 .*; b:9093 /)
+    expect((await post(channelOf(A, B))).outcome).toMatchObject({ error })
+  })
+
+  it('is rejected for a channel without peers', async () => {
+    expect((await post(channelOf())).outcome.kind).toBe('rejected')
   })
 
   it.each([
     [['30', '10'], 10_000],
     [['30', undefined], undefined],
-  ])('waits as long as the peers %j ask for', async (wishes, retryAfterMs) => {
+  ])('has the shortest wait that the peers request: %j', async (requested, retryAfterMs) => {
     const client = {
       send: async ({ url }: { url: string }) => {
-        const wish = wishes[url.startsWith(A) ? 0 : 1]
-        return { status: 503, headers: wish === undefined ? {} : { 'retry-after': wish }, text: '' }
+        const wait = requested[url.startsWith(A) ? 0 : 1]
+        return { status: 503, headers: wait === undefined ? {} : { 'retry-after': wait }, text: '' }
       },
       close: async () => {},
     }
@@ -94,29 +87,26 @@ describe('what became of it', () => {
     expect(outcome).toMatchObject({ kind: 'retry', status: 503 })
     expect('retryAfterMs' in outcome ? outcome.retryAfterMs : undefined).toBe(retryAfterMs)
   })
-
-  it('is a retry when nobody answers before the signal', async () => {
-    fakes.answer('a:9093', 'hang')
-    const ending = new AbortController()
-    const telling = tell(channelOf(A), ending.signal)
-    ending.abort()
-    expect((await telling).outcome).toMatchObject({ kind: 'retry', status: null })
-  })
 })
 
-describe('a peer that does not answer', () => {
-  it('is not waited for long once another one has it', async () => {
+describe('a peer that does not respond', () => {
+  it('is given up when the signal aborts', async () => {
+    fakes.answer('a:9093', 'hang')
+    const timeout = new AbortController()
+    const posting = post(channelOf(A), timeout.signal)
+    timeout.abort()
+    expect((await posting).outcome).toMatchObject({ kind: 'retry', status: null })
+  })
+
+  it('is given up soon after another one has accepted', async () => {
     fakes.answer('b:9093', 'hang')
-    const { outcome, missed } = await createPeers({ client: fakes, clock }, 5).post(
-      channelOf(A, B),
-      [anAlert()],
-      FOREVER,
-    )
+    const peers = createPeers({ client: fakes, clock }, 5)
+    const { outcome, missed } = await peers.post(channelOf(A, B), [anAlert()], FOREVER)
     expect([outcome.kind, missed]).toEqual(['delivered', 'temporarily'])
     expect(fakes.firing('a:9093')).toEqual(['backup'])
   })
 
-  it('is left out for a while, and then asked again', async () => {
+  it('is skipped for 20 s', async () => {
     const peers = createPeers({ client: fakes, clock }, 5)
     const hold = fakes.hold('b:9093')
     fakes.answer('b:9093', 'hang')
@@ -125,11 +115,10 @@ describe('a peer that does not answer', () => {
     now += 1_000
     hold.release()
     expect((await first).missed).toBe('temporarily')
-    expect(fakes.posts).toHaveLength(2)
 
-    const again = await peers.post(channelOf(A, B), [anAlert()], FOREVER)
-    expect([again.missed, fakes.posts.length]).toEqual(['temporarily', 3])
-    expect(again.outcome).toHaveProperty('note', expect.stringContaining('no response from b:9093'))
+    const second = await peers.post(channelOf(A, B), [anAlert()], FOREVER)
+    expect([second.missed, fakes.posts.length]).toEqual(['temporarily', 3])
+    expect(second.outcome).toHaveProperty('note', expect.stringContaining('no response from b:9093'))
 
     fakes.answer('b:9093', 200)
     now += 20_000
@@ -137,57 +126,57 @@ describe('a peer that does not answer', () => {
     expect(fakes.firing('b:9093')).toEqual(['backup'])
   })
 
-  it('is asked all the same when it is the only one', async () => {
+  it('is not skipped when it is the only one', async () => {
     const peers = createPeers({ client: fakes, clock }, 5)
     for (let attempt = 1; attempt <= 2; attempt += 1) {
       const hold = fakes.hold('a:9093')
       fakes.answer('a:9093', 'hang')
-      const ending = new AbortController()
-      const telling = peers.post(channelOf(A), [anAlert()], ending.signal)
+      const timeout = new AbortController()
+      const posting = peers.post(channelOf(A), [anAlert()], timeout.signal)
       await hold.arrived
       now += 1_000
       hold.release()
-      ending.abort()
-      await telling
+      timeout.abort()
+      await posting
     }
     expect(fakes.posts).toHaveLength(2)
   })
+})
 
-  it('that refuses at once is asked each time', async () => {
-    const peers = createPeers({ client: fakes, clock }, 5)
-    fakes.answer('b:9093', 'refuse')
-    await peers.post(channelOf(A, B), [anAlert()], FOREVER)
-    await peers.post(channelOf(A, B), [anAlert()], FOREVER)
-    expect(fakes.posts).toHaveLength(4)
-  })
+it('a peer that refuses at once is not skipped', async () => {
+  const peers = createPeers({ client: fakes, clock }, 5)
+  fakes.answer('b:9093', 'refuse')
+  for (let count = 0; count < 2; count += 1) await peers.post(channelOf(A, B), [anAlert()], FOREVER)
+  expect(fakes.posts).toHaveLength(4)
 })
 
 describe('many alerts', () => {
   const many = Array.from({ length: 200 }, (_, index) => anAlert(`check-${index}`, 'x'.repeat(4_000)))
-  const tellMany = () => createPeers({ client: fakes, clock }, null).post(channelOf(A), many, FOREVER)
+  const postMany = () => createPeers({ client: fakes, clock }, null).post(channelOf(A), many, FOREVER)
 
-  it('travel in their order, in posts that a proxy lets through', async () => {
-    expect((await tellMany()).outcome.kind).toBe('delivered')
+  it('are sent in order, in posts that a proxy accepts', async () => {
+    expect((await postMany()).outcome.kind).toBe('delivered')
     expect(fakes.posts.flatMap(({ alerts }) => alerts)).toEqual(many)
     expect(fakes.posts.length).toBeLessThan(5)
     for (const { alerts } of fakes.posts) expect(JSON.stringify(alerts).length).toBeLessThan(310_000)
   })
 
-  it('are not delivered when one post is not', async () => {
+  it('are not delivered when one of their posts is not', async () => {
     const { send } = fakes
     fakes.send = (request, signal) => {
       fakes.answer('a:9093', fakes.posts.length === 1 ? 503 : 200)
       return send(request, signal)
     }
-    expect((await tellMany()).outcome).toMatchObject({ kind: 'retry', status: 503 })
+    expect((await postMany()).outcome).toMatchObject({ kind: 'retry', status: 503 })
     expect(fakes.posts).toHaveLength(2)
   })
 })
 
-it('tells again after a minute, soon what a peer has missed, and soon the end that was just given', () => {
-  const outcome = { kind: 'delivered', status: 200 } as const
-  expect(repeatDelayMs({ outcome, missed: 'none' }, false)).toBe(60_000)
-  expect(repeatDelayMs({ outcome, missed: 'permanently' }, false)).toBe(60_000)
-  expect(repeatDelayMs({ outcome, missed: 'temporarily' }, false)).toBe(10_000)
-  expect(repeatDelayMs({ outcome, missed: 'none' }, true)).toBe(10_000)
+it.each([
+  ['none', false, 60_000],
+  ['permanently', false, 60_000],
+  ['temporarily', false, 10_000],
+  ['none', true, 10_000],
+] as const)('a post that missed peers %s, of a first end: %s, is repeated after %i ms', (missed, isFirstEnd, ms) => {
+  expect(repeatDelayMs({ outcome: { kind: 'delivered', status: 200 }, missed }, isFirstEnd)).toBe(ms)
 })

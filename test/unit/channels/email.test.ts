@@ -119,7 +119,7 @@ Sent by Heartbeat Operator to the channel On call.
     'From the start',
     'x'.repeat(2_000),
   ]
-  it.each(NASTY)('of a check and a job that say %s', async (nasty) => {
+  it.each(NASTY)('escapes the name of a check and the output of a job: %s', async (nasty) => {
     const name = nasty.slice(0, 100)
     const event = aFlipEvent({ facts: { reason: 'failed' }, check: { name }, lastPing: aLastPing({ body: nasty }) })
     const mail = await receive(event)
@@ -162,17 +162,12 @@ it('a mail without SMTP_URL is retried, and the error names the variable', async
 })
 
 describe('a log-in', () => {
-  it('uses STARTTLS', async () => {
-    await using receiver = await startSmtpReceiver({ certified, logIn: LOG_IN })
-    const send = aSender(`smtp://${CREDENTIALS}@127.0.0.1:${receiver.port}`, { ca })
-    expect(await deliver(send)).toMatchObject({ kind: 'delivered' })
-    expect(receiver.mails).toMatchObject([{ isEncrypted: true, user: LOG_IN.user }])
-    send.close()
-  })
-
-  it('uses TLS from the first byte with smtps:', async () => {
-    await using receiver = await startSmtpReceiver({ certified, isSecure: true, logIn: LOG_IN })
-    const send = aSender(`smtps://${CREDENTIALS}@127.0.0.1:${receiver.port}`, { ca })
+  it.each([
+    ['smtp', false],
+    ['smtps', true],
+  ])('with %s: uses TLS', async (scheme, isSecure) => {
+    await using receiver = await startSmtpReceiver({ certified, isSecure, logIn: LOG_IN })
+    const send = aSender(`${scheme}://${CREDENTIALS}@127.0.0.1:${receiver.port}`, { ca })
     expect(await deliver(send)).toMatchObject({ kind: 'delivered' })
     expect(receiver.mails).toMatchObject([{ isEncrypted: true, user: LOG_IN.user }])
     send.close()
@@ -188,11 +183,8 @@ describe('a log-in', () => {
   it('that is rejected is retried, and the error contains no password', async () => {
     await using receiver = await startSmtpReceiver({ certified, logIn: LOG_IN })
     const outcome = await deliver(aSender(`smtp://mailer:hunter2@127.0.0.1:${receiver.port}`, { ca }))
-    expect(outcome).toEqual({
-      kind: 'retry',
-      status: 535,
-      error: `127.0.0.1:${receiver.port} rejected the log-in (535): check the user and the password in SMTP_URL`,
-    })
+    const error = `127.0.0.1:${receiver.port} rejected the log-in (535): check the user and the password in SMTP_URL`
+    expect(outcome).toEqual({ kind: 'retry', status: 535, error })
   })
 
   it('is optional, and TLS is used when the server offers it', async () => {
@@ -211,21 +203,14 @@ describe('a certificate', () => {
   ])('of an unknown authority is rejected with %s:', async (scheme, isSecure) => {
     await using receiver = await startSmtpReceiver({ certified, isSecure })
     const outcome = await deliver(aSender(`${scheme}://127.0.0.1:${receiver.port}`))
-    expect(outcome).toEqual({
-      kind: 'retry',
-      status: null,
-      error: expect.stringMatching(
-        /^127\.0\.0\.1:\d+ presents a certificate that no known authority has signed: NODE_EXTRA_CA_CERTS .* \([A-Z_]+\)$/,
-      ),
-    })
+    const error = expect.stringMatching(/ no known authority has signed: NODE_EXTRA_CA_CERTS .* \([A-Z_]+\)$/)
+    expect(outcome).toEqual({ kind: 'retry', status: null, error })
     expect(receiver.mails).toEqual([])
   })
 
   it('for another name is rejected', async () => {
     await using receiver = await startSmtpReceiver({ certified: signServer(authority, ['mail.example.com']) })
-    expect(await deliver(aSender(`smtp://127.0.0.1:${receiver.port}`, { ca }))).toMatchObject({
-      kind: 'retry',
-      error: expect.stringContaining('presents a certificate for another name'),
-    })
+    const error = expect.stringContaining('presents a certificate for another name')
+    expect(await deliver(aSender(`smtp://127.0.0.1:${receiver.port}`, { ca }))).toMatchObject({ kind: 'retry', error })
   })
 })

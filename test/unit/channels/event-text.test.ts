@@ -7,7 +7,7 @@ const headline = (event: Event) => describeEvent(event).headline
 const locate = (event: Event) => describeEvent(event).location
 const findOutput = (event: Event) => describeEvent(event).output
 
-describe('an event in words', () => {
+describe('the text of an event', () => {
   const cases: [string, Event, string, string][] = [
     [
       'a missed ping',
@@ -106,7 +106,7 @@ describe('an event in words', () => {
 })
 
 describe("the job's output", () => {
-  it('comes with the ping that it came with', () => {
+  it('has a title with its ping', () => {
     expect(findOutput(aFlipEvent({ facts: { reason: 'failed' }, lastPing: aLastPing() }))).toEqual({
       title: 'Output of the last ping (fail with exit code 3, 2026-11-21 02:59:58 UTC)',
       text: 'disk full',
@@ -117,11 +117,11 @@ describe("the job's output", () => {
     })
   })
 
-  it.each(['check.paused', 'check.resumed', 'check.unknown'] as const)('has nothing to do with %s', (type) => {
+  it.each(['check.paused', 'check.resumed', 'check.unknown'] as const)('is not part of %s', (type) => {
     expect(findOutput(aFlipEvent({ type, lastPing: aLastPing() }))).toBeNull()
   })
 
-  it.each([null, '', ' \n\t\r\n'])('is left out when it is %j', (body) => {
+  it.each([null, '', ' \n\t\r\n'])('is omitted when it is %j', (body) => {
     expect(findOutput(aFlipEvent({ lastPing: aLastPing({ body }) }))).toBeNull()
     expect(findOutput(aFlipEvent())).toBeNull()
     expect(findOutput(aTestEvent)).toBeNull()
@@ -136,7 +136,7 @@ describe("the job's output", () => {
     ['nothing that looks like a colour', 'list\n[abc] [31m', 'list\n[abc] [31m'],
     ['half characters', 'a\udc00b', 'a\ufffdb'],
   ]
-  it.each(cleaned)('is cleaned of %s', (_name, body, text) => {
+  it.each(cleaned)('is shown without %s', (_name, body, text) => {
     expect(findOutput(aFlipEvent({ lastPing: aLastPing({ body }) }))?.text).toBe(text)
   })
 })

@@ -11,7 +11,7 @@ const secrets = [{ secret: 'whsec_stored', expiresAt: null }]
 const webhook = (url: string): WebhookSettings => ({ kind: 'webhook', url, secrets })
 const show = (settings: Settings) => KINDS[settings.kind].config.show(settings)
 
-describe('what is shown', () => {
+describe('the config that is shown', () => {
   it.each([
     ['https://example.com/hook', 'https://example.com/hook'],
     ['https://example.com', 'https://example.com'],
@@ -35,7 +35,7 @@ describe('what is shown', () => {
     expect(show({ kind: 'slack', url })).toEqual({ url: shown })
   })
 
-  it('of an Alertmanager is all but credentials', () => {
+  it('of an Alertmanager has no credentials', () => {
     const labels = { team: 'payments' }
     const urls = ['http://user:geheim@am-0:9093', 'http://am-1:9093/prefix']
     expect(show({ kind: 'alertmanager', urls, labels })).toEqual({
@@ -44,12 +44,12 @@ describe('what is shown', () => {
     })
   })
 
-  it('of e-mail is who gets it', () => {
+  it('of e-mail has its recipients', () => {
     expect(show({ kind: 'email', to: ['a@example.com'] })).toEqual({ to: ['a@example.com'] })
   })
 })
 
-describe('what comes back as it was shown', () => {
+describe('a config that is sent back as it was shown', () => {
   const stored: Settings[] = [
     webhook('https://user:geheim@example.com/hook?token=geheim'),
     { kind: 'slack', url: 'https://hooks.slack.com/services/T0/B0/geheim' },
@@ -61,11 +61,11 @@ describe('what comes back as it was shown', () => {
     { kind: 'email', to: ['a@example.com'] },
   ]
 
-  it.each(stored)('is what is stored: $kind', (settings) => {
+  it.each(stored)('keeps the stored settings: $kind', (settings) => {
     expect(toSettings(settings.kind, show(settings), settings)).toEqual(settings)
   })
 
-  it('is told apart peer by peer, whatever their order', () => {
+  it('keeps each peer, in any order', () => {
     const urls = ['http://…@am-1:9093', 'http://am-2:9093']
     expect(toSettings('alertmanager', { urls }, stored[2]!)).toEqual({
       kind: 'alertmanager',
@@ -80,7 +80,7 @@ describe('what comes back as it was shown', () => {
     ['webhook', { url: 'https://evil.example/hook?…' }, 'url', null],
     ['slack', { url: 'https://evil.example/…' }, 'url', stored[1]!],
     ['alertmanager', { urls: ['http://am-0:9093', 'http://…@evil:9093'] }, 'urls.1', stored[2]!],
-  ] as const)('and is something else is rejected: %s %j', (kind, config, field, settings) => {
+  ] as const)('with a change is rejected: %s %j', (kind, config, field, settings) => {
     const message = 'must be written out: … stands for what is not shown, and the rest is not as it was'
     expect(() => toSettings(kind, config, settings)).toThrow(
       expect.objectContaining({
@@ -92,8 +92,8 @@ describe('what comes back as it was shown', () => {
   })
 })
 
-describe('what is new', () => {
-  it('takes the place of what is stored', () => {
+describe('a new config', () => {
+  it('replaces the stored one', () => {
     expect(
       toSettings('webhook', { url: 'https://example.com/hook' }, webhook('https://user:x@example.com/hook')),
     ).toEqual(webhook('https://example.com/hook'))
@@ -111,7 +111,7 @@ describe('what is new', () => {
     })
   })
 
-  it('has a signing secret of its own if it is a webhook, and no labels unless they are given', () => {
+  it('has a new signing secret for a webhook, and no labels for an Alertmanager', () => {
     expect(toSettings('webhook', { url: 'https://example.com' }, null)).toEqual({
       kind: 'webhook',
       url: 'https://example.com',

@@ -21,7 +21,7 @@ describe('sealed settings', () => {
     expect(createSealer(OLD).open(CHANNEL.toUpperCase(), sealed)).toEqual(settings)
   })
 
-  it('hide what they hold, and that two are alike', () => {
+  it('hide their content, and whether two are equal', () => {
     const sealer = createSealer(OLD)
     const sealed = Array.from({ length: 100 }, () => sealer.seal(CHANNEL, settings).sealed)
     for (const bytes of sealed) expect(bytes.toString('latin1')).not.toMatch(/whsec|example|geheim|webhook/)
@@ -35,7 +35,7 @@ describe('sealed settings', () => {
     expect(createSealer(NEW, [Buffer.alloc(32, 9), OLD]).open(CHANNEL, sealed)).toEqual(settings)
   })
 
-  it('say what to do when no key fits', () => {
+  it('explain what to do when no key matches', () => {
     const sealed = createSealer(OLD).seal(CHANNEL, settings)
     const open = () => createSealer(NEW).open(CHANNEL, sealed)
     expect(open).toThrow(SealedElsewhere)
@@ -68,7 +68,7 @@ describe('sealed settings', () => {
     expect(() => other.open(CHANNEL, { sealed, sealedWith: other.keyId })).toThrow(SettingsDamaged)
   })
 
-  it('tell nothing of their content in an error', () => {
+  it('have no content in an error', () => {
     const sealer = createSealer(OLD)
     const { sealed, sealedWith } = sealer.seal(CHANNEL, settings)
     sealed[20]! ^= 1
@@ -92,14 +92,14 @@ describe('the id of a key', () => {
     expect(createSealer(OLD).seal(CHANNEL, settings).sealedWith.toString('hex')).toBe(ids[0])
   })
 
-  it('is no part of any key', () => {
+  it('is not part of any key', () => {
     const { keyId } = createSealer(OLD)
     const encryption = Buffer.from(hkdfSync('sha256', OLD, '', 'heartbeat-operator channel settings v1', 32))
     expect(encryption.includes(keyId)).toBe(false)
     expect(OLD.includes(keyId)).toBe(false)
   })
 
-  it('wants a key of 32 bytes', () => {
+  it('needs a key of 32 bytes', () => {
     for (const length of [0, 31, 33]) {
       expect(() => createSealer(Buffer.alloc(length))).toThrow(`a SECRET_KEY has ${length} bytes, 32 are needed`)
       expect(() => createSealer(OLD, [Buffer.alloc(length)])).toThrow('32 are needed')

@@ -1,39 +1,34 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createHttpClient, type HttpClient, type HttpRequest } from '../../../src/delivery/http.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { HttpClient, HttpRequest } from '../../../src/delivery/http.ts'
 import { createWatchdog, type Watchdog, type WatchdogResult } from '../../../src/delivery/watchdog.ts'
-import { createLoop } from '../../../src/runtime/loop.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
-import { type Receiver, startReceiver } from '../../support/receiver.ts'
 import { silentLog } from '../../support/silent-log.ts'
 
 const URL = 'https://user:password@heartbeat.example.com/ping/0197a000-secret?rid=secret'
-
-interface Line {
-  readonly level: 'info' | 'warn'
-  readonly message: string
-  readonly why?: string
-}
+const FAILED = 'a ping to the watchdog failed'
+const FAILED_AGAIN = 'a ping to the watchdog failed again: the next is in a minute'
+const WITHHELD = 'the watchdog is not pinged: we are not on time'
 
 let clock: ManualClock
-let lines: Line[]
+let lines: { readonly level: string; readonly message: string; readonly why?: string }[]
 let results: WatchdogResult[]
 let requests: { readonly at: number; readonly request: HttpRequest }[]
-/** What the other side does with each ping; the last goes on. */
-let answers: (number | 'refuse' | 'hang')[]
-let reasons: () => Promise<string | null>
+/** The responses to the next pings; the last one repeats. */
+let responses: (number | 'refuse' | 'hang')[]
+let whyNotOnTime: () => Promise<string | null>
 
 const client: HttpClient = {
   async send(request, signal) {
     requests.push({ at: clock.now(), request })
-    const answer = answers.length > 1 ? answers.shift()! : answers[0]!
-    if (answer === 'refuse') throw Object.assign(new Error(`connect to ${URL} failed`), { code: 'ECONNREFUSED' })
-    if (answer === 'hang') {
+    const response = responses.length > 1 ? responses.shift()! : responses[0]!
+    if (response === 'refuse') throw Object.assign(new Error(`connect to ${URL} failed`), { code: 'ECONNREFUSED' })
+    if (response === 'hang') {
       return new Promise((_, reject) => {
         if (signal.aborted) reject(signal.reason)
         signal.addEventListener('abort', () => reject(signal.reason), { once: true })
       })
     }
-    return { status: answer, headers: {}, text: `what the other side says of ${answer}` }
+    return { status: response, headers: {}, text: `what it says about ${response}` }
   },
   async close() {},
 }
@@ -43,192 +38,112 @@ beforeEach(() => {
   lines = []
   results = []
   requests = []
-  answers = [200]
-  reasons = async () => null
+  responses = [200]
+  whyNotOnTime = async () => null
 })
 
 function aWatchdog(): Watchdog {
   const keep =
-    (level: Line['level']) =>
+    (level: string) =>
     (...args: unknown[]) => {
       const [fields, message] = args.length === 2 ? args : [{}, args[0]]
-      lines.push({ level, message, ...(fields as object) } as Line)
+      lines.push({ level, message: String(message), ...(fields as object) })
     }
-  return createWatchdog({
-    url: URL,
-    client,
-    whyNotOnTime: () => reasons(),
-    onResult: (result) => results.push(result),
-    log: { ...silentLog, info: keep('info'), warn: keep('warn') },
-    clock,
-  })
+  const log = { ...silentLog, info: keep('info'), warn: keep('warn') }
+  const onResult = (result: WatchdogResult) => results.push(result)
+  return createWatchdog({ url: URL, client, whyNotOnTime: () => whyNotOnTime(), onResult, log, clock })
 }
 
-/** One run to its end, however much time it wants. */
+/** One run, with as much time as it needs. */
 async function runOnce(watchdog: Watchdog): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
   let isDone = false
-  void watchdog.run().then(() => {
+  const run = watchdog.run().finally(() => {
     isDone = true
-    resolve()
   })
   await clock.settle()
-  for (let seconds = 0; seconds < 60 && !isDone; seconds++) await clock.advance(1_000)
-  await promise
+  for (let seconds = 0; seconds < 60 && !isDone; seconds += 1) await clock.advance(1_000)
+  await run
 }
 
-describe('while we are on time', () => {
-  it('the watchdog is pinged, quietly', async () => {
-    await runOnce(aWatchdog())
-    expect(requests.map(({ request }) => request)).toEqual([{ method: 'GET', url: URL, isTrusted: true }])
-    expect(results).toEqual(['pinged'])
-    expect(lines).toEqual([])
-    expect(clock.wakeTimes()).toEqual([])
-  })
+const delays = () => requests.map(({ at }) => at - requests[0]!.at)
 
-  it.each([200, 204, 299])('an answer %d is as good', async (status) => {
-    answers = [status]
+describe('a replica that is on time', () => {
+  it('pings the watchdog, and logs nothing', async () => {
     await runOnce(aWatchdog())
-    expect(results).toEqual(['pinged'])
-    expect(requests).toHaveLength(1)
+    // Trusted: the operator may choose a private address.
+    expect(requests.map(({ request }) => request)).toEqual([{ method: 'GET', url: URL, isTrusted: true }])
+    expect([results, lines, clock.wakeTimes()]).toEqual([['pinged'], [], []])
   })
 
   it.each([
     [300, 'heartbeat.example.com responded 300'],
-    [404, 'heartbeat.example.com responded 404: what the other side says of 404'],
-    [503, 'heartbeat.example.com responded 503: what the other side says of 503'],
+    [404, 'heartbeat.example.com responded 404: what it says about 404'],
+    [503, 'heartbeat.example.com responded 503: what it says about 503'],
     ['refuse', 'heartbeat.example.com refused the connection'],
-  ] as const)('a ping that ends with %s is tried once more after 5 s, and both are told', async (answer, reason) => {
-    answers = [answer]
+  ] as const)('repeats a ping that ends with %s once after 5 s, and logs both', async (response, reason) => {
+    responses = [response]
     await runOnce(aWatchdog())
-    expect(results).toEqual(['failed'])
-    expect(requests.map(({ at }) => at - requests[0]!.at)).toEqual([0, 5_000])
+    expect([results, delays()]).toEqual([['failed'], [0, 5_000]])
+    const why = expect.stringContaining(reason)
     expect(lines).toEqual([
-      {
-        level: 'warn',
-        message: 'a ping to the watchdog failed',
-        why: expect.stringContaining(reason),
-        retryMs: 5_000,
-      },
-      {
-        level: 'warn',
-        message: 'a ping to the watchdog failed again: the next is in a minute',
-        why: expect.stringContaining(reason),
-      },
+      { level: 'warn', message: FAILED, why, retryMs: 5_000 },
+      { level: 'warn', message: FAILED_AGAIN, why },
     ])
-    // The path is the capability to ping.
+    // With the path, anyone could ping.
     expect(JSON.stringify(lines)).not.toMatch(/secret|password|\/ping/)
   })
 
-  it('the second try may succeed', async () => {
-    answers = [503, 200]
+  it('gives up a ping without a response after 10 s', async () => {
+    responses = ['hang']
     await runOnce(aWatchdog())
-    expect(results).toEqual(['pinged'])
-    expect(lines).toHaveLength(1)
-  })
-
-  it('a ping that is not answered is given up after 10 s', async () => {
-    answers = ['hang']
-    await runOnce(aWatchdog())
-    expect(results).toEqual(['failed'])
-    expect(requests.map(({ at }) => at - requests[0]!.at)).toEqual([0, 15_000])
+    expect([results, delays()]).toEqual([['failed'], [0, 15_000]])
     expect(lines[0]!.why).toBe('no response from heartbeat.example.com within 10 s')
     expect(clock.wakeTimes()).toEqual([])
   })
 
-  it('the next ping is not affected by one that failed', async () => {
-    answers = [500, 500, 200]
+  it('reports the outcome of the second ping, and pings again in the next run', async () => {
+    responses = [503, 200, 500, 500, 200]
     const watchdog = aWatchdog()
-    await runOnce(watchdog)
-    await runOnce(watchdog)
-    expect(results).toEqual(['failed', 'pinged'])
+    for (let run = 0; run < 3; run += 1) await runOnce(watchdog)
+    expect(results).toEqual(['pinged', 'failed', 'pinged'])
   })
 })
 
-describe('while we are late', () => {
-  it('the watchdog is not pinged, and that is told when it begins and when it ends', async () => {
+describe('a replica that is late', () => {
+  it('withholds the ping, and logs when that begins and ends', async () => {
     const watchdog = aWatchdog()
-    reasons = async () => 'the outbox is 90 s behind'
-    await runOnce(watchdog)
-    reasons = async () => 'the outbox is 150 s behind'
-    await runOnce(watchdog)
-    expect(requests).toEqual([])
-    reasons = async () => null
-    await runOnce(watchdog)
+    for (const reason of ['the outbox is late', 'the outbox is later', null, 'the evaluator is late']) {
+      whyNotOnTime = async () => reason
+      await runOnce(watchdog)
+    }
     expect(requests).toHaveLength(1)
-    reasons = async () => 'the evaluator is 70 s behind'
-    await runOnce(watchdog)
     expect(results).toEqual(['withheld', 'withheld', 'pinged', 'withheld'])
     expect(lines).toEqual([
-      { level: 'warn', message: 'the watchdog is not pinged: we are not on time', why: 'the outbox is 90 s behind' },
+      { level: 'warn', message: WITHHELD, why: 'the outbox is late' },
       { level: 'info', message: 'the watchdog is pinged again: we are on time' },
-      {
-        level: 'warn',
-        message: 'the watchdog is not pinged: we are not on time',
-        why: 'the evaluator is 70 s behind',
-      },
+      { level: 'warn', message: WITHHELD, why: 'the evaluator is late' },
     ])
   })
 
-  it('or cannot tell, it is not pinged either', async () => {
-    reasons = () => Promise.reject(new Error('the database cannot be reached'))
+  it('withholds the ping also when the check fails', async () => {
+    whyNotOnTime = () => Promise.reject(new Error('the database cannot be reached'))
     await runOnce(aWatchdog())
-    expect(requests).toEqual([])
-    expect(results).toEqual(['withheld'])
+    expect([requests, results]).toEqual([[], ['withheld']])
     expect(lines).toMatchObject([{ why: 'the check failed: the database cannot be reached' }])
   })
 })
 
-describe('a stop', () => {
-  it.each([
-    ['before the ping', () => {}],
-    ['while it is not answered', () => clock.advance(1_000)],
-    ['between two tries', () => clock.advance(12_000)],
-  ])('%s ends the run at once, and nothing is said', async (_name, begin) => {
-    answers = ['hang']
-    const stopping = new AbortController()
-    const run = aWatchdog().run(stopping.signal)
-    await begin()
-    const told = lines.length
-    stopping.abort()
-    expect(await run).toBe('done')
-    expect(results).toEqual([])
-    expect(lines).toHaveLength(told)
-    expect(clock.wakeTimes()).toEqual([])
-  })
-})
-
-describe('over a socket', () => {
-  let receiver: Receiver
-  let httpClient: HttpClient
-  beforeAll(async () => {
-    receiver = await startReceiver()
-    // Nothing private is allowed to channels; whoever runs the installation may watch it from the same machine.
-    httpClient = createHttpClient({ allowedTargets: [] })
-  })
-  afterAll(async () => {
-    await httpClient.close()
-    await receiver.close()
-  })
-
-  it('a ping a minute arrives', async () => {
-    const watchdog = createWatchdog({
-      url: `${receiver.url}/ping/x`,
-      client: httpClient,
-      whyNotOnTime: async () => null,
-      onResult: (result) => results.push(result),
-      log: silentLog,
-      clock,
-    })
-    const loop = createLoop({ name: 'watchdog', everyMs: 60_000, run: watchdog.run, onError: () => {}, clock })
-    loop.start()
-    await receiver.waitFor(1)
-    await expect.poll(() => results).toEqual(['pinged'])
-    await clock.advance(59_999)
-    expect(receiver.requests).toHaveLength(1)
-    await clock.advance(1)
-    const [, second] = await receiver.waitFor(2)
-    expect(second).toMatchObject({ method: 'GET', path: '/ping/x', body: '' })
-    await loop.stop()
-  })
+it.each([
+  ['before the ping', () => {}],
+  ['while it waits for a response', () => clock.advance(1_000)],
+  ['between two pings', () => clock.advance(12_000)],
+])('a stop %s ends the run at once, without a result', async (_, begin) => {
+  responses = ['hang']
+  const stopping = new AbortController()
+  const run = aWatchdog().run(stopping.signal)
+  await begin()
+  const logged = lines.length
+  stopping.abort()
+  expect(await run).toBe('done')
+  expect([results, lines.length, clock.wakeTimes()]).toEqual([[], logged, []])
 })
