@@ -1,7 +1,7 @@
 /**
  * The composition root: what every process has, and the roles that ROLE asks for (design, section 8), in order of dependence.
- * start() begins work, stop() ends it by emptying: not ready, no new requests, what is in progress finishes, then what it
- * stood on goes.
+ * start() begins the work and puts the end of each part on a stack; stop() unwinds the stack: not ready, no new requests, what
+ * is in progress finishes, then the databases and the ops port close.
  */
 
 import type { Config } from './config.ts'
@@ -11,15 +11,16 @@ import type { MetricsSource } from './http/ops/metrics.ts'
 import { addressOf, createHttpServer } from './http/server.ts'
 import type { Connection } from './kubernetes/connection.ts'
 import { createApiRole } from './roles/api.ts'
-import { type Base, loopOf } from './roles/base.ts'
+import { type Base, loopOf, openDatabase } from './roles/base.ts'
 import { createControllerRole } from './roles/controller.ts'
 import { createMetrics, type Metrics } from './roles/metrics.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import type { Log } from './runtime/log.ts'
 import { observeHttp } from './runtime/metrics.ts'
+import { stopTogether } from './runtime/stop-together.ts'
 import { countByStatus, oldestOverdueSeconds } from './store/checks/states.ts'
 import { oldestPendingSeconds } from './store/outbox/deliveries.ts'
-import { createDatabase, type Database } from './store/postgres/database.ts'
+import type { Database } from './store/postgres/database.ts'
 import { createDatabaseClock } from './store/postgres/database-clock.ts'
 
 /** Without a slash at the end; `api` with its /api/v1. Ping and API are null in the controller role, which serves neither. */
@@ -32,6 +33,7 @@ export interface Addresses {
 export interface App {
   /** Resolves when all ports answer. `signal` ends its wait for a database that went away, with the error of the last try. */
   start(signal?: AbortSignal): Promise<Addresses & { readonly listening: Addresses }>
+  /** Stops what has been started, also when start() failed half way. */
   stop(): Promise<void>
   readonly metrics: Metrics
 }
@@ -53,20 +55,13 @@ export function createApp(options: AppOptions): App {
   const { config, databaseUrl, secretKey, connection = null, log, clock = systemClock } = options
   const { bindAddress } = config
   const metrics = createMetrics()
-  const onConnectionError = (error: Error) => log.warn({ error }, 'a database connection broke')
-  const database = createDatabase({ url: databaseUrl, name: 'management', connections: 8, onConnectionError })
+  const stack = new AsyncDisposableStack()
+  const database = openDatabase(options, stack, { name: 'management', connections: 8 })
+  // One connection each for groups of pings, the evaluator, the beat and the clock.
   const pingDatabase =
     config.role === 'controller'
       ? null
-      : createDatabase({
-          url: databaseUrl,
-          name: 'pings',
-          // For groups of pings, the evaluator, the beat and the clock: one each.
-          connections: 4,
-          genericPlans: true,
-          looksUp: true,
-          onConnectionError,
-        })
+      : openDatabase(options, stack, { name: 'pings', connections: 4, genericPlans: true, looksUp: true })
   const databaseClock = createDatabaseClock(pingDatabase ?? database, clock)
 
   let isStarted = false
@@ -157,9 +152,14 @@ export function createApp(options: AppOptions): App {
 
   async function start(signal?: AbortSignal): ReturnType<App['start']> {
     const ops = addressOf(bindAddress, await opsServer.listen())
+    stack.defer(() => opsServer.close(0))
     await whenAvailable(() => databaseClock.measure(), signal)
-    const served = (await apiRole?.start(signal)) ?? { ping: null, api: null }
     clockLoop.start()
+    stack.defer(clockLoop.stop)
+    const defer = stopTogether(stack)
+    if (apiRole !== null) defer(apiRole.stop)
+    const served = (await apiRole?.start(signal)) ?? { ping: null, api: null }
+    if (controllerRole !== null) defer(controllerRole.stop)
     controllerRole?.start()
     isStarted = true
     const shown = apiRole === null ? served : { ping: apiRole.pingUrl(), api: apiRole.baseUrl() }
@@ -183,13 +183,7 @@ export function createApp(options: AppOptions): App {
 
   async function stop(): Promise<void> {
     isStopping = true
-    // Standbys take over while this process still drains.
-    const handingOver = Promise.all([controllerRole?.stop(), apiRole?.handOver()])
-    if (isStarted && apiRole !== null) await clock.sleep(config.drainSeconds * 1_000)
-    await Promise.all([handingOver, apiRole?.stop()])
-    await clockLoop.stop()
-    await Promise.all([database.close(), pingDatabase?.close()])
-    await opsServer.close(0)
+    await stack.disposeAsync()
   }
 
   return { start, stop, metrics }

@@ -17,13 +17,15 @@ import { API_PREFIX, createApiApp } from '../http/api/app.ts'
 import { createPingApp } from '../http/ping/app.ts'
 import { addressOf, createHttpServer } from '../http/server.ts'
 import { observeHttp } from '../runtime/metrics.ts'
-import { createDatabase, type Database } from '../store/postgres/database.ts'
-import { type Base, loopOf } from './base.ts'
+import { stopTogether } from '../runtime/stop-together.ts'
+import type { Database } from '../store/postgres/database.ts'
+import { type Base, loopOf, openDatabase } from './base.ts'
 import { createDelivery } from './delivery.ts'
 
 export interface ApiRole {
   /** Resolves when both ports answer; with the addresses where they listen. */
   start(signal?: AbortSignal): Promise<{ ping: string; api: string }>
+  /** Stops what has been started, also when start() failed half way. A role that served drains first. */
   stop(): Promise<void>
   /** Null when pings can be stored. */
   whyNotReady(): string | null
@@ -31,10 +33,8 @@ export interface ApiRole {
   pingUrl(): string
   baseUrl(): string
   pingsWaiting(): number
-  /** What /metrics says of each check. */
+  /** Reads the series of each check for /metrics. */
   readonly exportChecks: Exporter['read']
-  /** Another replica exports from now on: the first thing of a stop, since nobody asks a replica that is about to go. */
-  handOver(): Promise<void>
 }
 
 export interface ApiRoleOptions extends Base {
@@ -55,7 +55,7 @@ const GRACE_MS = 20_000
 export function createApiRole(base: ApiRoleOptions): ApiRole {
   const { config, log, metrics, clock, databaseClock, database, pingDatabase, secretKey, isStopping } = base
   const context = { database, clock: databaseClock }
-  let isStarted = false
+  const stack = new AsyncDisposableStack()
   let pingUrl = config.pingUrl ?? ''
 
   const cache = createCheckCache()
@@ -111,18 +111,12 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     }),
   )
 
-  // Of its own: reading all checks takes longer than any other statement may, and nobody else waits for it.
-  const exportDatabase = createDatabase({
-    url: base.databaseUrl,
-    name: 'exporter',
-    connections: 2,
-    statementMs: EXPORT_MS,
-    onConnectionError: (error) => log.warn({ error }, 'a database connection broke'),
-  })
+  // A pool of its own: reading all checks takes longer than any other statement may.
+  const exportDatabase = openDatabase(base, stack, { name: 'exporter', connections: 2, statementMs: EXPORT_MS })
   const exporter = createExporter({ database: exportDatabase, clock: databaseClock })
   const exporterLoop = loopOf(base, 'exporter', EXPORTER_MS, async () => {
-    // Who is not ready tells nothing of the checks: its lease runs out, and another replica has it.
-    if (isStarted && whyNotReady() === null) await exporter.hold()
+    // A replica that is not ready does not renew its lease, so that another replica takes it.
+    if (whyNotReady() === null) await exporter.hold()
     return 'done'
   })
 
@@ -185,41 +179,52 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     return beat.isStale() ? 'the database cannot be written to' : null
   }
 
+  /** Goes on serving while load balancers notice that this replica is not ready. Another replica exports meanwhile. */
+  async function drain(): Promise<void> {
+    const drained = clock.sleep(config.drainSeconds * 1_000)
+    await exporterLoop.stop()
+    await exporter
+      .release()
+      .catch((error) => log.warn({ error }, 'the exporter lease could not be released; it expires'))
+    await drained
+  }
+
+  /** The ports close at the same time. Unless other replicas beat, a gap begins now, so no deadline is evaluated any more. */
+  async function stopBeat(): Promise<void> {
+    await Promise.all([expireLoop.stop(), beatLoop.stop()])
+    await beatLoop.runOnce().catch((error) => log.warn({ error }, 'the last beat could not be written'))
+  }
+
   return {
     async start(signal) {
+      stack.defer(recorder.stop)
+      const defer = stopTogether(stack)
       const ping = addressOf(bindAddress, await pingServer.listen())
+      defer(() => pingServer.close(GRACE_MS))
       const api = `${addressOf(bindAddress, await apiServer.listen())}${API_PREFIX}`
+      defer(() => apiServer.close(GRACE_MS))
       pingUrl ||= ping
       baseUrl ||= api
-      // The gap since the last stop is on record before any deadline is looked at.
+      // The gap since the last stop is recorded before the first deadline is evaluated.
       await base.whenAvailable(beatLoop.runOnce, signal)
-      for (const loop of [beatLoop, expireLoop, pruneLoop, exporterLoop]) loop.start()
+      beatLoop.start()
+      expireLoop.start()
+      defer(stopBeat)
+      pruneLoop.start()
+      defer(pruneLoop.stop)
+      defer(delivery.stop)
       await delivery.start(signal)
-      isStarted = true
+      exporterLoop.start()
+      stack.defer(drain)
       return { ping, api }
     },
-
-    async stop() {
-      const delivering = delivery.stop()
-      const closing = Promise.all([pingServer.close(GRACE_MS), apiServer.close(GRACE_MS)])
-      // From here on nobody can ping this replica: a gap, unless others beat, begins now, and no deadline is this one's to judge.
-      await Promise.all([expireLoop.stop(), beatLoop.stop()])
-      if (isStarted)
-        await beatLoop.runOnce().catch((error) => log.warn({ error }, 'the last beat could not be written'))
-      await closing
-      await Promise.all([pruneLoop.stop(), recorder.stop(), delivering, exportDatabase.close()])
-    },
+    stop: () => stack.disposeAsync(),
 
     whyNotReady,
     pingUrl: () => pingUrl,
     baseUrl: () => baseUrl,
     pingsWaiting: recorder.waiting,
     exportChecks: exporter.read,
-    async handOver() {
-      await exporterLoop.stop()
-      if (isStarted)
-        await exporter.release().catch((error) => log.warn({ error }, 'the exporter lease runs out by itself'))
-    },
   }
 }
 

@@ -4,7 +4,7 @@ import type { Config } from '../config.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import { createLoop, type Loop, type LoopOptions } from '../runtime/loop.ts'
-import type { Database } from '../store/postgres/database.ts'
+import { createDatabase, type Database, type DatabaseOptions } from '../store/postgres/database.ts'
 import type { DatabaseClock } from '../store/postgres/database-clock.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -21,6 +21,16 @@ export interface Base {
   readonly isStopping: () => boolean
   /** Runs `work` now, and again for a while when the database went away. */
   readonly whenAvailable: (work: () => Promise<void>, signal?: AbortSignal) => Promise<void>
+}
+
+/** A pool that is closed with `stack`. */
+export function openDatabase(
+  { databaseUrl, log }: Pick<Base, 'databaseUrl' | 'log'>,
+  stack: AsyncDisposableStack,
+  options: Omit<DatabaseOptions, 'url' | 'onConnectionError'>,
+): Database {
+  const onConnectionError = (error: Error) => log.warn({ error }, 'a database connection broke')
+  return stack.adopt(createDatabase({ ...options, url: databaseUrl, onConnectionError }), (opened) => opened.close())
 }
 
 /** A background loop whose failures are counted, from zero on, and logged. */
