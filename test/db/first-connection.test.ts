@@ -1,11 +1,11 @@
 /** What a person reads who set DATABASE_URL wrongly: the first connection as main.ts makes it, and the line that explains its error. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { choosePort } from '../../src/embedded-postgres/port.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { explainDatabaseError } from '../../src/store/postgres/explain.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { findFreePort } from '../support/ports.ts'
 
 const PASSWORD = 'hunter2-s3cret'
 
@@ -61,8 +61,8 @@ it.each<[string, (url: URL) => void, RegExp]>([
 })
 
 it('a port without a listener is explained in a line', async () => {
-  const port = await choosePort('')
-  expect(await failureOf(changed((url) => Object.assign(url, { hostname: '127.0.0.1', port: String(port) })))).toBe(
+  const port = await findFreePort()
+  expect(await failureOf(changed((url) => Object.assign(url, { hostname: '127.0.0.1', port })))).toBe(
     `DATABASE_URL: nobody listens on 127.0.0.1:${port}: start PostgreSQL there, or correct the address`,
   )
 })

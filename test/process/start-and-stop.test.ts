@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isUuid } from '../../src/domain/ids.ts'
-import { choosePort } from '../../src/embedded-postgres/port.ts'
 import { readPidFile } from '../../src/embedded-postgres/postmaster.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { createApiClient } from '../support/api-client.ts'
+import { findFreePort } from '../support/ports.ts'
 import { aPing, ask, createAgent, findMissing, type SentPing, sendPing } from '../support/sent-pings.ts'
 import {
   assertPackagesAreInstalled,
@@ -79,8 +79,8 @@ describe('the first start', () => {
 
 describe('standard output without a reader (npm start | head -1)', () => {
   it('does not end the service: it starts, serves, and stops in order on a signal', async () => {
-    const port = await choosePort('')
-    await using service = spawnService({ DATA_DIR: newDataDir(), OPS_PORT: String(port) })
+    const port = await findFreePort()
+    await using service = spawnService({ DATA_DIR: newDataDir(), OPS_PORT: port })
     await service.waitFor(/\n/)
     service.closeStdout()
     const isReady = () => ask(`http://127.0.0.1:${port}/readyz`).then(({ status }) => status === 200)

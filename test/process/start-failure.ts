@@ -1,4 +1,3 @@
-import { createServer } from 'node:net'
 import { expect } from 'vitest'
 import { API_KEY, LOG_IN, spawnService } from '../support/service-process.ts'
 
@@ -23,14 +22,4 @@ export function changed(url: string, change: (url: URL) => void): string {
   const copy = new URL(url)
   change(copy)
   return copy.href
-}
-
-/** A port in use. */
-export async function takePort() {
-  const holder = createServer()
-  await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))
-  return {
-    port: String((holder.address() as { port: number }).port),
-    [Symbol.asyncDispose]: () => new Promise<void>((resolve) => holder.close(() => resolve())),
-  }
 }

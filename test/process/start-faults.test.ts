@@ -1,14 +1,14 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { choosePort } from '../../src/embedded-postgres/port.ts'
 import { createApiClient } from '../support/api-client.ts'
 import { createEmptyDatabase, type EmptyDatabase } from '../support/database.ts'
+import { findFreePort, takePort } from '../support/ports.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, LOG_IN, spawnService, startService } from '../support/service-process.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
-import { changed, failureOf, PASSWORD, takePort } from './start-failure.ts'
+import { changed, failureOf, PASSWORD } from './start-failure.ts'
 
 /**
  * One fault of each kind that ends the program or makes it wait. Each line that a person reads is tested where it is made:
@@ -105,7 +105,7 @@ describe('a database that is not there yet', () => {
 
 describe('the first start', () => {
   it.concurrent('takes a given port and given secrets, and prints no secret', async () => {
-    const port = String(await choosePort(''))
+    const port = await findFreePort()
     await using service = await startService({ ...databaseEnvironment(database.url), PING_PORT: port })
     expect(service.ping).toBe(`http://127.0.0.1:${port}`)
     for (const secret of [API_KEY, LOG_IN.password, new URL(database.url).password])

@@ -1,14 +1,14 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { promisify } from 'node:util'
 import pg from 'pg'
 import {
   EmbeddedPostgresError,
   type EmbeddedPostgresOptions,
   startEmbeddedPostgres,
 } from '../../src/embedded-postgres/start.ts'
+import { copyTemplate } from './postgres-server.ts'
 
 /** What the tests of the embedded PostgreSQL share. */
 
@@ -17,21 +17,16 @@ type Options = Partial<EmbeddedPostgresOptions>
 export const start = (dataDir: string, options: Options = {}) =>
   startEmbeddedPostgres({ dataDir, note: () => {}, ...options })
 
-/** Gives new paths for data folders below `path`: without anything, or with a copy of a database that was stopped in order. */
+/** Gives new paths for data folders below `path`: without anything, or with a database that was stopped in order. */
 export function createDataDirs(path: string) {
   let count = 0
-  let model: Promise<string> | undefined
   const newFolder = () => join(path, `data-${count++}`)
   return {
     newFolder,
-    /** For tests that are not about the first start: setting a database up takes a second, copying one a moment. */
+    /** For tests that are not about the first start. */
     async newDatabase() {
-      model ??= start(join(path, 'model')).then(async (server) => {
-        await server.stop()
-        return join(path, 'model')
-      })
       const dataDir = newFolder()
-      await promisify(execFile)('cp', ['-a', await model, dataDir])
+      await copyTemplate(dataDir)
       return dataDir
     },
   }

@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { type PostgresServer, startPostgresServer } from './postgres-server.ts'
+import { makeTemplate, startPostgresServer } from './postgres-server.ts'
+import { makeTempFolder } from './temp-folder.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -12,7 +14,7 @@ declare module 'vitest' {
  * Every project of the run calls this once, in one process but with a module of its own, so the server that they share is
  * kept beside the modules.
  */
-type Shared = { users: number; starting: Promise<PostgresServer> }
+type Shared = { users: number; starting: Promise<AsyncDisposable & { readonly adminUrl: string }> }
 const KEY = Symbol.for('heartbeat-operator.test-postgres')
 const shelf = globalThis as { [KEY]?: Shared }
 
@@ -34,7 +36,7 @@ export default async function setup(project: TestProject) {
     project.provide('postgresUrl', given)
     return
   }
-  shelf[KEY] ??= { users: 0, starting: startPostgresServer({ settings: SETTINGS }) }
+  shelf[KEY] ??= { users: 0, starting: start() }
   const shared = shelf[KEY]
   shared.users += 1
   project.provide('postgresUrl', (await shared.starting).adminUrl)
@@ -42,6 +44,16 @@ export default async function setup(project: TestProject) {
     shared.users -= 1
     if (shared.users > 0) return
     delete shelf[KEY]
-    await (await shared.starting).remove()
+    await (await shared.starting)[Symbol.asyncDispose]()
   }
+}
+
+/** The server, and beside it the database that tests copy for servers of their own. */
+async function start() {
+  await using stack = new AsyncDisposableStack()
+  const folder = stack.use(await makeTempFolder())
+  await makeTemplate(join(folder.path, 'template'))
+  const { adminUrl } = stack.use(await startPostgresServer({ settings: SETTINGS }))
+  const running = stack.move()
+  return { adminUrl, [Symbol.asyncDispose]: () => running.disposeAsync() }
 }
