@@ -1,6 +1,6 @@
 /**
- * What OIDC_ISSUERS says: a JSON array of issuers whose tokens the management API takes. A fault names the entry and the
- * field, and quotes no value: a private key may have landed there.
+ * Reads OIDC_ISSUERS: a JSON array of issuers whose tokens the management API accepts. A fault names the entry and the field,
+ * and quotes no value: it may be a private key.
  */
 
 import { createPublicKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto'
@@ -8,19 +8,19 @@ import { z } from 'zod'
 import { isEmail } from './domain/email.ts'
 
 export interface OidcIssuer {
-  /** As the claim `iss` writes it, to the letter. */
+  /** Exactly as in the claim `iss`. */
   readonly issuer: string
   /** Must be among the claim `aud`. */
   readonly audience: string
-  /** By the claim `sub`: the e-mail address of a user. */
+  /** The e-mail address of a user for each value of the claim `sub`. */
   readonly users: ReadonlyMap<string, string>
-  /** Its public keys (RFC 7517); null: the issuer is asked for them. */
+  /** Its public keys (RFC 7517); null: they are fetched from the issuer. */
   readonly jwks: { readonly keys: readonly object[] } | null
 }
 
 const MOST_ISSUERS = 20
 const ISSUER_LENGTH = 2_048
-/** Of `sub` as OpenID Connect limits it (Core 1.0, section 2), and of an audience as we do. */
+/** The limit of OpenID Connect for `sub` (Core 1.0, section 2), and ours for an audience. */
 const NAME_LENGTH = 255
 const MOST_KEYS = 100
 const RSA_BITS = 2_048
@@ -76,7 +76,7 @@ function readEntries(text: string): { entries: OidcIssuer[]; faults: string[] } 
       faults.push(`${place}: users must have subjects of 1 to ${NAME_LENGTH} characters`)
     if (keyFault !== null) faults.push(`${place}: jwks ${keyFault}`)
     if (entries.some((entry) => entry.issuer === issuer))
-      faults.push(`${place}: issuer is that of an entry before it: each has one entry`)
+      faults.push(`${place}: issuer is the same as in an entry before it: make one entry of them`)
     entries.push({ issuer, audience, users: new Map(subjects), jwks: jwks as OidcIssuer['jwks'] })
   }
   return { entries, faults }
@@ -90,11 +90,11 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** What is wrong, where, and what would be right. */
+/** The field and what would be right. */
 function describe(issue: z.core.$ZodIssue): string {
   if (issue.code === 'unrecognized_keys') {
     const unknown = issue.keys.map((key) => JSON.stringify(key.slice(0, NAME_LENGTH))).join(', ')
-    return `${unknown} is no field: there are issuer, audience, users and jwks`
+    return `${unknown} is not a known field: the fields are issuer, audience, users and jwks`
   }
   const [field, subject] = issue.path
   if (field === undefined) return issue.message
@@ -103,9 +103,9 @@ function describe(issue: z.core.$ZodIssue): string {
   return `${String(field)}${at} ${issue.message}`
 }
 
-/** OpenID Connect Discovery 1.0, section 3; http is for a loopback address, where nobody listens in. */
+/** OpenID Connect Discovery 1.0, section 3. http is allowed for a loopback address only. */
 function isIssuer(text: string): boolean {
-  // The parser of URLs would drop blanks and an empty query without a word, and no token would ever match.
+  // The URL parser drops blanks and an empty query silently, and then no token would ever match.
   if (text.length > ISSUER_LENGTH || !/^[!-~]+$/.test(text) || /[?#]/.test(text) || !URL.canParse(text)) return false
   const { protocol, hostname, username, password } = new URL(text)
   if (username !== '' || password !== '' || !text.startsWith(`${protocol}//`)) return false
@@ -120,10 +120,10 @@ function isLoopback(hostname: string): boolean {
 function findKeySetFault(keys: readonly unknown[]): string | null {
   if (keys.length === 0 || keys.length > MOST_KEYS) return `must hold 1 to ${MOST_KEYS} keys`
   const secret = keys.findIndex((key) => SECRET_MEMBERS.some((member) => isObject(key) && member in key))
-  if (secret >= 0) return `must hold public keys only: key ${secret + 1} is a private or symmetric one`
+  if (secret >= 0) return `must hold public keys only: key ${secret + 1} is a private or symmetric key`
   const unusable = keys.findIndex((key) => !isSigningKey(key))
   if (unusable < 0) return null
-  return `must hold public keys of RSA (${RSA_BITS} bits or more), P-256, P-384, P-521 or Ed25519: key ${unusable + 1} is none`
+  return `must hold public keys of RSA (${RSA_BITS} bits or more), P-256, P-384, P-521 or Ed25519: key ${unusable + 1} is not one of them`
 }
 
 function isSigningKey(jwk: unknown): boolean {
@@ -132,7 +132,7 @@ function isSigningKey(jwk: unknown): boolean {
   return type === 'ed25519' || (type === 'ec' && CURVES.includes(details?.namedCurve ?? ''))
 }
 
-/** Null: no public key. */
+/** Null when it is not a public key. */
 function importKey(jwk: unknown): KeyObject | null {
   try {
     return createPublicKey({ key: jwk as JsonWebKeyInput['key'], format: 'jwk' })

@@ -1,4 +1,4 @@
-/** The only reader of the environment (design, section 12). All faults at once; nobody else gets more than plain values. */
+/** The only reader of the environment (design, section 12). It reports all faults at once and returns plain values. */
 
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -14,38 +14,38 @@ export interface Config {
   readonly pingPort: number
   readonly apiPort: number
   readonly opsPort: number
-  /** Public addresses without a slash at the end; null: made from the port that was taken. */
+  /** Public addresses without a slash at the end; null: made from the listening port. */
   readonly pingUrl: string | null
   readonly baseUrl: string | null
   readonly dataDir: string
   readonly rateLimitPerMinute: number
   readonly historyMaxPings: number
   readonly historyMaxDays: number
-  /** How long a start waits for a database that is not there. */
+  /** How long a start waits for a database that cannot be reached. */
   readonly databaseWaitSeconds: number
-  /** How long to be not ready before the ports close, so that load balancers notice. */
+  /** How long the process is not ready before its ports close, so that load balancers notice. */
   readonly drainSeconds: number
   readonly logLevel: string
   readonly logFormat: 'pretty' | 'json'
   readonly kubernetes: (typeof KUBERNETES)[number]
-  /** Comma separated in the environment; null: all of them. */
+  /** Null: all namespaces. */
   readonly watchNamespaces: readonly string[] | null
   readonly clusterName: string
   readonly bootstrapEmail: string
   readonly bootstrapProjectId: string | undefined
   /** Addresses and CIDRs that channels may reach although they are private. */
   readonly allowedTargets: readonly string[]
-  /** Whose tokens the management API takes. */
+  /** The issuers whose tokens the management API accepts. */
   readonly oidcIssuers: readonly OidcIssuer[]
   /** `Name <address>` or an address alone. */
   readonly smtpFrom: string
-  /** Apart from the rest, so that nobody prints them along. */
+  /** In a branch of its own, so that they are not printed with the rest. */
   readonly secrets: {
     readonly databaseUrl: string | undefined
     readonly secretKey: Buffer | undefined
-    /** What was sealed under one of these is still read. */
+    /** Channel settings that are sealed under one of these can still be read. */
     readonly previousSecretKeys: readonly Buffer[]
-    /** One for each peer, without a slash at the end; here and below, a URL may hold credentials. */
+    /** One for each peer, without a slash at the end. Here and below, a URL may hold credentials. */
     readonly alertmanagerUrls: readonly string[]
     readonly watchdogUrl: string | null
     readonly smtpUrl: string | undefined
@@ -54,7 +54,7 @@ export interface Config {
   }
 }
 
-/** What is wrong with the environment: one line a fault, each with the variable's name and what would be right. */
+/** One line for each fault of the environment, with the variable's name and what would be right. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly faults: readonly string[]
@@ -68,21 +68,21 @@ export class ConfigError extends Error {
 }
 
 const ROLES = ['api', 'controller', 'all'] as const
-/** `auto`: when a kubeconfig or a ServiceAccount is found. `required`: it is an error when none is. */
+/** `auto`: reconcile when a kubeconfig or a ServiceAccount is found. `required`: it is an error when there is none. */
 const KUBERNETES = ['auto', 'off', 'required'] as const
-/** RFC 1123 label, as Kubernetes wants it of namespaces; ours for the cluster's name too. */
+/** RFC 1123 label: the rule of Kubernetes for namespaces, and ours for the cluster's name. */
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
-/** Unless told otherwise. Whoever waits for longer does so for a name too that nobody knows yet. */
+/** Default. A longer wait also retries host names that do not resolve yet. */
 export const DATABASE_WAIT_SECONDS = 10
 
 export const SECRET_KEY_BYTES = 32
-/** Node's decoder skips what is no base64, so that it would also make a key of a sentence. */
+/** Node's decoder skips characters that are not base64, so it would make a key of any text. */
 const SECRET_KEY = /^[0-9A-Za-z+/_-]{43}=?$/
 const PREVIOUS_KEYS = 10
 const ALERTMANAGER_PEERS = 10
 const URL_LENGTH = 2_048
-/** RFC 5322, without what nobody uses: an address, or a name and the address in angle brackets. */
+/** The common forms of RFC 5322: an address, or a name and the address in angle brackets. */
 const MAILBOX = /^(?:[^<>\p{Cc}]*<[^\s<>@,;:"()[\]\\]+@[\p{L}\p{N}.-]+>|[^\s<>@,;:"()[\]\\]+@[\p{L}\p{N}.-]+)$/u
 const MAILBOX_LENGTH = 320
 
@@ -112,7 +112,7 @@ function integer(min: number, max: number) {
     .transform(Number)
 }
 
-/** Entries with commas between them; empty ones are nothing. */
+/** Entries separated by commas. Empty ones are ignored. */
 const list = () =>
   z.string().transform((text) =>
     text
@@ -121,11 +121,11 @@ const list = () =>
       .filter((entry) => entry !== ''),
   )
 
-/** As `list`, and the place of the first entry that is wrong is said, not the entry: it may be a secret. */
+/** Like `list`. A fault names the position of the first wrong entry, not the entry itself: it may be a secret. */
 function listOf(isRight: (entry: string) => boolean, most: number, wanted: string) {
   return list().superRefine((entries, context) => {
     const wrong = entries.findIndex((entry) => !isRight(entry))
-    if (wrong >= 0) context.addIssue(`${wanted}, with commas between them: entry ${wrong + 1} is none`)
+    if (wrong >= 0) context.addIssue(`${wanted}: entry ${wrong + 1} is not valid`)
     else if (entries.length > most) context.addIssue(`must have at most ${most} entries, and has ${entries.length}`)
   })
 }
@@ -145,19 +145,19 @@ function isTarget(text: string): boolean {
 
 const SMTP_EXAMPLE = 'smtp://user:password@mail.example.com:587'
 
-/** What is wrong with it, for people; null: nothing. */
+/** What is wrong with the URL, as a message; null when it is right. */
 function findSmtpUrlFault(text: string): string | null {
   if (!URL.canParse(text)) return `must be a URL such as ${SMTP_EXAMPLE}`
   const { protocol, hostname, pathname, search, hash, username, password } = new URL(text)
   if (!['smtp:', 'smtps:'].includes(protocol) || hostname === '') return `must be a URL such as ${SMTP_EXAMPLE}`
-  // A password with a / or ? in it ends up here, and its beginning as the port.
+  // A password that contains / or ? ends up here, and its beginning in the port.
   if (!['', '/'].includes(pathname) || search !== '' || hash !== '')
     return 'must end after the host or the port (in the password write / as %2F, ? as %3F and # as %23)'
   if ((username === '') !== (password === '')) return 'must have both a user and a password, or neither'
   return hasReadableCredentials(text) ? null : UNREADABLE_CREDENTIALS
 }
 
-const UNREADABLE_CREDENTIALS = 'has a % that begins no escape in the user or the password: write it as %25'
+const UNREADABLE_CREDENTIALS = 'has a % in the user or the password that does not begin an escape: write it as %25'
 function hasReadableCredentials(text: string): boolean {
   const { username, password } = new URL(text)
   return isDecodable(username) && isDecodable(password)
@@ -180,7 +180,7 @@ const VARIABLES = {
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
     .refine(
       (text) => !URL.canParse(text) || isDecodable(new URL(text).pathname),
-      'has a % that begins no escape in the name of the database: write it as %25',
+      'has a % in the name of the database that does not begin an escape: write it as %25',
     )
     .optional(),
   DATA_DIR: z
@@ -198,7 +198,7 @@ const VARIABLES = {
   PREVIOUS_SECRET_KEYS: listOf(
     (entry) => SECRET_KEY.test(entry),
     PREVIOUS_KEYS,
-    'must be keys of 32 bytes in base64, as SECRET_KEY is',
+    'must be keys of 32 bytes in base64, separated by commas',
   )
     .transform((keys) => keys.map((key) => Buffer.from(key, 'base64')))
     .optional(),
@@ -225,7 +225,7 @@ const VARIABLES = {
     .transform((text) => [...new Set(text.split(',').map((name) => name.trim()))].filter((name) => name !== ''))
     .refine(
       (names) => names.every((name) => DNS_LABEL.test(name)),
-      'must be names of namespaces with commas between them, for example payments,shop',
+      'must be names of namespaces separated by commas, for example payments,shop',
     )
     .optional(),
   CLUSTER_NAME: z
@@ -235,7 +235,7 @@ const VARIABLES = {
   ALERTMANAGER_URL: listOf(
     isAlertmanagerUrl,
     ALERTMANAGER_PEERS,
-    'must be URLs such as http://alertmanager:9093, without query and fragment (% in a user or password written as %25)',
+    'must be URLs such as http://alertmanager:9093, separated by commas, without query and fragment (write a % in the user or password as %25)',
   )
     .transform((urls) => urls.map((text) => text.replace(/\/+$/, '')))
     .optional(),
@@ -248,10 +248,10 @@ const VARIABLES = {
       const wrong = entries.findIndex((entry) => !isTarget(entry))
       if (wrong < 0) return
       const entry = entries[wrong]!
-      // What looks like no address at all may be a URL with a password that landed in the wrong variable.
+      // Text that does not look like an address may be a URL with a password in the wrong variable.
       const name = /^[\w.:/[\]*-]{1,60}$/.test(entry) ? `"${entry}"` : `entry ${wrong + 1}`
       context.addIssue(
-        `must be addresses or CIDRs such as 10.1.2.3,10.0.0.0/8,fd00::/8, with commas between them: ${name} is none`,
+        `must be addresses or CIDRs separated by commas, such as 10.1.2.3,10.0.0.0/8,fd00::/8: ${name} is not valid`,
       )
     })
     .optional(),
@@ -299,7 +299,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     )
   }
   if (read.ROLE === 'controller' && read.KUBERNETES === 'off')
-    faults.push('KUBERNETES is off, which leaves nothing to do for ROLE controller: set it to auto or required')
+    faults.push('KUBERNETES must be auto or required with ROLE controller, and it is off')
   if (faults.length > 0) throw new ConfigError(faults)
   return Object.freeze({
     role: read.ROLE,
@@ -338,9 +338,9 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
   })
 }
 
-/** `NAME`, or the contents of the file that `NAME_FILE` names (a mounted secret; its last line break is not part of it). */
+/** The value of `NAME`, or the contents of the file `NAME_FILE` (a mounted secret) without the last line break. */
 function readVariable(environment: NodeJS.ProcessEnv, name: string, faults: string[]): string | undefined {
-  // Kubernetes and Compose pass variables that somebody left empty; that is "not set", not a value.
+  // Kubernetes and Compose pass empty variables, which count as not set.
   const value = environment[name] || undefined
   const file = environment[`${name}_FILE`] || undefined
   if (file === undefined) return value

@@ -1,4 +1,4 @@
-/** What `npm start` tells the person who typed it, on standard output. */
+/** The texts that `npm start` prints on standard output. */
 
 import type { Addresses } from './app.ts'
 import type { Config } from './config.ts'
@@ -12,36 +12,35 @@ export interface Made {
 }
 
 /**
- * Told the moment it is stored, before anything else can go wrong: nobody can read it again later. Only what was generated is
- * shown: whoever gave a key or a password has it, and this output may be kept as a log.
+ * Printed as soon as it is stored, because it cannot be read again later. Only generated secrets are shown: a given one is
+ * known, and this output may be kept as a log.
  */
 export function describeCredentials(projectId: string, made: Made | null, given: Config['secrets']): string {
   const project = `  project  ${projectId}`
-  if (made === null) return `${project}\n  API key and log-in as printed at the first start`
-  const key = given.bootstrapApiKey === undefined ? made.apiKey : 'that of BOOTSTRAP_API_KEY'
-  const password = given.bootstrapPassword === undefined ? made.password : 'with BOOTSTRAP_PASSWORD'
+  if (made === null) return `${project}\n  API key and log-in were printed at the first start`
+  const key = given.bootstrapApiKey === undefined ? made.apiKey : 'from BOOTSTRAP_API_KEY'
+  const password = given.bootstrapPassword === undefined ? made.password : 'with the password from BOOTSTRAP_PASSWORD'
   return `${project}
   API key  ${key}
   log-in   ${made.email} ${password}
-  (what was generated is shown this once: note it now)`
+  (generated secrets are shown only once: note them now)`
 }
 
-/** One line: which cluster, or that there is none and what to do about it. */
+/** One line: which cluster, or why there is none and what to do. */
 export function describeCluster(
   { clusterName, watchNamespaces }: Config,
   connection: Pick<Connection, 'server' | 'source'> | null,
   fault: string | null,
 ): string {
   if (connection === null) {
-    const why =
-      fault ?? 'no kubeconfig and no ServiceAccount was found (set KUBECONFIG to have HeartbeatChecks reconciled)'
+    const why = fault ?? 'no kubeconfig and no ServiceAccount was found (set KUBECONFIG to reconcile HeartbeatChecks)'
     return `  cluster  none: ${why}`
   }
   const where = watchNamespaces === null ? 'all namespaces' : `the namespaces ${watchNamespaces.join(', ')}`
   return `  cluster  ${connection.server} (${connection.source}), as "${clusterName}": HeartbeatChecks of ${where}`
 }
 
-/** The public addresses, and a line to paste: the check to begin with, or where no key may be shown the question how it is. */
+/** The public addresses, and a command to paste: it makes a first check, or asks for readiness when no key is shown. */
 export function describeService({ ping, api, ops }: Addresses, projectId: string, apiKey: string | null): string {
   const served =
     ping === null
@@ -50,11 +49,11 @@ export function describeService({ ping, api, ops }: Addresses, projectId: string
   api      ${api}   (described by ${api}/openapi.json)
 `
   const addresses = `${served}  ops      ${ops}/metrics`
-  if (apiKey === null || ping === null) return `${addresses}\n\nIs it well?\n\n  curl -fsS ${ops}/readyz\n`
+  if (apiKey === null || ping === null) return `${addresses}\n\nCheck that it is ready:\n\n  curl -fsS ${ops}/readyz\n`
   const check = JSON.stringify({ project_id: projectId, name: 'My first job', period_seconds: 10, grace_seconds: 5 })
   return `${addresses}
 
-Make a check that wants a ping every 10 seconds:
+Make a check that expects a ping every 10 seconds:
 
   curl -fsS ${api}/checks -H 'Authorization: Bearer ${apiKey}' -H 'Content-Type: application/json' -d '${check}'
 `

@@ -1,6 +1,6 @@
 /**
  * The process: configuration, database, app, until a signal. Exit status 0 after a signal, 2 when it cannot start. With the
- * argument `release` it takes our finalizers off and ends: 0 when none is left, 1 when one may be.
+ * argument `release` it removes our finalizers and ends: 0 when none is left, 1 when one may be left.
  */
 
 import { type App, createApp, DATABASE_RETRY_MS } from './app.ts'
@@ -20,19 +20,19 @@ import { explainDatabaseError, isDatabaseError, mayPass } from './store/postgres
 import { migrate } from './store/postgres/migrate.ts'
 import { bootstrap } from './tenancy/bootstrap.ts'
 
-/** It cannot go on; the message is all that the person needs. */
+/** The start failed; the message is printed alone, without a stack. */
 class StartError extends Error {}
 
 const stopping = new AbortController()
-// Ctrl-C reaches npm and this process both, and npm passes its own on: the second changes nothing.
+// Ctrl-C reaches npm and this process, and npm passes its own on: the second signal changes nothing.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort())
 // The reader of our output may go away (`npm start | head -1`). Without these listeners EPIPE would end the process without an
 // orderly stop. They must come before the `await` below, which lasts as long as the process.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
 const HOW_TO_FIND_ONE = 'set KUBECONFIG to a kubeconfig, or run in a pod with a ServiceAccount'
-const USAGE = `usage: node src/main.ts           serves what ROLE says, until a signal
-       node src/main.ts release   takes the finalizer off all HeartbeatChecks, before the operator goes for good`
+const USAGE = `usage: node src/main.ts           serves the role that ROLE names, until a signal
+       node src/main.ts release   removes the finalizer from all HeartbeatChecks, before the operator is uninstalled`
 
 try {
   const [command, ...more] = process.argv.slice(2)
@@ -84,7 +84,7 @@ async function run(config: Config): Promise<void> {
   const shownKey = bootstrapApiKey === undefined ? (prepared.made?.apiKey ?? null) : null
   if (config.kubernetes !== 'off' && config.role !== 'api') say(describeCluster(config, connection, fault))
   say(describeService(addresses, prepared.projectId, shownKey))
-  // Where this process listens, whatever its public addresses are: what scripts wait for, and where port 0 is told.
+  // The listening addresses, for scripts: with port 0 they are known only from this line.
   const served = listening.ping === null ? '' : ` ping=${listening.ping} api=${listening.api}`
   say(`ready${served} ops=${listening.ops}`)
   if (!stopping.signal.aborted) await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve))
@@ -97,7 +97,7 @@ async function release({ watchNamespaces: namespaces }: Config): Promise<void> {
   await runRelease({ connection, namespaces, say, signal: stopping.signal })
 }
 
-/** `connection` null: none is asked for, or none is to be had; `fault` says why, where a kubeconfig is there and of no use. */
+/** `connection` is null when no cluster is wanted or none was found; `fault` says what is wrong with a kubeconfig that was found. */
 async function findCluster(
   config: Config,
 ): Promise<{ readonly connection: Connection | null; readonly fault: string | null }> {
@@ -109,7 +109,7 @@ async function findCluster(
     if (connection === null && isNeeded) throw new StartError(explainNoCluster(config))
     return { connection, fault: null }
   } catch (error) {
-    // What a cluster that was deleted leaves in ~/.kube/config is no reason not to serve; a file that somebody named is.
+    // ~/.kube/config may name a cluster that is gone, which does not stop the service; a file named by KUBECONFIG does.
     const isLeftOver = error instanceof KubeconfigError && !isNeeded && !process.env.KUBECONFIG
     if (!isLeftOver) throw error
     return { connection: null, fault: error.message }
@@ -131,7 +131,7 @@ async function startEmbedded(dataDir: string): Promise<EmbeddedPostgres | null> 
   }
 }
 
-/** The database was fine a moment ago; what it refuses now is told as well as what it refused then. Null when a signal came meanwhile. */
+/** Explains errors of the database as prepareDatabase does. Null when a signal came meanwhile. */
 async function startApp(app: App, databaseUrl: string): Promise<Awaited<ReturnType<App['start']>> | null> {
   try {
     return await app.start(stopping.signal)
@@ -142,7 +142,7 @@ async function startApp(app: App, databaseUrl: string): Promise<Awaited<ReturnTy
   }
 }
 
-/** The embedded database is gone for good: there is nothing left to serve. */
+/** The embedded database has ended for good, and nothing can be served without it. */
 function fail(error: Error): void {
   process.stderr.write(`${error.message}\n`)
   process.exitCode = 2
@@ -151,7 +151,7 @@ function fail(error: Error): void {
 
 type Prepared = Awaited<ReturnType<typeof bootstrap>>
 
-/** Migrates and bootstraps; waits a little for a server that is still starting. Null when a signal came meanwhile. */
+/** Migrates and bootstraps. Waits for a server that is still starting. Null when a signal came meanwhile. */
 async function prepareDatabase(config: Config, databaseUrl: string): Promise<Prepared | null> {
   const database = createDatabase({
     url: databaseUrl,

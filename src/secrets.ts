@@ -1,10 +1,11 @@
-/** Secrets that nobody configured: made once, kept in the data folder, readable by its owner only. */
+/** The secret key, when SECRET_KEY is not set: made once and kept in the data folder, readable by its owner only. */
 
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ConfigError, SECRET_KEY_BYTES } from './config.ts'
 
+/** Throws ConfigError when the file cannot be written, or holds something else. */
 export async function loadOrMakeSecretKey(dataDir: string): Promise<Buffer> {
   const file = join(dataDir, 'secret-key')
   try {
@@ -17,7 +18,7 @@ export async function loadOrMakeSecretKey(dataDir: string): Promise<Buffer> {
   const key = Buffer.from(await readFile(file, 'utf8'), 'base64')
   if (key.length !== SECRET_KEY_BYTES)
     throw new ConfigError([
-      `${file} does not hold a key of ${SECRET_KEY_BYTES} bytes: restore it, or remove it (everybody must then log in again)`,
+      `${file} does not hold a key of ${SECRET_KEY_BYTES} bytes: restore it, or remove it (then all users must log in again, and sealed channel settings are lost)`,
     ])
   return key
 }

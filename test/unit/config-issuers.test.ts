@@ -69,7 +69,7 @@ describe('OIDC_ISSUERS', () => {
   it('has one entry for each issuer', () => {
     const entries = [ISSUER, `${ISSUER}/`, ISSUER].map((issuer) => ({ issuer, audience: AUDIENCE }))
     expect(faultsOf(JSON.stringify(entries))).toEqual([
-      'OIDC_ISSUERS entry 3: issuer is that of an entry before it: each has one entry',
+      'OIDC_ISSUERS entry 3: issuer is the same as in an entry before it: make one entry of them',
     ])
   })
 
@@ -77,7 +77,7 @@ describe('OIDC_ISSUERS', () => {
     expect(faultsOf(JSON.stringify([7, { issuer: ISSUER, audience: '', clientId: 'x', 'a\nb': 1 }, {}]))).toEqual([
       'OIDC_ISSUERS entry 1: must be an object',
       'OIDC_ISSUERS entry 2: audience must have 1 to 255 characters',
-      'OIDC_ISSUERS entry 2: "clientId", "a\\nb" is no field: there are issuer, audience, users and jwks',
+      'OIDC_ISSUERS entry 2: "clientId", "a\\nb" is not a known field: the fields are issuer, audience, users and jwks',
       'OIDC_ISSUERS entry 3: issuer must be text',
       'OIDC_ISSUERS entry 3: audience must be text',
     ])
@@ -200,7 +200,7 @@ describe('jwks', () => {
   ])('may not hold the private half of %s, and nothing of it is shown', (_, key) => {
     const faults = faultsOfKeys(PUBLIC, key)
     expect(faults).toEqual([
-      'OIDC_ISSUERS entry 1: jwks must hold public keys only: key 2 is a private or symmetric one',
+      'OIDC_ISSUERS entry 1: jwks must hold public keys only: key 2 is a private or symmetric key',
     ])
   })
 
@@ -215,7 +215,7 @@ describe('jwks', () => {
     ['null', null],
   ])('may not hold a key of %s', (_, key) => {
     expect(faultsOfKeys(PUBLIC, key)).toEqual([
-      'OIDC_ISSUERS entry 1: jwks must hold public keys of RSA (2048 bits or more), P-256, P-384, P-521 or Ed25519: key 2 is none',
+      'OIDC_ISSUERS entry 1: jwks must hold public keys of RSA (2048 bits or more), P-256, P-384, P-521 or Ed25519: key 2 is not one of them',
     ])
   })
 })
