@@ -1,7 +1,7 @@
 /**
- * A listening HTTP server around an app. What is no valid request is answered here, after the answers that its connection
- * still owes, and never reaches the app. close() takes no new connection, lets requests in progress finish, and cuts what is
- * left when the grace period is over.
+ * A listening HTTP server around an app. A request that is not valid HTTP is rejected here, after the responses that its
+ * connection still waits for, and never reaches the app. close() accepts no new connection, lets requests in progress finish,
+ * and cuts what is left when the grace period is over.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
@@ -10,6 +10,7 @@ import { startTimer } from '../runtime/clock.ts'
 import { deferContinue, respondAndDrain } from './body.ts'
 
 export interface HttpServer {
+  /** Throws ListenError. */
   listen(): Promise<{ port: number }>
   close(graceMs: number): Promise<void>
 }
@@ -19,9 +20,9 @@ export interface HttpServerOptions {
   readonly handler: (request: IncomingMessage, response: ServerResponse) => unknown
   readonly bindAddress: string
   readonly port: number
-  /** The body of an answer to something that is not HTTP, or too slow: there is no request to tell its wish. */
+  /** The body of the response to a request that is not valid HTTP or too slow: no Accept header is known then. */
   readonly errorText: (message: string) => { type: string; text: string }
-  /** How long a request's head, and all of it, may take to arrive; for tests. */
+  /** The longest time in which a request's head, and the whole request, must arrive; for tests. */
   readonly headersMs?: number
   readonly requestMs?: number
 }
@@ -33,81 +34,79 @@ export class ListenError extends Error {
 
 const HEADERS_MS = 10_000
 const REQUEST_MS = 30_000
-/** Longer than the usual 60 s of load balancers, or they would reuse a connection at the moment we close it. */
+/** Longer than the usual 60 s of load balancers, which would else reuse a connection at the moment when we close it. */
 const KEEP_ALIVE_MS = 75_000
-const MOST_HEADER_BYTES = 16_384
-/** How long what still arrives is dropped before the connection of a broken request is cut: a reset would wipe out our answer. */
+const MAX_HEADER_BYTES = 16_384
+/** How long we read and drop data before we cut the connection of a broken request: a reset would erase our response. */
 const LINGER_MS = 1_000
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { name, handler, bindAddress, port, errorText, headersMs = HEADERS_MS, requestMs = REQUEST_MS } = options
   let isClosing = false
   const sockets = new Set<Socket>()
-  /** The answer to the latest request of each connection. */
+  /** The response to the latest request of each connection. With pipelining, earlier ones may still be pending before it. */
   const latest = new WeakMap<Socket, ServerResponse>()
-  const refused = new WeakSet<Socket>()
+  const rejected = new WeakSet<Socket>()
+  const isPending = (response: ServerResponse | undefined) => response?.writableFinished === false
   const server = createServer({
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    maxHeaderSize: MOST_HEADER_BYTES,
+    maxHeaderSize: MAX_HEADER_BYTES,
     connectionsCheckingInterval: Math.min(1_000, headersMs, requestMs),
-    // Node would answer without a text; see below.
+    // Node's own response would have no text; findFault checks it.
     requireHostHeader: false,
   })
-  // A client that says it will send no more (`printf ... | nc`) still waits for its answer. Not in @types/node.
+  // A client that has closed its sending side (`printf ... | nc`) still waits for its response. Not in @types/node.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
+    // The parser reports a client that leaves in the middle of its request, except when the request asks for an upgrade.
+    socket.once('end', () => {
+      if (latest.get(socket)?.req.complete === false) rejectConnection(socket, ...NOT_HTTP)
+    })
   })
-  const isOwedAnAnswer = (socket: Socket) => latest.get(socket)?.writableFinished === false
   server.on('request', (request, response) => {
     latest.set(request.socket, response)
-    if (isClosing) sayGoodbye(response)
+    if (isClosing) closeAfterResponse(response)
     const fault = findFault(request)
     if (fault === null) handler(request, response)
-    else refuse(response, fault)
+    else reject(response, fault)
   })
   deferContinue(server)
-  // Expectations that nobody knows are no reason to lose a heartbeat (RFC 9110, section 10.1.1 allows either).
+  // An unknown expectation is no reason to lose a heartbeat (RFC 9110, section 10.1.1 allows to ignore it).
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const isBroken = error.code?.startsWith('HPE_') || error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-    if (isBroken) giveUp(socket, ...(CLIENT_ERRORS[error.code ?? ''] ?? NOT_HTTP))
+    if (isBroken) rejectConnection(socket, ...(CLIENT_ERRORS[error.code ?? ''] ?? NOT_HTTP))
     else socket.destroy()
   })
-  // The parser notices when a client leaves in the middle of its request, except for one that asks for an upgrade.
-  server.on('connection', (socket: Socket) => {
-    socket.once('end', () => {
-      if (latest.get(socket)?.req.complete === false) giveUp(socket, ...NOT_HTTP)
-    })
-  })
 
-  function giveUp(socket: Socket, status: number, message: string): void {
-    // Whatever a refused client still sends is broken again.
-    if (refused.has(socket)) return
-    refused.add(socket)
-    refuseRest(socket, status, message)
+  /** Ends a connection that cannot be parsed any further. The requests before get their responses, in their order. */
+  function rejectConnection(socket: Socket, status: number, message: string): void {
+    // What a rejected client still sends causes the same error again.
+    if (rejected.has(socket)) return
+    rejected.add(socket)
+    rejectInTurn(socket, status, message)
   }
 
-  /** Ends a connection that the parser gave up on. The requests before keep their answers, in their order. */
-  function refuseRest(socket: Socket, status: number, message: string): void {
-    const again = () => refuseRest(socket, status, message)
+  function rejectInTurn(socket: Socket, status: number, message: string): void {
+    const again = () => rejectInTurn(socket, status, message)
     const response = latest.get(socket)
-    const isOwed = response !== undefined && !response.writableFinished
-    // Emitted when it is this answer's turn.
-    if (isOwed && response.socket === null) return void response.once('socket', again)
-    if (isOwed && response.req.complete) return void response.once('close', again)
-    // The broken request may have its answer already: it was refused while it was still coming in.
-    const isAnswered = response !== undefined && !response.req.complete && response.headersSent
-    if (isAnswered) return void endConnection(socket, '')
+    if (response !== undefined && isPending(response)) {
+      // A pipelined response gets its socket when the ones before it are written.
+      if (response.socket === null) return void response.once('socket', again)
+      if (response.req.complete) return void response.once('close', again)
+    }
+    // The broken request may have its response already: it was rejected before all of it had arrived.
+    if (response !== undefined && !response.req.complete && response.headersSent) return endConnection(socket, '')
     const { type, text } = errorText(message)
     const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: ${type}\r\n`
     endConnection(socket, `${head}Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
   }
 
-  function refuse(response: ServerResponse, message: string): void {
+  function reject(response: ServerResponse, message: string): void {
     const { type, text } = errorText(message)
     response.statusCode = 400
     response.setHeader('Content-Type', type)
@@ -127,16 +126,17 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
         isClosing = true
         if (!server.listening) return resolve()
         const stopTimer = startTimer(graceMs, () => server.closeAllConnections())
-        // Of those that wait on one connection the last: the others come before it.
         for (const socket of sockets) {
-          if (!isOwedAnAnswer(socket)) continue
-          const last = latest.get(socket)!
-          sayGoodbye(last)
-          // Written already, and behind others: it cannot say it any more.
-          if (last.headersSent) last.once('finish', () => socket.destroySoon())
+          const response = latest.get(socket)
+          if (response === undefined || !isPending(response)) {
+            // Node stops its request timeouts once it closes, and counts a connection with half a request as busy.
+            socket.destroy()
+            continue
+          }
+          // The latest response is the last one on its connection. When its head is out already, the header comes too late.
+          if (response.headersSent) response.once('finish', () => socket.destroySoon())
+          else closeAfterResponse(response)
         }
-        // Node stops timing requests out once it closes, and takes a connection with half a request for a busy one.
-        for (const socket of sockets) if (!isOwedAnAnswer(socket)) socket.destroy()
         server.close(() => {
           stopTimer()
           resolve()
@@ -149,16 +149,16 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 type Fault = [status: number, message: string]
 const NOT_HTTP: Fault = [400, 'the request is not valid HTTP']
 const CLIENT_ERRORS: Record<string, Fault> = {
-  HPE_HEADER_OVERFLOW: [431, `the request's headers are larger than ${MOST_HEADER_BYTES} bytes`],
+  HPE_HEADER_OVERFLOW: [431, `the request's headers are larger than ${MAX_HEADER_BYTES} bytes`],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive'],
 }
 
-/** Its client goes on with another replica; it would hold us up for as long as it keeps its connection. */
-function sayGoodbye(response: ServerResponse): void {
+/** So that the client goes on with another replica, and close() does not wait for this connection. */
+function closeAfterResponse(response: ServerResponse): void {
   if (!response.headersSent) response.setHeader('Connection', 'close')
 }
 
-/** After it the socket only loses what still comes. */
+/** Sends `text` as the last bytes of a connection. */
 function endConnection(socket: Socket, text: string): void {
   if (!socket.writable) return void socket.destroy()
   socket.end(text)
@@ -169,8 +169,8 @@ function endConnection(socket: Socket, text: string): void {
 const SLASH = 47
 
 /**
- * What is wrong with a head that the parser let pass; null for nothing. A target in absolute form (RFC 9112, section 3.2.2)
- * becomes its path and query: what apps parse URLs with throws for addresses that make no sense.
+ * What is wrong with a head that the parser accepts; null when nothing is. Replaces a target in absolute form (RFC 9112, section
+ * 3.2.2) by its path and query: the URL parsers of apps throw for meaningless addresses.
  */
 function findFault(request: IncomingMessage): string | null {
   if (request.headers.host === undefined && request.httpVersion === '1.1') return 'the request has no Host header'
@@ -196,13 +196,13 @@ function explainListenError(
       return `port ${port} on ${address} needs rights that this process lacks: set ${variable} to a port above 1023`
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return `${address} is no address of this machine: set BIND_ADDRESS to one that is, for example 127.0.0.1 or 0.0.0.0`
+      return `${address} is not an address of this machine: set BIND_ADDRESS to one that is, for example 127.0.0.1 or 0.0.0.0`
     default:
       return `cannot listen on ${address}:${port}: ${message}`
   }
 }
 
-/** The URL of a listening server. An address that listens everywhere is reached at the loopback address too. */
+/** The URL of a listening server. For an address that listens everywhere it names the loopback address. */
 export function addressOf(bindAddress: string, { port }: { port: number }): string {
   const host = ['0.0.0.0', '::'].includes(bindAddress) ? '127.0.0.1' : bindAddress
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`

@@ -30,5 +30,5 @@ it('a port in use is named, with the variable that changes it', async () => {
 })
 
 it('an address of another machine is explained', async () => {
-  expect(await failureOf('192.0.2.1', 0)).toContain('192.0.2.1 is no address of this machine: set BIND_ADDRESS')
+  expect(await failureOf('192.0.2.1', 0)).toContain('192.0.2.1 is not an address of this machine: set BIND_ADDRESS')
 })

@@ -1,4 +1,4 @@
-/** Who calls, may they call now, and may they call this? In that order, so that a refused call still tells how many are left. */
+/** Checks the credential, the rate and the scope, in this order, so that a rejected call also says how many calls are left. */
 
 import type { Context } from 'koa'
 import type { Authenticate } from '../../auth/authenticate.ts'
@@ -9,7 +9,7 @@ import type { CallTaken } from '../../tenancy/rate-limit.ts'
 export type Admit = (ctx: Context, scope: Scope) => Promise<Caller>
 
 /**
- * Builds the gate of the management API. It throws `unauthenticated`, `too_many_requests` or `forbidden`. Calls are counted for an
+ * The returned function throws AppError `unauthenticated`, `too_many_requests` or `forbidden`. Calls are counted for an
  * organization over all its credentials (design, section 3.2); the headers are those of the IETF draft "RateLimit header fields", version 06.
  */
 export function createAdmit(
@@ -30,7 +30,7 @@ export function createAdmit(
       throw new AppError('too_many_requests', message, { retryAfterSeconds: reset })
     }
     if (!includesScope(caller.scope, scope)) {
-      throw new AppError('forbidden', `this call needs the scope ${scope}; the credential given has ${caller.scope}`)
+      throw new AppError('forbidden', `this call needs the scope ${scope}; the given credential has ${caller.scope}`)
     }
     return caller
   }

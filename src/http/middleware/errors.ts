@@ -1,4 +1,4 @@
-/** The outermost middleware but one, and the only renderer of errors: a code becomes a status, a message, and a few headers. */
+/** The only renderer of errors: turns a code into a status, a message and headers. */
 
 import type { Context, Middleware } from 'koa'
 import { AppError, describeError, type ErrorCode } from '../../domain/errors.ts'
@@ -19,10 +19,10 @@ export const STATUS = {
   unavailable: 503,
 } as const satisfies Record<ErrorCode, number>
 
-/** What other web servers log for a request whose client left; nobody ever receives it. */
+/** For logs and metrics only: other web servers use it too for a request whose client left. */
 export const CLIENT_LEFT = 499
 
-/** Answers `{"error": message}`, with `details` when the request was invalid (design, section 3.2). A fault of ours is logged, once, and told by a fixed text. */
+/** Responds with `{"error": message}`, and `details` when the request was invalid (design, section 3.2). An unexpected error is logged and gets a fixed text. */
 export function renderErrors(log: Log): Middleware {
   return async (ctx, next) => {
     try {
@@ -40,18 +40,18 @@ async function render(ctx: Context, error: unknown, log: Log): Promise<void> {
     ctx.res.destroy()
     return
   }
-  const told = toTold(error)
+  const failure = toAppError(error)
   const { requestId, route } = ctx.state
-  if (told.code === 'internal') log.error({ error, requestId, route }, 'request failed')
-  if (told.code === 'unavailable')
-    log.warn({ error: told.cause ?? told, requestId, route }, 'request refused: unavailable')
+  if (failure.code === 'internal') log.error({ error, requestId, route }, 'request failed')
+  if (failure.code === 'unavailable')
+    log.warn({ error: failure.cause ?? failure, requestId, route }, 'request rejected: unavailable')
 
-  ctx.status = STATUS[told.code]
+  ctx.status = STATUS[failure.code]
   ctx.type = 'json'
-  if (told.code === 'unauthenticated') ctx.set('WWW-Authenticate', 'Bearer')
-  if (told.retryAfterSeconds !== undefined) ctx.set('Retry-After', toWholeSeconds(told.retryAfterSeconds))
-  const text = JSON.stringify(present(told))
-  if (!hasBody(ctx.req) || (told.code !== 'too_large' && isNearlyRead(ctx.req))) {
+  if (failure.code === 'unauthenticated') ctx.set('WWW-Authenticate', 'Bearer')
+  if (failure.retryAfterSeconds !== undefined) ctx.set('Retry-After', toWholeSeconds(failure.retryAfterSeconds))
+  const text = JSON.stringify(present(failure))
+  if (!hasBody(ctx.req) || (failure.code !== 'too_large' && isNearlyRead(ctx.req))) {
     ctx.body = text
     return
   }
@@ -59,9 +59,9 @@ async function render(ctx: Context, error: unknown, log: Log): Promise<void> {
   await respondAndDrain(ctx.req, ctx.res, text)
 }
 
-function present(told: AppError) {
-  const { field, details } = told
-  const { rule, text } = describeError(told, toSnakeCase)
+function present(failure: AppError) {
+  const { field, details } = failure
+  const { rule, text } = describeError(failure, toSnakeCase)
   if (field !== undefined) return { error: text, details: [{ path: `body.${toSnakeCase(field)}`, message: rule }] }
   return { error: text, ...(details === undefined ? {} : { details }) }
 }
@@ -71,7 +71,7 @@ function toSnakeCase(field: string): string {
   return field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-function toTold(error: unknown): AppError {
+function toAppError(error: unknown): AppError {
   if (error instanceof AppError && error.code !== 'internal') return error
   return new AppError('internal', 'internal error', { cause: error })
 }

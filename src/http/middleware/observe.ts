@@ -1,11 +1,11 @@
-/** The outermost middleware: gives each request its id, the headers that every answer has, a line in the log, and a place in the metrics. */
+/** The outermost middleware: the request's id, the headers of every response, the log line, and the metrics. */
 
 import type { Middleware } from 'koa'
 import type { Clock } from '../../runtime/clock.ts'
 import { newId } from '../../runtime/ids.ts'
 import type { Log } from '../../runtime/log.ts'
 
-/** `route` is the route's pattern or `unmatched`, never a path that a caller made up. */
+/** `route` is the route's pattern or `unmatched`, never the path of the request. */
 export type OnRequest = (route: string, method: string, status: number, ms: number) => void
 
 export interface ObserveOptions {
@@ -20,12 +20,12 @@ export const UNMATCHED = 'unmatched'
 export function observe({ log, clock, isStopping, onRequest }: ObserveOptions): Middleware {
   return async (ctx, next) => {
     const startedAt = performance.now()
-    // Ours, never the caller's: what a caller sends would stand in our log.
+    // Never the caller's own id: its text would be in our log.
     const requestId = newId(clock.now())
     ctx.state.requestId = requestId
     ctx.set({ 'X-Request-Id': requestId, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store' })
     await next()
-    // Clients that keep their connection must leave it, or the stop would wait for them.
+    // Kept connections must close, or the stop would wait for them.
     if (isStopping() && !ctx.headerSent) ctx.set('Connection', 'close')
     const ms = performance.now() - startedAt
     const { method, status } = ctx

@@ -1,15 +1,15 @@
-/** Probes and metrics, for Kubernetes and Prometheus. Readiness is what app.ts hands in; no probe asks the database itself. */
+/** Probes and metrics, for Kubernetes and Prometheus. No probe queries the database. */
 
 import Koa from 'koa'
-import { createMetricsAnswer, type MetricsSource } from './metrics.ts'
+import { createMetricsHandler, type MetricsSource } from './metrics.ts'
 
 export interface OpsAppOptions {
-  /** True once everything was started. */
+  /** True once everything has started. */
   readonly isStarted: () => boolean
-  /** Null when ready, else why not, in a few words. */
+  /** Null when ready, else the reason in a few words. */
   readonly whyNotReady: () => string | null
   readonly metrics: MetricsSource
-  /** After each answer. `route` is one of ours, or `other`. */
+  /** Called after each response. `route` is one of ours, or `other`. */
   readonly onRequest: (route: string, method: string, status: number, ms: number) => void
 }
 
@@ -18,7 +18,7 @@ const CLIENT_GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'
 const ROUTES = ['/livez', '/readyz', '/startupz', '/metrics']
 
 export function createOpsApp({ isStarted, whyNotReady, metrics, onRequest }: OpsAppOptions): Koa {
-  const answerMetrics = createMetricsAnswer(metrics)
+  const serveMetrics = createMetricsHandler(metrics)
   const app = new Koa()
   app.silent = true
   app.on('error', (error: { code?: string }) => CLIENT_GONE.has(error.code ?? '') || metrics.onFault(error))
@@ -37,22 +37,22 @@ export function createOpsApp({ isStarted, whyNotReady, metrics, onRequest }: Ops
     }
     switch (ctx.path) {
       case '/livez':
-        return answer('ok', true)
+        return respond('ok', true)
       case '/startupz':
-        return answer(isStarted() ? 'ok' : 'starting', isStarted())
+        return respond(isStarted() ? 'ok' : 'starting', isStarted())
       case '/readyz': {
         const reason = whyNotReady()
-        return answer(reason ?? 'ok', reason === null)
+        return respond(reason ?? 'ok', reason === null)
       }
       case '/metrics':
-        return answerMetrics(ctx)
+        return serveMetrics(ctx)
       default:
         ctx.status = 404
-        ctx.body = 'not found: there are /metrics, /livez, /readyz and /startupz\n'
+        ctx.body = 'not found: the paths are /metrics, /livez, /readyz and /startupz\n'
     }
 
-    function answer(text: string, isFine: boolean): void {
-      ctx.status = isFine ? 200 : 503
+    function respond(text: string, isOk: boolean): void {
+      ctx.status = isOk ? 200 : 503
       ctx.body = `${text}\n`
     }
   })

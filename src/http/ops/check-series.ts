@@ -13,15 +13,15 @@ import type { ExportedCheck } from '../../checks/export-checks.ts'
 import { type FlipReason, type Instant, SHOWN_STATUSES, type ShownStatus } from '../../domain/check.ts'
 import { yieldTurn } from '../../runtime/clock.ts'
 
-/** Characters that are made, sent and compressed at once. */
+/** Characters in a piece. */
 const PIECE_LENGTH = 262_144
-/** Checks that are sorted at once, in a few milliseconds. A project that has more gets several orders, one after the other. */
+/** Checks that are sorted at once, in a few milliseconds. A larger project consists of several sorted runs. */
 const RUN_LENGTH = 2_000
-const FIRST_ROOM = 1_024
+const FIRST_CAPACITY = 1_024
 
 const DOWN_REASONS: readonly (FlipReason | null)[] = ['missed', 'failed', 'overran']
 
-/** What is known of a check in numbers, in this order. NaN: it has none. */
+/** The numbers of a check, in this order. NaN: the check has no such value. */
 const COLUMNS = {
   status: 0,
   downReason: 1,
@@ -35,24 +35,24 @@ const COLUMNS = {
 } as const
 const WIDTH = Object.keys(COLUMNS).length
 
-/** Checks that have all labels in common but their own name. */
+/** Checks whose labels differ only in the check's name. */
 interface Group {
   readonly labels: string
   readonly names: Set<string>
-  /** Of its checks, in the order of the names once they are arranged. */
-  readonly places: number[]
+  /** The indexes of its checks, sorted by name once they are arranged. */
+  readonly indexes: number[]
 }
 
 export class CheckSeries {
   readonly #groups = new Map<string, Group>()
-  /** Escaped; one for each place. */
+  /** Escaped; one for each check. */
   readonly #names: string[] = []
-  #numbers = new Float64Array(FIRST_ROOM * WIDTH)
+  #numbers = new Float64Array(FIRST_CAPACITY * WIDTH)
   #dropped = 0
-  /** Of the check before: neighbours mostly have the same. */
+  /** The check added last and its group, which is mostly that of the next one too. */
   #last: { readonly check: ExportedCheck; readonly group: Group } | undefined
 
-  /** Checks left out since one before them has the same labels, as in two organizations: Prometheus would refuse the whole text. */
+  /** Checks left out because another one has the same labels, as in two organizations: Prometheus would reject the whole text. */
   get dropped(): number {
     return this.#dropped
   }
@@ -65,14 +65,14 @@ export class CheckSeries {
       return
     }
     group.names.add(name)
-    const place = this.#names.push(escapeValue(name)) - 1
-    group.places.push(place)
+    const index = this.#names.push(escapeValue(name)) - 1
+    group.indexes.push(index)
     if (this.#names.length * WIDTH > this.#numbers.length) {
       const smaller = this.#numbers
       this.#numbers = new Float64Array(smaller.length * 2)
       this.#numbers.set(smaller)
     }
-    writeNumbers(this.#numbers, place * WIDTH, check)
+    writeNumbers(this.#numbers, index * WIDTH, check)
   }
 
   #groupOf(check: ExportedCheck): Group {
@@ -82,23 +82,23 @@ export class CheckSeries {
     let group = isSame ? this.#last?.group : undefined
     if (group === undefined) {
       const labels = formatLabels(check)
-      group = this.#groups.get(labels) ?? { labels, names: new Set(), places: [] }
+      group = this.#groups.get(labels) ?? { labels, names: new Set(), indexes: [] }
       this.#groups.set(labels, group)
       this.#last = { check, group }
     }
     return group
   }
 
-  /** Whole lines. To be called once, when all checks were added. */
+  /** Yields whole lines. To be called once, after all checks were added. */
   async *render(): AsyncGenerator<string> {
     const groups = await this.#arrange()
     let text = ''
     for (const { name: metric, help, sample } of METRICS) {
       text += `# HELP ${metric} ${help}\n# TYPE ${metric} gauge\n`
-      for (const { labels, places } of groups) {
+      for (const { labels, indexes } of groups) {
         const head = `${metric}{${labels},check="`
-        for (const place of places) {
-          text += sample(head, this.#names[place]!, this.#numbers, place * WIDTH)
+        for (const index of indexes) {
+          text += sample(head, this.#names[index]!, this.#numbers, index * WIDTH)
           if (text.length < PIECE_LENGTH) continue
           yield text
           text = ''
@@ -112,11 +112,11 @@ export class CheckSeries {
   async #arrange(): Promise<readonly Group[]> {
     const names = this.#names
     let sorted = 0
-    for (const { places } of this.#groups.values()) {
-      for (let start = 0; start < places.length; start += RUN_LENGTH) {
-        const run = places.slice(start, start + RUN_LENGTH)
+    for (const { indexes } of this.#groups.values()) {
+      for (let start = 0; start < indexes.length; start += RUN_LENGTH) {
+        const run = indexes.slice(start, start + RUN_LENGTH)
         run.sort((one, other) => (names[one]! < names[other]! ? -1 : 1))
-        for (let index = 0; index < run.length; index += 1) places[start + index] = run[index]!
+        for (let index = 0; index < run.length; index += 1) indexes[start + index] = run[index]!
         sorted += run.length
         if (sorted < RUN_LENGTH) continue
         await yieldTurn()
@@ -127,7 +127,7 @@ export class CheckSeries {
   }
 }
 
-/** The check's own name follows: lines of neighbours differ from there on. */
+/** All labels except the check's name, which comes last so that similar lines share a long beginning. */
 function formatLabels({ namespace, project, cluster }: ExportedCheck): string {
   const labels = `namespace="${escapeValue(namespace)}",project="${escapeValue(project)}"`
   return cluster === null ? labels : `${labels},cluster="${escapeValue(cluster)}"`
@@ -139,13 +139,13 @@ function escapeValue(value: string): string {
   return /[\\"\n]/.test(value) ? value.replace(/[\\"\n]/g, (character) => ESCAPES[character]!) : value
 }
 
-/** Times are whole seconds: a third of the compressed text would be digits that change with each ping and tell nobody anything. */
+/** Times are whole seconds: fractions change with each ping, say nothing, and would be a third of the compressed text. */
 function writeNumbers(numbers: Float64Array, at: number, check: ExportedCheck): void {
   numbers[at + COLUMNS.status] = SHOWN_STATUSES.indexOf(check.status)
   numbers[at + COLUMNS.downReason] = DOWN_REASONS.indexOf(check.downReason)
   numbers[at + COLUMNS.lastPing] = Math.floor(toSeconds(check.lastPingAt))
   numbers[at + COLUMNS.lastSuccess] = Math.floor(toSeconds(check.lastSuccessAt))
-  // Never before the check goes down.
+  // Rounded up, so that it is never before the check goes down.
   numbers[at + COLUMNS.deadline] = Math.ceil(toSeconds(check.deadlineAt))
   numbers[at + COLUMNS.lastDuration] = toSeconds(check.lastDurationMs)
   numbers[at + COLUMNS.period] = check.periodSeconds ?? Number.NaN
@@ -160,7 +160,7 @@ function toSeconds(ms: Instant | null): number {
 interface CheckMetric {
   readonly name: string
   readonly help: string
-  /** Whole lines, or nothing. `head`: all of a line before the check's name. */
+  /** Returns whole lines, or an empty text. `head`: the part of a line before the check's name. */
   readonly sample: (head: string, name: string, numbers: Float64Array, at: number) => string
 }
 
@@ -169,7 +169,7 @@ const UP_VALUES = { new: null, up: 1, late: 1, down: 0, paused: null } as const 
   number | null
 >
 const UP_TAILS = SHOWN_STATUSES.map((status) => (UP_VALUES[status] === null ? null : `"} ${UP_VALUES[status]}\n`))
-/** For a check in a status, what follows its name in each of its lines. */
+/** For each status of a check, what follows the name in each of its lines. */
 const STATUS_TAILS = SHOWN_STATUSES.map((own) =>
   SHOWN_STATUSES.map((status) => `",status="${status}"} ${status === own ? 1 : 0}\n`),
 )
@@ -185,7 +185,7 @@ const METRICS: readonly CheckMetric[] = [
   },
   {
     name: 'heartbeat_check_status',
-    help: 'Statuses of the check: 1 for the one that it has, 0 for the others',
+    help: '1 for the current status of the check, 0 for the other statuses',
     sample(head, name, numbers, at) {
       let text = ''
       for (const tail of STATUS_TAILS[numbers[at + COLUMNS.status]!]!) text += head + name + tail
@@ -202,11 +202,15 @@ const METRICS: readonly CheckMetric[] = [
   },
   numberOf('lastPing', 'heartbeat_check_last_ping_timestamp_seconds', 'When the last run ended, successful or not'),
   numberOf('lastSuccess', 'heartbeat_check_last_success_timestamp_seconds', 'When the last successful run ended'),
-  numberOf('deadline', 'heartbeat_check_deadline_timestamp_seconds', 'When the check goes down unless its job reports'),
-  numberOf('lastDuration', 'heartbeat_check_last_duration_seconds', 'How long the last run took, where that is known'),
-  numberOf('period', 'heartbeat_check_period_seconds', 'How often the job is to report; no sample for a cron schedule'),
+  numberOf(
+    'deadline',
+    'heartbeat_check_deadline_timestamp_seconds',
+    'When the check goes down unless its job reports before',
+  ),
+  numberOf('lastDuration', 'heartbeat_check_last_duration_seconds', 'How long the last run took, if known'),
+  numberOf('period', 'heartbeat_check_period_seconds', 'How often the job must report; no sample for a cron schedule'),
   numberOf('grace', 'heartbeat_check_grace_seconds', 'How late the job may be before the check goes down'),
-  numberOf('running', 'heartbeat_check_running', 'Whether a run has started and not ended yet'),
+  numberOf('running', 'heartbeat_check_running', '1 while a run has started and not ended, else 0'),
 ]
 
 function numberOf(column: keyof typeof COLUMNS, name: string, help: string): CheckMetric {

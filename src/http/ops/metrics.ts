@@ -1,8 +1,8 @@
 /**
- * GET /metrics: what this process counts, and after it, where this replica exports them, the series of all checks. They may be
- * more than a hundred megabytes of text, so they are written in pieces as the client takes them, and one request at a time has
- * them in memory; others wait for their turn. A client that does not take them is cut off, and would otherwise hold the next one
- * up; Prometheus then counts a failed scrape, and never half of the checks.
+ * GET /metrics: the metrics of this process and, when this replica exports them, the series of all checks. These can be more
+ * than a hundred megabytes of text, so they are written in pieces as the client reads, and one request at a time holds them in
+ * memory. A client that reads too slowly is cut off, because others wait for it; Prometheus then counts a failed scrape, and
+ * never stores half of the checks.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -16,38 +16,38 @@ import { CheckSeries } from './check-series.ts'
 export interface MetricsSource {
   readonly contentType: string
   /**
-   * Hands over each check; false when this replica does not export them, be it that another does or that nobody can tell. After
-   * an error some may have been handed over.
+   * Calls `add` with each check. Resolves with false when this replica does not export them: another one does, or the database
+   * cannot be asked. Some checks may have been added before an error.
    */
   readonly readChecks: (add: (check: ExportedCheck) => void) => Promise<boolean>
-  /** What this process counts, in whole lines. `dropped`: checks left out. */
+  /** The metrics of this process, in whole lines. `dropped`: the number of checks that are left out. */
   readonly render: (exported: { readonly isActive: boolean; readonly dropped: number }) => Promise<string>
-  /** A fault of ours, before an answer or in the middle of it. */
+  /** An unexpected error, before or while the response is written. */
   readonly onFault: (error: unknown) => void
-  /** How long a client may take to read it all; default: as long as it says, as Prometheus does. */
+  /** How long a client may take to read the response. Default: the timeout that it sends, as Prometheus does. */
   readonly writeMs?: number
 }
 
-/** Prometheus' own patience, unless it is told otherwise and says so. */
+/** The default scrape timeout of Prometheus. */
 const WRITE_MS = 10_000
-const LONGEST_WRITE_MS = 60_000
+const MAX_WRITE_MS = 60_000
 /**
- * Level 6 takes four times as long and saves a sixth. The pieces that may wait let the next be made while one is compressed, in
- * another thread; with room for one the two would take turns.
+ * Level 6 takes four times as long and saves a sixth. The high-water mark holds several pieces: one is compressed in another
+ * thread while the next is made.
  */
 const GZIP = { level: 1, chunkSize: 65_536, writableHighWaterMark: 2_097_152 }
 
-export function createMetricsAnswer(source: MetricsSource): (ctx: Context) => Promise<void> {
+export function createMetricsHandler(source: MetricsSource): (ctx: Context) => Promise<void> {
   const { contentType } = source
   let last: Promise<unknown> = Promise.resolve()
 
   async function write({ req, res }: Context, isCompressed: boolean): Promise<void> {
-    // Whoever waited may have gone.
+    // The client may have left while it waited.
     if (res.destroyed) return
     const series = new CheckSeries()
     const isActive = await source.readChecks(series.add)
     const text = await source.render({ isActive, dropped: isActive ? series.dropped : 0 })
-    const stopTimer = startTimer(source.writeMs ?? patienceOf(req), () => res.destroy())
+    const stopTimer = startTimer(source.writeMs ?? writeMsOf(req), () => res.destroy())
     try {
       await send(res, pieces(text, isActive ? series : null), isCompressed)
     } finally {
@@ -62,17 +62,17 @@ export function createMetricsAnswer(source: MetricsSource): (ctx: Context) => Pr
     ctx.vary('Accept-Encoding')
     if (isCompressed) ctx.set('Content-Encoding', 'gzip')
     if (ctx.method === 'HEAD') return
-    const turn = last.then(() => write(ctx, isCompressed))
-    last = turn.catch(() => {})
-    await turn
-    // Koa has nothing left to answer; it was written as it came.
+    const written = last.then(() => write(ctx, isCompressed))
+    last = written.catch(() => {})
+    await written
+    // The response is complete: Koa must not write one.
     ctx.respond = false
   }
 }
 
-function patienceOf({ headers }: IncomingMessage): number {
+function writeMsOf({ headers }: IncomingMessage): number {
   const seconds = Number(headers['x-prometheus-scrape-timeout-seconds'])
-  return seconds > 0 ? Math.min(seconds * 1_000, LONGEST_WRITE_MS) : WRITE_MS
+  return seconds > 0 ? Math.min(seconds * 1_000, MAX_WRITE_MS) : WRITE_MS
 }
 
 async function* pieces(text: string, series: CheckSeries | null): AsyncGenerator<string> {
@@ -80,7 +80,7 @@ async function* pieces(text: string, series: CheckSeries | null): AsyncGenerator
   if (series !== null) yield* series.render()
 }
 
-/** Resolves when all is written, or nobody wants it any more. */
+/** Resolves when all is written, or the client is gone. */
 async function send(res: ServerResponse, text: AsyncGenerator<string>, isCompressed: boolean): Promise<void> {
   try {
     await (isCompressed ? pipeline(text, createGzip(GZIP), res) : pipeline(text, res))
