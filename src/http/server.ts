@@ -100,7 +100,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       if (response.req.complete) return void response.once('close', again)
     }
     // The broken request may have its response already: it was rejected before all of it had arrived.
-    if (response !== undefined && !response.req.complete && response.headersSent) return endConnection(socket, '')
+    if (response !== undefined && !response.req.complete && response.headersSent) return void endConnection(socket, '')
     const { type, text } = errorText(message)
     const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: ${type}\r\n`
     endConnection(socket, `${head}Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)

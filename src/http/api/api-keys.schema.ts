@@ -5,34 +5,37 @@ import * as field from './fields.ts'
 export const NewApiKey = z
   .strictObject({
     name: field.name('key'),
-    scope: field.oneOf(SCOPES).meta({ description: 'What the key may do; each scope includes the ones before it.' }),
+    scope: field.oneOf(SCOPES).meta({ description: 'What the key may do. Each scope includes the ones before it.' }),
     project_id: field
-      .uuid('Binds the key to one project; everything else is then unknown to it.')
+      .uuid('Binds the key to one project. All other projects are then not found for it.')
       .nullable()
       .optional(),
     expires_at: field
       .moment()
       .nullable()
       .optional()
-      .meta({ description: 'From then on the key is refused. Null: never.' }),
+      .meta({ description: 'The time when the key expires. Null: never.' }),
   })
   .meta({ id: 'NewApiKey' })
 
 const fields = {
   id: z.string().meta({ format: 'uuid' }),
   name: z.string(),
-  prefix: z.string().meta({ description: 'The part of the key that is no secret, to recognise it by.' }),
+  prefix: z.string().meta({ description: 'The public part of the key, by which it can be recognised.' }),
   scope: z.enum(SCOPES),
   project_id: z.string().nullable().meta({ format: 'uuid' }),
-  expires_at: field.instant('From then on the key is refused.').nullable(),
-  last_used_at: field.instant('Last use, to within minutes.').nullable(),
+  expires_at: field.instant('The time when the key expires.').nullable(),
+  last_used_at: field.instant('The time of the last use, accurate to about a minute.').nullable(),
   created_at: field.instant('When the key was made.'),
 }
 
 export const ApiKey = z.object(fields).meta({ id: 'ApiKey' })
 
 export const CreatedApiKey = z
-  .object({ ...fields, key: z.string().meta({ description: 'The key itself: shown this once, and stored nowhere.' }) })
+  .object({
+    ...fields,
+    key: z.string().meta({ description: 'The key itself. It is returned only here, and is not stored.' }),
+  })
   .meta({ id: 'CreatedApiKey' })
 
 export const ApiKeyList = z

@@ -39,7 +39,7 @@ export const createApiKey = endpoint({
 
 export const revokeApiKey = endpoint({
   id: 'revokeApiKey',
-  summary: 'Revoke an API key; it is refused from then on',
+  summary: 'Revoke an API key: it becomes invalid at once',
   params: ApiKeyParams,
   status: 204,
   answer: null,

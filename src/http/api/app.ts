@@ -1,4 +1,4 @@
-/** The management API as a Koa application: built here, mounted and listened for elsewhere. */
+/** The management API as a Koa application. */
 
 import { Router } from '@koa/router'
 import Koa, { type Context, type Middleware } from 'koa'
@@ -24,10 +24,10 @@ export interface ApiParts {
   readonly tokens: Tokens
   /** Calls of an organization. */
   readonly rateLimitPerMinute: number
-  /** Where callers reach this API, with /api/v1; asked for when it is told, since the port may be known only after listening. */
+  /** The public address of this API, with /api/v1. A function, because the port may be known only after listening. */
   readonly baseUrl: () => string
   readonly log: Log
-  /** From then on answers ask clients to leave their connections. */
+  /** When true, responses ask clients to close their connections. */
   readonly isStopping: () => boolean
   readonly onRequest?: OnRequest
 }
@@ -46,16 +46,16 @@ export function createApiApp(given: ApiParts): Koa {
     router.register(route.path.replaceAll(/\{(\w+)\}/g, ':$1'), [route.method], serve(route, api, admit))
   }
   const app = new Koa({ env: 'production' })
-  // What breaks after the answer has begun: a client that left. koa would print it.
+  // An error after the response has begun: a client that left. Koa would print it.
   app.on('error', (error) => log.debug({ error }, 'response not delivered'))
   app.use(observe({ log, clock: context.clock, isStopping, onRequest }))
   app.use(renderErrors(log))
   app.use(router.routes())
-  app.use(refuseUnmatched)
+  app.use(rejectUnmatched)
   return app
 }
 
-/** A request, step by step. Each step may refuse it by throwing an AppError. */
+/** The steps of a request. Each step can reject it by throwing an AppError. */
 function serve({ path, scope, endpoint }: Route, api: Api, admit: Admit): Middleware {
   return async (ctx) => {
     ctx.state.route = API_PREFIX + path
@@ -67,12 +67,12 @@ function serve({ path, scope, endpoint }: Route, api: Api, admit: Admit): Middle
       endpoint.body === undefined ? undefined : parsePart('body', endpoint.body, await readJsonObject(ctx.req))
     const address = ctx.req.socket.remoteAddress ?? 'unknown'
 
-    const answer = await endpoint.handle({ ...api, caller, params, query, body, address })
+    const response = await endpoint.handle({ ...api, caller, params, query, body, address })
 
     ctx.status = endpoint.status
     if (endpoint.answer === null) return
     ctx.type = 'json'
-    ctx.body = JSON.stringify(endpoint.answer.parse(answer))
+    ctx.body = JSON.stringify(endpoint.answer.parse(response))
   }
 }
 
@@ -82,8 +82,8 @@ function readParams({ params }: Route['endpoint'], ctx: Context): unknown {
   return result?.data
 }
 
-/** No route for this path and method: does the path know others? (RFC 9110, section 15.5.6.) */
-function refuseUnmatched(ctx: Context): never {
+/** There is no route for this path and method. Throws `method_not_allowed` when the path has other methods (RFC 9110, section 15.5.6). */
+function rejectUnmatched(ctx: Context): never {
   const layers: readonly { methods: readonly string[] }[] = ctx.matched ?? []
   const methods = new Set(layers.flatMap((layer) => layer.methods))
   if (methods.size === 0) throw new AppError('not_found', 'not found')

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import * as field from './fields.ts'
 
-/** Nothing is said of what an address or a password must look like: a wrong one is a wrong one. */
+/** The form of the address and the password is not checked: a malformed one is just a wrong one. */
 export const LogIn = z
   .strictObject({ email: field.credential('E-mail address.'), password: field.credential('Password.') })
   .meta({ id: 'LogIn' })
@@ -14,7 +14,7 @@ export const TokenPair = z
   .object({
     access_token: z.string().meta({ description: 'For `Authorization: Bearer`.' }),
     token_type: z.literal('Bearer'),
-    expires_in: z.int().meta({ description: 'Seconds until the access token is refused.' }),
-    refresh_token: z.string().meta({ description: 'Gives the next pair, once.' }),
+    expires_in: z.int().meta({ description: 'Seconds until the access token expires.' }),
+    refresh_token: z.string().meta({ description: 'Exchange it for the next pair. It can be used once.' }),
   })
   .meta({ id: 'TokenPair' })

@@ -1,4 +1,4 @@
-/** Logging in and out, for browsers and command lines (design, section 3.4). No credential is asked for; logIn has a throttle of its own. */
+/** Log-in and log-out, for browsers and command lines (design, section 3.4). Without a credential; logIn has its own throttle. */
 
 import { logIn as enter, logOut as leave, type TokenPair as Pair, refresh as renew } from '../../auth/log-in.ts'
 import { LogIn, RefreshToken, TokenPair } from './auth.schema.ts'
@@ -18,7 +18,7 @@ export const logIn = openEndpoint({
 
 export const refresh = openEndpoint({
   id: 'refresh',
-  summary: 'Trade a refresh token for the next pair; a spent one ends the whole log-in',
+  summary: 'Exchange a refresh token for the next pair; a token that was used before ends the whole log-in',
   body: RefreshToken,
   status: 200,
   answer: TokenPair,
@@ -30,7 +30,7 @@ export const refresh = openEndpoint({
 
 export const logOut = openEndpoint({
   id: 'logOut',
-  summary: 'Log out: the refresh token and its successors are refused from then on',
+  summary: 'Log out: the refresh token and its successors become invalid',
   body: RefreshToken,
   status: 204,
   answer: null,

@@ -1,29 +1,33 @@
-/** From what zod found to what a caller is told: which field, and what would be right. */
+/** Turns zod's issues into errors for the caller: which field, and what would be right. */
 
 import type { z } from 'zod'
 import { AppError, type FieldFault } from '../../domain/errors.ts'
 
-export type Place = 'body' | 'query'
+export type InputSource = 'body' | 'query'
 
-/** Names that callers make up are shown up to here. */
-const LONGEST_NAME = 100
+/** Longer names of unknown fields are shortened. */
+const MAX_NAME_LENGTH = 100
 
 /** Checks a part of a request. Throws AppError `invalid`: its message names the first bad field, its details name each. */
-export function parsePart<Schema extends z.ZodType>(place: Place, schema: Schema, value: unknown): z.output<Schema> {
+export function parsePart<Schema extends z.ZodType>(
+  source: InputSource,
+  schema: Schema,
+  value: unknown,
+): z.output<Schema> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  throw refuseFields(place, toFaults(result.error.issues))
+  throw invalidFields(source, toFaults(result.error.issues))
 }
 
-/** `faults` with paths from the place on; an empty path is the place as a whole. */
-export function refuseFields(place: Place, faults: readonly FieldFault[]): AppError {
+/** The paths of `faults` begin below `source`; an empty path means all of it. */
+export function invalidFields(source: InputSource, faults: readonly FieldFault[]): AppError {
   const first = faults[0]!
-  const message = `${first.path === '' ? `the ${place}` : first.path} ${first.message}`
-  const details = faults.map(({ path, message }) => ({ path: path === '' ? place : `${place}.${path}`, message }))
+  const message = `${first.path === '' ? `the ${source}` : first.path} ${first.message}`
+  const details = faults.map(({ path, message }) => ({ path: path === '' ? source : `${source}.${path}`, message }))
   return new AppError('invalid', message, { details })
 }
 
-/** One fault for a field: the first, since the rules that follow it judge a value that is wrong already. */
+/** Keeps the first fault of each field: the rules after it see a value that is wrong already. */
 function toFaults(issues: readonly z.core.$ZodIssue[]): FieldFault[] {
   const faults = new Map<string, string>()
   const add = (path: readonly PropertyKey[], message: string) => {
@@ -38,5 +42,5 @@ function toFaults(issues: readonly z.core.$ZodIssue[]): FieldFault[] {
 }
 
 export function shorten(name: string): string {
-  return name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME)}…`
+  return name.length <= MAX_NAME_LENGTH ? name : `${name.slice(0, MAX_NAME_LENGTH)}…`
 }

@@ -1,6 +1,6 @@
 /**
- * The fields that requests and answers are made of. Each has one rule, in words that follow the field's name, and describes
- * itself for the document. Lengths are counted in Unicode code points (design, section 3.1), as JSON Schema counts them.
+ * The fields of requests and responses. Each has one rule, whose text follows the field's name in an error, and a description
+ * for /openapi.json. Lengths are counted in Unicode code points (design, section 3.1), as JSON Schema counts them.
  */
 
 import { z } from 'zod'
@@ -18,7 +18,7 @@ interface TextOptions {
   readonly min: number
   readonly max: number
   readonly description: string
-  /** Line breaks and tabs are welcome, and nothing is trimmed. */
+  /** Line breaks and tabs are allowed, and nothing is trimmed. */
   readonly isLong?: boolean
 }
 
@@ -60,25 +60,25 @@ export const slug = (of: string) => {
     .string(says)
     .refine((value) => value.length <= LIMITS.slugLength && SLUG.test(value), says)
     .meta({
-      description: `Short name of the ${of} for addresses and labels, unique beside its siblings. Default: made from the name.`,
+      description: `Short name of the ${of} for addresses and labels, unique within its project or organization. Default: derived from the name.`,
       maxLength: LIMITS.slugLength,
       pattern: SLUG.source,
     })
 }
 
-/** A whole number of seconds. JSON knows no integers: 60, 60.0 and 6e1 are one number; "60", 60.5 and null are refused. */
+/** A whole number of seconds. JSON has no integers: 60, 60.0 and 6e1 are the same number; "60", 60.5 and null are rejected. */
 export const seconds = ({ min, max }: { min: number; max: number }) => {
   const says = rule(`must be an integer from ${min} to ${max}`)
   return z.int(says).min(min, says).max(max, says)
 }
 
-/** The id of something else, in a body or a query. */
+/** The id of another object, in a body or a query. */
 export const uuid = (description: string) => {
   const says = rule('must be a UUID')
   return z.string(says).refine(isUuid, says).toLowerCase().meta({ format: 'uuid', description })
 }
 
-/** The id in a path. Malformed is as good as unknown, so that nobody learns more from one than from the other. */
+/** The id in a path. A malformed id gets the same error as an unknown one. */
 export const idOf = (what: string) =>
   z.object({
     id: z
@@ -88,7 +88,7 @@ export const idOf = (what: string) =>
       .meta({ format: 'uuid', description: `Id of the ${what}.` }),
   })
 
-/** What an expression and a zone mean, and whether they go with the other fields, is for the verb to judge (checks/read-spec.ts). */
+/** Only the length is checked here: checks/read-spec.ts reads the expression and the zone. */
 const bounded = (what: string, max: number, description: string) => {
   const says = rule(`must be ${what} of at most ${max} characters`)
   return z
@@ -111,7 +111,7 @@ export const timeZone = () =>
     'IANA time zone in which `schedule` is read. Default: UTC.',
   )
 
-/** What somebody types to be recognised: any text, of a bounded length. */
+/** A given credential: any text of a bounded length. */
 export const credential = (what: string) => {
   const says = rule('must be text of 1 to 1024 characters')
   return z
@@ -149,7 +149,7 @@ export const moment = () => {
 
 // Query parameters arrive as text ----------------------------------------------------------------------------------------
 
-/** How many entries at most; more than 1,000 means 1,000 (design, section 3.2). */
+/** The largest number of entries; more than 1,000 means 1,000 (design, section 3.2). */
 export const limit = (standard: number) => {
   const says = rule('must be an integer of at least 1')
   return z
@@ -161,7 +161,7 @@ export const limit = (standard: number) => {
       type: 'integer',
       minimum: 1,
       default: standard,
-      description: `Entries wanted; above ${PAGE_LIMIT} means ${PAGE_LIMIT}.`,
+      description: `The largest number of entries to return; values above ${PAGE_LIMIT} mean ${PAGE_LIMIT}.`,
     })
 }
 
@@ -170,22 +170,22 @@ export const cursor = () =>
     .string()
     .transform((value, context) => {
       const place = decodeCursor(value)
-      if (place === null) context.addIssue('must be the next_cursor of an earlier answer')
+      if (place === null) context.addIssue('must be the next_cursor of an earlier response')
       return place
     })
     .optional()
-    .meta({ description: '`next_cursor` of the answer before: the page that follows it.' })
+    .meta({ description: '`next_cursor` of the previous response: returns the page that follows it.' })
 
-/** Words to look for. What cannot be stored cannot be found either; it is refused since PostgreSQL would refuse it. */
+/** Words to search for. Text that PostgreSQL cannot store is rejected. */
 export const words = (description: string) => text({ min: 0, max: LIMITS.nameLength, description }).optional()
 
-// Answers ----------------------------------------------------------------------------------------------------------------
+// Responses --------------------------------------------------------------------------------------------------------------
 
 /** ISO 8601, UTC, milliseconds, Z; written by `toIso`. */
 export const instant = (description: string) => z.string().meta({ format: 'date-time', description })
 
 export const nextCursor = () =>
-  z.string().optional().meta({ description: 'Present when there is more: give it as `cursor`.' })
+  z.string().optional().meta({ description: 'Present when there are more entries: pass it as `cursor`.' })
 
-/** Of a list that is short in practice: the whole of it, as far as one page goes. */
+/** For lists that are short in practice: a full page by default. */
 export const PageQuery = z.object({ limit: limit(PAGE_LIMIT), cursor: cursor() })

@@ -1,4 +1,4 @@
-/** The same without its undefined fields: for a verb a field is there or not. */
+/** Returns `fields` without those that are undefined: the verbs expect them to be absent. */
 export function given<Fields extends object>(
   fields: Fields,
 ): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {

@@ -1,25 +1,25 @@
-/** Reads the JSON object that a request carries. Every refusal says what was wrong; the body's own text is never repeated. */
+/** Reads the JSON object in a request's body. An error never quotes the body's text. */
 
 import type { IncomingMessage } from 'node:http'
 import { MIMEType } from 'node:util'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { hasBody, readBody } from '../body.ts'
-import { refuseFields, shorten } from './faults.ts'
+import { invalidFields, shorten } from './faults.ts'
 
 /**
- * At most 65,536 bytes of UTF-8 JSON holding an object. Throws AppError `unsupported_media_type` (another media type, another
- * charset, compressed), `too_large`, or `invalid`.
+ * Accepts at most 65,536 bytes. Throws AppError `unsupported_media_type` (another media type or charset, or compressed),
+ * `too_large`, or `invalid`.
  */
 export async function readJsonObject(request: IncomingMessage): Promise<object> {
-  if (!hasBody(request)) throw nothingSent()
+  if (!hasBody(request)) throw emptyBody()
   assertPlainJson(request)
   const bytes = await readBody(request, LIMITS.apiBodyBytes)
-  if (bytes.length === 0) throw nothingSent()
+  if (bytes.length === 0) throw emptyBody()
   return parseJsonObject(bytes)
 }
 
-/** Throws AppError `invalid`. A field given twice is refused: which one was meant is anybody's guess (RFC 8259, section 4). */
+/** Throws AppError `invalid`, also for a field that is given twice: RFC 8259, section 4, does not say which one counts. */
 export function parseJsonObject(bytes: Uint8Array): object {
   const text = decodeUtf8(bytes)
   let value: unknown
@@ -31,11 +31,11 @@ export function parseJsonObject(bytes: Uint8Array): object {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new AppError('invalid', 'the body must be a JSON object')
   const repeated = findRepeatedField(text)
-  if (repeated !== null) throw refuseFields('body', [{ path: shorten(repeated), message: 'is given more than once' }])
+  if (repeated !== null) throw invalidFields('body', [{ path: shorten(repeated), message: 'is given more than once' }])
   return value
 }
 
-function nothingSent(): AppError {
+function emptyBody(): AppError {
   return new AppError('invalid', 'the body is empty; send a JSON object')
 }
 
@@ -75,18 +75,21 @@ function decodeUtf8(bytes: Uint8Array): string {
   }
 }
 
-/** V8 says where for most faults, and repeats a part of the text, which may be a password, for all. */
+/** The position from V8's message. The rest of the message is not used: it quotes the text, which can be a password. */
 function describePosition(error: unknown): string {
   const message = error instanceof Error ? error.message : ''
-  const place = /\(line (\d+) column (\d+)\)/.exec(message)
-  if (place !== null) return `: see line ${place[1]}, column ${place[2]}`
+  const position = /\(line (\d+) column (\d+)\)/.exec(message)
+  if (position !== null) return `: see line ${position[1]}, column ${position[2]}`
   return message.includes('end of JSON') ? ': it ends too early' : ''
 }
 
 const NO_NAMES: Set<string> = new Set()
 const COLON = /[\t\n\r ]*:/y
 
-/** The first name that some object of `json`, which must be valid, holds twice. JSON.parse keeps the last one and tells nobody. */
+/**
+ * The first name that an object in `json`, which must be valid JSON, holds twice; null when there is none. JSON.parse silently keeps
+ * the last one, and its reviver sees the object after that: only a scan of the text finds it.
+ */
 function findRepeatedField(json: string): string | null {
   const open: Set<string>[] = []
   for (let at = 0; at < json.length; at += 1) {
@@ -97,10 +100,10 @@ function findRepeatedField(json: string): string | null {
     else if (char === '"') {
       const end = findStringEnd(json, at)
       COLON.lastIndex = end + 1
-      // Only a name stands before a colon.
+      // A string before a colon is a name.
       if (COLON.test(json)) {
         const names = open.at(-1)!
-        // Read, for a name may be spelled with escapes.
+        // Parsed, because a name can be written with escapes.
         const name = JSON.parse(json.slice(at, end + 1)) as string
         if (names.has(name)) return name
         names.add(name)

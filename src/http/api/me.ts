@@ -1,4 +1,4 @@
-/** What the API tells about its caller, and about itself. */
+/** The caller of the API, and the API's own description. */
 
 import { z } from 'zod'
 import { SCOPES } from '../../domain/access.ts'
@@ -20,7 +20,7 @@ const Me = z
 
 export const getMe = endpoint({
   id: 'getMe',
-  summary: 'Who am I?',
+  summary: 'Get the caller: its kind, organization and scope',
   status: 200,
   answer: Me,
   async handle({ context, caller }) {

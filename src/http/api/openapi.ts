@@ -1,4 +1,4 @@
-/** /openapi.json, made from the table of routes and the very schemas that requests and answers pass through. */
+/** /openapi.json, made from the table of routes and the schemas that requests and responses pass through. */
 
 import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode } from '../../domain/errors.ts'
@@ -11,40 +11,40 @@ type Json = Record<string, unknown>
 export const SCHEMAS = '#/components/schemas/'
 const RESPONSES = '#/components/responses/'
 
-const REFUSALS = {
-  invalid: 'The request is not valid: `error` names the first bad field, `details` names each.',
-  unauthenticated: 'No credential, or one that is unknown, expired or revoked.',
-  forbidden: 'The scope of the credential is too small; `error` names the one that is needed.',
-  not_found: 'Unknown, foreign or malformed id.',
-  method_not_allowed: 'The path does not know the method; `Allow` lists those that it knows.',
-  conflict: 'It contradicts what is stored, for example a slug that is taken.',
-  too_large: 'The body is over 65,536 bytes.',
-  unsupported_media_type: 'The body is not plain UTF-8 JSON.',
-  too_many_requests: 'Too many calls; `Retry-After` says when to try again.',
-  internal: 'A fault of the service.',
+const ERRORS = {
+  invalid: 'The request is not valid: `error` names the first invalid field, `details` lists all of them.',
+  unauthenticated: 'The credential is missing, unknown, expired or revoked.',
+  forbidden: 'The scope of the credential does not suffice; `error` names the scope that does.',
+  not_found: 'The id is unknown, malformed, or belongs to another organization or project.',
+  method_not_allowed: 'The path does not support the method; `Allow` lists the methods that it supports.',
+  conflict: 'The request conflicts with stored data, for example a slug that is already in use.',
+  too_large: 'The body is larger than 65,536 bytes.',
+  unsupported_media_type: 'The body is not uncompressed JSON in UTF-8.',
+  too_many_requests: 'Too many requests; `Retry-After` is the number of seconds to wait.',
+  internal: 'An unexpected error of the service.',
   unavailable:
-    'The service cannot reach its database, or the issuer of the token; `Retry-After` says when to try again.',
+    'The service cannot reach its database or the issuer of the token; `Retry-After` is the number of seconds to wait.',
 } as const satisfies Record<ErrorCode, string>
 
-/** With codes that callers meet everywhere left to `default`: 405 is not for an operation that exists. */
-const EVERYWHERE = ['internal', 'unavailable'] as const satisfies readonly ErrorCode[]
+/** Errors that every operation can return. */
+const COMMON_ERRORS = ['internal', 'unavailable'] as const satisfies readonly ErrorCode[]
 
-const ErrorAnswer = z
+const ErrorBody = z
   .object({
-    error: z.string().meta({ description: 'What was wrong, and what to do.' }),
+    error: z.string().meta({ description: 'What is wrong, and what to do.' }),
     details: z
       .array(z.object({ path: z.string().meta({ description: 'For example `body.name`.' }), message: z.string() }))
       .optional()
-      .meta({ description: 'Each bad field of a request that is not valid.' }),
+      .meta({ description: 'All invalid fields, when the request is not valid.' }),
   })
   .meta({ id: 'Error' })
 
-const ABOUT = `Checks are monitored jobs: they are configured here, and report through the ping API.
+const ABOUT = `A check monitors a job. Checks are configured here; jobs report through the ping API.
 
-Times are ISO 8601 in UTC with milliseconds; lengths of time are whole seconds unless a name says otherwise. Fields and
-endpoints may be added at any time; none is removed or changes its meaning within /api/v1.`
+Times are ISO 8601 in UTC with milliseconds. Durations are whole seconds unless the name of the field says otherwise. Fields
+and endpoints may be added at any time; within /api/v1 none is removed, and none changes its meaning.`
 
-/** The document without its server: that address may be known only later. */
+/** The document without its servers: their address is known only when the port is open. */
 export function describeRoutes(routes: readonly Route[]): Json {
   const paths: Record<string, Json> = {}
   for (const route of routes) {
@@ -72,18 +72,18 @@ export function describeRoutes(routes: readonly Route[]): Json {
         },
       },
       schemas: describeSchemas(routes),
-      responses: Object.fromEntries(ERROR_CODES.map((code) => [code, describeRefusal(code)])),
+      responses: Object.fromEntries(ERROR_CODES.map((code) => [code, describeError(code)])),
     },
   }
 }
 
-/** What a channel of the kind webhook sends: here the reader is the server. */
+/** The request that a channel of the kind webhook sends to a receiver. */
 function describeWebhook(): Json {
   return {
     operationId: 'receiveEvent',
-    summary: 'Sent to each channel of the kind webhook that wants the event',
+    summary: 'Sent to each webhook channel that subscribes to the event',
     description:
-      'At least once, and in order for each check. Signed by the Standard Webhooks scheme with the secret that creating the channel, or rotating its secret, has shown.',
+      'Each event is delivered at least once, and the events of one check arrive in order. The request is signed according to Standard Webhooks, with the secret that the API returned when the channel was created or its secret was rotated.',
     parameters: Object.entries(WEBHOOK_HEADERS).map(([name, description]) => ({
       name,
       in: 'header',
@@ -93,10 +93,12 @@ function describeWebhook(): Json {
     })),
     requestBody: { required: true, content: asJson(WebhookPayload) },
     responses: {
-      '2XX': { description: 'Taken. Whatever else is answered within 10 seconds, or nothing, is no success.' },
+      '2XX': {
+        description: 'The event is delivered. Any other response, or none within 10 seconds, counts as a failure.',
+      },
       default: {
         description:
-          'Not taken: tried again for 24 hours after 408, 425, 429 and 5xx, no earlier than `Retry-After` says; given up after anything else. Redirects are not followed.',
+          'The event is not delivered. After 408, 425, 429, 5xx or no response it is sent again for up to 24 hours, not before the time in `Retry-After`. After any other response it is not sent again. Redirects are not followed.',
       },
     },
   }
@@ -115,16 +117,14 @@ function describeOperation({ path, scope, endpoint }: Route): Json {
     ...(body === undefined ? {} : { requestBody: { required: true, content: asJson(body) } }),
     responses: {
       [status]: answer === null ? { description: 'Done.' } : { description: 'Done.', content: asJson(answer) },
-      ...Object.fromEntries(
-        listRefusals({ scope, endpoint }).map((code) => [STATUS[code], { $ref: RESPONSES + code }]),
-      ),
+      ...Object.fromEntries(listErrors({ scope, endpoint }).map((code) => [STATUS[code], { $ref: RESPONSES + code }])),
     },
   }
 }
 
-/** What a caller may be told instead, lowest status first. */
-export function listRefusals({ scope, endpoint }: Pick<Route, 'scope' | 'endpoint'>): ErrorCode[] {
-  const codes = new Set<ErrorCode>([...(endpoint.refuses ?? []), ...EVERYWHERE])
+/** The errors that the operation can return, lowest status first. */
+export function listErrors({ scope, endpoint }: Pick<Route, 'scope' | 'endpoint'>): ErrorCode[] {
+  const codes = new Set<ErrorCode>([...(endpoint.refuses ?? []), ...COMMON_ERRORS])
   if (scope !== null) for (const code of ['unauthenticated', 'forbidden', 'too_many_requests'] as const) codes.add(code)
   if (endpoint.params !== undefined) codes.add('not_found')
   if (endpoint.query !== undefined) codes.add('invalid')
@@ -133,16 +133,17 @@ export function listRefusals({ scope, endpoint }: Pick<Route, 'scope' | 'endpoin
   return ERROR_CODES.filter((code) => codes.has(code)).sort((one, other) => STATUS[one] - STATUS[other])
 }
 
-function describeRefusal(code: ErrorCode): Json {
+function describeError(code: ErrorCode): Json {
   const header = (description: string, type: string) => ({ description, schema: { type } })
   const headers: Json = {}
   if (code === 'unauthenticated') headers['WWW-Authenticate'] = header('`Bearer`', 'string')
-  if (code === 'method_not_allowed') headers.Allow = header('The methods that the path knows.', 'string')
-  if (code === 'too_many_requests' || code === 'unavailable') headers['Retry-After'] = header('Seconds.', 'integer')
-  return { description: REFUSALS[code], headers, content: asJson(ErrorAnswer) }
+  if (code === 'method_not_allowed') headers.Allow = header('The methods that the path supports.', 'string')
+  if (code === 'too_many_requests' || code === 'unavailable')
+    headers['Retry-After'] = header('Seconds to wait.', 'integer')
+  return { description: ERRORS[code], headers, content: asJson(ErrorBody) }
 }
 
-function describeParameters(place: 'path' | 'query', schema: z.ZodType | undefined): Json[] {
+function describeParameters(location: 'path' | 'query', schema: z.ZodType | undefined): Json[] {
   if (!(schema instanceof z.ZodObject)) return []
   const { properties, required = [] } = toJsonSchema(schema) as {
     properties: Record<string, Json>
@@ -150,7 +151,7 @@ function describeParameters(place: 'path' | 'query', schema: z.ZodType | undefin
   }
   return Object.entries(properties).map(([name, { description, ...property }]) => ({
     name,
-    in: place,
+    in: location,
     required: required.includes(name),
     ...(description === undefined ? {} : { description }),
     schema: property,
@@ -164,7 +165,7 @@ function asJson(schema: z.ZodType): Json {
 function idOf(schema: z.ZodType): string {
   const id = schema.meta()?.id
   if (id === undefined)
-    throw new Error('a schema of a request body or an answer has no id: give it one with meta({ id })')
+    throw new Error('a schema of a request body or a response has no id: give it one with meta({ id })')
   return id
 }
 
@@ -176,14 +177,14 @@ function describeSchemas(routes: readonly Route[]): Json {
     if (id !== undefined) registry.add(schema, { id })
     for (const inner of listInner(schema)) add(inner)
   }
-  add(ErrorAnswer)
+  add(ErrorBody)
   add(WebhookPayload)
   for (const { endpoint } of routes) for (const schema of [endpoint.body, endpoint.answer]) add(schema)
   const { schemas } = z.toJSONSchema(registry, { ...SETTINGS, uri: (id) => SCHEMAS + id })
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutHead(schema)]))
 }
 
-/** Named schemas are found wherever they are used. Of zod's kinds these are the ones that ours nest in. */
+/** The schemas directly inside a schema. These are the kinds of zod in which our schemas nest. */
 function listInner(schema: z.ZodType): unknown[] {
   if (schema instanceof z.ZodObject) return Object.values(schema.shape)
   if (schema instanceof z.ZodUnion) return [...schema.options]
@@ -193,12 +194,12 @@ function listInner(schema: z.ZodType): unknown[] {
 }
 
 /**
- * `input`: requests before transformation, and answers without `additionalProperties: false`, which would make strict
- * clients refuse the fields that we may add.
+ * `input`: requests before transformation, and responses without `additionalProperties: false`, which would make strict clients
+ * reject fields that we add later.
  */
 const SETTINGS = { io: 'input', target: 'draft-2020-12', override: tidy } as const
 
-/** What zod says too much (dates spelled out, the bounds of every integer of JavaScript) and too little (the default of what it transforms). */
+/** Removes what zod adds (the pattern of dates, the bounds of JavaScript's integers) and adds what it omits (defaults of transformed fields). */
 function tidy({
   zodSchema,
   jsonSchema,

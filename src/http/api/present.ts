@@ -1,4 +1,4 @@
-/** What answers have in common. */
+/** Fields that many responses share. */
 
 import type { Instant } from '../../domain/check.ts'
 import { toIso } from '../../domain/instant.ts'
@@ -14,7 +14,7 @@ export function toPageRequest(query: { limit: number; cursor?: Place | null | un
   return { limit: query.limit, after: query.cursor ?? null }
 }
 
-/** `next_cursor`, when there is more. */
+/** `next_cursor`, when there are more entries. */
 export function presentNext({ next }: Page<unknown>): { next_cursor?: string } {
   return next === null ? {} : { next_cursor: encodeCursor(next) }
 }

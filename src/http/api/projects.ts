@@ -37,7 +37,7 @@ export const createProject = endpoint({
 
 export const removeProject = endpoint({
   id: 'removeProject',
-  summary: 'Remove a project that holds no checks',
+  summary: 'Remove a project; it must hold no checks',
   params: ProjectParams,
   status: 204,
   answer: null,

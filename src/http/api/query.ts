@@ -1,18 +1,18 @@
-/** Reads the query string as the endpoint's schema knows it. */
+/** Reads the query parameters that an endpoint declares. */
 
 import type { z } from 'zod'
-import { refuseFields } from './faults.ts'
+import { invalidFields } from './faults.ts'
 
 /**
- * The known parameters, as text. What the schema does not know is left out: clients and proxies add parameters of their own.
- * A known one that comes twice is refused with AppError `invalid`; malformed percent encodings stay as they are.
+ * Returns the declared parameters as text. Others are ignored: clients and proxies add parameters of their own. Throws AppError
+ * `invalid` for a declared parameter that is given twice. Malformed percent encodings stay as they are.
  */
 export function readQuery(schema: z.ZodObject, querystring: string): Record<string, string> {
   const given = new URLSearchParams(querystring)
   const known = Object.keys(schema.shape).filter((name) => given.has(name))
   const repeated = known.filter((name) => given.getAll(name).length > 1)
   if (repeated.length > 0)
-    throw refuseFields(
+    throw invalidFields(
       'query',
       repeated.map((path) => ({ path, message: 'is given more than once' })),
     )

@@ -1,6 +1,6 @@
 /**
- * How an operation of the management API is declared. Everything that the outside can know about it is data, so that routing,
- * validation and /openapi.json come from the one declaration and cannot disagree.
+ * The declaration of an operation of the management API. It is data, so that routing, validation and /openapi.json all follow
+ * from it and cannot disagree.
  */
 
 import type { z } from 'zod'
@@ -9,7 +9,7 @@ import type { ChannelContext } from '../../channels/context.ts'
 import type { Caller, Scope } from '../../domain/access.ts'
 import type { ErrorCode } from '../../domain/errors.ts'
 
-/** What handlers work with. */
+/** The context of all handlers. */
 export interface Api {
   readonly context: ChannelContext
   readonly tokens: Tokens
@@ -17,13 +17,13 @@ export interface Api {
   describe(): object
 }
 
-/** A request that was admitted and found valid. `Who` is null where no credential is asked for. */
+/** A valid request of an admitted caller. `Who` is null for operations without a credential. */
 export interface Call<Who extends Caller | null, Params, Query, Body> extends Api {
   readonly caller: Who
   readonly params: Params
   readonly query: Query
   readonly body: Body
-  /** The client's address as our socket knows it; what X-Forwarded-For says is anybody's claim. */
+  /** The client's address from the socket: X-Forwarded-For can be forged. */
   readonly address: string
 }
 
@@ -39,18 +39,18 @@ export interface Endpoint<
   /** operationId in the document. */
   readonly id: string
   readonly summary: string
-  /** A fault in it is `not_found`, with its message: a malformed id is as unknown as any other. */
+  /** A fault is reported as `not_found`: a malformed id gets the same error as an unknown one. */
   readonly params?: Params
-  /** Unknown parameters are ignored, since clients and proxies add their own; a known one may be given once. */
+  /** Parameters that are not declared are ignored. */
   readonly query?: Query
-  /** Without it, whatever is sent is ignored. */
+  /** Without it, a body is ignored. */
   readonly body?: Body
   readonly status: 200 | 201 | 202 | 204
-  /** What leaves: fields that it does not declare are dropped. Null with 204. */
+  /** Fields that it does not declare are dropped. Null with 204. */
   readonly answer: Answer
-  /** Refusals beyond those that follow from the rest of the declaration. */
+  /** Errors besides those that follow from the rest of the declaration. */
   readonly refuses?: readonly ErrorCode[]
-  // A method, so that endpoints of different inputs fit one list.
+  // A method, not a property: then endpoints with different inputs fit into one list.
   handle(
     call: Call<Who, z.output<Params>, z.output<Query>, z.output<Body>>,
   ): Promise<Answer extends Schema ? z.input<Answer> : void>
@@ -62,7 +62,7 @@ export interface Route {
   readonly method: Method
   /** Below {base_url}, as in OpenAPI: `/checks/{id}`. */
   readonly path: `/${string}`
-  /** Null: no credential is asked for, and nothing is counted. */
+  /** Null: without a credential, and without a rate limit. */
   readonly scope: Scope | null
   readonly endpoint: Endpoint
 }
@@ -74,7 +74,7 @@ export function endpoint<P extends Schema, Q extends z.ZodObject, B extends Sche
   return declared
 }
 
-/** Declares an endpoint for everybody. */
+/** Declares an endpoint without a credential. */
 export function openEndpoint<P extends Schema, Q extends z.ZodObject, B extends Schema, A extends Schema | null>(
   declared: Endpoint<null, P, Q, B, A>,
 ): Endpoint<null, P, Q, B, A> {

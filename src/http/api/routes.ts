@@ -1,4 +1,4 @@
-/** The management API: each line is an operation, with the scope that its caller needs. Paths are below {base_url}. */
+/** The management API: one line for each operation, with the scope that its caller needs. Paths are below {base_url}. */
 
 import type { Caller, Scope } from '../../domain/access.ts'
 import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts'

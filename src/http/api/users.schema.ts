@@ -6,7 +6,7 @@ export const NewUser = z
   .strictObject({
     email: field.email(),
     password: field.newPassword(),
-    scope: field.oneOf(SCOPES).meta({ description: 'What the user may do; each scope includes the ones before it.' }),
+    scope: field.oneOf(SCOPES).meta({ description: 'What the user may do. Each scope includes the ones before it.' }),
   })
   .meta({ id: 'NewUser' })
 

@@ -32,7 +32,7 @@ export const createUser = endpoint({
 
 export const removeUser = endpoint({
   id: 'removeUser',
-  summary: 'Remove a user; the last admin stays',
+  summary: 'Remove a user; the last admin cannot be removed',
   params: UserParams,
   status: 204,
   answer: null,

@@ -128,7 +128,7 @@ describe('the list of deliveries', () => {
     ['channel_id=1', 'channel_id must be a UUID'],
     ['check_id=x', 'check_id must be a UUID'],
     ['limit=0', 'limit must be an integer of at least 1'],
-    ['cursor=x', 'cursor must be the next_cursor of an earlier answer'],
+    ['cursor=x', 'cursor must be the next_cursor of an earlier response'],
   ])('rejects the query %s', async (query, error) => {
     expect(await api.client.get(`/deliveries?${query}`)).toMatchObject({ status: 400, body: { error } })
   })
