@@ -31,7 +31,7 @@ export interface Addresses {
 }
 
 export interface App {
-  /** Resolves when all ports answer. `signal` ends its wait for a database that went away, with the error of the last try. */
+  /** Resolves when all ports are open. `signal` ends the wait for an unavailable database, with the error of the last try. */
   start(signal?: AbortSignal): Promise<Addresses & { readonly listening: Addresses }>
   /** Stops what has been started, also when start() failed half way. */
   stop(): Promise<void>
@@ -95,7 +95,7 @@ export function createApp(options: AppOptions): App {
       contentType: metrics.registry.contentType,
       readChecks,
       render: renderMetrics,
-      onFault: (error) => log.error({ error }, 'metrics could not be answered'),
+      onFault: (error) => log.error({ error }, 'metrics could not be served'),
     },
     onRequest: (route, method, status, ms) =>
       observeHttp(metrics, { server: 'ops', route, method, status: String(status) }, ms / 1_000),
@@ -108,14 +108,14 @@ export function createApp(options: AppOptions): App {
     errorText: (text) => ({ type: 'text/plain; charset=utf-8', text }),
   })
 
-  /** Pings are taken whether or not there is a cluster to talk to: with the api role in the process, its word counts alone. */
+  /** With the api role in the process only its readiness counts: pings are stored whether or not the cluster can be reached. */
   function whyNotReady(): string | null {
     if (isStopping) return 'stopping'
     if (!isStarted) return 'starting'
     return apiRole === null ? (controllerRole?.whyNotReady() ?? null) : apiRole.whyNotReady()
   }
 
-  /** Monitoring of everything else goes on while the database cannot be asked. */
+  /** Without the database the other metrics are still served. */
   async function readChecks(add: Parameters<MetricsSource['readChecks']>[0]): Promise<boolean> {
     if (apiRole === null || whyNotReady() !== null) return false
     try {
@@ -126,7 +126,7 @@ export function createApp(options: AppOptions): App {
     }
   }
 
-  /** The gauges that mirror the database are computed when somebody looks, and left as they were while it cannot be asked. */
+  /** The gauges that mirror the database are read for each scrape, and keep their values while it is unavailable. */
   async function renderMetrics(exported: { isActive: boolean; dropped: number }): Promise<string> {
     metrics.exporterActive.set(exported.isActive ? 1 : 0)
     metrics.checkSeriesDropped.set(exported.dropped)
@@ -166,7 +166,7 @@ export function createApp(options: AppOptions): App {
     return { ...shown, ops, listening: { ...served, ops } }
   }
 
-  /** The database was there a moment ago, so it is likely to come back; a replica that gave up at once would only be started again. */
+  /** The database was available a moment ago, so it is likely to come back; a replica that ends would only be restarted. */
   async function whenAvailable(work: () => Promise<void>, signal?: AbortSignal): Promise<void> {
     const giveUpAt = clock.now() + config.databaseWaitSeconds * 1_000
     for (;;) {
@@ -175,7 +175,7 @@ export function createApp(options: AppOptions): App {
       } catch (error) {
         const isPassing = error instanceof AppError && error.code === 'unavailable'
         if (!isPassing || signal?.aborted || clock.now() > giveUpAt) throw error
-        log.warn({ error }, 'the database went away while the service started; it is tried again')
+        log.warn({ error }, 'the database became unavailable during the start; trying again')
       }
       await clock.sleep(DATABASE_RETRY_MS, signal)
     }
@@ -189,7 +189,7 @@ export function createApp(options: AppOptions): App {
   return { start, stop, metrics }
 }
 
-/** Where pings go when another process takes them and nobody said where that is. */
+/** The ping API of another process when PING_URL is not set. */
 function defaultPingUrl({ pingUrl, pingPort }: Config): string {
   return pingUrl ?? `http://127.0.0.1:${pingPort}`
 }

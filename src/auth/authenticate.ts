@@ -1,23 +1,23 @@
-/** Who is calling: an API key, an access token or a token of an issuer becomes a Caller. One statement for a call. */
+/** Turns an API key, an access token or a token of an issuer into a Caller, with one database statement. */
 
 import type { Caller } from '../domain/access.ts'
 import type { Context } from '../store/context.ts'
 import { findApiKey, touchApiKey } from '../store/tenancy/api-keys.ts'
 import { findUser, findUserByEmail, type KnownUser } from '../store/tenancy/users.ts'
 import { isSameHash, parseApiKey } from './api-key.ts'
+import { expiredCredential, unknownCredential, unknownUser } from './errors.ts'
 import { createIssuers, type Issuers } from './issuers.ts'
-import { expiredCredential, unknownCredential, unknownUser } from './refusals.ts'
 import type { Tokens } from './tokens.ts'
 
-/** Takes the value of the header `Authorization`; throws AppError `unauthenticated`, and `unavailable` when an issuer's keys cannot be had. */
+/** Takes the value of the header `Authorization`. Throws AppError `unauthenticated`, and `unavailable` when an issuer's keys cannot be fetched. */
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>
 
-/** Characters. Tokens of issuers can be long, and all headers together have at most 16 KB; what is longer is not looked at. */
-const LONGEST = 12_288
+/** In characters; a longer credential is not read. Tokens of issuers can be long, and all headers together have at most 16 KB. */
+const MAX_LENGTH = 12_288
 const BEARER = /^Bearer +([^ ]+) *$/i
 const TOUCH_EVERY_MS = 60_000
 
-/** Without `issuers`: none. */
+/** Default: no issuers. */
 export function createAuthenticate(
   context: Context,
   tokens: Tokens,
@@ -57,7 +57,7 @@ export function createAuthenticate(
   }
 
   return async (authorization = '') => {
-    const credential = authorization.length > LONGEST ? undefined : BEARER.exec(authorization)?.[1]
+    const credential = authorization.length > MAX_LENGTH ? undefined : BEARER.exec(authorization)?.[1]
     if (credential === undefined) throw unknownCredential()
     return credential.startsWith('hbk_') ? authenticateKey(credential) : authenticateUser(credential)
   }
@@ -68,16 +68,16 @@ function toCaller({ id, organizationId, scope }: KnownUser): Caller {
 }
 
 /**
- * Notes that a key was used. Nobody waits for it, and its failure is nobody's: the next call of the key tries again. A key
- * has one note under way in this process, so a burst of calls is one statement; the statement itself settles it among replicas.
+ * Records that a key was used. The call does not wait for it, and a failure is ignored: the next call of the key tries again.
+ * This process has at most one such statement in flight for each key, and the statement itself writes once among replicas.
  */
 function createTouch({ database }: Context): (keyId: string, now: number) => void {
-  const underWay = new Set<string>()
+  const inFlight = new Set<string>()
   return (keyId, now) => {
-    if (underWay.has(keyId)) return
-    underWay.add(keyId)
+    if (inFlight.has(keyId)) return
+    inFlight.add(keyId)
     touchApiKey(database, keyId, now, TOUCH_EVERY_MS)
       .catch(() => {})
-      .finally(() => underWay.delete(keyId))
+      .finally(() => inFlight.delete(keyId))
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The public keys of an OpenID Connect issuer, found by its discovery document (OpenID Connect Discovery 1.0, section 4).
- * Nothing is asked before a token wants it. An issuer is asked at most once in ten seconds, whatever tokens come: by those
- * that name a key that it does not have, and while it is down.
+ * The public keys of an OpenID Connect issuer, found through its discovery document (OpenID Connect Discovery 1.0, section 4).
+ * They are fetched when a token needs them, and at most once in ten seconds: also for tokens with unknown keys, and while the
+ * issuer is down.
  */
 
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
@@ -10,27 +10,27 @@ import { AppError } from '../domain/errors.ts'
 import { type Clock, startTimer } from '../runtime/clock.ts'
 
 export interface IssuerKeysOptions {
-  /** Its URL, as it writes it itself. */
+  /** Its URL, exactly as in the claim `iss`. */
   readonly issuer: string
   readonly clock: Pick<Clock, 'now'>
-  /** Once for each time that it was asked in vain. */
+  /** Called for each failed fetch. */
   readonly onProblem: (error: unknown) => void
 }
 
-/** After so long they are asked for again: a key that the issuer has withdrawn is good no longer. */
+/** Then they are fetched again, so that a key that the issuer has withdrawn becomes invalid. */
 const FRESH_MS = 10 * 60_000
 const PAUSE_MS = 10_000
 /** For document and keys together. */
-const ANSWER_MS = 5_000
-const MOST_BYTES = 1_048_576
+const FETCH_MS = 5_000
+const MAX_BYTES = 1_048_576
 
-/** The returned function throws AppError `unavailable` when the keys cannot be had, and what jose throws for an unknown key. */
+/** The returned function throws AppError `unavailable` when the keys cannot be fetched, and what jose throws for an unknown key. */
 export function createIssuerKeys({ issuer, clock, onProblem }: IssuerKeysOptions): JWTVerifyGetKey {
   let known: { readonly find: JWTVerifyGetKey; readonly at: Instant } | null = null
   let failed: { readonly error: unknown; readonly at: Instant } | null = null
-  let asking: Promise<JWTVerifyGetKey> | null = null
+  let fetching: Promise<JWTVerifyGetKey> | null = null
 
-  async function ask(): Promise<JWTVerifyGetKey> {
+  async function fetchAll(): Promise<JWTVerifyGetKey> {
     try {
       const find = createLocalJWKSet(await fetchKeys(issuer))
       known = { find, at: clock.now() }
@@ -40,16 +40,16 @@ export function createIssuerKeys({ issuer, clock, onProblem }: IssuerKeysOptions
       onProblem(error)
       throw unreachable(issuer, error, PAUSE_MS)
     } finally {
-      asking = null
+      fetching = null
     }
   }
 
-  /** Tokens that come at the same time share one asking. */
+  /** Tokens that come at the same time share one fetch. */
   async function renew(): Promise<JWTVerifyGetKey> {
     const leftMs = failed === null ? 0 : failed.at + PAUSE_MS - clock.now()
     if (failed !== null && leftMs > 0) throw unreachable(issuer, failed.error, leftMs)
-    asking ??= ask()
-    return asking
+    fetching ??= fetchAll()
+    return fetching
   }
 
   return async (header, token) => {
@@ -58,7 +58,7 @@ export function createIssuerKeys({ issuer, clock, onProblem }: IssuerKeysOptions
       return await find(header, token)
     } catch (error) {
       if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
-      // A key that is newer than what is known, perhaps.
+      // The key may be newer than the last fetch.
       if (known !== null && clock.now() - known.at < PAUSE_MS) throw error
       return (await renew())(header, token)
     }
@@ -66,14 +66,14 @@ export function createIssuerKeys({ issuer, clock, onProblem }: IssuerKeysOptions
 }
 
 function unreachable(issuer: string, cause: unknown, leftMs: number): AppError {
-  const message = `the keys of the issuer ${issuer} cannot be had at the moment; try again shortly`
+  const message = `the keys of the issuer ${issuer} cannot be fetched at the moment; try again shortly`
   return new AppError('unavailable', message, { retryAfterSeconds: leftMs / 1_000, cause })
 }
 
 async function fetchKeys(issuer: string): Promise<JSONWebKeySet> {
   const giveUp = new AbortController()
-  const stopTimer = startTimer(ANSWER_MS, () =>
-    giveUp.abort(new Error(`no answer within ${ANSWER_MS / 1_000} seconds`)),
+  const stopTimer = startTimer(FETCH_MS, () =>
+    giveUp.abort(new Error(`no response within ${FETCH_MS / 1_000} seconds`)),
   )
   try {
     const document = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, giveUp.signal)
@@ -83,36 +83,37 @@ async function fetchKeys(issuer: string): Promise<JSONWebKeySet> {
   }
 }
 
-/** `jwks_uri` of the discovery document. Another issuer's document would make its tokens good here (section 4.3). */
+/** `jwks_uri` of the discovery document. The document of another issuer would make its tokens valid here (section 4.3). */
 function findKeysUrl(issuer: string, document: unknown): string {
   const { issuer: named, jwks_uri: uri } = (document ?? {}) as { issuer?: unknown; jwks_uri?: unknown }
-  if (named !== issuer) throw new Error('its discovery document is that of another issuer')
+  if (named !== issuer) throw new Error('the discovery document is of another issuer')
   const url = typeof uri === 'string' ? URL.parse(uri) : null
-  // Without TLS only where the issuer itself is: a loopback address.
+  // Without TLS only on the issuer's own origin, which is then a loopback address.
   if (url === null || (url.protocol !== 'https:' && url.origin !== new URL(issuer).origin))
-    throw new Error('its discovery document has no jwks_uri that begins with https:')
+    throw new Error('the discovery document has no jwks_uri that begins with https:')
   return url.href
 }
 
 /**
- * By Node's own client: whoever runs the installation chose the address, so it may be a private one. Follows no redirect. Throws for every status but 200, and for a body of more than a megabyte.
+ * Uses Node's own client: the operator of the installation chose the address, so it may be a private one. Follows no redirect.
+ * Throws for every status except 200, and for a body of more than a megabyte.
  */
 async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   const response = await fetch(url, { headers: { accept: 'application/json' }, redirect: 'manual', signal })
   if (response.status !== 200 || response.body === null) {
     await response.body?.cancel()
-    throw new Error(`${url} answered ${response.status}`)
+    throw new Error(`${url} responded with ${response.status}`)
   }
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of response.body) {
     bytes += chunk.length
-    if (bytes > MOST_BYTES) throw new Error(`${url} answered with more than ${MOST_BYTES} bytes`)
+    if (bytes > MAX_BYTES) throw new Error(`${url} responded with more than ${MAX_BYTES} bytes`)
     chunks.push(chunk)
   }
   try {
     return JSON.parse(Buffer.concat(chunks).toString())
   } catch (error) {
-    throw new Error(`${url} answered with something that is no JSON`, { cause: error })
+    throw new Error(`${url} responded with something that is not JSON`, { cause: error })
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Tokens of OpenID Connect issuers (OIDC_ISSUERS): a company's log-in, or a Kubernetes cluster. The claim `iss`, believed by
- * nobody yet, only says whose keys to look at; then everything is verified (RFC 8725, sections 3.1, 3.8 and 3.9). A token says
- * who somebody is and nothing else: what they may do is that of the user here.
+ * Tokens of OpenID Connect issuers (OIDC_ISSUERS): a company's log-in, or a Kubernetes cluster. The unverified claim `iss` only
+ * selects the keys; then everything is verified (RFC 8725, sections 3.1, 3.8 and 3.9). A token identifies a user and grants no
+ * rights: the scope is that of the user here.
  */
 
 import {
@@ -16,40 +16,40 @@ import {
 import { isEmail } from '../domain/email.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { expiredCredential, unknownCredential } from './errors.ts'
 import { createIssuerKeys } from './issuer-keys.ts'
-import { expiredCredential, unknownCredential } from './refusals.ts'
 
 export interface IssuerConfig {
-  /** URL, compared with the claim `iss` to the letter. */
+  /** A URL that must be exactly the claim `iss`. */
   readonly issuer: string
   /** Must be among the claim `aud`. */
   readonly audience: string
-  /** By the claim `sub`: the e-mail address of a user. */
+  /** The e-mail address of a user for each value of the claim `sub`. */
   readonly users: ReadonlyMap<string, string>
-  /** Its public keys; null: it is asked for them. */
+  /** Its public keys; null: they are fetched from the issuer. */
   readonly jwks: { readonly keys: readonly object[] } | null
 }
 
 export interface IssuedToken {
   readonly issuer: string
-  /** Of the user for whom the token speaks; null: it names nobody. That there is such a user is not known here. */
+  /** The address of the token's user; null when the token names none. Whether such a user exists is not checked here. */
   readonly email: string | null
 }
 
 export interface Issuers {
   /**
-   * Null: of none of them (our own tokens, or nobody's). Throws AppError `unauthenticated`, or `unavailable` when the
-   * issuer's keys cannot be had.
+   * Null when the token is not from one of the issuers. Throws AppError `unauthenticated`, or `unavailable` when the issuer's
+   * keys cannot be fetched.
    */
   verify(token: string): Promise<IssuedToken | null>
 }
 
-/** Only signatures by public keys: with HS256 whoever knows the public key could sign (RFC 8725, section 2.1). */
+/** Only signatures with public keys: with HS256 everyone who knows the public key could sign (RFC 8725, section 2.1). */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']
-/** Clocks of others are not ours. */
+/** For the difference between the issuer's clock and ours. */
 const TOLERANCE_SECONDS = 30
 
-/** `clock` decides what has expired; `onProblem` is told when an issuer was asked for its keys in vain. */
+/** `clock` decides what has expired; `onProblem` is called when the keys of an issuer cannot be fetched. */
 export function createIssuers(
   configs: readonly IssuerConfig[],
   clock: Pick<Clock, 'now'>,
@@ -72,19 +72,19 @@ export function createIssuers(
           algorithms: ALGORITHMS,
           issuer,
           audience,
-          // Without an end a token would be good forever.
+          // Without an expiry a token would be valid forever.
           requiredClaims: ['exp'],
           clockTolerance: TOLERANCE_SECONDS,
           currentDate: new Date(clock.now()),
         })
         return { issuer, email: findEmail(payload, readSubject(payload), users) }
       } catch (error) {
-        // jose looks at the times after the signature, so only the holder of a real token learns that it has expired.
+        // jose checks the times after the signature, so only the holder of a valid token learns that it has expired.
         if (error instanceof errors.JWTExpired) throw expiredCredential('token', 'get a new one from its issuer')
         if (error instanceof AppError) throw error
         if (error instanceof errors.JOSEError) throw unknownCredential()
-        // A key of the issuer's that says it is one, and is not: too short an RSA key, for example.
-        throw new AppError('unavailable', `the issuer ${issuer} has signed this token with a key that is unusable`, {
+        // The issuer's key itself is not usable, for example an RSA key that is too short.
+        throw new AppError('unavailable', `the issuer ${issuer} has signed this token with a key that cannot be used`, {
           retryAfterSeconds: 60,
           cause: error,
         })
@@ -93,7 +93,7 @@ export function createIssuers(
   }
 }
 
-/** Undefined when it is no JWT, or names none. */
+/** The claim `iss`; undefined when the token is not a JWT or has no such claim. */
 function readIssuer(token: string): string | undefined {
   try {
     return decodeJwt(token).iss
@@ -103,16 +103,15 @@ function readIssuer(token: string): string | undefined {
   }
 }
 
-/** jose would take any value for one. */
+/** jose does not check the type of the claim. */
 function readSubject({ sub }: JWTPayload): string {
   if (typeof sub !== 'string' || sub === '') throw unknownCredential()
   return sub
 }
 
 /**
- * Whom the operator has named for the subject; else the address, when the issuer says that it has verified it (OpenID Connect
- * Core 1.0, section 5.1). Not one with letters beyond ASCII: to a database that tells no capitals apart, two of them may be
- * one (the Kelvin sign is a k).
+ * The address configured for the subject, else the token's address when the issuer has verified it (OpenID Connect Core 1.0,
+ * section 5.1). Only in ASCII: two other addresses may be equal without regard to case (the Kelvin sign is a k).
  */
 function findEmail(
   { email, email_verified }: JWTPayload,

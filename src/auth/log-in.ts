@@ -1,6 +1,7 @@
 /**
- * Sessions of people. A log-in starts a family of refresh tokens; each refresh spends one and adds the next. A spent token
- * that comes back means that two parties hold the family, and nobody can say which is the thief: it ends (RFC 9700, section 4.14.2).
+ * Sessions of users. A log-in starts a family of refresh tokens; each refresh spends one token and adds the next. When a spent
+ * token is used again, two parties have the family and the thief cannot be told from the user: the family ends (RFC 9700,
+ * section 4.14.2).
  */
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -12,15 +13,15 @@ import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { deleteFamily, insertRefreshToken, lockFamily, spendRefreshToken } from '../store/tenancy/refresh-tokens.ts'
 import { findUserByEmail, type KnownUser, renewPasswordHash } from '../store/tenancy/users.ts'
-import { hashPassword, isOutdatedHash, verifyPassword } from './passwords.ts'
+import { COST, type Cost, hashPassword, isOutdatedHash, verifyPassword } from './passwords.ts'
 import { createLoginTry } from './throttle.ts'
 import { ACCESS_TOKEN_SECONDS, type Tokens } from './tokens.ts'
 
 export interface TokenPair {
   readonly accessToken: string
-  /** Of the access token. */
+  /** Lifetime of the access token. */
   readonly expiresInSeconds: number
-  /** Good once, for thirty days; never good as an access token. */
+  /** Can be used once, within thirty days, and not as an access token. */
   readonly refreshToken: string
 }
 
@@ -28,27 +29,29 @@ const REFRESH_TOKEN_MS = 30 * 86_400_000
 const REFRESH_TOKEN = /^hbr_[\w-]{43}$/
 
 /**
- * `address`: where the caller calls from, for the throttle. Throws AppError `unauthenticated` for a wrong address and a wrong
- * password alike, text and time included; `too_many_requests` when throttled; `unavailable` when too many log in at once.
+ * `address`: the caller's network address, for the throttle. `cost`: of password hashes; tests use a lower one. Throws AppError `unauthenticated` for an unknown e-mail address and
+ * for a wrong password, with the same text after the same time; `too_many_requests` when throttled; `unavailable` when too many
+ * log in at once.
  */
 export async function logIn(
   context: Context,
   tokens: Tokens,
   input: { readonly email: string; readonly password: string; readonly address: string },
+  cost: Cost = COST,
 ): Promise<TokenPair> {
   const { database } = context
   const email = input.email.trim()
   const loginTry = createLoginTry(database, { email, address: input.address })
-  // Whoever has no try left is told so before queueing for a computation.
+  // A throttled caller is rejected before it waits for the computation of the hash.
   await loginTry.assertLeft()
   const user = isEmail(email) ? await findUserByEmail(database, email) : null
-  const isRight = await verifyPassword(input.password, user?.passwordHash ?? null)
-  // Before the outcome is told: of many tries under way at once, no more than are left learn theirs.
+  const isRight = await verifyPassword(input.password, user?.passwordHash ?? null, cost)
+  // Before the outcome is returned: of many tries at the same time, only as many as are left learn their outcome.
   await loginTry.take()
   if (user === null || !isRight) throw wrongLogin()
   await loginTry.forgive()
-  if (isOutdatedHash(user.passwordHash)) {
-    await renewPasswordHash(database, user.id, user.passwordHash, await hashPassword(input.password))
+  if (isOutdatedHash(user.passwordHash, cost)) {
+    await renewPasswordHash(database, user.id, user.passwordHash, await hashPassword(input.password, cost))
   }
   const now = context.clock.now()
   const familyId = newId(now)
@@ -57,11 +60,11 @@ export async function logIn(
   return toPair(tokens, user, refreshToken)
 }
 
-/** Throws AppError `unauthenticated`; of two calls with the same token at most one gets a pair, and the family ends. */
+/** Throws AppError `unauthenticated`. Of two calls with the same token at most one gets a pair, and the family ends. */
 export async function refresh(context: Context, tokens: Tokens, refreshToken: string): Promise<TokenPair> {
   if (!REFRESH_TOKEN.test(refreshToken)) throw unusableToken()
   const now = context.clock.now()
-  // Ending the family must be committed, so a refusal is a result here and thrown outside.
+  // The end of the family must be committed, so the error is thrown after the transaction.
   const renewed = await context.database.transaction(async (tx) => {
     const family = await lockFamily(tx, hashToken(refreshToken))
     if (family === null) return null
@@ -75,7 +78,7 @@ export async function refresh(context: Context, tokens: Tokens, refreshToken: st
   return toPair(tokens, renewed.user, renewed.refreshToken)
 }
 
-/** Ends the family of a refresh token, whichever of its tokens it is. Idempotent; an unknown token is no error. */
+/** Ends the family of a refresh token, whichever of its tokens it is. Idempotent; an unknown token is not an error. */
 export async function logOut(context: Pick<Context, 'database'>, refreshToken: string): Promise<void> {
   if (!REFRESH_TOKEN.test(refreshToken)) return
   await context.database.transaction(async (tx) => {

@@ -1,13 +1,13 @@
 /**
  * Passwords are stored as scrypt hashes: `scrypt$<log2 N>$<r>$<p>$<salt>$<hash>`, both in base64url. The parameters are in
- * the text, so raising them leaves older hashes valid (and `isOutdatedHash` tells which to renew).
+ * the text, so that older hashes stay valid when the cost is raised (`isOutdatedHash` finds them).
  */
 
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { AppError } from '../domain/errors.ts'
 import { createSemaphore } from '../runtime/semaphore.ts'
 
-interface Cost {
+export interface Cost {
   readonly logN: number
   readonly r: number
   readonly p: number
@@ -15,19 +15,19 @@ interface Cost {
 
 /**
  * One of the settings of equal strength in OWASP's Password Storage Cheat Sheet (N=2^17 p=1 .. N=2^13 p=10). This one needs
- * 32 MiB, which a small container can spare twice, and took 0.22 s where it was measured.
+ * 32 MiB, which fits twice into a small container, and took 0.22 s where it was measured.
  */
-const COST: Cost = { logN: 15, r: 8, p: 3 }
-/** More than any cost that we would write; a row that asks for more was not written by us. */
-const HIGHEST = { logN: 20, r: 32, p: 16 }
+export const COST: Cost = { logN: 15, r: 8, p: 3 }
+/** Higher than any cost that we would write: a row with a higher one was not written by this program. */
+const MAX_COST = { logN: 20, r: 32, p: 16 }
 const SALT_BYTES = 16
 const HASH_BYTES = 32
 
 export const PASSWORD_LENGTH = { min: 8, max: 200 }
 
 /**
- * scrypt runs on the thread pool of four that DNS and files use too: two at a time leave it half. With twenty waiting the
- * last one is answered within some three seconds.
+ * scrypt runs on Node's pool of four threads, which DNS and files use too: two computations at a time leave half of it. The
+ * last of twenty that wait is done within some three seconds.
  */
 const runInSlot = createSemaphore({
   slots: 2,
@@ -41,34 +41,38 @@ const runInSlot = createSemaphore({
 /** Whether a password has 8 .. 200 characters (code points). */
 export function isPassword(text: string): boolean {
   const { min, max } = PASSWORD_LENGTH
-  // Each code point is one or two units: what is longer than that need not be counted.
+  // A code point has one or two units, so a text of more units is too long without counting.
   const length = text.length > max * 2 ? Number.POSITIVE_INFINITY : [...text].length
   return length >= min && length <= max
 }
 
-/** `cost`: other than today's only to make an old hash. Throws AppError `unavailable` when too many passwords wait for their turn. */
+/** Throws AppError `unavailable` when too many computations wait. */
 export async function hashPassword(password: string, cost: Cost = COST): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
   const hash = await runInSlot(() => derive(password, salt, cost))
   return ['scrypt', cost.logN, cost.r, cost.p, salt.toString('base64url'), hash.toString('base64url')].join('$')
 }
 
-/** What is compared with for an account that does not exist, at the same cost. No password has a hash of random bytes. */
-const NOBODY: ParsedHash = { cost: COST, salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_BYTES) }
+/** Stands for the hash of an account that does not exist. No password matches random bytes. */
+const UNKNOWN_ACCOUNT = { salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_BYTES) }
 
 /**
- * Whether the password belongs to `stored`; null stands for an account that does not exist: false, after as long a time.
- * Throws AppError `unavailable` when too many wait for their turn.
+ * Whether the password matches `stored`. For null, an account that does not exist, it is false after the same time. Throws AppError
+ * `unavailable` when too many computations wait.
  */
-export async function verifyPassword(password: string, stored: string | null): Promise<boolean> {
-  const { cost, salt, hash } = stored === null ? NOBODY : parseHash(stored)
+export async function verifyPassword(
+  password: string,
+  stored: string | null,
+  unknownCost: Cost = COST,
+): Promise<boolean> {
+  const { cost, salt, hash } = stored === null ? { ...UNKNOWN_ACCOUNT, cost: unknownCost } : parseHash(stored)
   return timingSafeEqual(await runInSlot(() => derive(password, salt, cost)), hash)
 }
 
-/** Whether the hash was made at another cost than today's. */
-export function isOutdatedHash(stored: string): boolean {
+/** Whether the hash was made at another cost than `today`. */
+export function isOutdatedHash(stored: string, today: Cost = COST): boolean {
   const { cost } = parseHash(stored)
-  return cost.logN !== COST.logN || cost.r !== COST.r || cost.p !== COST.p
+  return cost.logN !== today.logN || cost.r !== today.r || cost.p !== today.p
 }
 
 interface ParsedHash {
@@ -82,20 +86,18 @@ const STORED = /^scrypt\$(\d{1,2})\$(\d{1,2})\$(\d{1,2})\$([\w-]{22})\$([\w-]{43
 function parseHash(stored: string): ParsedHash {
   const match = STORED.exec(stored)
   const cost = { logN: Number(match?.[1]), r: Number(match?.[2]), p: Number(match?.[3]) }
-  if (match === null || cost.logN > HIGHEST.logN || cost.r > HIGHEST.r || cost.p > HIGHEST.p) {
-    throw new Error(
-      'users.password_hash is not of the form that this program writes: remove the user and make it again',
-    )
+  if (match === null || cost.logN > MAX_COST.logN || cost.r > MAX_COST.r || cost.p > MAX_COST.p) {
+    throw new Error('users.password_hash was not written by this program: remove the user and create it again')
   }
   return { cost, salt: Buffer.from(match[4]!, 'base64url'), hash: Buffer.from(match[5]!, 'base64url') }
 }
 
 function derive(password: string, salt: Buffer, { logN, r, p }: Cost): Promise<Buffer> {
   const N = 2 ** logN
-  // scrypt needs 128 * r * (N + p) bytes and a little; Node's own limit is below that.
+  // scrypt needs a little more than 128 * r * (N + p) bytes, which is above Node's default limit.
   const options = { N, r, p, maxmem: 256 * r * (N + p) }
   return new Promise((resolve, reject) => {
-    // The same password typed on another system may be composed otherwise (é as one code point or two).
+    // Systems compose characters differently (é is one code point or two).
     scrypt(password.normalize('NFKC'), salt, HASH_BYTES, options, (error, hash) =>
       error ? reject(error) : resolve(hash),
     )

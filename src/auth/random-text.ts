@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 
 const LETTERS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-/** Bytes from here on are drawn again: taken modulo 62 they would make the first letters likelier than the others. */
+/** Bytes from here on are drawn again: modulo 62 they would make the first letters more likely. */
 const FAIR_BELOW = 256 - (256 % LETTERS.length)
 
 /** `length` letters of [0-9A-Za-z], each with 5.95 bits of the system's randomness. */

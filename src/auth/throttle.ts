@@ -1,6 +1,6 @@
 /**
- * Log-ins are throttled per account and per address, counted by all replicas together. Every try is counted before its
- * outcome is told and given back when the password was right, so that many tries at once are no way around the count.
+ * Throttles log-ins for each account and each network address, over all replicas. A try is counted before its outcome is
+ * returned, and given back when the password was right, so that many tries at the same time cannot exceed the limit.
  */
 
 import { createHash } from 'node:crypto'
@@ -13,15 +13,15 @@ const LOGIN_WINDOW_SECONDS = 15 * 60
 const FAILED_TRIES = { account: 10, address: 50 }
 
 export interface LoginTry {
-  /** Throws AppError `too_many_requests` when no more tries are left. Takes none. */
+  /** Throws AppError `too_many_requests` when no tries are left. Counts nothing. */
   assertLeft(): Promise<void>
-  /** Takes one; throws like `assertLeft`. */
+  /** Counts one try. Throws like `assertLeft`. */
   take(): Promise<void>
-  /** The password was right: the account's count starts anew, the address gets its try back. */
+  /** After a right password: the account's count starts again, and the address gets its try back. */
   forgive(): Promise<void>
 }
 
-/** Whether the account exists makes no difference: its bucket does, by the address that somebody typed. */
+/** The account's count is kept by the given e-mail address, whether or not the account exists. */
 export function createLoginTry(db: Queryable, { email, address }: { email: string; address: string }): LoginTry {
   const seconds = LOGIN_WINDOW_SECONDS
   const account: RateWindow = { bucket: bucketOf('account', email.toLowerCase()), limit: FAILED_TRIES.account, seconds }
@@ -36,7 +36,7 @@ export function createLoginTry(db: Queryable, { email, address }: { email: strin
       if (waitSeconds !== null) throw tooManyTries(waitSeconds)
     },
     async take() {
-      // The address first: once it is refused, it can no longer use up the tries of accounts.
+      // The address first: once it is rejected, it cannot use up the tries of accounts.
       for (const window of [origin, account]) {
         const { isAllowed, resetSeconds } = await takeFromWindow(db, window)
         if (!isAllowed) throw tooManyTries(resetSeconds)
@@ -51,12 +51,12 @@ function tooManyTries(retryAfterSeconds: number): AppError {
   return new AppError('too_many_requests', message, { retryAfterSeconds })
 }
 
-/** A hash, so that what a caller types never makes a long key, and the table lists nobody's address. */
+/** A hash, so that keys are short and the table holds no addresses. */
 function bucketOf(kind: string, text: string): string {
   return `login:${kind}:${createHash('sha256').update(text).digest('base64url')}`
 }
 
-/** Whom an address belongs to: with IPv6 the first 64 bits, since one host has all the others to itself. */
+/** The part of an address that identifies its holder: with IPv6 the first 64 bits, because one host can use all the others. */
 export function addressGroup(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped !== undefined && isIPv4(mapped)) return mapped
@@ -65,7 +65,7 @@ export function addressGroup(address: string): string {
   const [head = '', tail] = bare.split('::')
   const before = head === '' ? [] : head.split(':')
   const after = tail === undefined || tail === '' ? [] : tail.split(':')
-  // A dotted quad at the end stands for two groups.
+  // A dotted quad at the end counts as two groups.
   const given = before.length + after.length + (bare.includes('.') ? 1 : 0)
   const groups = tail === undefined ? before : [...before, ...Array<string>(8 - given).fill('0'), ...after]
   return `${groups

@@ -1,6 +1,6 @@
 /**
- * Access tokens: JWTs for a quarter of an hour, made for browsers and command lines. A token says who somebody is and
- * nothing else; what they may do is read from the database with every call, so that a removed user is out at once.
+ * Access tokens: JWTs that are valid for 15 minutes, for browsers and command lines. A token only identifies the user. The scope
+ * is read from the database with every call, so that a removed user loses access at once.
  */
 
 import { hkdfSync } from 'node:crypto'
@@ -9,7 +9,7 @@ import type { Scope } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { expiredCredential, unknownCredential } from './refusals.ts'
+import { expiredCredential, unknownCredential } from './errors.ts'
 
 export const ACCESS_TOKEN_SECONDS = 15 * 60
 
@@ -17,7 +17,7 @@ const ISSUER = 'heartbeat-operator'
 const AUDIENCE = 'heartbeat-operator/api'
 const TYPE = 'at+jwt' // RFC 9068, section 2.1
 const ALGORITHM = 'HS256'
-/** Names the purpose: other keys derived from the same SECRET_KEY have nothing in common with this one (RFC 5869, section 3.2). */
+/** Names the purpose, which makes the key independent of others derived from SECRET_KEY (RFC 5869, section 3.2). */
 const KEY_INFO = 'heartbeat-operator access token v1'
 const SECRET_KEY_BYTES = 32
 
@@ -27,7 +27,7 @@ export interface Tokens {
     readonly organizationId: string
     readonly scope: Scope
   }): Promise<string>
-  /** Throws AppError `unauthenticated`. That the user still exists is not known here: createAuthenticate looks. */
+  /** Throws AppError `unauthenticated`. createAuthenticate checks that the user still exists. */
   verifyAccessToken(token: string): Promise<{ userId: string }>
 }
 
@@ -60,14 +60,14 @@ export function createTokens(secretKey: Buffer, clock: Pick<Clock, 'now'>): Toke
           issuer: ISSUER,
           audience: AUDIENCE,
           typ: TYPE,
-          // Without it a token without an end would be good forever.
+          // Without an expiry a token would be valid forever.
           requiredClaims: ['sub', 'exp'],
           currentDate: new Date(clock.now()),
         })
         if (payload.sub === undefined || !isUuid(payload.sub)) throw unknownCredential()
         return { userId: payload.sub }
       } catch (error) {
-        // jose looks at the times after the signature, so only the holder of a real token learns that it has expired.
+        // jose checks the times after the signature, so only the holder of a valid token learns that it has expired.
         if (error instanceof errors.JWTExpired) throw expiredCredential('access token', 'refresh it or log in again')
         if (error instanceof errors.JOSEError || error instanceof AppError) throw unknownCredential()
         throw error

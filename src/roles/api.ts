@@ -1,6 +1,6 @@
 /**
- * The api role: takes pings, serves the management API, judges deadlines, forgets old history. Any number of replicas; it needs
- * PostgreSQL and nothing else, Kubernetes credentials least of all (design, section 8).
+ * The api role: stores pings, serves the management API, evaluates deadlines, prunes history. Any number of replicas can run. It
+ * needs PostgreSQL and nothing else, and no Kubernetes credentials (design, section 8).
  */
 
 import { createAuthenticate } from '../auth/authenticate.ts'
@@ -23,13 +23,13 @@ import { type Base, loopOf, openDatabase } from './base.ts'
 import { createDelivery } from './delivery.ts'
 
 export interface ApiRole {
-  /** Resolves when both ports answer; with the addresses where they listen. */
+  /** Resolves with the listening addresses when both ports are open. */
   start(signal?: AbortSignal): Promise<{ ping: string; api: string }>
   /** Stops what has been started, also when start() failed half way. A role that served drains first. */
   stop(): Promise<void>
   /** Null when pings can be stored. */
   whyNotReady(): string | null
-  /** The addresses that people and jobs use. */
+  /** The public addresses. */
   pingUrl(): string
   baseUrl(): string
   pingsWaiting(): number
@@ -39,17 +39,17 @@ export interface ApiRole {
 
 export interface ApiRoleOptions extends Base {
   readonly secretKey: Buffer
-  /** Of its own, so that management can never take the connection that pings need. */
+  /** A pool of its own, so that management calls cannot take the connections that pings need. */
   readonly pingDatabase: Database
 }
 
 const BEAT_MS = 1_000
 const EXPIRE_MS = 250
-/** Within the ten seconds after which Prometheus gives a scrape up. */
+/** Less than the ten seconds after which Prometheus gives up a scrape. */
 const EXPORT_MS = 8_000
-/** The pruner itself rests in proportion to what its last pass cost. */
+/** The pruner itself pauses in proportion to the duration of its work. */
 const PRUNE_MS = 60_000
-/** Within the 30 s that Kubernetes gives a pod by default, the drain before it not counted. */
+/** Less than the 30 s that Kubernetes gives a pod by default, without the drain. */
 const GRACE_MS = 20_000
 
 export function createApiRole(base: ApiRoleOptions): ApiRole {
@@ -80,7 +80,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       metrics.gapSeconds.inc(seconds)
       log.warn(
         { seconds: Math.round(seconds) },
-        'no replica could take pings for a while; deadlines are moved accordingly',
+        'no replica could store pings for a while; deadlines are moved accordingly',
       )
     },
   })
@@ -96,7 +96,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     },
     onFailed(error, checkKey) {
       metrics.undecidable.inc()
-      log.error({ error, checkKey }, 'a check cannot be evaluated; it is put aside for five minutes')
+      log.error({ error, checkKey }, 'a check cannot be evaluated; it is tried again in five minutes')
     },
   })
   const expireLoop = loopOf(base, 'expire', EXPIRE_MS, evaluate)
@@ -123,7 +123,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   let baseUrl = config.baseUrl ?? ''
   const tokens = createTokens(secretKey, databaseClock)
   const issuers = createIssuers(config.oidcIssuers, databaseClock, (issuer, error) =>
-    log.warn({ issuer, error }, 'the keys of an issuer cannot be had; tokens that need them are refused'),
+    log.warn({ issuer, error }, 'the keys of an issuer cannot be fetched; tokens that need them are rejected'),
   )
   const sealer = createSealer(secretKey, config.secrets.previousSecretKeys)
   const apiApp = createApiApp({

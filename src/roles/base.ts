@@ -1,4 +1,4 @@
-/** What both roles of a process stand on, made once by app.ts. */
+/** What both roles share. app.ts makes it once. */
 
 import type { Config } from '../config.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -13,13 +13,13 @@ export interface Base {
   readonly databaseUrl: string
   readonly log: Log
   readonly metrics: Metrics
-  /** This process's own. */
+  /** The clock of this process. */
   readonly clock: Clock
   readonly databaseClock: DatabaseClock
-  /** For everything but pings. */
+  /** For everything except pings. */
   readonly database: Database
   readonly isStopping: () => boolean
-  /** Runs `work` now, and again for a while when the database went away. */
+  /** Runs `work`, and retries it for a while when the database is unavailable. */
   readonly whenAvailable: (work: () => Promise<void>, signal?: AbortSignal) => Promise<void>
 }
 

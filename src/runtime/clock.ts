@@ -1,4 +1,4 @@
-/** Time as a part that can be handed in: tests move it by hand, and a stop ends every wait at once. */
+/** Time as a dependency: tests move it by hand, and a stop ends every wait at once. */
 
 export interface Clock {
   /** Milliseconds since the epoch, with a fraction. */
@@ -8,9 +8,9 @@ export interface Clock {
 }
 
 /** Node fires longer timers at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** The wall clock as it was at start, carried on by the monotonic one: somebody setting the machine's time moves nothing of ours. */
+/** The wall clock at the start of the process, advanced by the monotonic clock: a change of the machine's time has no effect. */
 export const systemClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   sleep: (ms, signal) =>
@@ -21,24 +21,24 @@ export const systemClock: Clock = {
         signal?.removeEventListener('abort', done)
         resolve()
       }
-      const timer = setTimeout(done, Math.min(ms, LONGEST_TIMER_MS))
+      const timer = setTimeout(done, Math.min(ms, MAX_TIMER_MS))
       signal?.addEventListener('abort', done, { once: true })
     }),
 }
 
-/** Lets everything run first that waits for its turn: long work in pieces holds up nobody. */
+/** Resolves in the next tick of the event loop, so that long work in pieces does not block other work. */
 export function yieldTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** A short rest of real time between two pieces of work, whatever the clock of a test says. */
+/** Waits in real time, whatever the clock of a test says. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
 /** Calls `act` after `ms` unless the returned function is called first. Does not keep the process alive. */
 export function startTimer(ms: number, act: () => void): () => void {
-  const timer = setTimeout(act, Math.min(ms, LONGEST_TIMER_MS))
+  const timer = setTimeout(act, Math.min(ms, MAX_TIMER_MS))
   timer.unref()
   return () => clearTimeout(timer)
 }

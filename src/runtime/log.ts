@@ -1,4 +1,4 @@
-/** Structured lines with constant messages. Secrets and public ids never reach a line whole. */
+/** Structured log lines with constant messages. Secrets and public ids are redacted. */
 
 import { type Logger, pino } from 'pino'
 
@@ -9,7 +9,7 @@ export interface LogOptions {
   readonly format: 'pretty' | 'json'
 }
 
-/** Keys whose values are dropped wherever they appear in a line, as a second line of defence behind not logging them. */
+/** Values under these keys are redacted, in case a secret is logged by mistake. */
 const SECRET_KEYS = [
   'password',
   'key',
@@ -25,7 +25,7 @@ const SECRET_KEYS = [
   'publicId',
 ]
 
-/** Lines go to standard error: standard output belongs to what `npm start` says to people and scripts. */
+/** Writes to standard error: standard output belongs to the texts of `npm start`. */
 export function createLog({ level, format }: LogOptions): Log {
   const redact = { paths: SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]), censor: '[redacted]' }
   const options = {
@@ -50,14 +50,14 @@ export function createLog({ level, format }: LogOptions): Log {
 }
 
 /**
- * What we tell of an error: never its whole object. A PostgreSQL error carries the values of the row it failed on in
- * `detail` and `where`; a failed request its headers.
+ * The logged fields of an error, never the whole object: a PostgreSQL error has values of the failed row in `detail` and `where`,
+ * a failed request has its headers.
  */
 export function describeError(error: unknown): DescribedError {
   if (!(error instanceof Error)) return { name: 'unknown', message: redactIds(String(error)) }
   const code = 'code' in error && typeof error.code === 'string' ? { code: error.code } : {}
   const stack = error.stack === undefined ? {} : { stack: redactIds(error.stack) }
-  // "The database cannot be reached" is for callers; what it said itself is for whoever reads this.
+  // The message is for callers; the cause has the details for the reader of the log.
   const cause = error.cause instanceof Error ? { cause: describeError(error.cause) } : {}
   return { name: error.name, message: redactIds(error.message), ...code, ...stack, ...cause }
 }
@@ -74,7 +74,7 @@ const UUID_V4 = /\b([0-9a-f]{8})-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9
 const API_KEY = /\bhbk_([0-9a-zA-Z]+)_[0-9a-zA-Z_-]+/g
 const URL_PASSWORD = /(\b[a-z]+:\/\/[^:/@\s]+:)[^@\s]+@/gi
 
-/** A public id is a random (version 4) UUID and the capability to ping; our other ids are version 7 and harmless. */
+/** Redacts public ids (UUID version 4), with which everyone can ping, API keys and passwords in URLs. Other ids are UUIDs of version 7. */
 export function redactIds(text: string): string {
   return text.replace(UUID_V4, '$1-…').replace(API_KEY, 'hbk_$1_…').replace(URL_PASSWORD, '$1…@')
 }

@@ -1,4 +1,4 @@
-/** API keys of an organization. A caller that is bound to a project deals with the keys of that project only. Scopes are the edge's to check. */
+/** API keys of an organization. A caller that is bound to a project sees and makes only the keys of that project. The HTTP layer checks scopes. */
 
 import { makeApiKey, parseApiKey } from '../auth/api-key.ts'
 import type { Caller, Scope } from '../domain/access.ts'
@@ -19,7 +19,7 @@ export interface NewApiKey {
   readonly scope: Scope
   /** Null or left out: for the whole organization, or for the project that the caller is bound to. */
   readonly projectId?: string | null
-  /** Null or left out: never. */
+  /** Null or left out: the key never expires. */
   readonly expiresAt?: Instant | null
 }
 
@@ -30,8 +30,8 @@ export async function listApiKeys(context: Context, caller: Caller, page: PageRe
 }
 
 /**
- * The text of the key is in this answer and nowhere else. Throws AppError `not_found` for a project that is not the caller's,
- * `invalid` for an expiry that has passed.
+ * Returns the text of the key, which is not stored. Throws AppError `not_found` for a project that is not the caller's, `invalid`
+ * for an expiry in the past.
  */
 export async function createApiKey(
   context: Context,
@@ -51,7 +51,7 @@ export async function createApiKey(
 
 const PREFIX_TRIES = 3
 
-/** Makes a key and stores its hash; another one if chance gave it the prefix of an existing key. `key`: its text, if somebody chose it. */
+/** Stores the hash of `chosen`, or of a new random key. Tries another key when the random prefix exists already. */
 export async function insertKey(
   tx: Queryable,
   row: Omit<store.NewApiKey, 'id' | 'prefix' | 'hash'>,
@@ -65,7 +65,7 @@ export async function insertKey(
     const made = await store.insertApiKey(tx, { ...row, id, ...parsed })
     if (made !== null) return { ...made, key }
   }
-  throw new Error('no free prefix for an API key was found: another key has it')
+  throw new Error('no free prefix for an API key was found')
 }
 
 /** Ends a key at once. Throws AppError `not_found` for an unknown, foreign or malformed id. */

@@ -1,4 +1,4 @@
-/** The first start: without an organization, a project, an admin and a key nobody could call anything (design, sections 3.4 and 12). */
+/** Makes what the first start needs: an organization, a project, an admin and an API key (design, sections 3.4 and 12). */
 
 import { isApiKey } from '../auth/api-key.ts'
 import { hashPassword, isPassword, PASSWORD_LENGTH } from '../auth/passwords.ts'
@@ -14,7 +14,7 @@ import { findOldestProject, insertProject } from '../store/tenancy/projects.ts'
 import { insertUser } from '../store/tenancy/users.ts'
 import { insertKey } from './api-keys.ts'
 
-/** What was given; the rest is generated. Looked at only while the database has no organization. */
+/** The given values; the others are generated. Used only while the database has no organization. */
 export interface Bootstrap {
   readonly email: string
   readonly password?: string
@@ -24,22 +24,22 @@ export interface Bootstrap {
 
 export interface Bootstrapped {
   readonly projectId: string
-  /** In plain text, and nowhere else; null: the database had an organization already. */
+  /** In plain text, which is not stored; null when the database had an organization already. */
   readonly made: { readonly email: string; readonly password: string; readonly apiKey: string } | null
 }
 
 const GENERATED_PASSWORD_LENGTH = 24
 
 /**
- * Replicas that start together make one organization. Throws AppError `invalid` for a given value of a wrong form. In a
- * database that has an organization nothing changes, except that one without any project gets one: checks need it.
+ * Replicas that start together make one organization. An existing organization does not change, except that it gets a project
+ * when it has none. Throws AppError `invalid` for a given value of a wrong form.
  */
 export async function bootstrap(context: Context, given: Bootstrap): Promise<Bootstrapped> {
   const existing = await findExistingProject(context.database)
   if (existing !== null) return { projectId: existing, made: null }
   assertGiven(given)
   const password = given.password ?? randomText(GENERATED_PASSWORD_LENGTH)
-  // Before the lock is taken: the computation takes longer than everything else together.
+  // Before the lock, because the computation takes long.
   const passwordHash = await hashPassword(password)
 
   return context.database.transaction(async (tx) => {
@@ -80,7 +80,7 @@ async function findExistingProject(db: Queryable): Promise<string | null> {
   return organizationId === null ? null : findOldestProject(db, organizationId)
 }
 
-/** config.ts finds these faults first; the values are those of people all the same. No value is shown: two are secrets. */
+/** config.ts finds these faults first. The messages quote no value: two are secrets. */
 function assertGiven({ email, password, apiKey, projectId }: Bootstrap): void {
   if (!isEmail(email.trim())) throw new AppError('invalid', 'BOOTSTRAP_EMAIL is not an e-mail address')
   if (password !== undefined && !isPassword(password)) {

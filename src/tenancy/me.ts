@@ -1,4 +1,4 @@
-import { unknownCredential } from '../auth/refusals.ts'
+import { unknownCredential } from '../auth/errors.ts'
 import type { Caller, Scope } from '../domain/access.ts'
 import type { Context } from '../store/context.ts'
 import { describeOrganization } from '../store/tenancy/organizations.ts'

@@ -1,4 +1,4 @@
-/** Projects. The scope that a verb needs is the edge's to check (design, section 3.5); whose data it is, is decided here and in the SQL. */
+/** Projects. The HTTP layer checks scopes (design, section 3.5); the tenant's data is selected here and in the SQL. */
 
 import type { Tenant } from '../domain/access.ts'
 import { AppError, notFound, slugTaken } from '../domain/errors.ts'
@@ -13,7 +13,7 @@ import { assertNotBound } from './bound.ts'
 
 export type ProjectRecord = store.ProjectRow
 
-/** In order of creation. A tenant that is bound to a project sees that one. */
+/** In order of creation. A tenant that is bound to a project sees only that project. */
 export async function listProjects(context: Context, tenant: Tenant, page: PageRequest): Promise<Page<ProjectRecord>> {
   const rows = await store.listProjects(context.database, tenant, { ...page, limit: page.limit + 1 })
   return toPage(rows, page.limit, ({ createdAt, id }) => ({ at: createdAt, id }))
@@ -33,7 +33,7 @@ export async function createProject(
   const now = context.clock.now()
   const id = newId(now)
   return context.database.transaction(async (tx) => {
-    // Taken by everybody who adds a project, so that a slug found free is free still when it is written.
+    // Every transaction that adds a project takes this lock, so a free slug stays free until it is written.
     await lockOrganization(tx, organizationId)
     const slug = input.slug ?? (await chooseSlug(tx, organizationId, deriveSlug(input.name, 'project')))
     const made = await store.insertProject(tx, { id, organizationId, name: input.name, slug, createdAt: now })
@@ -42,25 +42,25 @@ export async function createProject(
   })
 }
 
-/** Of projects with the same name; whoever has more gives slugs. */
-const MOST_CHOICES = 1_000
+/** The most projects that can have the same derived slug, apart from the suffix. */
+const MAX_CHOICES = 1_000
 
-/** The organization's lock is held. Throws AppError `conflict` when that many projects are called alike. */
+/** The caller holds the organization's lock. Throws AppError `conflict` when all choices are taken. */
 export async function chooseSlug(tx: Queryable, organizationId: string, derived: string): Promise<string> {
-  const choices = Array.from({ length: MOST_CHOICES }, (_, place) => withSuffix(derived, place + 1))
+  const choices = Array.from({ length: MAX_CHOICES }, (_, place) => withSuffix(derived, place + 1))
   const free = await store.findFreeProjectSlug(tx, organizationId, choices)
   if (free === null) throw slugTaken('project', derived)
   return free
 }
 
 /**
- * With the project go the API keys that are bound to it. Throws AppError `conflict` while it holds checks, `not_found` for an
+ * Also removes the API keys that are bound to the project. Throws AppError `conflict` while it holds checks, `not_found` for an
  * unknown, foreign or malformed id, `forbidden` for a tenant that is bound to a project.
  */
 export async function removeProject(context: Context, tenant: Tenant, id: string): Promise<void> {
   assertNotBound(tenant, 'remove projects')
   await context.database.transaction(async (tx) => {
-    // Locked before the counting: nobody adds a check in between.
+    // Locked before the count, so that no check is added in between.
     if (!(await store.hasProject(tx, tenant, id, 'remove'))) throw notFound('project')
     const checks = await store.countChecks(tx, id)
     if (checks > 0) {

@@ -12,8 +12,8 @@ export interface CallTaken {
 const WINDOW_SECONDS = 60
 
 /**
- * Takes one management call of an organization (design, section 3.2): over all its keys, tokens and replicas, in a window of
- * a minute that starts with its first call, by the database's clock. A refused call neither extends the window nor counts.
+ * Counts one management call of an organization (design, section 3.2), over all its keys, tokens and replicas. A window of one
+ * minute starts with its first call, by the database's clock. A rejected call neither counts nor extends the window.
  */
 export async function takeCall(
   { database }: Pick<Context, 'database'>,

@@ -1,4 +1,4 @@
-/** Users of an organization. Not for callers that are bound to a project. Scopes are the edge's to check. */
+/** Users of an organization. Callers that are bound to a project are rejected. The HTTP layer checks scopes. */
 
 import { hashPassword, isPassword, PASSWORD_LENGTH } from '../auth/passwords.ts'
 import type { Caller, Scope } from '../domain/access.ts'
@@ -49,7 +49,7 @@ export async function removeUser(context: Context, caller: Caller, id: string): 
   if (!isUuid(id)) throw notFound('user')
   const { organizationId } = caller
   await context.database.transaction(async (tx) => {
-    // Two admins who remove each other at the same moment take turns here, and the second is the last one.
+    // Serialises two admins who remove each other at the same time: the second one is then the last.
     await lockOrganization(tx, organizationId)
     const scope = await store.findScope(tx, organizationId, id)
     if (scope === null) throw notFound('user')

@@ -1,10 +1,11 @@
-/** Which cluster reconciles under a name (design, section 6). */
+/** The cluster that is registered under a name, and reconciles under it (design, section 6). */
 
 import type { Queryable } from '../postgres/database.ts'
 
 /**
- * Takes or keeps the name for the cluster with this uid. False: another one holds it, and was seen within `holderSeconds`. By
- * the database's clock, so controllers with wrong ones agree; clock_timestamp(), since the row may have been waited for.
+ * Registers the cluster with this uid under the name, or renews its registration. False when another cluster is registered and was seen
+ * within `holderSeconds`. By the database's clock, so that controllers with wrong clocks agree; by clock_timestamp(), because
+ * the statement may have waited for the row.
  */
 export async function takeClusterName(
   db: Queryable,
@@ -19,7 +20,7 @@ export async function takeClusterName(
   return rowCount === 1
 }
 
-/** Null: nobody took the name yet. */
+/** Null when no cluster was registered under the name yet. */
 export async function findClusterHolder(
   db: Queryable,
   name: string,

@@ -1,13 +1,13 @@
 /**
- * Which replica exports the checks' series: a row that its holder renews and everybody else takes when it is old. Only PostgreSQL's
- * clock counts, so replicas with wrong clocks agree, and one that was frozen for a while is told like everybody else.
+ * The lease of the replica that exports the series of the checks: a row that its holder renews, and that another replica takes when it has
+ * expired. Only PostgreSQL's clock counts, so that replicas with wrong clocks agree, also one that was frozen for a while.
  */
 
 import type { Queryable } from '../postgres/database.ts'
 
 /**
- * Takes or renews the lease for `lastsMs` from now. False: another replica has it. Whoever cannot have it writes nothing: each
- * replica asks every second.
+ * Acquires or renews the lease for `lastsMs` from now. False when another replica holds it; then nothing is written, because
+ * every replica tries every second.
  */
 export async function claimExport(tx: Queryable, holder: string, lastsMs: number): Promise<boolean> {
   const { rowCount } = await tx.query({
@@ -22,7 +22,7 @@ export async function claimExport(tx: Queryable, holder: string, lastsMs: number
   return rowCount > 0
 }
 
-/** Nothing when it is another's. */
+/** Releases the lease. Does nothing when another replica holds it. */
 export async function releaseExport(tx: Queryable, holder: string): Promise<void> {
   await tx.query('delete from exporter where holder = $1', [holder])
 }

@@ -1,4 +1,4 @@
-/** API keys. Who may see one: its organization, and a caller bound to a project only the keys of that project. */
+/** API keys. A caller that is bound to a project sees only the keys of that project. */
 
 import type { Scope, Tenant } from '../../domain/access.ts'
 import type { Instant } from '../../domain/check.ts'
@@ -32,7 +32,7 @@ export interface NewApiKey {
   readonly createdAt: Instant
 }
 
-/** Null when the prefix is taken: it finds a key among those of all organizations. */
+/** Null when the prefix is taken. It is unique over all organizations. */
 export async function insertApiKey(db: Queryable, key: NewApiKey): Promise<ApiKeyRow | null> {
   const { rows } = await db.query<ApiKeyRow>(
     `insert into api_keys (id, organization_id, project_id, name, prefix, secret_hash, scope, expires_at, created_at)
@@ -84,7 +84,7 @@ export interface KnownApiKey {
   readonly lastUsedAt: Instant | null
 }
 
-/** For authentication: whoever asks has not yet proven anything. */
+/** For authentication, before the caller has proven anything. */
 export async function findApiKey(db: Queryable, prefix: string): Promise<KnownApiKey | null> {
   const { rows } = await db.query<KnownApiKey>({
     name: 'find_api_key',
@@ -96,7 +96,7 @@ export async function findApiKey(db: Queryable, prefix: string): Promise<KnownAp
   return rows[0] ?? null
 }
 
-/** Writes once in `everyMs` however many replicas ask, and waits for nobody: a row that somebody holds is about to be written. */
+/** Writes at most once in `everyMs`, over all replicas. Skips a locked row: another call is writing it. */
 export async function touchApiKey(db: Queryable, id: string, now: Instant, everyMs: number): Promise<void> {
   await db.query({
     name: 'touch_api_key',

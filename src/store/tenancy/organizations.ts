@@ -14,7 +14,7 @@ export async function insertOrganization(
   ])
 }
 
-/** Null: the database has none. */
+/** Its id; null when the database has no organization. */
 export async function findOldestOrganization(db: Queryable): Promise<string | null> {
   const { rows } = await db.query<{ id: string }>('select id from organizations order by created_at, id limit 1')
   return rows[0]?.id ?? null
@@ -25,12 +25,12 @@ export async function lockBootstrap(tx: Queryable): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1)', [BOOTSTRAP_LOCK])
 }
 
-/** Until the transaction ends, nobody else who takes this lock decides anything about the organization's users and projects. */
+/** Serialises the transactions that decide about the organization's users and projects. */
 export async function lockOrganization(tx: Queryable, id: string): Promise<void> {
   await tx.query('select from organizations where id = $1 for no key update', [id])
 }
 
-/** The organization, and beside it the user with that id if it is one of the organization's. */
+/** The organization's name, and the user's address when the user belongs to it; null when there is no such organization. */
 export async function describeOrganization(
   db: Queryable,
   id: string,

@@ -20,11 +20,11 @@ export interface NewProject {
   readonly name: string
   readonly slug: string
   readonly createdAt: Instant
-  /** The namespace that it is made for and bound to. */
+  /** The namespace that the project is bound to. */
   readonly boundTo?: Namespace
 }
 
-/** Of a cluster. */
+/** A namespace of a cluster. */
 export interface Namespace {
   readonly cluster: string
   readonly namespace: string
@@ -51,8 +51,8 @@ export async function insertProject(db: Queryable, project: NewProject): Promise
 }
 
 /**
- * The project that is bound to a namespace, and beside it the organization's project with a slug; null: there is none.
- * `organizationId` null: the oldest organization's.
+ * `bound`: the project that is bound to the namespace. `named`: the organization's project with the slug. Each is null when there
+ * is none. `organizationId` null stands for the oldest organization.
  */
 export async function findNamespaceProjects(
   db: Queryable,
@@ -138,7 +138,7 @@ export async function countChecks(tx: Queryable, projectId: string): Promise<num
   return rows[0]!.count
 }
 
-/** With it go the API keys that are bound to it, and what is left of deleted checks. */
+/** Also deletes the API keys that are bound to it, and the tombstones of deleted checks. */
 export async function deleteProject(tx: Queryable, id: string): Promise<void> {
   await tx.query('delete from projects where id = $1', [id])
 }

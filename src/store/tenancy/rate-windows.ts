@@ -1,6 +1,6 @@
 /**
- * Counters of a fixed window, shared by the replicas and dated by the database's clock. A window starts with its first call;
- * `used` grows up to the limit, and one more stands for "full, and somebody was refused": a refused call moves nothing else.
+ * Counters of fixed windows, shared by the replicas and dated by the database's clock. A window starts with its first call.
+ * `used` grows up to one more than the limit, which means that a call was rejected; a rejected call changes nothing else.
  */
 
 import type { Queryable } from '../postgres/database.ts'
@@ -22,8 +22,8 @@ export interface Taken {
 export async function takeFromWindow(db: Queryable, { bucket, limit, seconds }: RateWindow): Promise<Taken> {
   const { rows } = await db.query<{ used: number; leftSeconds: number }>({
     name: 'take_from_window',
-    // A window may have begun after now(), which is when this statement's transaction did: it waited for the row. And after
-    // somebody set the server's clock back it is in the future, which must not lock anybody out for longer than its length.
+    // A window can begin after now(), the start of this transaction, because the statement waited for the row. After the
+    // server's clock was set back it is in the future, which must not reject calls for longer than the window's length.
     text: `insert into rate_windows as w (bucket, started_at, used) values ($1, now(), 1)
       on conflict (bucket) do update set
         started_at = case when abs(extract(epoch from now() - w.started_at)) < $3::int then w.started_at else now() end,
@@ -35,7 +35,7 @@ export async function takeFromWindow(db: Queryable, { bucket, limit, seconds }: 
   return { isAllowed: used <= limit, used: Math.min(used, limit), resetSeconds: toWholeSeconds(leftSeconds, seconds) }
 }
 
-/** How long until every one of these windows lets a call through again; null: they all do now. Takes nothing. */
+/** Seconds until all these windows allow a call; null when all allow one now. Counts nothing. */
 export async function findFullWindow(db: Queryable, windows: readonly RateWindow[]): Promise<number | null> {
   const { rows } = await db.query<{ leftSeconds: number | null }>({
     name: 'find_full_window',
@@ -49,7 +49,7 @@ export async function findFullWindow(db: Queryable, windows: readonly RateWindow
   return left === null ? null : toWholeSeconds(left, Math.max(...windows.map((one) => one.seconds)))
 }
 
-/** A success is no failed try: the one bucket starts anew, the other gets back what was taken. */
+/** After a success: removes the bucket `cleared`, and takes one from the count of `givenBack`. */
 export async function forgiveWindows(db: Queryable, cleared: string, givenBack: string): Promise<void> {
   await db.query(
     `with cleared as (delete from rate_windows where bucket = $1)
@@ -58,7 +58,7 @@ export async function forgiveWindows(db: Queryable, cleared: string, givenBack: 
   )
 }
 
-/** Windows that began longer ago than `seconds`, at most `limit` of them; returns how many went. */
+/** Deletes at most `limit` windows that began more than `seconds` ago. Returns how many. */
 export async function deleteOldWindows(db: Queryable, seconds: number, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `delete from rate_windows where bucket in (

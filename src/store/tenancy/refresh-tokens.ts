@@ -1,6 +1,6 @@
 /**
- * Refresh tokens, by their SHA-256. Whoever changes a family holds its user's row, so that a family which is being ended
- * gets no new member meanwhile: `lockFamily` comes first in every transaction.
+ * Refresh tokens, by their SHA-256. Every transaction that changes a family first locks its user's row with `lockFamily`, so that
+ * a family that is being ended gets no new token.
  */
 
 import type { Instant } from '../../domain/check.ts'
@@ -42,8 +42,8 @@ export async function lockFamily(
 }
 
 /**
- * Only one caller ever gets `spent now`, and only while the token is good. `spent before` and a family that was ended while
- * we waited for the lock are told apart from `expired`.
+ * Only one caller ever gets `spent now`, and only while the token is valid. `gone`: the family was ended while this transaction
+ * waited for the lock.
  */
 export async function spendRefreshToken(
   tx: Queryable,
@@ -68,7 +68,7 @@ export async function deleteFamily(tx: Queryable, familyId: string): Promise<voi
   await tx.query('delete from refresh_tokens where family_id = $1', [familyId])
 }
 
-/** At most `limit` tokens that expired before `now`; returns how many went. */
+/** Deletes at most `limit` tokens that expired before `now`. Returns how many. */
 export async function deleteExpiredRefreshTokens(db: Queryable, now: Instant, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `delete from refresh_tokens where token_hash in (

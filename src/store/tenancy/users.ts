@@ -1,4 +1,4 @@
-/** Users: people who log in. An address names one user among those of all organizations, whatever its capitals. */
+/** Users. An e-mail address is unique over all organizations, without regard to case. */
 
 import type { Scope } from '../../domain/access.ts'
 import type { Instant } from '../../domain/check.ts'
@@ -51,7 +51,7 @@ export async function listUsers(
   return rows
 }
 
-/** Of one organization, with the organization locked: the answer stays true until the transaction ends. */
+/** The admins of an organization. The caller holds its lock, so the count stays right until the transaction ends. */
 export async function countAdmins(tx: Queryable, organizationId: string): Promise<number> {
   const { rows } = await tx.query<{ count: number }>(
     `select count(*) as count from users where organization_id = $1 and scope = 'admin'`,
@@ -69,7 +69,7 @@ export async function findScope(db: Queryable, organizationId: string, id: strin
   return rows[0]?.scope ?? null
 }
 
-/** With it go its refresh tokens; false when the organization has no such user. */
+/** Also deletes the user's refresh tokens. False when the organization has no such user. */
 export async function deleteUser(db: Queryable, organizationId: string, id: string): Promise<boolean> {
   const { rowCount } = await db.query('delete from users where id = $1 and organization_id = $2', [id, organizationId])
   return rowCount === 1
@@ -103,7 +103,7 @@ export async function findUserByEmail(
   return rows[0] ?? null
 }
 
-/** Nothing when the hash is no longer `from`: somebody else was first. */
+/** Does nothing when the stored hash is no longer `from`. */
 export async function renewPasswordHash(db: Queryable, id: string, from: string, to: string): Promise<void> {
   await db.query('update users set password_hash = $3 where id = $1 and password_hash = $2', [id, from, to])
 }

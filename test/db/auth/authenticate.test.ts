@@ -7,7 +7,7 @@ import { createDatabase, type Database } from '../../../src/store/postgres/datab
 import { createApiKey, revokeApiKey } from '../../../src/tenancy/api-keys.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
+import { anOrganization, LOW_COST, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
 
 let test: TestDatabase
 let clock: ReturnType<typeof manualClock>
@@ -37,7 +37,7 @@ const UNKNOWN = {
 }
 
 describe('a call with an API key', () => {
-  it('is made by that key, in its organization and with its scope', async () => {
+  it('is made as that key, in its organization and with its scope', async () => {
     const { id, key } = await aKey()
     const caller = { kind: 'api_key', id, organizationId: organization.id, projectId: null, scope: 'write' }
     expect(await authenticate(`Bearer ${key}`)).toEqual(caller)
@@ -50,7 +50,7 @@ describe('a call with an API key', () => {
     expect(await authenticate(`Bearer ${key}`)).toMatchObject({ organizationId: organization.id, projectId })
   })
 
-  it('is refused in one way for every reason', async () => {
+  it('is rejected with the same text for every reason', async () => {
     const { key, prefix } = await aKey()
     const other = await aKey()
     const refused = [
@@ -74,13 +74,13 @@ describe('a call with an API key', () => {
     for (const header of refused) await expect(authenticate(header)).rejects.toMatchObject(UNKNOWN)
   })
 
-  it('is refused from the moment the key was revoked', async () => {
+  it('is rejected as soon as the key is revoked', async () => {
     const { id, key } = await aKey()
     await revokeApiKey(context(), organization.caller, id)
     await expect(authenticate(`Bearer ${key}`)).rejects.toMatchObject(UNKNOWN)
   })
 
-  it('is refused from the moment the key expires, and only its holder is told so', async () => {
+  it('is rejected as soon as the key expires, and only its holder learns that it has expired', async () => {
     const { key, prefix } = await aKey({ expiresAt: START + 1_000 })
     clock.time = START + 999
     expect(await authenticate(`Bearer ${key}`)).toMatchObject({ kind: 'api_key' })
@@ -107,7 +107,7 @@ describe('the last use of a key', () => {
     )
     return rows[0]!.at
   }
-  it('is noted, and again after a minute, not before', async () => {
+  it('is recorded at once, and then at most once in a minute', async () => {
     const { id, key, lastUsedAt } = await aKey()
     expect(lastUsedAt).toBeNull()
     await authenticate(`Bearer ${key}`)
@@ -137,7 +137,7 @@ describe('the last use of a key', () => {
     expect(await lastUsed(id)).toBe(START)
   })
 
-  it('neither slows a call nor fails it', async () => {
+  it('neither delays a call nor lets it fail', async () => {
     const { id, key } = await aKey()
     await test.database.transaction(async (tx) => {
       // Somebody holds the row: a write of it would wait until this transaction ends.
@@ -174,7 +174,7 @@ describe('the last use of a key', () => {
 })
 
 describe('a call with an access token', () => {
-  it('is made by its user, with the scope that the database knows now', async () => {
+  it('is made as its user, with the scope that the database has now', async () => {
     const user = await organization.addUser('ann@example.com', 'read')
     const token = await tokensOf(clock).issueAccessToken({ ...user, scope: 'admin' })
     const caller = { kind: 'user', id: user.id, organizationId: organization.id, projectId: null }
@@ -183,14 +183,14 @@ describe('a call with an access token', () => {
     expect(await authenticate(`Bearer ${token}`)).toEqual({ ...caller, scope: 'write' })
   })
 
-  it('is refused from the moment the user was removed', async () => {
+  it('is rejected as soon as the user is removed', async () => {
     const user = await organization.addUser('ann@example.com', 'read')
     const token = await tokensOf(clock).issueAccessToken(user)
     await removeUser(context(), organization.caller, user.id)
     await expect(authenticate(`Bearer ${token}`)).rejects.toMatchObject(UNKNOWN)
   })
 
-  it('is refused when it has expired, is forged, or is no token', async () => {
+  it('is rejected when the token has expired, is forged, or is not a token', async () => {
     const user = await organization.addUser('ann@example.com')
     const token = await tokensOf(clock).issueAccessToken(user)
     await expect(authenticate(`Bearer ${token.slice(0, -3)}`)).rejects.toMatchObject(UNKNOWN)
@@ -202,16 +202,16 @@ describe('a call with an access token', () => {
     })
   })
 
-  it('is refused with a refresh token in its place', async () => {
+  it('is rejected with a refresh token in its place', async () => {
     await organization.addUser('ann@example.com')
     const login = { email: 'ann@example.com', password: PASSWORD, address: '192.0.2.1' }
-    const { accessToken, refreshToken } = await logIn(context(), tokensOf(clock), login)
+    const { accessToken, refreshToken } = await logIn(context(), tokensOf(clock), login, LOW_COST)
     expect(await authenticate(`Bearer ${accessToken}`)).toMatchObject({ kind: 'user' })
     await expect(authenticate(`Bearer ${refreshToken}`)).rejects.toMatchObject(UNKNOWN)
   })
 })
 
-it('a call is an outage, not a refusal, when the database cannot be asked', async () => {
+it('a call fails as unavailable, not as unauthenticated, when the database cannot be reached', async () => {
   const { key } = await aKey()
   const gone = createDatabase({ url: 'postgres://nobody@127.0.0.1:1/none', name: 'test', connections: 1 })
   await expect(authenticate(`Bearer ${key}`, gone)).rejects.toMatchObject({ code: 'unavailable' })

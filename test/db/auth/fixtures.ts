@@ -25,9 +25,8 @@ export function manualClock(time = START) {
 
 export const tokensOf = (clock: { now(): number }) => createTokens(SECRET_KEY, clock)
 
-let hash: Promise<string> | undefined
-/** Computed once for a test file: a fifth of a second each would be most of its time. */
-export const passwordHash = () => (hash ??= hashPassword(PASSWORD))
+/** A fifth of a second for each password would be most of the time of these tests. */
+export const LOW_COST = { logN: 4, r: 8, p: 1 }
 
 /** A new organization; `caller` is an admin key of the whole organization that exists in no table. */
 export async function anOrganization(database: Database, name = 'acme') {
@@ -44,7 +43,7 @@ export async function anOrganization(database: Database, name = 'acme') {
     },
     async addUser(email: string, scope: Scope = 'admin', stored?: string) {
       const user = { id: randomUUID(), organizationId: id, email, scope, createdAt: START }
-      await insertUser(database, { ...user, passwordHash: stored ?? (await passwordHash()) })
+      await insertUser(database, { ...user, passwordHash: stored ?? (await hashPassword(PASSWORD, LOW_COST)) })
       const asCaller: Caller = { kind: 'user', id: user.id, organizationId: id, projectId: null, scope }
       return { ...user, caller: asCaller }
     },

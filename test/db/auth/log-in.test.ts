@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { logIn } from '../../../src/auth/log-in.ts'
 import { hashPassword } from '../../../src/auth/passwords.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { anOrganization, manualClock, PASSWORD, tokensOf } from './fixtures.ts'
+import { anOrganization, LOW_COST, manualClock, PASSWORD, tokensOf } from './fixtures.ts'
 
 const EMAIL = 'Ann@example.com'
 const WRONG = { name: 'AppError', code: 'unauthenticated', message: 'wrong e-mail address or password' }
@@ -25,7 +25,7 @@ beforeEach(async () => {
 
 const context = () => ({ database: test.database, clock })
 const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
-  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
+  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input }, LOW_COST)
 const countTokens = async () => {
   const { rows } = await test.database.query<{ count: number }>('select count(*) as count from refresh_tokens')
   return rows[0]!.count
@@ -42,11 +42,11 @@ describe('a log-in', () => {
     expect(await tokensOf(clock).verifyAccessToken(pair.accessToken)).toEqual({ userId: user.id })
   })
 
-  it('does not care for capitals and blanks around the address', async () => {
+  it('ignores case and blanks around the address', async () => {
     expect(await enter({ email: ' aNN@EXAMPLE.com ' })).toMatchObject({ expiresInSeconds: 900 })
   })
 
-  it('is refused in one way for a wrong password, an unknown address and one that is none', async () => {
+  it('rejects a wrong password, an unknown address and a malformed one in the same way', async () => {
     await expect(enter({ password: 'wrong horse battery' })).rejects.toMatchObject(WRONG)
     await expect(enter({ password: '' })).rejects.toMatchObject(WRONG)
     await expect(enter({ password: 'x'.repeat(65_000) })).rejects.toMatchObject(WRONG)
@@ -65,8 +65,11 @@ describe('a log-in', () => {
     expect(rows[0]!.row).not.toContain(accessToken)
   })
 
-  it('renews a hash that was made at an earlier cost', async () => {
-    const stored = await hashPassword(PASSWORD, { logN: 4, r: 8, p: 1 })
+  it('renews a hash that was made at a lower cost', async () => {
+    const stored = await hashPassword(PASSWORD, LOW_COST)
+    // At the cost of the service.
+    const enter = (password: string) =>
+      logIn(context(), tokensOf(clock), { email: 'old@example.com', password, address: '192.0.2.1' })
     await organization.addUser('old@example.com', 'read', stored)
     const readHash = async () => {
       const { rows } = await test.database.query<{ hash: string }>(
@@ -74,12 +77,12 @@ describe('a log-in', () => {
       )
       return rows[0]!.hash
     }
-    await expect(enter({ email: 'old@example.com', password: 'wrong horse battery' })).rejects.toMatchObject(WRONG)
+    await expect(enter('wrong horse battery')).rejects.toMatchObject(WRONG)
     expect(await readHash()).toBe(stored)
-    await enter({ email: 'old@example.com' })
+    await enter(PASSWORD)
     const renewed = await readHash()
     expect(renewed).toMatch(/^scrypt\$15\$8\$3\$/)
-    await enter({ email: 'old@example.com' })
+    await enter(PASSWORD)
     expect(await readHash()).toBe(renewed)
   })
 })

@@ -4,7 +4,7 @@ import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
 import { deleteExpiredRefreshTokens } from '../../../src/store/tenancy/refresh-tokens.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
+import { anOrganization, LOW_COST, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
 
 const DAY_MS = 86_400_000
 const EMAIL = 'Ann@example.com'
@@ -32,7 +32,7 @@ beforeEach(async () => {
 
 const context = () => ({ database: test.database, clock })
 const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
-  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
+  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input }, LOW_COST)
 const renew = (token: string) => refresh(context(), tokensOf(clock), token)
 const countTokens = async () => {
   const { rows } = await test.database.query<{ count: number }>('select count(*) as count from refresh_tokens')
@@ -40,7 +40,7 @@ const countTokens = async () => {
 }
 
 describe('a refresh', () => {
-  it('gives a new pair for a token, once', async () => {
+  it('returns a new pair for a refresh token', async () => {
     const first = await enter()
     clock.time = START + 15 * 60_000
     const second = await renew(first.refreshToken)
@@ -62,7 +62,7 @@ describe('a refresh', () => {
     expect(await renew(elsewhere.refreshToken)).toMatchObject({ expiresInSeconds: 900 })
   })
 
-  it('lets exactly one of many calls with the same token win, and ends the family', async () => {
+  it('succeeds for exactly one of many calls with the same token, and ends the family', async () => {
     const { refreshToken } = await enter()
     const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => renew(refreshToken)))
     const won = outcomes.filter((outcome) => outcome.status === 'fulfilled')
@@ -85,7 +85,7 @@ describe('a refresh', () => {
     }
   })
 
-  it('is possible for thirty days, and each gives thirty more', async () => {
+  it('is possible for thirty days, and each refresh extends that by thirty days', async () => {
     const first = await enter()
     clock.time = START + 30 * DAY_MS - 1
     const second = await renew(first.refreshToken)
@@ -94,20 +94,20 @@ describe('a refresh', () => {
     expect(await countTokens()).toBe(2)
   })
 
-  it('is refused for anything that is no refresh token', async () => {
+  it('rejects everything that is not a refresh token', async () => {
     const { accessToken } = await enter()
     for (const token of [accessToken, '', 'hbr_', `hbr_${'a'.repeat(43)}`, `hbr_${'a'.repeat(1_000_000)}`, 'a\u0000']) {
       await expect(renew(token)).rejects.toMatchObject(UNUSABLE)
     }
   })
 
-  it('is over with the user', async () => {
+  it('is rejected after the user was removed', async () => {
     const { refreshToken } = await enter()
     await removeUser(context(), organization.caller, user.id)
     await expect(renew(refreshToken)).rejects.toMatchObject(UNUSABLE)
   })
 
-  it('beside the removal of its user gives a pair or a refusal, and leaves nothing', async () => {
+  it('at the same time as the removal of its user leaves no token', async () => {
     for (let round = 1; round <= 10; round += 1) {
       const one = await organization.addUser(`user-${round}@example.com`, 'read')
       const token = await enterFast(one.id)
@@ -128,7 +128,7 @@ describe('a log-out', () => {
     expect(await renew(elsewhere.refreshToken)).toMatchObject({ expiresInSeconds: 900 })
   })
 
-  it('may come again, and for a token that nobody knows', async () => {
+  it('is idempotent, and accepts an unknown token', async () => {
     const { refreshToken } = await enter()
     await logOut(context(), refreshToken)
     await logOut(context(), refreshToken)
@@ -137,7 +137,7 @@ describe('a log-out', () => {
     expect(await countTokens()).toBe(0)
   })
 
-  it('beside a refresh leaves no token', async () => {
+  it('at the same time as a refresh leaves no token', async () => {
     for (let round = 1; round <= 10; round += 1) {
       const token = await enterFast()
       await Promise.allSettled([renew(token), logOut(context(), token)])
@@ -146,8 +146,8 @@ describe('a log-out', () => {
   })
 })
 
-describe('forgetting expired refresh tokens', () => {
-  it('takes those whose thirty days are over, spent or not, up to a limit, and no others', async () => {
+describe('the pruning of expired refresh tokens', () => {
+  it('deletes tokens after thirty days, spent or not, up to a limit, and no others', async () => {
     const spent = await enter()
     await enter()
     clock.time = START + DAY_MS

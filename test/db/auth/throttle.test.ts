@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { logIn } from '../../../src/auth/log-in.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { anOrganization, manualClock, PASSWORD, tokensOf } from './fixtures.ts'
+import { anOrganization, LOW_COST, manualClock, PASSWORD, tokensOf } from './fixtures.ts'
 
 const EMAIL = 'Ann@example.com'
 const WRONG = { name: 'AppError', code: 'unauthenticated', message: 'wrong e-mail address or password' }
@@ -24,7 +24,7 @@ beforeEach(async () => {
 
 const context = () => ({ database: test.database, clock })
 const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
-  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
+  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input }, LOW_COST)
 describe('the throttle', () => {
   /** Spends tries without computing hashes: what it counts is tested with real ones below. */
   const setUsed = (kind: string, used: number) =>
@@ -40,7 +40,7 @@ describe('the throttle', () => {
   const fail = (input: { email?: string; address?: string } = {}) =>
     expect(enter({ password: 'wrong horse battery', ...input })).rejects.toMatchObject(WRONG)
 
-  it('lets an account fail ten times in a quarter of an hour, then not even the right password counts', async () => {
+  it('rejects even the right password after ten failed log-ins of an account within 15 minutes', async () => {
     await fail({ address: '192.0.2.1' })
     await setUsed('account', 8)
     await fail({ address: '192.0.2.2' })
@@ -59,14 +59,14 @@ describe('the throttle', () => {
     expect(await enter()).toMatchObject({ expiresInSeconds: 900 })
   })
 
-  it('treats an account that does not exist alike', async () => {
+  it('counts failed log-ins of an account that does not exist in the same way', async () => {
     await fail({ email: 'nobody@example.com' })
     await setUsed('account', 10)
     await expect(enter({ email: 'nobody@example.com' })).rejects.toMatchObject({ code: 'too_many_requests' })
     expect(await enter()).toMatchObject({ expiresInSeconds: 900 })
   })
 
-  it('lets an address fail fifty times, whatever the accounts', async () => {
+  it('rejects a network address after fifty failed log-ins, whatever the accounts', async () => {
     await fail({ email: 'nobody@example.com' })
     await setUsed('address', 49)
     await fail({ email: 'somebody@example.com' })
@@ -74,13 +74,13 @@ describe('the throttle', () => {
     expect(await enter({ address: '192.0.2.2' })).toMatchObject({ expiresInSeconds: 900 })
   })
 
-  it('takes the addresses of one IPv6 network for one', async () => {
+  it('counts the addresses of one IPv6 network together', async () => {
     await fail({ address: '2001:db8::1' })
     await setUsed('address', 50)
     await expect(enter({ address: '2001:db8::ffff' })).rejects.toMatchObject({ code: 'too_many_requests' })
   })
 
-  it('forgets the failures of an account after a success, and no other failure of the address', async () => {
+  it('resets the count of an account after a success, but not the other failures of the address', async () => {
     await fail()
     await fail({ email: 'nobody@example.com' })
     await setUsed('account', 9)
@@ -92,7 +92,7 @@ describe('the throttle', () => {
     expect(await usedOf('address')).toEqual([3])
   })
 
-  it('does not count what it refused', async () => {
+  it('does not count rejected tries', async () => {
     await fail()
     await setUsed('account', 10)
     for (let tries = 1; tries <= 3; tries += 1) {
@@ -102,18 +102,19 @@ describe('the throttle', () => {
     expect(await usedOf('address')).toEqual([1])
   })
 
-  it('is no looser for tries that come at once, on several replicas', async () => {
+  it('keeps the limit for tries at the same time on several replicas', async () => {
     await fail()
     await setUsed('account', 7)
     const other = createDatabase({ url: test.url, name: 'other', connections: 5 })
     const databases = [test.database, other]
     const outcomes = await Promise.all(
       Array.from({ length: 10 }, (_, place) =>
-        logIn({ database: databases[place % 2]!, clock }, tokensOf(clock), {
-          email: EMAIL,
-          password: 'wrong horse battery',
-          address: `192.0.2.${place}`,
-        }).catch((error) => error.code),
+        logIn(
+          { database: databases[place % 2]!, clock },
+          tokensOf(clock),
+          { email: EMAIL, password: 'wrong horse battery', address: `192.0.2.${place}` },
+          LOW_COST,
+        ).catch((error) => error.code),
       ),
     )
     await other.close()
@@ -121,7 +122,7 @@ describe('the throttle', () => {
     expect(outcomes.filter((code) => code === 'too_many_requests')).toHaveLength(7)
   })
 
-  it('has keys of one length that name nobody', async () => {
+  it('has keys of one length that hold no address', async () => {
     await fail({ email: `${'x'.repeat(10_000)}@example.com`, address: 'y'.repeat(10_000) })
     const { rows } = await test.database.query<{ bucket: string }>('select bucket from rate_windows order by 1')
     expect(rows.map(({ bucket }) => bucket)).toEqual([

@@ -63,7 +63,7 @@ it('a token without a user here is refused, and how to change that is said', asy
   const { status, headers, body } = await client.get('/me', { key: await issuer.sign({ email: 'bob@example.com' }) })
   expect(status).toBe(401)
   expect(headers.get('www-authenticate')).toBe('Bearer')
-  expect(body).toEqual({ error: expect.stringMatching(/^no user here belongs to this token: an administrator adds/) })
+  expect(body).toEqual({ error: expect.stringMatching(/^no user belongs to this token: ask an administrator/) })
 })
 
 it('while an issuer is away its tokens can be tried again later, and the operator is told without them', async () => {
@@ -72,9 +72,9 @@ it('while an issuer is away its tokens can be tried again later, and the operato
   expect(status).toBe(503)
   expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(9)
   expect(Number(headers.get('retry-after'))).toBeLessThanOrEqual(10)
-  expect(body).toEqual({ error: `the keys of the issuer ${lost.url} cannot be had at the moment; try again shortly` })
+  expect(body).toEqual({ error: `the keys of the issuer ${lost.url} cannot be fetched at the moment; try again shortly` })
   const error = expect.objectContaining({ message: 'fetch failed' })
-  const message = 'the keys of an issuer cannot be had; tokens that need them are refused'
+  const message = 'the keys of an issuer cannot be fetched; tokens that need them are rejected'
   expect(warn).toHaveBeenCalledWith({ issuer: lost.url, error }, message)
   for (const part of key.split('.')) expect(inspect(warn.mock.calls, { depth: 10 })).not.toContain(part)
   expect((await client.get('/me', { key: await issuer.sign() })).status).toBe(200)

@@ -126,7 +126,7 @@ describe('a key', () => {
     const header = Buffer.from(JSON.stringify({ alg: 'RS256', kid: 'short' })).toString('base64url')
     await expect(verify(`${header}.${claims}.AAAA`)).rejects.toMatchObject({
       code: 'unavailable',
-      message: `the issuer ${issuer.url} has signed this token with a key that is unusable`,
+      message: `the issuer ${issuer.url} has signed this token with a key that cannot be used`,
       retryAfterSeconds: 60,
     })
     expect(await isTaken(await issuer.sign())).toBe(true)
@@ -152,21 +152,21 @@ describe('an issuer', () => {
       () => ({ [DOCUMENT]: asJson({ issuer: `${issuer.url}/`, jwks_uri: `${issuer.url}${KEYS}` }) }),
       'another issuer',
     ],
-    ['that has no document', () => ({ [DOCUMENT]: { status: 404 } }), 'answered 404'],
-    ['that is broken', () => ({ [DOCUMENT]: { status: 500, text: '{}' } }), 'answered 500'],
-    ['that says something else', () => ({ [DOCUMENT]: { ...padded(0), status: 203 } }), 'answered 203'],
+    ['that has no document', () => ({ [DOCUMENT]: { status: 404 } }), 'responded with 404'],
+    ['that is broken', () => ({ [DOCUMENT]: { status: 500, text: '{}' } }), 'responded with 500'],
+    ['that says something else', () => ({ [DOCUMENT]: { ...padded(0), status: 203 } }), 'responded with 203'],
     [
       'that sends us elsewhere',
       (url) => ({ [DOCUMENT]: { status: 302, headers: { location: `${url}${DOCUMENT}` } } }),
-      'answered 302',
+      'responded with 302',
     ],
     [
       'whose keys have gone elsewhere',
       (url) => ({ [KEYS]: { status: 307, headers: { location: `${url}${KEYS}` } } }),
-      'answered 307',
+      'responded with 307',
     ],
-    ['that answers a page', () => ({ [DOCUMENT]: { status: 200, text: '<html>' } }), 'no JSON'],
-    ['that answers nothing', () => ({ [DOCUMENT]: { status: 200 } }), 'no JSON'],
+    ['that answers a page', () => ({ [DOCUMENT]: { status: 200, text: '<html>' } }), 'not JSON'],
+    ['that answers nothing', () => ({ [DOCUMENT]: { status: 200 } }), 'not JSON'],
     ['that answers null', () => ({ [DOCUMENT]: asJson(null) }), 'another issuer'],
     ['that answers a list', () => ({ [DOCUMENT]: asJson([]) }), 'another issuer'],
     ['that names no place of keys', () => ({ [DOCUMENT]: asJson({ issuer: issuer.url }) }), 'no jwks_uri'],
@@ -193,7 +193,7 @@ describe('an issuer', () => {
     const { verify, problems } = makeIssuers()
     await expect(verify(await issuer.sign())).rejects.toMatchObject({
       code: 'unavailable',
-      message: `the keys of the issuer ${issuer.url} cannot be had at the moment; try again shortly`,
+      message: `the keys of the issuer ${issuer.url} cannot be fetched at the moment; try again shortly`,
       retryAfterSeconds: 10,
     })
     expect(problems).toEqual([expect.stringContaining(problem)])
@@ -251,7 +251,7 @@ describe('an issuer', () => {
       vi.advanceTimersByTime(1)
       const unavailable = { status: 'rejected', reason: { code: 'unavailable', retryAfterSeconds: 10 } }
       expect(await outcomes).toMatchObject([unavailable, unavailable])
-      expect(problems).toEqual([`${issuer.url}: no answer within 5 seconds`])
+      expect(problems).toEqual([`${issuer.url}: no response within 5 seconds`])
       await expect(verify(token)).rejects.toMatchObject({ code: 'unavailable' })
       expect(asked()).toEqual(BOTH)
     } finally {

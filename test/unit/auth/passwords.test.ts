@@ -57,7 +57,7 @@ describe('a stored password', () => {
     expect(await verifyPassword('wrong horse', stored)).toBe(false)
   })
 
-  it('of nobody is never recognised, and takes as long as a wrong password', async () => {
+  it('of an account that does not exist never matches, and takes as long as a wrong password', async () => {
     const stored = await hashPassword('correct horse')
     const timed = async (hash: string | null) => {
       const startedAt = performance.now()
@@ -70,17 +70,17 @@ describe('a stored password', () => {
   })
 
   it.each(['', 'plain', 'scrypt$15$8$3$short$short', `scrypt$31$8$3$${'a'.repeat(22)}$${'a'.repeat(43)}`])(
-    'of a form that is not ours is a fault that does not show it: %s',
+    'of another form causes an error that does not quote it: %s',
     async (stored) => {
       const failed = verifyPassword('correct horse', stored)
-      await expect(failed).rejects.toThrow(/users\.password_hash is not of the form/)
+      await expect(failed).rejects.toThrow(/users\.password_hash was not written by this program/)
       if (stored !== '') await expect(failed).rejects.not.toThrow(stored)
     },
   )
 })
 
-describe('passwords that many want computed at once', () => {
-  it('wait in line, two computed at a time and twenty waiting, and are refused beyond', async () => {
+describe('many passwords at once', () => {
+  it('are computed two at a time, wait up to twenty, and are rejected beyond that', async () => {
     const stored = await hashPassword('correct horse', CHEAP)
     const outcomes = await Promise.all(
       Array.from({ length: 30 }, () => verifyPassword('wrong horse', stored).catch((error) => error.code)),

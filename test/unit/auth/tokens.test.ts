@@ -139,7 +139,7 @@ describe('an access token', () => {
         await expect(tokens.verifyAccessToken(texts.join('.'))).rejects.toMatchObject(REFUSED)
       }),
     )
-  })
+  }, 20_000)
 })
 
 describe('createTokens', () => {

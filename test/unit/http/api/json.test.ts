@@ -36,7 +36,7 @@ describe('parseJsonObject', () => {
       }),
       { numRuns: 2_000 },
     )
-  })
+  }, 20_000)
 
   it('finds a name that comes twice at any depth, and only then', () => {
     const name = fc.constantFrom('a', '"', '\\', 'a:', '{', '\u0000', '__proto__')

@@ -1,6 +1,6 @@
 import { AppError } from '../domain/errors.ts'
 
-/** One text for every reason: what is missing, malformed, unknown or revoked is nothing that a guesser should learn. */
+/** One text for a missing, malformed, unknown or revoked credential, so that an attacker cannot tell which one it is. */
 export function unknownCredential(): AppError {
   return new AppError(
     'unauthenticated',
@@ -8,15 +8,15 @@ export function unknownCredential(): AppError {
   )
 }
 
-/** Of a token that its issuer has signed: it is good, and there is nobody here for it. */
+/** For a valid token of an issuer that belongs to no user here. */
 export function unknownUser(): AppError {
   return new AppError(
     'unauthenticated',
-    'no user here belongs to this token: an administrator adds the user with the e-mail address that the issuer has verified, or names the subject under OIDC_ISSUERS',
+    'no user belongs to this token: ask an administrator to add a user with the e-mail address that the issuer has verified, or to list the subject in OIDC_ISSUERS',
   )
 }
 
-/** Only for somebody who has proven to hold the credential: saying so helps them and tells a guesser nothing. */
+/** Only for a caller that has proven to hold the credential. */
 export function expiredCredential(what: string, remedy: string): AppError {
   return new AppError('unauthenticated', `this ${what} has expired: ${remedy}`)
 }
