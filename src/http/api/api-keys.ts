@@ -16,7 +16,7 @@ export const listApiKeys = endpoint({
   summary: 'List the API keys, without their secrets',
   query: PageQuery,
   status: 200,
-  answer: ApiKeyList,
+  response: ApiKeyList,
   async handle({ context, caller, query }) {
     const page = await list(context, caller, toPageRequest(query))
     return { api_keys: page.rows.map(presentApiKey), ...presentNext(page) }
@@ -28,8 +28,8 @@ export const createApiKey = endpoint({
   summary: 'Create an API key',
   body: NewApiKey,
   status: 201,
-  answer: CreatedApiKey,
-  refuses: ['not_found'],
+  response: CreatedApiKey,
+  errors: ['not_found'],
   async handle({ context, caller, body }) {
     const { name, scope, project_id: projectId = null, expires_at: expiresAt = null } = body
     const created = await create(context, caller, { name, scope, projectId, expiresAt })
@@ -42,7 +42,7 @@ export const revokeApiKey = endpoint({
   summary: 'Revoke an API key: it becomes invalid at once',
   params: ApiKeyParams,
   status: 204,
-  answer: null,
+  response: null,
   async handle({ context, caller, params }) {
     await revoke(context, caller, params.id)
   },

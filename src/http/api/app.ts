@@ -67,12 +67,12 @@ function serve({ path, scope, endpoint }: Route, api: Api, admit: Admit): Middle
       endpoint.body === undefined ? undefined : parsePart('body', endpoint.body, await readJsonObject(ctx.req))
     const address = ctx.req.socket.remoteAddress ?? 'unknown'
 
-    const response = await endpoint.handle({ ...api, caller, params, query, body, address })
+    const result = await endpoint.handle({ ...api, caller, params, query, body, address })
 
     ctx.status = endpoint.status
-    if (endpoint.answer === null) return
+    if (endpoint.response === null) return
     ctx.type = 'json'
-    ctx.body = JSON.stringify(endpoint.answer.parse(response))
+    ctx.body = JSON.stringify(endpoint.response.parse(result))
   }
 }
 

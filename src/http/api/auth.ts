@@ -9,8 +9,8 @@ export const logIn = openEndpoint({
   summary: 'Log in',
   body: LogIn,
   status: 200,
-  answer: TokenPair,
-  refuses: ['unauthenticated', 'too_many_requests'],
+  response: TokenPair,
+  errors: ['unauthenticated', 'too_many_requests'],
   async handle({ context, tokens, body, address }) {
     return presentPair(await enter(context, tokens, { ...body, address }))
   },
@@ -21,8 +21,8 @@ export const refresh = openEndpoint({
   summary: 'Exchange a refresh token for the next pair; a token that was used before ends the whole log-in',
   body: RefreshToken,
   status: 200,
-  answer: TokenPair,
-  refuses: ['unauthenticated'],
+  response: TokenPair,
+  errors: ['unauthenticated'],
   async handle({ context, tokens, body }) {
     return presentPair(await renew(context, tokens, body.refresh_token))
   },
@@ -33,7 +33,7 @@ export const logOut = openEndpoint({
   summary: 'Log out: the refresh token and its successors become invalid',
   body: RefreshToken,
   status: 204,
-  answer: null,
+  response: null,
   async handle({ context, body }) {
     await leave(context, body.refresh_token)
   },

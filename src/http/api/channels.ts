@@ -30,7 +30,7 @@ export const listChannels = endpoint({
   summary: 'List the channels without their secrets',
   query: PageQuery,
   status: 200,
-  answer: ChannelList,
+  response: ChannelList,
   async handle({ context, caller, query }) {
     const page = await list(context, caller, toPageRequest(query))
     return { channels: page.rows.map((channel) => presentFor(caller, channel)), ...presentNext(page) }
@@ -42,8 +42,8 @@ export const createChannel = endpoint({
   summary: 'Create a channel',
   body: NewChannel,
   status: 201,
-  answer: CreatedChannel,
-  refuses: ['not_found', 'conflict'],
+  response: CreatedChannel,
+  errors: ['not_found', 'conflict'],
   async handle({ context, caller, body }) {
     const { kind, name, project_id: projectId, events, muted } = body
     const config = readConfig(kind, body.config)
@@ -63,7 +63,7 @@ export const getChannel = endpoint({
   summary: 'Get a channel without its secrets',
   params: ChannelParams,
   status: 200,
-  answer: Channel,
+  response: Channel,
   async handle({ context, caller, params }) {
     return presentFor(caller, await get(context, caller, params.id))
   },
@@ -75,8 +75,8 @@ export const updateChannel = endpoint({
   params: ChannelParams,
   body: ChannelUpdate,
   status: 200,
-  answer: Channel,
-  refuses: ['conflict'],
+  response: Channel,
+  errors: ['conflict'],
   async handle({ context, caller, params, body }) {
     const { kind, name, project_id: projectId, events, muted, config } = body
     const readAs = config === undefined ? undefined : (stored: ChannelKind) => readConfig(stored, config)
@@ -90,8 +90,8 @@ export const removeChannel = endpoint({
   summary: 'Remove a channel and its deliveries',
   params: ChannelParams,
   status: 204,
-  answer: null,
-  refuses: ['conflict'],
+  response: null,
+  errors: ['conflict'],
   async handle({ context, caller, params }) {
     await remove(context, caller, params.id)
   },
@@ -102,7 +102,7 @@ export const testChannel = endpoint({
   summary: 'Send a test to a channel, muted or not; its delivery has the outcome',
   params: ChannelParams,
   status: 202,
-  answer: QueuedTest,
+  response: QueuedTest,
   async handle({ context, caller, params }) {
     const { deliveryId } = await test(context, caller, params.id)
     return { delivery_id: deliveryId }
@@ -114,8 +114,8 @@ export const rotateSecret = endpoint({
   summary: 'Give a webhook a new signing secret; the previous one stays valid for 24 hours',
   params: ChannelParams,
   status: 200,
-  answer: RotatedSecret,
-  refuses: ['conflict'],
+  response: RotatedSecret,
+  errors: ['conflict'],
   handle: ({ context, caller, params }) => rotate(context, caller, params.id),
 })
 

@@ -19,8 +19,8 @@ export const listChecks = endpoint({
   summary: 'List the checks of a project, oldest first',
   query: CheckListQuery,
   status: 200,
-  answer: CheckList,
-  refuses: ['not_found'],
+  response: CheckList,
+  errors: ['not_found'],
   async handle({ context, caller, query }) {
     const { project_id, status, slug, q } = query
     const page = await list(context, caller, project_id, given({ status, slug, q }), toPageRequest(query))
@@ -34,8 +34,8 @@ export const createCheck = endpoint({
   summary: 'Create a check',
   body: NewCheck,
   status: 201,
-  answer: Check,
-  refuses: ['not_found', 'conflict'],
+  response: Check,
+  errors: ['not_found', 'conflict'],
   async handle({ context, caller, body }) {
     const { spec, rest } = splitSpec(body)
     const { project_id: projectId, name, ...texts } = rest
@@ -54,7 +54,7 @@ export const getCheck = endpoint({
   summary: 'Get a check',
   params: CheckParams,
   status: 200,
-  answer: Check,
+  response: Check,
   async handle({ context, caller, params }) {
     return presentCheck(await get(context, caller, params.id), caller, context.clock.now())
   },
@@ -66,8 +66,8 @@ export const updateCheck = endpoint({
   params: CheckParams,
   body: CheckUpdate,
   status: 200,
-  answer: Check,
-  refuses: ['conflict'],
+  response: Check,
+  errors: ['conflict'],
   async handle({ context, caller, params, body }) {
     return presentCheck(await update(context, caller, params.id, toUpdate(body)), caller, context.clock.now())
   },
@@ -78,8 +78,8 @@ export const removeCheck = endpoint({
   summary: 'Remove a check and its history; its ping address is unknown from then on',
   params: CheckParams,
   status: 204,
-  answer: null,
-  refuses: ['conflict'],
+  response: null,
+  errors: ['conflict'],
   async handle({ context, caller, params }) {
     await remove(context, caller, params.id)
   },
@@ -90,8 +90,8 @@ export const pauseCheck = endpoint({
   summary: 'Pause a check: pings are kept, nobody is alerted',
   params: CheckParams,
   status: 200,
-  answer: Check,
-  refuses: ['conflict'],
+  response: Check,
+  errors: ['conflict'],
   async handle({ context, caller, params }) {
     return presentCheck(await pause(context, caller, params.id), caller, context.clock.now())
   },
@@ -102,8 +102,8 @@ export const resumeCheck = endpoint({
   summary: 'Resume a paused check; its next completion is awaited from now on',
   params: CheckParams,
   status: 200,
-  answer: Check,
-  refuses: ['conflict'],
+  response: Check,
+  errors: ['conflict'],
   async handle({ context, caller, params }) {
     return presentCheck(await resume(context, caller, params.id), caller, context.clock.now())
   },

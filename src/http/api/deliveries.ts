@@ -12,7 +12,7 @@ export const listDeliveries = endpoint({
   summary: 'List the deliveries, newest first',
   query: DeliveryListQuery,
   status: 200,
-  answer: DeliveryList,
+  response: DeliveryList,
   async handle({ context, caller, query }) {
     const { channel_id: channelId, check_id: checkId, status } = query
     const page = await list(context, caller, given({ channelId, checkId, status }), toPageRequest(query))
@@ -25,8 +25,8 @@ export const retryDelivery = endpoint({
   summary: 'Send a delivery again at once, and retry it as long as a new one',
   params: DeliveryParams,
   status: 202,
-  answer: Delivery,
-  refuses: ['conflict'],
+  response: Delivery,
+  errors: ['conflict'],
   async handle({ context, caller, params }) {
     return presentDelivery(await retry(context, caller, params.id))
   },

@@ -17,7 +17,7 @@ export const listPings = endpoint({
   params: CheckParams,
   query: HistoryQuery,
   status: 200,
-  answer: PingList,
+  response: PingList,
   async handle({ context, caller, params, query }) {
     const page = await findPings(context, caller, params.id, toPageRequest(query))
     return { pings: page.rows.map(presentPing), ...presentNext(page) }
@@ -30,7 +30,7 @@ export const listFlips = endpoint({
   params: CheckParams,
   query: HistoryQuery,
   status: 200,
-  answer: FlipList,
+  response: FlipList,
   async handle({ context, caller, params, query }) {
     const page = await findFlips(context, caller, params.id, toPageRequest(query))
     return { flips: page.rows.map(presentFlip), ...presentNext(page) }

@@ -22,7 +22,7 @@ export const getMe = endpoint({
   id: 'getMe',
   summary: 'Get the caller: its kind, organization and scope',
   status: 200,
-  answer: Me,
+  response: Me,
   async handle({ context, caller }) {
     const { kind, organization, user, scope, projectId } = await describeCaller(context, caller)
     return { kind, organization, user, scope, project_id: projectId }
@@ -37,7 +37,7 @@ export const getDocument = openEndpoint({
   id: 'getDocument',
   summary: 'This document',
   status: 200,
-  answer: Document,
+  response: Document,
   async handle({ describe }) {
     return { ...describe() }
   },

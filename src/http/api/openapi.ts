@@ -105,7 +105,7 @@ function describeWebhook(): Json {
 }
 
 function describeOperation({ path, scope, endpoint }: Route): Json {
-  const { id, summary, params, query, body, status, answer } = endpoint
+  const { id, summary, params, query, body, status, response } = endpoint
   return {
     operationId: id,
     summary,
@@ -116,7 +116,7 @@ function describeOperation({ path, scope, endpoint }: Route): Json {
     parameters: [...describeParameters('path', params), ...describeParameters('query', query)],
     ...(body === undefined ? {} : { requestBody: { required: true, content: asJson(body) } }),
     responses: {
-      [status]: answer === null ? { description: 'Done.' } : { description: 'Done.', content: asJson(answer) },
+      [status]: response === null ? { description: 'Done.' } : { description: 'Done.', content: asJson(response) },
       ...Object.fromEntries(listErrors({ scope, endpoint }).map((code) => [STATUS[code], { $ref: RESPONSES + code }])),
     },
   }
@@ -124,7 +124,7 @@ function describeOperation({ path, scope, endpoint }: Route): Json {
 
 /** The errors that the operation can return, lowest status first. */
 export function listErrors({ scope, endpoint }: Pick<Route, 'scope' | 'endpoint'>): ErrorCode[] {
-  const codes = new Set<ErrorCode>([...(endpoint.refuses ?? []), ...COMMON_ERRORS])
+  const codes = new Set<ErrorCode>([...(endpoint.errors ?? []), ...COMMON_ERRORS])
   if (scope !== null) for (const code of ['unauthenticated', 'forbidden', 'too_many_requests'] as const) codes.add(code)
   if (endpoint.params !== undefined) codes.add('not_found')
   if (endpoint.query !== undefined) codes.add('invalid')
@@ -179,7 +179,7 @@ function describeSchemas(routes: readonly Route[]): Json {
   }
   add(ErrorBody)
   add(WebhookPayload)
-  for (const { endpoint } of routes) for (const schema of [endpoint.body, endpoint.answer]) add(schema)
+  for (const { endpoint } of routes) for (const schema of [endpoint.body, endpoint.response]) add(schema)
   const { schemas } = z.toJSONSchema(registry, { ...SETTINGS, uri: (id) => SCHEMAS + id })
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutHead(schema)]))
 }

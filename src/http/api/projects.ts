@@ -16,7 +16,7 @@ export const listProjects = endpoint({
   summary: 'List the projects',
   query: PageQuery,
   status: 200,
-  answer: ProjectList,
+  response: ProjectList,
   async handle({ context, caller, query }) {
     const page = await list(context, caller, toPageRequest(query))
     return { projects: page.rows.map(presentProject), ...presentNext(page) }
@@ -28,8 +28,8 @@ export const createProject = endpoint({
   summary: 'Create a project',
   body: NewProject,
   status: 201,
-  answer: Project,
-  refuses: ['conflict'],
+  response: Project,
+  errors: ['conflict'],
   async handle({ context, caller, body: { name, slug } }) {
     return presentProject(await create(context, caller, slug === undefined ? { name } : { name, slug }))
   },
@@ -40,8 +40,8 @@ export const removeProject = endpoint({
   summary: 'Remove a project; it must hold no checks',
   params: ProjectParams,
   status: 204,
-  answer: null,
-  refuses: ['conflict'],
+  response: null,
+  errors: ['conflict'],
   async handle({ context, caller, params }) {
     await remove(context, caller, params.id)
   },

@@ -34,7 +34,7 @@ export interface Endpoint<
   Params extends Schema = Schema,
   Query extends z.ZodObject = z.ZodObject,
   Body extends Schema = Schema,
-  Answer extends Schema | null = Schema | null,
+  Response extends Schema | null = Schema | null,
 > {
   /** operationId in the document. */
   readonly id: string
@@ -47,13 +47,13 @@ export interface Endpoint<
   readonly body?: Body
   readonly status: 200 | 201 | 202 | 204
   /** Fields that it does not declare are dropped. Null with 204. */
-  readonly answer: Answer
+  readonly response: Response
   /** Errors besides those that follow from the rest of the declaration. */
-  readonly refuses?: readonly ErrorCode[]
+  readonly errors?: readonly ErrorCode[]
   // A method, not a property: then endpoints with different inputs fit into one list.
   handle(
     call: Call<Who, z.output<Params>, z.output<Query>, z.output<Body>>,
-  ): Promise<Answer extends Schema ? z.input<Answer> : void>
+  ): Promise<Response extends Schema ? z.input<Response> : void>
 }
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

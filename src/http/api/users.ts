@@ -11,7 +11,7 @@ export const listUsers = endpoint({
   summary: 'List the users',
   query: PageQuery,
   status: 200,
-  answer: UserList,
+  response: UserList,
   async handle({ context, caller, query }) {
     const page = await list(context, caller, toPageRequest(query))
     return { users: page.rows.map(presentUser), ...presentNext(page) }
@@ -23,8 +23,8 @@ export const createUser = endpoint({
   summary: 'Add a user',
   body: NewUser,
   status: 201,
-  answer: User,
-  refuses: ['conflict'],
+  response: User,
+  errors: ['conflict'],
   async handle({ context, caller, body }) {
     return presentUser(await create(context, caller, body))
   },
@@ -35,8 +35,8 @@ export const removeUser = endpoint({
   summary: 'Remove a user; the last admin cannot be removed',
   params: UserParams,
   status: 204,
-  answer: null,
-  refuses: ['conflict'],
+  response: null,
+  errors: ['conflict'],
   async handle({ context, caller, params }) {
     await remove(context, caller, params.id)
   },

@@ -61,7 +61,7 @@ describe('the document', () => {
     if (scope !== null) expect(statuses).toEqual(expect.arrayContaining([401, 403, 429]))
     if (endpoint.body !== undefined) expect(statuses).toEqual(expect.arrayContaining([400, 413, 415]))
     if (inPath.length > 0) expect(statuses).toContain(404)
-    expect((endpoint.status === 204) === (endpoint.answer === null)).toBe(true)
+    expect((endpoint.status === 204) === (endpoint.response === null)).toBe(true)
   })
 
   it('refers only to what it holds, and holds only what it refers to', () => {
