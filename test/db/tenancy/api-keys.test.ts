@@ -30,7 +30,7 @@ const listNames = async (caller = acme.caller) =>
   (await listApiKeys(context(), caller, ALL)).rows.map(({ name }) => name)
 
 describe('creating an API key', () => {
-  it('shows the key this once', async () => {
+  it('returns the key, and stores only its hash', async () => {
     const made = await createApiKey(context(), acme.caller, { name: 'ci', scope: 'write' })
     const { key, ...record } = made
     expect(key).toMatch(/^hbk_[0-9A-Za-z]{8}_[0-9A-Za-z]{40}$/)
@@ -61,7 +61,7 @@ describe('creating an API key', () => {
     expect(await listNames()).toEqual(['ci'])
   })
 
-  it('keeps what a bound caller makes within its project', async () => {
+  it('binds what a bound caller makes to its project', async () => {
     const one = await acme.addProject('one')
     const two = await acme.addProject('two')
     const bound = acme.boundTo(one)
@@ -73,7 +73,7 @@ describe('creating an API key', () => {
     await expect(refused).rejects.toMatchObject(NO_PROJECT)
   })
 
-  it('takes an expiry in the future only', async () => {
+  it('rejects an expiry that is not in the future', async () => {
     clock.time = START + 0.5
     const make = (expiresAt: number) => createApiKey(context(), acme.caller, { name: 'ci', scope: 'read', expiresAt })
     expect(await make(START + 1)).toMatchObject({ expiresAt: START + 1 })
@@ -86,7 +86,7 @@ describe('creating an API key', () => {
     }
   })
 
-  it('tells nobody the text of a key whose prefix is taken', async () => {
+  it('rejects a chosen key whose prefix is taken', async () => {
     const row = {
       organizationId: acme.id,
       projectId: null,
@@ -98,13 +98,13 @@ describe('creating an API key', () => {
     const chosen = `hbk_taken_${'a'.repeat(40)}`
     await insertKey(test.database, row, chosen)
     const again = insertKey(test.database, { ...row, organizationId: other.id }, chosen)
-    await expect(again).rejects.toThrow('no free prefix for an API key was found: another key has it')
+    await expect(again).rejects.toThrow('no free prefix for an API key was found')
     expect(await listNames(other.caller)).toEqual([])
   })
 })
 
 describe('listing API keys', () => {
-  it('shows those of the organization, page by page', async () => {
+  it('returns the keys of the organization, page by page', async () => {
     for (const name of ['one', 'two', 'three']) {
       clock.time += 1
       await createApiKey(context(), acme.caller, { name, scope: 'read' })
@@ -116,7 +116,7 @@ describe('listing API keys', () => {
     expect(second.next).toBeNull()
   })
 
-  it('shows a bound caller those of its project', async () => {
+  it('returns to a bound caller the keys of its project', async () => {
     const one = await acme.addProject('one')
     const two = await acme.addProject('two')
     for (const projectId of [one, two, null]) {
@@ -128,7 +128,7 @@ describe('listing API keys', () => {
 })
 
 describe('revoking an API key', () => {
-  it('ends it', async () => {
+  it('makes it invalid at once', async () => {
     const { id, key } = await createApiKey(context(), acme.caller, { name: 'ci', scope: 'read' })
     const authenticate = createAuthenticate(context(), tokensOf(clock))
     expect(await authenticate(`Bearer ${key}`)).toMatchObject({ id })
@@ -137,7 +137,7 @@ describe('revoking an API key', () => {
     await expect(revokeApiKey(context(), acme.caller, id)).rejects.toMatchObject(NO_KEY)
   })
 
-  it('knows no unknown, foreign or malformed id', async () => {
+  it('throws not_found for an unknown, foreign or malformed id', async () => {
     const foreign = await createApiKey(context(), other.caller, { name: 'foreign', scope: 'read' })
     for (const id of [foreign.id, randomUUID(), foreign.prefix, '', "' or true --"]) {
       await expect(revokeApiKey(context(), acme.caller, id)).rejects.toMatchObject(NO_KEY)
@@ -145,7 +145,7 @@ describe('revoking an API key', () => {
     expect(await listNames(other.caller)).toEqual(['foreign'])
   })
 
-  it('is for a bound caller a matter of its project', async () => {
+  it('is limited to its project for a bound caller', async () => {
     const one = await acme.addProject('one')
     const mine = await createApiKey(context(), acme.caller, { name: 'mine', scope: 'read', projectId: one })
     const free = await createApiKey(context(), acme.caller, { name: 'free', scope: 'read' })

@@ -38,7 +38,7 @@ const MADE = {
 }
 
 describe('the first start', () => {
-  it('makes what was not given', async () => {
+  it('generates what is not given', async () => {
     const { projectId, made } = await bootstrap(context(), { email: EMAIL })
     expect(made).toEqual({
       email: EMAIL,
@@ -58,7 +58,7 @@ describe('the first start', () => {
     expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
   })
 
-  it('uses what was given', async () => {
+  it('uses what is given', async () => {
     const projectId = randomUUID()
     const given = { email: EMAIL, password: PASSWORD, apiKey: API_KEY, projectId: projectId.toUpperCase() }
     const made = { email: EMAIL, password: PASSWORD, apiKey: API_KEY }
@@ -88,14 +88,14 @@ describe('the first start', () => {
     ['BOOTSTRAP_API_KEY', { apiKey: 'hunter2' }],
     ['BOOTSTRAP_API_KEY', { apiKey: 'hbk_abc_short' }],
     ['BOOTSTRAP_PROJECT_ID', { projectId: 'hunter2' }],
-  ])('refuses a %s of a wrong form, names it and does not show it', async (name, wrong) => {
+  ])('rejects a malformed %s by name, without its value', async (name, wrong) => {
     const refused = await bootstrap(context(), { email: EMAIL, ...wrong }).catch((error) => error)
     expect(refused).toMatchObject({ name: 'AppError', code: 'invalid', message: expect.stringContaining(name) })
     for (const value of Object.values(wrong)) expect(refused.message).not.toContain(value)
     expect((await readAll()).organizations).toEqual([])
   })
 
-  it('of several replicas at once makes one organization, and one of them tells the secrets', async () => {
+  it('of several replicas at the same time makes one organization, and one of them returns the secrets', async () => {
     // Patient: on a busy machine the last one needs longer to come to the lock than a service would wait at it.
     const databases = Array.from({ length: 4 }, () =>
       createDatabase({ url: test.url, name: 'replica', connections: 1, patient: true }),
@@ -111,16 +111,16 @@ describe('the first start', () => {
     const results = await Promise.all(starting)
     await Promise.all(databases.map((database) => database.close()))
     expect(new Set(results.map(({ projectId }) => projectId)).size).toBe(1)
-    const told = results.filter(({ made }) => made !== null)
-    expect(told).toHaveLength(1)
+    const reports = results.filter(({ made }) => made !== null)
+    expect(reports).toHaveLength(1)
     const { apiKeys, ...rest } = await readAll()
     expect(rest).toEqual(MADE)
-    expect(apiKeys).toMatchObject([{ prefix: told[0]!.made!.apiKey.split('_')[1] }])
+    expect(apiKeys).toMatchObject([{ prefix: reports[0]!.made!.apiKey.split('_')[1] }])
   })
 })
 
 describe('a later start', () => {
-  it('changes nothing, whatever was given', async () => {
+  it('changes nothing, whatever is given', async () => {
     const { projectId } = await bootstrap(context(), { email: EMAIL })
     const before = await readAll()
     const given = { email: 'other@example.com', password: PASSWORD, apiKey: API_KEY, projectId: randomUUID() }
@@ -129,7 +129,7 @@ describe('a later start', () => {
     expect(await readAll()).toEqual(before)
   })
 
-  it('answers with the oldest project of the oldest organization', async () => {
+  it('returns the oldest project of the oldest organization', async () => {
     const younger = await anOrganization(test.database, 'younger')
     await younger.addProject('first of all', START - 9_000)
     await test.database.query('update organizations set created_at = created_at + interval $$1 hour$$')
@@ -139,7 +139,7 @@ describe('a later start', () => {
     expect(await bootstrap(context(), { email: EMAIL })).toEqual({ projectId: oldest, made: null })
   })
 
-  it('gives an organization whose projects were all removed one again, and makes nothing else', async () => {
+  it('makes only a project when the organization has none', async () => {
     const organization = await anOrganization(test.database)
     const projectId = randomUUID()
     expect(await bootstrap(context(), { email: EMAIL, projectId })).toEqual({ projectId, made: null })

@@ -29,7 +29,7 @@ const context = () => ({ database: test.database, clock })
 const listIds = async (tenant = acme.caller) => (await listProjects(context(), tenant, ALL)).rows.map(({ id }) => id)
 
 describe('creating a project', () => {
-  it('gives it an id, its time and a slug made of its name', async () => {
+  it('sets its id, its time and a slug derived from its name', async () => {
     const project = await createProject(context(), acme.caller, { name: 'Nightly Jobs' })
     expect(project).toEqual({
       id: expect.stringMatching(/^[0-9a-f-]{14}7/),
@@ -40,7 +40,7 @@ describe('creating a project', () => {
     expect((await listProjects(context(), acme.caller, ALL)).rows).toEqual([project])
   })
 
-  it('takes the slug that is given, and refuses one that is taken', async () => {
+  it('uses a given slug, and rejects one that is taken', async () => {
     expect(await createProject(context(), acme.caller, { name: 'Jobs', slug: 'nightly' })).toMatchObject({
       slug: 'nightly',
     })
@@ -53,14 +53,14 @@ describe('creating a project', () => {
     expect(await listIds()).toHaveLength(1)
   })
 
-  it('numbers a derived slug that is taken, several at once too', async () => {
+  it('numbers a derived slug that is taken, also for calls at the same time', async () => {
     const made = await Promise.all(
       Array.from({ length: 6 }, () => createProject(context(), acme.caller, { name: 'Jobs' })),
     )
     expect(made.map(({ slug }) => slug).sort()).toEqual(['jobs', 'jobs-2', 'jobs-3', 'jobs-4', 'jobs-5', 'jobs-6'])
   })
 
-  it('leaves slugs of other organizations out of account', async () => {
+  it('ignores the slugs of other organizations', async () => {
     await createProject(context(), other.caller, { name: 'Jobs', slug: 'jobs' })
     expect(await createProject(context(), acme.caller, { name: 'Jobs' })).toMatchObject({ slug: 'jobs' })
     await expect(createProject(context(), acme.caller, { name: 'Jobs', slug: 'jobs' })).rejects.toMatchObject({
@@ -75,7 +75,7 @@ describe('creating a project', () => {
 })
 
 describe('listing projects', () => {
-  it('shows those of the organization, in their order, page by page', async () => {
+  it('returns the projects of the organization in order, page by page', async () => {
     const ids = []
     for (const [place, name] of ['one', 'two', 'three', 'four', 'five'].entries()) {
       // A microsecond apart: the place of a page is no coarser.
@@ -94,7 +94,7 @@ describe('listing projects', () => {
     expect(third.next).toBeNull()
   })
 
-  it('shows a bound caller its own project', async () => {
+  it('returns only its own project to a bound caller', async () => {
     const one = await acme.addProject('one')
     await acme.addProject('two')
     expect(await listIds(acme.boundTo(one))).toEqual([one])
@@ -103,7 +103,7 @@ describe('listing projects', () => {
 })
 
 describe('removing a project', () => {
-  it('takes the keys that are bound to it along', async () => {
+  it('also removes the keys that are bound to it', async () => {
     const one = await acme.addProject('one')
     const two = await acme.addProject('two')
     await createApiKey(context(), acme.caller, { name: 'bound', scope: 'read', projectId: one })
@@ -117,14 +117,14 @@ describe('removing a project', () => {
   it.each([
     [1, 'the project holds 1 check: delete them first'],
     [3, 'the project holds 3 checks: delete them first'],
-  ])('is refused while it holds %i', async (count, message) => {
+  ])('is rejected while it holds %i checks', async (count, message) => {
     const one = await acme.addProject('one')
     for (let number = 1; number <= count; number += 1) await addCheck(test.database, one, `check-${number}`)
     await expect(removeProject(context(), acme.caller, one)).rejects.toMatchObject({ code: 'conflict', message })
     expect(await listIds()).toEqual([one])
   })
 
-  it('waits for a check that is just coming into it, and is refused then', async () => {
+  it('waits for a check that is being added, and is rejected then', async () => {
     const one = await acme.addProject('one')
     const { removed } = await test.database.transaction(async (tx) => {
       await addCheck(tx, one, 'check')
@@ -136,7 +136,7 @@ describe('removing a project', () => {
     expect(await listIds()).toEqual([one])
   })
 
-  it('knows no unknown, foreign or malformed id', async () => {
+  it('throws not_found for an unknown, foreign or malformed id', async () => {
     const foreign = await other.addProject('foreign')
     for (const id of [foreign, randomUUID(), 'one', '', "' or true --", `${foreign}x`]) {
       await expect(removeProject(context(), acme.caller, id)).rejects.toMatchObject(NOT_FOUND)

@@ -26,7 +26,7 @@ const readWindow = async () => {
 }
 
 describe('takeCall', () => {
-  it('counts down to nothing, then refuses', async () => {
+  it('counts down to zero, then rejects', async () => {
     expect(await take(3)).toEqual({ isAllowed: true, limit: 3, remaining: 2, resetSeconds: 60 })
     expect(await take(3)).toMatchObject({ isAllowed: true, remaining: 1 })
     expect(await take(3)).toMatchObject({ isAllowed: true, remaining: 0 })
@@ -34,7 +34,7 @@ describe('takeCall', () => {
     expect(await take(3)).toMatchObject({ isAllowed: false, remaining: 0 })
   })
 
-  it('neither extends the window nor counts on when it refuses', async () => {
+  it('neither extends the window nor counts when it rejects', async () => {
     for (let call = 1; call <= 3; call += 1) await take(2)
     const full = await readWindow()
     for (let call = 1; call <= 20; call += 1) expect(await take(2)).toMatchObject({ isAllowed: false })
@@ -42,7 +42,7 @@ describe('takeCall', () => {
     expect((await take(5)).isAllowed).toBe(true)
   })
 
-  it('says how long it lasts, at least a second', async () => {
+  it('returns the rest of the window, at least one second', async () => {
     await take(1)
     await age(45)
     const { resetSeconds } = await take(1)
@@ -60,27 +60,27 @@ describe('takeCall', () => {
     expect(await take(2)).toMatchObject({ isAllowed: false })
   })
 
-  it('counts each organization by itself', async () => {
+  it('counts each organization separately', async () => {
     const other = randomUUID()
     await take(1)
     expect(await take(1)).toMatchObject({ isAllowed: false })
     expect(await take(1, other)).toMatchObject({ isAllowed: true })
   })
 
-  it('locks nobody out when the clock of the server was set back', async () => {
+  it('starts a new window when the clock of the server was set back', async () => {
     for (let call = 1; call <= 2; call += 1) await take(1)
     await age(-3_600)
     expect(await take(1)).toEqual({ isAllowed: true, limit: 1, remaining: 0, resetSeconds: 60 })
     expect(await take(1)).toMatchObject({ isAllowed: false })
   })
 
-  it('follows a limit that was changed', async () => {
+  it('applies a changed limit at once', async () => {
     for (let call = 1; call <= 5; call += 1) await take(10)
     expect(await take(3)).toMatchObject({ isAllowed: false, remaining: 0 })
     expect(await take(10)).toMatchObject({ isAllowed: true })
   })
 
-  it('lets exactly as many through as the limit says, whichever replica they come to', async () => {
+  it('allows exactly as many calls as the limit, over all replicas', async () => {
     const limit = 60
     const other = createDatabase({ url: test.url, name: 'other', connections: 5 })
     for (let round = 1; round <= 3; round += 1) {
@@ -90,7 +90,7 @@ describe('takeCall', () => {
       const taken = await Promise.all(calls)
       const allowed = taken.filter(({ isAllowed }) => isAllowed)
       expect(allowed).toHaveLength(limit)
-      // Each was told another number: none was counted twice.
+      // All numbers differ: none was counted twice.
       const remaining = allowed.map((call) => call.remaining).sort((one, two) => one - two)
       expect(remaining).toEqual(Array.from({ length: limit }, (_, place) => place))
       for (const { resetSeconds } of taken) {
@@ -103,8 +103,8 @@ describe('takeCall', () => {
   })
 })
 
-describe('forgetting old windows', () => {
-  it('takes those that began too long ago, up to a limit, and no others', async () => {
+describe('deleteOldWindows', () => {
+  it('deletes old windows up to a limit, and no others', async () => {
     await test.database.query(
       `insert into rate_windows select 'calls:old ' || n, now() - interval '901 seconds', 5 from generate_series(1, 3) n`,
     )

@@ -37,7 +37,7 @@ const listEmails = async (caller = acme.caller) =>
   (await listUsers(context(), caller, ALL)).rows.map(({ email }) => email)
 
 describe('creating a user', () => {
-  it('makes somebody who can log in', async () => {
+  it('creates a user who can log in', async () => {
     const user = await create({ email: ' Ann@example.com ' })
     expect(user).toEqual({
       id: expect.stringMatching(/^[0-9a-f-]{14}7/),
@@ -50,7 +50,7 @@ describe('creating a user', () => {
     expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
   })
 
-  it('is refused for an address that has an account, whatever its capitals and its organization', async () => {
+  it('rejects an address that has an account, without regard to case, in any organization', async () => {
     await other.addUser('Ann@Example.com')
     await expect(create()).rejects.toMatchObject({
       code: 'conflict',
@@ -59,7 +59,7 @@ describe('creating a user', () => {
     expect(await listEmails()).toEqual([])
   })
 
-  it('lets one of two that come at once with the same address win', async () => {
+  it('succeeds for one of two calls at the same time with the same address', async () => {
     const outcomes = await Promise.allSettled([create(), create({ email: 'ANN@example.com' })])
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
     expect(await listEmails()).toHaveLength(1)
@@ -93,7 +93,7 @@ describe('creating a user', () => {
 })
 
 describe('listing users', () => {
-  it('shows those of the organization, page by page', async () => {
+  it('returns the users of the organization, page by page', async () => {
     for (const name of ['one', 'two', 'three']) await acme.addUser(`${name}@example.com`, 'read')
     await other.addUser('foreign@example.com')
     const first = await listUsers(context(), acme.caller, { limit: 2, after: null })
@@ -105,7 +105,7 @@ describe('listing users', () => {
 })
 
 describe('removing a user', () => {
-  it('removes them', async () => {
+  it('removes a user', async () => {
     const ann = await acme.addUser('ann@example.com', 'write')
     await removeUser(context(), acme.caller, ann.id)
     expect(await listEmails()).toEqual([])
@@ -113,7 +113,7 @@ describe('removing a user', () => {
     await expect(describeCaller(context(), ann.caller)).rejects.toMatchObject({ code: 'unauthenticated' })
   })
 
-  it('is allowed for oneself, but not for the last admin', async () => {
+  it('allows to remove oneself, but not the last admin', async () => {
     const ann = await acme.addUser('ann@example.com')
     const bob = await acme.addUser('bob@example.com')
     await acme.addUser('eve@example.com', 'write')
@@ -124,7 +124,7 @@ describe('removing a user', () => {
     expect(await listEmails()).toEqual(expect.arrayContaining(['bob@example.com', 'eve@example.com']))
   })
 
-  it('leaves one of two admins who remove each other at the same moment', async () => {
+  it('leaves one of two admins who remove each other at the same time', async () => {
     for (let round = 1; round <= 10; round += 1) {
       const organization = await anOrganization(test.database, `round ${round}`)
       const ann = await organization.addUser(`ann-${round}@example.com`)
@@ -140,7 +140,7 @@ describe('removing a user', () => {
     }
   })
 
-  it('knows no unknown, foreign or malformed id', async () => {
+  it('throws not_found for an unknown, foreign or malformed id', async () => {
     const foreign = await other.addUser('foreign@example.com', 'read')
     for (const id of [foreign.id, randomUUID(), 'foreign@example.com', '', "' or true --"]) {
       await expect(removeUser(context(), acme.caller, id)).rejects.toMatchObject(NOT_FOUND)

@@ -33,7 +33,7 @@ describe.each(guarded)('$title', ({ method, path, scope, endpoint }) => {
     ['no credential', null],
     ['an unknown key', 'hbk_unknownkey_unknownunknownunknown'],
     ['something else', 'x'],
-  ])('wants a credential, and refuses %s', async (_, key) => {
+  ])('needs a credential, and rejects %s', async (_, key) => {
     const { status, headers, body } = await call(key)
     expect(status).toBe(401)
     expect(headers.get('www-authenticate')).toBe('Bearer')
@@ -41,15 +41,15 @@ describe.each(guarded)('$title', ({ method, path, scope, endpoint }) => {
     expect(body).toEqual({ error: expect.stringContaining('credential') })
   })
 
-  it.each(SCOPES)('judges a key of the scope %s', async (held) => {
+  it.each(SCOPES)('accepts or rejects a key of the scope %s', async (held) => {
     const { status, body } = await call(api.keys[held])
     if (includesScope(held, scope)) return expect(status).not.toBe(403)
     expect(status).toBe(403)
-    expect(body).toEqual({ error: `this call needs the scope ${scope}; the credential given has ${held}` })
+    expect(body).toEqual({ error: `this call needs the scope ${scope}; the given credential has ${held}` })
   })
 
   if (endpoint.params !== undefined)
-    it('knows no malformed id', async () => {
+    it('returns 404 for a malformed id', async () => {
       for (const id of [
         '1',
         'x'.repeat(36),
@@ -70,7 +70,7 @@ describe.each(guarded)('$title', ({ method, path, scope, endpoint }) => {
     })
 
   if (endpoint.params !== undefined)
-    it('knows no unknown id, and says the same of it', async () => {
+    it('returns the same error for an unknown id', async () => {
       const unknown = await call(api.keys.admin)
       const malformed = await call(api.keys.admin, '1')
       if (endpoint.body !== undefined) return expect(unknown.status).toBe(404)
@@ -78,24 +78,24 @@ describe.each(guarded)('$title', ({ method, path, scope, endpoint }) => {
     })
 
   if (path.startsWith('/checks/{id}'))
-    it("knows no other organization's check, whatever the scope", async () => {
+    it("returns 404 for another organization's check, whatever the scope", async () => {
       const { status, body } = await call(foreign.keys.admin, checkId)
       expect({ status, body }).toEqual({ status: 404, body: { error: 'check not found' } })
     })
 
   if (endpoint.body !== undefined)
-    it('names a field that it does not know', async () => {
+    it('names an unknown field', async () => {
       const { status, body } = await api.client.call(method, fill(path, UNKNOWN), { json: { surprise: 1 } })
       expect(status).toBe(400)
       expect(body.details).toContainEqual({ path: 'body.surprise', message: 'is not a known field' })
     })
 })
 
-it('takes an id in capitals', async () => {
+it('an id in upper case is accepted', async () => {
   const { status, body } = await api.client.get(`/checks/${checkId.toUpperCase()}`)
   expect([status, body.id]).toEqual([200, checkId])
 })
 
-it('has met the check of the other organization unharmed', async () => {
+it('the check is unchanged after all calls of the other organization', async () => {
   expect((await api.client.get(`/checks/${checkId}`)).body).toMatchObject({ id: checkId, name: 'ours', status: 'new' })
 })

@@ -33,7 +33,7 @@ describe('the rate limit', () => {
   })
   afterAll(() => api.close())
 
-  it('counts an organization over all its keys, whatever they are answered; nobody else, and no open call', async () => {
+  it('counts the calls of an organization over all its keys, whatever their status, but no calls without a credential', async () => {
     const left = async (path: string, key: string) => {
       const { status, headers } = await api.client.get(path, { key })
       expect(headers.get('ratelimit-limit')).toBe('5')
@@ -61,8 +61,8 @@ describe('the rate limit', () => {
   })
 })
 
-describe('our own faults', () => {
-  it('are told by a fixed text, and logged once with the request', async () => {
+describe('an error of the service', () => {
+  it('gets a fixed text, and is logged once with the request', async () => {
     const { log, lines } = createLog()
     await using api = await startTestApi({ log })
     await api.database.query('alter table projects rename to elsewhere')
@@ -77,7 +77,7 @@ describe('our own faults', () => {
     })
   })
 
-  it('of the database are told as passing', async () => {
+  it('of the database is 503 with Retry-After', async () => {
     const { log, lines } = createLog()
     const cause = new Error('connect ECONNREFUSED')
     await using api = await startTestApi({ log, authenticate: () => Promise.reject(unavailable(cause)) })
@@ -93,8 +93,8 @@ describe('our own faults', () => {
   })
 })
 
-describe('a client that leaves half way', () => {
-  it('is no fault of ours', async () => {
+describe('a client that leaves in the middle of its request', () => {
+  it('is not logged as an error', async () => {
     const { log, lines } = createLog()
     const left = Promise.withResolvers<number>()
     await using api = await startTestApi({
@@ -119,8 +119,8 @@ describe('a client that leaves half way', () => {
   })
 })
 
-describe('what is seen of a request', () => {
-  it('is its route and its outcome, never its path, its query or its credential', async () => {
+describe('the log and the metrics of a request', () => {
+  it('hold its route and its outcome, never its path, its query or its credential', async () => {
     const seen: Parameters<OnRequest>[] = []
     const { log, lines } = createLog()
     await using api = await startTestApi({ log, onRequest: (...request) => seen.push(request) })
@@ -144,8 +144,8 @@ describe('what is seen of a request', () => {
   })
 })
 
-describe('a service that stops', () => {
-  it('answers, and asks its clients to leave their connections', async () => {
+describe('a service that is stopping', () => {
+  it('responds with Connection: close', async () => {
     let isStopping = false
     await using api = await startTestApi({ isStopping: () => isStopping })
     expect((await api.client.get('/me')).headers.get('connection')).toBe('keep-alive')

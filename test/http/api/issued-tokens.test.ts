@@ -42,7 +42,7 @@ beforeEach(() => {
   warn.mockClear()
 })
 
-it('a token opens the API, for its user', async () => {
+it('a token is accepted, with the scope of its user', async () => {
   const key = await issuer.sign()
   expect(await client.get('/me', { key })).toMatchObject({
     status: 200,
@@ -53,26 +53,28 @@ it('a token opens the API, for its user', async () => {
   expect((await client.post('/projects', project, { key: await issuer.sign({ sub: 'robot' }) })).status).toBe(201)
 })
 
-it('a token as long as corporations make them opens it too', async () => {
+it('a token of more than 8,192 characters is accepted', async () => {
   const key = await issuer.sign({ groups: Array.from({ length: 300 }, (_, at) => `group-${at}-of-the-company`) })
   expect(key.length).toBeGreaterThan(8_192)
   expect((await client.get('/me', { key })).status).toBe(200)
 })
 
-it('a token without a user here is refused, and how to change that is said', async () => {
+it('a token without a user is rejected, and the error says what to do', async () => {
   const { status, headers, body } = await client.get('/me', { key: await issuer.sign({ email: 'bob@example.com' }) })
   expect(status).toBe(401)
   expect(headers.get('www-authenticate')).toBe('Bearer')
   expect(body).toEqual({ error: expect.stringMatching(/^no user belongs to this token: ask an administrator/) })
 })
 
-it('while an issuer is away its tokens can be tried again later, and the operator is told without them', async () => {
+it('a token of an unreachable issuer is 503 with Retry-After, and the log line does not hold it', async () => {
   const key = await lost.sign()
   const { status, headers, body } = await client.get('/me', { key })
   expect(status).toBe(503)
   expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(9)
   expect(Number(headers.get('retry-after'))).toBeLessThanOrEqual(10)
-  expect(body).toEqual({ error: `the keys of the issuer ${lost.url} cannot be fetched at the moment; try again shortly` })
+  expect(body).toEqual({
+    error: `the keys of the issuer ${lost.url} cannot be fetched at the moment; try again shortly`,
+  })
   const error = expect.objectContaining({ message: 'fetch failed' })
   const message = 'the keys of an issuer cannot be fetched; tokens that need them are rejected'
   expect(warn).toHaveBeenCalledWith({ issuer: lost.url, error }, message)

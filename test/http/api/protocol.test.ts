@@ -27,14 +27,14 @@ describe('paths and methods', () => {
     '//checks',
     '/checks%2f1',
     '/..%2fchecks',
-  ])('answers 404 for the unknown path %s, with or without a credential', async (path) => {
+  ])('the unknown path %s is 404, with or without a credential', async (path) => {
     for (const key of [api.keys.admin, null]) {
       const { status, body } = await api.client.get(path, { key })
       expect({ status, body }).toEqual({ status: 404, body: { error: 'not found' } })
     }
   })
 
-  it('knows nothing outside its base path', async () => {
+  it('every path outside the base path is 404', async () => {
     for (const path of ['/', '/checks', '/api/v2/checks', '/api/v1', '/api/v1checks']) {
       const { status, text } = await exchange(api.url, writeHead('GET', path, authorization()))
       expect({ path, status, text }).toEqual({ path, status: 404, text: '{"error":"not found"}' })
@@ -42,7 +42,7 @@ describe('paths and methods', () => {
   })
 
   const paths = [...new Set(ROUTES.map(({ path }) => path))]
-  it.each(paths)('answers 405 with Allow for other methods on %s', async (path) => {
+  it.each(paths)('other methods on %s are 405 with Allow', async (path) => {
     const known = ROUTES.filter((route) => route.path === path).map(({ method }) => method as string)
     if (known.includes('GET')) known.push('HEAD')
     const others = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'QUERY'].filter(
@@ -60,7 +60,7 @@ describe('paths and methods', () => {
     }
   })
 
-  it('answers HEAD like GET, without the body', async () => {
+  it('HEAD is like GET, without the body', async () => {
     for (const path of ['/me', '/openapi.json', '/checks/1']) {
       const get = await exchange(api.url, writeHead('GET', target(path), authorization()))
       const head = await exchange(api.url, writeHead('HEAD', target(path), authorization()))
@@ -70,15 +70,15 @@ describe('paths and methods', () => {
     }
   })
 
-  it('accepts a slash at the end', async () => {
+  it('a slash at the end is accepted', async () => {
     expect((await api.client.get('/me/')).status).toBe(200)
   })
 })
 
 describe('headers', () => {
   it.each([
-    ['an answer', '/me', 200],
-    ['a refusal', '/checks/1', 404],
+    ['a success', '/me', 200],
+    ['an error', '/checks/1', 404],
     ['an unknown path', '/nothing', 404],
   ])('are the same for %s', async (_, path, expected) => {
     const { status, headers } = await api.client.get(path)
@@ -91,7 +91,7 @@ describe('headers', () => {
     })
   })
 
-  it('let no other origin in', async () => {
+  it('allow no other origin', async () => {
     const asked = ['Origin: https://evil.example', 'Access-Control-Request-Method: POST', authorization()]
     for (const method of ['GET', 'OPTIONS']) {
       const { headers } = await exchange(api.url, writeHead(method, target('/me'), ...asked))
@@ -110,7 +110,7 @@ describe('bodies', () => {
     expect((await post(padded(65_536), JSON_TYPE)).status).toBe(201)
   })
 
-  it('may not have one more, declared or streamed', async () => {
+  it('may not be larger, declared or streamed', async () => {
     const declared = await post(padded(65_537), JSON_TYPE)
     const head = writeHead('POST', target('/projects'), authorization(), JSON_TYPE, 'Transfer-Encoding: chunked')
     const streamed = await exchange(api.url, head, writeChunk(padded(65_537)), LAST_CHUNK)
@@ -127,7 +127,7 @@ describe('bodies', () => {
     }
   })
 
-  it('too large are refused while they are still being sent, and the answer arrives', async () => {
+  it('that are too large are rejected while they are still being sent, and the response arrives', async () => {
     const connection = openConnection(api.url)
     connection.send(writeHead('POST', target('/projects'), authorization(), JSON_TYPE, 'Transfer-Encoding: chunked'))
     for (let sent = 0; sent < 10; sent += 1) connection.send(writeChunk('x'.repeat(65_536)))
@@ -145,7 +145,7 @@ describe('bodies', () => {
     ['another charset', ['Content-Type: application/json; charset=iso-8859-1']],
     ['compression', [JSON_TYPE, 'Content-Encoding: gzip']],
     ['two layers of encoding', [JSON_TYPE, 'Content-Encoding: identity, br']],
-  ])('with %s are answered 415', async (_, headers) => {
+  ])('with %s are rejected with 415', async (_, headers) => {
     const { status, text } = await post('{"name": "x"}', ...headers)
     expect(status).toBe(415)
     expect(JSON.parse(text)).toEqual({ error: expect.stringMatching(/send /) })
@@ -156,7 +156,7 @@ describe('bodies', () => {
     'APPLICATION/JSON',
     'application/json;charset=UTF-8',
     'application/json; charset="utf-8"; version=1',
-  ])('of the type %s are read', async (type) => {
+  ])('of the type %s are accepted', async (type) => {
     expect((await post('{"name": "x"}', `Content-Type: ${type}`, 'Content-Encoding: identity')).status).toBe(201)
   })
 
@@ -176,17 +176,17 @@ describe('bodies', () => {
       `{"name": ${'['.repeat(30_000)}${']'.repeat(30_000)}}`,
       'name must be text of 1 to 100 characters, without control characters',
     ],
-  ])('holding %s are answered 400', async (_, body, error) => {
+  ])('with %s are rejected with 400', async (_, body, error) => {
     const { status, text } = await post(body, JSON_TYPE)
     expect({ status, error: JSON.parse(text).error }).toEqual({ status: 400, error })
   })
 
-  it('that are needed and absent are answered 400, whatever the headers say', async () => {
+  it('that are needed and absent are rejected with 400', async () => {
     const { status, text } = await exchange(api.url, writeHead('POST', target('/projects'), authorization()))
     expect({ status, text }).toEqual({ status: 400, text: '{"error":"the body is empty; send a JSON object"}' })
   })
 
-  it('that nobody needs are ignored, and the connection goes on', async () => {
+  it('that no operation needs are ignored, and the connection stays open', async () => {
     const connection = openConnection(api.url)
     for (let call = 0; call < 2; call += 1) {
       connection.send(writeHead('GET', target('/me'), authorization(), 'Content-Type: x', 'Content-Length: 5'), 'hello')
@@ -195,7 +195,7 @@ describe('bodies', () => {
     connection.socket.destroy()
   })
 
-  it('are not asked for when the request is refused anyway', async () => {
+  it('of a rejected request get no 100 Continue', async () => {
     const head = writeHead(
       'POST',
       target('/projects'),
@@ -211,7 +211,7 @@ describe('bodies', () => {
     expect(await connection.ended).toEqual({ rest: '', error: null })
   })
 
-  it('are asked for when they are wanted', async () => {
+  it('of an accepted request get 100 Continue', async () => {
     const connection = openConnection(api.url)
     connection.send(
       writeHead('POST', target('/projects'), authorization(), JSON_TYPE, 'Content-Length: 13', 'Expect: 100-continue'),
@@ -223,8 +223,8 @@ describe('bodies', () => {
   })
 })
 
-describe('the document', () => {
-  it('is for everybody, and says where the API is', async () => {
+describe('GET /openapi.json', () => {
+  it('needs no credential, and names the address of the API', async () => {
     const { status, body } = await api.client.get('/openapi.json', { key: null })
     expect([status, body.openapi, body.servers]).toEqual([200, '3.1.1', [{ url: api.url }]])
   })
