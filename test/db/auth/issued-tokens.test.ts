@@ -49,7 +49,7 @@ const aToken = (claims: object = {}) => {
 const NOBODY = {
   code: 'unauthenticated',
   message:
-    'no user here belongs to this token: an administrator adds the user with the e-mail address that the issuer has verified, or names the subject under OIDC_ISSUERS',
+    'no user belongs to this token: ask an administrator to add a user with the e-mail address that the issuer has verified, or to list the subject in OIDC_ISSUERS',
 }
 
 describe('a call with a token of an issuer', () => {
@@ -67,7 +67,7 @@ describe('a call with a token of an issuer', () => {
     expect(await authenticate(await aToken({ email: 'aNN@example.COM' }))).toMatchObject({ id: user.id })
   })
 
-  it('is made by the user that is named for its subject', async () => {
+  it('is made as the user that is configured for its subject', async () => {
     const robot = await organization.addUser('ci@example.com', 'write')
     const token = await aToken({ iss: CLUSTER, sub: ROBOT, email: undefined, email_verified: undefined })
     expect(await authenticate(token)).toMatchObject({ id: robot.id, scope: 'write' })
@@ -75,7 +75,7 @@ describe('a call with a token of an issuer', () => {
     await expect(authenticate(another)).rejects.toMatchObject(NOBODY)
   })
 
-  it('of a subject whose user is not here is refused, also when there is one with its address', async () => {
+  it('of a subject whose user does not exist is rejected, also when a user has its address', async () => {
     await organization.addUser('ann@example.com')
     await expect(authenticate(await aToken({ iss: CLUSTER, sub: ROBOT }))).rejects.toMatchObject(NOBODY)
   })
@@ -90,20 +90,20 @@ describe('a call with a token of an issuer', () => {
     })
   })
 
-  it('is refused when nobody here has its address, or nobody has verified it', async () => {
+  it('is rejected when no user has its address, or when the address is not verified', async () => {
     await organization.addUser('ann@example.com')
     for (const claims of [{ email: 'bob@example.com' }, { email_verified: false }, { email: undefined }])
       await expect(authenticate(await aToken(claims))).rejects.toMatchObject(NOBODY)
   })
 
-  it('is refused with an address that only the database takes for that of a user', async () => {
+  it('is rejected with an address that equals that of a user only for the database', async () => {
     // lower() makes a k of the Kelvin sign, in most locales.
     const kelvin = 'mi\u212Ae@example.com'
     await organization.addUser('mike@example.com')
     await expect(authenticate(await aToken({ email: kelvin }))).rejects.toMatchObject(NOBODY)
   })
 
-  it('is refused from the moment the user was removed', async () => {
+  it('is rejected as soon as the user is removed', async () => {
     const user = await organization.addUser('ann@example.com', 'read')
     const token = await aToken()
     expect(await authenticate(token)).toMatchObject({ id: user.id })
