@@ -29,8 +29,8 @@ describe('a stored password', () => {
     expect(isOutdatedHash(one)).toBe(false)
   })
 
-  it('is recognised, and another password is not', async () => {
-    const stored = await hashPassword('correct horse')
+  it('matches its password and no other', async () => {
+    const stored = await hashPassword('correct horse', CHEAP)
     expect(await verifyPassword('correct horse', stored)).toBe(true)
     expect(await verifyPassword('correct horsf', stored)).toBe(false)
     expect(await verifyPassword('', stored)).toBe(false)
@@ -58,10 +58,11 @@ describe('a stored password', () => {
   })
 
   it('of an account that does not exist never matches, and takes as long as a wrong password', async () => {
-    const stored = await hashPassword('correct horse')
+    const cost = { logN: 13, r: 8, p: 1 }
+    const stored = await hashPassword('correct horse', cost)
     const timed = async (hash: string | null) => {
       const startedAt = performance.now()
-      expect(await verifyPassword('wrong horse', hash)).toBe(false)
+      expect(await verifyPassword('wrong horse', hash, cost)).toBe(false)
       return performance.now() - startedAt
     }
     const [wrong, nobody] = [await timed(stored), await timed(null)]
