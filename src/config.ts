@@ -76,7 +76,6 @@ const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /** Default. A longer wait also retries host names that do not resolve yet. */
 export const DATABASE_WAIT_SECONDS = 10
 
-export const SECRET_KEY_BYTES = 32
 /** Node's decoder skips characters that are not base64, so it would make a key of any text. */
 const SECRET_KEY = /^[0-9A-Za-z+/_-]{43}=?$/
 const PREVIOUS_KEYS = 10

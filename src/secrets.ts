@@ -3,7 +3,8 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ConfigError, SECRET_KEY_BYTES } from './config.ts'
+import { ConfigError } from './config.ts'
+import { SECRET_KEY_BYTES } from './domain/limits.ts'
 
 /** Throws ConfigError when the file cannot be written, or holds something else. */
 export async function loadOrMakeSecretKey(dataDir: string): Promise<Buffer> {

@@ -60,7 +60,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
   'config.ts': { inside: ['config-issuers.ts', 'domain', 'runtime'], outside: ['zod'] },
   'config-issuers.ts': { inside: ['domain'], outside: ['zod'] },
   'introduction.ts': { inside: ['app.ts', 'config.ts', 'kubernetes/connection.ts'], outside: [] },
-  'secrets.ts': { inside: ['config.ts'], outside: [] },
+  'secrets.ts': { inside: ['config.ts', 'domain'], outside: [] },
   'app.ts': {
     inside: ['domain', 'runtime', 'store', 'http', 'roles', 'config.ts', 'kubernetes/connection.ts'],
     outside: [],

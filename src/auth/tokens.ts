@@ -8,6 +8,7 @@ import { errors, jwtVerify, SignJWT } from 'jose'
 import type { Scope } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
+import { SECRET_KEY_BYTES } from '../domain/limits.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { expiredCredential, unknownCredential } from './errors.ts'
 
@@ -19,7 +20,6 @@ const TYPE = 'at+jwt' // RFC 9068, section 2.1
 const ALGORITHM = 'HS256'
 /** Names the purpose, which makes the key independent of others derived from SECRET_KEY (RFC 5869, section 3.2). */
 const KEY_INFO = 'heartbeat-operator access token v1'
-const SECRET_KEY_BYTES = 32
 
 export interface Tokens {
   issueAccessToken(user: {

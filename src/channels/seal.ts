@@ -6,6 +6,7 @@
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import type { ChannelSettings } from '../domain/channel.ts'
+import { SECRET_KEY_BYTES } from '../domain/limits.ts'
 
 export interface Sealed {
   readonly sealed: Buffer
@@ -45,7 +46,6 @@ export class SettingsDamaged extends UnreadableSettings {
 }
 
 const ALGORITHM = 'aes-256-gcm'
-const SECRET_KEY_BYTES = 32
 const KEY_BYTES = 32
 const KEY_ID_BYTES = 8
 /** NIST SP 800-38D, section 8.2.2: 96 random bits allow 2^32 seals under one key. */

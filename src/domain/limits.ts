@@ -15,5 +15,8 @@ export const LIMITS = {
   openRuns: 100,
 } as const
 
+/** The length of SECRET_KEY and of each of PREVIOUS_SECRET_KEYS. */
+export const SECRET_KEY_BYTES = 32
+
 /** Runs without a later deadline are dropped after this time, which is also the longest duration of the interface. */
 export const RUN_MEMORY_MS = LIMITS.durationMs

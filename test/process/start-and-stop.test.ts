@@ -84,7 +84,7 @@ describe('standard output without a reader (npm start | head -1)', () => {
     await service.waitFor(/\n/)
     service.closeStdout()
     const isReady = () => ask(`http://127.0.0.1:${port}/readyz`).then(({ status }) => status === 200)
-    await until(() => isReady().catch(() => false))
+    await until(() => isReady().catch(() => false), 60_000)
     const { exit, started, alive } = await stopAll(service, 'SIGTERM')
     expect({ exit, alive, stderr: service.stderr }).toEqual({ exit: ENDED_WELL, alive: [], stderr: '' })
     expect(started).toBeGreaterThan(5)

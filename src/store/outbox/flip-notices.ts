@@ -7,12 +7,12 @@
  * with `onConnected`, and the caller polls. stop() ends it at any point.
  */
 
-import type { Socket } from 'node:net'
 import pg from 'pg'
 import { backoffMs } from '../../runtime/backoff.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { FLIP_CHANNEL } from '../checks/change-sets.ts'
 import type { Resource } from '../checks/checks.ts'
+import { socketOf } from '../postgres/connection.ts'
 
 export interface FlipListener {
   start(): void
@@ -126,9 +126,4 @@ function readNotice(payload: string | undefined): Resource | null {
   } catch {
     return null
   }
-}
-
-/** pg has no public way to drop a connection without waiting for the server. */
-function socketOf(client: pg.Client): Socket {
-  return (client as unknown as { connection: { stream: Socket } }).connection.stream
 }

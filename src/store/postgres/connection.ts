@@ -211,6 +211,6 @@ function inOneWrite<T>(client: pg.PoolClient, issue: () => T): T {
 }
 
 /** pg has no public API to cork its socket, or to close a connection without waiting for the server. */
-export function socketOf(client: pg.PoolClient): Socket {
+export function socketOf(client: pg.ClientBase): Socket {
   return (client as unknown as { connection: { stream: Socket } }).connection.stream
 }
