@@ -107,7 +107,11 @@ describe('a variable for channels', () => {
     ['ALLOWED_TARGETS', 'localhost', '"localhost" is not valid'],
     ['ALLOWED_TARGETS', 'fe80::1%eth0', 'entry 1 is not valid'],
     ['ALLOWED_TARGETS', '::1,http://user:hunter2@host', 'entry 2 is not valid'],
-    ['ALERTMANAGER_URL', 'http://user:hunter2@alertmanager:9093,ftp://user:hunter2@alertmanager', 'entry 2 is not valid'],
+    [
+      'ALERTMANAGER_URL',
+      'http://user:hunter2@alertmanager:9093,ftp://user:hunter2@alertmanager',
+      'entry 2 is not valid',
+    ],
     ['ALERTMANAGER_URL', 'http://user:hunter2@alertmanager:9093?x=1', 'entry 1 is not valid'],
     ['ALERTMANAGER_URL', 'http://user:hunter2@alertmanager:9093#x', 'entry 1 is not valid'],
     ['ALERTMANAGER_URL', 'http://user:hunter2%@alertmanager:9093', 'entry 1 is not valid'],
