@@ -30,6 +30,7 @@ describe('projects', () => {
   })
 
   it('are listed page by page', async () => {
+    await api.client.post('/projects', { name: 'Second' })
     const all = (await api.client.get('/projects')).body.projects
     const first = (await api.client.get('/projects?limit=1')).body
     expect(first.projects).toEqual(all.slice(0, 1))
