@@ -10,7 +10,7 @@ const life = liveThroughFaults()
 describe('the database', () => {
   it('is killed', () => life.outlive({ begin: () => life.server.kill(), end: () => life.server.start() }))
 
-  it('hangs', () => life.outlive({ begin: () => life.server.pause(), end: () => life.server.resume(), lastsMs: 9_000 }))
+  it('hangs', () => life.outlive({ begin: () => life.server.pause(), end: () => life.server.resume(), lastsMs: 7_000 }))
 
   it('hangs for a moment: requests wait, and none fails', async () => {
     await life.assertServing()
@@ -71,7 +71,7 @@ describe('the database', () => {
            create trigger hang before insert on pings for each row execute function hang()`,
         ),
       end: () => query(life.server.url, 'drop function hang cascade'),
-      lastsMs: 9_000,
+      lastsMs: 7_000,
       isReadable: true,
     }))
 

@@ -57,7 +57,7 @@ describe('a signal during the start', () => {
     ],
   ]
 
-  it.each(moments)('%s ends everything, and the next start finds nothing wrong', async (_name, moment) => {
+  it.concurrent.each(moments)('%s ends everything, and the next start finds nothing wrong', async (_name, moment) => {
     const dataDir = newDataDir()
     await using service = spawnService({ DATA_DIR: dataDir })
     await moment(dataDir, service)
@@ -68,7 +68,7 @@ describe('a signal during the start', () => {
     expect((await next.stop()).status).toBe(0)
   })
 
-  it('while another replica migrates does not wait for it', async () => {
+  it.concurrent('while another replica migrates does not wait for it', async () => {
     await using server = await startPostgresServer({ settings: { fsync: 'off' } })
     const other = createDatabase({ url: server.url, name: 'other', connections: 1, patient: true })
     await other.transaction(async (tx) => {
@@ -82,7 +82,7 @@ describe('a signal during the start', () => {
     await other.close()
   })
 
-  it('while the database hangs does not wait for it', async () => {
+  it.concurrent('while the database hangs does not wait for it', async () => {
     await using server = await startPostgresServer({ settings: { fsync: 'off' } })
     await server.pause()
     await using service = spawnService(databaseEnvironment(server.url))
@@ -93,7 +93,7 @@ describe('a signal during the start', () => {
 })
 
 describe('kill -9', () => {
-  it('of the PostgreSQL of our own is an outage of a moment', async () => {
+  it.concurrent('of the PostgreSQL of our own is an outage of a moment', async () => {
     const dataDir = newDataDir()
     await using service = await startService({ DATA_DIR: dataDir, ...databaseEnvironment(''), DATABASE_URL: '' })
     const client = await createApiClient(service.api, API_KEY)
@@ -111,7 +111,7 @@ describe('kill -9', () => {
 })
 
 describe('a data folder that is removed under the service', () => {
-  it('ends it with a line that says so, once its database is gone', async () => {
+  it.concurrent('ends it with a line that says so, once its database is gone', async () => {
     const dataDir = newDataDir()
     await using service = await startService({ DATA_DIR: dataDir })
     const { pid } = await readPidFile(join(dataDir, 'postgres'))
@@ -125,7 +125,7 @@ describe('a data folder that is removed under the service', () => {
 })
 
 describe('npm start', () => {
-  it('passes SIGTERM on, which ends everything with 0', async () => {
+  it.concurrent('passes SIGTERM on, which ends everything with 0', async () => {
     await using service = await startService(
       { DATA_DIR: newDataDir() },
       { command: 'npm', args: ['start'], isGroup: true },

@@ -138,7 +138,7 @@ export function liveThroughFaults(): Life {
     await assertServing()
     expect((await client.get(`/checks/${checks[0]!.id}`)).status).toBe(200)
     // What lasted long enough is on record as our own downtime, also when the beat's own row could have been written.
-    if (lastedMs > 8_000) expect(await countGaps(performance.now() - startedAt)).toBe(1)
+    if (lastedMs > 6_500) expect(await countGaps(performance.now() - startedAt)).toBe(1)
   }
 
   async function countGaps(lastMs: number): Promise<unknown> {
