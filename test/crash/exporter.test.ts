@@ -3,8 +3,8 @@ import { createDatabase } from '../../src/store/postgres/database.ts'
 import { startPostgresServer } from '../support/postgres-server.ts'
 import { ask } from '../support/sent-pings.ts'
 import type { Service } from '../support/service-process.ts'
+import { isReady, openStage, type Stage } from '../support/stage.ts'
 import { until } from '../support/until.ts'
-import { isReady, openStage, type Stage } from './stage.ts'
 
 /** One of all replicas exports the series of the checks. Each test has a database of its own, so all wait for leases together. */
 

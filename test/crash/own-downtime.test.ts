@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { ask } from '../support/sent-pings.ts'
 import type { Service } from '../support/service-process.ts'
+import { isReady, openStage, type Stage } from '../support/stage.ts'
 import { until } from '../support/until.ts'
-import { isReady, openStage, type Stage } from './stage.ts'
 import { letTimePass } from './time-shift.ts'
 
 /** Our own downtime notifies no channel (design, section 4, "Own downtime"), and a job that is really dead is found afterwards. */

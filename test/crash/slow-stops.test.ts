@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, beginPing, sendPing } from '../support/sent-pings.ts'
+import { isReady, openStage } from '../support/stage.ts'
 import { until } from '../support/until.ts'
-import { isReady, openStage } from './stage.ts'
 
 /** Stops that have to wait for a limit of time. */
 

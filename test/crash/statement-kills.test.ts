@@ -5,8 +5,8 @@ import { createApiClient } from '../support/api-client.ts'
 import { replayAll } from '../support/replay.ts'
 import { aPing, findMissing, type SentPing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, type Service } from '../support/service-process.ts'
+import { openStage, type Stage } from '../support/stage.ts'
 import { until } from '../support/until.ts'
-import { openStage, type Stage } from './stage.ts'
 import { type HoldPoint, startStatementProxy } from './statement-proxy.ts'
 
 /**

@@ -1,7 +1,7 @@
 /**
  * `npm run faults [-- word ...]`: applies each patch of this folder (whose name holds a word) to a clean copy of the last commit,
  * runs the test that the patch names, and expects it to fail. A patch begins with two lines: `Fault: what breaks` and
- * `Test: --project unit test/unit/x.test.ts`, arguments of vitest. Fails for a fault that no test finds, for a patch that
+ * `Test: --project unit test/unit/x.test.ts -t 'part of a name'`, arguments of vitest. Fails for a fault that no test finds, for a patch that
  * no longer applies, and for a test that fails without its patch.
  */
 
@@ -19,22 +19,23 @@ const FOLDER = fileURLToPath(new URL('.', import.meta.url))
 interface Fault {
   readonly file: string
   readonly title: string
-  readonly test: readonly string[]
+  /** Arguments of vitest, as in a shell. */
+  readonly test: string
 }
 
 async function readFault(file: string): Promise<Fault> {
   const text = await readFile(join(FOLDER, file), 'utf8')
   const [, title, test] = /^Fault: (.+)\nTest: (.+)\n/.exec(text) ?? []
   if (title === undefined || test === undefined) throw new Error(`${file} must begin with "Fault: ..." and "Test: ..."`)
-  return { file, title, test: test.split(' ') }
+  return { file, title, test }
 }
 
 /** How many tests failed; null when the run itself failed, as with a module that cannot be loaded. */
-async function countFailures(copy: string, test: readonly string[]): Promise<number | null> {
+async function countFailures(copy: string, test: string): Promise<number | null> {
   const report = join(copy, '.faults.json')
   await rm(report, { force: true })
-  const args = ['vitest', 'run', ...test, '--reporter=json', `--outputFile.json=${report}`]
-  await run('npx', args, { cwd: copy, maxBuffer: 2 ** 26 }).catch(() => {})
+  const command = `npx vitest run ${test} --reporter=json --outputFile.json=${report}`
+  await run('bash', ['-c', command], { cwd: copy, maxBuffer: 2 ** 26 }).catch(() => {})
   const { numFailedTests, numPassedTests } = JSON.parse(await readFile(report, 'utf8').catch(() => '{}'))
   return numFailedTests + numPassedTests > 0 ? numFailedTests : null
 }
@@ -51,11 +52,10 @@ try {
   await run('git', ['worktree', 'add', '--detach', '--force', copy, 'HEAD'], { cwd: ROOT })
   await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
   for (const { file, title, test } of faults) {
-    const key = test.join(' ')
-    if (!clean.has(key)) clean.set(key, (await countFailures(copy, test)) === 0)
+    if (!clean.has(test)) clean.set(test, (await countFailures(copy, test)) === 0)
     const patch = join(FOLDER, file)
     let problem: string | null = null
-    if (clean.get(key) === false) problem = `${key} fails without the fault`
+    if (clean.get(test) === false) problem = `${test} fails without the fault`
     else {
       const hasApplied = await run('git', ['apply', patch], { cwd: copy }).then(
         () => true,
@@ -64,8 +64,8 @@ try {
       if (!hasApplied) problem = 'the patch no longer applies: make it again for the code of today'
       else {
         const failures = await countFailures(copy, test)
-        if (failures === 0) problem = `NOT FOUND by ${key}`
-        if (failures === null) problem = `${key} did not run: the fault must be one that loads`
+        if (failures === 0) problem = `NOT FOUND by ${test}`
+        if (failures === null) problem = `${test} did not run: the fault must be one that loads`
         await run('git', ['apply', '-R', patch], { cwd: copy })
       }
     }

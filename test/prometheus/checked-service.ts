@@ -2,9 +2,10 @@
 
 import { declareCheck } from '../../src/checks/declare/declare-check.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
+import { createDatabase } from '../../src/store/postgres/database.ts'
 import { type ApiClient, createApiClient } from '../support/api-client.ts'
-import { createTestDatabase } from '../support/database.ts'
-import { API_KEY, databaseEnvironment, PROJECT_ID, type Service, startService } from '../support/service-process.ts'
+import { API_KEY, PROJECT_ID, type Service } from '../support/service-process.ts'
+import { openStage } from '../support/stage.ts'
 import { until } from '../support/until.ts'
 
 export interface CheckedService {
@@ -27,21 +28,13 @@ export interface CheckedService {
 }
 
 export async function startCheckedService(): Promise<CheckedService> {
-  const { url, database, close: closeDatabase } = await createTestDatabase()
-  const replicas: Service[] = []
-  const start = async (environment: Record<string, string> = {}) => {
-    const replica = await startService({ ...databaseEnvironment(url), ...environment })
-    replicas.push(replica)
-    return replica
-  }
+  const stage = await openStage()
+  const { replicas, startReplica: start } = stage
+  const database = createDatabase({ url: stage.url, name: 'test', connections: 2 })
   const [first] = [await start(), await start()]
   const client = await createApiClient(first.api, API_KEY)
-
-  async function createCheck(name: string, fields: Record<string, unknown> = {}) {
-    const { status, body } = await client.post('/checks', { project_id: PROJECT_ID, name, ...fields })
-    if (status !== 201) throw new Error(`the check was not created: ${status} ${JSON.stringify(body)}`)
-    return { id: body.id as string, publicId: body.public_id as string }
-  }
+  const createCheck = (name: string, fields: Record<string, unknown> = {}) =>
+    stage.makeCheck(first, { name, ...fields })
 
   async function declare(name: string, resource: { readonly cluster: string; readonly namespace: string }) {
     const { check } = await declareCheck(
@@ -102,8 +95,8 @@ export async function startCheckedService(): Promise<CheckedService> {
     ping,
     exported,
     async close() {
-      for (const replica of replicas) await replica.kill()
-      await closeDatabase()
+      await database.close()
+      await stage[Symbol.asyncDispose]()
     },
   }
 }

@@ -1,12 +1,14 @@
-import { createApiClient } from '../support/api-client.ts'
-import { createTestDatabase } from '../support/database.ts'
-import { query } from '../support/embedded.ts'
-import { aPing, ask, type SentPing, sendPing } from '../support/sent-pings.ts'
-import { API_KEY, databaseEnvironment, PROJECT_ID, type Service, startService } from '../support/service-process.ts'
+import { createApiClient } from './api-client.ts'
+import { createTestDatabase } from './database.ts'
+import { query } from './embedded.ts'
+import { aPing, ask, type SentPing, sendPing } from './sent-pings.ts'
+import { API_KEY, databaseEnvironment, PROJECT_ID, type Service, startService } from './service-process.ts'
 
 /** Replicas over a database of their own; a test that disturbs PostgreSQL itself gives the address of its own server. */
 export interface Stage extends AsyncDisposable {
   readonly url: string
+  /** Those that were started, killed ones included. */
+  readonly replicas: readonly Service[]
   startReplica(environment?: Record<string, string>): Promise<Service>
   makeCheck(service: Service, spec?: object): Promise<StageCheck>
   query(sql: string): Promise<Record<string, unknown>[]>
@@ -25,6 +27,7 @@ export async function openStage(ownServerUrl?: string): Promise<Stage> {
   const services: Service[] = []
   return {
     url,
+    replicas: services,
     async startReplica(environment = {}) {
       const service = await startService({ ...databaseEnvironment(url), ...environment })
       services.push(service)
