@@ -7,7 +7,7 @@ import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import { PING_TYPES } from '../../../src/domain/check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
-import { createChance } from '../../process/random.ts'
+import { createRandom } from '../../support/random.ts'
 import { replayAll } from '../../support/replay.ts'
 import {
   clock,
@@ -94,7 +94,7 @@ it.each([
 })
 
 it(`the history tells the states, after two replicas, the evaluator and a person at once (seed ${SEED})`, async () => {
-  const chance = createChance(SEED)
+  const random = createRandom(SEED)
   const checks: CheckRecord[] = []
   for (const input of [TEN_SECONDS, {}, {}, { spec: { maxRuntimeSeconds: 3_600 } }, TEN_SECONDS]) {
     const at = clock.now() - 15_000
@@ -123,15 +123,15 @@ it(`the history tells the states, after two replicas, the evaluator and a person
   const pinging = [one, two].map(async (replica, part) => {
     for (let index = 0; index < 300; ) {
       const group = []
-      for (let left = chance.between(1, 5); left > 0 && index < 300; left -= 1, index += 1) {
+      for (let left = random.int(1, 5); left > 0 && index < 300; left -= 1, index += 1) {
         // Each has its own exit code: the history tells which one is missing.
         const exitCode = part * 300 + index
         group.push(
-          replica.record(chance.pick(checks), {
-            type: chance.isLucky(0.7) ? 'success' : chance.pick(PING_TYPES),
+          replica.record(random.pick(checks), {
+            type: random.chance(0.7) ? 'success' : random.pick(PING_TYPES),
             exitCode,
-            body: chance.isLucky(0.3) ? Buffer.from(`ping ${exitCode}`) : null,
-            runId: chance.isLucky(0.05) ? randomUUID() : null,
+            body: random.chance(0.3) ? Buffer.from(`ping ${exitCode}`) : null,
+            runId: random.chance(0.05) ? randomUUID() : null,
           }),
         )
       }

@@ -9,7 +9,7 @@ import { updateCheck } from '../../../src/checks/update-check.ts'
 import { PING_TYPES } from '../../../src/domain/check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import type { Session } from '../../../src/store/postgres/database.ts'
-import { createChance } from '../../process/random.ts'
+import { createRandom } from '../../support/random.ts'
 import { replayAll } from '../../support/replay.ts'
 import {
   clock,
@@ -114,24 +114,24 @@ describe('a ping of a cached check', () => {
 })
 
 it(`the cache holds the row as it is after each group of pings of all kinds (seed ${SEED})`, async () => {
-  const chance = createChance(SEED)
+  const random = createRandom(SEED)
   const checks: CheckRecord[] = []
   for (const spec of [{}, { maxRuntimeSeconds: 60 }, { schedule: '*/5 * * * *', timeZone: 'UTC' }, {}])
     checks.push(await t.addCheck({ spec }))
   const tries = { optimistic: 0, locked: 0 }
   let at = clock.now()
   for (let sent = 0; sent < 200; ) {
-    const hasRuns = chance.isLucky(0.2)
+    const hasRuns = random.chance(0.2)
     const group: Ping[] = []
-    for (let left = chance.between(1, 6); left > 0; left -= 1, sent += 1) {
+    for (let left = random.int(1, 6); left > 0; left -= 1, sent += 1) {
       // Forwards by up to twenty minutes, to the microsecond; now and then a clock that is behind.
-      at += chance.isLucky(0.1) ? -5_000 : chance.between(0, 1_200_000_000) / 1_000
+      at += random.chance(0.1) ? -5_000 : random.int(0, 1_200_000_000) / 1_000
       group.push(
-        pingOf(chance.pick(checks), {
-          type: chance.isLucky(0.6) ? 'success' : chance.pick(PING_TYPES),
-          durationMs: chance.isLucky(0.3) ? chance.between(0, 604_800_000) : null,
-          runId: hasRuns && chance.isLucky(0.5) ? randomUUID() : null,
-          body: chance.isLucky(0.3) ? Buffer.from(`ping ${sent}`) : null,
+        pingOf(random.pick(checks), {
+          type: random.chance(0.6) ? 'success' : random.pick(PING_TYPES),
+          durationMs: random.chance(0.3) ? random.int(0, 604_800_000) : null,
+          runId: hasRuns && random.chance(0.5) ? randomUUID() : null,
+          body: random.chance(0.3) ? Buffer.from(`ping ${sent}`) : null,
           at,
         }),
       )
