@@ -9,6 +9,7 @@ import { startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, sendPing } from '../support/sent-pings.ts'
 import {
   API_KEY,
+  assertPackagesAreInstalled,
   databaseEnvironment,
   listAlive,
   listTree,
@@ -125,6 +126,8 @@ describe('a data folder that is removed under the service', () => {
 })
 
 describe('npm start', () => {
+  beforeAll(assertPackagesAreInstalled)
+
   it.concurrent('passes SIGTERM on, which ends everything with 0', async () => {
     await using service = await startService(
       { DATA_DIR: newDataDir() },
