@@ -25,6 +25,8 @@ import { until } from '../support/until.ts'
 /** Signals and faults at bad moments of a service that runs its own PostgreSQL. */
 
 const ENDED_WELL = { status: 0, signal: null }
+/** Several start at the same time. */
+const START_MS = 60_000
 
 let temp: TempFolder
 let count = 0
@@ -50,11 +52,12 @@ describe('a signal during the start', () => {
     ],
     [
       'while the server starts',
-      (dataDir) => until(() => readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => null)),
+      (dataDir) =>
+        until(() => readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => null), START_MS),
     ],
     [
       'while the schema is made',
-      (dataDir) => until(async () => (await readPidFile(join(dataDir, 'postgres'))).status === 'ready'),
+      (dataDir) => until(async () => (await readPidFile(join(dataDir, 'postgres'))).status === 'ready', START_MS),
     ],
   ]
 
