@@ -162,3 +162,22 @@ export function aServer() {
 
 export const timeOf = (told: { at: number; what: string }[], what: string) =>
   told.find((entry) => entry.what === what)!.at
+
+/** A quick candidate `a` that leads already. */
+export async function aLeader(overrides: Partial<ElectorOptions> = {}) {
+  const { clock, server } = aServer()
+  const candidate = aQuickCandidate(server, clock, 'a', overrides)
+  candidate.elector.start()
+  await clock.settle()
+  return { clock, server, ...candidate }
+}
+
+/** `a` leads and `b` follows; `cutOff` withholds every response from `a`. */
+export async function aPair(ofA: Partial<ElectorOptions> = {}, ofB: Partial<ElectorOptions> = {}, skewMs = 0) {
+  const { clock, server, ...a } = await aLeader(ofA)
+  const b = aQuickCandidate(server, clock, 'b', { clock: clock.skewedBy(skewMs), ...ofB })
+  b.elector.start()
+  await clock.settle()
+  const cutOff = () => Object.assign(a.behaviour, { get: 'hang', write: 'hang' })
+  return { clock, server, a, b, cutOff }
+}

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Elector } from '../../../src/kubernetes/elector.ts'
-import type { ManualClock } from '../../support/manual-clock.ts'
-import { aCandidate, aQuickCandidate, aServer, type Behaviour, timeOf } from './candidates.ts'
+import { aCandidate, aLeader, aPair, aQuickCandidate, aServer, type Behaviour, timeOf } from './candidates.ts'
 
 const TEN_MINUTES_MS = 600_000
 
@@ -38,10 +36,7 @@ describe('a clean stop', () => {
   })
 
   it('gives the lease back also when a renewal is on its way', async () => {
-    const { clock, server } = aServer()
-    const { elector, behaviour, problems } = aQuickCandidate(server, clock, 'a')
-    elector.start()
-    await clock.settle()
+    const { clock, server, elector, behaviour, problems } = await aLeader()
     behaviour.write = 'lose'
     await clock.advance(2_000)
     behaviour.write = 'answer'
@@ -51,20 +46,14 @@ describe('a clean stop', () => {
   })
 
   it('takes the lease of nobody else away', async () => {
-    const { clock, server } = aServer()
-    const { elector } = aQuickCandidate(server, clock, 'a')
-    elector.start()
-    await clock.settle()
+    const { server, elector } = await aLeader()
     server.edit((lease) => ({ ...lease, spec: { ...lease.spec, holderIdentity: 'b' } }))
     await elector.stop()
     expect(server.spec()).toMatchObject({ holderIdentity: 'b' })
   })
 
   it('says when the lease could not be given back', async () => {
-    const { clock, server } = aServer()
-    const { elector, behaviour, problems, leading } = aQuickCandidate(server, clock, 'a')
-    elector.start()
-    await clock.settle()
+    const { clock, elector, behaviour, problems, leading } = await aLeader()
     behaviour.write = 'hang'
     const stopped = elector.stop()
     await clock.advance(5_000)
@@ -123,20 +112,9 @@ describe('a clean stop', () => {
 })
 
 describe('a follower', () => {
-  const startBoth = async (first: Elector, second: Elector, clock: ManualClock) => {
-    first.start()
-    await clock.settle()
-    second.start()
-    await clock.settle()
-  }
-
   it('does not take a lease over before it has seen no change for its duration, and then counts a transition', async () => {
-    const { clock, server } = aServer()
-    const a = aQuickCandidate(server, clock, 'a')
-    const b = aQuickCandidate(server, clock, 'b')
-    await startBoth(a.elector, b.elector, clock)
-    a.behaviour.write = 'hang'
-    a.behaviour.get = 'hang'
+    const { clock, server, b, cutOff } = await aPair()
+    cutOff()
     await clock.advance(14_999)
     expect(b.elector.isLeader()).toBe(false)
     await clock.advance(1)
@@ -149,12 +127,8 @@ describe('a follower', () => {
   })
 
   it('waits for as long as the holder asked for, not as it would itself', async () => {
-    const { clock, server } = aServer()
-    const a = aQuickCandidate(server, clock, 'a', { leaseMs: 40_000 })
-    const b = aQuickCandidate(server, clock, 'b')
-    await startBoth(a.elector, b.elector, clock)
-    a.behaviour.write = 'hang'
-    a.behaviour.get = 'hang'
+    const { clock, b, cutOff } = await aPair({ leaseMs: 40_000 })
+    cutOff()
     await clock.advance(39_999)
     expect(b.elector.isLeader()).toBe(false)
     await clock.advance(1)
@@ -166,8 +140,7 @@ describe('a follower', () => {
     const a = aQuickCandidate(server, clock, 'a')
     a.elector.start()
     await clock.settle()
-    a.behaviour.write = 'hang'
-    a.behaviour.get = 'hang'
+    Object.assign(a.behaviour, { get: 'hang', write: 'hang' })
     await clock.advance(3_600_000)
     const b = aQuickCandidate(server, clock, 'b')
     b.elector.start()
@@ -178,12 +151,8 @@ describe('a follower', () => {
   })
 
   it('does not take somebody labelling the lease for a sign of its holder', async () => {
-    const { clock, server } = aServer()
-    const a = aQuickCandidate(server, clock, 'a')
-    const b = aQuickCandidate(server, clock, 'b')
-    await startBoth(a.elector, b.elector, clock)
-    a.behaviour.write = 'hang'
-    a.behaviour.get = 'hang'
+    const { clock, server, b, cutOff } = await aPair()
+    cutOff()
     for (let second = 0; second < 15; second += 1) {
       await clock.advance(1_000)
       if (second < 14)
@@ -193,10 +162,7 @@ describe('a follower', () => {
   })
 
   it('takes a lease that was given back at its next look, at most 4.4 seconds later', async () => {
-    const { clock, server } = aServer()
-    const a = aQuickCandidate(server, clock, 'a')
-    const b = aQuickCandidate(server, clock, 'b', { random: () => 0.999 })
-    await startBoth(a.elector, b.elector, clock)
+    const { clock, server, a, b } = await aPair({}, { random: () => 0.999 })
     await clock.advance(60)
     await a.elector.stop()
     await clock.advance(4_399 - 60)
@@ -210,10 +176,7 @@ describe('a follower', () => {
       [0, 2_000],
       [1 - Number.EPSILON, 4_400],
     ] as const) {
-      const { clock, server } = aServer()
-      const a = aQuickCandidate(server, clock, 'a')
-      const b = aQuickCandidate(server, clock, 'b', { random: () => random })
-      await startBoth(a.elector, b.elector, clock)
+      const { clock, server } = await aPair({}, { random: () => random })
       const from = clock.now()
       await clock.advance(5_000)
       expect(server.log.find(({ by, at }) => by === 'b' && at > from)!.at - from).toBeCloseTo(waitMs, 5)
@@ -272,16 +235,10 @@ describe('two candidates', () => {
     ['the other one ten minutes ahead', TEN_MINUTES_MS],
     ['the other one ten minutes behind', -TEN_MINUTES_MS],
   ])('hand over without leading at once when renewals are blocked for 20 seconds, with %s', async (_, skewMs) => {
-    const { clock, server } = aServer()
-    const a = aQuickCandidate(server, clock, 'a')
-    const b = aQuickCandidate(server, clock, 'b', { clock: clock.skewedBy(skewMs) })
-    a.elector.start()
-    await clock.settle()
-    b.elector.start()
+    const { clock, server, a, b, cutOff } = await aPair({}, {}, skewMs)
     await clock.advance(61_000)
     expect([a.elector.isLeader(), b.elector.isLeader()]).toEqual([true, false])
-    a.behaviour.write = 'hang'
-    a.behaviour.get = 'hang'
+    cutOff()
     for (let ms = 0; ms < 20_000; ms += 100) {
       await clock.advance(100)
       expect([a.elector.isLeader(), b.elector.isLeader()]).not.toEqual([true, true])
@@ -300,12 +257,7 @@ describe('two candidates', () => {
 
   it('leave at least the difference of lease and deadline between the end of one and the start of the other', async () => {
     // The worst case: the last renewal reaches the server at once, and its answer never comes back.
-    const { clock, server } = aServer()
-    const a = aQuickCandidate(server, clock, 'a')
-    const b = aQuickCandidate(server, clock, 'b')
-    a.elector.start()
-    await clock.settle()
-    b.elector.start()
+    const { clock, a, b } = await aPair()
     await clock.advance(10_000)
     a.behaviour.write = 'lose'
     a.behaviour.get = 'hang'

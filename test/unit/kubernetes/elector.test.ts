@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ElectorOptions } from '../../../src/kubernetes/elector.ts'
 import type { Clock } from '../../../src/runtime/clock.ts'
-import { aCandidate, aQuickCandidate, aServer, timeOf } from './candidates.ts'
+import { aCandidate, aLeader, aQuickCandidate, aServer, timeOf } from './candidates.ts'
 
 describe('one candidate', () => {
   it('creates the lease that is not there, and leads', async () => {
@@ -61,10 +61,7 @@ describe('one candidate', () => {
   })
 
   it('outlives failing renewals for less than the deadline, and says so', async () => {
-    const { clock, server } = aServer()
-    const { elector, behaviour, problems, what } = aQuickCandidate(server, clock, 'a')
-    elector.start()
-    await clock.settle()
+    const { clock, elector, behaviour, problems, what } = await aLeader()
     behaviour.write = 'fail'
     await clock.advance(9_999)
     behaviour.write = 'answer'
@@ -76,10 +73,7 @@ describe('one candidate', () => {
   })
 
   it('goes on when a renewal comes through in the last moment before the deadline', async () => {
-    const { clock, server } = aServer()
-    const { elector, behaviour, what } = aQuickCandidate(server, clock, 'a')
-    elector.start()
-    await clock.settle()
+    const { clock, elector, behaviour, what } = await aLeader()
     behaviour.write = 'fail'
     await clock.advance(7_999)
     behaviour.write = 'answer'
@@ -89,10 +83,7 @@ describe('one candidate', () => {
   })
 
   it.each(['hang', 'fail', 'lose'] as const)('stops at the deadline when renewals %s', async (write) => {
-    const { clock, server } = aServer()
-    const { elector, behaviour, told, problems, leading } = aQuickCandidate(server, clock, 'a')
-    elector.start()
-    await clock.settle()
+    const { clock, behaviour, told, problems, leading } = await aLeader()
     behaviour.write = write
     behaviour.get = 'hang'
     await clock.advance(12_000)
@@ -155,10 +146,7 @@ describe('one candidate', () => {
   })
 
   it('stops when the lease was removed, and enters the election again', async () => {
-    const { clock, server } = aServer()
-    const { elector, what, problems } = aQuickCandidate(server, clock, 'a')
-    elector.start()
-    await clock.settle()
+    const { clock, server, what, problems } = await aLeader()
     server.remove()
     await clock.advance(2_000)
     expect(what()).toEqual(['leader', 'begin', 'follower', 'abort', 'end'])
@@ -190,7 +178,7 @@ describe('one candidate', () => {
     expect(problems.filter((problem) => overrun.test(problem))).toHaveLength(1)
   })
 
-  it('does not say so of work that ends before its lease lapses', async () => {
+  it('does not say so of work that ends before its lease expires', async () => {
     const { clock, server } = aServer()
     const { elector, behaviour, problems, endWork } = aCandidate(server, clock, 'a')
     elector.start()
@@ -199,7 +187,7 @@ describe('one candidate', () => {
     await clock.advance(14_999)
     endWork()
     await clock.advance(60_000)
-    expect(problems.filter((problem) => problem.includes('has lapsed'))).toEqual([])
+    expect(problems.filter((problem) => problem.includes('has expired'))).toEqual([])
   })
 
   it('takes back at once what it took before when that answer was lost', async () => {
@@ -216,10 +204,7 @@ describe('one candidate', () => {
   })
 
   it('renews once more upon what is there when the answer of a renewal was lost', async () => {
-    const { clock, server } = aServer()
-    const { elector, behaviour, what } = aQuickCandidate(server, clock, 'a')
-    elector.start()
-    await clock.settle()
+    const { clock, elector, behaviour, what } = await aLeader()
     behaviour.write = 'lose'
     await clock.advance(6_999)
     behaviour.write = 'answer'

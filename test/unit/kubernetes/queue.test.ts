@@ -120,16 +120,6 @@ it('keeps the order over many takes and removals from the middle', async () => {
   expect(rest).toEqual([...keys.slice(500, 700), ...keys.slice(701), ...keys.slice(0, 500)])
 })
 
-it('adds a delayed key at its time and not before', async () => {
-  const { queue, clock } = aQueue()
-  queue.addAfter('a', 1_000)
-  expect(queue.length()).toBe(0)
-  await clock.advance(999)
-  expect(queue.length()).toBe(0)
-  await clock.advance(1)
-  expect(queue.length()).toBe(1)
-})
-
 it('lets the earliest of several delays win, for one key and among keys, under a single timer', async () => {
   const { queue, clock } = aQueue()
   const taken = collect(queue)
@@ -234,18 +224,6 @@ it('backs off from 100 ms, twice as long each time, and never longer than five m
   expect(waits.slice(11)).toEqual(Array(89).fill(300_000))
 })
 
-it('spreads what failed together', async () => {
-  const { queue, clock } = aQueue({ random: Math.random })
-  for (let index = 0; index < 100; index += 1) queue.addBackedOff(`key-${index}`)
-  await clock.advance(99)
-  expect(queue.length()).toBe(0)
-  await clock.advance(51)
-  expect(queue.length()).toBeGreaterThan(10)
-  expect(queue.length()).toBeLessThan(90)
-  await clock.advance(50)
-  expect(queue.length()).toBe(100)
-})
-
 it('begins the back-off anew after forget(), and for each key apart', async () => {
   const { queue, clock } = aQueue()
   await backoffsOf(queue, clock, 5)
@@ -254,17 +232,6 @@ it('begins the back-off anew after forget(), and for each key apart', async () =
   expect(await backoffsOf(queue, clock, 2)).toEqual([100, 200])
   queue.addBackedOff('b')
   expect(clock.wakeTimes()).toEqual([clock.now() + 100])
-})
-
-it('keeps the priority of what failed', async () => {
-  const { queue, clock } = aQueue()
-  queue.add('resynced', 'background')
-  await queue.take()
-  queue.addBackedOff('resynced')
-  queue.done('resynced')
-  await clock.advance(100)
-  queue.add('changed')
-  expect(await takeAll(queue)).toEqual(['changed', 'resynced'])
 })
 
 it('hands out what is left after a stop, also what waits behind its own worker, and takes nothing more', async () => {
@@ -289,13 +256,6 @@ it('hands out what is left after a stop, also what waits behind its own worker, 
   expect(await queue.take()).toBeNull()
   await clock.advance(10_000)
   expect(queue.length()).toBe(0)
-})
-
-it('ends every wait for a key when it stops', async () => {
-  const { queue } = aQueue()
-  const waits = [queue.take(), queue.take()]
-  queue.stop()
-  expect(await Promise.all(waits)).toEqual([null, null])
 })
 
 it('lets one who no longer waits go without a key, and loses none', async () => {
