@@ -1,7 +1,7 @@
 /**
- * What monitoring is told of each check (design, section 11), and by whom: of all replicas one holds the lease, or Prometheus would
- * get everything as often as there are replicas. hold() is a background loop's work; read() asks PostgreSQL again whether the lease
- * is still held, in the statement that reads the checks, so a replica that was frozen or cut off tells nothing old.
+ * The checks as monitoring sees them (design, section 11). One replica holds a lease and exports them, otherwise Prometheus would get
+ * every series once per replica. A background loop calls hold(). read() checks the lease again, in the statement that reads the checks,
+ * so that a replica that was frozen or cut off exports nothing old.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -26,7 +26,7 @@ export interface ExportedCheck {
   readonly project: string
   /** The resource's name, else the slug. */
   readonly name: string
-  /** Null for the one that nobody gave a name, and for a check that no resource declares. */
+  /** Null for a cluster without a name of its own, and for a check that no resource declares. */
   readonly cluster: string | null
   readonly status: ShownStatus
   /** Why it is down; null while it is not. */
@@ -43,16 +43,16 @@ export interface ExportedCheck {
 }
 
 export interface Exporter {
-  /** Takes or renews the lease; to be called every EXPORTER_MS. */
+  /** Takes or renews the lease. To be called every EXPORTER_MS. */
   hold(): Promise<void>
-  /** Another replica may have it at once. */
+  /** Gives up the lease: another replica can take it at once. */
   release(): Promise<void>
   /** Hands over each check, the oldest first. False, and none: another replica exports. Fails when the database is away. */
   read(onCheck: (check: ExportedCheck) => void): Promise<boolean>
 }
 
 export const EXPORTER_MS = 1_000
-/** Some turns may fail. With one turn of the others it is how long nobody exports after the holder was killed. */
+/** Tolerates a few failed renewals. After a crash, exporting resumes within LEASE_MS + EXPORTER_MS. */
 const LEASE_MS = 5_000
 
 export function createExporter({ database, clock }: Context): Exporter {

@@ -195,7 +195,7 @@ export function nextSlot({ minutes, hours, days, months, weekdays, zone }: Cron,
     local = at + zone.offsetAt(at)
   }
 
-  // Each moves on until its field matches, and says whether the field began anew: then the search goes back to the month.
+  // Each loop advances until its field matches. When the field wraps around, the search goes back to the month.
   const advanceMonth = (): boolean => {
     while (!months.values[monthOf(local)]) {
       clearTo(startOfMonth(local))

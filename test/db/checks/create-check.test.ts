@@ -33,7 +33,7 @@ const firstPage = { limit: 100, after: null }
 const create = (given: object) => addCheck(fixture, tenant, given)
 
 describe('a new check', () => {
-  test('is stored as it is answered, with its first history entry', async () => {
+  test('is stored as it is returned, with its first history entry', async () => {
     fixture.clock.time = NOW + 0.123
     const made = await create({ description: 'dumps the ledger', spec: periodSpec({ maxRuntimeSeconds: 60 }) })
 

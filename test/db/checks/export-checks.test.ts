@@ -67,7 +67,7 @@ describe('the lease', () => {
     expect(await second).toBe(false)
   })
 
-  test('is kept by its holder, and nobody else so much as touches it', async () => {
+  test('is kept by its holder, and no other replica writes it', async () => {
     await exporter.hold()
     await fixture.database.query(`update exporter set expires_at = now() + interval '4 seconds'`)
     const before = await rowOf()
@@ -93,7 +93,7 @@ describe('the lease', () => {
     expect(await readBy(other)).toEqual([])
   })
 
-  test('that is given back is free at once, and nobody gives back what is not his', async () => {
+  test('is free at once when its holder gives it up, and only the holder can', async () => {
     await exporter.hold()
     await other.release()
     expect(await readBy(exporter)).toEqual([])
@@ -122,7 +122,7 @@ describe('what is exported', () => {
       [check.key, reason, `ffffffff-0000-7000-8000-00000000000${order}`],
     )
 
-  test('of a new check is little', async () => {
+  test('has few values for a new check', async () => {
     const { slug } = await addCheck(fixture, tenant)
     expect(await read()).toEqual({
       namespace: '',

@@ -215,7 +215,7 @@ describe('the history of pings', () => {
 })
 
 describe('the history of flips', () => {
-  test('tells each change of status, newest first, with the ping that made it', async () => {
+  test('lists each change of status, newest first, with the ping that made it', async () => {
     const check = await addCheck(fixture, tenant)
     await pinged(check, 'success', NOW + 1_000)
     await pinged(check, 'fail', NOW + 2_000)

@@ -118,7 +118,7 @@ export async function countRows({ database }: Fixture, table: string, key: numbe
   return rows[0]!.count
 }
 
-/** A transaction that stays open after `work` until it is told how to end. */
+/** A transaction that stays open after `work` until it is committed or rolled back. */
 export async function openTransaction(
   { database }: Fixture,
   work: (tx: Queryable) => Promise<unknown>,

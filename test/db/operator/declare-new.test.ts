@@ -1,4 +1,4 @@
-/** The short way of a resource that nobody knows of: one statement, which steps aside for whatever is in its way. */
+/** The short way for a new resource: one statement, which does nothing when something is in its way. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Declaration, declareCheck } from '../../../src/checks/declare/declare-check.ts'
@@ -79,7 +79,7 @@ describe('a resource that has something in its way after all', () => {
     expect(await declare()).toMatchObject({ change: 'created', check: { slug: 'nightly-backup-2' } })
   })
 
-  test('is refused a project that is gone', async () => {
+  test('is rejected for a project that is gone', async () => {
     const projectId = '0190b8a0-0000-7000-8000-000000000000'
     await expect(declare({ projectId })).rejects.toMatchObject({ code: 'not_found', message: 'project not found' })
     expect(await stored()).toEqual([])
@@ -97,8 +97,8 @@ describe('a resource that has something in its way after all', () => {
   })
 })
 
-describe('at the same time as', () => {
-  test('another declaration it waits, and finds the check', async () => {
+describe('a new resource at the same time as others', () => {
+  test('waits for another declaration, and finds its check', async () => {
     const first = await openTransaction(t, (tx) => t.declareWithin(tx))
     const second = declare({ name: 'Renamed' })
     await untilWaiting(t, 1)
@@ -107,7 +107,7 @@ describe('at the same time as', () => {
     expect(await stored()).toHaveLength(1)
   })
 
-  test('another declaration that fails it makes the check', async () => {
+  test('creates the check when the other declaration fails', async () => {
     const first = await openTransaction(t, (tx) => t.declareWithin(tx))
     const second = declare()
     await untilWaiting(t, 1)
@@ -115,7 +115,7 @@ describe('at the same time as', () => {
     expect(await second).toMatchObject({ change: 'created', check: { slug: 'nightly-backup', createdAt: NOW } })
   })
 
-  test('eleven others of both ways one check is made', async () => {
+  test('gets one check from twelve declarations of both ways', async () => {
     const outcomes = await Promise.all(
       Array.from({ length: 12 }, (_, i) => t.declare(i % 3 === 0 ? {} : { isNew: true })),
     )
@@ -124,7 +124,7 @@ describe('at the same time as', () => {
     expect(await stored()).toHaveLength(1)
   })
 
-  test('the long way, after its look, it is faster, and the other finds its check', async () => {
+  test('overtakes a declaration of the long way, which finds its check', async () => {
     const { promise: looked, resolve: hasLooked } = Promise.withResolvers<void>()
     const { promise: gate, resolve: open } = Promise.withResolvers<void>()
     let tries = 0
@@ -154,7 +154,7 @@ describe('at the same time as', () => {
     expect(await stored()).toHaveLength(1)
   })
 
-  test('a deletion it waits, and revives the check', async () => {
+  test('waits for a deletion, and revives the check', async () => {
     const { check } = await t.declare()
     const retiring = await openTransaction(t, (tx) => t.retireWithin(tx))
     const declaring = declare()
@@ -163,7 +163,7 @@ describe('at the same time as', () => {
     expect(await declaring).toMatchObject({ change: 'revived', check: { id: check.id } })
   })
 
-  test('an adoption it waits, and finds the adopted check', async () => {
+  test('waits for an adoption, and finds the adopted check', async () => {
     const own = await addCheck(t, t.tenant, { spec: periodSpec() })
     const adopting = await openTransaction(t, (tx) => t.declareWithin(tx, { adoptId: own.id }))
     const declaring = declare()
@@ -173,7 +173,7 @@ describe('at the same time as', () => {
     expect(await stored()).toHaveLength(1)
   })
 
-  test('the removal of its project it waits, and is refused once that is gone', async () => {
+  test('waits for the removal of its project, and is rejected once that is gone', async () => {
     const remove = () => openTransaction(t, (tx) => removeProject(contextWithin(t, tx), t.tenant, t.tenant.project))
     const removing = await remove()
     const declaring = declare()

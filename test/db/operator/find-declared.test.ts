@@ -16,7 +16,7 @@ beforeEach(() => t.reset())
 const at = (namespace: string, name: string, cluster = 'default') => ({ cluster, namespace, name })
 
 describe('the resources that declare a check', () => {
-  test('are told each once, those of this cluster only, and none that is gone or released', async () => {
+  test('are listed once each, only those of this cluster, and none that is gone or detached', async () => {
     const declared = [at('a', 'z'), at('b', 'a'), at('b', 'a-b'), at('b', 'a.b'), at('b', 'c'), at('b-c', 'a')]
     for (const resource of declared) await t.declare({ resource })
     await t.declare({ resource: at('b', 'b', 'other') })

@@ -68,7 +68,7 @@ describe('a flip of a declared check', () => {
     expect(heard).toEqual([RESOURCE])
   })
 
-  test('is heard whoever makes it: pings in a group, pauses, declarations', async () => {
+  test('is notified for pings in a group, pauses and declarations', async () => {
     const { check } = await t.declare()
     listen()
     await until(() => connections === 1)
@@ -95,7 +95,7 @@ describe('a flip of a declared check', () => {
     expect(await t.flipsOf(other.key)).toHaveLength(2)
   })
 
-  test('of many at once is heard of each', async () => {
+  test('is notified for each of many at once', async () => {
     const checks = []
     for (let i = 0; i < 100; i += 1) {
       const name = `${'n'.repeat(200)}-${i}`
@@ -137,7 +137,7 @@ describe('a flip of a declared check', () => {
     })
   })
 
-  test('with a name too long to be told of (somebody’s SQL) is written all the same', async () => {
+  test('is written although the name of its resource is too long for a notice', async () => {
     const { check } = await t.declare()
     await t.database.query('update checks set kubernetes_name = $1', ['x'.repeat(9_000)])
     expect(await t.pinged(check, 'fail', NOW)).toBe('applied')
@@ -215,7 +215,7 @@ describe('the listener', () => {
     await until(() => heard.length === 1)
   })
 
-  test('keeps trying, ever more slowly, while nobody answers', async () => {
+  test('retries with back-off while the database does not respond', async () => {
     const waits: number[] = []
     const { promise: enough, resolve } = Promise.withResolvers<void>()
     const stopped = new AbortController()
@@ -253,7 +253,7 @@ describe('the listener', () => {
     expect([heard, problems]).toEqual([[], []])
   })
 
-  test('stops while it connects to somebody who never answers', async () => {
+  test('stops while it connects to a server that never responds', async () => {
     await using proxy = await startProxy(t.url)
     proxy.freeze()
     listen({ url: proxy.url })
@@ -264,7 +264,7 @@ describe('the listener', () => {
     expect(problems).toEqual([])
   })
 
-  test('ignores what is no notice of ours', async () => {
+  test('ignores notices of another form', async () => {
     listen()
     await until(() => connections === 1)
     for (const payload of ['', 'x', '{}', '[]', '["default","a"]', '["default","a",1]', '[null,null,null]'])

@@ -27,7 +27,7 @@ async function slugs(): Promise<string[]> {
   return rows.flatMap(({ id, slug }) => (id === t.tenant.project ? [] : [slug])).sort()
 }
 
-describe('a namespace that nobody said anything about', () => {
+describe('a namespace without an annotation', () => {
   test('has a project of its own, made once', async () => {
     const project = await resolve()
     expect(project).toMatchObject({ id: expect.stringMatching(/^[0-9a-f-]{36}$/), slug: 'payments' })
@@ -37,13 +37,13 @@ describe('a namespace that nobody said anything about', () => {
     expect(await slugs()).toEqual(['payments'])
   })
 
-  test('has its own in each cluster, told apart by the cluster’s name', async () => {
+  test('has its own in each cluster, with the name of the cluster in the slug', async () => {
     expect((await resolve({ cluster: 'eu-1' })).slug).toBe('eu-1-payments')
     expect((await resolve()).slug).toBe('payments')
     expect((await resolve({ cluster: 'eu', namespace: '1-payments' })).slug).toBe('eu-1-payments-2')
   })
 
-  test('never gets into somebody’s project by its name', async () => {
+  test('never gets access to another project by its name', async () => {
     const theirs = await create('payments')
     const own = await resolve()
     expect(own.slug).toBe('payments-2')
@@ -98,12 +98,12 @@ describe('a namespace whose annotation names projects', () => {
     expect((await resolve({ allowed: ['payments'] })).slug).toBe('payments')
   })
 
-  test('may name somebody’s project that is called as itself', async () => {
+  test('may name an allowed project that has its own name', async () => {
     const theirs = await create('payments')
     expect((await resolve({ allowed: ['payments'] })).id).toBe(theirs.id)
   })
 
-  test('is told which other it may not use, and what to do', async () => {
+  test('is rejected for another project, with what to do', async () => {
     await create('one')
     await create('two')
     const message =
@@ -114,7 +114,7 @@ describe('a namespace whose annotation names projects', () => {
     await expect(resolve({ wanted: 'none' })).rejects.toMatchObject({ code: 'forbidden' })
   })
 
-  test('is told of one that does not exist', async () => {
+  test('is rejected for a project that does not exist', async () => {
     const message = expect.stringContaining('there is none with that slug: create it')
     await expect(resolve({ allowed: ['one'] })).rejects.toMatchObject({ code: 'not_found', message })
     await resolve()
@@ -147,7 +147,7 @@ describe('resolving at the same time', () => {
     expect(new Set(projects.map(({ id }) => id)).size).toBe(3)
   })
 
-  test('somebody takes the slug: who asked for it by name does not get into theirs', async () => {
+  test('a namespace that names a slug which another project takes meanwhile gets no access to it', async () => {
     const creating = await openTransaction(t, (tx) =>
       createProject(contextWithin(t, tx), t.tenant, { name: 'Theirs', slug: 'payments' }),
     )

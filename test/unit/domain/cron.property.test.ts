@@ -5,7 +5,7 @@ import { findTimeZone } from '../../../src/domain/time-zone.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../support/builders.ts'
 
 const formats = new Map<string, Intl.DateTimeFormat>()
-/** What clocks in the zone show, as if they showed UTC: an answer of Intl that does not pass through our table of offsets. */
+/** The local time in the zone, as if it were UTC: from Intl, not from our table of offsets. */
 function localTime(zone: string, at: number): number {
   const format =
     formats.get(zone) ??

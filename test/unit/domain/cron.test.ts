@@ -20,7 +20,7 @@ const EXPRESSIONS: { accepted: string[]; refused: { expression: string; error: s
 )
 const ZONES: { accepted: string[]; refused: string[] } = JSON.parse(read('zones.json'))
 
-function refusalOf(expression: string, zone = 'UTC'): string | null {
+function rejectionOf(expression: string, zone = 'UTC'): string | null {
   try {
     parseCron(expression, zone)
     return null
@@ -86,12 +86,12 @@ describe('slots', () => {
 describe('expressions', () => {
   it('an expression that Kubernetes accepts is accepted', () => {
     expect(EXPRESSIONS.accepted.length).toBeGreaterThan(100)
-    expect(EXPRESSIONS.accepted.filter((expression) => refusalOf(expression) !== null)).toEqual([])
+    expect(EXPRESSIONS.accepted.filter((expression) => rejectionOf(expression) !== null)).toEqual([])
   })
 
   it('an expression that Kubernetes rejects is rejected', () => {
     expect(EXPRESSIONS.refused.length).toBeGreaterThan(400)
-    expect(EXPRESSIONS.refused.filter(({ expression }) => refusalOf(expression) === null)).toEqual([])
+    expect(EXPRESSIONS.refused.filter(({ expression }) => rejectionOf(expression) === null)).toEqual([])
   })
 
   it.each([
@@ -144,15 +144,15 @@ describe('expressions', () => {
     ['TZ=UTC', 'must not begin with TZ=: give the zone as {timeZone}, beside the schedule'],
     [`${'1,'.repeat(98)}1 * * * *`, 'must have at most 200 characters: shorten it'],
   ])('%j is rejected with what is wrong and what is right', (expression, message) => {
-    expect(refusalOf(expression)).toBe(message)
+    expect(rejectionOf(expression)).toBe(message)
   })
 
   it('an expression has at most 200 characters', () => {
-    expect(refusalOf(`${'1,'.repeat(95)}10 * * * *`)).toBeNull()
+    expect(rejectionOf(`${'1,'.repeat(95)}10 * * * *`)).toBeNull()
   })
 
   it('an expression needs a zone', () => {
-    expect(refusalOf('0 2 * * *', 'Mars/Olympus')).toBe(
+    expect(rejectionOf('0 2 * * *', 'Mars/Olympus')).toBe(
       'cannot be read in the time zone "Mars/Olympus": give a {timeZone} like Europe/Berlin',
     )
   })
@@ -177,7 +177,7 @@ describe('expressions', () => {
       fc.array(piece, { maxLength: 30 }).map((pieces) => pieces.join('')),
     )
     fc.assert(
-      fc.property(text, (expression) => void refusalOf(expression)),
+      fc.property(text, (expression) => void rejectionOf(expression)),
       { numRuns: 500 },
     )
   })
@@ -188,7 +188,7 @@ describe('time zones', () => {
     expect(ZONES.accepted.length).toBeGreaterThan(500)
     // `Factory` stands for a clock that was never set; Intl does not know it.
     expect(ZONES.accepted.filter((name) => !isTimeZone(name))).toEqual(['Factory'])
-    expect(ZONES.accepted.filter((name) => isTimeZone(name) && refusalOf('0 2 * * *', name) !== null)).toEqual([])
+    expect(ZONES.accepted.filter((name) => isTimeZone(name) && rejectionOf('0 2 * * *', name) !== null)).toEqual([])
   })
 
   it('offsets, abbreviations, other spellings and the zone of the machine are no time zones', () => {

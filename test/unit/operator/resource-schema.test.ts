@@ -58,7 +58,7 @@ describe('the definition', () => {
     ['period_seconds', LIMITS.periodSeconds],
     ['grace_seconds', LIMITS.graceSeconds],
     ['max_runtime_seconds', LIMITS.maxRuntimeSeconds],
-  ])('asks for nothing that the column %s refuses', (column, { max }) => {
+  ])('allows no value that the column %s rejects', (column, { max }) => {
     const table = /create table check_states \(([^;]*)\)/.exec(text('test/schema.sql'))?.[1]
     expect(new RegExp(`^\\s*${column} (\\w+)`, 'm').exec(table ?? '')?.[1]).toBe('integer')
     expect(max).toBeLessThan(2 ** 31)
@@ -97,7 +97,7 @@ describe('the definition', () => {
   })
 })
 
-/** Keywords that refuse something, `type` aside, which every field has. */
+/** Keywords that reject something, apart from `type`, which every field has. */
 const KEYWORDS = ['minimum', 'maximum', 'minLength', 'maxLength', 'pattern', 'enum', 'maxProperties', 'maxItems']
 
 function* rulesOf({ path, field }: { path: string; field: Schema }): Generator<string> {
