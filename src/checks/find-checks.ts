@@ -5,13 +5,7 @@ import type { ShownStatus } from '../domain/check.ts'
 import { notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
-import {
-  type CheckRecord,
-  type CheckRowsFilter,
-  findCheck,
-  findCheckKey,
-  listCheckRows,
-} from '../store/checks/checks.ts'
+import { type CheckRecord, findCheck, findCheckKey, listCheckRows } from '../store/checks/checks.ts'
 import type { Context } from '../store/context.ts'
 import { type FlipRecord, listFlipRows } from '../store/history/flips.ts'
 import { listPingRows, type PingRecord } from '../store/history/pings.ts'
@@ -44,16 +38,9 @@ export async function listChecks(
   { limit, after }: PageRequest,
 ): Promise<Page<CheckRecord>> {
   if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
-  const filter = { ...toStored(status), slug: slug ?? null, q: q ?? null }
+  const filter = { status: status ?? null, slug: slug ?? null, q: q ?? null }
   const rows = await listCheckRows(database, tenant, projectId, filter, { now: clock.now(), after, limit: limit + 1 })
   return toPage(rows, limit, (check) => ({ at: check.createdAt, id: check.id }))
-}
-
-/** Late is nothing stored: it is what has become of `up` (see shownStatus). */
-function toStored(status: ShownStatus | undefined): Pick<CheckRowsFilter, 'status' | 'isLate'> {
-  if (status === undefined) return { status: null, isLate: null }
-  if (status === 'late') return { status: 'up', isLate: true }
-  return { status, isLate: status === 'up' ? false : null }
 }
 
 /** The pings of a check, newest first. */

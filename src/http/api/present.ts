@@ -2,7 +2,7 @@
 
 import type { Instant } from '../../domain/check.ts'
 import { toIso } from '../../domain/instant.ts'
-import { encodeCursor, type Page, type PageRequest, type Place } from '../../domain/page.ts'
+import { type Cursor, encodeCursor, type Page, type PageRequest } from '../../domain/page.ts'
 
 export { toIso }
 
@@ -10,7 +10,7 @@ export function toIsoOrNull(at: Instant | null): string | null {
   return at === null ? null : toIso(at)
 }
 
-export function toPageRequest(query: { limit: number; cursor?: Place | null | undefined }): PageRequest {
+export function toPageRequest(query: { limit: number; cursor?: Cursor | null | undefined }): PageRequest {
   return { limit: query.limit, after: query.cursor ?? null }
 }
 

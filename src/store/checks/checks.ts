@@ -10,13 +10,13 @@ import {
   type Instant,
   type Manager,
   type Run,
+  type ShownStatus,
   STATUSES,
-  type StoredStatus,
 } from '../../domain/check.ts'
-import type { Place } from '../../domain/page.ts'
+import type { Cursor } from '../../domain/page.ts'
 import { instantArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
-import { lastSuccessOf, type StoredSpec } from './states.ts'
+import { lastSuccessOf, type StoredSpec, shownStatusSql } from './states.ts'
 
 /** A HeartbeatCheck, by what it is called: its identity here (design, section 6). */
 export interface Resource {
@@ -140,42 +140,38 @@ export async function findCheckKey(tx: Queryable, tenant: Tenant, id: string): P
 }
 
 export interface CheckRowsFilter {
-  /** With `isLate`, what of the checks that are up. */
-  readonly status: StoredStatus | null
-  readonly isLate: boolean | null
+  readonly status: ShownStatus | null
   readonly slug: string | null
-  /** Part of the name or of the slug, whatever the capitals. */
+  /** Part of the name or of the slug, in any case. */
   readonly q: string | null
 }
 
 /** Before every check that there is. */
-const START: Place = { at: 0, id: '00000000-0000-0000-0000-000000000000' }
+const START: Cursor = { at: 0, id: '00000000-0000-0000-0000-000000000000' }
 
-/** Up to `limit` checks of a project after a place, by time of creation and id. Late means: expected at `now` or before. */
+/** Up to `limit` checks of a project after a cursor, by time of creation and id, with their status at `now`. */
 export async function listCheckRows(
   tx: Queryable,
   tenant: Tenant,
   projectId: string,
   filter: CheckRowsFilter,
-  { now, after, limit }: { now: Instant; after: Place | null; limit: number },
+  { now, after, limit }: { now: Instant; after: Cursor | null; limit: number },
 ): Promise<StoredCheck[]> {
   const { at, id } = after ?? START
   const { rows } = await tx.query<CheckRow>({
     text: `select ${CHECK_COLUMNS} from ${CHECKS}
       where ${OF_TENANT} and c.project_id = $3 and (c.created_at, c.id) > (($4::timestamptz[])[1], $5::uuid)
-        and ($6::int2 is null or s.status = $6)
-        and ($7::bool is null or coalesce(s.expected_at <= ($8::timestamptz[])[1], false) = $7)
-        and ($9::text is null or c.slug = $9)
-        and ($10::text is null or c.name ilike $10 or c.slug ilike $10)
-      order by c.created_at, c.id limit $11`,
+        and ($6::text is null or ${shownStatusSql('($7::timestamptz[])[1]')} = $6)
+        and ($8::text is null or c.slug = $8)
+        and ($9::text is null or c.name ilike $9 or c.slug ilike $9)
+      order by c.created_at, c.id limit $10`,
     values: [
       tenant.organizationId,
       tenant.projectId,
       projectId,
       instantArray([at]),
       id,
-      filter.status === null ? null : STATUSES.indexOf(filter.status),
-      filter.isLate,
+      filter.status,
       instantArray([now]),
       filter.slug,
       filter.q === null ? null : `%${filter.q.replace(/[\\%_]/g, '\\$&')}%`,

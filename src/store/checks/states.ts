@@ -8,6 +8,7 @@ import {
   type PingType,
   type Run,
   type Schedule,
+  type ShownStatus,
   STATUSES,
   type StoredStatus,
 } from '../../domain/check.ts'
@@ -206,11 +207,17 @@ export async function oldestOverdueSeconds(tx: Queryable): Promise<number> {
   return rows[0]?.seconds ?? 0
 }
 
-export async function countByStatus(tx: Queryable): Promise<Record<StoredStatus | 'late', number>> {
-  const { rows } = await tx.query<{ status: number; late: boolean; count: number }>(
-    `select status, status = 1 and coalesce(expected_at <= now(), false) as late, count(*) from check_states group by 1, 2`,
+/** `shownStatus` (domain/check.ts) in SQL, over a row `s` of check_states. `now`: a time in SQL. */
+export function shownStatusSql(now: string): string {
+  const names = STATUSES.map((status) => `'${status}'`).join(', ')
+  return `case when s.status = ${STATUSES.indexOf('up')} and s.expected_at <= ${now} then 'late' else (array[${names}])[s.status + 1] end`
+}
+
+export async function countByStatus(tx: Queryable): Promise<Record<ShownStatus, number>> {
+  const { rows } = await tx.query<{ status: ShownStatus; count: number }>(
+    `select ${shownStatusSql('now()')} as status, count(*) from check_states s group by 1`,
   )
   const counts = { new: 0, up: 0, late: 0, down: 0, paused: 0 }
-  for (const { status, late, count } of rows) counts[late ? 'late' : STATUSES[status]!] += count
+  for (const { status, count } of rows) counts[status] = count
   return counts
 }

@@ -5,7 +5,7 @@ import { NOON } from '../../support/builders.ts'
 
 const id = '0b9f7c52-6f0c-7f6e-9d0e-0a4b4c3d2e1f'
 
-it('a cursor decodes to the place that it was made of, to the microsecond', () => {
+it('a cursor decodes to the row that it was made of, to the microsecond', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 4_102_444_800_000_000 }), (us) => {
       expect(decodeCursor(encodeCursor({ at: us / 1_000, id }))).toEqual({ at: us / 1_000, id })
@@ -27,7 +27,7 @@ it('any other text is not a cursor', () => {
   fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => decodeCursor(text) === null))
 })
 
-it('a page has a next place when rows are left', () => {
+it('a page has a next cursor when rows are left', () => {
   const rows = [1, 2, 3].map((n) => ({ at: n, id }))
   expect(toPage(rows, 3, (row) => row).next).toBeNull()
   expect(toPage(rows, 2, (row) => row)).toEqual({ rows: rows.slice(0, 2), next: { at: 2, id } })
