@@ -1,5 +1,6 @@
 /** What tests build checks from; each takes overrides. */
 
+import fc from 'fast-check'
 import type { CheckSpec, CheckState } from '../../src/domain/check.ts'
 import { parseCron } from '../../src/domain/cron.ts'
 
@@ -10,6 +11,10 @@ export const DAY = 24 * HOUR
 
 /** A Saturday noon, away from any change of clocks. */
 export const NOON = Date.UTC(2026, 10, 21, 12)
+
+/** A text of any UTF-16 units. fast-check's unit `binary` is so slow at first that a busy machine exceeds a test's time. */
+export const anyText = (maxLength: number) =>
+  fc.string({ unit: fc.nat(0xff_ff).map((unit) => String.fromCharCode(unit)), maxLength })
 
 /** Every hour, five minutes of grace. */
 export function aSpec(overrides: Partial<CheckSpec> = {}): CheckSpec {

@@ -4,7 +4,7 @@ import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { Tenant } from '../../../src/domain/access.ts'
 import { SHOWN_STATUSES, shownStatus } from '../../../src/domain/check.ts'
-import { decodeCursor, encodeCursor, type Page, type Place } from '../../../src/domain/page.ts'
+import { type Cursor, decodeCursor, encodeCursor, type Page } from '../../../src/domain/page.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   addCheck,
@@ -40,11 +40,11 @@ const pinged = (check: CheckRecord, type: 'success' | 'start' | 'fail' | 'log', 
 
 /** Reads page after page, through the text of the cursor as a client does; `between` runs after each. */
 async function readAll<Row>(
-  read: (after: Place | null) => Promise<Page<Row>>,
+  read: (after: Cursor | null) => Promise<Page<Row>>,
   between: (page: number) => Promise<unknown> = async () => {},
 ): Promise<Row[]> {
   const rows: Row[] = []
-  let after: Place | null = null
+  let after: Cursor | null = null
   for (let page = 1; page < 100; page += 1) {
     const { rows: more, next }: Page<Row> = await read(after)
     rows.push(...more)
