@@ -130,7 +130,7 @@ describe('any schedule', () => {
         if (expected < end) expect(found).toBe(expected)
         else expect(found).toBeGreaterThanOrEqual(end)
       }),
-      { numRuns: 150 },
+      { numRuns: 60 },
     )
   })
 
