@@ -65,7 +65,7 @@ describe('clusters of different names', () => {
 })
 
 describe('clusters of one name', () => {
-  it('the second one refuses and says so while the first one lives, and takes over when it is gone', async () => {
+  it('the second cluster of a name reconciles nothing while the first one lives, and takes over when it is gone', async () => {
     await using holder = await start(first, { cluster: 'twice' })
     await here.apply('nightly')
     const { status } = await here.ready('nightly')

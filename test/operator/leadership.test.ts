@@ -57,7 +57,7 @@ const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/heartbeat-
 const holderOf = async (): Promise<string> => (await cluster.api('GET', LEASE)).body.spec.holderIdentity ?? ''
 
 describe('two operators', () => {
-  it('never reconcile at once when one is cut off for twenty seconds, and change places in five when one stops', async () => {
+  it('never reconcile at the same time when one is cut off for twenty seconds, and hand over in five when one stops', async () => {
     await using proxy = await startTcpProxy(Number(new URL(cluster.server.url).port))
     const server = proxy.url.replace('https:', 'http:')
     await using proxied = clientOf({ ...cluster.connection, server })

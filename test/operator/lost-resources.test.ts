@@ -74,7 +74,7 @@ describe('a resource that is deleted and applied again at once', () => {
     expect(await place.pingUrl('nightly')).toBe(url)
   })
 
-  it('by force, while nobody leads, keeps even the state of its check', async () => {
+  it('a resource that is removed by force and applied again while no operator leads keeps even the state of its check', async () => {
     await using first = await startOperator()
     await place.apply('nightly')
     const before = await place.ready('nightly')

@@ -45,7 +45,7 @@ describe('without a word from anybody', () => {
 })
 
 describe('spec.project', () => {
-  it('is refused until the Namespace allows it, and then works by itself', async () => {
+  it('spec.project is rejected until the Namespace allows it, and is then retried without a change', async () => {
     const place = await openWorkplace(t.cluster)
     await makeProject('payments')
     await place.apply('a', hourly('payments'))
@@ -72,7 +72,7 @@ describe('spec.project', () => {
     expect(await projectOf(place, 'a')).toBe('later')
   })
 
-  it('that is allowed no more leaves the check where it is, and says so', async () => {
+  it('a project that is no longer allowed leaves the check where it is, and the status says so', async () => {
     const place = await openWorkplace(t.cluster, { [ANNOTATION]: 'former' })
     await makeProject('former')
     await place.makeReady('a', hourly('former'))

@@ -113,7 +113,7 @@ describe('a target that changes', () => {
     expect(urlIn(await t.place.find('secrets', 'moved-2'))).toBe(await urlOf('moved'))
   })
 
-  it('only loses our key when somebody put something else into the old one', async () => {
+  it('the old Secret loses only our key when it holds data of others', async () => {
     await t.place.makeReady('shared')
     await t.place.patch('secrets', 'shared-heartbeat', {
       data: { OTHER: base64('theirs') },
@@ -223,7 +223,7 @@ describe('a Secret that somebody changed', () => {
     }
   })
 
-  it('that is immutable is said to be so once it would have to change, and is given up for another name', async () => {
+  it('an immutable Secret is reported once it would have to change, and is left for another name', async () => {
     await t.place.makeReady('immutable')
     await t.place.patch('secrets', 'immutable-heartbeat', { immutable: true })
     await change('immutable', { key: 'OTHER_KEY' })

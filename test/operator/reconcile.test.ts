@@ -88,7 +88,7 @@ describe('suspend', () => {
     return t.app.call('PATCH', `/checks/${status!.checkId}/${verb}`)
   }
 
-  it('pauses the check while it is true, and resumes it when it is false; the API is refused meanwhile', async () => {
+  it('suspend pauses the check while it is true, and resumes it when it is false; the API is rejected meanwhile', async () => {
     await t.place.makeReady('suspended', { periodSeconds: 3_600, suspend: true })
     expect(await checkOf('suspended')).toMatchObject({ status: 'paused', due_at: null })
     expect(conditionOf(await t.place.get('suspended'), 'Up')).toMatchObject({ status: 'Unknown', reason: 'Suspended' })

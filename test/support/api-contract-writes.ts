@@ -78,7 +78,7 @@ export function describeWriteContract(open: () => Promise<ServerUnderTest>): voi
       expect(Object.keys(ownersOf(nothing))).toEqual(['them Apply'])
     })
 
-    it('as creator is another one than as applier of the same name, until its entry says Apply', async () => {
+    it('a creator and an applier of one name are two owners, until the entry of the creator says Apply', async () => {
       await client.create(CONFIG_MAPS, aConfigMap('made', { old: '1' }), { fieldManager: 'us' })
       const kept = await apply('us', aConfigMap('made', { new: '1' }), true)
       expect(kept.data).toEqual({ old: '1', new: '1' })
@@ -105,7 +105,7 @@ export function describeWriteContract(open: () => Promise<ServerUnderTest>): voi
     })
   })
 
-  it('an immutable object is refused new data, and may be deleted', async () => {
+  it('an immutable object rejects new data, and may be deleted', async () => {
     await client.create(CONFIG_MAPS, { ...aConfigMap('immutable', { a: '1' }), immutable: true })
     expect(await refusalOf(update('us', 'immutable', { data: { a: '2' } }))).toMatchObject({
       status: 422,

@@ -94,7 +94,7 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
       expect(found.metadata.resourceVersion).toBe(created.metadata.resourceVersion)
     })
 
-    it('refuses to get, patch or delete what is not there', async () => {
+    it('rejects to get, patch or delete a missing object', async () => {
       const { nameOf, create } = startTest()
       await create('gone')
       await client.delete(CONFIG_MAPS, nameOf('gone'))
@@ -109,7 +109,7 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
       }
     })
 
-    it('refuses to replace what is gone: 1.33 calls that a Conflict, 1.36 does not', async () => {
+    it('rejects to replace a deleted object: 1.33 with Conflict, 1.36 with NotFound', async () => {
       const { nameOf, create } = startTest()
       const gone = await create('gone')
       await client.delete(CONFIG_MAPS, nameOf('gone'))
@@ -117,7 +117,7 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
       expect(['404 NotFound', '409 Conflict']).toContain(`${status} ${reason}`)
     })
 
-    it('refuses to create what is there, and calls that AlreadyExists', async () => {
+    it('rejects to create an existing object with AlreadyExists', async () => {
       const { create, nameOf } = startTest()
       await create('a')
       const refusal = await refusalOf(create('a'))
@@ -244,7 +244,7 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
       expect((await client.list(CONFIG_MAPS, options)).continueToken).toBeNull()
     })
 
-    it('refuse a continue token that they did not give', async () => {
+    it('reject an invalid continue token', async () => {
       const { labelSelector } = startTest()
       const refusal = await refusalOf(
         client.list(CONFIG_MAPS, { namespace, labelSelector, limit: 5, continueToken: '!' }),
@@ -254,7 +254,7 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
   })
 
   describe('watches', () => {
-    it('tell what happened after the version they start from, in order, and nothing of before', async () => {
+    it('report the changes after their version, in order, and none before it', async () => {
       const { create, nameOf, labelSelector } = startTest()
       const before = await create('before')
       const { resourceVersion } = await client.list(CONFIG_MAPS, { namespace, labelSelector, limit: 500 })
@@ -273,7 +273,7 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
       expect(Number(third!.metadata.resourceVersion)).toBeGreaterThan(Number(changed.metadata.resourceVersion))
     })
 
-    it('tell of live changes', async () => {
+    it('report live changes', async () => {
       const { create, labelSelector } = startTest()
       const { resourceVersion } = await client.list(CONFIG_MAPS, { namespace, labelSelector, limit: 500 })
       const watched = watchFrom(resourceVersion, labelSelector, (seen) => seen.length === 2)
@@ -291,7 +291,7 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
       expect(events.map(({ type }) => type)).toEqual(['ADDED', 'DELETED'])
     })
 
-    it('end after their time, and tell before where they are, if anything has happened since they began', async () => {
+    it('end after their time, and send a bookmark before if anything has changed since they began', async () => {
       const { create, labelSelector } = startTest()
       const { resourceVersion } = await client.list(CONFIG_MAPS, { namespace, labelSelector, limit: 500 })
       await create('before')
@@ -311,7 +311,7 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
       expect(object.metadata.name).toBeUndefined()
     })
 
-    it('from a version that is still to come say nothing at all, which is why we look before we go on from an old one', async () => {
+    it('send nothing from a future version, which is why the reflector checks before it continues from an old one', async () => {
       const { create, labelSelector } = startTest()
       const { resourceVersion } = await client.list(CONFIG_MAPS, { namespace, labelSelector, limit: 500 })
       const watched = watchFrom(String(Number(resourceVersion) + 100_000), labelSelector, () => false, 1)
@@ -322,7 +322,7 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
 
   // Last: they make everything old that came before.
   describe('what is too old', () => {
-    it('is told to a watch in an ERROR event of an answer with status 200', async () => {
+    it('a version that is too old fails a watch with an ERROR event in a response with status 200', async () => {
       const { create, labelSelector } = startTest()
       const { metadata } = await create('a')
       await create('b')
@@ -333,7 +333,7 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
       expect(events[0]).toMatchObject({ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } })
     })
 
-    it('is told to a list on its next page', async () => {
+    it('a version that is too old fails a list on its next page', async () => {
       const { create, labelSelector } = startTest()
       for (const name of ['a', 'b', 'c']) await create(name)
       const options = { namespace, labelSelector, limit: 1 }

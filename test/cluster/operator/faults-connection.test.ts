@@ -84,7 +84,7 @@ describe('the watch', () => {
 })
 
 describe('the right to list', () => {
-  it('may be missing at first, and be taken away and given back later', async () => {
+  it('the right to list may be missing at first, and be removed and granted again later', async () => {
     const { name } = namespace
     await using proxy = await startTcpProxy(Number(new URL(cluster.server).port))
     const credential = await cluster.certifyUser(`operator-of-${name}`)

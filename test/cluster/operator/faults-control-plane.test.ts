@@ -81,7 +81,7 @@ async function countPings(url: string): Promise<number> {
 }
 
 describe('the API server', () => {
-  it('that was restarted, and does not remember what the watch saw last (410), is listed anew', async () => {
+  it('lists again after a restart of the API server without its history (410)', async () => {
     await using operator = await startOperator()
     // The first one of all is left alone: by it the reflector recognises the cluster, and takes the watch up where it was.
     await place.apply('vanishing')
@@ -116,7 +116,7 @@ describe('the API server', () => {
 })
 
 describe('etcd', () => {
-  it('that was emptied costs no ping and no history: the resources applied again find their checks', async () => {
+  it('an emptied etcd costs no ping and no history: resources that are applied again find their checks', async () => {
     await using operator = await startOperator()
     const names = ['standing', 'same-authority']
     const urls = await Promise.all(names.map(place.pingUrl))

@@ -109,7 +109,7 @@ describe('release', () => {
     await place.change('shared', { metadata: { finalizers: null } })
   })
 
-  it('without the right to take them off fails with status 1, and says what is missing', async () => {
+  it('release without the right to patch fails with status 1, and names the right', async () => {
     await makeAccount('reader')
     await grant('reader', home.name, LEASE_RULE)
     await grant('reader', place.name, { ...CHECK_RULE, verbs: ['list'] })

@@ -48,7 +48,7 @@ describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
 
   const kubectl = (...args: string[]) => cluster.kubectl('-n', place.name, ...args)
 
-  it('may do all that the operator does, from the first Secret to the finalizer, and is refused nothing', async () => {
+  it('may do everything that the operator does, from the first Secret to the finalizer', async () => {
     const other = await openWorkplace(scene.cluster)
     await other.apply('elsewhere')
     await place.makeReady('a', { periodSeconds: 3_600, publish: { name: 'first' } })
@@ -118,7 +118,7 @@ describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
     expect(text).not.toContain('/ping/')
   })
 
-  it('leaves the spec to whoever applied it, and the defaults to the API server', async () => {
+  it('leaves the spec to the manager that applied it, and the defaults to the API server', async () => {
     const manifest = {
       apiVersion: 'heartbeat-operator.io/v1alpha1',
       kind: 'HeartbeatCheck',

@@ -83,7 +83,7 @@ describe('another attempt', () => {
 })
 
 describe('the time limit', () => {
-  it('ends a call that nobody answers', async () => {
+  it('the time limit ends a call without a response', async () => {
     server.disturb(anyRequest, 'hang', 2)
     const usual = failureOf(client.get(CONFIG_MAPS, A))
     const short = failureOf(client.create(CONFIG_MAPS, aConfigMap('a'), { timeoutMs: 5_000 }))

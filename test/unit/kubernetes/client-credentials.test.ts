@@ -83,7 +83,7 @@ const codeOf = (call: Promise<unknown>) =>
   )
 
 describe('tokens', () => {
-  it('that expire are read again, once, and the caller does not notice', async () => {
+  it('expired tokens are read again, once, unnoticed by the caller', async () => {
     const server = await serve()
     await write('token', 'first')
     const client = await connectTo(server.url, {}, { tokenFile: 'token' })
@@ -110,7 +110,7 @@ describe('tokens', () => {
     expect(server.connections().accepted).toBeLessThanOrEqual(4)
   })
 
-  it('that are not renewed end in the refusal after two attempts', async () => {
+  it('tokens that stay rejected fail the call after two attempts', async () => {
     const server = await serve()
     const client = await connectTo(server.url)
     server.setTokens([])

@@ -129,7 +129,7 @@ describe('requests to a server that offers HTTP/2', () => {
     expect(seen).toEqual(['2.0 GET', ...Array.from({ length: 16 }, () => '2.0 POST')])
   })
 
-  it('do not trust a connection any more on which one of them got no answer in time', async () => {
+  it('replace a connection on which one of them got no response in time', async () => {
     next = [hang]
     const hanging = failureOf(list())
     await untilSo(() => seen.length === 1)

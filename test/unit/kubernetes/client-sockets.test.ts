@@ -10,7 +10,7 @@ import { untilSo } from './until-done.ts'
 useFakeServer()
 
 describe('sockets', () => {
-  it('are kept: 300 requests one after the other use two, and 300 at once no more than three', async () => {
+  it('sockets are kept: 300 sequential requests use two, and 300 concurrent ones at most three', async () => {
     // Two, since undici gives a socket free only a turn after its answer.
     for (let n = 0; n < 300; n += 1) await client.list(CONFIG_MAPS, { limit: 1 })
     expect(server.connections().accepted).toBeLessThanOrEqual(2)
@@ -19,7 +19,7 @@ describe('sockets', () => {
     expect(server.requests).toHaveLength(600)
   })
 
-  it('are not trusted any more when one of them gave no answer in time', async () => {
+  it('all sockets are replaced when one of them gave no response in time', async () => {
     await Promise.all(Array.from({ length: 3 }, () => client.list(CONFIG_MAPS, { limit: 1 })))
     expect(server.connections()).toEqual({ accepted: 3, open: 3 })
     server.disturb(anyRequest, 'hang')
@@ -45,7 +45,7 @@ describe('sockets', () => {
     expect(server.connections()).toEqual({ accepted: 4, open: 3 })
   })
 
-  it('of watches are their own, one each, and are used again', async () => {
+  it('each watch has a socket of its own, which the next watch reuses', async () => {
     const stop = new AbortController()
     const watches = [1, 2, 3].map(() => readWatch({ signal: stop.signal }))
     await untilSo(() => server.watches.length === 3)
@@ -60,7 +60,7 @@ describe('sockets', () => {
     await failureOf(again)
   })
 
-  it('of a watch that is read no more, or stopped, are closed', async () => {
+  it('the socket of a stopped watch is closed', async () => {
     store('a')
     await readWatch({ signal: AbortSignal.timeout(10_000) }, 1)
     await untilSo(() => server.connections().open === 0)
@@ -87,7 +87,7 @@ describe('sockets', () => {
 })
 
 describe('a watch', () => {
-  it('tells of contact: its beginning, and everything that comes', async () => {
+  it('a watch reports contact at its head and at every chunk', async () => {
     const stop = new AbortController()
     let contacts = 0
     const onContact = () => {
@@ -131,7 +131,7 @@ describe('a watch', () => {
     expect(seen).toEqual(['a'])
   })
 
-  it('that is refused fails with the refusal, and is not tried again', async () => {
+  it('a rejected watch fails with the rejection, and is not retried', async () => {
     server.disturb(anyRequest, { status: 403, reason: 'Forbidden', message: 'configmaps is forbidden' })
     const error = await failureOf(readWatch({ signal: AbortSignal.timeout(10_000) }))
     expect(error).toMatchObject({ status: 403, message: 'configmaps is forbidden' })

@@ -30,7 +30,7 @@ const lastRequest = () => {
 }
 
 describe('each verb is sent as the API server wants it', () => {
-  it('to read', async () => {
+  it('read verbs are sent as the API server expects them', async () => {
     store('a')
     await client.get(CONFIG_MAPS, A)
     expect(lastRequest()).toEqual({ method: 'GET', path: '/api/v1/namespaces/shop/configmaps/a', query: '' })
@@ -47,7 +47,7 @@ describe('each verb is sent as the API server wants it', () => {
     expect(lastRequest().path).toBe('/api/v1/namespaces/shop/configmaps/a%2F..%2F..%2Fsecrets%2Fb')
   })
 
-  it('to write', async () => {
+  it('write verbs are sent as the API server expects them', async () => {
     const path = '/api/v1/namespaces/shop/configmaps/a'
     const json = { type: 'application/json' }
     await client.create(CONFIG_MAPS, aConfigMap('a'), { fieldManager: 'us' })
@@ -95,7 +95,7 @@ describe('each verb is sent as the API server wants it', () => {
     })
   })
 
-  it('to watch, always with bookmarks', async () => {
+  it('a watch always asks for bookmarks', async () => {
     store('a')
     await readWatch({ signal: AbortSignal.timeout(10_000) }, 1)
     expect(lastRequest()).toEqual({
@@ -105,7 +105,7 @@ describe('each verb is sent as the API server wants it', () => {
     })
   })
 
-  it('to ask for what is no resource, as text if it is no JSON', async () => {
+  it('raw returns text when the response is not JSON', async () => {
     server.disturb(anyRequest, { status: 200, text: 'ok' })
     expect(await client.raw('GET', '/readyz?verbose')).toBe('ok')
     expect(lastRequest()).toMatchObject({ method: 'GET', path: '/readyz', query: 'verbose=' })
@@ -139,7 +139,7 @@ describe('a refusal', () => {
     expect(hasReason(new Error('NotFound'), 'NotFound')).toBe(false)
   })
 
-  it('that is no Status is told by its code alone', async () => {
+  it('a rejection that is not a Status is described by its code', async () => {
     server.disturb(anyRequest, { status: 403, text: '<html>geheim</html>' })
     const error = await failureOf(client.get(CONFIG_MAPS, A))
     expect(error).toMatchObject({ status: 403, reason: 'Forbidden', details: null })

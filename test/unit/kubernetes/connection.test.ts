@@ -80,7 +80,7 @@ describe('a cluster is found', () => {
     expect(await find({ KUBERNETES_SERVICE_HOST: '10.96.0.1', KUBERNETES_SERVICE_PORT: '443' })).toBeNull()
   })
 
-  it('by KUBECONFIG first, then by the ServiceAccount, then in the home folder', async () => {
+  it('a cluster is found by KUBECONFIG first, then by the ServiceAccount, then in the home folder', async () => {
     const inPod = await mountServiceAccount()
     await write('.kube/config', aKubeconfig({ name: 'home' }))
     const KUBECONFIG = await write('named', aKubeconfig({ name: 'named' }))
@@ -92,12 +92,12 @@ describe('a cluster is found', () => {
     expect(await find({ HOME: folder })).toMatchObject({ server: 'https://home.example.com' })
   })
 
-  it('with its default namespace', async () => {
+  it('a cluster is found with its default namespace', async () => {
     expect((await connect({})).namespace).toBe('default')
     expect((await connect({ context: { namespace: 'shop' } })).namespace).toBe('shop')
   })
 
-  it('in several files as kubectl finds it: the first word counts, and a file that is not there does not', async () => {
+  it('of several files the first to name an entry wins, as with kubectl, and missing files are skipped', async () => {
     const none = join(folder, 'none')
     const first = await write('first', stringify({ contexts: [{ name: 'b', context: { cluster: 'b', user: 'b' } }] }))
     const second = await write('second', aKubeconfig({ name: 'a' }))
@@ -122,16 +122,16 @@ describe('a cluster is found', () => {
 describe('a kubeconfig that is of no use says what is wrong with it', () => {
   const secret = 'cGFzc3dvcmQ-very-secret'
 
-  it('when none of its files is there', async () => {
+  it('a kubeconfig without any existing file is reported', async () => {
     const path = join(folder, 'none')
     await expect(find({ KUBECONFIG: path })).rejects.toThrow(`KUBECONFIG names ${path}, which is not there.`)
   })
 
-  it('when it cannot be read', async () => {
+  it('an unreadable kubeconfig is reported', async () => {
     await expect(find({ KUBECONFIG: folder })).rejects.toThrow(`The kubeconfig ${folder} cannot be read (EISDIR).`)
   })
 
-  it('when it is no YAML, without quoting it', async () => {
+  it('a kubeconfig that is not YAML is reported without quoting it', async () => {
     const message = await problemOf(`users:\n\t- token: ${secret}`)
     expect(message).toBe(
       `${join(folder, 'config')} is not a kubeconfig: it cannot be parsed as YAML (line 2). Fix or replace it.`,
@@ -218,7 +218,7 @@ describe('credentials', () => {
     expect((await unchecked.readCredentials()).tls).toEqual({ rejectUnauthorized: false })
   })
 
-  it('of a token file are read again within a minute, and kept while the file is away', async () => {
+  it('a token file is read again within a minute, and its last token is kept while the file is missing', async () => {
     await write('token', 'first\n')
     const connection = await connect({ user: { tokenFile: 'token' } })
     const authorization = async () => (await connection.readCredentials()).headers.Authorization
@@ -231,7 +231,7 @@ describe('credentials', () => {
     expect(await authorization()).toBe('Bearer second')
   })
 
-  it('are read anew at once when the API server turned them down, once for all who ask', async () => {
+  it('rejected credentials are read again at once, once for all callers', async () => {
     await write('token', 'first')
     const connection = await connect({ user: { tokenFile: 'token' } })
     const used = await connection.readCredentials()
@@ -285,7 +285,7 @@ describe('a credential plugin', () => {
   const credential = (token: string) =>
     JSON.stringify({ apiVersion: 'client.authentication.k8s.io/v1', kind: 'ExecCredential', status: { token } })
 
-  it('is asked once, beside its kubeconfig, with what it needs to know, and again when its answer was turned down', async () => {
+  it('a credential plugin runs once, beside its kubeconfig, with KUBERNETES_EXEC_INFO, and again when its credentials were rejected', async () => {
     await write(
       'bin/plugin',
       `#!/bin/sh\necho run >> ${folder}/runs\nprintf '%s' "$KUBERNETES_EXEC_INFO" > ${folder}/info\nprintf '%s' '${credential('T')}' | sed "s/T/$NAME-$(wc -l < ${folder}/runs | tr -d ' ')/"\n`,
@@ -322,7 +322,7 @@ describe('a credential plugin', () => {
     expect(`${error.message} ${error.cause}`).not.toContain('geheim')
   })
 
-  it('that is not installed is named', async () => {
+  it('a credential plugin that is not installed is named', async () => {
     const connection = await connect(withPlugin('no-such-plugin'))
     await expect(connection.readCredentials()).rejects.toThrow(
       /^The credential plugin "no-such-plugin" of the context "ours" of .* cannot be started \(ENOENT\). Install it/,

@@ -4,7 +4,7 @@ import { aCandidate, aLeader, aPair, aQuickCandidate, aServer, type Behaviour, t
 const TEN_MINUTES_MS = 600_000
 
 describe('a clean stop', () => {
-  it('tells the work, waits for its end, and only then gives the lease back', async () => {
+  it('a clean stop aborts the work, waits for its end, and only then releases the lease', async () => {
     const { clock, server } = aServer()
     const { elector, what, endWork, leading } = aCandidate(server, clock, 'a')
     elector.start()
@@ -35,7 +35,7 @@ describe('a clean stop', () => {
     expect(clock.wakeTimes()).toEqual([])
   })
 
-  it('gives the lease back also when a renewal is on its way', async () => {
+  it('a clean stop releases the lease also during a renewal', async () => {
     const { clock, server, elector, behaviour, problems } = await aLeader()
     behaviour.write = 'lose'
     await clock.advance(2_000)
@@ -45,14 +45,14 @@ describe('a clean stop', () => {
     expect(problems).toEqual([])
   })
 
-  it('takes the lease of nobody else away', async () => {
+  it('a clean stop leaves the lease of another holder', async () => {
     const { server, elector } = await aLeader()
     server.edit((lease) => ({ ...lease, spec: { ...lease.spec, holderIdentity: 'b' } }))
     await elector.stop()
     expect(server.spec()).toMatchObject({ holderIdentity: 'b' })
   })
 
-  it('says when the lease could not be given back', async () => {
+  it('a clean stop reports a lease that could not be released', async () => {
     const { clock, elector, behaviour, problems, leading } = await aLeader()
     behaviour.write = 'hang'
     const stopped = elector.stop()
@@ -64,7 +64,7 @@ describe('a clean stop', () => {
     expect(leading.at(-1)).toBe(false)
   })
 
-  it('gives back a lease that it got in the moment of the stop, and leads nothing', async () => {
+  it('a stop releases a lease that was acquired just then, and no work starts', async () => {
     const { clock, server } = aServer()
     const { elector, what } = aQuickCandidate(server, clock, 'a')
     elector.start()
@@ -78,7 +78,7 @@ describe('a clean stop', () => {
     expect(what()).toEqual([])
   })
 
-  it('ends at once while following, also with a request on its way', async () => {
+  it('a follower stops at once, also during a request', async () => {
     const { clock, server } = aServer()
     const leader = aQuickCandidate(server, clock, 'a')
     const follower = aQuickCandidate(server, clock, 'b')
@@ -150,7 +150,7 @@ describe('a follower', () => {
     expect(b.elector.isLeader()).toBe(true)
   })
 
-  it('does not take somebody labelling the lease for a sign of its holder', async () => {
+  it('a changed label of the lease is not a renewal', async () => {
     const { clock, server, b, cutOff } = await aPair()
     cutOff()
     for (let second = 0; second < 15; second += 1) {
@@ -161,7 +161,7 @@ describe('a follower', () => {
     expect(b.elector.isLeader()).toBe(true)
   })
 
-  it('takes a lease that was given back at its next look, at most 4.4 seconds later', async () => {
+  it('a follower acquires a released lease at its next try, at most 4.4 seconds later', async () => {
     const { clock, server, a, b } = await aPair({}, { random: () => 0.999 })
     await clock.advance(60)
     await a.elector.stop()
@@ -265,7 +265,7 @@ describe('two candidates', () => {
     expect(timeOf(b.told, 'begin') - timeOf(a.told, 'abort')).toBeGreaterThanOrEqual(5_000)
   })
 
-  it('never lead at once, whichever of them the API server does not answer', async () => {
+  it('never lead at the same time, whichever of them gets no responses', async () => {
     const { clock, server } = aServer()
     let seed = 7
     const random = () => {

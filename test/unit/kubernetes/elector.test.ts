@@ -92,7 +92,7 @@ describe('one candidate', () => {
     expect(leading).toEqual([false, true, false])
   })
 
-  it('counts the deadline from before a renewal was sent, not from its answer', async () => {
+  it('counts the deadline from before a renewal is sent, not from its response', async () => {
     const { clock, server } = aServer()
     const { client } = server.clientOf('a')
     let delayMs = 0
@@ -116,7 +116,7 @@ describe('one candidate', () => {
     expect(timeOf(told, 'abort') - timeOf(told, 'begin')).toBe(12_000)
   })
 
-  it('knows that it does not lead any more also before a timer could tell', async () => {
+  it('does not lead after the deadline even before a timer has fired', async () => {
     const { clock, server } = aServer()
     let now = clock.now()
     const blocked: Clock = { now: () => now, sleep: clock.sleep }
@@ -129,7 +129,7 @@ describe('one candidate', () => {
     expect(elector.isLeader()).toBe(false)
   })
 
-  it('stops at once when another holds the lease', async () => {
+  it('stops leading when another candidate holds the lease', async () => {
     const { clock, server } = aServer()
     const { elector, told, problems, what } = aCandidate(server, clock, 'a')
     elector.start()
@@ -190,7 +190,7 @@ describe('one candidate', () => {
     expect(problems.filter((problem) => problem.includes('has expired'))).toEqual([])
   })
 
-  it('takes back at once what it took before when that answer was lost', async () => {
+  it('acquires a lease again that it holds by a write whose response was lost', async () => {
     const { clock, server } = aServer()
     const { elector, behaviour } = aQuickCandidate(server, clock, 'a')
     behaviour.write = 'lose'
@@ -203,7 +203,7 @@ describe('one candidate', () => {
     expect(server.spec()).toMatchObject({ holderIdentity: 'a', leaseTransitions: 0 })
   })
 
-  it('renews once more upon what is there when the answer of a renewal was lost', async () => {
+  it('retries a renewal on the current object when the response was lost', async () => {
     const { clock, elector, behaviour, what } = await aLeader()
     behaviour.write = 'lose'
     await clock.advance(6_999)

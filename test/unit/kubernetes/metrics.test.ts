@@ -237,7 +237,7 @@ it('shows what is waiting and being worked on at the moment of a scrape', async 
   expect(await readValue(registry, 'workqueue_longest_running_processor_seconds')).toBe(4)
 })
 
-it('goes on counting when parts are made anew, as with each term of a leader', async () => {
+it('continues its counters when parts are created again, as with each term of a leader', async () => {
   const { registry, metrics } = someMetrics()
   for (let term = 0; term < 2; term += 1) {
     await reconcileOnce(metrics, [() => ({ kind: 'done' })])

@@ -96,19 +96,19 @@ describe('an event', () => {
     expect(cache.position()).toBe('13')
   })
 
-  it('with another uid is a deletion and an addition', () => {
+  it('an event with another uid is a deletion and an addition', () => {
     const cache = cacheOf(10, anObject('a', 9, 'first'))
     expect(summarize(cache.apply('MODIFIED', anObject('a', 12, 'second')))).toEqual(['a: 9 -> -', 'a: - -> 12'])
   })
 
-  it('of the end of an earlier object leaves the later one alone', () => {
+  it('the DELETED event of an earlier object leaves the later one', () => {
     const cache = cacheOf(10, anObject('a', 9, 'first'))
     cache.put(anObject('a', 14, 'second'))
     expect(summarize(cache.apply('DELETED', anObject('a', 12, 'first')))).toEqual([])
     expect(contentOf(cache)).toEqual(['a@14'])
   })
 
-  it('with versions that are no numbers is taken as it comes', () => {
+  it('an event with a version that is not a number is applied in order of arrival', () => {
     const cache = cacheOf(10)
     expect(summarize(cache.apply('ADDED', anObject('a', 'zeta')))).toEqual(['a: - -> zeta'])
     expect(summarize(cache.apply('MODIFIED', anObject('a', 'alpha')))).toEqual(['a: zeta -> alpha'])
@@ -168,13 +168,13 @@ describe('our own write', () => {
     expect(contentOf(cache)).toEqual([])
   })
 
-  it('of what was made just now is there before the watch tells of it', () => {
+  it('an object that we created is cached before the watch reports it', () => {
     const cache = cacheOf(10)
     cache.put(anObject('a', 11))
     expect(contentOf(cache)).toEqual(['a@11'])
   })
 
-  it('with versions that are no numbers counts for the same object only', () => {
+  it('our write with a version that is not a number counts for the same object only', () => {
     const cache = cacheOf(10, anObject('a', 'x', 'first'))
     cache.put(anObject('a', 'y', 'first'))
     cache.put(anObject('a', 'z', 'second'))

@@ -49,7 +49,7 @@ it('hands keys out in the order in which they came, each once however often it w
   expect(await takeAll(queue)).toEqual(['b', 'a', 'c'])
 })
 
-it('gives a key to whoever waits longest', async () => {
+it('gives a key to the taker that has waited longest', async () => {
   const { queue } = aQueue()
   const [first, second] = [queue.take(), queue.take()]
   queue.add('a')
@@ -147,7 +147,7 @@ it('hands out many delayed keys in the order of their times', async () => {
   expect(taken).toEqual(delays.sort((a, b) => a - b).map(String))
 })
 
-it('does not forget a delay when the key is added at once meanwhile', async () => {
+it('keeps a delay when the key is added directly meanwhile', async () => {
   const { queue, clock } = aQueue()
   const taken = collect(queue)
   queue.addAfter('a', 1_000)
@@ -158,14 +158,14 @@ it('does not forget a delay when the key is added at once meanwhile', async () =
   expect(taken).toEqual(['a', 'a'])
 })
 
-it('adds at once what need not wait', () => {
+it('adds a key without a delay directly', () => {
   const { queue } = aQueue()
   queue.addAfter('now', 0)
   queue.addAfter('overdue', -5)
   expect(queue.length()).toBe(2)
 })
 
-it('refuses a delay that is no number, which would put the heap out of order', () => {
+it('rejects a delay that is not a number, which would break the order of the heap', () => {
   const { queue } = aQueue()
   for (const ms of [Number.NaN, Number.POSITIVE_INFINITY]) {
     expect(() => queue.addAfter('a', ms)).toThrow(/queue test: cannot wait .* for a/)
@@ -224,7 +224,7 @@ it('backs off from 100 ms, twice as long each time, and never longer than five m
   expect(waits.slice(11)).toEqual(Array(89).fill(300_000))
 })
 
-it('begins the back-off anew after forget(), and for each key apart', async () => {
+it('starts the back-off again after forget(), separately for each key', async () => {
   const { queue, clock } = aQueue()
   await backoffsOf(queue, clock, 5)
   queue.forget('a')
@@ -327,7 +327,7 @@ it('has no depth any more once stopped, whether it is drained or not', async () 
   expect(seen.waited).toHaveLength(1)
 })
 
-it('tells how long keys wait and are worked on, and what is being worked on now', async () => {
+it('reports how long keys wait and are processed, and the work in progress', async () => {
   const { seen, metrics, work } = watchMetrics()
   const { queue, clock } = aQueue({ metrics })
   expect(work()).toEqual({ unfinishedSeconds: 0, longestSeconds: 0 })

@@ -91,7 +91,7 @@ describe('limits', () => {
     expect(verbs(written.slice(-1))).toEqual(['create 1'])
   })
 
-  it('have room again for what comes after refusals', async () => {
+  it('rejected events make room for later ones', async () => {
     const { recorder, behaviour, dropped, clock } = aRecorder()
     const say = (index: number) => recorder.record(aRegarding({ uid: `uid-${index}` }), anOccurrence())
     behaviour.fail = refusal(403, 'Forbidden')
@@ -115,7 +115,7 @@ describe('faults', () => {
     ['no answer', new TransportError('reset')],
     ['a busy server', refusal(429, 'TooManyRequests')],
     ['a server error', refusal(500, 'InternalError')],
-  ])('of the kind that passes are tried again twelve times: %s', async (_, fault) => {
+  ])('transient errors are retried twelve times: %s', async (_, fault) => {
     const { recorder, behaviour, dropped, problems, clock } = aRecorder()
     behaviour.fail = fault
     recorder.record(aRegarding(), anOccurrence())
@@ -125,7 +125,7 @@ describe('faults', () => {
     expect(problems).toEqual([`the event Created could not be written: ${fault.message}`])
   })
 
-  it('that pass lose nothing, and write nothing twice', async () => {
+  it('transient errors lose nothing, and nothing is written twice', async () => {
     const { recorder, behaviour, written, dropped, problems, clock } = aRecorder()
     behaviour.fail = new TransportError('reset')
     recorder.record(aRegarding(), anOccurrence())
@@ -136,7 +136,7 @@ describe('faults', () => {
     expect([dropped, problems]).toEqual([[], []])
   })
 
-  it('are counted from the last write', async () => {
+  it('retries are counted from the last write', async () => {
     const { recorder, behaviour, written, dropped, clock } = aRecorder({ random: () => 0 })
     behaviour.fail = new TransportError('reset')
     recorder.record(aRegarding(), anOccurrence())
@@ -152,7 +152,7 @@ describe('faults', () => {
     expect(dropped).toEqual([])
   })
 
-  it('in an answer after the event was written count as written', async () => {
+  it('an event whose response was lost counts as written', async () => {
     const { recorder, written, problems, clock, client } = aRecorder()
     const { create } = client
     client.create = (async (...parameters: Parameters<typeof create>) => {
@@ -165,7 +165,7 @@ describe('faults', () => {
     expect(problems).toEqual([])
   })
 
-  it.each([403, 404, 422])('that are refusals are reported and not tried again: %i', async (status) => {
+  it.each([403, 404, 422])('a rejection is reported and not retried: %i', async (status) => {
     const { recorder, behaviour, dropped, problems, clock } = aRecorder()
     behaviour.fail = refusal(status, 'Refused')
     recorder.record(aRegarding(), anOccurrence())
@@ -182,7 +182,7 @@ describe('faults', () => {
     expect(behaviour.tries).toBe(2)
   })
 
-  it('never reach whoever records, not even those of its callbacks', async () => {
+  it('record() never throws, not even an error of its callbacks', async () => {
     const fail = () => {
       throw new Error('no')
     }
@@ -224,7 +224,7 @@ describe('stop', () => {
     expect(clock.wakeTimes()).toEqual([])
   })
 
-  it('waits no longer than its limit for a server that does not answer, and counts what it drops', async () => {
+  it('stop waits no longer than its limit for a response, and counts the dropped events', async () => {
     const { recorder, behaviour, dropped, problems, clock } = aRecorder()
     behaviour.hang = true
     for (let index = 0; index < 5; index += 1) recorder.record(aRegarding(), anOccurrence({ note: `${index}` }))
@@ -243,7 +243,7 @@ describe('stop', () => {
     expect(clock.wakeTimes()).toEqual([])
   })
 
-  it('does not try again what fails', async () => {
+  it('stop does not retry', async () => {
     const { recorder, behaviour, dropped, clock } = aRecorder()
     behaviour.fail = new TransportError('refused')
     recorder.record(aRegarding(), anOccurrence())

@@ -35,7 +35,7 @@ describe('an event', () => {
     })
   })
 
-  it('tells when it happened, not when it was written', async () => {
+  it('has the time of its occurrence, not of its write', async () => {
     const { recorder, written, clock, behaviour } = aRecorder()
     behaviour.fail = new TransportError('refused')
     recorder.record(aRegarding(), anOccurrence())
@@ -93,13 +93,13 @@ describe('an event', () => {
 describe('a note', () => {
   const bytes = (text: string) => Buffer.byteLength(text)
 
-  it('of 1,024 bytes is left as it is, one more is cut', () => {
+  it('a note of 1,024 bytes is kept, a longer one is cut', () => {
     expect(cutNote('a'.repeat(1_024))).toBe('a'.repeat(1_024))
     expect(cutNote('a'.repeat(1_025))).toBe(`${'a'.repeat(1_021)}…`)
     expect(bytes(cutNote('a'.repeat(1_025)))).toBe(1_024)
   })
 
-  it('is cut between two characters, whatever their size', () => {
+  it('a note is cut between two characters, whatever their size', () => {
     for (const character of ['ü', '€', '🚀']) {
       for (let lead = 0; lead < 4; lead += 1) {
         const cut = cutNote('x'.repeat(lead) + character.repeat(600))
@@ -111,12 +111,12 @@ describe('a note', () => {
     }
   })
 
-  it('with half a character in it is made whole, as the server would', () => {
+  it('half a character in a note is replaced, as the server does it', () => {
     expect(cutNote('a\ud83d')).toBe('a\ufffd')
     expect(bytes(cutNote('\ud83d'.repeat(400)))).toBeLessThanOrEqual(1_024)
   })
 
-  it('reaches the server cut', async () => {
+  it('a note is cut before it is sent', async () => {
     const { recorder, written, clock } = aRecorder()
     recorder.record(aRegarding(), anOccurrence({ note: 'a'.repeat(5_000) }))
     await clock.settle()
@@ -146,7 +146,7 @@ describe('repeats', () => {
     expect(written).toHaveLength(3)
   })
 
-  it('of a series that goes on are written every half hour', async () => {
+  it('the count of a long series is written every half hour', async () => {
     const { recorder, written, clock } = aRecorder()
     for (let minute = 0; minute <= 65; minute += 1) {
       recorder.record(aRegarding(), anOccurrence())
@@ -170,14 +170,14 @@ describe('repeats', () => {
     expect(written[2]!.name).not.toBe(written[0]!.name)
   })
 
-  it('that come before the first was written are written with it', async () => {
+  it('repeats before the first write are written with it', async () => {
     const { recorder, written, clock } = aRecorder()
     for (let times = 0; times < 3; times += 1) recorder.record(aRegarding(), anOccurrence())
     await clock.settle()
     expect(verbs(written)).toEqual(['create 3'])
   })
 
-  it('that come while the first is being written are not lost', async () => {
+  it('repeats during the first write are not lost', async () => {
     const { recorder, written, clock, client } = aRecorder()
     const { create } = client
     client.create = ((...parameters: Parameters<typeof create>) => {
@@ -207,7 +207,7 @@ describe('repeats', () => {
     expect(verbs(written)).toEqual(['create 1', 'create 1'])
   })
 
-  it('with another version of the object are the same event', async () => {
+  it('an occurrence on another version of the object repeats the event', async () => {
     const { recorder, written, clock } = aRecorder()
     recorder.record(aRegarding({ resourceVersion: '1' }), anOccurrence())
     await clock.settle()
@@ -216,7 +216,7 @@ describe('repeats', () => {
     expect(verbs(written)).toEqual(['create 1', 'patch 2'])
   })
 
-  it('of an event that the server has forgotten make it anew', async () => {
+  it('a repeat creates the event again when the server has dropped it', async () => {
     const { recorder, written, clock, existing } = aRecorder()
     recorder.record(aRegarding(), anOccurrence())
     await clock.settle()
@@ -229,7 +229,7 @@ describe('repeats', () => {
 })
 
 describe('an id', () => {
-  it('makes the name, so that two processes write one event', async () => {
+  it('an id makes the name, so that two processes write one event', async () => {
     const first = aRecorder()
     const second = aRecorder({ client: first.client, instance: 'pod-2' })
     for (const { recorder } of [first, second])
@@ -240,7 +240,7 @@ describe('an id', () => {
     expect([first.problems, second.problems, first.dropped, second.dropped]).toEqual([[], [], [], []])
   })
 
-  it('is written once, however often it is told', async () => {
+  it('an occurrence with an id is written once, however often it is recorded', async () => {
     const { recorder, behaviour, clock } = aRecorder()
     for (let times = 0; times < 5; times += 1) {
       recorder.record(aRegarding(), anOccurrence({ id: 'flip-17' }))
@@ -249,7 +249,7 @@ describe('an id', () => {
     expect(behaviour.tries).toBe(1)
   })
 
-  it('tells events apart that are otherwise the same, and so does the object', async () => {
+  it('different ids make different events, and so do different objects', async () => {
     const { recorder, written, clock } = aRecorder()
     recorder.record(aRegarding(), anOccurrence({ id: 'flip-17' }))
     recorder.record(aRegarding(), anOccurrence({ id: 'flip-18' }))

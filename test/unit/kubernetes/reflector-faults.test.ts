@@ -86,7 +86,7 @@ describe('a watch that breaks', () => {
 })
 
 describe('a watch that falls silent', () => {
-  it('is given up after 150 s, and the next one tells what was missed', async () => {
+  it('a silent watch is replaced after 150 s, and the next one reports what was missed', async () => {
     await using a = await startReflecting()
     a.write('a', '1')
     a.write('b', '1')
@@ -107,7 +107,7 @@ describe('a watch that falls silent', () => {
     expect([a.lists(), a.checks(), a.restarts]).toEqual([1, 1, ['stalled']])
   })
 
-  it('and has had no bookmark, is opened anew without a word: there may be nothing to tell in the whole cluster', async () => {
+  it('a silent watch without a bookmark is replaced without a report: perhaps nothing has changed in the cluster', async () => {
     await using a = await startReflecting()
     a.write('a', '1')
     await a.follow()
@@ -122,14 +122,14 @@ describe('a watch that falls silent', () => {
     expect([a.problems, a.lists(), a.restarts]).toEqual([[], 1, ['quiet', 'quiet', 'quiet']])
   })
 
-  it('is not one that only has nothing to tell', async () => {
+  it('a watch that receives only bookmarks is not silent', async () => {
     await using a = await startReflecting({ random: () => 0.5 })
     await a.follow()
     await passMinutes(a, 7)
     expect([a.problems, a.watchesAsked()]).toEqual([[], 1])
   })
 
-  it('or does not end in time is given up 30 s after it', async () => {
+  it('a watch that does not end in time is replaced 30 s later', async () => {
     await using a = await startReflecting()
     await a.follow()
     await passMinutes(a, 5)
@@ -157,7 +157,7 @@ describe('a watch that falls silent', () => {
     expect(a.problems.slice(1)).toEqual(['list: list configmaps: no response within 10 s'])
   })
 
-  it('before its answer has begun is given up after 30 s', async () => {
+  it('a watch without a response fails after 30 s', async () => {
     await using a = await startReflecting()
     a.server.disturb(({ isWatch }) => isWatch, 'hang')
     a.reflector.start()
@@ -169,7 +169,7 @@ describe('a watch that falls silent', () => {
 })
 
 describe('a position that is too old', () => {
-  it('leads to a list at once, with what was deleted meanwhile, and is no problem', async () => {
+  it('a position that is too old leads to a list at once, which finds deletions, and is not reported', async () => {
     await using a = await startReflecting()
     a.write('a', '1')
     a.write('b', '1')
@@ -201,7 +201,7 @@ describe('a position that is too old', () => {
     expect(a.problems[0]).toBe('watch: too old resource version')
   })
 
-  it('in the middle of a list starts the list over, and deletes nothing', async () => {
+  it('a list whose next page is too old starts again, and deletes nothing', async () => {
     await using a = await startReflecting()
     for (let n = 0; n < 1_100; n += 1) a.write(`n${n}`, '1')
     await a.follow()

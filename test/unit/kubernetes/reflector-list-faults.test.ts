@@ -49,7 +49,7 @@ describe('a list that fails', () => {
     expect(a.changes).toEqual(['shop/a: - -> 1'])
   })
 
-  it('for want of the resource works once that is there, also when it goes and comes again', async () => {
+  it('a list of an unknown resource works once the resource is served, also after it was removed', async () => {
     await using a = await startReflecting()
     a.server.remove(CONFIG_MAPS)
     a.reflector.start()
@@ -163,7 +163,7 @@ describe('whatever else may go wrong', () => {
 })
 
 describe('what we are called with', () => {
-  it('may fail: it is reported, and all others are told', async () => {
+  it('a failing callback is reported, and all other changes are delivered', async () => {
     const problems: string[] = []
     await using a = await startReflecting({
       onChange(key) {
@@ -186,7 +186,7 @@ describe('what we are called with', () => {
     expect(a.watchesAsked()).toBe(1)
   })
 
-  it('may fail to trim: then the object is kept whole', async () => {
+  it('an object that cannot be trimmed is kept whole', async () => {
     await using a = await startReflecting({
       trim() {
         throw new Error('cannot trim')

@@ -99,7 +99,7 @@ describe('a reflector', () => {
     expect([a.lists(), a.checks(), a.problems, a.restarts]).toEqual([1, 0, [], ['timeout']])
   })
 
-  it('gives an object that was made anew as another one', async () => {
+  it('reports an object that was created again as another one', async () => {
     await using a = await startReflecting()
     a.write('a', 'old')
     await a.follow()

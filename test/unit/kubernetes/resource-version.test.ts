@@ -27,7 +27,7 @@ describe('versions', () => {
     expect([isNewer(a, b), isNewer(b, a)]).toEqual([false, false])
   })
 
-  it('that are no numbers are still the same or not', () => {
+  it('versions that are not numbers are equal or not comparable', () => {
     expect(compareVersions('x', 'x')).toBe(0)
   })
 })

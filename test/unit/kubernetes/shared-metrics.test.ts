@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { shareMetrics } from '../../../src/kubernetes/shared-metrics.ts'
 
-it('tells of the reflector that has been silent for longest, and of the objects of all', () => {
+it('reports the oldest contact of all reflectors, and the sum of their objects', () => {
   const contacts: number[] = []
   const objects: number[] = []
   const restarts: string[] = []

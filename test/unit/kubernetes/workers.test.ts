@@ -68,7 +68,7 @@ it('reconciles what is queued, as many at a time as there are workers', async ()
   expect(Math.max(...active)).toBe(2)
 })
 
-it('never reconciles one key twice at once, and again when it was added meanwhile', async () => {
+it('never reconciles one key concurrently, and again when it was added meanwhile', async () => {
   const gates: (() => void)[] = []
   let now = 0
   let most = 0
@@ -139,7 +139,7 @@ it.each(results)('queues %s with the right priority', async (_, result, order) =
   expect(reconciled).toEqual(['first', 'slow', ...order])
 })
 
-it('backs off after errors, ever longer, and begins anew after a success', async () => {
+it('backs off after errors, longer each time, and starts again after a success', async () => {
   const at: number[] = []
   const outcomesWanted = ['fail', 'fail', 'fail', 'done', 'fail', 'done']
   const { queue, workers, clock, errors, outcomes } = aController(async () => {
@@ -300,7 +300,7 @@ it('aborts what has not finished after the grace, waits for its end, and neither
   expect([await queue.take(), await queue.take()]).toEqual(['live', 'a'])
 })
 
-it('aborts at once without a grace, also when a longer stop has begun before', async () => {
+it('aborts at once without a grace, also when a longer stop is in progress', async () => {
   const { queue, workers, clock } = aController((_, signal) => untilAborted(signal))
   workers.start()
   queue.add('a')

@@ -69,7 +69,7 @@ describe('the projects that a namespace may use', () => {
     expect(await look()).toEqual(['payments'])
   })
 
-  it('are no answer when there was none', async () => {
+  it('a failed read of a Namespace is not cached', async () => {
     answer = refuse(500)
     await expect(look()).rejects.toThrow('no')
   })

@@ -89,7 +89,7 @@ describe('a refused write', () => {
     })
   })
 
-  it('does not give the URL away when a rule quotes what it refuses', async () => {
+  it('the message hides the URL when an admission rule quotes it', async () => {
     const message = `denied: {"HEARTBEAT_URL":"${Buffer.from('http://ping').toString('base64')}"} is http://ping`
     const { result } = await publishInto(
       [owner({ uid: 'u2' })],
@@ -108,7 +108,7 @@ describe('a refused write', () => {
     await expect(publishInto([owner({ uid: 'u2' })], error)).rejects.toBe(error)
   })
 
-  it('tells a namespace that is going from a right that is missing', () => {
+  it('a namespace that is being deleted is not a missing right', () => {
     expect(isNamespaceGoing(refusal(403, 'Forbidden', [{ reason: 'NamespaceTerminating' }]))).toBe(true)
     expect(isNamespaceGoing(refusal(403, 'Forbidden'))).toBe(false)
     expect(isNamespaceGoing(new Error('being terminated'))).toBe(false)

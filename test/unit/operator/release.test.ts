@@ -90,7 +90,7 @@ describe('the finalizer', () => {
     expect(server.requests.filter(({ path }) => path.endsWith('v1alpha1/heartbeatchecks'))).toEqual([])
   })
 
-  it('that nobody holds is nothing to do, nor are HeartbeatChecks that the cluster does not know', async () => {
+  it('says that there is nothing to do without a finalizer, and in a cluster that does not serve HeartbeatChecks', async () => {
     put('shop/a')
     await release()
     server.remove(CHECKS)
@@ -101,7 +101,7 @@ describe('the finalizer', () => {
     ])
   })
 
-  it('is taken off what somebody has changed or deleted in the moment since the list', async () => {
+  it('removes the finalizer from a resource that was changed since the list, and skips a deleted one', async () => {
     for (const key of ['shop/changed', 'shop/gone']) put(key, [OURS])
     const isOf = (name: string) => (request: { method: string; path: string }) =>
       request.method === 'PATCH' && request.path.endsWith(name)
@@ -120,7 +120,7 @@ describe('the finalizer', () => {
     })
   })
 
-  it('is looked for anew when the list grew too old between two pages', async () => {
+  it('starts the list again when it expires between two pages', async () => {
     for (let number = 0; number < 200; number += 1) put(`shop/check-${number}`)
     put('shop/last', [OURS])
     server.disturb(({ query }) => query.has('continue'), { status: 410, reason: 'Expired' })
@@ -129,7 +129,7 @@ describe('the finalizer', () => {
     expect(said).toEqual([expect.stringContaining('is off 1 HeartbeatCheck;')])
   })
 
-  it('that cannot be taken off one is off the others; which one it is, and why, is told', async () => {
+  it('names a resource whose finalizer cannot be removed, and why, after it has handled the others', async () => {
     for (const name of ['a', 'b', 'c']) put(`shop/${name}`, [OURS])
     const isB = ({ method, path }: { method: string; path: string }) => method === 'PATCH' && path.endsWith('/b')
     server.disturb(isB, { status: 422, reason: 'Invalid', message: 'spec.periodSeconds: Invalid value' }, 100)
@@ -139,21 +139,21 @@ describe('the finalizer', () => {
     expect(['shop/a', 'shop/b', 'shop/c'].map(finalizersOf)).toEqual([[], [OURS], []])
   })
 
-  it('is taken off once the API server lets us, as after a write that had no answer', async () => {
+  it('retries after a write without a response', async () => {
     put('shop/a', [OURS])
     server.disturb(({ method }) => method === 'PATCH', 'reset', 3)
     await release()
     expect(finalizersOf('shop/a')).toEqual([])
   })
 
-  it('that comes back each time is the work of another controller: it is told, and given up', async () => {
+  it('gives up on a finalizer that another controller adds again each time, and says so', async () => {
     put('shop/a', [OURS])
     const putBack = () => server.collection(CHECKS).mergePatch('shop/a', { metadata: { finalizers: [OURS] } })
     await expect(release({}, putBack)).rejects.toThrow(/comes back .* another controller runs, stop it/)
     expect(patches().length).toBeLessThan(20)
   })
 
-  it('stays where a right is missing, and it is told which', async () => {
+  it('names a missing right', async () => {
     put('shop/a', [OURS])
     const message = 'heartbeatchecks is forbidden'
     server.disturb(({ method }) => method === 'PATCH', { status: 403, reason: 'Forbidden', message })
@@ -163,7 +163,7 @@ describe('the finalizer', () => {
     expect(patches()).toHaveLength(1)
   })
 
-  it('stays when somebody stops it, and that is told', async () => {
+  it('says that it was stopped before the end', async () => {
     put('shop/a', [OURS])
     const stopping = new AbortController()
     holdLease({ holderIdentity: 'pod-1', leaseDurationSeconds: 15 })
@@ -176,7 +176,7 @@ describe('the finalizer', () => {
 describe('a leader', () => {
   beforeEach(() => put('shop/a', [OURS]))
 
-  it('that gives its lease back is waited for', async () => {
+  it('waits for a leader that releases its lease', async () => {
     holdLease({ holderIdentity: 'pod-1', leaseDurationSeconds: 15, renewTime: 0 })
     let freedAt = 0
     await release({}, (elapsedMs) => {
@@ -193,7 +193,7 @@ describe('a leader', () => {
     expect(said[0]).toBe('waiting for pod-1 to give back the Lease monitoring/heartbeat-operator ...')
   })
 
-  it('that goes on leading is not worked against', async () => {
+  it('gives up, and removes nothing, while a leader goes on', async () => {
     holdLease({ holderIdentity: 'pod-1', leaseDurationSeconds: 15, renewTime: 0 })
     await expect(release({}, renewLease)).rejects.toThrow(
       /^pod-1 still leads by the Lease monitoring\/heartbeat-operator, .*: stop the controllers, then run this again$/,

@@ -53,14 +53,14 @@ describe('a status', () => {
     expect(put).toEqual([second])
   })
 
-  it('is not told of a successor of the same name', async () => {
+  it('the status is not written to a new resource of the same name', async () => {
     const successor = { ...check, metadata: { ...check.metadata, uid: 'u2', resourceVersion: '9' } }
     const { reporter, replaced, put } = createRefusing(409, successor)
     await expect(reporter.report(check, synced, null)).rejects.toThrow('no')
     expect({ count: replaced.length, put }).toEqual({ count: 1, put: [] })
   })
 
-  it('is not tried again when it is refused for anything else', async () => {
+  it('the status is not retried after any other rejection', async () => {
     const { reporter, replaced, put } = createRefusing(422, check)
     await expect(reporter.report(check, synced, null)).rejects.toThrow('no')
     expect({ count: replaced.length, put }).toEqual({ count: 1, put: [] })

@@ -17,7 +17,7 @@ beforeEach(() => {
 })
 
 describe('notices of flips', () => {
-  it('are passed on at once, of each resource by itself, when the last one is long ago', () => {
+  it('the first notice of each resource is queued at once', () => {
     flip(KEY)
     flip('shop/other')
     now += FLIP_STEP_MS
@@ -29,7 +29,7 @@ describe('notices of flips', () => {
     ])
   })
 
-  it('of one resource make one look in a step, however many they are, and none is left without a look after it', () => {
+  it('notices of one resource cause one reconcile in a step, and the last one is never lost', () => {
     const looksAt = new Set<number>()
     const end = now + 10 * FLIP_STEP_MS
     for (; now < end; now += 10) {

@@ -70,7 +70,7 @@ describe('the conditions of the sync', () => {
     for (const { observedGeneration } of status.conditions!) expect(observedGeneration).toBe(3)
   })
 
-  it('are Ready=False and Stalled with the reason when somebody has to act', () => {
+  it('a problem for a person is Ready=False and Stalled with the reason', () => {
     const status = statusOf({ sync: stalled, published: null })
     expect(condition(status, 'Ready')).toMatchObject({ status: 'False', reason: 'TargetNotOwned' })
     expect(condition(status, 'Stalled')).toMatchObject({ status: 'True', message: stalled.message })
