@@ -31,6 +31,39 @@ it('checks are found as they were put last, with their version', () => {
   ])
 })
 
+it.each([
+  ['a number in each column', (value: number) => value],
+  ['null in each column that may be null', () => null],
+])('a check is found as it was put: with %s, to the microsecond', (_, of) => {
+  const at = 1_795_000_000_000.123
+  const state = {
+    status: 'down',
+    since: at,
+    lastPingAt: of(at + 1),
+    lastSuccessAt: of(at + 2),
+    lastDurationMs: of(604_800_000),
+    lastStartAt: of(at + 3),
+    expectedAt: of(at + 4),
+    dueAt: of(at + 5),
+    runs: [{ id: null, startedAt: at, deadlineAt: null }],
+  } as const
+  const check: LockedCheck = { key: 2 ** 40, spec: SPEC, state, stampedAt: at + 0.001, wakeAt: of(at + 6) }
+  const cache = createFilled([1])
+  cache.put({ checks: [check], version: 2 ** 32 - 1 })
+  expect(cache.find([check.key])).toEqual([{ ...check, version: 2 ** 32 - 1 }])
+})
+
+it('a dropped check leaves room, and may be put again', () => {
+  const cache = createFilled([1, 2, 3], 3)
+  cache.drop([2])
+  cache.put({ checks: [aCheck(4)], version: 8 })
+  expect(keysIn(cache)).toEqual([3, 4])
+  cache.put({ checks: [aCheck(2)], version: 9 })
+  expect(keysIn(cache)).toEqual([2, 3, 4])
+  cache.put({ checks: [aCheck(5)], version: 10 })
+  expect(keysIn(cache)).toEqual([2, 4, 5])
+})
+
 it('checks are found in the order of their keys, all or none', () => {
   const cache = createFilled([10, 2, 9, 1])
   expect(cache.find(new Set([10, 9, 2]))!.map(({ key }) => key)).toEqual([2, 9, 10])
