@@ -2,8 +2,8 @@
  * Rows of checks as this process saved them last, so that a ping can be decided without a read. Cached rows may be stale: another replica or a
  * person may have changed them. They are saved on condition that the row still has the cached version (`saveUnlocked`, store/checks/change-sets.ts).
  *
- * Each ping replaces a row. As objects in a Map, rows would live just long enough to be moved to the old generation of the garbage collector,
- * which costs an eighth to a quarter of the processor time of a ping (docs/design/ping-path.md). So they are numbers in one array.
+ * Each ping replaces a row. Rows are numbers in one array: an object would live just long enough to reach the garbage collector's old generation,
+ * which makes a ping about a tenth more expensive (docs/design/ping-path.md).
  */
 
 import { type CheckSpec, type CheckState, type Run, STATUSES } from '../../domain/check.ts'

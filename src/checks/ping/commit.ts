@@ -14,8 +14,8 @@ import {
   sqlStateOf,
 } from '../../store/postgres/sqlstate.ts'
 import type { CheckCache } from './cache.ts'
-import { commitLocked } from './locked.ts'
-import { commitOptimistically } from './optimistic.ts'
+import { commitLocked, type LockedCommit } from './locked.ts'
+import { commitOptimistically, type OptimisticCommit } from './optimistic.ts'
 import { type Ping, type PingChange, type PingFailure, type PingOutcome, toChange } from './ping.ts'
 import { nextPolicy, OPTIMISTIC } from './policy.ts'
 import { oldestOf } from './queue.ts'
@@ -57,47 +57,34 @@ export function createGroupCommitter(options: CommitOptions): CommitGroup {
   let policy = OPTIMISTIC
 
   async function commit(session: Session, group: readonly PendingPing[]): Promise<readonly PingOutcome[]> {
+    const startedAt = now()
+    let attempt: LockedCommit | OptimisticCommit
     try {
-      return await commitWhole(session, group)
+      attempt = await commitWhole(session, group)
     } catch (error) {
       return commitRejected(session, group, error)
     }
-  }
-
-  async function commitWhole(session: Session, group: readonly PendingPing[]): Promise<readonly PingOutcome[]> {
-    const startedAt = now()
-    const changes = await toChanges(session, group)
-    const isOptimistic = policy.groupsToLock === 0
-    const attempt = isOptimistic ? await commitOptimistically(session, budgetOf(group), changes, cache) : null
-    if (attempt === null) {
-      policy = nextPolicy(policy, 'locked')
-      return lockAndSave(session, group, changes, startedAt)
-    }
-    const { outcomes, saved, staleKeys } = attempt
-    policy = nextPolicy(policy, staleKeys.size === 0 ? 'saved' : 'stale')
-    cache.put(saved)
-    cache.drop(staleKeys)
+    const { outcomes, saved } = attempt
+    if (saved !== null) cache.put(saved)
+    if ('staleKeys' in attempt) cache.drop(attempt.staleKeys)
+    // Checks that were deleted.
+    for (const [index, outcome] of outcomes.entries())
+      if (outcome === 'unknown') keys.delete(group[index]!.ping.publicId)
     const stale = group.filter((_, index) => outcomes[index] === 'stale')
+    policy = nextPolicy(policy, stale.length > 0 ? 'stale' : 'staleKeys' in attempt ? 'saved' : 'locked')
     if (stale.length < group.length) onGroup(group.length - stale.length, (now() - startedAt) / 1_000)
-    if (stale.length === 0) return outcomes as PingOutcome[]
-    const late = (await commit(session, stale)).values()
+    const late = (stale.length === 0 ? [] : await commit(session, stale)).values()
     return outcomes.map((outcome) => (outcome === 'stale' ? late.next().value! : outcome))
   }
 
-  async function lockAndSave(
+  async function commitWhole(
     session: Session,
     group: readonly PendingPing[],
-    changes: readonly (PingChange | null)[],
-    startedAt: number,
-  ): Promise<readonly PingOutcome[]> {
-    const { outcomes, saved } = await commitLocked(session, budgetOf(group), changes, 'wait')
-    if (saved !== null) cache.put(saved)
-    onGroup(group.length, (now() - startedAt) / 1_000)
-    for (const [index, { ping }] of group.entries()) {
-      const isDeleted = outcomes[index] === 'unknown'
-      if (isDeleted) keys.delete(ping.publicId)
-    }
-    return outcomes
+  ): Promise<LockedCommit | OptimisticCommit> {
+    const changes = await toChanges(session, group)
+    const isOptimistic = policy.groupsToLock === 0
+    const attempt = isOptimistic ? await commitOptimistically(session, budgetOf(group), changes, cache) : null
+    return attempt ?? commitLocked(session, budgetOf(group), changes, 'wait')
   }
 
   /** After an error of the whole group. */
