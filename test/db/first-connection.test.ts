@@ -63,7 +63,7 @@ it.each<[string, (url: URL) => void, RegExp]>([
 it('a port without a listener is explained in a line', async () => {
   const port = await findFreePort()
   expect(await failureOf(changed((url) => Object.assign(url, { hostname: '127.0.0.1', port })))).toBe(
-    `DATABASE_URL: nobody listens on 127.0.0.1:${port}: start PostgreSQL there, or correct the address`,
+    `DATABASE_URL: nothing listens on 127.0.0.1:${port}: start PostgreSQL there, or correct the address`,
   )
 })
 

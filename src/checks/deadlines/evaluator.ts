@@ -17,7 +17,7 @@ export interface EvaluatorOptions {
   readonly onFailed: (error: unknown, checkKey: number) => void
 }
 
-/** Each flip writes an event and its deliveries, and a ping of that moment waits for the whole batch. */
+/** Each flip writes an event and its deliveries, and pings wait for the whole batch. */
 export const MIN_BATCH = 5
 export const MAX_BATCH = 320
 

@@ -1,7 +1,6 @@
 /**
- * Finds checks whose deadline has passed. Every replica runs it: rows are claimed with `skip locked`, the deadline is
- * decided again under the lock, and the flip is written in the same transaction, so two replicas never make two flips
- * and a ping that committed first wins.
+ * Evaluates checks whose wakeAt has passed. Every replica does: rows are locked with `skip locked`, and the flip is decided and written under the
+ * lock. So two replicas never make two flips, and a ping that committed first wins.
  */
 
 import type { FlipReason } from '../../domain/check.ts'

@@ -22,7 +22,7 @@ export interface PingRecorder {
   waiting(): number
   /** How long the oldest ping without a result has waited, in milliseconds; also one whose group is in flight. */
   oldestWaitMs(): number
-  /** Resolves when no ping waits and no group is in flight, after 20 ms at the latest: for work that can wait a moment. */
+  /** Resolves when no ping waits and no group is in flight, after 20 ms at the latest: for background work. */
   yieldToPings(): Promise<void>
   /** Rejects new pings, and resolves when all others have their results. */
   stop(): Promise<void>
@@ -150,7 +150,7 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
   }
 }
 
-/** Whether the database stores pings, as far as the outcomes of a group tell; null when they do not. */
+/** Whether the database stores pings, by the outcomes of a group; null when they show neither. */
 function isWellAfter(outcomes: readonly PingOutcome[]): boolean | null {
   const isOut = (outcome: PingOutcome) =>
     typeof outcome !== 'string' && outcome.kind !== 'held' && outcome.kind !== 'rejected'

@@ -27,7 +27,7 @@ export interface Database extends Queryable {
    * Throws what `onRow` threw, after the last row.
    */
   eachRow(statement: Statement, onRow: (columns: unknown[]) => void): Promise<void>
-  /** One connection for a while, so that the next transaction can be sent the moment the last one has committed. */
+  /** One connection for a while, so that the next transaction can be sent as soon as the last one has committed. */
   session<T>(use: (session: Session) => Promise<T>): Promise<T>
   connections(): { total: number; idle: number; waiting: number }
   close(): Promise<void>

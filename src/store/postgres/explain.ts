@@ -47,7 +47,7 @@ export function explainDatabaseError(error: unknown, databaseUrl: string): strin
   }
   switch (errorCode(cause)) {
     case 'ECONNREFUSED':
-      return `DATABASE_URL: nobody listens on ${host}: start PostgreSQL there, or correct the address`
+      return `DATABASE_URL: nothing listens on ${host}: start PostgreSQL there, or correct the address`
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return `DATABASE_URL: there is no host ${hostname}: correct the name`
