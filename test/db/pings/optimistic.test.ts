@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
+import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import type { Ping } from '../../../src/checks/ping/record.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
@@ -181,6 +181,7 @@ describe('a cached row is found to be stale', () => {
       await change(check)
       const before = (await t.historyOf(check)).length
       expect(await commit(check)).toEqual(STALE)
+      expect(one.groups).toEqual([1])
       const state = await t.stateOf(check)
       expect(state.status).toBe(status)
       expect(state.dueAt).toBe(dueIn === null ? null : state.lastPingAt! + dueIn)
@@ -189,17 +190,6 @@ describe('a cached row is found to be stale', () => {
       await t.expectOrdered(check, before + 1)
     },
   )
-
-  it('that a person has paused, and after that resumed', async () => {
-    const [check] = await t.addCached(one, 1)
-    await pauseCheck(t.context, t.tenant(), check.id)
-    await commit(check)
-    await resumeCheck(t.context, t.tenant(), check.id)
-    // The conflict before makes the next group take locks.
-    await commit(check, { type: 'log' })
-    await commit(check)
-    expect(await t.reasonsOf(check)).toEqual(['first_success', 'resumed', 'paused', 'first_success', 'created'])
-  })
 
   it('that an SQL statement has left without a schedule: its ping is rejected', async () => {
     const [check] = await t.addCached(one, 1)
@@ -263,17 +253,6 @@ describe('a group of cached checks', () => {
       const { cached, row } = await t.readBoth(one, check)
       expect(cached).toEqual(row)
     }
-  })
-
-  it('of which all are stale is stored once, and one that is gone is unknown', async () => {
-    const checks = await t.addCached(one, 4)
-    const gone = checks[1]
-    for (const check of checks) expect(await two.record(check)).toBe('stored')
-    await removeCheck(t.context, t.tenant(), gone.id)
-    const { outcomes } = await one.commit(checks.map((check) => pingOf(check, withText('x'))))
-    expect(outcomes).toEqual(['stored', 'unknown', 'stored', 'stored'])
-    for (const check of checks) if (check !== gone) expect(await t.textsOf(check)).toEqual(['x', null, null])
-    expect((await t.database.query('select from ping_bodies')).rows).toHaveLength(3)
   })
 
   it('is locked after conflicts, and tried without locks again when there are none', async () => {

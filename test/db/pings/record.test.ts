@@ -155,26 +155,6 @@ describe('the pings of one group', () => {
   })
 })
 
-describe('two replicas', () => {
-  it('that ping the same checks store every ping, in one order, with matching flips', async () => {
-    const checks = await t.addChecks(20)
-    const two = t.addReplica('two')
-    const types = ['success', 'fail', 'start', 'log'] as const
-    const sent = await Promise.all(
-      Array.from({ length: 2_000 }, (_, index) =>
-        (index % 2 === 0 ? one : two).record(checks[index % 20]!, { type: types[(index * 7) % 4]! }),
-      ),
-    )
-    expect(new Set(sent)).toEqual(new Set(['stored']))
-    for (const check of checks) {
-      await t.expectOrdered(check, 100)
-      const flips = [...(await t.flipsOf(check))].reverse()
-      expect(flips.map((flip) => flip.from)).toEqual([null, ...flips.slice(0, -1).map((flip) => flip.to)])
-      expect((await t.stateOf(check)).status).toBe(flips.at(-1)!.to)
-    }
-  })
-})
-
 describe('the hot row', () => {
   it('is updated without touching an index when a ping only moves the deadline', async () => {
     // A database of its own, whose counters count nothing else.
