@@ -1,4 +1,4 @@
-/** Carries a plan out, in the transaction that holds the locks of its facts. */
+/** Carries a plan out. Each function returns the check as it is stored. */
 
 import { randomUUID } from 'node:crypto'
 import type { CheckSpec } from '../../domain/check.ts'
@@ -18,66 +18,56 @@ import { addCheck, addFirstCheck, findFreeSlug } from '../add-check.ts'
 import { applyEvents } from '../with-locked-check.ts'
 import type { Change, Creation, Declaration } from './plan.ts'
 
-/** Returns the check as it is stored. */
-export async function create(
-  context: Context,
-  tx: Queryable,
-  wanted: Declaration,
-  spec: CheckSpec,
-  plan: Creation,
-): Promise<StoredCheck> {
-  const { row, like, stored, events } = describeNew(context, wanted, spec, plan)
+/** A declaration at work; `spec` is its spec as the state machine reads it. */
+export interface Declaring {
+  readonly context: Context
+  readonly wanted: Declaration
+  readonly spec: CheckSpec
+}
+
+/** Creates the check in the transaction that holds the resource's lock. */
+export async function create(declaring: Declaring, tx: Queryable, plan: Creation): Promise<StoredCheck> {
+  const { row, like, stored, events, toCheck } = describeNew(declaring, plan)
   if (plan.tombstone !== null) await deleteTombstone(tx, plan.tombstone.key)
   // Never null: a taken slug gets a number.
   const added = (await addCheck(tx, row, { like }, stored))!
-  const check = toStored(wanted, row, added, stored)
-  if (events.length === 0) return check
+  if (events.length === 0) return toCheck(added)
   const [locked] = await lockStates(tx, [added.key])
-  return { ...check, state: await applyEvents(tx, locked!, events, context) }
+  return { ...toCheck(added), state: await applyEvents(tx, locked!, events, declaring.context) }
 }
 
 /** Creates the check in one statement, without a lock. Null when something is in its way (insertFirstCheck). */
-export async function createFirst(
-  context: Context,
-  wanted: Declaration,
-  spec: CheckSpec,
-  plan: Creation,
-): Promise<StoredCheck | null> {
-  const { row, like, stored, events } = describeNew(context, wanted, spec, plan)
-  if (events.length > 0) return null
-  const added = await addFirstCheck(context.database, row, like, stored)
-  return added === null ? null : toStored(wanted, row, added, stored)
+export async function createFirst(declaring: Declaring, plan: Creation): Promise<StoredCheck | null> {
+  const { row, like, stored, events, toCheck } = describeNew(declaring, plan)
+  const added = events.length > 0 ? null : await addFirstCheck(declaring.context.database, row, like, stored)
+  return added === null ? null : toCheck(added)
 }
 
 /** What a new check begins with; `events` are those that still have to happen to it. */
-function describeNew(
-  context: Context,
-  wanted: Declaration,
-  spec: CheckSpec,
-  { tombstone, events: [begin, ...events] }: Creation,
-) {
+function describeNew({ context, wanted, spec }: Declaring, { tombstone, events: [begin, ...events] }: Creation) {
   const { resource, projectId, suspend } = wanted
   const stampedAt = stampAfter(tombstone?.stampedAt ?? 0, context.clock.now())
   const now = Math.floor(stampedAt)
-  const kept = tombstone ?? { id: newId(stampedAt), publicId: randomUUID(), createdAt: stampedAt }
-  const { id, publicId, createdAt } = kept
-  const identity = { id, publicId, projectId, createdAt, ...textsOf(wanted) }
-  const key = tombstone === null ? {} : { key: tombstone.key }
-  return {
-    row: { ...identity, ...key, kubernetes: { ...resource, suspend } },
-    like: tombstone?.slug ?? deriveSlug(resource.name, 'check'),
-    stored: { spec: wanted.spec, state: transition(spec, newState(now), begin, now).state, stampedAt },
-    events,
+  const { id, publicId, createdAt } = tombstone ?? {
+    id: newId(stampedAt),
+    publicId: randomUUID(),
+    createdAt: stampedAt,
   }
-}
-
-function toStored(
-  wanted: Declaration,
-  { id, publicId, projectId, createdAt }: ReturnType<typeof describeNew>['row'],
-  added: { readonly key: number; readonly slug: string },
-  { spec, state }: ReturnType<typeof describeNew>['stored'],
-): StoredCheck {
-  return { id, publicId, projectId, createdAt, ...textsOf(wanted), ...added, ...ownerOf(wanted), spec, state }
+  const identity = { id, publicId, projectId, createdAt, ...textsOf(wanted) }
+  const stored = { spec: wanted.spec, state: transition(spec, newState(now), begin, now).state, stampedAt }
+  return {
+    row: { ...identity, ...(tombstone === null ? {} : { key: tombstone.key }), kubernetes: { ...resource, suspend } },
+    like: tombstone?.slug ?? deriveSlug(resource.name, 'check'),
+    stored,
+    events,
+    toCheck: (added: { readonly key: number; readonly slug: string }): StoredCheck => ({
+      ...identity,
+      ...added,
+      ...ownerOf(wanted),
+      spec: stored.spec,
+      state: stored.state,
+    }),
+  }
 }
 
 function ownerOf({ resource, suspend }: Declaration) {
@@ -85,24 +75,22 @@ function ownerOf({ resource, suspend }: Declaration) {
 }
 
 /**
- * Returns the check as it is stored. Fails with a unique violation of SLUG_IS_UNIQUE when another check takes the slug at the
- * same time in the project that this one moves to.
+ * Changes the check whose lock the transaction holds. Fails with a unique violation of SLUG_IS_UNIQUE when another check takes the slug
+ * at the same time in the project that this one moves to.
  */
 export async function change(
-  context: Context,
+  { context, wanted, spec }: Declaring,
   tx: Queryable,
-  wanted: Declaration,
-  spec: CheckSpec,
   { check, isMoved, isRedescribed, isRescheduled, events }: Change,
   locked: LockedCheck,
 ): Promise<StoredCheck> {
-  const slug = isMoved ? await findFreeSlug(tx, wanted.projectId, check.slug) : check.slug
+  const { projectId } = wanted
+  const slug = isMoved ? await findFreeSlug(tx, projectId, check.slug) : check.slug
   if (isRedescribed) {
     await saveDeclared(tx, check.key, { ...wanted, slug })
     await makeAlertsDue(tx, check.key)
   }
   if (isRescheduled) await saveSpec(tx, check.key, wanted.spec)
   const state = events.length === 0 ? check.state : await applyEvents(tx, { ...locked, spec }, events, context)
-  const { projectId } = wanted
   return { ...check, ...textsOf(wanted), ...ownerOf(wanted), projectId, slug, spec: wanted.spec, state }
 }

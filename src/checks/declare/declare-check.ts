@@ -9,9 +9,10 @@ import { AppError } from '../../domain/errors.ts'
 import { RESOURCE_IS_UNIQUE, SLUG_IS_UNIQUE, type StoredCheck } from '../../store/checks/checks.ts'
 import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
 import type { Context } from '../../store/context.ts'
+import type { Queryable } from '../../store/postgres/database.ts'
 import { constraintOf } from '../../store/postgres/sqlstate.ts'
 import { readSpec, withTimeZone } from '../read-spec.ts'
-import { change, create, createFirst } from './act.ts'
+import { change, create, createFirst, type Declaring } from './act.ts'
 import { gather } from './gather.ts'
 import { type Declaration, NOTHING_THERE, type Plan, plan } from './plan.ts'
 
@@ -41,35 +42,34 @@ export async function declareCheck(context: Context, declaration: Declaration): 
   // Without a lock only these are certain: the check is as declared, or has another id than the one to adopt.
   if (guess.kind === 'nothing') return { check: guess.check, change: 'unchanged' }
   if (check !== null && guess.kind === 'reject') throw toError(guess)
-  const spec = readSpec(wanted.spec)
+  const declaring = { context, wanted, spec: readSpec(wanted.spec) }
   if (wanted.isNew === true && guess.kind === 'create') {
-    const created = await createFirst(context, wanted, spec, guess)
+    const created = await createFirst(declaring, guess)
     if (created !== null) return { check: created, change: 'created' }
   }
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await context.database.transaction(async (tx): Promise<Declared> => {
-        const facts = await gather(tx, wanted)
-        const decided = plan(facts, wanted)
-        switch (decided.kind) {
-          case 'nothing':
-            return { check: decided.check, change: 'unchanged' }
-          case 'create':
-          case 'revive':
-            return { check: await create(context, tx, wanted, spec, decided), change: CHANGES[decided.kind] }
-          case 'change':
-          case 'adopt':
-            return {
-              check: await change(context, tx, wanted, spec, decided, facts.locked!),
-              change: CHANGES[decided.kind],
-            }
-          case 'reject':
-            throw toError(decided)
-        }
-      })
+      return await context.database.transaction((tx) => declareLocked(declaring, tx))
     } catch (error) {
       if (!LOST_RACES.has(constraintOf(error)) || attempt === TRIES) throw error
     }
+  }
+}
+
+async function declareLocked(declaring: Declaring, tx: Queryable): Promise<Declared> {
+  const facts = await gather(tx, declaring.wanted)
+  const decided = plan(facts, declaring.wanted)
+  switch (decided.kind) {
+    case 'nothing':
+      return { check: decided.check, change: 'unchanged' }
+    case 'create':
+    case 'revive':
+      return { check: await create(declaring, tx, decided), change: CHANGES[decided.kind] }
+    case 'change':
+    case 'adopt':
+      return { check: await change(declaring, tx, decided, facts.locked!), change: CHANGES[decided.kind] }
+    case 'reject':
+      throw toError(decided)
   }
 }
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { createCheck } from '../../../src/checks/create-check.ts'
 import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
 import { isUuid } from '../../../src/domain/ids.ts'
@@ -7,26 +7,19 @@ import {
   addProject,
   addTenant,
   contextWithin,
-  createFixture,
   cronSpec,
-  type Fixture,
   NOW,
   openTransaction,
   periodSpec,
   type TestTenant,
   untilWaiting,
+  useFixture,
 } from './fixture.ts'
 
-let fixture: Fixture
+const fixture = useFixture()
 let tenant: TestTenant
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
-beforeEach(async () => {
-  await fixture.clear()
-  fixture.clock.time = NOW
-  tenant = await addTenant(fixture)
+beforeEach(() => {
+  tenant = fixture.tenant
 })
 
 const firstPage = { limit: 100, after: null }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { createExporter, type ExportedCheck, type Exporter } from '../../../src/checks/export-checks.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
@@ -8,9 +8,7 @@ import {
   addCheck,
   addProject,
   addTenant,
-  createFixture,
   cronSpec,
-  type Fixture,
   HOUR_MS,
   MINUTE_MS,
   manageByKubernetes,
@@ -20,20 +18,14 @@ import {
   ping,
   type TestTenant,
   untilWaiting,
+  useFixture,
 } from './fixture.ts'
 
-let fixture: Fixture
+const fixture = useFixture()
 let tenant: TestTenant
 let exporter: Exporter
-
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
 beforeEach(async () => {
-  await fixture.clear()
-  fixture.clock.time = NOW
-  tenant = await addTenant(fixture)
+  tenant = fixture.tenant
   exporter = createExporter(fixture.context)
 })
 

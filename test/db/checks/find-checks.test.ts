@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { type CheckFilter, getCheck, listChecks, listFlips, listPings } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
@@ -11,24 +11,17 @@ import {
   addPingRow,
   addProject,
   addTenant,
-  createFixture,
-  type Fixture,
   HOUR_MS,
   NOW,
   ping,
   type TestTenant,
+  useFixture,
 } from './fixture.ts'
 
-let fixture: Fixture
+const fixture = useFixture()
 let tenant: TestTenant
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
-beforeEach(async () => {
-  await fixture.clear()
-  fixture.clock.time = NOW
-  tenant = await addTenant(fixture)
+beforeEach(() => {
+  tenant = fixture.tenant
 })
 
 const everything = { limit: 1_000, after: null }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
@@ -7,9 +7,7 @@ import {
   addProject,
   addTenant,
   countRows,
-  createFixture,
   cronSpec,
-  type Fixture,
   HOUR_MS,
   MINUTE_MS,
   manageByKubernetes,
@@ -18,19 +16,14 @@ import {
   ping,
   type TestTenant,
   untilWaiting,
+  useFixture,
 } from './fixture.ts'
 
-let fixture: Fixture
+const fixture = useFixture()
 let tenant: TestTenant
 let check: CheckRecord
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
 beforeEach(async () => {
-  await fixture.clear()
-  fixture.clock.time = NOW
-  tenant = await addTenant(fixture)
+  tenant = fixture.tenant
   check = await addCheck(fixture, tenant)
 })
 

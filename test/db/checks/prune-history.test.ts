@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { listFlips, listPings } from '../../../src/checks/find-checks.ts'
 import type { PruneLimits } from '../../../src/checks/prune-history.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
@@ -9,32 +9,24 @@ import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   addCheck,
   addPingRow,
-  addTenant,
   countRows,
-  createFixture,
   DAY_MS,
-  type Fixture,
   HOUR_MS,
   MINUTE_MS,
   NOW,
   ping,
   pruneAll,
   type TestTenant,
+  useFixture,
 } from './fixture.ts'
 
 const MICROSECOND_MS = 0.001
 
-let fixture: Fixture
+const fixture = useFixture()
 let tenant: TestTenant
 let check: CheckRecord
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
 beforeEach(async () => {
-  await fixture.clear()
-  fixture.clock.time = NOW
-  tenant = await addTenant(fixture)
+  tenant = fixture.tenant
   check = await addCheck(fixture, tenant)
 })
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { listPings } from '../../../src/checks/find-checks.ts'
 import {
   createPruner,
@@ -14,11 +14,8 @@ import { tryPruneLock } from '../../../src/store/history/pruning.ts'
 import {
   addCheck,
   addPingRow,
-  addTenant,
   contextWithin,
   countRows,
-  createFixture,
-  type Fixture,
   KEEP_ALL,
   NOW,
   openTransaction,
@@ -26,19 +23,14 @@ import {
   pruneAll,
   type TestTenant,
   untilWaiting,
+  useFixture,
 } from './fixture.ts'
 
-let fixture: Fixture
+const fixture = useFixture()
 let tenant: TestTenant
 let check: CheckRecord
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
 beforeEach(async () => {
-  await fixture.clear()
-  fixture.clock.time = NOW
-  tenant = await addTenant(fixture)
+  tenant = fixture.tenant
   check = await addCheck(fixture, tenant)
 })
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { PRUNE_START, pruneHistory } from '../../../src/checks/prune-history.ts'
@@ -10,27 +10,20 @@ import {
   addProject,
   addTenant,
   countRows,
-  createFixture,
-  type Fixture,
   manageByKubernetes,
   NOW,
   openTransaction,
   ping,
   type TestTenant,
   untilWaiting,
+  useFixture,
 } from './fixture.ts'
 
-let fixture: Fixture
+const fixture = useFixture()
 let tenant: TestTenant
 let check: CheckRecord
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
 beforeEach(async () => {
-  await fixture.clear()
-  fixture.clock.time = NOW
-  tenant = await addTenant(fixture)
+  tenant = fixture.tenant
   check = await addCheck(fixture, tenant)
 })
 

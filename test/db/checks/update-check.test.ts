@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
@@ -9,10 +9,8 @@ import {
   addProject,
   addTenant,
   contextWithin,
-  createFixture,
   cronSpec,
   DAY_MS,
-  type Fixture,
   HOUR_MS,
   MINUTE_MS,
   manageByKubernetes,
@@ -22,18 +20,13 @@ import {
   ping,
   type TestTenant,
   untilWaiting,
+  useFixture,
 } from './fixture.ts'
 
-let fixture: Fixture
+const fixture = useFixture()
 let tenant: TestTenant
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
-beforeEach(async () => {
-  await fixture.clear()
-  fixture.clock.time = NOW
-  tenant = await addTenant(fixture)
+beforeEach(() => {
+  tenant = fixture.tenant
 })
 
 const update = ({ id }: CheckRecord, given: CheckUpdate, who: Parameters<typeof updateCheck>[1] = tenant) =>
