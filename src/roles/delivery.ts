@@ -10,12 +10,13 @@ import { createHttpClient } from '../delivery/http.ts'
 import { type AttemptReport, createOutbox, textOf } from '../delivery/outbox.ts'
 import { createWatchdog } from '../delivery/watchdog.ts'
 import { toIso } from '../domain/instant.ts'
+import { stopTogether } from '../runtime/stop-together.ts'
 import { oldestOverdueSeconds } from '../store/checks/states.ts'
-import { createDatabase } from '../store/postgres/database.ts'
-import { type Base, loopOf } from './base.ts'
+import { type Base, loopOf, openDatabase } from './base.ts'
 
 export interface Delivery {
   start(signal?: AbortSignal): Promise<void>
+  /** Stops what has been started, also when start() failed half way. */
   stop(): Promise<void>
 }
 
@@ -37,22 +38,22 @@ const OVERDUE_SECONDS = 15
 const STALE_POLL_MS = 15_000
 
 export function createDelivery(base: DeliveryOptions): Delivery {
-  const { config, databaseUrl, log, metrics, clock, databaseClock, sealer, baseUrl, whyNotReady, yieldToPings } = base
+  const { config, log, metrics, clock, databaseClock, sealer, baseUrl, whyNotReady, yieldToPings } = base
   const { alertmanagerUrls: installationUrls, smtpUrl, watchdogUrl } = config.secrets
+  const stack = new AsyncDisposableStack()
   // A pool of its own: management calls and deliveries must not wait for each other.
-  const database = createDatabase({
-    url: databaseUrl,
+  const database = openDatabase(base, stack, {
     name: 'outbox',
     connections: 3,
     // A lost claim or outcome only repeats a delivery, with the same event.
     isForgetful: true,
     looksUp: true,
-    onConnectionError: (error) => log.warn({ error }, 'a database connection broke'),
   })
-  const client = createHttpClient({ allowedTargets: config.allowedTargets })
+  const client = stack.adopt(createHttpClient({ allowedTargets: config.allowedTargets }), (opened) => opened.close())
   const { now } = databaseClock
   const context = { client, clock: { now }, links: createLinks(baseUrl), database }
   const senders = createSenders({ ...context, smtp: { url: smtpUrl, from: config.smtpFrom } })
+  for (const sender of Object.values(senders)) stack.defer(() => sender.close?.())
   const outbox = createOutbox({
     database,
     senders,
@@ -129,6 +130,12 @@ export function createDelivery(base: DeliveryOptions): Delivery {
     else log.warn({ ...line, why }, 'not delivered, and given up: it can be sent again by POST /deliveries/{id}/retry')
   }
 
+  async function stopOutbox(): Promise<void> {
+    await outbox
+      .stop()
+      .catch((error) => log.warn({ error }, 'the last outcomes could not be written; these deliveries are sent again'))
+  }
+
   return {
     async start(signal) {
       await base.whenAvailable(async () => {
@@ -141,23 +148,15 @@ export function createDelivery(base: DeliveryOptions): Delivery {
             'channels are sealed under a SECRET_KEY that is not known: set it in PREVIOUS_SECRET_KEYS',
           )
       }, signal)
-      for (const loop of [outboxLoop, keepLoop, installationLoop, watchdogLoop]) loop?.start()
+      stack.defer(stopOutbox)
+      const defer = stopTogether(stack)
+      for (const loop of [outboxLoop, installationLoop, watchdogLoop]) {
+        loop?.start()
+        if (loop !== null) defer(loop.stop)
+      }
+      keepLoop.start()
+      defer(() => keepLoop.stop().then(keeper.stop))
     },
-
-    async stop() {
-      await Promise.all([
-        outboxLoop.stop(),
-        keepLoop.stop().then(keeper.stop),
-        installationLoop.stop(),
-        watchdogLoop?.stop(),
-      ])
-      await outbox
-        .stop()
-        .catch((error) =>
-          log.warn({ error }, 'the last outcomes could not be written; these deliveries are sent again'),
-        )
-      for (const sender of Object.values(senders)) sender.close?.()
-      await Promise.all([client.close(), database.close()])
-    },
+    stop: () => stack.disposeAsync(),
   }
 }
