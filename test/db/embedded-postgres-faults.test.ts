@@ -7,7 +7,7 @@ import { listProcesses, startPostgresServer } from '../support/postgres-server.t
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
 import { until } from '../support/until.ts'
 
-/** Death at every moment: of our process, of the server, of both, in the first start and in service. */
+/** kill -9 of our process and of the server, during the first start and in service. */
 
 let temp: TempFolder
 let dirs: ReturnType<typeof createDataDirs>
@@ -20,7 +20,7 @@ afterAll(() => temp.remove())
 
 const isAlive = async (pid: number) => (await listProcesses()).some((one) => one.pid === pid && one.command !== '')
 
-test('a kill -9 of the service leaves a server that the next start stops, with every committed row', async () => {
+test('after a kill -9 of the service the next start stops its server, and has every committed row', async () => {
   const dataDir = await dirs.newDatabase()
   await using child = startEmbeddedChild(dataDir)
   const { url, serverPid } = await child.waitFor((line) => line.ready)
@@ -36,7 +36,7 @@ test('a kill -9 of the service leaves a server that the next start stops, with e
   expect(await query(server.url, 'select * from kept')).toEqual([{ word: 'here' }])
 })
 
-test('a kill -9 in the first start leaves nothing that the next one stumbles over', async () => {
+test('after a kill -9 during the first start the next one works', async () => {
   const dataDir = dirs.newFolder()
   await using child = startEmbeddedChild(dataDir)
   const setsUp = async () => (await readdir(dataDir)).find((entry) => entry.startsWith('postgres-new-')) ?? null
@@ -50,7 +50,7 @@ test('a kill -9 in the first start leaves nothing that the next one stumbles ove
   expect(await setsUp()).toBeNull()
 })
 
-test('a pid that somebody else was given since is neither waited for nor signalled', async () => {
+test('a pid that belongs to another process now is neither waited for nor signalled', async () => {
   const dataDir = await dirs.newDatabase()
   // The likeliest stranger to be mistaken: a server of the same account, of another data folder.
   await using stranger = await startPostgresServer()
@@ -62,7 +62,7 @@ test('a pid that somebody else was given since is neither waited for nor signall
   expect(await query(stranger.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('a server that is killed comes back on the same url with every committed row', async () => {
+test('a killed server comes back on the same url with every committed row', async () => {
   const notes: string[] = []
   const dataDir = await dirs.newDatabase()
   await using server = await start(dataDir, { note: (line) => notes.push(line) })
@@ -80,7 +80,7 @@ test('a server that is killed comes back on the same url with every committed ro
   ])
 })
 
-test('a stop ends a server that is just being started again', async () => {
+test('a stop ends a server that is being restarted', async () => {
   const dataDir = await dirs.newDatabase()
   const cluster = join(dataDir, 'postgres')
   const listServers = async () => (await listProcesses()).filter(({ command }) => command.includes(`-D ${cluster}`))
@@ -98,14 +98,14 @@ test('a stop ends a server that is just being started again', async () => {
   }
 })
 
-test('without restart it tells how the server ended', async () => {
+test('without restart it reports how the server ended', async () => {
   const dataDir = await dirs.newDatabase()
   await using server = await start(dataDir, { restart: false })
   process.kill(server.pid, 'SIGKILL')
   expect(await server.exited).toMatchObject({ reason: 'failed', message: expect.stringContaining('signal SIGKILL') })
 })
 
-test('a folder that was removed under it, or made anew by another process, is left alone', async () => {
+test('a folder that another process has taken over is left alone', async () => {
   const dataDir = await dirs.newDatabase()
   await using server = await start(dataDir)
   await rm(join(dataDir, 'postgres.lock'))
@@ -119,7 +119,7 @@ test('a folder that was removed under it, or made anew by another process, is le
   expect((await failureOf(dataDir)).reason).toBe('in-use')
 })
 
-test('Ctrl-C in the terminal reaches the service and not its server', async () => {
+test('Ctrl-C in the terminal reaches the service, but not its server', async () => {
   await using child = startEmbeddedChild(await dirs.newDatabase())
   const { url } = await child.waitFor((line) => line.ready)
   const client = new pg.Client({ connectionString: url })
@@ -131,7 +131,7 @@ test('Ctrl-C in the terminal reaches the service and not its server', async () =
   await client.end()
 })
 
-test('stops in bounded time with clients connected', async () => {
+test('a stop with connected clients takes a bounded time', async () => {
   const server = await start(await dirs.newDatabase())
   const client = new pg.Client({ connectionString: server.url })
   await client.connect()

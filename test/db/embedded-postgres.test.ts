@@ -40,7 +40,7 @@ describe('the first start', () => {
   })
   afterAll(() => server.stop())
 
-  test('gives a UTF-8 database in UTC that keeps what it acknowledged', async () => {
+  test('makes a UTF-8 database in UTC with durable commits', async () => {
     const [row] = await query(
       server.url,
       `select current_database() as database, current_setting('server_encoding') as encoding, lower('ÄÖ') as lower,
@@ -51,7 +51,7 @@ describe('the first start', () => {
     expect(row).toEqual({ database: 'heartbeat', encoding: 'UTF8', lower: 'äö', ...settings })
   })
 
-  test('gives a role that owns the database and is no superuser', async () => {
+  test('makes a role that owns the database and is not a superuser', async () => {
     const [row] = await query(
       server.url,
       `select rolsuper, pg_get_userbyid(datdba) = current_user as owner from pg_roles, pg_database
@@ -71,11 +71,11 @@ describe('the first start', () => {
     await expect(query(server.url.replace(password, 'wrong'), 'select 1')).rejects.toThrow(/password authentication/)
   })
 
-  test('says in one line what it does', () => {
+  test('notes one line', () => {
     expect(notes).toEqual([`setting up the embedded PostgreSQL 18 in ${dataDir} (first start)`])
   })
 
-  test('shows the password in no argument list, and no file to anybody else', async () => {
+  test('shows the password in no argument list, and gives other accounts no file', async () => {
     expect([...commands].filter((command) => command.includes('initdb'))).not.toEqual([])
     expect([...commands].filter((command) => command.includes(password))).toEqual([])
     const open: string[] = []
@@ -93,7 +93,7 @@ describe('the first start', () => {
   })
 })
 
-test('a second start keeps data and port, and sets nothing up', async () => {
+test('a second start keeps the data and the port', async () => {
   const dataDir = dirs.newFolder()
   const first = await start(dataDir)
   await query(first.url, `create table kept as select 'here' as word`)
@@ -106,7 +106,7 @@ test('a second start keeps data and port, and sets nothing up', async () => {
   expect(notes).toEqual([])
 })
 
-test('takes another port when its last one is in use, and refuses a given one that is', async () => {
+test('takes another port when its last one is in use, and fails when a given one is', async () => {
   const dataDir = await dirs.newDatabase()
   const first = await start(dataDir)
   await first.stop()
@@ -123,7 +123,7 @@ test('takes another port when its last one is in use, and refuses a given one th
   }
 })
 
-test('refuses a folder that another live process uses, naming it, and leaves that alone', async () => {
+test('rejects a folder that another live process uses, and names the process', async () => {
   const dataDir = await dirs.newDatabase()
   await using holder = startEmbeddedChild(dataDir)
   const { url } = await holder.waitFor((line) => line.ready)
@@ -132,13 +132,13 @@ test('refuses a folder that another live process uses, naming it, and leaves tha
   expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('refuses a second use within one process', async () => {
+test('rejects a second use within one process', async () => {
   const dataDir = await dirs.newDatabase()
   await using _first = await start(dataDir)
   expect((await failureOf(dataDir)).message).toContain(`process ${process.pid}:`)
 })
 
-test('refuses a database of another major version', async () => {
+test('rejects a database of another major version', async () => {
   const dataDir = await dirs.newDatabase()
   await writeFile(join(dataDir, 'postgres', 'PG_VERSION'), '16\n')
   const failure = await failureOf(dataDir)
@@ -148,7 +148,7 @@ test('refuses a database of another major version', async () => {
   })
 })
 
-test('refuses a folder that holds something else, and touches nothing in it', async () => {
+test('rejects a folder that holds something else, and changes nothing in it', async () => {
   const dataDir = dirs.newFolder()
   await mkdir(join(dataDir, 'postgres'), { recursive: true })
   await writeFile(join(dataDir, 'postgres', 'thesis.txt'), 'chapter 1')
@@ -156,21 +156,21 @@ test('refuses a folder that holds something else, and touches nothing in it', as
   expect(await readdir(dataDir, { recursive: true })).toEqual(['postgres', join('postgres', 'thesis.txt')])
 })
 
-test('refuses a data folder that is a file, or below one', async () => {
+test('rejects a data folder that is a file, or below one', async () => {
   const file = dirs.newFolder()
   await writeFile(file, '')
   expect((await failureOf(file)).message).toContain('is not a folder')
   expect((await failureOf(join(file, 'data'))).message).toContain('is not a folder')
 })
 
-test('refuses a folder that it cannot write', async () => {
+test('rejects a folder that it cannot write', async () => {
   // Modes do not hold root back; sysfs does.
   const dataDir = isRoot ? '/sys/kernel' : dirs.newFolder()
   if (!isRoot) await mkdir(dataDir, { mode: 0o555 })
   expect((await failureOf(dataDir)).message).toMatch(/is not writable/)
 })
 
-test('sets a new password when its file was lost, and says so when it is the wrong one', async () => {
+test('sets a new password when its file is missing, and reports a wrong one', async () => {
   const dataDir = await dirs.newDatabase()
   const first = await start(dataDir)
   await first.stop()
@@ -183,7 +183,7 @@ test('sets a new password when its file was lost, and says so when it is the wro
   expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('quotes the server when it does not start, and says where its log is', async () => {
+test('quotes the server when it does not start, and names its log', async () => {
   const dataDir = await dirs.newDatabase()
   await appendFile(join(dataDir, 'postgres', 'postgresql.conf'), 'nonsense = 1\n')
   const failure = await failureOf(dataDir)
@@ -191,7 +191,7 @@ test('quotes the server when it does not start, and says where its log is', asyn
   expect(await readFile(join(dataDir, 'postgres.log'), 'utf8')).toContain('nonsense')
 })
 
-test('begins a long log anew', async () => {
+test('truncates a long log', async () => {
   const dataDir = await dirs.newDatabase()
   await writeFile(join(dataDir, 'postgres.log'), 'x'.repeat(5 * 1024 * 1024))
   await using _server = await start(dataDir)
@@ -204,7 +204,7 @@ test('works in a folder with an awkward name', async () => {
   expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('a start that is called off ends at once and leaves nothing that disturbs the next', async () => {
+test('an aborted start ends at once, and the next one works', async () => {
   const dataDir = dirs.newFolder()
   const calling = new AbortController()
   const starting = start(dataDir, { signal: calling.signal })

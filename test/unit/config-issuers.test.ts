@@ -32,7 +32,7 @@ describe('OIDC_ISSUERS', () => {
     expect(readText('[]').oidcIssuers).toEqual([])
   })
 
-  it('is read into what the parts take', () => {
+  it('is parsed into issuers', () => {
     const jwks = { keys: [{ ...PUBLIC, kid: 'one', use: 'sig' }] }
     const text = JSON.stringify([
       { issuer: ISSUER, audience: AUDIENCE },
@@ -73,7 +73,7 @@ describe('OIDC_ISSUERS', () => {
     ])
   })
 
-  it('tells of all faults at once, each in its place', () => {
+  it('reports all faults at once, each with its entry', () => {
     expect(faultsOf(JSON.stringify([7, { issuer: ISSUER, audience: '', clientId: 'x', 'a\nb': 1 }, {}]))).toEqual([
       'OIDC_ISSUERS entry 1: must be an object',
       'OIDC_ISSUERS entry 2: audience must have 1 to 255 characters',

@@ -53,7 +53,7 @@ const NOBODY = {
 }
 
 describe('a call with a token of an issuer', () => {
-  it('is made by the user with its address, with the scope that the database knows now', async () => {
+  it('is made as the user with its address, with the scope that the database has now', async () => {
     const user = await organization.addUser('ann@example.com', 'read')
     const token = await aToken({ scope: 'admin', roles: ['admin'], organizationId: 'other' })
     const caller = { kind: 'user', id: user.id, organizationId: organization.id, projectId: null }
@@ -62,7 +62,7 @@ describe('a call with a token of an issuer', () => {
     expect(await authenticate(token)).toEqual({ ...caller, scope: 'write' })
   })
 
-  it('is made by the same user whatever the capitals of the address', async () => {
+  it('ignores the case of the address', async () => {
     const user = await organization.addUser('Ann@Example.com')
     expect(await authenticate(await aToken({ email: 'aNN@example.COM' }))).toMatchObject({ id: user.id })
   })
@@ -111,7 +111,7 @@ describe('a call with a token of an issuer', () => {
     await expect(authenticate(token)).rejects.toMatchObject(NOBODY)
   })
 
-  it('is refused when it has expired, or is forged', async () => {
+  it('is rejected when the token has expired or is forged', async () => {
     await organization.addUser('ann@example.com')
     const token = await aToken()
     await expect(authenticate(token.slice(0, -4))).rejects.toMatchObject({
@@ -124,7 +124,7 @@ describe('a call with a token of an issuer', () => {
     })
   })
 
-  it('may be long: 12,288 characters with what stands before it, and no more', async () => {
+  it('accepts a header of 12,288 characters, and no longer one', async () => {
     const user = await organization.addUser('ann@example.com')
     const header = 'Bearer '
     const tokenOf = async (length: number) => {

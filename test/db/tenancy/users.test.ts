@@ -78,7 +78,7 @@ describe('creating a user', () => {
     await expect(create({ email })).rejects.toMatchObject(refused)
   })
 
-  it.each(['hunter2', 'x'.repeat(201), ''])('is refused for the password %j, without showing it', async (password) => {
+  it.each(['hunter2', 'x'.repeat(201), ''])('rejects the password %j without showing it', async (password) => {
     const message = 'must have 8 to 200 characters'
     const refused = { code: 'invalid', message, field: 'password' }
     await expect(create({ password })).rejects.toMatchObject(refused)

@@ -36,7 +36,7 @@ const projectSlug = async () =>
   (await app.database.query<{ slug: string }>('select slug from projects where id = $1', [app.projectId])).rows[0]!.slug
 
 describe('the series', () => {
-  it('are exactly these, from the moment at which the check is made', async () => {
+  it('exist as soon as the check is created', async () => {
     const { publicId } = await app.createCheck({ slug: 'nightly' })
     const labels = `namespace="",project="${await projectSlug()}",check="nightly"`
     const status = (own: string) =>
@@ -93,7 +93,7 @@ describe('the series', () => {
       expect(text.includes(secret), 'a secret stands in /metrics').toBe(false)
   })
 
-  it('of checks that look alike in two organizations are those of the older, and the other is counted', async () => {
+  it('with the same labels in two organizations are exported once, and the other check is counted', async () => {
     const { id } = await app.createCheck({ slug: 'nightly' })
     await fetch(`${app.apiUrl}/checks/${id}/pause`, {
       method: 'PATCH',
@@ -116,7 +116,7 @@ describe('the series', () => {
 })
 
 describe('a replica', () => {
-  it('that does not export them has everything else, and says so', async () => {
+  it('that does not export them serves the other metrics', async () => {
     await app.createCheck()
     const { rows } = await app.database.query<{ name: string }>('select current_database() as name')
     await using second = await startReplica(rows[0]!.name)
@@ -125,7 +125,7 @@ describe('a replica', () => {
     expect((await read(second.opsUrl)).text).toMatch(/^heartbeat_checks\{status="new"\} 1$/m)
   })
 
-  it('that cannot read them has everything else, and says so', async () => {
+  it('that cannot read them serves the other metrics', async () => {
     await app.createCheck()
     expect((await read()).metrics).toHaveLength(11)
     await app.database.query('alter table exporter rename to exporter_away')

@@ -95,8 +95,8 @@ function ask(url: string, headers: Record<string, string> = {}, method = 'GET') 
 
 const countSamples = (text: string) => text.match(/^heartbeat_check_grace_seconds\{/gm)?.length ?? 0
 
-describe('an answer', () => {
-  it('is what the process counts, and then the series of each check', async () => {
+describe('GET /metrics', () => {
+  it('returns the metrics of the process, then the series of each check', async () => {
     const url = await startOps()
     const { status, headers, body } = await ask(url)
     expect({ status, type: headers['content-type'], vary: headers.vary }).toEqual({
@@ -110,7 +110,7 @@ describe('an answer', () => {
     expect(calls).toEqual(['read', 'render', 'GET 200'])
   })
 
-  it('counts what was left out', async () => {
+  it('counts the checks that are left out', async () => {
     const url = await startOps({
       async readChecks(add) {
         for (const name of ['a', 'a', 'b', 'a']) add(aCheck(name))
@@ -120,7 +120,7 @@ describe('an answer', () => {
     expect((await ask(url)).body.toString()).toMatch(/^active true\ndropped 2\n/)
   })
 
-  it('has no check where nobody knows whether it may, whatever was read', async () => {
+  it('returns no check when this replica does not export them', async () => {
     const url = await startOps({
       async readChecks(add) {
         for (const name of ['a', 'a', 'b']) add(aCheck(name))
@@ -154,7 +154,7 @@ describe('an answer', () => {
     expect(countSamples((isCompressed ? gunzipSync(body) : body).toString())).toBe(3)
   })
 
-  it('is whole when it is large, compressed or not', async () => {
+  it('is complete when it is large, compressed or not', async () => {
     const url = await startOps({ readChecks: exportSome(MANY) })
     const plain = (await ask(url)).body
     expect(countSamples(plain.toString())).toBe(MANY)
@@ -163,7 +163,7 @@ describe('an answer', () => {
     expect(compressed.length).toBeLessThan(plain.length / 10)
   })
 
-  it('to HEAD is its headers, and nothing is read for it', async () => {
+  it('responds to HEAD with the headers, and reads nothing', async () => {
     const url = await startOps()
     const { status, headers, body } = await ask(url, { 'Accept-Encoding': 'gzip' }, 'HEAD')
     expect({ status, length: body.length }).toEqual({ status: 200, length: 0 })
@@ -171,7 +171,7 @@ describe('an answer', () => {
     expect(calls).toEqual(['HEAD 200'])
   })
 
-  it('that cannot be made is an error that everybody can read, and the next one is made', async () => {
+  it('returns an error when the metrics cannot be read, and the next request succeeds', async () => {
     let isBroken = true
     const url = await startOps({
       async render() {

@@ -36,24 +36,24 @@ async function ping(rest: string): Promise<void> {
 }
 
 describe('a probe', () => {
-  it.each(['/livez', '/readyz', '/startupz'])('%s is ok in plain text, and nobody keeps it', async (path) => {
+  it.each(['/livez', '/readyz', '/startupz'])('%s is ok in plain text and not cacheable', async (path) => {
     const { status, text, headers } = await get(path)
     expect({ status, text }).toEqual({ status: 200, text: 'ok\n' })
     expect(headers).toMatchObject({ 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' })
   })
 
-  it.each(['/livez', '/metrics'])('may be a HEAD: %s', async (path) => {
+  it.each(['/livez', '/metrics'])('accepts HEAD for %s', async (path) => {
     const { status, body } = await exchange(app.opsUrl, writeHead('HEAD', path))
     expect({ status, length: body.length }).toEqual({ status: 200, length: 0 })
   })
 
-  it('is nothing else', async () => {
+  it('rejects other paths and methods', async () => {
     expect((await get('/healthz')).status).toBe(404)
     const { status, headers } = await exchange(app.opsUrl, writePost('/livez', 'x'))
     expect({ status, allow: headers.allow }).toEqual({ status: 405, allow: 'GET, HEAD' })
   })
 
-  it('needs no credential, and the other ports have none', async () => {
+  it('needs no credential, and exists on no other port', async () => {
     for (const url of [app.pingUrl, new URL(app.apiUrl).origin]) {
       expect((await exchange(url, writeHead('GET', '/livez'))).status).toBe(404)
       expect((await exchange(url, writeHead('GET', '/metrics'))).status).toBe(404)
@@ -62,7 +62,7 @@ describe('a probe', () => {
 })
 
 describe('readiness', () => {
-  it('is lost while the service cannot write its beat, and comes back; liveness stays', async () => {
+  it('fails while the service cannot write its beat, and recovers; liveness stays', async () => {
     await using own = await startTestApp()
     const probe = async (path: string) => (await fetch(own.opsUrl + path)).status
     await own.database.query('alter table service_beat rename to service_beat_away')
@@ -76,7 +76,7 @@ describe('readiness', () => {
 })
 
 describe('/metrics', () => {
-  it('is Prometheus text', async () => {
+  it('is in the text format of Prometheus', async () => {
     const { status, type, text } = await getMetrics()
     expect(status).toBe(200)
     expect(type).toBe('text/plain; version=0.0.4; charset=utf-8')
@@ -92,7 +92,7 @@ describe('/metrics', () => {
     expect(types.filter((name) => name!.startsWith('heartbeat_')).length).toBeGreaterThan(10)
   })
 
-  it('has every set of labels at zero from the start', () => {
+  it('has all label sets at zero from the start', () => {
     const zeros = [
       ...PING_TYPES.flatMap((type) =>
         ['stored', 'duplicate', 'not_found', 'unavailable', 'body_too_large', 'body_compressed'].map(
@@ -191,7 +191,7 @@ describe('/metrics', () => {
     expect(await counts()).toEqual([matched + 1, unmatched + 1])
   })
 
-  it('holds no id, no key, no address and no text of a job', async () => {
+  it('contains no id, key, address or text of a job', async () => {
     const { id, publicId } = await app.createCheck({ name: 'Secret name', slug: 'slug', description: 'secret' })
     const rid = randomUUID()
     await exchange(

@@ -57,7 +57,7 @@ it('is pinged by a service that is on time', async () => {
   await close()
 })
 
-it('is not pinged while a deadline has long been waiting to be looked at', async () => {
+it('is not pinged while an evaluation is long overdue', async () => {
   const { url, database, close } = await createTestDatabase()
   const check = await addCheck({ database }, await addTenant({ database }))
   await database.query(`update check_states set wake_at = now() - interval '1 minute'`)

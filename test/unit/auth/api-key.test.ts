@@ -11,7 +11,7 @@ describe('the text of an API key', () => {
     expect(makeApiKey()).not.toBe(makeApiKey())
   })
 
-  it('is taken apart into its prefix and the hash of the whole', () => {
+  it('is parsed into its prefix and the hash of the whole text', () => {
     const key = `hbk_${a(8)}_${a(40)}`
     expect(parseApiKey(key)).toEqual({ prefix: a(8), hash: createHash('sha256').update(key).digest() })
   })
@@ -44,11 +44,11 @@ describe('the text of an API key', () => {
 })
 
 describe('randomText', () => {
-  it('has the length that was asked for', () => {
+  it('returns a text of the given length', () => {
     for (const length of [0, 1, 8, 40, 1_000]) expect(randomText(length)).toHaveLength(length)
   })
 
-  it('draws every letter equally often', () => {
+  it('draws all letters equally often', () => {
     const drawn = 620_000
     const counts = new Map<string, number>()
     for (const letter of randomText(drawn)) counts.set(letter, (counts.get(letter) ?? 0) + 1)

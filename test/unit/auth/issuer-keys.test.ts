@@ -31,7 +31,7 @@ const asked = () => issuer.receiver.requests.map(({ method, path }) => `${method
 const BOTH = [`GET ${DOCUMENT}`, `GET ${KEYS}`]
 
 describe('the keys of an issuer', () => {
-  it('are asked for with the first token, and again ten minutes later', async () => {
+  it('are fetched for the first token, and again ten minutes later', async () => {
     const { verify, isTaken } = makeIssuers()
     expect(await verify('no token of it')).toBeNull()
     expect(asked()).toEqual([])
@@ -46,14 +46,14 @@ describe('the keys of an issuer', () => {
     expect(asked()).toEqual([...BOTH, ...BOTH])
   })
 
-  it('are asked for once by tokens that come together', async () => {
+  it('are fetched once for tokens that come at the same time', async () => {
     const { isTaken } = makeIssuers()
     const token = await issuer.sign()
     expect(await Promise.all(Array.from({ length: 20 }, () => isTaken(token)))).toEqual(Array(20).fill(true))
     expect(asked()).toEqual(BOTH)
   })
 
-  it('are found where its document says, below a path and behind a slash too', async () => {
+  it('are found through the discovery document, also of an issuer with a path or a trailing slash', async () => {
     const url = `${issuer.url}/realms/one/`
     issuer.pages.set(
       '/realms/one/.well-known/openid-configuration',
@@ -63,7 +63,7 @@ describe('the keys of an issuer', () => {
     expect(await makeIssuers(url).isTaken(await issuer.sign({ iss: url }))).toBe(true)
   })
 
-  it('are those of the configuration when it has some, and nobody is asked', async () => {
+  it('are not fetched when the configuration has them', async () => {
     const { verify, isTaken } = makeIssuers(issuer.url, { keys: [issuer.key.jwk] })
     expect(await isTaken(await issuer.sign())).toBe(true)
     await expect(verify(await issuer.sign({}, await makeKey('second')))).rejects.toMatchObject(REFUSED)
@@ -72,7 +72,7 @@ describe('the keys of an issuer', () => {
 })
 
 describe('a key', () => {
-  it('that is new is asked for, but no more than once in ten seconds', async () => {
+  it('a new key is fetched, but at most once in ten seconds', async () => {
     const { verify, isTaken } = makeIssuers()
     await isTaken(await issuer.sign())
     const second = await makeKey('second')
@@ -87,7 +87,7 @@ describe('a key', () => {
     expect(asked()).toEqual([...BOTH, ...BOTH])
   })
 
-  it('that nobody has is asked for once in ten seconds, whoever asks', async () => {
+  it('an unknown key is fetched once in ten seconds, for all tokens', async () => {
     const { verify } = makeIssuers()
     const unknown = await Promise.all(['a', 'b', 'c'].map(async (kid) => issuer.sign({}, await makeKey(kid))))
     for (const token of unknown) await expect(verify(token)).rejects.toMatchObject(REFUSED)
@@ -97,7 +97,7 @@ describe('a key', () => {
     expect(asked()).toEqual([...BOTH, ...BOTH])
   })
 
-  it('that a token does not name, where several would fit, is not guessed, and not asked for', async () => {
+  it('a token without a key id is rejected when several keys fit, without a fetch', async () => {
     issuer.showKeys(issuer.key, await makeKey('second'))
     const { verify, isTaken } = makeIssuers()
     await isTaken(await issuer.sign())
@@ -106,7 +106,7 @@ describe('a key', () => {
     expect(asked()).toEqual(BOTH)
   })
 
-  it('that was withdrawn is good for ten minutes at most', async () => {
+  it('a withdrawn key stays valid for ten minutes at most', async () => {
     const { verify, isTaken } = makeIssuers()
     const token = await issuer.sign()
     await isTaken(token)
@@ -117,7 +117,7 @@ describe('a key', () => {
     await expect(verify(token)).rejects.toMatchObject(REFUSED)
   })
 
-  it('that is too short to be trusted makes its tokens unusable, and no other', async () => {
+  it('an RSA key that is too short makes its tokens unusable, and no others', async () => {
     // Of 1024 bits; no signature is looked at.
     const short = { kty: 'RSA', kid: 'short', e: 'AQAB', n: Buffer.alloc(128, 0xff).toString('base64url') }
     issuer.pages.set(KEYS, asJson({ keys: [short, issuer.key.jwk] }))
@@ -165,12 +165,16 @@ describe('an issuer', () => {
       (url) => ({ [KEYS]: { status: 307, headers: { location: `${url}${KEYS}` } } }),
       'responded with 307',
     ],
-    ['that answers a page', () => ({ [DOCUMENT]: { status: 200, text: '<html>' } }), 'not JSON'],
-    ['that answers nothing', () => ({ [DOCUMENT]: { status: 200 } }), 'not JSON'],
-    ['that answers null', () => ({ [DOCUMENT]: asJson(null) }), 'another issuer'],
-    ['that answers a list', () => ({ [DOCUMENT]: asJson([]) }), 'another issuer'],
-    ['that names no place of keys', () => ({ [DOCUMENT]: asJson({ issuer: issuer.url }) }), 'no jwks_uri'],
-    ['whose keys are at no URL', () => ({ [DOCUMENT]: asJson({ issuer: issuer.url, jwks_uri: KEYS }) }), 'no jwks_uri'],
+    ['that sends a page', () => ({ [DOCUMENT]: { status: 200, text: '<html>' } }), 'not JSON'],
+    ['that sends nothing', () => ({ [DOCUMENT]: { status: 200 } }), 'not JSON'],
+    ['that sends null', () => ({ [DOCUMENT]: asJson(null) }), 'another issuer'],
+    ['that sends a list', () => ({ [DOCUMENT]: asJson([]) }), 'another issuer'],
+    ['without jwks_uri', () => ({ [DOCUMENT]: asJson({ issuer: issuer.url }) }), 'no jwks_uri'],
+    [
+      'whose jwks_uri is not a URL',
+      () => ({ [DOCUMENT]: asJson({ issuer: issuer.url, jwks_uri: KEYS }) }),
+      'no jwks_uri',
+    ],
     [
       'whose keys are elsewhere without TLS',
       (url) => ({ [DOCUMENT]: asJson({ issuer: issuer.url, jwks_uri: `${url}${KEYS}` }) }),
@@ -181,13 +185,13 @@ describe('an issuer', () => {
       () => ({ [DOCUMENT]: asJson({ issuer: issuer.url, jwks_uri: 'file:///etc/keys' }) }),
       'no jwks_uri',
     ],
-    ['whose keys are none', () => ({ [KEYS]: asJson({}) }), 'malformed'],
-    ['whose keys are no objects', () => ({ [KEYS]: asJson({ keys: [1] }) }), 'malformed'],
+    ['whose key set is empty', () => ({ [KEYS]: asJson({}) }), 'malformed'],
+    ['whose keys are not objects', () => ({ [KEYS]: asJson({ keys: [1] }) }), 'malformed'],
     ['whose document is too large', () => ({ [DOCUMENT]: padded(MEGABYTE + 1) }), 'more than 1048576 bytes'],
     ['whose keys never end', () => ({ [KEYS]: { status: 200, body: 'flood' } }), 'more than 1048576 bytes'],
     ['that breaks off', () => ({ [DOCUMENT]: { status: 200, body: 'break' } }), 'terminated'],
     ['that hangs up', () => ({ [DOCUMENT]: 'reset' }), 'fetch failed'],
-  ])('%s is not believed', async (_, pages, problem) => {
+  ])('an issuer %s is not trusted', async (_, pages, problem) => {
     await using elsewhere = await startReceiver()
     for (const [path, answer] of Object.entries(pages(elsewhere.url))) issuer.pages.set(path, answer)
     const { verify, problems } = makeIssuers()
@@ -201,12 +205,12 @@ describe('an issuer', () => {
     expect(elsewhere.requests).toEqual([])
   })
 
-  it('whose document has just a megabyte is believed', async () => {
+  it('a discovery document of exactly a megabyte is accepted', async () => {
     issuer.pages.set(DOCUMENT, padded(MEGABYTE))
     expect(await makeIssuers().isTaken(await issuer.sign())).toBe(true)
   })
 
-  it('that is down is asked again after ten seconds, and not before', async () => {
+  it('an issuer that is down is asked again after ten seconds, and not before', async () => {
     await issuer.receiver.close()
     const { verify, isTaken, problems } = makeIssuers()
     const token = await issuer.sign()
@@ -222,7 +226,7 @@ describe('an issuer', () => {
     expect(back.requests).toHaveLength(2)
   })
 
-  it('that is down holds up only tokens whose key is not known yet, for ten minutes', async () => {
+  it('an issuer that is down affects only tokens with unknown keys, for ten minutes', async () => {
     const { verify, isTaken, problems } = makeIssuers()
     const token = await issuer.sign()
     await isTaken(token)
@@ -236,9 +240,9 @@ describe('an issuer', () => {
   })
 
   it.each<[string, ReceiverAnswer]>([
-    ['does not answer', 'hang'],
-    ['answers without an end', { status: 200, text: '{', body: 'trickle' }],
-  ])('that %s is given up after five seconds, by all who wait', async (_, answer) => {
+    ['does not respond', 'hang'],
+    ['sends a body without an end', { status: 200, text: '{', body: 'trickle' }],
+  ])('an issuer that %s is given up after five seconds, for all waiting tokens', async (_, answer) => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
       issuer.pages.set(KEYS, answer)
@@ -259,7 +263,7 @@ describe('an issuer', () => {
     }
   })
 
-  it('that is down says nothing of another one', async () => {
+  it('an issuer that is down does not affect another one', async () => {
     await using other = await startIssuer(() => time)
     await issuer.receiver.close()
     const configs = [issuer, other].map(({ url }) => ({

@@ -62,7 +62,7 @@ function signBySecret(secret: string | Buffer, header: object, claims: object = 
 }
 
 describe('a token of an issuer', () => {
-  it('speaks for the address that the issuer has verified', async () => {
+  it('identifies the user with the address that the issuer has verified', async () => {
     expect(await bothIssuers().verify(await issuer.sign())).toEqual({ issuer: issuer.url, email: 'ann@example.com' })
     expect(await bothIssuers().verify(await other.sign())).toEqual({ issuer: other.url, email: 'ann@example.com' })
     expect(await emailOf({ aud: ['somebody', AUDIENCE] })).toBe('ann@example.com')
@@ -78,7 +78,7 @@ describe('a token of an issuer', () => {
     },
   )
 
-  it('may not be signed by anything else, although its issuer has a key for it', async () => {
+  it('is rejected with another algorithm, even when the issuer has a key for it', async () => {
     // RFC 9864 has new names; this one stands for all that a later jose may bring.
     const key = await makeKey('one', 'Ed25519')
     const issuers = createIssuers([configOf(issuer.url, { jwks: { keys: [key.jwk] } })], clock)
@@ -99,7 +99,7 @@ describe('a token of an issuer', () => {
     expect(await emailOf(claims)).toBeNull()
   })
 
-  it('speaks for the user that is named for its subject, whatever its address', async () => {
+  it('identifies the user that is configured for its subject, whatever its address', async () => {
     const users = new Map([
       ['ann', 'robot@example.com'],
       ['system:serviceaccount:ci:deploy', 'ci@example.com'],
@@ -112,17 +112,17 @@ describe('a token of an issuer', () => {
     )
   })
 
-  it('of another issuer is not that of the subject of the same name', async () => {
+  it('of another issuer does not match the same subject', async () => {
     const issuers = bothIssuers({ users: new Map([['ann', 'robot@example.com']]) })
     expect(await issuers.verify(await other.sign())).toMatchObject({ email: 'ann@example.com' })
     expect(await issuers.verify(await other.sign({ email: undefined }))).toMatchObject({ email: null })
   })
 
-  it.each(['constructor', '__proto__', 'toString', 'size'])('of the subject %s speaks for nobody', async (sub) => {
+  it.each(['constructor', '__proto__', 'toString', 'size'])('with the subject %s identifies no user', async (sub) => {
     expect(await emailOf({ sub, email: undefined }, { users: new Map([['ann', 'ann@example.com']]) })).toBeNull()
   })
 
-  it('is good for half a minute longer than it says, since clocks differ; then only its holder is told why', async () => {
+  it('is valid for 30 s after its expiry, and then rejected as expired', async () => {
     const forged = await issuer.sign({ exp: NOW - 1_000 }, await makeKey())
     const token = await issuer.sign({ exp: NOW - 29 })
     expect(await bothIssuers().verify(token)).toMatchObject({ email: 'ann@example.com' })
@@ -133,7 +133,7 @@ describe('a token of an issuer', () => {
     await expect(bothIssuers().verify(forged)).rejects.toMatchObject(REFUSED)
   })
 
-  it('is good half a minute earlier than it says', async () => {
+  it('is valid 30 s before its begin', async () => {
     expect(await emailOf({ nbf: NOW + 30 })).toBe('ann@example.com')
     await expect(emailOf({ nbf: NOW + 31 })).rejects.toMatchObject(REFUSED)
   })
@@ -194,7 +194,7 @@ describe('a token of an issuer', () => {
     await expect(bothIssuers().verify(await make())).rejects.toMatchObject(REFUSED)
   })
 
-  it('that names an address of its own for keys is refused, and nobody calls there', async () => {
+  it('is rejected when it names its own key address, which is not called', async () => {
     const own = await makeKey('second')
     const asked = other.receiver.requests.length
     other.showKeys(other.key, own)
@@ -204,7 +204,7 @@ describe('a token of an issuer', () => {
   })
 })
 
-describe('a token of nobody whom we know', () => {
+describe('a token of an unknown issuer', () => {
   it.each<[string, () => unknown]>([
     ['of another issuer', () => 'https://login.example.com'],
     ['of an issuer with a slash more', () => `${issuer.url}/`],
@@ -215,7 +215,7 @@ describe('a token of nobody whom we know', () => {
     expect(await bothIssuers().verify(await issuer.sign({ iss: iss() }))).toBeNull()
   })
 
-  it('is our own', async () => {
+  it('is ignored when it is our own', async () => {
     const token = await createTokens(SECRET_KEY, clock).issueAccessToken({
       id: '0192a0b4-0000-7000-8000-000000000001',
       organizationId: '0192a0b4-0000-7000-8000-000000000002',
@@ -225,14 +225,14 @@ describe('a token of nobody whom we know', () => {
     expect(await createIssuers([], clock).verify(token)).toBeNull()
   })
 
-  it('is whatever text, and nothing else happens', async () => {
+  it('is ignored for any text', async () => {
     const json = fc.json().map((text) => Buffer.from(text).toString('base64url'))
     const parts = fc.array(fc.oneof(fc.string({ unit: 'binary' }), fc.base64String(), json), { maxLength: 6 })
     const issuers = bothIssuers()
     await fc.assert(fc.asyncProperty(parts, async (texts) => (await issuers.verify(texts.join('.'))) === null))
   }, 20_000)
 
-  it('is refused with whatever header and claims, when it names an issuer', async () => {
+  it('with any header and claims of a known issuer is rejected', async () => {
     const issuers = bothIssuers()
     const anyObject = fc.dictionary(fc.string(), fc.jsonValue())
     const header = fc.record(

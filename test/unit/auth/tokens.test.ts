@@ -53,7 +53,7 @@ function aToken({
 }
 
 describe('an access token', () => {
-  it('names its user, who issued it, for whom and for how long, and nothing else', async () => {
+  it('holds its user, issuer, audience and times, and nothing else', async () => {
     const token = await createTokens(SECRET_KEY, aClock(START + 999.5)).issueAccessToken(USER)
     const [header, claims] = token.split('.')
     expect(decode(header)).toEqual({ alg: 'HS256', typ: 'at+jwt' })
@@ -71,11 +71,11 @@ describe('an access token', () => {
     expect(await createTokens(Buffer.from(SECRET_KEY), aClock()).verifyAccessToken(token)).toEqual({ userId: USER.id })
   })
 
-  it('is verified when made by hand: the tests below change one thing each', async () => {
+  it('is accepted when made by hand, as the tests below change it', async () => {
     expect(await createTokens(SECRET_KEY, aClock()).verifyAccessToken(aToken())).toEqual({ userId: USER.id })
   })
 
-  it('is good for fifteen minutes by the clock that was handed in', async () => {
+  it('is valid for fifteen minutes by the given clock', async () => {
     const clock = aClock()
     const tokens = createTokens(SECRET_KEY, clock)
     const token = await tokens.issueAccessToken(USER)
@@ -88,7 +88,7 @@ describe('an access token', () => {
     })
   })
 
-  it('from a replica whose clock is a little ahead is good', async () => {
+  it('of a replica whose clock is ahead is valid', async () => {
     const token = await createTokens(SECRET_KEY, aClock(START + 1_500)).issueAccessToken(USER)
     expect(await createTokens(SECRET_KEY, aClock()).verifyAccessToken(token)).toEqual({ userId: USER.id })
   })
@@ -115,7 +115,7 @@ describe('an access token', () => {
     await expect(createTokens(SECRET_KEY, aClock()).verifyAccessToken(token)).rejects.toMatchObject(REFUSED)
   })
 
-  it('is refused with any part of it changed', async () => {
+  it('is rejected when any part of it is changed', async () => {
     const tokens = createTokens(SECRET_KEY, aClock())
     const token = await tokens.issueAccessToken(USER)
     const [header, , signature] = token.split('.')
@@ -124,7 +124,7 @@ describe('an access token', () => {
     await expect(tokens.verifyAccessToken(token.slice(0, -4))).rejects.toMatchObject(REFUSED)
   })
 
-  it('is refused as whatever text, and nothing else happens', async () => {
+  it('is rejected for any other text', async () => {
     const tokens = createTokens(SECRET_KEY, aClock())
     const parts = fc.array(
       fc.oneof(
@@ -143,7 +143,7 @@ describe('an access token', () => {
 })
 
 describe('createTokens', () => {
-  it('refuses a SECRET_KEY of another length without showing it', () => {
+  it('rejects a SECRET_KEY of another length without showing it', () => {
     const short = randomBytes(31)
     expect(() => createTokens(short, aClock())).toThrow(/SECRET_KEY has 31 bytes, 32 are needed/)
   })
