@@ -77,7 +77,9 @@ describe('the first start', () => {
     expect((await again.get(`/checks/${check.id}/pings`)).body.pings).toHaveLength(1)
     expect((await again.post('/auth/login', { email, password }, { key: null })).status).toBe(200)
     expect(await stopAll(second, 'SIGINT')).toEqual({ exit: ENDED_WELL, started: expect.any(Number), alive: [] })
-    for (const log of [first.stderr, second.stderr]) expect(log).toBe('')
+    expect(first.stderr).toBe('')
+    // A stop and a start that take more than 5 s together are a downtime of the service, which it logs.
+    expect(second.stderr.replace(/^.*no replica could store pings for a while.*\n/, '')).toBe('')
   })
 })
 
