@@ -9,7 +9,10 @@ import { expiredCredential, unknownCredential, unknownUser } from './errors.ts'
 import { createIssuers, type Issuers } from './issuers.ts'
 import type { Tokens } from './tokens.ts'
 
-/** Takes the value of the header `Authorization`. Throws AppError `unauthenticated`, and `unavailable` when an issuer's keys cannot be fetched. */
+/**
+ * Takes the value of the header `Authorization`. Throws AppError `unauthenticated`, and `unavailable` when the keys of an issuer
+ * cannot be fetched.
+ */
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>
 
 /** In characters; a longer credential is not read. Tokens of issuers can be long, and all headers together have at most 16 KB. */

@@ -29,9 +29,9 @@ const REFRESH_TOKEN_MS = 30 * 86_400_000
 const REFRESH_TOKEN = /^hbr_[\w-]{43}$/
 
 /**
- * `address`: the caller's network address, for the throttle. `cost`: of password hashes; tests use a lower one. Throws AppError `unauthenticated` for an unknown e-mail address and
- * for a wrong password, with the same text after the same time; `too_many_requests` when throttled; `unavailable` when too many
- * log in at once.
+ * `address`: the caller's network address, for the throttle. `cost`: of password hashes; tests use a lower one. Throws AppError
+ * `unauthenticated` for an unknown e-mail address and for a wrong password, with the same text after the same time;
+ * `too_many_requests` when throttled; `unavailable` when too many log in at once.
  */
 export async function logIn(
   context: Context,

@@ -1,4 +1,7 @@
-/** API keys of an organization. A caller that is bound to a project sees and makes only the keys of that project. The HTTP layer checks scopes. */
+/**
+ * API keys of an organization. A caller that is bound to a project sees and makes only the keys of that project. The HTTP layer
+ * checks scopes.
+ */
 
 import { makeApiKey, parseApiKey } from '../auth/api-key.ts'
 import type { Caller, Scope } from '../domain/access.ts'

@@ -199,7 +199,7 @@ function listInner(schema: z.ZodType): unknown[] {
  */
 const SETTINGS = { io: 'input', target: 'draft-2020-12', override: tidy } as const
 
-/** Removes what zod adds (the pattern of dates, the bounds of JavaScript's integers) and adds what it omits (defaults of transformed fields). */
+/** Removes what zod adds (patterns of dates, bounds of JavaScript's integers) and adds what it omits (defaults of transformed fields). */
 function tidy({
   zodSchema,
   jsonSchema,

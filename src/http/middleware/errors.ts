@@ -22,7 +22,10 @@ export const STATUS = {
 /** For logs and metrics only: other web servers use it too for a request whose client left. */
 export const CLIENT_LEFT = 499
 
-/** Responds with `{"error": message}`, and `details` when the request was invalid (design, section 3.2). An unexpected error is logged and gets a fixed text. */
+/**
+ * Responds with `{"error": message}`, and `details` when the request was invalid (design, section 3.2). An unexpected error is
+ * logged and gets a fixed text.
+ */
 export function renderErrors(log: Log): Middleware {
   return async (ctx, next) => {
     try {
