@@ -142,7 +142,7 @@ function checkMaterial({ tls: { ca, cert, key } }: Authentication, source: strin
   }
 }
 
-const LONGEST_QUOTE = 300
+const MAX_QUOTE_LENGTH = 300
 
 /** Without a cause: the output of a plugin may be a credential, and JSON.parse quotes it. */
 function explain(error: unknown, user: User, source: string): KubeconfigError {
@@ -154,7 +154,7 @@ function explain(error: unknown, user: User, source: string): KubeconfigError {
       return new KubeconfigError(`${name} cannot be started (${code}). Install it, or fix its path.`)
     if (error instanceof SyntaxError || error instanceof TypeError)
       return new KubeconfigError(`${name} printed something else than an ExecCredential. Run it by hand to see why.`)
-    return new KubeconfigError(`${name} failed. It said: ${message.trim().slice(0, LONGEST_QUOTE)}`)
+    return new KubeconfigError(`${name} failed. It said: ${message.trim().slice(0, MAX_QUOTE_LENGTH)}`)
   }
   if (path !== undefined)
     return new KubeconfigError(`The ${source} names ${path}, which cannot be read (${code}). Fix the path or the file.`)

@@ -7,7 +7,8 @@
  * `kubernetes_events_dropped_total{reason}`.
  */
 
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { Gauge, type Registry } from 'prom-client'
+import { metricsOn } from '../runtime/metrics.ts'
 import type { ElectorMetrics } from './elector.ts'
 import type { Priority, QueueMetrics, WorkInProgress } from './queue.ts'
 import type { DropReason } from './recorder.ts'
@@ -78,53 +79,43 @@ function keep<Rest extends unknown[], Made>(make: (name: string, ...rest: Rest) 
 }
 
 function createQueueMetrics(registry: Registry): KubernetesMetrics['queue'] {
-  const registers = [registry]
-  const labelNames = ['name', 'controller'] as const
+  const { counter, gauge, histogram } = metricsOn(registry)
+  const none = { name: [], controller: [] }
+  const depth = gauge('workqueue_depth', 'Current depth of workqueue by workqueue and priority', {
+    ...none,
+    priority: [],
+  })
+  const adds = counter('workqueue_adds_total', 'Total number of adds handled by workqueue', none)
+  const queueSeconds = histogram(
+    'workqueue_queue_duration_seconds',
+    'How long in seconds an item stays in workqueue before being requested',
+    ['name', 'controller'],
+    QUEUE_SECONDS,
+  )
+  const workSeconds = histogram(
+    'workqueue_work_duration_seconds',
+    'How long in seconds processing an item from workqueue takes.',
+    ['name', 'controller'],
+    QUEUE_SECONDS,
+  )
+  const retries = counter(
+    'workqueue_retries_total',
+    'Total number of items added to the workqueue with a delay: after a failure, or requested by a reconcile',
+    none,
+  )
   const readers = new Map<string, () => WorkInProgress>()
   /** Read at each scrape, so that long work shows before it ends. */
   function gaugeOfWork(name: string, help: string, pick: (work: WorkInProgress) => number) {
     return new Gauge({
       name,
       help,
-      labelNames,
-      registers,
+      labelNames: ['name', 'controller'],
+      registers: [registry],
       collect() {
         for (const [queue, read] of readers) this.set({ name: queue, controller: queue }, pick(read()))
       },
     })
   }
-  const depth = new Gauge({
-    name: 'workqueue_depth',
-    help: 'Current depth of workqueue by workqueue and priority',
-    labelNames: [...labelNames, 'priority'],
-    registers,
-  })
-  const adds = new Counter({
-    name: 'workqueue_adds_total',
-    help: 'Total number of adds handled by workqueue',
-    labelNames,
-    registers,
-  })
-  const queueSeconds = new Histogram({
-    name: 'workqueue_queue_duration_seconds',
-    help: 'How long in seconds an item stays in workqueue before being requested',
-    labelNames,
-    buckets: QUEUE_SECONDS,
-    registers,
-  })
-  const workSeconds = new Histogram({
-    name: 'workqueue_work_duration_seconds',
-    help: 'How long in seconds processing an item from workqueue takes.',
-    labelNames,
-    buckets: QUEUE_SECONDS,
-    registers,
-  })
-  const retries = new Counter({
-    name: 'workqueue_retries_total',
-    help: 'Total number of items added to the workqueue with a delay: after a failure, or requested by a reconcile',
-    labelNames,
-    registers,
-  })
   gaugeOfWork(
     'workqueue_unfinished_work_seconds',
     'How many seconds of work is in progress and has not been observed by work_duration. Large values indicate stuck work.',
@@ -137,10 +128,8 @@ function createQueueMetrics(registry: Registry): KubernetesMetrics['queue'] {
   )
   return (name) => {
     const labels = { name, controller: name }
-    adds.inc(labels, 0)
-    retries.inc(labels, 0)
-    queueSeconds.zero(labels)
-    workSeconds.zero(labels)
+    for (const one of [adds, retries]) one.inc(labels, 0)
+    for (const one of [queueSeconds, workSeconds]) one.zero(labels)
     readers.set(name, () => ({ unfinishedSeconds: 0, longestSeconds: 0 }))
     const empty = () => {
       for (const priority of Object.values(PRIORITY_LABELS)) depth.set({ ...labels, priority }, 0)
@@ -161,44 +150,35 @@ function createQueueMetrics(registry: Registry): KubernetesMetrics['queue'] {
 }
 
 function createWorkerMetrics(registry: Registry): KubernetesMetrics['workers'] {
-  const registers = [registry]
-  const labelNames = ['controller'] as const
-  const total = new Counter({
-    name: 'controller_runtime_reconcile_total',
-    help: 'Total number of reconciliations per controller',
-    labelNames: [...labelNames, 'result'],
-    registers,
-  })
+  const { counter, gauge, histogram } = metricsOn(registry)
+  const none = { controller: [] }
   const count = (name: string, what: string) =>
-    new Counter({ name, help: `Total number of ${what} per controller`, labelNames, registers })
-  const errors = count('controller_runtime_reconcile_errors_total', 'reconciliation errors')
-  const terminal = count('controller_runtime_terminal_reconcile_errors_total', 'terminal reconciliation errors')
-  const panics = count('controller_runtime_reconcile_panics_total', 'reconciliation panics')
-  const time = new Histogram({
-    name: 'controller_runtime_reconcile_time_seconds',
-    help: 'Length of time per reconciliation per controller',
-    labelNames,
-    buckets: RECONCILE_SECONDS,
-    registers,
+    counter(`controller_runtime_${name}_total`, `Total number of ${what} per controller`, none)
+  const total = counter('controller_runtime_reconcile_total', 'Total number of reconciliations per controller', {
+    controller: [],
+    result: [],
   })
-  const most = new Gauge({
-    name: 'controller_runtime_max_concurrent_reconciles',
-    help: 'Maximum number of concurrent reconciles per controller',
-    labelNames,
-    registers,
-  })
-  const active = new Gauge({
-    name: 'controller_runtime_active_workers',
-    help: 'Number of currently used workers per controller',
-    labelNames,
-    registers,
-  })
+  const errors = count('reconcile_errors', 'reconciliation errors')
+  const terminal = count('terminal_reconcile_errors', 'terminal reconciliation errors')
+  const panics = count('reconcile_panics', 'reconciliation panics')
+  const time = histogram(
+    'controller_runtime_reconcile_time_seconds',
+    'Length of time per reconciliation per controller',
+    ['controller'],
+    RECONCILE_SECONDS,
+  )
+  const max = gauge(
+    'controller_runtime_max_concurrent_reconciles',
+    'Maximum number of concurrent reconciles per controller',
+    none,
+  )
+  const active = gauge('controller_runtime_active_workers', 'Number of currently used workers per controller', none)
   return (controller, workers) => {
     const labels = { controller }
     for (const result of ['success', 'error', 'requeue', 'requeue_after']) total.inc({ controller, result }, 0)
-    for (const counter of [errors, terminal, panics]) counter.inc(labels, 0)
+    for (const one of [errors, terminal, panics]) one.inc(labels, 0)
     time.zero(labels)
-    most.set(labels, workers)
+    max.set(labels, workers)
     active.set(labels, 0)
     return {
       activeChanged: (by) => active.inc(labels, by),
@@ -215,12 +195,11 @@ function createWorkerMetrics(registry: Registry): KubernetesMetrics['workers'] {
 }
 
 function createElectorMetrics(registry: Registry): KubernetesMetrics['elector'] {
-  const status = new Gauge({
-    name: 'leader_election_master_status',
-    help: 'Whether the reporting system holds the lease: 0 indicates backup, 1 indicates master. Group by name.',
-    labelNames: ['name'],
-    registers: [registry],
-  })
+  const status = metricsOn(registry).gauge(
+    'leader_election_master_status',
+    'Whether the reporting system holds the lease: 0 indicates backup, 1 indicates master. Group by name.',
+    { name: [] },
+  )
   return (name) => {
     status.set({ name }, 0)
     return { leading: (isLeader) => status.set({ name }, isLeader ? 1 : 0) }
@@ -228,20 +207,18 @@ function createElectorMetrics(registry: Registry): KubernetesMetrics['elector'] 
 }
 
 function createRequestMetrics(registry: Registry): RequestMetrics {
-  const registers = [registry]
-  const total = new Counter({
-    name: 'rest_client_requests_total',
-    help: 'Number of HTTP requests, partitioned by status code, method, and host.',
-    labelNames: ['code', 'method', 'host'],
-    registers,
-  })
-  const latency = new Histogram({
-    name: 'rest_client_request_duration_seconds',
-    help: 'Request latency in seconds. Broken down by verb and host.',
-    labelNames: ['verb', 'host'],
-    buckets: REQUEST_SECONDS,
-    registers,
-  })
+  const { counter, histogram } = metricsOn(registry)
+  const total = counter(
+    'rest_client_requests_total',
+    'Number of HTTP requests, partitioned by status code, method, and host.',
+    { code: [], method: [], host: [] },
+  )
+  const latency = histogram(
+    'rest_client_request_duration_seconds',
+    'Request latency in seconds. Broken down by verb and host.',
+    ['verb', 'host'],
+    REQUEST_SECONDS,
+  )
   return {
     request(verb, method, host, code, seconds) {
       total.inc({ code, method, host })
@@ -252,25 +229,18 @@ function createRequestMetrics(registry: Registry): RequestMetrics {
 }
 
 function createReflectorMetrics(registry: Registry): KubernetesMetrics['reflector'] {
-  const registers = [registry]
-  const restarts = new Counter({
-    name: 'kubernetes_watch_restarts_total',
-    help: 'Watches that were restarted, by the reason why the previous one ended',
-    labelNames: ['resource', 'reason'],
-    registers,
-  })
-  const contact = new Gauge({
-    name: 'kubernetes_watch_last_contact_timestamp_seconds',
-    help: 'Time of the last data from the API server for this resource, by its watch or a list; 0: none yet',
-    labelNames: ['resource'],
-    registers,
-  })
-  const objects = new Gauge({
-    name: 'kubernetes_cache_objects',
-    help: 'Objects in the cache',
-    labelNames: ['resource'],
-    registers,
-  })
+  const { counter, gauge } = metricsOn(registry)
+  const restarts = counter(
+    'kubernetes_watch_restarts_total',
+    'Watches that were restarted, by the reason why the previous one ended',
+    { resource: [], reason: [] },
+  )
+  const contact = gauge(
+    'kubernetes_watch_last_contact_timestamp_seconds',
+    'Time of the last data from the API server for this resource, by its watch or a list; 0: none yet',
+    { resource: [] },
+  )
+  const objects = gauge('kubernetes_cache_objects', 'Objects in the cache', { resource: [] })
   return (resource) => {
     for (const reason of RESTART_REASONS) restarts.inc({ resource, reason }, 0)
     contact.set({ resource }, 0)
@@ -278,18 +248,16 @@ function createReflectorMetrics(registry: Registry): KubernetesMetrics['reflecto
     return {
       restarted: (reason) => restarts.inc({ resource, reason }),
       contact: (atMs) => contact.set({ resource }, atMs / 1_000),
-      objects: (count) => objects.set({ resource }, count),
+      objects: (held) => objects.set({ resource }, held),
     }
   }
 }
 
 function createRecorderMetrics(registry: Registry): RecorderMetrics {
-  const dropped = new Counter({
-    name: 'kubernetes_events_dropped_total',
-    help: 'Kubernetes Events that were dropped instead of written, by reason',
-    labelNames: ['reason'],
-    registers: [registry],
-  })
-  for (const reason of DROP_REASONS) dropped.inc({ reason }, 0)
+  const dropped = metricsOn(registry).counter(
+    'kubernetes_events_dropped_total',
+    'Kubernetes Events that were dropped instead of written, by reason',
+    { reason: DROP_REASONS },
+  )
   return { dropped: (reason) => dropped.inc({ reason }) }
 }

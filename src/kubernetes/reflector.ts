@@ -83,7 +83,7 @@ const RELIST_MS = 3_600_000
 const STEADY_MS = 30_000
 /** A watch that the server ends within this counts as a failure, or we would retry without a pause. */
 const SHORT_MS = 5_000
-const LONGEST_RETRY_AFTER_MS = 120_000
+const MAX_RETRY_AFTER_MS = 120_000
 
 type Step = 'list' | 'check' | 'watch'
 
@@ -134,7 +134,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
 
   function waitAfter(error: unknown): number {
     const askedMs = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0
-    return Math.max(backoffMs(failures, STEPS, random), Math.min(askedMs, LONGEST_RETRY_AFTER_MS))
+    return Math.max(backoffMs(failures, STEPS, random), Math.min(askedMs, MAX_RETRY_AFTER_MS))
   }
 
   const steps: Record<Step, () => Promise<Step | Failure>> = {

@@ -43,7 +43,7 @@ const MAX_NAMED = 3
 export async function releaseFinalizers(options: ReleaseOptions): Promise<void> {
   const { clock, say, signal } = options
   try {
-    await waitUntilNobodyLeads(options)
+    await waitUntilLeaseIsFree(options)
     let released = 0
     let failures: readonly Failure[] = []
     for (let rounds = 1; rounds <= MAX_ROUNDS; rounds += 1) {
@@ -61,7 +61,7 @@ export async function releaseFinalizers(options: ReleaseOptions): Promise<void> 
 }
 
 /** A leader would put the finalizers back. Waits until the Lease is free or expired, by the rule of candidates. */
-async function waitUntilNobodyLeads({ client, leaseNamespace, clock, say, signal }: ReleaseOptions): Promise<void> {
+async function waitUntilLeaseIsFree({ client, leaseNamespace, clock, say, signal }: ReleaseOptions): Promise<void> {
   const name = { namespace: leaseNamespace, name: LEASE_NAME }
   const giveUpAt = clock.now() + LEADER_PATIENCE_MS
   const observer = createLeaseObserver(clock, LEASE_MS)
