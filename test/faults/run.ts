@@ -57,7 +57,7 @@ try {
     let problem: string | null = null
     if (clean.get(test) === false) problem = `${test} fails without the fault`
     else {
-      const hasApplied = await run('git', ['apply', patch], { cwd: copy }).then(
+      const hasApplied = await run('git', ['apply', '-C1', patch], { cwd: copy }).then(
         () => true,
         () => false,
       )
@@ -66,7 +66,7 @@ try {
         const failures = await countFailures(copy, test)
         if (failures === 0) problem = `NOT FOUND by ${test}`
         if (failures === null) problem = `${test} did not run: the fault must be one that loads`
-        await run('git', ['apply', '-R', patch], { cwd: copy })
+        await run('git', ['apply', '-C1', '-R', patch], { cwd: copy })
       }
     }
     if (problem !== null) problems.push(`${file}: ${problem}`)
