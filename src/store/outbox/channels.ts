@@ -8,8 +8,8 @@ import type { ChannelKind } from '../../domain/channel.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { CheckEventType } from '../../domain/event.ts'
 import type { PageRequest } from '../../domain/page.ts'
-import { byteaArray, instantArray, textArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 
 export interface ChannelRow {
   readonly id: string
@@ -45,9 +45,9 @@ export async function listChannelRows(
 ): Promise<ChannelRow[]> {
   const { rows } = await db.query<ChannelRow>(
     `select ${CHANNEL_COLUMNS} from channels c
-      where ${VISIBLE} and ($4::uuid is null or (c.created_at, c.id) > (($3::timestamptz[])[1], $4))
+      where ${VISIBLE} and ($4::uuid is null or (c.created_at, c.id) > ($3::timestamptz, $4))
       order by c.created_at, c.id limit $5`,
-    [tenant.organizationId, tenant.projectId, instantArray([after?.at ?? null]), after?.id ?? null, limit],
+    [tenant.organizationId, tenant.projectId, timestamp(after?.at ?? null), after?.id ?? null, limit],
   )
   return rows
 }
@@ -98,17 +98,18 @@ export async function countChannels(db: Queryable, organizationId: string): Prom
 export async function insertChannel(tx: Queryable, channel: ChannelRow): Promise<void> {
   await tx.query(
     `insert into channels (id, organization_id, project_id, kind, name, sealed, sealed_with, event_types, muted, created_at)
-      values ($1, $2, $3, $4, $5, ($6::bytea[])[1], ($6::bytea[])[2], $7, $8, ($9::timestamptz[])[1])`,
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::timestamptz)`,
     [
       channel.id,
       channel.organizationId,
       channel.projectId,
       channel.kind,
       channel.name,
-      byteaArray([channel.sealed, channel.sealedWith]),
-      textArray(channel.eventTypes),
+      channel.sealed,
+      channel.sealedWith,
+      channel.eventTypes,
       channel.muted,
-      instantArray([channel.createdAt]),
+      timestamp(channel.createdAt),
     ],
   )
 }
@@ -116,15 +117,16 @@ export async function insertChannel(tx: Queryable, channel: ChannelRow): Promise
 /** Saves everything that can change. The caller holds the lock. */
 export async function saveChannel(tx: Queryable, channel: ChannelRow): Promise<void> {
   await tx.query(
-    `update channels set project_id = $2, name = $3, sealed = ($4::bytea[])[1], sealed_with = ($4::bytea[])[2],
-        event_types = $5, muted = $6
+    `update channels set project_id = $2, name = $3, sealed = $4, sealed_with = $5,
+        event_types = $6, muted = $7
       where id = $1`,
     [
       channel.id,
       channel.projectId,
       channel.name,
-      byteaArray([channel.sealed, channel.sealedWith]),
-      textArray(channel.eventTypes),
+      channel.sealed,
+      channel.sealedWith,
+      channel.eventTypes,
       channel.muted,
     ],
   )
@@ -207,16 +209,13 @@ export async function saveInstallationChannel(
   channel: Pick<ChannelRow, 'id' | 'name' | 'eventTypes'> & { readonly now: Instant },
 ): Promise<void> {
   await db.query(
-    `insert into channels (id, kind, name, event_types, created_at, seen_at) values ($1, 'alertmanager', $2, $3, ($4::timestamptz[])[1], ($4::timestamptz[])[1])
+    `insert into channels (id, kind, name, event_types, created_at, seen_at) values ($1, 'alertmanager', $2, $3, $4::timestamptz, $4::timestamptz)
       on conflict (id) do update set name = excluded.name, event_types = excluded.event_types, seen_at = excluded.seen_at`,
-    [channel.id, channel.name, textArray(channel.eventTypes), instantArray([channel.now])],
+    [channel.id, channel.name, channel.eventTypes, timestamp(channel.now)],
   )
 }
 
 /** Deletes that channel, unless a replica has saved it since `unseenSince`. Pruning deletes its deliveries. */
 export async function deleteInstallationChannel(db: Queryable, id: string, unseenSince: Instant): Promise<void> {
-  await db.query('delete from channels where id = $1 and seen_at < ($2::timestamptz[])[1]', [
-    id,
-    instantArray([unseenSince]),
-  ])
+  await db.query('delete from channels where id = $1 and seen_at < $2::timestamptz', [id, timestamp(unseenSince)])
 }

@@ -6,8 +6,8 @@
 import type { Tenant } from '../../domain/access.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { EventType } from '../../domain/event.ts'
-import { instantArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 import { DELIVERY_STATUSES, type DeliveryStatus } from './deliveries.ts'
 
 export interface DeliveryRecord {
@@ -103,10 +103,10 @@ export async function renewDelivery(
   { now, giveUpAt }: { now: Instant; giveUpAt: Instant },
 ): Promise<DeliveryRecord> {
   const { rows } = await tx.query<Row>(
-    `update deliveries d set status = 0, next_attempt_at = ($2::timestamptz[])[1], give_up_at = ($2::timestamptz[])[2],
+    `update deliveries d set status = 0, next_attempt_at = $2::timestamptz, give_up_at = $3::timestamptz,
         attempts_before = d.attempts, delivered_at = null
       where d.id = $1 returning ${COLUMNS}`,
-    [id, instantArray([now, giveUpAt])],
+    [id, timestamp(now), timestamp(giveUpAt)],
   )
   return toDelivery(rows[0]!)
 }
@@ -114,8 +114,8 @@ export async function renewDelivery(
 /** Makes a pending delivery due. */
 export async function makeDeliveryDue(tx: Queryable, id: string, now: Instant): Promise<DeliveryRecord> {
   const { rows } = await tx.query<Row>(
-    `update deliveries d set next_attempt_at = ($2::timestamptz[])[1] where d.id = $1 returning ${COLUMNS}`,
-    [id, instantArray([now])],
+    `update deliveries d set next_attempt_at = $2::timestamptz where d.id = $1 returning ${COLUMNS}`,
+    [id, timestamp(now)],
   )
   return toDelivery(rows[0]!)
 }

@@ -3,8 +3,8 @@
 import type { Scope, Tenant } from '../../domain/access.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { PageRequest } from '../../domain/page.ts'
-import { instantArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 
 export interface ApiKeyRow {
   readonly id: string
@@ -36,7 +36,7 @@ export interface NewApiKey {
 export async function insertApiKey(db: Queryable, key: NewApiKey): Promise<ApiKeyRow | null> {
   const { rows } = await db.query<ApiKeyRow>(
     `insert into api_keys (id, organization_id, project_id, name, prefix, secret_hash, scope, expires_at, created_at)
-      values ($1, $2, $3, $4, $5, $6, $7, ($8::timestamptz[])[1], ($8::timestamptz[])[2])
+      values ($1, $2, $3, $4, $5, $6, $7, $8::timestamptz, $9::timestamptz)
       on conflict (prefix) do nothing
       returning ${COLUMNS}`,
     [
@@ -47,7 +47,8 @@ export async function insertApiKey(db: Queryable, key: NewApiKey): Promise<ApiKe
       key.prefix,
       key.hash,
       key.scope,
-      instantArray([key.expiresAt, key.createdAt]),
+      timestamp(key.expiresAt),
+      timestamp(key.createdAt),
     ],
   )
   return rows[0] ?? null
@@ -58,9 +59,9 @@ export async function listApiKeys(db: Queryable, tenant: Tenant, { limit, after 
   const { rows } = await db.query<ApiKeyRow>(
     `select ${COLUMNS} from api_keys
       where organization_id = $1 and ($2::uuid is null or project_id = $2)
-        and ($4::uuid is null or (created_at, id) > (($3::timestamptz[])[1], $4))
+        and ($4::uuid is null or (created_at, id) > ($3::timestamptz, $4))
       order by created_at, id limit $5`,
-    [tenant.organizationId, tenant.projectId, instantArray([after?.at ?? null]), after?.id ?? null, limit],
+    [tenant.organizationId, tenant.projectId, timestamp(after?.at ?? null), after?.id ?? null, limit],
   )
   return rows
 }
@@ -100,11 +101,11 @@ export async function findApiKey(db: Queryable, prefix: string): Promise<KnownAp
 export async function touchApiKey(db: Queryable, id: string, now: Instant, everyMs: number): Promise<void> {
   await db.query({
     name: 'touch_api_key',
-    text: `update api_keys set last_used_at = ($2::timestamptz[])[1]
+    text: `update api_keys set last_used_at = $2::timestamptz
       where id = (
         select id from api_keys where id = $1
-          and (last_used_at is null or last_used_at <= ($2::timestamptz[])[1] - $3 * interval '1 millisecond')
+          and (last_used_at is null or last_used_at <= $2::timestamptz - $3 * interval '1 millisecond')
         for no key update skip locked)`,
-    values: [id, instantArray([now]), everyMs],
+    values: [id, timestamp(now), everyMs],
   })
 }

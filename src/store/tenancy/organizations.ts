@@ -1,16 +1,16 @@
 import type { Instant } from '../../domain/check.ts'
-import { instantArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 import { BOOTSTRAP_LOCK } from '../postgres/locks.ts'
 
 export async function insertOrganization(
   db: Queryable,
   { id, name, createdAt }: { id: string; name: string; createdAt: Instant },
 ): Promise<void> {
-  await db.query('insert into organizations (id, name, created_at) values ($1, $2, ($3::timestamptz[])[1])', [
+  await db.query('insert into organizations (id, name, created_at) values ($1, $2, $3::timestamptz)', [
     id,
     name,
-    instantArray([createdAt]),
+    timestamp(createdAt),
   ])
 }
 

@@ -2,8 +2,8 @@ import type { Tenant } from '../../domain/access.ts'
 import type { Instant } from '../../domain/check.ts'
 import { isUuid } from '../../domain/ids.ts'
 import type { PageRequest } from '../../domain/page.ts'
-import { instantArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 
 export interface ProjectRow {
   readonly id: string
@@ -34,7 +34,7 @@ export interface Namespace {
 export async function insertProject(db: Queryable, project: NewProject): Promise<ProjectRow | null> {
   const { rows } = await db.query<ProjectRow>(
     `insert into projects (id, organization_id, name, slug, created_at, kubernetes_cluster, kubernetes_namespace)
-      values ($1, $2, $3, $4, ($5::timestamptz[])[1], $6, $7)
+      values ($1, $2, $3, $4, $5::timestamptz, $6, $7)
       on conflict (organization_id, slug) do nothing
       returning ${COLUMNS}`,
     [
@@ -42,7 +42,7 @@ export async function insertProject(db: Queryable, project: NewProject): Promise
       project.organizationId,
       project.name,
       project.slug,
-      instantArray([project.createdAt]),
+      timestamp(project.createdAt),
       project.boundTo?.cluster,
       project.boundTo?.namespace,
     ],
@@ -95,9 +95,9 @@ export async function listProjects(
   const { rows } = await db.query<ProjectRow>(
     `select ${COLUMNS} from projects
       where organization_id = $1 and ($2::uuid is null or id = $2)
-        and ($4::uuid is null or (created_at, id) > (($3::timestamptz[])[1], $4))
+        and ($4::uuid is null or (created_at, id) > ($3::timestamptz, $4))
       order by created_at, id limit $5`,
-    [tenant.organizationId, tenant.projectId, instantArray([after?.at ?? null]), after?.id ?? null, limit],
+    [tenant.organizationId, tenant.projectId, timestamp(after?.at ?? null), after?.id ?? null, limit],
   )
   return rows
 }

@@ -4,8 +4,8 @@
  */
 
 import type { Instant } from '../../domain/check.ts'
-import { instantArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 import type { KnownUser } from './users.ts'
 
 export interface NewRefreshToken {
@@ -20,8 +20,8 @@ export interface NewRefreshToken {
 export async function insertRefreshToken(db: Queryable, token: NewRefreshToken): Promise<boolean> {
   const { rowCount } = await db.query(
     `insert into refresh_tokens (token_hash, family_id, user_id, expires_at, created_at)
-      select $1, $2, id, ($4::timestamptz[])[1], ($4::timestamptz[])[2] from users where id = $3 for key share`,
-    [token.hash, token.familyId, token.userId, instantArray([token.expiresAt, token.createdAt])],
+      select $1, $2, id, $4::timestamptz, $5::timestamptz from users where id = $3 for key share`,
+    [token.hash, token.familyId, token.userId, timestamp(token.expiresAt), timestamp(token.createdAt)],
   )
   return rowCount === 1
 }
@@ -51,9 +51,9 @@ export async function spendRefreshToken(
   now: Instant,
 ): Promise<'spent now' | 'spent before' | 'expired' | 'gone'> {
   const { rowCount } = await tx.query(
-    `update refresh_tokens set spent_at = ($2::timestamptz[])[1]
-      where token_hash = $1 and spent_at is null and expires_at > ($2::timestamptz[])[1]`,
-    [hash, instantArray([now])],
+    `update refresh_tokens set spent_at = $2::timestamptz
+      where token_hash = $1 and spent_at is null and expires_at > $2::timestamptz`,
+    [hash, timestamp(now)],
   )
   if (rowCount === 1) return 'spent now'
   const { rows } = await tx.query<{ isSpent: boolean }>(
@@ -72,8 +72,8 @@ export async function deleteFamily(tx: Queryable, familyId: string): Promise<voi
 export async function deleteExpiredRefreshTokens(db: Queryable, now: Instant, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `delete from refresh_tokens where token_hash in (
-      select token_hash from refresh_tokens where expires_at <= ($1::timestamptz[])[1] limit $2 for update skip locked)`,
-    [instantArray([now]), limit],
+      select token_hash from refresh_tokens where expires_at <= $1::timestamptz limit $2 for update skip locked)`,
+    [timestamp(now), limit],
   )
   return rowCount
 }

@@ -3,8 +3,8 @@
 import type { Scope } from '../../domain/access.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { PageRequest } from '../../domain/page.ts'
-import { instantArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 
 export interface UserRow {
   readonly id: string
@@ -28,10 +28,10 @@ export interface NewUser {
 export async function insertUser(db: Queryable, user: NewUser): Promise<UserRow | null> {
   const { rows } = await db.query<UserRow>(
     `insert into users (id, organization_id, email, password_hash, scope, created_at)
-      values ($1, $2, $3, $4, $5, ($6::timestamptz[])[1])
+      values ($1, $2, $3, $4, $5, $6::timestamptz)
       on conflict (lower(email)) do nothing
       returning ${COLUMNS}`,
-    [user.id, user.organizationId, user.email, user.passwordHash, user.scope, instantArray([user.createdAt])],
+    [user.id, user.organizationId, user.email, user.passwordHash, user.scope, timestamp(user.createdAt)],
   )
   return rows[0] ?? null
 }
@@ -44,9 +44,9 @@ export async function listUsers(
 ): Promise<UserRow[]> {
   const { rows } = await db.query<UserRow>(
     `select ${COLUMNS} from users
-      where organization_id = $1 and ($3::uuid is null or (created_at, id) > (($2::timestamptz[])[1], $3))
+      where organization_id = $1 and ($3::uuid is null or (created_at, id) > ($2::timestamptz, $3))
       order by created_at, id limit $4`,
-    [organizationId, instantArray([after?.at ?? null]), after?.id ?? null, limit],
+    [organizationId, timestamp(after?.at ?? null), after?.id ?? null, limit],
   )
   return rows
 }
