@@ -3,8 +3,9 @@
 import type { CheckState, Instant } from '../domain/check.ts'
 import { withSuffix } from '../domain/slug.ts'
 import { deadlineOf } from '../domain/transition.ts'
-import { newIdBytes } from '../runtime/ids.ts'
+import { newId, newIdBytes } from '../runtime/ids.ts'
 import { saveChanges } from '../store/checks/change-sets.ts'
+import type { StoredSpec } from '../store/checks/columns.ts'
 import {
   findTakenSlugs,
   insertCheck,
@@ -12,7 +13,6 @@ import {
   type NewCheckRow,
   type NewDeclaredRow,
 } from '../store/checks/new-checks.ts'
-import type { StoredSpec } from '../store/checks/states.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 
 type SlugWanted =
@@ -39,7 +39,8 @@ export async function addCheck(
     key = await insertCheck(tx, { ...check, slug }, stored)
   }
   if (key === null) return null
-  const { id, at } = firstFlip(stampedAt)
+  const at = Math.floor(stampedAt)
+  const id = newIdBytes(stampedAt)
   const flip = { id, key, from: null, to: state.status, reason: 'created', at, detectedAt: at, pingId: null } as const
   await saveChanges(tx, { states: [], pings: [], flips: [flip], events: [] })
   return { key, slug }
@@ -53,12 +54,11 @@ export async function addFirstCheck(
   { spec, state, stampedAt }: { spec: StoredSpec; state: CheckState; stampedAt: Instant },
 ): Promise<{ key: number; slug: string } | null> {
   const stored = { spec, state, stampedAt, wakeAt: deadlineOf(state) }
-  const key = await insertFirstCheck(db, { ...check, slug }, stored, firstFlip(stampedAt))
+  const key = await insertFirstCheck(db, { ...check, slug }, stored, {
+    id: newId(stampedAt),
+    at: Math.floor(stampedAt),
+  })
   return key === null ? null : { key, slug }
-}
-
-function firstFlip(stampedAt: Instant): { id: Buffer; at: Instant } {
-  return { id: newIdBytes(stampedAt), at: Math.floor(stampedAt) }
 }
 
 /** A slug that no check of the project has. Growing windows keep the number of queries small where thousands share a name. */

@@ -6,6 +6,7 @@ import { notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { type CheckRecord, findCheck, findCheckKey, listCheckRows } from '../store/checks/checks.ts'
+import type { CheckRowsFilter } from '../store/checks/columns.ts'
 import type { Context } from '../store/context.ts'
 import { type FlipRecord, listFlipRows } from '../store/history/flips.ts'
 import { listPingRows, type PingRecord } from '../store/history/pings.ts'
@@ -16,11 +17,8 @@ export { textsOf } from '../store/checks/columns.ts'
 export type { FlipRecord } from '../store/history/flips.ts'
 export type { PingRecord } from '../store/history/pings.ts'
 
-export interface CheckFilter {
+export interface CheckFilter extends Omit<CheckRowsFilter, 'status'> {
   readonly status?: ShownStatus
-  readonly slug?: string
-  /** Part of the name or of the slug, in any case. */
-  readonly q?: string
 }
 
 export async function getCheck({ database }: Context, tenant: Tenant, id: string): Promise<CheckRecord> {
@@ -34,12 +32,12 @@ export async function listChecks(
   { database, clock }: Context,
   tenant: Tenant,
   projectId: string,
-  { status, slug, q }: CheckFilter,
+  { status, ...filter }: CheckFilter,
   { limit, after }: PageRequest,
 ): Promise<Page<CheckRecord>> {
   if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
-  const filter = { status: status ?? null, slug: slug ?? null, q: q ?? null }
-  const rows = await listCheckRows(database, tenant, projectId, filter, { now: clock.now(), after, limit: limit + 1 })
+  const stored = { ...filter, ...(status === undefined ? {} : { status: { status, now: clock.now() } }) }
+  const rows = await listCheckRows(database, tenant, projectId, stored, { after, limit: limit + 1 })
   return toPage(rows, limit, (check) => ({ at: check.createdAt, id: check.id }))
 }
 

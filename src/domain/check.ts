@@ -23,6 +23,10 @@ export type Instant = number
 /** The name of a cluster that was given none. With it, names that hold a cluster's name leave it out. */
 export const DEFAULT_CLUSTER = 'default'
 
+/**
+ * The database stores statuses, types and sources of pings as their place in these three lists: only ever append. A reordered list
+ * changes the meaning of every stored row.
+ */
 export const STATUSES = ['new', 'up', 'down', 'paused'] as const
 /** What is stored. `late` is derived when a check is read (`shownStatus`); running is a separate fact. */
 export type StoredStatus = (typeof STATUSES)[number]
@@ -31,6 +35,10 @@ export type ShownStatus = (typeof SHOWN_STATUSES)[number]
 
 export const PING_TYPES = ['success', 'start', 'fail', 'log'] as const
 export type PingType = (typeof PING_TYPES)[number]
+
+/** How a ping came in. */
+export const PING_SOURCES = ['http'] as const
+export type PingSource = (typeof PING_SOURCES)[number]
 
 export const FLIP_REASONS = [
   'created',

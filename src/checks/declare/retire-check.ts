@@ -1,5 +1,5 @@
 import { deleteCheck, type Resource } from '../../store/checks/checks.ts'
-import { releaseCheck } from '../../store/checks/declared-checks.ts'
+import { detachFromResource } from '../../store/checks/declared-checks.ts'
 import { insertTombstone } from '../../store/checks/tombstones.ts'
 import type { Context } from '../../store/context.ts'
 import { makeAlertsDue } from '../../store/outbox/alerts.ts'
@@ -21,12 +21,10 @@ export function retireCheck(
     const { record, locked } = found
     await makeAlertsDue(tx, record.key)
     if (policy === 'Retain') {
-      await releaseCheck(tx, record.key)
+      await detachFromResource(tx, record.key)
       return 'released'
     }
-    const { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt } = locked.state
-    const last = { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt }
-    const tombstone = { ...record, ...last, stampedAt: locked.stampedAt }
+    const tombstone = { ...record, ...locked.state, stampedAt: locked.stampedAt }
     await insertTombstone(tx, resource, tombstone, context.clock.now())
     await deleteCheck(tx, record.key)
     return 'removed'

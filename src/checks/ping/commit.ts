@@ -3,7 +3,7 @@
  * until each rejected ping stands alone.
  */
 
-import { findKeys } from '../../store/checks/keys.ts'
+import { findKeys } from '../../store/checks/states.ts'
 import type { Session } from '../../store/postgres/database.ts'
 import {
   CommitUnknown,

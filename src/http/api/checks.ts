@@ -22,8 +22,8 @@ export const listChecks = endpoint({
   response: CheckList,
   errors: ['not_found'],
   async handle({ context, caller, query }) {
-    const { project_id, status, slug, q } = query
-    const page = await list(context, caller, project_id, given({ status, slug, q }), toPageRequest(query))
+    const { project_id, limit, cursor, ...filter } = query
+    const page = await list(context, caller, project_id, given(filter), toPageRequest({ limit, cursor }))
     const now = context.clock.now()
     return { checks: page.rows.map((check) => presentShared(check, now)), ...presentNext(page) }
   },

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { FLIP_REASONS, PING_TYPES, STATUSES } from '../../domain/check.ts'
+import { FLIP_REASONS, PING_SOURCES, PING_TYPES, STATUSES } from '../../domain/check.ts'
 import * as field from './fields.ts'
 
 /** Interface, section 4.1 leaves it open; design, section 3.2 says 100. */
@@ -24,7 +24,7 @@ const Ping = z
       .string()
       .nullable()
       .meta({ description: 'What a POST carried, as text; bytes that are no UTF-8 are shown as U+FFFD.' }),
-    source: z.enum(['http']).meta({ description: 'How the ping came in.' }),
+    source: z.enum(PING_SOURCES).meta({ description: 'How the ping came in.' }),
   })
   .meta({ id: 'Ping' })
 

@@ -1,14 +1,9 @@
-/** What the state machine made of locked rows, or of remembered ones, on its way into the database: one statement for each table, in one round trip. */
+/**
+ * What the state machine decided, on its way into the database: one statement for each table, all of them in one round trip. This is the
+ * hot path: rows travel as binary arrays.
+ */
 
-import {
-  type CheckState,
-  type FlipReason,
-  type Instant,
-  PING_TYPES,
-  type PingType,
-  STATUSES,
-  type StoredStatus,
-} from '../../domain/check.ts'
+import type { CheckState, FlipReason, Instant, PingType, StoredStatus } from '../../domain/check.ts'
 import { insertEvents, type NewEvent } from '../outbox/events.ts'
 import {
   byteaArray,
@@ -22,6 +17,8 @@ import {
   xidArray,
 } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { type Column, columnOf, fieldsOf } from './column-lists.ts'
+import { pingSourceCode, pingTypeCode, STATE, statusCode } from './columns.ts'
 
 /** The transaction that wrote a row last: PostgreSQL's `xmin`. */
 export type RowVersion = number
@@ -56,9 +53,9 @@ export interface NewFlip {
   readonly pingId: Buffer | null
 }
 
-/** Where the flips of declared checks are told of (LISTEN, NOTIFY). */
+/** The channel of LISTEN and NOTIFY that announces the flips of declared checks. */
 export const FLIP_CHANNEL = 'heartbeat_flips'
-/** PostgreSQL refuses a longer payload, and the transaction with it. */
+/** PostgreSQL rejects a longer payload, and the transaction with it. */
 const NOTICE_BYTES = 8_000
 
 export interface ChangeSet {
@@ -69,8 +66,9 @@ export interface ChangeSet {
 }
 
 /**
- * Issues everything at once; on a pipelined connection that is one round trip. Returns the version that the rows have once the
- * transaction has committed, null if there are none.
+ * Issues all statements without waiting for one; on a pipelined connection that is one round trip. Their order matters: PostgreSQL runs
+ * them in the order of issue, and `insertEvents` reads the pings and bodies that the statements before it inserted. Returns the
+ * version that the rows have once the transaction has committed, null without any state.
  */
 export async function saveChanges(
   tx: Queryable,
@@ -100,9 +98,9 @@ export interface ExpectedRow {
 }
 
 /**
- * Saves states and pings without a lock before it: of checks whose row is as `expected` (one for each state) says. One statement, and a
- * transaction by itself. What was not saved, since its row has changed or is gone, is told by its check's key. Nothing
- * else of the change set is looked at. In the order of the keys, as `lockStates`.
+ * Saves states and pings in one statement, a transaction by itself, without a lock before it. Only rows that are as `expected`, one
+ * for each state, are written. `stale`: the keys of the checks that were not saved, as their rows have changed or are gone. Flips
+ * and events are not saved. Rows are locked in the order of `states`, which is that of the keys, as in `lockStates`.
  */
 export async function saveUnlocked(
   db: Queryable,
@@ -120,60 +118,77 @@ export async function saveUnlocked(
   return { version: Number(version), stale }
 }
 
-/** A column of the rows that a statement is given, each as an array of its own. */
-type Column<Row> = readonly [name: string, type: string, toArray: (rows: readonly Row[]) => Buffer]
+/** A column of the rows of a statement, whose values travel as one array. */
+type ArrayColumn<Row> = readonly [name: string, type: string, toArray: (rows: readonly Row[]) => Buffer]
 
-const STATE_KEY: Column<ChangedState> = ['key', 'int8', (rows) => int8Array(rows.map((row) => row.key))]
-/** What no completion changes of a check whose runs are not known, and that keeps its status. */
-const RARE_STATE_COLUMNS: readonly Column<ChangedState>[] = [
-  ['status', 'int2', (rows) => int2Array(rows.map(({ state }) => STATUSES.indexOf(state.status)))],
-  ['since', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.since))],
-  ['last_duration_ms', 'int4', (rows) => int4Array(rows.map(({ state }) => state.lastDurationMs))],
-  ['last_start_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.lastStartAt))],
-  ['runs', 'jsonb', (rows) => jsonbArray(rows.map(({ state }) => (state.runs.length === 0 ? null : state.runs)))],
-]
-const STATE_COLUMNS: readonly Column<ChangedState>[] = [
-  ['last_ping_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.lastPingAt))],
-  ['last_success_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.lastSuccessAt))],
-  ['expected_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.expectedAt))],
-  ['due_at', 'timestamptz', (rows) => instantArray(rows.map(({ state }) => state.dueAt))],
+type StateType = (typeof STATE)[keyof CheckState]['type']
+const ARRAYS = {
+  int2: int2Array,
+  int4: int4Array,
+  jsonb: jsonbArray,
+  timestamptz: instantArray,
+} as const satisfies Record<StateType, (values: never) => Buffer>
+
+function toArrayColumn<Field extends keyof CheckState>(field: Field): ArrayColumn<ChangedState> {
+  const { type, encode } = STATE[field] as Column<CheckState[Field]>
+  const toArray = ARRAYS[type as StateType] as (values: unknown[]) => Buffer
+  const toStored =
+    encode === undefined ? ({ state }: ChangedState) => state[field] : ({ state }: ChangedState) => encode(state[field])
+  return [columnOf(field), type, (rows) => toArray(rows.map(toStored))]
+}
+
+/** The columns that a group of plain completions mostly leaves as they are, and how to see that it does. */
+const RARE = fieldsOf(STATE).flatMap((field) => {
+  const { isUnchanged }: Column<never> = STATE[field]
+  return isUnchanged === undefined
+    ? []
+    : [{ field, isUnchanged: isUnchanged as (value: unknown, was: unknown) => boolean }]
+})
+const RARE_FIELDS = new Set<string>(RARE.map(({ field }) => field))
+
+const STATE_KEY: ArrayColumn<ChangedState> = ['key', 'int8', (rows) => int8Array(rows.map((row) => row.key))]
+const RARE_STATE_COLUMNS = RARE.map(({ field }) => toArrayColumn(field))
+const STATE_COLUMNS: readonly ArrayColumn<ChangedState>[] = [
+  ...fieldsOf(STATE)
+    .filter((field) => !RARE_FIELDS.has(field))
+    .map(toArrayColumn),
   ['stamped_at', 'timestamptz', (rows) => instantArray(rows.map((row) => row.stampedAt))],
 ]
-const EXPECTED_COLUMNS: readonly Column<ExpectedRow>[] = [
+const EXPECTED_COLUMNS: readonly ArrayColumn<ExpectedRow>[] = [
   ['version', 'xid', (rows) => xidArray(rows.map((row) => row.version))],
   ['was_stamped_at', 'timestamptz', (rows) => instantArray(rows.map((row) => row.stampedAt))],
 ]
-const PING_COLUMNS: readonly Column<NewPing>[] = [
+const PING_COLUMNS: readonly ArrayColumn<NewPing>[] = [
   ['id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.id))],
   ['check_key', 'int8', (rows) => int8Array(rows.map((ping) => ping.key))],
-  ['type', 'int2', (rows) => int2Array(rows.map((ping) => PING_TYPES.indexOf(ping.type)))],
+  ['type', 'int2', (rows) => int2Array(rows.map((ping) => pingTypeCode(ping.type)))],
   ['exit_code', 'int2', (rows) => int2Array(rows.map((ping) => ping.exitCode))],
   ['created_at', 'timestamptz', (rows) => instantArray(rows.map((ping) => ping.at))],
 ]
-const RARE_PING_COLUMNS: readonly Column<NewPing>[] = [
+const RARE_PING_COLUMNS: readonly ArrayColumn<NewPing>[] = [
   ['duration_ms', 'int4', (rows) => int4Array(rows.map((ping) => ping.durationMs))],
   ['run_id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.runId))],
 ]
-const BODY_COLUMNS: readonly Column<NewPing>[] = [
+const BODY_COLUMNS: readonly ArrayColumn<NewPing>[] = [
   ['check_key', 'int8', (rows) => int8Array(rows.map((ping) => ping.key))],
   ['ping_id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.id))],
   ['body', 'bytea', (rows) => byteaArray(rows.map((ping) => ping.body))],
 ]
 
-/** Rows of the columns, whose first array is parameter `first`. In a select list the arrays advance together; in `from` each would be put by first. */
-function rowsOf(columns: readonly Column<never>[], first: number): string {
+/** A subquery of the rows; the first array is parameter `first`. In a select list the arrays advance together. */
+function rowsOf(columns: readonly ArrayColumn<never>[], first: number): string {
   const arrays = columns.map(([name, type], index) => `unnest($${first + index}::${type}[]) as ${name}`)
   return `(select ${arrays.join(', ')}) i`
 }
 
-const namesOf = (columns: readonly Column<never>[]) => columns.map(([name]) => name).join(', ')
-const settersOf = (columns: readonly Column<never>[]) => columns.map(([name]) => `${name} = i.${name}`).join(', ')
+const namesOf = (columns: readonly ArrayColumn<never>[]) => columns.map(([name]) => name).join(', ')
+const settersOf = (columns: readonly ArrayColumn<never>[]) => columns.map(([name]) => `${name} = i.${name}`).join(', ')
 
-function arraysOf<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): Buffer[] {
+function arraysOf<Row>(columns: readonly ArrayColumn<Row>[], rows: readonly Row[]): Buffer[] {
   return columns.map(([, , toArray]) => toArray(rows))
 }
 
-/** Parameters from $1 on. */
+const HTTP = pingSourceCode('http')
 const ALL_STATE_COLUMNS = [STATE_KEY, ...STATE_COLUMNS, ...RARE_STATE_COLUMNS]
 const ALL_PING_COLUMNS = [...PING_COLUMNS, ...RARE_PING_COLUMNS]
 
@@ -183,7 +198,7 @@ const SAVE_STATES = `with saved as (
     where s.check_key = i.key),
   added as (
     insert into pings (${namesOf(ALL_PING_COLUMNS)}, source)
-    select i.*, 0 from ${rowsOf(ALL_PING_COLUMNS, 1 + ALL_STATE_COLUMNS.length)})
+    select i.*, ${HTTP} from ${rowsOf(ALL_PING_COLUMNS, 1 + ALL_STATE_COLUMNS.length)})
   select pg_current_xact_id()::xid`
 
 function saveStates(states: readonly ChangedState[], pings: readonly NewPing[]) {
@@ -194,12 +209,12 @@ function saveStates(states: readonly ChangedState[], pings: readonly NewPing[]) 
   }
 }
 
-/** The statement of `saveUnlocked`, by what its group has to say. */
+/** The statement of `saveUnlocked`. `isBrief`: without the columns that rarely change. */
 function expectedStatement(name: string, isBrief: boolean, hasBodies: boolean) {
   const stateColumns = isBrief ? STATE_COLUMNS : [...STATE_COLUMNS, ...RARE_STATE_COLUMNS]
   const pingColumns = isBrief ? PING_COLUMNS : ALL_PING_COLUMNS
   const firstPing = 1 + 1 + stateColumns.length + EXPECTED_COLUMNS.length
-  // `is true` keeps the planner from a join of two lists whose lengths it does not know, which may be a loop in a loop.
+  // `is true` keeps the planner from a join of two lists of unknown lengths, which may be a nested loop.
   const isSaved = '(i.check_key in (select check_key from saved)) is true'
   const addedBodies = `,
   added_bodies as (
@@ -212,7 +227,7 @@ function expectedStatement(name: string, isBrief: boolean, hasBodies: boolean) {
     returning s.check_key),
   added as (
     insert into pings (${namesOf(pingColumns)}, source)
-    select i.*, 0 from ${rowsOf(pingColumns, firstPing)} where ${isSaved})${hasBodies ? addedBodies : ''},
+    select i.*, ${HTTP} from ${rowsOf(pingColumns, firstPing)} where ${isSaved})${hasBodies ? addedBodies : ''},
   counted as (select count(*)::int4 as count from saved)
   select pg_current_xact_id()::xid, count,
     case when count < cardinality($1::int8[]) then array(select check_key from saved) end
@@ -253,7 +268,7 @@ function saveExpected(
   }
 }
 
-/** Nothing but plain completions: the rare columns stay as they are, and each one left out is time saved in the database and here. */
+/** Whether all pings are plain completions, so that the columns that rarely change stay as they are: each costs time here and in the database. */
 function isBrief(
   states: readonly ChangedState[],
   pings: readonly NewPing[],
@@ -266,17 +281,10 @@ function isBrief(
 }
 
 function isSameButForTimes(state: CheckState, was: CheckState): boolean {
-  return (
-    state.status === was.status &&
-    state.since === was.since &&
-    state.lastDurationMs === was.lastDurationMs &&
-    state.lastStartAt === was.lastStartAt &&
-    state.runs.length === 0 &&
-    was.runs.length === 0
-  )
+  return RARE.every(({ field, isUnchanged }) => isUnchanged(state[field], was[field]))
 }
 
-/** Apart from the rest since it is not HOT: most groups move no wake-up time. */
+/** A statement of its own, as this update changes an index (it is not HOT) and most groups do not need it. */
 function saveWakeTimes(states: readonly ChangedState[]) {
   return {
     name: 'save_wake_times',
@@ -297,10 +305,10 @@ function insertBodies(pings: readonly NewPing[]) {
 }
 
 /**
- * Whoever listens on FLIP_CHANNEL (flip-notices.ts) hears of each when the transaction commits: the resource as JSON, so that
- * nobody has to look it up. Not of a check's first one, which its declarer makes. A name that is too long for a notice
- * (somebody's SQL) must not stop a check: its flip is found by polling. The inner limit is a fence: a join would scan all
- * checks as long as there are few, and a plan lives long.
+ * Notifies FLIP_CHANNEL (flip-notices.ts) of each flip of a declared check when the transaction commits: the resource as JSON, which saves
+ * a look-up. Not of the first flip of a check, which its declarer knows. A name that is too long for a notice (written by hand) must
+ * not stop a check: its flip is found by polling. The inner limit is a fence: a join would scan all checks as long as there are few,
+ * and a plan lives long.
  */
 function insertFlips(flips: readonly NewFlip[]) {
   return {
@@ -318,8 +326,8 @@ function insertFlips(flips: readonly NewFlip[]) {
       int8Array(flips.map((flip) => flip.key)),
       instantArray(flips.map((flip) => flip.at)),
       instantArray(flips.map((flip) => flip.detectedAt)),
-      int2Array(flips.map((flip) => (flip.from === null ? null : STATUSES.indexOf(flip.from)))),
-      int2Array(flips.map((flip) => STATUSES.indexOf(flip.to))),
+      int2Array(flips.map((flip) => (flip.from === null ? null : statusCode(flip.from)))),
+      int2Array(flips.map((flip) => statusCode(flip.to))),
       textArray(flips.map((flip) => flip.reason)),
       uuidArray(flips.map((flip) => flip.pingId)),
     ],

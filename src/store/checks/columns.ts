@@ -1,13 +1,131 @@
 /**
- * The row of a check, declared once. Each table below says how the fields of a type are stored; the compiler rejects a table that
- * lacks one. The lists of every select, insert and update are made from these tables when the process starts.
+ * The row of a check, declared once. Each table says how the fields of one type are stored; the compiler rejects a table that lacks
+ * a field. The lists of every select, insert and update are made from these tables when the process starts.
  *
- * A new field takes: its type (domain/check.ts), a migration, its line here, and what people see of it: http/api/checks.schema.ts,
- * operator/schema/spec.ts.
+ * A new field takes its type (domain/check.ts), a migration, its line here, and what people see of it (http/api/checks.schema.ts,
+ * operator/schema/spec.ts). A field of CheckState or StoredSpec also takes a line in `toState` or `toStoredSpec`, which the
+ * compiler asks for.
  */
 
-import { isDeepStrictEqual } from 'node:util'
-import type { CheckTexts } from '../../domain/check.ts'
+import {
+  type CheckState,
+  type CheckTexts,
+  type Instant,
+  type Manager,
+  PING_SOURCES,
+  PING_TYPES,
+  type PingSource,
+  type PingType,
+  type Run,
+  type ShownStatus,
+  STATUSES,
+  type StoredStatus,
+} from '../../domain/check.ts'
+import type { EventCheck } from '../../domain/event.ts'
+import type { LastPings } from '../../domain/transition.ts'
+import { timestamp } from '../postgres/instants.ts'
+import { type Columns, columnOf, fieldsOf, isSame, marked, pick, positionsOf } from './column-lists.ts'
+
+/** The numbers that stand for these words in the database. */
+export const statusCode = (status: StoredStatus): number => STATUSES.indexOf(status)
+export const pingTypeCode = (type: PingType): number => PING_TYPES.indexOf(type)
+export const pingSourceCode = (source: PingSource): number => PING_SOURCES.indexOf(source)
+
+// checks ---------------------------------------------------------------------------------------------------------------------
+
+export interface CheckIdentity {
+  readonly id: string
+  readonly publicId: string
+  readonly projectId: string
+  readonly slug: string
+  readonly createdAt: Instant
+}
+
+/** Besides the key, which has another name in each table. */
+export const IDENTITY = {
+  id: { type: 'uuid', isInEvents: true },
+  publicId: { type: 'uuid' },
+  projectId: { type: 'uuid' },
+  slug: { type: 'text', isInEvents: true },
+  createdAt: { type: 'timestamptz' },
+} as const satisfies Columns<CheckIdentity>
+
+export const TEXTS = {
+  name: { type: 'text', isInEvents: true },
+  description: { type: 'text' },
+} as const satisfies Columns<CheckTexts>
+
+/** The resource that declares or declared a check. */
+export const RESOURCE = {
+  kubernetesCluster: { type: 'text' },
+  kubernetesNamespace: { type: 'text' },
+  kubernetesName: { type: 'text' },
+} as const
+
+export interface CheckOwner extends Readonly<Record<keyof typeof RESOURCE, string | null>> {
+  readonly managedBy: Manager
+  readonly kubernetesSuspend: boolean | null
+}
+
+export const OWNER = {
+  managedBy: { type: 'text' },
+  ...RESOURCE,
+  kubernetesSuspend: { type: 'bool' },
+} as const satisfies Columns<CheckOwner>
+
+/** All of `checks` but the key. */
+export const CHECK = { ...IDENTITY, ...TEXTS, ...OWNER }
+export interface CheckFields extends CheckIdentity, CheckTexts, CheckOwner {}
+
+/** The fields of `checks`, called `c`, in the check of an event, as arguments of jsonb_build_object. */
+const EVENT_FIELDS: Columns<Omit<EventCheck, 'project' | 'kubernetes'>> = marked(CHECK, 'isInEvents')
+export const EVENT_PAIRS = fieldsOf(EVENT_FIELDS)
+  .map((field) => `'${columnOf(field)}', c.${columnOf(field)}`)
+  .join(', ')
+
+/** `shownStatus` (domain/check.ts) in SQL, over a row `s` of check_states. `now`: a time in SQL. */
+export function shownStatusSql(now: string): string {
+  const names = STATUSES.map((status) => `'${status}'`).join(', ')
+  return `case when s.status = ${statusCode('up')} and s.expected_at <= ${now} then 'late' else (array[${names}])[s.status + 1] end`
+}
+
+interface Filter {
+  /** The condition over the check `c` and its state `s`. Parameters are counted from `$first`. */
+  readonly holds: (first: number) => string
+  readonly values: (value: never) => readonly unknown[]
+}
+
+/** What a list of checks can be narrowed to. */
+const FILTERS = {
+  status: {
+    holds: (first) => `${shownStatusSql(`$${first}::timestamptz`)} = $${first + 1}::text`,
+    values: ({ status, now }: { status: ShownStatus; now: Instant }) => [timestamp(now), status],
+  },
+  slug: { holds: (first) => `c.slug = $${first}::text`, values: (slug: string) => [slug] },
+  /** Part of the name or of the slug, in any case. */
+  q: {
+    holds: (first) => `(c.name ilike $${first}::text or c.slug ilike $${first}::text)`,
+    values: (part: string) => [`%${part.replace(/[\\%_]/g, '\\$&')}%`],
+  },
+} as const satisfies Record<string, Filter>
+
+export type CheckRowsFilter = {
+  readonly [Name in keyof typeof FILTERS]?: Parameters<(typeof FILTERS)[Name]['values']>[0]
+}
+
+/** The conditions of a filter, each with an `and` before it, and their parameters, counted from `$first`. */
+export function narrow(filter: CheckRowsFilter, first: number): { sql: string; values: unknown[] } {
+  let sql = ''
+  const values: unknown[] = []
+  for (const [name, value] of Object.entries(filter)) {
+    const { holds, values: toValues }: Filter = FILTERS[name as keyof CheckRowsFilter]
+    sql += ` and ${holds(first + values.length)}`
+    values.push(...toValues(value as never))
+  }
+  return { sql, values }
+}
+
+// check_states ---------------------------------------------------------------------------------------------------------------
 
 /** The schedule and its limits as people give them: a period, or a cron expression with its zone. */
 export interface StoredSpec {
@@ -18,43 +136,99 @@ export interface StoredSpec {
   readonly maxRuntimeSeconds: number | null
 }
 
-type SqlType = 'int4' | 'text' | 'text[]'
-
-/** The column is called like its field, in snake_case. */
-interface Column {
-  readonly type: SqlType
-}
-
-export type Columns<Fields> = { readonly [Name in keyof Fields]-?: Column }
-
-/** In `checks`. */
-export const TEXTS = {
-  name: { type: 'text' },
-  description: { type: 'text' },
-} as const satisfies Columns<CheckTexts>
-
-/** In `check_states`. */
 export const SPEC = {
-  periodSeconds: { type: 'int4' },
+  periodSeconds: { type: 'int4', isExported: true },
   schedule: { type: 'text' },
   timeZone: { type: 'text' },
-  graceSeconds: { type: 'int4' },
+  graceSeconds: { type: 'int4', isExported: true },
   maxRuntimeSeconds: { type: 'int4' },
 } as const satisfies Columns<StoredSpec>
+
+const isEqual = (value: unknown, was: unknown) => value === was
+
+/** These survive in the tombstone of a removed check. */
+export const LAST_PINGS = {
+  lastPingAt: { type: 'timestamptz', isExported: true },
+  lastSuccessAt: { type: 'timestamptz', isExported: true },
+  lastDurationMs: { type: 'int4', isUnchanged: isEqual, isExported: true },
+  lastStartAt: { type: 'timestamptz', isUnchanged: isEqual },
+} as const satisfies Columns<LastPings>
+
+export const STATE = {
+  status: { type: 'int2', encode: statusCode, isUnchanged: isEqual, isExported: true },
+  since: { type: 'timestamptz', isUnchanged: isEqual },
+  ...LAST_PINGS,
+  expectedAt: { type: 'timestamptz', isExported: true },
+  dueAt: { type: 'timestamptz', isExported: true },
+  runs: {
+    type: 'jsonb',
+    encode: (runs) => (runs.length === 0 ? null : runs),
+    isUnchanged: (runs, were) => runs.length === 0 && were.length === 0,
+    isExported: true,
+  },
+} as const satisfies Columns<CheckState>
+
+export interface CheckTiming {
+  /** The time of the newest history entry, to the microsecond: the next is later. */
+  readonly stampedAt: Instant
+  /** The time of the next evaluation. */
+  readonly wakeAt: Instant | null
+}
+
+export const TIMING = {
+  stampedAt: { type: 'timestamptz' },
+  wakeAt: { type: 'timestamptz' },
+} as const satisfies Columns<CheckTiming>
+
+/** All of `check_states` but the key. */
+export const STORED_STATE = { ...SPEC, ...STATE, ...TIMING }
+export interface StoredState extends StoredSpec, CheckState, CheckTiming {}
+
+// Rows -----------------------------------------------------------------------------------------------------------------------
+
+const AT = { ...positionsOf<StoredSpec>(SPEC), ...positionsOf<CheckState>(STATE) }
+const NO_RUNS: readonly Run[] = []
+
+/** The spec in a row that has the columns of SPEC from `first` on. Like `toState` a literal: a loop takes three times as long. */
+export function toStoredSpec(row: readonly unknown[], first: number): StoredSpec {
+  return {
+    periodSeconds: row[first + AT.periodSeconds] as number | null,
+    schedule: row[first + AT.schedule] as string | null,
+    timeZone: row[first + AT.timeZone] as string | null,
+    graceSeconds: row[first + AT.graceSeconds] as number,
+    maxRuntimeSeconds: row[first + AT.maxRuntimeSeconds] as number | null,
+  }
+}
+
+/** The state in a row that has the columns of STATE from `first` on. */
+export function toState(row: readonly unknown[], first: number): CheckState {
+  const status = STATUSES[row[first + AT.status] as number]!
+  const lastPingAt = row[first + AT.lastPingAt] as Instant | null
+  return {
+    status,
+    since: row[first + AT.since] as Instant,
+    lastPingAt,
+    lastSuccessAt: lastSuccessOf(status, lastPingAt, row[first + AT.lastSuccessAt] as Instant | null),
+    lastDurationMs: row[first + AT.lastDurationMs] as number | null,
+    lastStartAt: row[first + AT.lastStartAt] as Instant | null,
+    expectedAt: row[first + AT.expectedAt] as Instant | null,
+    dueAt: row[first + AT.dueAt] as Instant | null,
+    runs: (row[first + AT.runs] as readonly Run[] | null) ?? NO_RUNS,
+  }
+}
+
+/** While a check is up, its last completion was a success. The column may be older: replicas of before do not know it. */
+export function lastSuccessOf(
+  status: StoredStatus,
+  lastPingAt: Instant | null,
+  column: Instant | null,
+): Instant | null {
+  return status === 'up' ? lastPingAt : column
+}
 
 /** Whether the columns have the same values. */
 export const isSameTexts = (one: CheckTexts, other: CheckTexts) => isSame<CheckTexts>(TEXTS, one, other)
 export const isSameSpec = (one: StoredSpec, other: StoredSpec) => isSame<StoredSpec>(SPEC, one, other)
 
-function isSame<Fields>(columns: Columns<Fields>, one: Fields, other: Fields): boolean {
-  return fieldsOf(columns).every((field) => isDeepStrictEqual(one[field], other[field]))
-}
-
 /** The texts, without anything else that `source` has. */
-export function textsOf(source: CheckTexts): CheckTexts {
-  return Object.fromEntries(fieldsOf<CheckTexts>(TEXTS).map((field) => [field, source[field]])) as unknown as CheckTexts
-}
-
-function fieldsOf<Fields>(columns: Columns<Fields>): (keyof Fields)[] {
-  return Object.keys(columns) as (keyof Fields)[]
-}
+export const textsOf = (source: CheckTexts): CheckTexts => pick<CheckTexts>(TEXTS, source)

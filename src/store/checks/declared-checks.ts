@@ -1,16 +1,18 @@
-/** Checks by the resource that declares them, for the operator: no tenant asks, so none is looked at. */
+/** Checks by the resource that declares them, for the operator: reads here are not limited to a tenant. */
 
-import { type CheckTexts, type Instant, STATUSES, type StoredStatus } from '../../domain/check.ts'
+import { type CheckState, type CheckTexts, type Instant, STATUSES } from '../../domain/check.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { RESOURCE_LOCKS } from '../postgres/locks.ts'
-import { CHECK_COLUMNS, type CheckRow, type Resource, type StoredCheck, toCheck } from './checks.ts'
+import { CHECK_COLUMNS, type Resource, type StoredCheck, toCheck } from './checks.ts'
+import { settersOf, valuesOf } from './column-lists.ts'
+import { type CheckIdentity, type CheckOwner, IDENTITY, OWNER, TEXTS } from './columns.ts'
 
 const CHECKS = 'checks c join check_states s on s.check_key = c.key'
 const OF_RESOURCE = 'c.kubernetes_cluster = $1 and c.kubernetes_namespace = $2 and c.kubernetes_name = $3'
 
 /**
- * Until the transaction ends nobody else changes or retires the resource's check, nor revives or adopts one; a first one may be
- * made without it (insertFirstCheck), and is met in the index RESOURCE_IS_UNIQUE. Taken before any row.
+ * Takes the resource's lock: until the transaction ends no other one changes, retires, revives or adopts its check. To be taken before
+ * any row. A first check is inserted without it (insertFirstCheck), and meets others in the index RESOURCE_IS_UNIQUE.
  */
 export async function lockResource(tx: Queryable, { cluster, namespace, name }: Resource): Promise<void> {
   // No part of a resource's name holds a slash.
@@ -21,34 +23,34 @@ export async function lockResource(tx: Queryable, { cluster, namespace, name }: 
   })
 }
 
+/** Null when the resource has no check. */
 export async function findDeclaredCheck(
   tx: Queryable,
   { cluster, namespace, name }: Resource,
 ): Promise<StoredCheck | null> {
-  const { rows } = await tx.query<CheckRow>({
+  const [row] = await tx.queryColumns({
     name: 'find_declared_check',
     text: `select ${CHECK_COLUMNS} from ${CHECKS} where ${OF_RESOURCE}`,
     values: [cluster, namespace, name],
   })
-  return rows[0] === undefined ? null : toCheck(rows[0])
+  return row === undefined ? null : toCheck(row)
 }
 
-/** Whoever owns it. `id` is a UUID. */
+/** The check with this id, a UUID, of any tenant; null when there is none. */
 export async function findAnyCheck(tx: Queryable, id: string): Promise<StoredCheck | null> {
-  const { rows } = await tx.query<CheckRow>(`select ${CHECK_COLUMNS} from ${CHECKS} where c.id = $1`, [id])
-  return rows[0] === undefined ? null : toCheck(rows[0])
+  const [row] = await tx.queryColumns({
+    text: `select ${CHECK_COLUMNS} from ${CHECKS} where c.id = $1`,
+    values: [id],
+  })
+  return row === undefined ? null : toCheck(row)
 }
 
-export interface DeclaredState {
+export interface DeclaredState extends Pick<CheckState, 'status' | 'since' | 'lastPingAt' | 'expectedAt'> {
   readonly namespace: string
   readonly name: string
-  readonly status: StoredStatus
-  readonly since: Instant
-  readonly lastPingAt: Instant | null
-  readonly expectedAt: Instant | null
 }
 
-/** Of all declared checks of a cluster, in no order. */
+/** All declared checks of a cluster, in no order. */
 export async function listDeclaredStates(tx: Queryable, cluster: string): Promise<DeclaredState[]> {
   const rows = await tx.queryColumns({
     name: 'list_declared_states',
@@ -69,31 +71,47 @@ export async function listDeclaredStates(tx: Queryable, cluster: string): Promis
   })
 }
 
-/** What its resource says of a check apart from its spec. The lock on its state is held (states.ts). */
-export interface DeclaredFields extends CheckTexts {
-  readonly projectId: string
-  readonly slug: string
+interface Named extends CheckTexts, Pick<CheckIdentity, 'projectId' | 'slug'> {}
+
+/** What a resource says of its check apart from the spec. */
+export interface DeclaredFields extends Named {
   readonly resource: Resource
   readonly suspend: boolean | null
 }
 
-/** Fails with a unique violation of SLUG_IS_UNIQUE when the slug is taken. */
-export async function saveDeclared(tx: Queryable, key: number, declared: DeclaredFields): Promise<void> {
-  const { projectId, slug, name, description, resource, suspend } = declared
-  await tx.query(
-    `update checks set project_id = $2, slug = $3, name = $4, description = $5, managed_by = 'kubernetes',
-        kubernetes_cluster = $6, kubernetes_namespace = $7, kubernetes_name = $8, kubernetes_suspend = $9
-      where key = $1`,
-    [key, projectId, slug, name, description, resource.cluster, resource.namespace, resource.name, suspend],
-  )
+export function toOwner({ cluster, namespace, name }: Resource, suspend: boolean | null): CheckOwner {
+  return {
+    managedBy: 'kubernetes',
+    kubernetesCluster: cluster,
+    kubernetesNamespace: namespace,
+    kubernetesName: name,
+    kubernetesSuspend: suspend,
+  }
 }
 
-/** From now on the check is the API's. */
-export async function releaseCheck(tx: Queryable, key: number): Promise<void> {
-  await tx.query(
-    `update checks set managed_by = 'api', kubernetes_cluster = null, kubernetes_namespace = null, kubernetes_name = null,
-        kubernetes_suspend = null
-      where key = $1`,
-    [key],
-  )
+export const OWNED_BY_API: CheckOwner = {
+  managedBy: 'api',
+  kubernetesCluster: null,
+  kubernetesNamespace: null,
+  kubernetesName: null,
+  kubernetesSuspend: null,
+}
+
+const DECLARED = { projectId: IDENTITY.projectId, slug: IDENTITY.slug, ...TEXTS, ...OWNER }
+
+/** Needs the lock on the check's state. Fails with a unique violation of SLUG_IS_UNIQUE when the slug is taken. */
+export async function saveDeclared(tx: Queryable, key: number, declared: DeclaredFields): Promise<void> {
+  const { resource, suspend } = declared
+  await tx.query(`update checks set ${settersOf(DECLARED, 2)} where key = $1`, [
+    key,
+    ...valuesOf<Named & CheckOwner>(DECLARED, { ...declared, ...toOwner(resource, suspend) }),
+  ])
+}
+
+/** From now on the check belongs to the API. Needs the lock on its state. */
+export async function detachFromResource(tx: Queryable, key: number): Promise<void> {
+  await tx.query(`update checks set ${settersOf(OWNER, 2)} where key = $1`, [
+    key,
+    ...valuesOf<CheckOwner>(OWNER, OWNED_BY_API),
+  ])
 }

@@ -1,4 +1,4 @@
-/** The hot rows, locked and read: one statement for a whole group of changes. change-sets.ts writes them. */
+/** The hot rows, read under lock: one statement for a whole group of changes. change-sets.ts writes them. */
 
 import {
   type CheckSpec,
@@ -6,34 +6,55 @@ import {
   type Instant,
   PING_TYPES,
   type PingType,
-  type Run,
   type Schedule,
   type ShownStatus,
-  STATUSES,
-  type StoredStatus,
 } from '../../domain/check.ts'
 import { parseCron } from '../../domain/cron.ts'
-import { instantArray, int2Array, int8Array, uuidArray } from '../postgres/binary-arrays.ts'
+import { int2Array, int8Array, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
-import type { StoredSpec } from './columns.ts'
-
-export type { StoredSpec } from './columns.ts'
+import { timestamp } from '../postgres/instants.ts'
+import { fieldsOf, namesOf } from './column-lists.ts'
+import {
+  type CheckTiming,
+  pingTypeCode,
+  SPEC,
+  STATE,
+  type StoredSpec,
+  shownStatusSql,
+  TIMING,
+  toState,
+  toStoredSpec,
+} from './columns.ts'
 
 /** A check whose row is locked by the transaction at hand. */
-export interface LockedCheck {
+export interface LockedCheck extends CheckTiming {
   readonly key: number
-  /** Null when the stored configuration makes no sense, or a time is no moment, as `infinity` (somebody's SQL). */
+  /** Null when the stored schedule cannot be parsed, or a stored time is not a moment (`infinity`, written by hand). */
   readonly spec: CheckSpec | null
   readonly state: CheckState
-  /** The time of its newest history entry, to the microsecond: the next is later. */
-  readonly stampedAt: Instant
-  readonly wakeAt: Instant | null
 }
 
-const COLUMNS = `check_key, period_seconds, schedule, time_zone, grace_seconds, max_runtime_seconds,
-  status, since, last_ping_at, last_success_at, last_duration_ms, last_start_at, expected_at, due_at, runs, stamped_at, wake_at`
+const COLUMNS = `check_key, ${namesOf(SPEC)}, ${namesOf(STATE)}, ${namesOf(TIMING)}`
+/** Where the columns of each table begin in a row. */
+const SPEC_AT = 1
+const STATE_AT = SPEC_AT + fieldsOf(SPEC).length
+const TIMING_AT = STATE_AT + fieldsOf(STATE).length
+const NOW_AT = TIMING_AT + fieldsOf(TIMING).length
 
-/** Locks in the order of the keys, so that two groups never wait for each other in a circle. Checks that are gone are left out. */
+/** The keys of checks by the public ids that pings carry. Unknown ids are left out. */
+export async function findKeys(tx: Queryable, publicIds: readonly string[]): Promise<Map<string, number>> {
+  const rows = await tx.queryColumns({
+    name: 'find_keys',
+    text: 'select public_id, key from checks where public_id = any($1::uuid[])',
+    values: [uuidArray(publicIds)],
+  })
+  return new Map(rows.map(([publicId, key]) => [publicId as string, key as number]))
+}
+
+/**
+ * Locks and reads rows, in the order of their keys, so that two groups never deadlock. Checks that are gone are left out; with
+ * `skip locked` also those that another transaction has locked.
+ */
 export async function lockStates(
   tx: Queryable,
   keys: readonly number[],
@@ -48,8 +69,9 @@ export async function lockStates(
 }
 
 /**
- * Locks the checks whose wake-up time has come, oldest first, leaving out those that another replica is at. Nothing while the service beat is
- * stale: right after an outage the gap must be on record before anybody is found missing (design, section 4, "Own downtime").
+ * Locks and reads up to `limit` checks whose time of the next evaluation has come, oldest first, without those that another replica
+ * has locked. None while the service beat is older than `freshMs`: after an outage the gap must be on record before a check counts
+ * as missed (design, section 4, "Own downtime"). `now`: the database's time, 0 without any check.
  */
 export async function lockDueStates(
   tx: Queryable,
@@ -63,75 +85,22 @@ export async function lockDueStates(
       order by wake_at limit $1 for no key update skip locked`,
     values: [limit, freshMs],
   })
-  return { now: Math.floor((rows[0]?.[17] as Instant | undefined) ?? 0), checks: rows.map(toLockedCheck) }
+  return { now: Math.floor((rows[0]?.[NOW_AT] as Instant | undefined) ?? 0), checks: rows.map(toLockedCheck) }
 }
 
-/** Of one that is up the last completion was a success, also where a replica wrote it that does not know the column yet. */
-export function lastSuccessOf(
-  status: StoredStatus,
-  lastPingAt: Instant | null,
-  column: Instant | null,
-): Instant | null {
-  return status === 'up' ? lastPingAt : column
-}
+const isInstant = (column: { type: string }) => column.type === 'timestamptz'
+/** Where the row has instants. */
+const INSTANTS_AT = [...Object.values(SPEC), ...Object.values(STATE), ...Object.values(TIMING)].flatMap(
+  (column, index) => (isInstant(column) ? [SPEC_AT + index] : []),
+)
 
 function toLockedCheck(row: unknown[]): LockedCheck {
-  const [
-    key,
-    periodSeconds,
-    schedule,
-    timeZone,
-    graceSeconds,
-    maxRuntimeSeconds,
-    status,
-    since,
-    lastPingAt,
-    lastSuccessAt,
-    lastDurationMs,
-    lastStartAt,
-    expectedAt,
-    dueAt,
-    runs,
-    stampedAt,
-    wakeAt,
-  ] = row as [
-    number,
-    number | null,
-    string | null,
-    string | null,
-    number,
-    number | null,
-    number,
-    Instant,
-    Instant | null,
-    Instant | null,
-    number | null,
-    Instant | null,
-    Instant | null,
-    Instant | null,
-    Run[] | null,
-    Instant,
-    Instant | null,
-  ]
-  const times = [since, lastPingAt, lastSuccessAt, lastStartAt, expectedAt, dueAt, stampedAt, wakeAt]
   return {
-    key,
-    spec: times.some(Number.isNaN)
-      ? null
-      : toSpec({ periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds }),
-    state: {
-      status: STATUSES[status]!,
-      since,
-      lastPingAt,
-      lastSuccessAt: lastSuccessOf(STATUSES[status]!, lastPingAt, lastSuccessAt),
-      lastDurationMs,
-      lastStartAt,
-      expectedAt,
-      dueAt,
-      runs: runs ?? [],
-    },
-    stampedAt,
-    wakeAt,
+    key: row[0] as number,
+    spec: INSTANTS_AT.some((at) => Number.isNaN(row[at])) ? null : toSpec(toStoredSpec(row, SPEC_AT)),
+    state: toState(row, STATE_AT),
+    stampedAt: row[TIMING_AT] as Instant,
+    wakeAt: row[TIMING_AT + 1] as Instant | null,
   }
 }
 
@@ -148,7 +117,7 @@ function toSpec({ periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSec
   }
 }
 
-/** Parsed expressions by "zone expression": many checks share a few of them, and each ping would parse its own again. */
+/** Parsed expressions by "zone expression": many checks share a few, and otherwise each ping would parse its own again. */
 const parsed = new Map<string, Schedule | null>()
 const PARSED_LIMIT = 10_000
 
@@ -167,7 +136,7 @@ function toCronSchedule(expression: string, timeZone: string): Schedule | null {
   return schedule
 }
 
-/** Which of these runs' pings are stored already, as `key:run:type`. Read under the lock, so nobody adds one meanwhile. */
+/** Which of these pings of runs are stored already, as `runPingKey` writes them. Read under the lock, so that none is added meanwhile. */
 export async function findRunPings(
   tx: Queryable,
   pings: readonly { key: number; runId: string; type: PingType }[],
@@ -179,7 +148,7 @@ export async function findRunPings(
     values: [
       int8Array(pings.map((ping) => ping.key)),
       uuidArray(pings.map((ping) => ping.runId)),
-      int2Array(pings.map((ping) => PING_TYPES.indexOf(ping.type))),
+      int2Array(pings.map((ping) => pingTypeCode(ping.type))),
     ],
   })
   return new Set(
@@ -191,11 +160,11 @@ export function runPingKey(key: number, runId: string, type: PingType): string {
   return `${key}:${runId}:${type}`
 }
 
-/** Puts checks that cannot be evaluated out of the way, so that they do not stop the others. */
+/** Moves the next evaluation of checks that cannot be evaluated, so that they do not stop the others. */
 export async function postponeWake(tx: Queryable, keys: readonly number[], until: Instant): Promise<void> {
-  await tx.query('update check_states set wake_at = ($2::timestamptz[])[1] where check_key = any($1::int8[])', [
-    int8Array(keys),
-    instantArray([until]),
+  await tx.query('update check_states set wake_at = $2::timestamptz where check_key = any($1::int8[])', [
+    keys,
+    timestamp(until),
   ])
 }
 
@@ -207,12 +176,7 @@ export async function oldestOverdueSeconds(tx: Queryable): Promise<number> {
   return rows[0]?.seconds ?? 0
 }
 
-/** `shownStatus` (domain/check.ts) in SQL, over a row `s` of check_states. `now`: a time in SQL. */
-export function shownStatusSql(now: string): string {
-  const names = STATUSES.map((status) => `'${status}'`).join(', ')
-  return `case when s.status = ${STATUSES.indexOf('up')} and s.expected_at <= ${now} then 'late' else (array[${names}])[s.status + 1] end`
-}
-
+/** How many checks have each status, at the database's time. */
 export async function countByStatus(tx: Queryable): Promise<Record<ShownStatus, number>> {
   const { rows } = await tx.query<{ status: ShownStatus; count: number }>(
     `select ${shownStatusSql('now()')} as status, count(*) from check_states s group by 1`,

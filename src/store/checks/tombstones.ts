@@ -1,83 +1,56 @@
 /**
- * What is left of a declared check whose resource was deleted (design, section 6). Its rows in `checks` and `check_states` are
- * gone, its history stays: a re-created resource gets key, id, public_id and history back. Pruning takes tombstones that are
- * old, and then their history (pruning.ts). Whoever writes or takes one holds the resource's lock (declared-checks.ts).
+ * What remains of a declared check whose resource was deleted (design, section 6). Its rows in `checks` and `check_states` are gone, its
+ * history stays: a re-created resource gets key, id, public_id and history back. Pruning deletes old tombstones, and then their
+ * history (pruning.ts). A writer holds the resource's lock (declared-checks.ts).
  */
 
 import type { Instant } from '../../domain/check.ts'
-import { instantArray } from '../postgres/binary-arrays.ts'
+import type { LastPings } from '../../domain/transition.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 import type { Resource } from './checks.ts'
+import { namesOf, parametersOf, read, valuesOf } from './column-lists.ts'
+import { type CheckIdentity, type CheckTiming, IDENTITY, LAST_PINGS, TIMING } from './columns.ts'
 
-export interface Tombstone {
+interface Fields extends CheckIdentity, LastPings, Pick<CheckTiming, 'stampedAt'> {}
+/** Its columns besides the key, the resource and the time of its removal. */
+export const TOMBSTONE = { ...IDENTITY, ...LAST_PINGS, stampedAt: TIMING.stampedAt }
+
+export interface Tombstone extends Fields {
   readonly key: number
-  readonly id: string
-  readonly publicId: string
-  readonly projectId: string
-  readonly slug: string
-  readonly lastPingAt: Instant | null
-  readonly lastSuccessAt: Instant | null
-  readonly lastDurationMs: number | null
-  readonly lastStartAt: Instant | null
-  /** The time of its newest history entry, to the microsecond: the next is later. */
-  readonly stampedAt: Instant
-  readonly createdAt: Instant
 }
 
-/** In place of one that the resource has already: since then it adopted another check, and that one is its latest. */
+const OF_RESOURCE = 'kubernetes_cluster = $1 and kubernetes_namespace = $2 and kubernetes_name = $3'
+
+/** Replaces a tombstone that the resource has: it adopted another check since, and that one is its latest. */
 export async function insertTombstone(
   tx: Queryable,
-  resource: Resource,
+  { cluster, namespace, name }: Resource,
   tombstone: Tombstone,
   deletedAt: Instant,
 ): Promise<void> {
+  const resource = [cluster, namespace, name]
+  await tx.query(`delete from tombstones where ${OF_RESOURCE}`, resource)
   await tx.query(
-    `delete from tombstones where kubernetes_cluster = $1 and kubernetes_namespace = $2 and kubernetes_name = $3`,
-    [resource.cluster, resource.namespace, resource.name],
-  )
-  await tx.query(
-    `insert into tombstones (check_key, id, public_id, project_id, slug, kubernetes_cluster, kubernetes_namespace,
-        kubernetes_name, last_ping_at, last_start_at, stamped_at, created_at, deleted_at, last_success_at, last_duration_ms)
-      values ($1, $2, $3, $4, $5, $6, $7, $8, ($9::timestamptz[])[1], ($9::timestamptz[])[2], ($9::timestamptz[])[3],
-        ($9::timestamptz[])[4], ($9::timestamptz[])[5], ($9::timestamptz[])[6], $10)`,
-    [
-      tombstone.key,
-      tombstone.id,
-      tombstone.publicId,
-      tombstone.projectId,
-      tombstone.slug,
-      resource.cluster,
-      resource.namespace,
-      resource.name,
-      instantArray([
-        tombstone.lastPingAt,
-        tombstone.lastStartAt,
-        tombstone.stampedAt,
-        tombstone.createdAt,
-        deletedAt,
-        tombstone.lastSuccessAt,
-      ]),
-      tombstone.lastDurationMs,
-    ],
+    `insert into tombstones (kubernetes_cluster, kubernetes_namespace, kubernetes_name, check_key, deleted_at, ${namesOf(TOMBSTONE)})
+      values ($1, $2, $3, $4, $5::timestamptz, ${Object.values(parametersOf(TOMBSTONE, 6)).join(', ')})`,
+    [...resource, tombstone.key, timestamp(deletedAt), ...valuesOf<Fields>(TOMBSTONE, tombstone)],
   )
 }
 
-/** The resource's tombstone, locked; null when it has none. With an id, a UUID: only if it is that check's. */
+/** Locks and returns the resource's tombstone; null when there is none. With `id`, a UUID: only if it is that check's. */
 export async function findTombstone(
   tx: Queryable,
   { cluster, namespace, name }: Resource,
   id: string | null,
 ): Promise<Tombstone | null> {
-  const { rows } = await tx.query<Tombstone>({
+  const [row] = await tx.queryColumns({
     name: 'find_tombstone',
-    text: `select check_key as key, id, public_id as "publicId", project_id as "projectId", slug, last_ping_at as "lastPingAt",
-        last_success_at as "lastSuccessAt", last_duration_ms as "lastDurationMs", last_start_at as "lastStartAt", stamped_at as "stampedAt", created_at as "createdAt"
-      from tombstones
-      where kubernetes_cluster = $1 and kubernetes_namespace = $2 and kubernetes_name = $3 and ($4::uuid is null or id = $4)
+    text: `select check_key, ${namesOf(TOMBSTONE)} from tombstones where ${OF_RESOURCE} and ($4::uuid is null or id = $4)
       for update`,
     values: [cluster, namespace, name, id],
   })
-  return rows[0] ?? null
+  return row === undefined ? null : { key: row[0] as number, ...read<Fields>(TOMBSTONE, row, 1) }
 }
 
 export async function deleteTombstone(tx: Queryable, key: number): Promise<void> {

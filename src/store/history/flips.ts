@@ -1,4 +1,4 @@
-/** The history of a check's status. Written by saveChanges (change-sets.ts), pruned by pruning.ts. */
+/** Reads of the history of a check's status. Written by saveChanges (change-sets.ts), pruned by pruning.ts. */
 
 import { type FlipReason, type Instant, STATUSES, type StoredStatus } from '../../domain/check.ts'
 import type { Queryable } from '../postgres/database.ts'
@@ -10,7 +10,7 @@ export interface FlipRecord {
   readonly from: StoredStatus | null
   readonly to: StoredStatus
   readonly reason: FlipReason
-  /** The ping that caused it. Pruning may have taken it since. */
+  /** The ping that caused it, which pruning may have deleted. */
   readonly pingId: string | null
 }
 
@@ -22,7 +22,7 @@ function toFlip(row: Row): FlipRecord {
   return { ...row, from: row.from === null ? null : STATUSES[row.from]!, to: STATUSES[row.to]! }
 }
 
-/** Up to `limit` flips of a check, newest first, older than `beforeId`. Ids are in the order of the history. */
+/** Up to `limit` flips of a check, newest first, older than `beforeId`; null: from the newest. Ids have the order of the history. */
 export async function listFlipRows(
   tx: Queryable,
   key: number,
@@ -38,7 +38,7 @@ export async function listFlipRows(
   return rows.map(toFlip)
 }
 
-/** Up to `limit` flips of a check, newest first, with `fromId` and younger ones. */
+/** Up to `limit` flips of a check, newest first, not older than `fromId`. */
 export async function listNewestFlips(
   tx: Queryable,
   key: number,

@@ -1,15 +1,14 @@
-/** Own downtime: the service beat that says "we could take pings", and the gaps between beats. */
+/** Own downtime: the service beat, which says that pings could be taken, and the gaps between beats. */
 
 import type { Gap, Instant } from '../../domain/check.ts'
+import { pingSourceCode, pingTypeCode } from '../checks/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 
-/** Shorter silences are none (design, section 4): restarts of one part, a slow commit. Also how old a beat may be for deadlines to count. */
+/** A shorter silence is not a gap (design, section 4): a restart, a slow commit. While the beat is older, deadlines are not evaluated. */
 export const SHORTEST_GAP_MS = 5_000
 
-/**
- * Moves the beat of the whole service on, whichever replica it comes from, and records the gap since the one before if there
- * was one. Concurrent beats queue on the row, so a gap is recorded once.
- */
+/** Moves the beat of the whole service. Records and returns the gap since the last one, or null. Concurrent beats queue on the row, so a gap is recorded once. */
 export async function beat(tx: Queryable): Promise<Gap | null> {
   const { rows } = await tx.query<{ startedAt: Instant; endedAt: Instant }>({
     name: 'beat',
@@ -27,17 +26,18 @@ export async function beat(tx: Queryable): Promise<Gap | null> {
 export async function listGaps(tx: Queryable, since: Instant): Promise<Gap[]> {
   const { rows } = await tx.query<Gap>({
     name: 'list_gaps',
-    text: `select started_at as "startedAt", ended_at as "endedAt" from gaps where ended_at >= to_timestamp($1 / 1000.0) order by started_at`,
-    values: [since],
+    text: `select started_at as "startedAt", ended_at as "endedAt" from gaps where ended_at >= $1::timestamptz order by started_at`,
+    values: [timestamp(since)],
   })
   return rows.map(({ startedAt, endedAt }) => ({ startedAt: Math.floor(startedAt), endedAt: Math.ceil(endedAt) }))
 }
 
-/** Writes as a ping writes, and takes it back: tells whether pings could be stored now (a full disk lets the beat's own row pass). */
+/** Writes what a ping writes, for a transaction that is rolled back. Fails when pings cannot be stored: a full disk accepts the beat's own row. */
 export async function rehearsePing(tx: Queryable): Promise<void> {
   await tx.query(
-    'insert into pings (id, check_key, type, source, created_at) values (gen_random_uuid(), 0, 0, 0, now())',
+    `insert into pings (id, check_key, type, source, created_at)
+      values (gen_random_uuid(), 0, ${pingTypeCode('success')}, ${pingSourceCode('http')}, now())`,
   )
-  // Writes nothing; but where a migration has the table locked, pings cannot be stored either.
+  // Writes nothing, but fails while a migration has the table locked.
   await tx.query('update check_states set since = since where false')
 }

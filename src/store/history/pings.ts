@@ -1,6 +1,6 @@
-/** The history of pings, as people read it. Written by saveChanges (change-sets.ts), pruned by pruning.ts. */
+/** Reads of the history of pings. Written by saveChanges (change-sets.ts), pruned by pruning.ts. */
 
-import { type Instant, PING_TYPES, type PingType } from '../../domain/check.ts'
+import { type Instant, PING_SOURCES, PING_TYPES, type PingSource, type PingType } from '../../domain/check.ts'
 import type { Queryable } from '../postgres/database.ts'
 
 export interface PingRecord {
@@ -9,15 +9,13 @@ export interface PingRecord {
   readonly exitCode: number | null
   readonly durationMs: number | null
   readonly runId: string | null
-  readonly source: 'http'
+  readonly source: PingSource
   readonly createdAt: Instant
-  /** As it was sent; null for none. */
+  /** The bytes that were sent; null for none. */
   readonly body: Buffer | null
 }
 
-const SOURCES = ['http'] as const
-
-/** Up to `limit` pings of a check, newest first, older than `beforeId`. Ids are in the order of the history. */
+/** Up to `limit` pings of a check, newest first, older than `beforeId`; null: from the newest. Ids have the order of the history. */
 export async function listPingRows(
   tx: Queryable,
   key: number,
@@ -32,7 +30,7 @@ export async function listPingRows(
       order by p.id desc limit $3`,
     values: [key, beforeId, limit],
   })
-  return rows.map((row) => ({ ...row, type: PING_TYPES[row.type]!, source: SOURCES[row.source as 0] }))
+  return rows.map((row) => ({ ...row, type: PING_TYPES[row.type]!, source: PING_SOURCES[row.source]! }))
 }
 
 /**

@@ -1,29 +1,30 @@
 /**
- * What history keeps. Each statement deletes a bounded number of rows and locks nothing but the rows that it deletes:
- * check_states is only read, so a ping never waits for pruning.
+ * What history keeps. Each statement deletes a bounded number of rows and locks only these: check_states is read without a lock, so
+ * a ping never waits for pruning.
  *
- * Victims are gathered as an array of ctids, which PostgreSQL sorts before it deletes them: all who delete history do it in
- * that order. A ctid is good for the statement that read it, since no row is ever moved: history is not updated, and what
- * is deleted meanwhile cannot be replaced while this statement's snapshot is open.
+ * The rows to delete are collected as an array of ctids, which PostgreSQL sorts: every statement that deletes history does it in that
+ * order, so that two never deadlock. A ctid is valid for the statement that read it: history is not updated, so no row moves, and the
+ * place of a deleted row is not reused while this statement's snapshot is open.
  *
- * The materialized ends and the inner limits are fences: without them the planner turns the look-ups into one join, scans
- * the whole history, and looks for the end of a check again at each of its rows.
+ * The materialized `ends` and the inner limits are fences: without them the planner turns the look-ups into one join, scans the whole
+ * history, and looks up the end of a check again for each of its rows.
  */
 
 import type { Instant } from '../../domain/check.ts'
-import { instantArray, int8Array } from '../postgres/binary-arrays.ts'
+import { pingTypeCode } from '../checks/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 import { PRUNE_LOCK } from '../postgres/locks.ts'
 
-/** False: another replica is pruning at this moment. Held to the end of the transaction. */
+/** False while another replica prunes. The lock is held until the transaction ends. */
 export async function tryPruneLock(tx: Queryable): Promise<boolean> {
   const { rows } = await tx.query<{ got: boolean }>('select pg_try_advisory_xact_lock($1) as got', [PRUNE_LOCK])
   return rows[0]!.got
 }
 
 /**
- * Up to `limit` keys after `afterKey` that have history in the table, in their order, whether or not the check is still
- * there. Hops from key to key along the primary key: one look-up for each key, however many rows it has.
+ * Up to `limit` keys after `afterKey` that have history in the table, in ascending order, also of removed checks. One look-up in
+ * the primary key for each key, however many rows it has.
  */
 export async function listHistoryKeys(
   tx: Queryable,
@@ -44,10 +45,10 @@ export async function listHistoryKeys(
 }
 
 /**
- * Deletes up to `limit` pings with their bodies: of each check those that are not among the newest `maxPings` and those from
- * before `oldestId`; all of a check that was removed and cannot come back (tombstones.ts). Kept whatever their age: the newest
- * completion, the newest start, and the start of each run that the state remembers, for they explain what the check shows,
- * and a repeated start must find its first. The state has their times as whole milliseconds.
+ * Deletes up to `limit` pings with their bodies and returns their number: of each check those beyond the newest `maxPings` and those
+ * older than `oldestId`; all of a check that was removed and cannot come back (tombstones.ts). Kept at any age: the newest completion,
+ * the newest start, and the start of each run in the state, as they explain what the check shows, and a repeated start must find its
+ * first. The state has their times in whole milliseconds.
  */
 export async function prunePings(
   tx: Queryable,
@@ -65,20 +66,20 @@ export async function prunePings(
           select old.ctid from ends e cross join lateral (
             select p.ctid from pings p cross join lateral date_trunc('milliseconds', p.created_at) at
             where p.check_key = e.key and p.id < e.id
-              and not (p.type in (0, 2) and at is not distinct from e.last_ping_at)
-              and not (p.type = 1 and at is not distinct from e.last_start_at)
-              and not (p.type = 1 and coalesce(e.runs @> jsonb_build_array(jsonb_build_object('startedAt', extract(epoch from at) * 1000)), false))
+              and not (p.type in (${pingTypeCode('success')}, ${pingTypeCode('fail')}) and at is not distinct from e.last_ping_at)
+              and not (p.type = ${pingTypeCode('start')} and at is not distinct from e.last_start_at)
+              and not (p.type = ${pingTypeCode('start')} and coalesce(e.runs @> jsonb_build_array(jsonb_build_object('startedAt', extract(epoch from at) * 1000)), false))
             limit $4) old
           limit $4))
         returning check_key, id),
       bodies as (delete from ping_bodies b using gone where b.check_key = gone.check_key and b.ping_id = gone.id)
       select count(*) as deleted from gone`,
-    [int8Array(keys), oldestId, maxPings - 1, limit],
+    [keys, oldestId, maxPings - 1, limit],
   )
   return rows[0]!.deleted
 }
 
-/** Deletes up to `limit` flips: those from before `oldestId`, but not the newest of a check, which says since when it is as it is; all of a check that was removed and cannot come back. */
+/** Deletes up to `limit` flips and returns their number: those older than `oldestId`, but not the newest of a check; all of a check that was removed and cannot come back. */
 export async function pruneFlips(
   tx: Queryable,
   keys: readonly number[],
@@ -93,15 +94,14 @@ export async function pruneFlips(
         select old.ctid from ends e cross join lateral (
           select f.ctid from flips f where f.check_key = e.key and f.id < e.id limit $3) old
         limit $3))`,
-    [int8Array(keys), oldestId, limit],
+    [keys, oldestId, limit],
   )
   return rowCount
 }
 
 /**
- * Deletes up to `limit` deliveries that are done and from before `oldestId`, and any whose channel is gone: nobody will send or
- * show them. Hops from channel to channel, as listHistoryKeys does. By id, not by place: deliveries are updated, and one that is
- * asked for again at this moment stays.
+ * Deletes up to `limit` deliveries and returns their number: finished ones older than `oldestId`, and all whose channel is gone. One
+ * look-up for each channel, as in listHistoryKeys. By id, not by ctid: deliveries are updated, and one that is being retried stays.
  */
 export async function pruneDeliveries(tx: Queryable, oldestId: string, limit: number): Promise<number> {
   const { rowCount } = await tx.query(
@@ -123,7 +123,7 @@ export async function pruneDeliveries(tx: Queryable, oldestId: string, limit: nu
   return rowCount
 }
 
-/** Deletes up to `limit` events from before `oldestId` that no delivery needs any more. */
+/** Deletes up to `limit` events older than `oldestId` that no delivery needs, and returns their number. */
 export async function pruneEvents(tx: Queryable, oldestId: string, limit: number): Promise<number> {
   const { rowCount } = await tx.query(
     `delete from events where ctid = any(array(
@@ -133,20 +133,21 @@ export async function pruneEvents(tx: Queryable, oldestId: string, limit: number
   return rowCount
 }
 
+/** Deletes up to `limit` gaps that ended before `oldest`, and returns their number. */
 export async function pruneGaps(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
   const { rowCount } = await tx.query(
-    'delete from gaps where ctid = any(array(select ctid from gaps where ended_at < ($1::timestamptz[])[1] limit $2))',
-    [instantArray([oldest]), limit],
+    'delete from gaps where ctid = any(array(select ctid from gaps where ended_at < $1::timestamptz limit $2))',
+    [timestamp(oldest), limit],
   )
   return rowCount
 }
 
-/** Their history goes with the next pass. One that is being revived at this moment is left alone. */
+/** Deletes up to `limit` tombstones older than `oldest`, except those being revived, and returns their number. The next run prunes their history. */
 export async function pruneTombstones(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
   const { rowCount } = await tx.query(
     `delete from tombstones where ctid = any(array(
-        select ctid from tombstones where deleted_at < ($1::timestamptz[])[1] limit $2 for update skip locked))`,
-    [instantArray([oldest]), limit],
+        select ctid from tombstones where deleted_at < $1::timestamptz limit $2 for update skip locked))`,
+    [timestamp(oldest), limit],
   )
   return rowCount
 }

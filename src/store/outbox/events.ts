@@ -14,6 +14,7 @@ import {
   type EventType,
 } from '../../domain/event.ts'
 import { PATIENCE_MS } from '../../domain/retry.ts'
+import { EVENT_PAIRS } from '../checks/columns.ts'
 import { instantArray, int8Array, jsonbArray, textArray, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable, Statement } from '../postgres/database.ts'
 
@@ -49,7 +50,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
         from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[]) i (event_id, check_key, flip_id, type, data, at, ping_id)
         left join lateral (
           select c.id as check_id, p.id as project_id, p.organization_id, jsonb_build_object(
-              'id', c.id, 'name', c.name, 'slug', c.slug, 'project', jsonb_build_object('id', p.id, 'slug', p.slug),
+              ${EVENT_PAIRS}, 'project', jsonb_build_object('id', p.id, 'slug', p.slug),
               'kubernetes', case when c.kubernetes_name is not null then jsonb_build_object(
                 'cluster', c.kubernetes_cluster, 'namespace', c.kubernetes_namespace, 'name', c.kubernetes_name) end) as subject
           from checks c join projects p on p.id = c.project_id where c.key = i.check_key limit 1) c on true

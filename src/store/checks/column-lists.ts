@@ -1,0 +1,98 @@
+/** How a table of columns (columns.ts) becomes the lists of SQL, and rows become fields. */
+
+import { isDeepStrictEqual } from 'node:util'
+import type { Instant } from '../../domain/check.ts'
+import { timestamp } from '../postgres/instants.ts'
+
+export type SqlType = 'bool' | 'int2' | 'int4' | 'jsonb' | 'text' | 'text[]' | 'timestamptz' | 'uuid'
+
+/** The name of a column is the name of its field in snake_case. */
+export interface Column<Value> {
+  readonly type: SqlType
+  /** What is stored. Default: the value itself. */
+  readonly encode?: (value: Value) => unknown
+  /**
+   * The column changes rarely: a group of pings leaves it out of its update where this holds for all its checks. Without it the
+   * column is always written.
+   */
+  readonly isUnchanged?: (value: Value, was: Value) => boolean
+  /** /metrics shows it. */
+  readonly isExported?: true
+  /** Part of the check in an event (domain/event.ts). */
+  readonly isInEvents?: true
+}
+
+export type Columns<Fields> = { readonly [Name in keyof Fields]-?: Column<Fields[Name]> }
+
+/** The fields whose columns have a mark. */
+export type Marked<Table, Mark extends keyof Column<never>> = {
+  [Name in keyof Table]: Table[Name] extends { readonly [M in Mark]: true } ? Name : never
+}[keyof Table]
+
+export function fieldsOf<Fields>(columns: Columns<Fields>): (keyof Fields & string)[] {
+  return Object.keys(columns) as (keyof Fields & string)[]
+}
+
+/** The columns with a mark. */
+export function marked<Table extends Columns<object>, Mark extends 'isExported' | 'isInEvents'>(
+  columns: Table,
+  mark: Mark,
+): Pick<Table, Marked<Table, Mark>> {
+  const entries = Object.entries(columns as Record<string, Column<never>>).filter(([, column]) => column[mark])
+  return Object.fromEntries(entries) as Pick<Table, Marked<Table, Mark>>
+}
+
+/** `lastPingAt` is stored as `last_ping_at`. */
+export const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** `name, description`; with an alias `c.name, c.description`. */
+export function namesOf<Fields>(columns: Columns<Fields>, alias?: string): string {
+  return fieldsOf(columns)
+    .map((field) => (alias === undefined ? columnOf(field) : `${alias}.${columnOf(field)}`))
+    .join(', ')
+}
+
+/** The place of each field among these columns. */
+export function positionsOf<Fields>(columns: Columns<Fields>): Readonly<Record<keyof Fields, number>> {
+  return Object.fromEntries(fieldsOf(columns).map((field, index) => [field, index])) as Record<keyof Fields, number>
+}
+
+/** For each field its parameter, counted from `first`: `$4::uuid`. */
+export function parametersOf<Fields>(columns: Columns<Fields>, first: number): Readonly<Record<keyof Fields, string>> {
+  return Object.fromEntries(
+    fieldsOf(columns).map((field, index) => [field, `$${first + index}::${columns[field].type}`]),
+  ) as Record<keyof Fields, string>
+}
+
+/** `name = $4::text, description = $5::text` */
+export function settersOf<Fields>(columns: Columns<Fields>, first: number): string {
+  const parameters = parametersOf(columns, first)
+  return fieldsOf(columns)
+    .map((field) => `${columnOf(field)} = ${parameters[field]}`)
+    .join(', ')
+}
+
+/** The values of `parametersOf` and `settersOf`. */
+export function valuesOf<Fields>(columns: Columns<Fields>, fields: Fields): unknown[] {
+  return fieldsOf(columns).map((field) => {
+    const { type, encode }: Column<Fields[typeof field]> = columns[field]
+    const value = encode === undefined ? fields[field] : encode(fields[field])
+    if (type === 'timestamptz') return timestamp(value as Instant | null)
+    return type === 'jsonb' && value !== null ? JSON.stringify(value) : value
+  })
+}
+
+/** The fields of a row that has these columns from `first` on. */
+export function read<Fields>(columns: Columns<Fields>, row: readonly unknown[], first: number): Fields {
+  return Object.fromEntries(fieldsOf(columns).map((field, index) => [field, row[first + index]])) as Fields
+}
+
+/** Whether both have the same values in these columns. */
+export function isSame<Fields>(columns: Columns<Fields>, one: Fields, other: Fields): boolean {
+  return fieldsOf(columns).every((field) => isDeepStrictEqual(one[field], other[field]))
+}
+
+/** These fields, without anything else that `source` has. */
+export function pick<Fields>(columns: Columns<Fields>, source: Fields): Fields {
+  return Object.fromEntries(fieldsOf(columns).map((field) => [field, source[field]])) as Fields
+}
