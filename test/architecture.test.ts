@@ -202,6 +202,17 @@ describe('the rules of the house', () => {
     ).toEqual([])
   })
 
+  it('binary arrays are for the hot path', () => {
+    const importers = sources.filter(({ imports }) => imports.some((from) => from.endsWith('/binary-arrays.ts')))
+    expect(importers.map(({ file }) => file).sort()).toEqual([
+      'store/checks/change-sets.ts',
+      'store/checks/states.ts',
+      'store/outbox/alerts.ts',
+      'store/outbox/deliveries.ts',
+      'store/outbox/events.ts',
+    ])
+  })
+
   it('no file has more than 400 lines', () => {
     expect(sources.filter(({ text }) => text.split('\n').length > 400).map(({ file }) => file)).toEqual([])
   })
