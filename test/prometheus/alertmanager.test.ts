@@ -2,6 +2,7 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { declareCheck } from '../../src/checks/declare/declare-check.ts'
+import { NO_TEXTS } from '../../src/domain/check.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { type Alertmanager, type ShownAlert, startAlertmanagers } from '../support/alertmanager.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
@@ -189,7 +190,7 @@ describe('the Alertmanager of the installation', () => {
           resource: { cluster: 'default', namespace: 'shop', name },
           projectId,
           name,
-          description: null,
+          ...NO_TEXTS,
           spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 300, maxRuntimeSeconds: null },
           suspend: null,
           adoptId: null,

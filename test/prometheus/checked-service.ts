@@ -1,6 +1,7 @@
 /** Two replicas of the service over one database, with checks in every status. */
 
 import { declareCheck } from '../../src/checks/declare/declare-check.ts'
+import { NO_TEXTS } from '../../src/domain/check.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { type ApiClient, createApiClient } from '../support/api-client.ts'
@@ -43,7 +44,7 @@ export async function startCheckedService(): Promise<CheckedService> {
         resource: { ...resource, name },
         projectId: PROJECT_ID,
         name,
-        description: null,
+        ...NO_TEXTS,
         spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 300, maxRuntimeSeconds: null },
         suspend: null,
         adoptId: null,

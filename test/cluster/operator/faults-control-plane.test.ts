@@ -3,6 +3,7 @@
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
+import { NO_TEXTS } from '../../../src/domain/check.ts'
 import { createFollower } from '../../../src/operator/follow-changes.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
@@ -188,7 +189,7 @@ async function loseCheck({ client }: TestOperator) {
     resource,
     projectId,
     name: 'lost',
-    description: null,
+    ...NO_TEXTS,
     spec,
     suspend: null,
     adoptId: null,

@@ -5,6 +5,7 @@ import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
+import { NO_TEXTS } from '../../../src/domain/check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
 import {
@@ -34,7 +35,7 @@ describe('the alert of a check', () => {
       resource: RESOURCE,
       projectId,
       name: 'Backup',
-      description: null,
+      ...NO_TEXTS,
       spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 300, maxRuntimeSeconds: null },
       suspend: null,
       adoptId,

@@ -3,7 +3,7 @@
 import { type Declaration, type Declared, declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { findDeclared, type Resource, type StoredCheck } from '../../../src/checks/declare/find-declared.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
-import type { PingType } from '../../../src/domain/check.ts'
+import { NO_TEXTS, type PingType } from '../../../src/domain/check.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
 import {
   addTenant,
@@ -53,7 +53,7 @@ export async function createOperatorFixture(): Promise<OperatorFixture> {
       resource: RESOURCE,
       projectId: self.tenant.project,
       name: 'Nightly backup',
-      description: null,
+      ...NO_TEXTS,
       spec: periodSpec(),
       suspend: null,
       adoptId: null,

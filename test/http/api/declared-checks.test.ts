@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Declaration, declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
+import { NO_TEXTS } from '../../../src/domain/check.ts'
 import type { StoredCheck } from '../../../src/store/checks/checks.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
@@ -26,7 +27,7 @@ beforeEach(async () => {
 
 async function declare(given: Partial<Declaration> = {}): Promise<StoredCheck> {
   const spec = { periodSeconds: null, schedule: '0 2 * * *', timeZone: null, graceSeconds: 60, maxRuntimeSeconds: null }
-  const declaration = { resource: RESOURCE, projectId, name: 'Nightly', description: null, spec, suspend: null }
+  const declaration = { resource: RESOURCE, projectId, name: 'Nightly', ...NO_TEXTS, spec, suspend: null }
   return (await declareCheck(api.context, { ...declaration, adoptId: null, ...given })).check
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { CheckState, FlipReason } from '../../../src/domain/check.ts'
+import { type CheckState, type FlipReason, NO_TEXTS } from '../../../src/domain/check.ts'
 import type { HeartbeatCheck, HeartbeatCheckStatus } from '../../../src/operator/heartbeat-check.ts'
 import {
   computeStatus,
@@ -29,7 +29,7 @@ function record(state: Partial<CheckState> = {}): CheckRecord {
     projectId: '22222222-2222-4222-8222-222222222222',
     name: 'Nightly',
     slug: 'nightly',
-    description: null,
+    ...NO_TEXTS,
     managedBy: 'kubernetes',
     kubernetes: { cluster: 'default', namespace: 'shop', name: 'nightly' },
     createdAt: NOW,

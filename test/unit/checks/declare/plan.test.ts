@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Declaration, type Facts, NOTHING_THERE, plan } from '../../../../src/checks/declare/plan.ts'
+import { NO_TEXTS } from '../../../../src/domain/check.ts'
 import { newState } from '../../../../src/domain/transition.ts'
 import type { StoredCheck } from '../../../../src/store/checks/checks.ts'
 import type { Tombstone } from '../../../../src/store/checks/tombstones.ts'
@@ -14,7 +15,7 @@ const declaration = (given: Partial<Declaration> = {}): Declaration => ({
   resource: RESOURCE,
   projectId: 'p',
   name: 'Nightly',
-  description: null,
+  ...NO_TEXTS,
   spec: SPEC,
   suspend: null,
   adoptId: null,
@@ -29,7 +30,7 @@ const aCheck = (given: Partial<StoredCheck> = {}): StoredCheck => ({
   projectId: 'p',
   name: 'Nightly',
   slug: 'nightly',
-  description: null,
+  ...NO_TEXTS,
   managedBy: 'kubernetes',
   kubernetes: RESOURCE,
   kubernetesSuspend: null,
