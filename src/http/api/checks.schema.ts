@@ -18,10 +18,10 @@ const WhenFields = {
   max_runtime_seconds: maxRuntime().nullable().optional().meta({ description: MAX_RUNTIME }),
 }
 
-/** Exactly one of the two forms (design, section 3.1). For the document: requests are judged by checks/read-spec.ts, together with what is stored. */
+/** Exactly one of the two forms (design, section 3.1). For the document only: checks/read-spec.ts validates a request together with what is stored. */
 const ONE_FORM = { not: { required: ['period_seconds', 'schedule'] } }
 
-/** `description` and `max_runtime_seconds` may be null here as in an answer, so that a check can be made from another's. */
+/** `description` and `max_runtime_seconds` may be null as in a response, so that a check can be created from another's response. */
 export const NewCheck = z
   .strictObject({
     project_id: field.uuid('Project that the check belongs to.'),
@@ -56,7 +56,7 @@ export const CheckUpdate = z
 const Status = z.enum(SHOWN_STATUSES).meta({
   id: 'CheckStatus',
   description:
-    'new: no ping yet; late: expected, and still within its grace time; down: missed, failed or overran; paused: alerts nobody.',
+    'new: no ping yet; late: expected, and still within its grace time; down: missed, failed or overran; paused: sends no alerts.',
 })
 
 const shared = {

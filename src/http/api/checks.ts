@@ -1,4 +1,4 @@
-/** Checks: made, read, changed, paused, resumed, removed (interface, section 4.1; design, section 3.2). */
+/** The endpoints of checks (interface, section 4.1; design, section 3.2). */
 
 import { createCheck as create } from '../../checks/create-check.ts'
 import { type CheckRecord, getCheck as get, listChecks as list, textsOf } from '../../checks/find-checks.ts'
@@ -87,7 +87,7 @@ export const removeCheck = endpoint({
 
 export const pauseCheck = endpoint({
   id: 'pauseCheck',
-  summary: 'Pause a check: pings are kept, nobody is alerted',
+  summary: 'Pause a check: pings are kept, no alerts are sent',
   params: CheckParams,
   status: 200,
   response: Check,
@@ -141,7 +141,7 @@ function presentCheck(check: CheckRecord, caller: Caller, now: Instant) {
   return {
     ...presentShared(check, now),
     ...textsOf(check),
-    // It is the right to ping, which reading does not include.
+    // It is the right to ping, which the scope read does not include.
     public_id: includesScope(caller.scope, 'write') ? check.publicId : null,
     project_id: check.projectId,
     max_runtime_seconds: spec.maxRuntimeSeconds,

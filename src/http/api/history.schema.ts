@@ -23,7 +23,7 @@ const Ping = z
     body: z
       .string()
       .nullable()
-      .meta({ description: 'What a POST carried, as text; bytes that are no UTF-8 are shown as U+FFFD.' }),
+      .meta({ description: 'What a POST carried, as text; bytes that are not UTF-8 are shown as U+FFFD.' }),
     source: z.enum(PING_SOURCES).meta({ description: 'How the ping came in.' }),
   })
   .meta({ id: 'Ping' })

@@ -1,4 +1,4 @@
-/** What happened to a check: its pings and its flips, newest first. */
+/** The endpoints of a check's history: its pings and its flips, newest first. */
 
 import {
   type FlipRecord,
