@@ -97,6 +97,7 @@ create table checks (
   kubernetes_name text,
   kubernetes_suspend boolean,
   created_at timestamp with time zone not null,
+  tags text[] not null default '{}'::text[],
   constraint checks_description CHECK ((char_length(description) <= 4096)),
   constraint checks_id_key UNIQUE (id),
   constraint checks_managed_by_check CHECK ((managed_by = ANY (ARRAY['api'::text, 'kubernetes'::text]))),
@@ -105,7 +106,8 @@ create table checks (
   constraint checks_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
   constraint checks_project_id_slug_key UNIQUE (project_id, slug),
   constraint checks_public_id_key UNIQUE (public_id),
-  constraint checks_slug CHECK (((char_length(slug) >= 1) AND (char_length(slug) <= 100)))
+  constraint checks_slug CHECK (((char_length(slug) >= 1) AND (char_length(slug) <= 100))),
+  constraint checks_tags CHECK (((cardinality(tags) = 0) OR ((cardinality(tags) <= 20) AND (array_position(tags, NULL::text) IS NULL) AND (array_to_string(tags, ','::text) ~ '^[A-Za-z0-9_.:/-]{1,50}(,[A-Za-z0-9_.:/-]{1,50})*$'::text) AND (array_to_string(tags, ','::text) !~ '(^|,)([^,]+),(.*,)?\2(,|$)'::text))))
 );
 CREATE INDEX checks_list ON public.checks USING btree (project_id, created_at, id);
 CREATE UNIQUE INDEX checks_resource ON public.checks USING btree (kubernetes_cluster, kubernetes_namespace, kubernetes_name) WHERE (kubernetes_name IS NOT NULL);

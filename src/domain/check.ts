@@ -65,10 +65,15 @@ export type Schedule =
 export interface CheckTexts {
   readonly name: string
   readonly description: string | null
+  /** Each once, in the order that people gave them. */
+  readonly tags: string[]
 }
 
+/** How many tags a check has at most, and the shape of each. */
+export const TAGS = { max: 20, shape: '[A-Za-z0-9_.:/-]{1,50}' } as const
+
 /** The texts of a check that was created with a name alone. */
-export const NO_TEXTS = { description: null } as const satisfies Omit<CheckTexts, 'name'>
+export const NO_TEXTS: Omit<CheckTexts, 'name'> = { description: null, tags: [] }
 
 /** All of the configuration that decides when a check goes down. */
 export interface CheckSpec {

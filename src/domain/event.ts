@@ -48,6 +48,8 @@ export interface EventCheck {
   readonly id: string
   readonly name: string
   readonly slug: string
+  /** Absent from events that were stored before checks had tags. */
+  readonly tags?: readonly string[]
   readonly project: { readonly id: string; readonly slug: string }
   readonly kubernetes: { readonly cluster: string; readonly namespace: string; readonly name: string } | null
 }

@@ -1,6 +1,7 @@
 /** The limits of the domain, which the edges and the CRD enforce, hold in the database too: both sides of each. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { TAGS } from '../../src/domain/check.ts'
 import { LIMITS } from '../../src/domain/limits.ts'
 import { addCheck, addTenant, createFixture, type Fixture } from './checks/fixture.ts'
 
@@ -15,6 +16,7 @@ afterAll(() => fixture.close())
 const { periodSeconds, graceSeconds, maxRuntimeSeconds, nameLength, slugLength, descriptionLength } = LIMITS
 /** A character outside the basic plane: lengths are counted in code points. */
 const LETTER = '𝄞'
+const manyTags = (count: number) => Array.from({ length: count }, (_, index) => `tag-${index}`)
 
 it.each<[string, string, unknown, unknown]>([
   ['check_states', 'period_seconds', periodSeconds.min, periodSeconds.min - 1],
@@ -28,6 +30,12 @@ it.each<[string, string, unknown, unknown]>([
   ['checks', 'slug', 's'.repeat(slugLength), 's'.repeat(slugLength + 1)],
   ['checks', 'slug', 's', ''],
   ['checks', 'description', LETTER.repeat(descriptionLength), LETTER.repeat(descriptionLength + 1)],
+  ['checks', 'tags', manyTags(TAGS.max), manyTags(TAGS.max + 1)],
+  ['checks', 'tags', [], ['']],
+  ['checks', 'tags', ['t'.repeat(50)], ['t'.repeat(51)]],
+  ['checks', 'tags', ['aZ09_.:/-'], ['a b']],
+  ['checks', 'tags', ['a', 'A', 'aa'], ['a', 'b', 'a']],
+  ['checks', 'tags', ['a'], ['a', null]],
 ])('%s.%s takes its limit and refuses what is beyond it', async (table, column, within, beyond) => {
   const write = (value: unknown) =>
     fixture.database.query(

@@ -56,6 +56,27 @@ it('0004 finds the last success of a check that is not up, and how long its last
   ])
 })
 
+it('0007 leaves checks without tags: those from before, and those of replicas that do not know tags yet', async () => {
+  await apply(1, 6)
+  const insert = (slug: string) =>
+    test.database.query(
+      `insert into checks (id, public_id, project_id, name, slug, created_at)
+        select gen_random_uuid(), gen_random_uuid(), id, $1, $1, now() from projects`,
+      [slug],
+    )
+  await test.database.query(`
+    insert into organizations (id, name) values ('00000000-0000-0000-0000-000000000001', 'Some');
+    insert into projects (id, organization_id, name, slug) values ('00000000-0000-0000-0000-000000000002', '00000000-0000-0000-0000-000000000001', 'Some', 'some')`)
+  await insert('before')
+  await apply(7, 7)
+  await insert('after')
+  const { rows } = await test.database.query('select slug, tags from checks order by key')
+  expect(rows).toEqual([
+    { slug: 'before', tags: [] },
+    { slug: 'after', tags: [] },
+  ])
+})
+
 it('a table that another session keeps locked is not waited for: all is as before, and whoever starts tries again', async () => {
   await apply(1, 3)
   await test.database.query(`

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { MANAGERS, SHOWN_STATUSES } from '../../domain/check.ts'
+import { MANAGERS, SHOWN_STATUSES, TAGS } from '../../domain/check.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { PAGE_LIMIT } from '../../domain/page.ts'
 import * as field from './fields.ts'
@@ -18,6 +18,20 @@ const WhenFields = {
   max_runtime_seconds: maxRuntime().nullable().optional().meta({ description: MAX_RUNTIME }),
 }
 
+const TAG = `must be a tag: 1 to 50 characters of A-Z, a-z, 0-9, _, ., :, / and -`
+const MANY_TAGS = `must be a list of at most ${TAGS.max} different tags`
+const tag = () =>
+  z
+    .string(TAG)
+    .regex(new RegExp(`^${TAGS.shape}$`), TAG)
+    .meta({ pattern: `^${TAGS.shape}$` })
+const tags = () =>
+  z
+    .array(tag(), MANY_TAGS)
+    .max(TAGS.max, MANY_TAGS)
+    .refine((given) => new Set(given).size === given.length, MANY_TAGS)
+    .meta({ description: 'Words to group and to find checks by, in this order.', uniqueItems: true })
+
 /** Exactly one of the two forms (design, section 3.1). For the document only: checks/read-spec.ts validates a request together with what is stored. */
 const ONE_FORM = { not: { required: ['period_seconds', 'schedule'] } }
 
@@ -28,6 +42,7 @@ export const NewCheck = z
     name: field.name('check'),
     slug: field.slug('check').optional(),
     description: field.description().nullable().optional(),
+    tags: tags().optional(),
     period_seconds: period()
       .optional()
       .meta({ description: `${PERIOD} Without it and without \`schedule\`: ${LIMITS.periodSeconds.default}.` }),
@@ -41,6 +56,7 @@ export const CheckUpdate = z
     name: field.name('check').optional(),
     slug: field.slug('check').optional(),
     description: field.description().nullable().optional(),
+    tags: tags().optional(),
     period_seconds: period()
       .optional()
       .meta({ description: `${PERIOD} Ends \`schedule\`.` }),
@@ -84,6 +100,7 @@ export const Check = z
     }),
     project_id: z.string().meta({ format: 'uuid' }),
     description: z.string().nullable(),
+    tags: z.array(z.string()).meta({ description: 'Words to group and to find checks by.' }),
     max_runtime_seconds: z.int().nullable().meta({ description: MAX_RUNTIME }),
     last_start_at: field.instant('Last start ping.').nullable(),
     created_at: field.instant('When the check was made.'),
@@ -108,6 +125,7 @@ export const CheckListQuery = z.object({
   status: field.oneOf(SHOWN_STATUSES).optional().meta({ description: 'Only checks of this status.' }),
   slug: field.words('Only the check of this slug.'),
   q: field.words('Only checks whose name or slug contains this, whatever its capitals.'),
+  tag: z.array(tag()).optional().meta({ description: 'Only checks with this tag; repeated: with all of them.' }),
   limit: field.limit(PAGE_LIMIT),
   cursor: field.cursor(),
 })

@@ -12,6 +12,7 @@ const EventCheck = z
     id: uuid('As in the management API. The id for the ping API is never sent.'),
     name: z.string(),
     slug: z.string(),
+    tags: z.array(z.string()),
     project: z.object({ id: uuid('Project of the check.'), slug: z.string() }),
     kubernetes: z
       .object({ cluster: z.string(), namespace: z.string(), name: z.string() })

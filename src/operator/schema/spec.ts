@@ -5,7 +5,7 @@
  */
 
 import { z } from 'zod'
-import type { CheckTexts } from '../../domain/check.ts'
+import { type CheckTexts, TAGS } from '../../domain/check.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { DEFAULT_KEY, LABEL_LENGTH } from '../names.ts'
 import { oneOf, type Rule, seconds, shaped, text, withRules } from './fields.ts'
@@ -52,6 +52,28 @@ const description = text({
     },
   ],
 })
+
+const tag = text({
+  max: 50,
+  description: 'A tag. Example: team:payments',
+  rules: [shaped(TAGS.shape, 'must be 1 to 50 characters of A-Z, a-z, 0-9, _, ., :, / and -')],
+})
+
+const TOO_MANY_TAGS = `must have at most ${TAGS.max} items`
+const tags = withRules(
+  z.array(tag, 'must be a list').max(TAGS.max, { error: TOO_MANY_TAGS, abort: true }),
+  [
+    {
+      cel: 'self.all(tag, self.exists_one(other, other == tag))',
+      holds: (tags) => new Set(tags).size === tags.length,
+      message: 'must not have a tag twice',
+      reason: 'FieldValueInvalid',
+    },
+  ],
+  {
+    description: `Words to group and to find checks by, also part of webhooks: at most ${TAGS.max}, each with 1 to 50 characters of A-Z, a-z, 0-9, _, ., :, / and -. Default: none. Example: [team:payments, nightly]`,
+  },
+)
 
 const periodSeconds = seconds({
   ...LIMITS.periodSeconds,
@@ -142,6 +164,7 @@ const fields = z.object(
   {
     displayName: displayName.optional(),
     description: description.optional(),
+    tags: tags.optional(),
     periodSeconds: periodSeconds.optional(),
     schedule: schedule.optional(),
     timeZone: timeZone.optional(),
@@ -201,6 +224,6 @@ export type SpecInput = z.input<typeof Spec>
 export type SpecOutput = z.output<typeof Spec>
 
 /** What the service keeps of it for people. `resourceName`: the name of a check that has no other. */
-export function toTexts({ displayName, description }: SpecOutput, resourceName: string): CheckTexts {
-  return { name: displayName?.trim() ?? resourceName, description: description ?? null }
+export function toTexts({ displayName, description, tags }: SpecOutput, resourceName: string): CheckTexts {
+  return { name: displayName?.trim() ?? resourceName, description: description ?? null, tags: tags ?? [] }
 }

@@ -53,6 +53,7 @@ export const IDENTITY = {
 export const TEXTS = {
   name: { type: 'text', isInEvents: true },
   description: { type: 'text' },
+  tags: { type: 'text[]', isInEvents: true },
 } as const satisfies Columns<CheckTexts>
 
 /** The resource that declares or declared a check. */
@@ -107,6 +108,8 @@ const FILTERS = {
     holds: (first) => `(c.name ilike $${first}::text or c.slug ilike $${first}::text)`,
     values: (part: string) => [`%${part.replace(/[\\%_]/g, '\\$&')}%`],
   },
+  /** All of these tags. */
+  tag: { holds: (first) => `c.tags @> $${first}::text[]`, values: (tags: readonly string[]) => [tags] },
 } as const satisfies Record<string, Filter>
 
 export type CheckRowsFilter = {

@@ -126,11 +126,11 @@ describe('an event', () => {
   beforeEach(() => fixture.addChannel())
 
   it('contains the check and the ping of its time, and never the public id', async () => {
-    const check = await fixture.addCheck({ name: 'Nightly "backup"' })
+    const check = await fixture.addCheck({ name: 'Nightly "backup"', tags: ['b', 'a'] })
     await fixture.ping(check, { ...FAILED, durationMs: 1_500, body: Buffer.from('disk full') })
     const at = fixture.clock.now()
     await fixture.ping(check, { body: Buffer.from('fine again') })
-    await fixture.database.query(`update checks set name = 'renamed', slug = 'renamed'`)
+    await fixture.database.query(`update checks set name = 'renamed', slug = 'renamed', tags = '{c}'`)
 
     const [down, up] = await receivedEvents()
     expect(down).toMatchObject({
@@ -141,6 +141,7 @@ describe('an event', () => {
         id: check.id,
         name: 'Nightly "backup"',
         slug: check.slug,
+        tags: ['b', 'a'],
         project: { id: check.projectId, slug: 'test' },
         kubernetes: null,
       },

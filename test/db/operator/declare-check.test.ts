@@ -45,6 +45,7 @@ describe('a new resource', () => {
       projectId: t.tenant.project,
       name: 'Nachtsicherung',
       slug: 'nightly-backup',
+      tags: [],
       description: 'all of it',
       managedBy: 'kubernetes',
       kubernetes: RESOURCE,
@@ -119,14 +120,14 @@ describe('a new resource', () => {
 
 describe('a resource whose check is as declared', () => {
   test('writes nothing, however often and however much later it comes', async () => {
-    const { check } = await t.declare({ spec: cronSpec('0 2 * * *'), description: 'x' })
+    const { check } = await t.declare({ spec: cronSpec('0 2 * * *'), description: 'x', tags: ['a'] })
     await t.pinged(check, 'start', NOW + 1)
     await t.pinged(check, 'fail', NOW + 2)
     const before = await t.versionsOf(check.key)
     const down = await t.read()
     t.clock.time = NOW + DAY_MS
     for (let i = 0; i < 3; i += 1) {
-      const again = await t.declare({ spec: cronSpec('0 2 * * *'), description: 'x' })
+      const again = await t.declare({ spec: cronSpec('0 2 * * *'), description: 'x', tags: ['a'] })
       expect(again).toEqual({ check: down, change: 'unchanged' })
     }
     expect(await t.versionsOf(check.key)).toEqual(before)
@@ -145,9 +146,9 @@ describe('a resource whose check is as declared', () => {
 describe('a changed resource', () => {
   test('changes the texts and leaves the state alone', async () => {
     const { check } = await t.declare()
-    const { check: renamed, change } = await t.declare({ name: 'Weekly', description: 'new' })
+    const { check: renamed, change } = await t.declare({ name: 'Weekly', description: 'new', tags: ['b', 'a'] })
     expect(change).toBe('updated')
-    expect(renamed).toEqual({ ...check, name: 'Weekly', description: 'new' })
+    expect(renamed).toEqual({ ...check, name: 'Weekly', description: 'new', tags: ['b', 'a'] })
     expect(await t.read()).toEqual(renamed)
     expect((await t.declare({ name: 'Weekly' })).check.description).toBeNull()
   })

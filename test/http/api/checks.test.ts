@@ -37,6 +37,7 @@ describe('creating a check', () => {
       name: 'Nightly backup',
       slug: 'nightly-backup',
       description: null,
+      tags: [],
       status: 'new',
       period_seconds: 86_400,
       grace_seconds: 3_600,
@@ -58,6 +59,7 @@ describe('creating a check', () => {
     const fields = {
       slug: 'db_1',
       description: 'line 1\n\tline 2',
+      tags: ['z', 'a'],
       period_seconds: 60,
       grace_seconds: 0,
       max_runtime_seconds: 30,

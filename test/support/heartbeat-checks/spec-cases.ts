@@ -4,6 +4,8 @@ import { LIMITS } from '../../../src/domain/limits.ts'
 import { aCase, bounds, longest, mostEntries, type RuleCase, withPeriod } from './rule-case.ts'
 
 const publish = (fields: object) => withPeriod({ publish: fields })
+const withTags = (tags: readonly string[]) => withPeriod({ tags })
+const manyTags = (count: number) => Array.from({ length: count }, (_, index) => `t${index}`)
 const scheduled = (schedule: string, fields: object = {}) => ({ spec: { schedule, ...fields } })
 
 const TEXTS: readonly RuleCase[] = [
@@ -34,6 +36,18 @@ const TEXTS: readonly RuleCase[] = [
     'must have no control characters other than line breaks and tabs',
     withPeriod({ description: 'Two\r\n\tlines' }),
     withPeriod({ description: 'NUL \u0000 ends text' }),
+  ),
+  aCase('spec.tags', 'maxItems', withTags(manyTags(20)), withTags(manyTags(21)), {
+    says: 'Too many: 21: must have at most 20 items',
+  }),
+  aCase('spec.tags', 'must not have a tag twice', withTags(['a', 'A']), withTags(['a', 'b', 'a'])),
+  longest('spec.tags[]', 50, (tag) => withTags([tag]), 'n', { at: 'spec.tags[0]' }),
+  aCase(
+    'spec.tags[]',
+    'must be 1 to 50 characters of A-Z, a-z, 0-9, _, ., :, / and -',
+    withTags(['aZ09_.:/-', 'x']),
+    withTags(['x', '']),
+    { at: 'spec.tags[1]' },
   ),
   longest('spec.project', LIMITS.slugLength, (project) => withPeriod({ project })),
   aCase(

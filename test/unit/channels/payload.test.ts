@@ -16,7 +16,7 @@ const links = createLinks(() => 'https://heartbeat.test/api/v1')
 const kubernetes = { cluster: 'default', namespace: 'shop', name: 'backup' }
 const down = aFlipEvent({
   facts: { reason: 'failed' },
-  check: { name: 'Nightly "backup"', kubernetes },
+  check: { name: 'Nightly "backup"', tags: ['b', 'a'], kubernetes },
   lastPing: aLastPing({ body: 'no space left\n\u0000 😀 </script>' }),
 })
 
@@ -41,6 +41,7 @@ describe('the body of a webhook', () => {
             id: '0197a000-0000-7000-8000-000000000002',
             name: 'Nightly "backup"',
             slug: 'nightly-backup',
+            tags: ['b', 'a'],
             project: { id: '0197a000-0000-7000-8000-000000000003', slug: 'shop' },
             kubernetes,
           },
@@ -57,9 +58,14 @@ describe('the body of a webhook', () => {
     )
   })
 
+  it('has no tags for an event from before checks had tags', () => {
+    const { tags, ...check } = down.check
+    expect(JSON.parse(renderPayload({ ...down, check }, links)).data.check.tags).toEqual([])
+  })
+
   it('is the same to the byte for any order of the parts of the event', () => {
     const reverse = (value: unknown): unknown =>
-      value === null || typeof value !== 'object'
+      value === null || typeof value !== 'object' || Array.isArray(value)
         ? value
         : Object.fromEntries(
             Object.entries(value)

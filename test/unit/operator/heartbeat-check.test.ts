@@ -28,6 +28,7 @@ describe('reading a HeartbeatCheck', () => {
     expect(declare({ periodSeconds: 3_600 })).toEqual({
       name: 'nightly-backup',
       description: null,
+      tags: [],
       spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 3_600, maxRuntimeSeconds: null },
       suspend: null,
       project: null,
@@ -49,6 +50,7 @@ describe('reading a HeartbeatCheck', () => {
       declare({
         displayName: ' Nightly backup ',
         description: 'ask\nBob ',
+        tags: ['team:b', 'a'],
         schedule: '0 2 * * *',
         timeZone: 'Europe/Berlin',
         graceSeconds: 0,
@@ -61,6 +63,7 @@ describe('reading a HeartbeatCheck', () => {
     ).toEqual({
       name: 'Nightly backup',
       description: 'ask\nBob ',
+      tags: ['team:b', 'a'],
       spec: {
         periodSeconds: null,
         schedule: '0 2 * * *',

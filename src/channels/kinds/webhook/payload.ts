@@ -25,7 +25,7 @@ export function renderPayload(event: Event, links: Links): string {
 }
 
 function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Links) {
-  const { id, name, slug, project, kubernetes } = check
+  const { id, name, slug, tags = [], project, kubernetes } = check
   const link = links.check(id)
   return {
     reason: facts.reason,
@@ -39,6 +39,7 @@ function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Lin
       id,
       name,
       slug,
+      tags,
       project: { id: project.id, slug: project.slug },
       kubernetes:
         kubernetes === null
