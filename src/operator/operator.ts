@@ -228,7 +228,6 @@ export function createOperator(options: OperatorOptions): Operator {
 
   function startLoop(name: string, everyMs: number, run: (stopping: AbortSignal) => Promise<void>) {
     const loop = createLoop({
-      name,
       everyMs,
       clock,
       async run(stopping) {

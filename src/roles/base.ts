@@ -42,7 +42,6 @@ export function loopOf(
 ): Loop {
   metrics.loopFailures.inc({ loop: name }, 0)
   return createLoop({
-    name,
     everyMs,
     run,
     clock,

@@ -15,7 +15,6 @@ export interface Loop {
 }
 
 export interface LoopOptions {
-  readonly name: string
   readonly everyMs: number
   /** Does the work. `signal` aborts when the loop stops. `'again'`: more work waits, and the next run follows at once. */
   readonly run: (signal: AbortSignal) => Promise<'again' | 'done'>

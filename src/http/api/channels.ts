@@ -21,8 +21,7 @@ import {
   readConfig,
 } from './channels.schema.ts'
 import { PageQuery } from './fields.ts'
-import { given } from './given.ts'
-import { presentNext, toIso, toPageRequest } from './present.ts'
+import { given, presentNext, toIso, toPageRequest } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listChannels = endpoint({

@@ -10,8 +10,7 @@ import { type Instant, isOpen, shownStatus } from '../../domain/check.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { deadlineOf } from '../../domain/transition.ts'
 import { Check, CheckList, CheckListQuery, CheckParams, CheckUpdate, NewCheck } from './checks.schema.ts'
-import { given } from './given.ts'
-import { presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
+import { given, presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listChecks = endpoint({

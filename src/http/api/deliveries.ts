@@ -3,8 +3,7 @@
 import { type DeliveryRecord, listDeliveries as list } from '../../channels/find-deliveries.ts'
 import { retryDelivery as retry } from '../../channels/retry-delivery.ts'
 import { Delivery, DeliveryList, DeliveryListQuery, DeliveryParams } from './deliveries.schema.ts'
-import { given } from './given.ts'
-import { presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
+import { given, presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listDeliveries = endpoint({

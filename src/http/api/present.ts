@@ -1,4 +1,4 @@
-/** Fields that many responses share. */
+/** Mappings that many requests and responses share. */
 
 import type { Instant } from '../../domain/check.ts'
 import { toIso } from '../../domain/instant.ts'
@@ -17,4 +17,11 @@ export function toPageRequest(query: { limit: number; cursor?: Cursor | null | u
 /** `next_cursor`, when there are more entries. */
 export function presentNext({ next }: Page<unknown>): { next_cursor?: string } {
   return next === null ? {} : { next_cursor: encodeCursor(next) }
+}
+
+/** Returns `fields` without those that are undefined: the verbs expect them to be absent. */
+export function given<Fields extends object>(
+  fields: Fields,
+): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields
 }

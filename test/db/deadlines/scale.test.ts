@@ -56,18 +56,18 @@ function startReplica(): void {
   const fail = (error: unknown) => {
     throw error
   }
-  const run = (name: string, everyMs: number, work: LoopOptions['run']) => {
-    const loop = createLoop({ name, everyMs, run: work, onError: fail, clock: systemClock })
+  const run = (everyMs: number, work: LoopOptions['run']) => {
+    const loop = createLoop({ everyMs, run: work, onError: fail, clock: systemClock })
     loop.start()
     loops.push(loop)
   }
   const recorder = { isWell: () => true, recovered: () => {} }
-  run('beat', BEAT_MS, async () => {
+  run(BEAT_MS, async () => {
     await keepBeat({ database, recorder, onGap: () => {} })
     return 'done'
   })
   const options = { database, cache: createCheckCache(), now: systemClock.now }
-  run('expire', EXPIRE_MS, async () => {
+  run(EXPIRE_MS, async () => {
     const { failed, isFull } = await expireOverdue(options, BATCH)
     expect(failed).toEqual([])
     return isFull ? 'again' : 'done'

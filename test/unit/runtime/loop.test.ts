@@ -23,7 +23,6 @@ async function waitsOf(
   let runs = 0
   const ended = Promise.withResolvers<void>()
   const loop = createLoop({
-    name: 'test',
     everyMs,
     clock,
     onError: () => {
@@ -66,7 +65,6 @@ it('lets the run in progress finish before it has stopped', async () => {
   const release = Promise.withResolvers<void>()
   let isFinished = false
   const loop = createLoop({
-    name: 'test',
     everyMs: 1,
     clock,
     onError: () => {},
