@@ -147,6 +147,13 @@ describe('the import table', () => {
     }
   })
 
+  it('lets the config of a channel kind import nothing that sends', () => {
+    const configs = sources.filter(({ file }) => /^channels\/kinds\/[^/]+\/config\.ts$/.test(file))
+    expect(configs).toHaveLength(4)
+    const targets = configs.flatMap(({ file, imports }) => imports.map((from) => resolveInside(file, from)))
+    expect(targets.filter((target) => /^delivery\/|\/send\.ts$/.test(target))).toEqual([])
+  })
+
   it('has no cycle, not even of types', () => {
     const graph = new Map(
       sources.map(({ file, imports }) => [

@@ -134,10 +134,10 @@ describe('a replica that is late', () => {
 })
 
 it.each([
-  ['before the ping', () => {}],
-  ['while it waits for a response', () => clock.advance(1_000)],
-  ['between two pings', () => clock.advance(12_000)],
-])('a stop %s ends the run at once, without a result', async (_, begin) => {
+  ['before the ping', () => {}, 0],
+  ['while it waits for a response', () => clock.advance(1_000), 1],
+  ['between two pings', () => clock.advance(12_000), 1],
+] as const)('a stop %s ends the run at once, without a result', async (_, begin, pings) => {
   responses = ['hang']
   const stopping = new AbortController()
   const run = aWatchdog().run(stopping.signal)
@@ -145,5 +145,5 @@ it.each([
   const logged = lines.length
   stopping.abort()
   expect(await run).toBe('done')
-  expect([results, lines.length, clock.wakeTimes()]).toEqual([[], logged, []])
+  expect([results, lines.length, requests.length, clock.wakeTimes()]).toEqual([[], logged, pings, []])
 })
