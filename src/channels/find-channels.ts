@@ -54,27 +54,17 @@ export function toRecord(row: ChannelRow, sealer: Sealer): ChannelRecord {
   const { id, kind, name, projectId, eventTypes, muted, createdAt } = row
   const shared = { id, kind, name, projectId, events: eventTypes, muted, createdAt }
   // The addresses of the installation's Alertmanager are for its operator only.
-  if (isConfigured(row)) {
-    return { ...shared, config: { urls: [], labels: {} }, managedBy: 'configuration' }
-  }
+  if (row.organizationId === null) return { ...shared, config: { urls: [], labels: {} }, managedBy: 'configuration' }
   const settings = openSettings(row, sealer)
   const config = settings instanceof UnreadableSettings ? null : KINDS[kind].config.show(settings)
   return { ...shared, config, managedBy: 'api' }
-}
-
-function isConfigured({ organizationId }: ChannelRow): boolean {
-  return organizationId === null
 }
 
 /** Locks the channel for a change until the transaction ends. Throws AppError `not_found`, and `conflict` for the installation's channel. */
 export async function lockForChange(tx: Queryable, tenant: Tenant, id: string): Promise<ChannelRow> {
   const row = isUuid(id) ? await lockChannel(tx, tenant, id, 'change') : null
   if (row === null) throw notFound('channel')
-  if (isConfigured(row)) {
-    throw new AppError(
-      'conflict',
-      'the channel belongs to the configuration: change the variable ALERTMANAGER_URL instead',
-    )
-  }
+  if (row.organizationId === null)
+    throw new AppError('conflict', 'the channel belongs to the configuration: change ALERTMANAGER_URL instead')
   return row
 }

@@ -11,16 +11,9 @@ export interface AlertmanagerSettings {
   readonly labels: Labels
 }
 
-interface AlertmanagerConfig {
-  readonly urls: readonly string[]
-  readonly labels: Labels
-}
-
-/** Labels that are left out keep their value. A new channel has none. */
-interface AlertmanagerInput {
-  readonly urls: readonly string[]
-  readonly labels?: Labels | undefined
-}
+type AlertmanagerConfig = Omit<AlertmanagerSettings, 'kind'>
+/** Omitted labels keep their value. A new channel has none. */
+type AlertmanagerInput = Pick<AlertmanagerSettings, 'urls'> & { readonly labels?: Labels | undefined }
 
 const MAX_PEERS = 10
 const MAX_LABELS = 20

@@ -9,9 +9,7 @@ export interface EmailSettings {
   readonly to: readonly string[]
 }
 
-interface EmailConfig {
-  readonly to: readonly string[]
-}
+type EmailConfig = Pick<EmailSettings, 'to'>
 
 const MAX_RECIPIENTS = 20
 const RECIPIENT_RULE = rule('must be an e-mail address')

@@ -7,9 +7,7 @@ export interface SlackSettings {
   readonly url: string
 }
 
-interface SlackConfig {
-  readonly url: string
-}
+type SlackConfig = Pick<SlackSettings, 'url'>
 
 export const slackConfig: KindConfig<SlackSettings, SlackConfig, SlackConfig> = {
   input: configOf({

@@ -10,9 +10,7 @@ export interface WebhookSettings {
   readonly secrets: readonly SigningSecret[]
 }
 
-interface WebhookConfig {
-  readonly url: string
-}
+type WebhookConfig = Pick<WebhookSettings, 'url'>
 
 export const webhookConfig: KindConfig<WebhookSettings, WebhookConfig, WebhookConfig> = {
   input: configOf({
