@@ -47,7 +47,7 @@ export function createFakeAlertmanagers(now: () => number): FakeAlertmanagers {
       old !== undefined &&
       ((posted.endsAt > old.startsAt && posted.endsAt < old.endsAt) ||
         (posted.startsAt > old.startsAt && posted.startsAt < old.endsAt))
-    // An end that is still to come is none: the later one counts.
+    // An end in the future does not end an alert: the later end counts.
     if (overlaps && posted.endsAt > now()) memory.set(name, { ...posted, endsAt: Math.max(posted.endsAt, old.endsAt) })
     else memory.set(name, posted)
   }

@@ -1,6 +1,6 @@
 /**
- * What channels deliver to: an HTTP(S) server on loopback that records what it gets and answers as the test says, also as a
- * server that is broken or malicious would.
+ * A receiver for channels: an HTTP(S) server on loopback that records requests and responds as the test requires, also like a broken
+ * or malicious server.
  */
 
 import { once } from 'node:events'

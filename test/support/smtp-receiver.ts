@@ -1,4 +1,4 @@
-/** What e-mail channels deliver to: an SMTP server on loopback that keeps what it gets, and refuses what a test wants refused. */
+/** A receiver for e-mail channels: an SMTP server on loopback that keeps mails, and rejects what the test requires. */
 
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -57,7 +57,7 @@ export async function startSmtpReceiver({
   const decide = (stage: SmtpStage, address: string, callback: (error?: Error | null) => void) => {
     const answer = answerOf(stage, address)
     if (answer === 'hang') return
-    callback(answer === null ? null : refusal(answer))
+    callback(answer === null ? null : rejection(answer))
   }
   const server = new SMTPServer({
     secure: isSecure,
@@ -69,7 +69,7 @@ export async function startSmtpReceiver({
     onAuth({ username, password }, _session, callback) {
       if (username === logIn?.user && password === logIn?.password) callback(null, { user: username })
       // Some servers say whom they did not let in.
-      else callback(refusal(`535 5.7.8 ${username} with ${password} is not welcome`))
+      else callback(rejection(`535 5.7.8 ${username} with ${password} is not welcome`))
     },
     onConnect(_session, callback) {
       accepted += 1
@@ -116,7 +116,7 @@ export async function startSmtpReceiver({
   }
 }
 
-function refusal(answer: string): Error {
+function rejection(answer: string): Error {
   return Object.assign(new Error(answer.slice(4)), { responseCode: Number(answer.slice(0, 3)) })
 }
 

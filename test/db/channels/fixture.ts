@@ -1,4 +1,4 @@
-/** Channels and deliveries to work on, and a clock that stands still. */
+/** Channels, deliveries, and a manual clock. */
 
 import { randomUUID } from 'node:crypto'
 import type { ChannelContext } from '../../../src/channels/context.ts'
@@ -43,7 +43,7 @@ export interface SeededDelivery {
   readonly type?: string
 }
 
-/** Answers the id. */
+/** Returns its id. */
 export async function aDelivery(
   database: Database,
   organizationId: string,
@@ -58,7 +58,7 @@ export async function aDelivery(
   return id
 }
 
-/** `count` of them that are pending. */
+/** Inserts `count` pending deliveries. */
 export async function manyDeliveries(database: Database, organizationId: string, channelId: string, count: number) {
   await database.query(
     `insert into deliveries (event_id, channel_id, id, organization_id, type, status, next_attempt_at, give_up_at, created_at)

@@ -90,7 +90,7 @@ describe('resealing', () => {
     const { id } = await aChannel(before, acme.id)
     const changed = { url: 'https://changed.example/' }
     // The channel changes after it was read and before it is written.
-    let meanwhile: Promise<unknown> = Promise.resolve()
+    let changing: Promise<unknown> = Promise.resolve()
     const { sealer } = after
     const slow: ChannelContext = {
       ...after,
@@ -99,8 +99,8 @@ describe('resealing', () => {
         ...after.database,
         async query(statement, values) {
           if (String(statement).startsWith('update channels')) {
-            meanwhile = updateChannel(after, acme.caller, id, { readConfig: () => changed })
-            await meanwhile
+            changing = updateChannel(after, acme.caller, id, { readConfig: () => changed })
+            await changing
           }
           return after.database.query(statement, values)
         },

@@ -25,9 +25,9 @@ export const FOREVER = new AbortController().signal
 
 export let fixture: Fixture
 export let fakes: FakeAlertmanagers
-/** Of both peers. */
+/** A channel with both peers. */
 export let channelId: string
-/** What keepers have complained of. */
+/** The problems that keepers reported. */
 export let problems: [channelId: string, problem: string][]
 let keepers: AlertKeeper[]
 
@@ -46,7 +46,7 @@ export function useAlerts(): void {
   afterEach(() => Promise.all(keepers.map((keeper) => keeper.stop())))
 }
 
-/** By Alertmanagers that have another time. */
+/** Replaces the fakes by others with another clock. */
 export function replaceFakes(now: () => number): void {
   fakes = createFakeAlertmanagers(now)
 }
@@ -68,7 +68,7 @@ export function createKeeper(overrides: Partial<AlertKeeperOptions> = {}): Alert
   return keeper
 }
 
-/** One pass of a keeper that knows nothing of earlier ones. */
+/** One run of a new keeper. */
 export const keep = () => createKeeper().run(FOREVER)
 
 export async function addDown(input: Parameters<Fixture['addCheck']>[0] = {}): Promise<CheckRecord> {
@@ -77,7 +77,7 @@ export async function addDown(input: Parameters<Fixture['addCheck']>[0] = {}): P
   return check
 }
 
-/** Delivers what happens to the check now. */
+/** Delivers an event of the check now. */
 export async function deliver(check: CheckRecord, type: 'check.down' | 'check.up' = 'check.down', to = channelId) {
   const { rows } = await fixture.database.query<ChannelRow>(
     `select ${CHANNEL_COLUMNS} from channels c where c.id = $1`,
@@ -126,7 +126,7 @@ export async function addProject(slug: string, isTheirs = false): Promise<string
 
 export const nameOf = ({ labels }: { labels: Readonly<Record<string, string>> }) => labels.check
 
-/** More alerts like this one, of checks that are gone. */
+/** Inserts copies of an alert, of checks that do not exist. */
 export async function copyAlert(key: number, count: number): Promise<void> {
   await fixture.database.query(
     `insert into alerts (channel_id, check_key, labels, annotations, starts_at, resolved_at, tell_at)

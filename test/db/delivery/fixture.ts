@@ -1,4 +1,4 @@
-/** Checks that flip, channels, and an outbox on a clock that stands still: PostgreSQL is real, the receivers are whatever a test says. */
+/** Checks, channels, and an outbox with a manual clock. PostgreSQL is real; the receivers are functions of the test. */
 
 import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
 import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
@@ -99,7 +99,7 @@ export async function createFixture() {
       return id
     },
 
-    /** A minute later each time, so that events have an order in time. */
+    /** Stores a ping a minute later, so that events have an order in time. */
     async ping(check: Pick<CheckRecord, 'publicId'>, ping: Partial<Ping> = {}) {
       await clock.advance(60_000)
       const standard = { type: 'success', exitCode: 0, durationMs: null, runId: null, body: null } as const
@@ -142,7 +142,7 @@ export async function createFixture() {
 
 export type Fixture = Awaited<ReturnType<typeof createFixture>>
 
-/** A receiver that writes down what it got, and answers what `answer` says. */
+/** A receiver that records its attempts. `answer` decides about the outcome. */
 export function createReceiver(answer: (attempt: Attempt) => Outcome | Promise<Outcome> = () => DELIVERED) {
   const got: Attempt[] = []
   const send: Send = async (attempt) => {

@@ -131,9 +131,9 @@ describe('races', () => {
     const replicas = [createKeeper({ batch: 50 }), createKeeper({ batch: 50, database: other })]
     await Promise.all(replicas.map((keeper) => keeper.run(FOREVER)))
     await other.close()
-    const told = fakes.posts.filter(({ host }) => host === A).flatMap(({ alerts }) => alerts.map(nameOf))
-    expect(told).toHaveLength(601)
-    expect(new Set(told).size).toBe(601)
+    const posted = fakes.posts.filter(({ host }) => host === A).flatMap(({ alerts }) => alerts.map(nameOf))
+    expect(posted).toHaveLength(601)
+    expect(new Set(posted).size).toBe(601)
     expect((await rows()).every(({ tell_at }) => tell_at > fixture.clock.now())).toBe(true)
   })
 })

@@ -198,13 +198,15 @@ describe('a channel', () => {
   it('with a failing peer is reported once until all its peers accept again', async () => {
     await raise()
     const keeper = createKeeper()
-    const turn = async (how: 'refuse' | 200) => {
+    const runWith = async (how: 'refuse' | 200) => {
       fakes.answer(B, how)
       await fixture.clock.advance(MINUTE)
       await keeper.run(FOREVER)
       return problems.length
     }
-    expect([await turn('refuse'), await turn('refuse'), await turn(200), await turn('refuse')]).toEqual([1, 1, 1, 2])
+    expect([await runWith('refuse'), await runWith('refuse'), await runWith(200), await runWith('refuse')]).toEqual([
+      1, 1, 1, 2,
+    ])
     expect(problems[0]).toEqual([channelId, expect.stringContaining(B)])
   })
 

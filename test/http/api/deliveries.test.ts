@@ -64,27 +64,11 @@ describe('the list of deliveries', () => {
       delivered_at: null,
     })
     await set(delivery.id, DELIVERED)
-    expect(await list()).toEqual([
-      {
-        ...delivery,
-        status: 'delivered',
-        attempts: 2,
-        next_attempt_at: null,
-        last_status: 200,
-        delivered_at: '2026-01-02T03:04:05.678Z',
-      },
-    ])
+    const delivered = { status: 'delivered', attempts: 2, last_status: 200, delivered_at: '2026-01-02T03:04:05.678Z' }
+    expect(await list()).toEqual([{ ...delivery, ...delivered, next_attempt_at: null }])
     await set(delivery.id, `${FAILED}, delivered_at = null`)
-    expect(await list()).toEqual([
-      {
-        ...delivery,
-        status: 'failed',
-        attempts: 9,
-        next_attempt_at: null,
-        last_status: 500,
-        last_error: 'example.com responded 500',
-      },
-    ])
+    const failed = { status: 'failed', attempts: 9, last_status: 500, last_error: 'example.com responded 500' }
+    expect(await list()).toEqual([{ ...delivery, ...failed, next_attempt_at: null }])
   })
 
   it('has the newest first, page by page', async () => {
@@ -250,23 +234,18 @@ describe('retrying a delivery', () => {
     expect((await retry(delivery.id)).status).toBe(202)
   })
 
-  it('is rejected when its channel was removed', async () => {
-    const { channel, delivery } = await makeDelivery()
-    await api.database.query('delete from channels where id = $1', [channel])
-    expect(await retry(delivery.id)).toMatchObject({
-      status: 409,
-      body: { error: 'the channel of the delivery was removed' },
-    })
-  })
-
-  it('is rejected when its event is no longer stored', async () => {
+  it.each([
+    ['its channel was removed', 'delete from channels', 'the channel of the delivery was removed'],
+    [
+      'its event is no longer stored',
+      'delete from events',
+      'the event of the delivery is no longer stored: it was too old',
+    ],
+  ])('is rejected when %s', async (_, statement, error) => {
     const { delivery } = await makeDelivery()
     await set(delivery.id, FAILED)
-    await api.database.query('delete from events where id = $1', [delivery.event_id])
-    expect(await retry(delivery.id)).toMatchObject({
-      status: 409,
-      body: { error: expect.stringContaining('no longer stored') },
-    })
+    await api.database.query(statement)
+    expect(await retry(delivery.id)).toMatchObject({ status: 409, body: { error } })
     expect(await read(delivery.id)).toMatchObject({ status: 2 })
   })
 

@@ -9,7 +9,7 @@ import { silentLog } from '../../support/silent-log.ts'
 import { addTenant } from '../../support/tenant.ts'
 import { until } from '../../support/until.ts'
 
-/** The first turn comes with the start: what it does is what a service of this state does every minute. */
+/** The first run comes with the start; it shows what the service does every minute. */
 async function startWatched(databaseUrl: string) {
   let pings = 0
   const watcher = createServer((_request, response) => {
@@ -33,8 +33,8 @@ async function startWatched(databaseUrl: string) {
   const { ops } = await app.start()
   return {
     pings: () => pings,
-    /** Resolves when a turn ended so. */
-    turned: (result: string) =>
+    /** Resolves when the first run has this result. */
+    finished: (result: string) =>
       until(async () =>
         (await (await fetch(`${ops}/metrics`)).text()).includes(
           `heartbeat_watchdog_pings_total{result="${result}"} 1\n`,
@@ -47,25 +47,25 @@ async function startWatched(databaseUrl: string) {
   }
 }
 
-it('is pinged by a service that is on time', async () => {
+it('a service that is on time pings the watchdog', async () => {
   const { url, close } = await createTestDatabase()
   {
     await using service = await startWatched(url)
-    await service.turned('pinged')
+    await service.finished('pinged')
     expect(service.pings()).toBe(1)
   }
   await close()
 })
 
-it('is not pinged while an evaluation is long overdue', async () => {
+it('a service with an evaluation that is long overdue does not ping the watchdog', async () => {
   const { url, database, close } = await createTestDatabase()
   const check = await addCheck({ database }, await addTenant({ database }))
   await database.query(`update check_states set wake_at = now() - interval '1 minute'`)
-  // Somebody else is at it for ever: the evaluator leaves it out.
+  // The row stays locked, so the evaluator skips it.
   await database.transaction(async (tx) => {
     await tx.query('select from check_states where check_key = $1 for update', [check.key])
     await using service = await startWatched(url)
-    await service.turned('withheld')
+    await service.finished('withheld')
     expect(service.pings()).toBe(0)
   })
   await close()

@@ -4,7 +4,7 @@ import { createTargetRule, TargetRejected } from '../../../src/delivery/targets.
 const rule = createTargetRule([])
 
 /** Both sides of each limit. */
-const REFUSED: readonly (readonly [address: string, why: string])[] = [
+const REJECTED: readonly (readonly [address: string, why: string])[] = [
   ['0.0.0.0', 'not an address of another machine'],
   ['0.255.255.255', 'not an address of another machine'],
   ['10.0.0.0', 'private'],
@@ -99,7 +99,7 @@ const ALLOWED = [
 ]
 
 describe('without ALLOWED_TARGETS', () => {
-  it.each(REFUSED)('%s is refused: %s', (address, why) => {
+  it.each(REJECTED)('%s is rejected: %s', (address, why) => {
     expect(rule.findObjection(address)).toContain(why)
     expect(rule.findObjection(address)).toContain(address)
   })
@@ -109,7 +109,7 @@ describe('without ALLOWED_TARGETS', () => {
   })
 
   it.each(['', 'localhost', '10', '0x7f.1', '8.8.8.010', '8.8.8', '8.8.8.8:80', '[2606:4700::1111]', '8.8.8.8 '])(
-    'what is no address is refused: %j',
+    '%j is rejected: it is not an address',
     (text) => {
       expect(rule.findObjection(text)).toBe(`${text} is not an IP address`)
     },
@@ -130,7 +130,7 @@ describe('spellings in URLs', () => {
     ['http://[::ffff:127.0.0.1]/', '::ffff:7f00:1'],
     ['http://[0:0:0:0:0:ffff:7f00:0001]/', '::ffff:7f00:1'],
     ['http://[::127.0.0.1]/', '::7f00:1'],
-  ])('%s is %s and refused', (url, address) => {
+  ])('%s is %s and rejected', (url, address) => {
     const host = new URL(url).hostname.replace(/^\[|\]$/g, '')
     expect(host).toBe(address)
     expect(rule.findObjection(host)).toContain('127.0.0.1' === address ? 'loopback' : address)
@@ -176,7 +176,7 @@ describe('ALLOWED_TARGETS', () => {
   )
 })
 
-it('a refusal names the host, the address, and what would allow it', () => {
+it('a rejection names the host, the address, and the setting that can allow it', () => {
   expect(new TargetRejected('db.shop.svc', rule.findObjection('10.0.0.1')!).message).toBe(
     'db.shop.svc: 10.0.0.1 is a private address, and channels reach public addresses only; ALLOWED_TARGETS may allow it',
   )
