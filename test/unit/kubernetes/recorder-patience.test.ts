@@ -9,13 +9,6 @@ const urgent = anOccurrence({ note: 'went wrong' })
 const uidsOf = (written: { body: { regarding: { uid: string } } }[]) => written.map(({ body }) => body.regarding.uid)
 
 describe('a patient event', () => {
-  it('is written at once where there is no backlog', async () => {
-    const { recorder, written, clock } = aRecorder({ isBusy: () => false })
-    recorder.record(aRegarding(), patient)
-    await clock.settle()
-    expect(written).toHaveLength(1)
-  })
-
   it('waits for the end of the backlog, where others do not', async () => {
     let isBusy = true
     const { recorder, written, dropped, clock } = aRecorder({ isBusy: () => isBusy })
@@ -27,17 +20,6 @@ describe('a patient event', () => {
     await clock.advance(1_000)
     expect(uidsOf(written)).toEqual(['uid-2', 'uid-1'])
     expect(dropped).toEqual([])
-  })
-
-  it('is dated when it was recorded, not when it was written', async () => {
-    let isBusy = true
-    const { recorder, written, clock } = aRecorder({ isBusy: () => isBusy })
-    const recordedAt = clock.now()
-    recorder.record(aRegarding(), patient)
-    await clock.advance(5_000)
-    isBusy = false
-    await clock.advance(1_000)
-    expect(Date.parse(written[0]!.body.eventTime)).toBe(recordedAt)
   })
 
   it('comes after all others that wait', async () => {
@@ -59,16 +41,6 @@ describe('a patient event', () => {
     recorder.record(aRegarding({ uid: 'one more' }), patient)
     recorder.record(aRegarding({ uid: 'one more' }), urgent)
     expect(dropped).toEqual(['queue_full', 'queue_full'])
-  })
-
-  it('gives its place to the next when it is written', async () => {
-    let isBusy = true
-    const { recorder, dropped, clock } = aRecorder({ isBusy: () => isBusy })
-    for (let index = 0; index < 1_000; index += 1) recorder.record(aRegarding({ uid: `uid-${index}` }), patient)
-    isBusy = false
-    await clock.advance(1_000)
-    for (let index = 0; index < 1_000; index += 1) recorder.record(aRegarding({ uid: `later-${index}` }), patient)
-    expect(dropped).toEqual([])
   })
 
   it('makes a series as others do, which waits too', async () => {
