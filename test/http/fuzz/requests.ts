@@ -1,4 +1,4 @@
-/** From method, target, headers and body to the bytes of a request: framed rightly, wrongly, or not at all. */
+/** Makes the bytes of a request from its method, target, headers and body, with valid or invalid framing. */
 
 import { LAST_CHUNK, writeChunk, writeHead } from '../../support/http.ts'
 import type { Random } from '../../support/random.ts'
@@ -36,7 +36,7 @@ export function writeRequest(random: Random, parts: Parts): MadeRequest {
   const roll = random.int(0, 99)
   if (roll < 75) return { bytes: writeWhole(random, parts), method, ending: 'answer' }
   const ending = random.pick(['end', 'end', 'end', 'leave'] as const)
-  // What follows a HEAD cannot be told from its answer.
+  // After a HEAD the reader cannot know whether the bytes that follow are a body.
   const named = method === 'HEAD' ? { ...parts, method: 'GET' } : parts
   const make = () => {
     if (roll < 85) return writeBadFraming(random, named)

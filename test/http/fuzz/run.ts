@@ -1,14 +1,14 @@
-/** Sends made-up requests on sockets, judges each answer, and tells how to repeat what went wrong. */
+/** Sends random requests on sockets and checks each response. A failure names the seed that repeats it. */
 
 import { type Answer, openConnection, readAnswer } from '../../support/http.ts'
 import { createRandom, type Random } from '../../support/random.ts'
 
 export interface MadeRequest {
   readonly bytes: Buffer
-  /** That of the (first) request in it: a HEAD's answer has no body. */
+  /** The method of the first request: a response to HEAD has no body. */
   readonly method: string
   /**
-   * answer: the request is whole, so an answer must come, though nothing ends the connection;
+   * answer: the request is complete, so a response must come although the connection stays open;
    * end: we say that we send no more, and read what comes; leave: we are gone before anything comes.
    */
   readonly ending: 'answer' | 'end' | 'leave'
@@ -19,17 +19,17 @@ export interface FuzzOptions {
   readonly seed: number
   readonly requests: number
   readonly make: (random: Random) => MadeRequest
-  /** Throws when an answer is not what it must be, whatever was asked. */
+  /** Throws when a response is not valid for any request. */
   readonly judge: (answer: Answer, method: string) => void
 }
 
 const CONCURRENCY = 16
-/** Slow machines send fewer requests rather than taking for ever. */
+/** A slow machine sends fewer requests. */
 const LONGEST_RUN_MS = 20_000
 const PATIENCE_MS = 15_000
 const SHOWN_BYTES = 3_000
 
-/** Gives how often each status came. */
+/** Returns how often each status came. */
 export async function fuzz({ url, seed, requests, make, judge }: FuzzOptions): Promise<Map<number, number>> {
   console.log(`FUZZ_SEED=${seed}`)
   const statuses = new Map<number, number>()
@@ -94,7 +94,7 @@ function readAll(bytes: Buffer, method: string): Answer[] {
   let rest = bytes
   while (rest.length > 0) {
     const found = readAnswer(rest, answers.length === 0 ? method : 'GET', true)
-    // We may have been cut off, having sent what nobody wanted; what came before was judged.
+    // The server may have closed the connection; the responses before that were checked.
     if (found === null) return answers
     if (found.answer.status >= 200) answers.push(found.answer)
     rest = rest.subarray(found.length)

@@ -1,4 +1,4 @@
-/** The product, with an ear on what it would rather not say: errors in its log, and promises that nobody waited for. */
+/** The product, with a record of the errors in its log and of unhandled rejections. */
 
 import { expect } from 'vitest'
 import type { Log } from '../../../src/runtime/log.ts'
@@ -7,7 +7,7 @@ import { exchange, writeHead } from '../../support/http.ts'
 
 export interface WatchedApp {
   readonly app: TestApp
-  /** Alive, ready, takes and keeps a ping, and nothing went wrong in silence. */
+  /** It is alive and ready, stores a ping, and recorded no errors. */
   expectWell(): Promise<void>
 }
 
