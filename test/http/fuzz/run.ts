@@ -9,7 +9,7 @@ export interface MadeRequest {
   readonly method: string
   /**
    * answer: the request is complete, so a response must come although the connection stays open;
-   * end: we say that we send no more, and read what comes; leave: we are gone before anything comes.
+   * end: we close our sending side and read what comes; leave: we close the connection before a response comes.
    */
   readonly ending: 'answer' | 'end' | 'leave'
 }
