@@ -20,7 +20,7 @@ export default defineConfig({
       lane('unit', 0, { ...shared, include: ['test/unit/**/*.test.ts', 'test/architecture.test.ts'] }),
       lane('db', 1, { ...shared, ...withPostgres }),
       lane('http', 2, { ...shared, ...withPostgres }),
-      lane('operator', 3, { ...shared, ...withPostgres }),
+      lane('operator', 3, { ...shared, ...withPostgres, maxWorkers: 3 }),
       lane('process', 4, { ...withPostgres, testTimeout: 60_000, hookTimeout: 60_000, maxWorkers: 2 }),
       lane('prometheus', 5, { ...withPostgres, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
       lane('cluster', 6, { ...withCluster, testTimeout: 60_000, hookTimeout: 120_000, fileParallelism: false }),
