@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { createApiClient } from '../support/api-client.ts'
 import { replayAll } from '../support/replay.ts'
-import { aPing, findMissing, type SentPing, sendPing } from '../support/sent-pings.ts'
+import { aPing, ask, findMissing, type SentPing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, type Service } from '../support/service-process.ts'
 import { openStage, type Stage } from '../support/stage.ts'
 import { until } from '../support/until.ts'
@@ -117,6 +117,14 @@ it.each(PATHS)('kill -9 between any two statements of %s loses and halves nothin
   const points: HoldPoint[] = statements.map((statement) => ({ statement, side: 'before' }))
   points.push({ statement: 'commit', side: 'after' })
 
+  /** The service has got what it could of the statements before, so that it would acknowledge what it must not. */
+  async function untilAnswered(): Promise<void> {
+    const busy = `select from pg_stat_activity where datname = current_database() and state = 'active'
+      and application_name = 'heartbeat-operator ${path.pool}'`
+    await until(async () => (await stage.query(busy)).length === 0)
+    await ask(`${service.ops}/livez`)
+  }
+
   let kills = 0
   for (const point of points) {
     const attempt = await prepare()
@@ -127,6 +135,7 @@ it.each(PATHS)('kill -9 between any two statements of %s loses and halves nothin
     proxy.cancel()
     if (!isHeld) continue
     kills += 1
+    await untilAnswered()
     await service.kill()
     service = await start()
     attempt.service = service
