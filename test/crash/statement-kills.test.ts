@@ -125,6 +125,9 @@ it.each(PATHS)('kill -9 between any two statements of %s loses and halves nothin
     await ask(`${service.ops}/livez`)
   }
 
+  const database = createDatabase({ url: stage.url, name: 'test', connections: 2 })
+  await using _closed = { [Symbol.asyncDispose]: database.close }
+
   let kills = 0
   for (const point of points) {
     const attempt = await prepare()
@@ -137,16 +140,16 @@ it.each(PATHS)('kill -9 between any two statements of %s loses and halves nothin
     kills += 1
     await untilAnswered()
     await service.kill()
+    await acting
+    // Before anything is sent again.
+    expect(await findMissing(database, acknowledged), `${point.side} ${point.statement}`).toEqual([])
     service = await start()
     attempt.service = service
-    await acting
     await path.complete(attempt)
   }
   expect(kills).toBeGreaterThan(2)
   await service.stop()
 
-  const database = createDatabase({ url: stage.url, name: 'test', connections: 2 })
-  await using _closed = { [Symbol.asyncDispose]: database.close }
   expect(await findMissing(database, acknowledged)).toEqual([])
   const { rows: doubled } = await database.query('select body from ping_bodies group by body having count(*) > 1')
   expect(doubled).toEqual([])
