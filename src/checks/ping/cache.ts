@@ -8,6 +8,8 @@
 
 import { type CheckSpec, type CheckState, type Run, STATUSES } from '../../domain/check.ts'
 import type { ExpectedRow, RowVersion } from '../../store/checks/change-sets.ts'
+import { fieldsOf } from '../../store/checks/column-lists.ts'
+import { STATE, statusCode } from '../../store/checks/columns.ts'
 import type { LockedCheck } from '../../store/checks/states.ts'
 
 export type CachedCheck = LockedCheck & ExpectedRow
@@ -33,23 +35,15 @@ const MAX_CHECKS = 20_000
 const MAX_RUNS = 2
 const NO_RUNS: readonly Run[] = []
 
-type NumberColumn = Exclude<keyof CheckState, 'runs'> | 'stampedAt' | 'wakeAt' | 'version'
-
-/** The column of each number in a row. NaN stands for null. */
-const AT = {
-  status: 0,
-  since: 1,
-  lastPingAt: 2,
-  lastSuccessAt: 3,
-  lastDurationMs: 4,
-  lastStartAt: 5,
-  expectedAt: 6,
-  dueAt: 7,
-  stampedAt: 8,
-  wakeAt: 9,
-  version: 10,
-} as const satisfies Record<NumberColumn, number>
-const COLUMNS = Object.keys(AT).length
+/** The columns of a row: the fields of a state that are numbers, then the others. NaN stands for null. */
+const FIELDS = fieldsOf<CheckState>(STATE).filter((field) => field !== 'status' && field !== 'runs') as NumberField[]
+type NumberField = Exclude<keyof CheckState, 'status' | 'runs'>
+const AT = Object.fromEntries(FIELDS.map((field, index) => [field, index])) as Record<NumberField, number>
+const STATUS = FIELDS.length
+const STAMPED_AT = STATUS + 1
+const WAKE_AT = STATUS + 2
+const VERSION = STATUS + 3
+const COLUMNS = STATUS + 4
 
 /** When it is full, the check that was added first goes. */
 export function createCheckCache(limit = MAX_CHECKS): CheckCache {
@@ -71,17 +65,11 @@ export function createCheckCache(limit = MAX_CHECKS): CheckCache {
     specs[row] = spec
     runs[row] = state.runs.length === 0 ? NO_RUNS : state.runs
     const at = row * COLUMNS
-    numbers[at + AT.status] = STATUSES.indexOf(state.status)
-    numbers[at + AT.since] = state.since
-    numbers[at + AT.lastPingAt] = state.lastPingAt ?? Number.NaN
-    numbers[at + AT.lastSuccessAt] = state.lastSuccessAt ?? Number.NaN
-    numbers[at + AT.lastDurationMs] = state.lastDurationMs ?? Number.NaN
-    numbers[at + AT.lastStartAt] = state.lastStartAt ?? Number.NaN
-    numbers[at + AT.expectedAt] = state.expectedAt ?? Number.NaN
-    numbers[at + AT.dueAt] = state.dueAt ?? Number.NaN
-    numbers[at + AT.stampedAt] = stampedAt
-    numbers[at + AT.wakeAt] = wakeAt ?? Number.NaN
-    numbers[at + AT.version] = version
+    for (let index = 0; index < FIELDS.length; index += 1) numbers[at + index] = state[FIELDS[index]!] ?? Number.NaN
+    numbers[at + STATUS] = statusCode(state.status)
+    numbers[at + STAMPED_AT] = stampedAt
+    numbers[at + WAKE_AT] = wakeAt ?? Number.NaN
+    numbers[at + VERSION] = version
   }
 
   function addRow(key: number): number {
@@ -100,7 +88,7 @@ export function createCheckCache(limit = MAX_CHECKS): CheckCache {
       key,
       spec: specs[row]!,
       state: {
-        status: STATUSES[numbers[at + AT.status]!]!,
+        status: STATUSES[numbers[at + STATUS]!]!,
         since: numbers[at + AT.since]!,
         lastPingAt: toNullable(numbers[at + AT.lastPingAt]!),
         lastSuccessAt: toNullable(numbers[at + AT.lastSuccessAt]!),
@@ -110,9 +98,9 @@ export function createCheckCache(limit = MAX_CHECKS): CheckCache {
         dueAt: toNullable(numbers[at + AT.dueAt]!),
         runs: runs[row]!,
       },
-      stampedAt: numbers[at + AT.stampedAt]!,
-      wakeAt: toNullable(numbers[at + AT.wakeAt]!),
-      version: numbers[at + AT.version]!,
+      stampedAt: numbers[at + STAMPED_AT]!,
+      wakeAt: toNullable(numbers[at + WAKE_AT]!),
+      version: numbers[at + VERSION]!,
     }
   }
 
