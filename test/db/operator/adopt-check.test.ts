@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
@@ -13,16 +13,11 @@ import {
   periodSpec,
   untilWaiting,
 } from '../checks/fixture.ts'
-import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
+import { type OperatorFixture, RESOURCE, useOperatorFixture } from './fixture.ts'
 
-let t: OperatorFixture
+const t = useOperatorFixture()
 let own: CheckRecord
-beforeAll(async () => {
-  t = await createOperatorFixture()
-})
-afterAll(() => t.close())
 beforeEach(async () => {
-  await t.reset()
   own = await addCheck(t, t.tenant, { name: 'By hand', slug: 'by-hand' })
 })
 

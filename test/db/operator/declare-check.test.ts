@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createCheck } from '../../../src/checks/create-check.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
@@ -17,14 +17,9 @@ import {
   ping,
   untilWaiting,
 } from '../checks/fixture.ts'
-import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
+import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
-let t: OperatorFixture
-beforeAll(async () => {
-  t = await createOperatorFixture()
-})
-afterAll(() => t.close())
-beforeEach(() => t.reset())
+const t = useOperatorFixture()
 
 const wakeOf = async (key: number) => {
   const { rows } = await t.database.query<{ wake_at: number | null }>(

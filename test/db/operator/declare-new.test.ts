@@ -1,18 +1,13 @@
 /** The short way for a new resource: one statement, which does nothing when something is in its way. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Declaration, declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import type { Context } from '../../../src/store/context.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
 import { addCheck, contextWithin, cronSpec, NOW, openTransaction, periodSpec, untilWaiting } from '../checks/fixture.ts'
-import { createOperatorFixture, type OperatorFixture } from './fixture.ts'
+import { useOperatorFixture } from './fixture.ts'
 
-let t: OperatorFixture
-beforeAll(async () => {
-  t = await createOperatorFixture()
-})
-afterAll(() => t.close())
-beforeEach(() => t.reset())
+const t = useOperatorFixture()
 
 const declare = (given: Partial<Declaration> = {}) => t.declare({ isNew: true, ...given })
 

@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { listFlipsSince, listStates } from '../../../src/checks/declare/find-declared.ts'
 import { registerCluster } from '../../../src/checks/declare/register-cluster.ts'
 import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { addCheck, DAY_MS, HOUR_MS, MINUTE_MS, NOW } from '../checks/fixture.ts'
-import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
+import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
-let t: OperatorFixture
-beforeAll(async () => {
-  t = await createOperatorFixture()
-})
-afterAll(() => t.close())
-beforeEach(() => t.reset())
+const t = useOperatorFixture()
 
 const at = (namespace: string, name: string, cluster = 'default') => ({ cluster, namespace, name })
 

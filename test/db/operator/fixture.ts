@@ -1,5 +1,6 @@
 /** What the tests of the operator's verbs start from: a tenant, a resource, and ways to look at what its check became. */
 
+import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { type Declaration, type Declared, declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { findDeclared, type Resource, type StoredCheck } from '../../../src/checks/declare/find-declared.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
@@ -37,10 +38,19 @@ export interface OperatorFixture extends Fixture {
   events(): Promise<string[]>
 }
 
-export async function createOperatorFixture(): Promise<OperatorFixture> {
+/** A fixture for all tests of a file, reset before each of them. */
+export function useOperatorFixture(): OperatorFixture {
+  const self = {} as OperatorFixture
+  beforeAll(() => fill(self))
+  afterAll(() => self.close())
+  beforeEach(() => self.reset())
+  return self
+}
+
+async function fill(self: OperatorFixture): Promise<void> {
   const fixture = await createFixture()
   const { database, context, clock } = fixture
-  const self: OperatorFixture = {
+  const own: OperatorFixture = {
     ...fixture,
     clock,
     tenant: { organizationId: '', projectId: null, project: '' },
@@ -84,5 +94,5 @@ export async function createOperatorFixture(): Promise<OperatorFixture> {
       return rows.map(({ type }) => type)
     },
   }
-  return self
+  Object.assign(self, own)
 }

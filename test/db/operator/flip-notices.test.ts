@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
@@ -10,19 +10,14 @@ import { type FlipListener, type FlipListenerOptions, listenForFlips } from '../
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { until } from '../../support/until.ts'
 import { addCheck, contextWithin, NOW, openTransaction, ping } from '../checks/fixture.ts'
-import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
+import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
-let t: OperatorFixture
+const t = useOperatorFixture()
 let heard: unknown[]
 let connections: number
 let problems: unknown[]
 let listener: FlipListener | undefined
-beforeAll(async () => {
-  t = await createOperatorFixture()
-})
-afterAll(() => t.close())
 beforeEach(async () => {
-  await t.reset()
   heard = []
   problems = []
   connections = 0

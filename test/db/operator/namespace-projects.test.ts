@@ -1,16 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type ProjectRequest, resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { createProject, listProjects, removeProject } from '../../../src/tenancy/projects.ts'
 import { contextWithin, openTransaction, untilWaiting } from '../checks/fixture.ts'
-import { createOperatorFixture, type OperatorFixture } from './fixture.ts'
+import { useOperatorFixture } from './fixture.ts'
 
-let t: OperatorFixture
-beforeAll(async () => {
-  t = await createOperatorFixture()
-})
-afterAll(() => t.close())
-beforeEach(() => t.reset())
+const t = useOperatorFixture()
 
 const request = (given: Partial<ProjectRequest> = {}): ProjectRequest => ({
   cluster: 'default',

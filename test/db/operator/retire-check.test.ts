@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { getCheck, listChecks, listPings } from '../../../src/checks/find-checks.ts'
 import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { createPingRecorder } from '../../../src/checks/ping/record.ts'
@@ -21,14 +21,9 @@ import {
   pruneAll,
   untilWaiting,
 } from '../checks/fixture.ts'
-import { createOperatorFixture, type OperatorFixture, RESOURCE } from './fixture.ts'
+import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
-let t: OperatorFixture
-beforeAll(async () => {
-  t = await createOperatorFixture()
-})
-afterAll(() => t.close())
-beforeEach(() => t.reset())
+const t = useOperatorFixture()
 
 const LIMITS = { maxPings: 1_000, maxDays: 90 }
 const prune = () => pruneAll(t, LIMITS)
