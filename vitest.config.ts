@@ -9,8 +9,11 @@ import { defineConfig } from 'vitest/config'
 const lane = (name: string, order: number, extra: object = {}) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], sequence: { groupOrder: order }, ...extra },
 })
-/** The files of a lane share a worker and its modules: loading them anew for each file takes longer than most files do. */
-const shared = { isolate: false }
+/**
+ * The files of a lane share two workers and their modules: loading them anew for each file takes longer than most files do. Two, because on
+ * two cores the runner's own choice is one.
+ */
+const shared = { isolate: false, maxWorkers: 2 }
 const withPostgres = { globalSetup: ['test/support/postgres-setup.ts'], testTimeout: 30_000, hookTimeout: 60_000 }
 const withCluster = { globalSetup: ['test/support/postgres-setup.ts', 'test/support/cluster-setup.ts'] }
 

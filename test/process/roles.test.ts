@@ -127,7 +127,7 @@ describe('ROLE=all', () => {
   it('says in one line that there is no cluster, and serves', async () => {
     await using service = await startService(environmentOf({}))
     expect(service.stdout.match(/^ {2}cluster .*$/gm)).toEqual([
-      '  cluster  none: no kubeconfig and no ServiceAccount was found (set KUBECONFIG to have HeartbeatChecks reconciled)',
+      '  cluster  none: no kubeconfig and no ServiceAccount was found (set KUBECONFIG to reconcile HeartbeatChecks)',
     ])
     expect(await statusOf(`${service.ops}/readyz`)).toBe(200)
   })
@@ -171,7 +171,7 @@ describe('a command', () => {
     expect(main.stdout).toBe('')
     expect(main.stderr.split('\n').slice(0, 2)).toEqual([
       'there is no command "release --all"',
-      'usage: node src/main.ts           serves what ROLE says, until a signal',
+      'usage: node src/main.ts           serves the role that ROLE names, until a signal',
     ])
   })
 
