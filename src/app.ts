@@ -1,7 +1,7 @@
 /**
  * The composition root: what every process has, and the roles that ROLE asks for (design, section 8), in order of dependence.
  * start() begins the work and puts the end of each part on a stack; stop() unwinds the stack: not ready, no new requests, what
- * is in progress finishes, then the databases and the ops port close.
+ * is in progress finishes, then the ops port and the databases close.
  */
 
 import type { Config } from './config.ts'

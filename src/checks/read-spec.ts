@@ -35,7 +35,7 @@ function readSchedule({ periodSeconds, schedule, timeZone }: StoredSpec): Schedu
   if (periodSeconds !== null)
     throw invalidField('schedule', 'must be left out beside {periodSeconds}: give one of them')
   const cron = readCron(schedule, timeZone ?? DEFAULT_TIME_ZONE)
-  // Any time serves as the start: an expression has no years, so it comes again or never comes.
+  // An expression has no years: one that has no slot in the five years from 1970 that nextSlot searches names no date that comes often enough.
   if (nextSlot(cron, 0) === null)
     throw invalidField('schedule', `must come at some time: "${schedule}" names no real date`)
   return { kind: 'cron', cron }

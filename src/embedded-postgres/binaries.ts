@@ -47,14 +47,11 @@ export function locatePackage(): string {
 export async function findBinaries(native: string, linksDir: string): Promise<Binaries> {
   const [postgres, initdb] = [join(native, 'bin', 'postgres'), join(native, 'bin', 'initdb')]
   const catalog = join(native, 'share', 'postgresql', 'postgres.bki')
+  let majorVersion: string | undefined
   try {
-    const majorVersion = /^# PostgreSQL (\d+)/.exec(await readFile(catalog, 'utf8'))?.[1]
+    majorVersion = /^# PostgreSQL (\d+)/.exec(await readFile(catalog, 'utf8'))?.[1]
     if (majorVersion === undefined) throw new Error(`${catalog} names no version`)
     for (const program of [postgres, initdb]) await access(program, constants.X_OK).catch(() => chmod(program, 0o755))
-    const libraryPath = await restoreLinks(native, linksDir)
-    const variable = process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH'
-    const env = libraryPath === null ? PROGRAM_ENV : { ...PROGRAM_ENV, [variable]: libraryPath }
-    return { postgres, initdb, catalog, majorVersion, env }
   } catch (error) {
     throw new EmbeddedPostgresError(
       'unsupported',
@@ -62,6 +59,10 @@ export async function findBinaries(native: string, linksDir: string): Promise<Bi
       error,
     )
   }
+  const libraryPath = await restoreLinks(native, linksDir)
+  const variable = process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH'
+  const env = libraryPath === null ? PROGRAM_ENV : { ...PROGRAM_ENV, [variable]: libraryPath }
+  return { postgres, initdb, catalog, majorVersion, env }
 }
 
 /**

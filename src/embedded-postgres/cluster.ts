@@ -76,6 +76,13 @@ async function readVersion({ clusterDir, name }: DataFolder): Promise<string | n
   try {
     return (await readFile(join(clusterDir, 'PG_VERSION'), 'utf8')).trim()
   } catch (error) {
+    if (errorCode(error) === 'EACCES')
+      throw new EmbeddedPostgresError(
+        'not-ours',
+        `the database in data folder ${name} belongs to another account than uid ${process.geteuid?.()}: ` +
+          'start as root or as that account, or set DATA_DIR to another folder',
+        error,
+      )
     if (errorCode(error) !== 'ENOENT' && errorCode(error) !== 'ENOTDIR') throw error
   }
   try {

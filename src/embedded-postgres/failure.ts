@@ -87,6 +87,12 @@ export function explainOutput(
   { dataDir, program, port, logFile }: FailureContext,
 ): EmbeddedPostgresError {
   const quoted = quoteFailure(output)
+  const library = /error while loading shared libraries: (\S+?):/.exec(output)?.[1]
+  if (library !== undefined)
+    return new EmbeddedPostgresError(
+      'unsupported',
+      `the embedded PostgreSQL cannot run on this system (${library} is missing): install that library, or set DATABASE_URL`,
+    )
   if (/Address already in use/.test(output))
     return new EmbeddedPostgresError(
       'port-taken',

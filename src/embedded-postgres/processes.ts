@@ -1,7 +1,8 @@
 /** Facts about other processes (from /proc on Linux, from ps elsewhere), and a way to run a program to its end. */
 
 import { execFile, type SpawnOptions, spawn } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { promisify } from 'node:util'
 import { errorCode } from '../runtime/error-code.ts'
 
@@ -21,11 +22,22 @@ export async function identifyProcess(pid: number): Promise<string | null> {
 
 /**
  * Whether `pid` is the live postmaster of this cluster folder. A pid from an old file can belong to another program by now,
- * which must not get a signal. A server whose folder was moved is not recognised; PostgreSQL itself then refuses a second one.
+ * which must not get a signal.
  */
 export async function isPostmasterOf(pid: number, clusterDir: string): Promise<boolean> {
-  const command = isLinux ? (await readProc(`${pid}/cmdline`)).replaceAll('\0', ' ') : await askPs(pid, 'command')
-  return command.includes(`/postgres -D ${clusterDir} -p `)
+  if (!isLinux) return (await askPs(pid, 'command')).includes(`/postgres -D ${clusterDir} -p `)
+  const command = (await readProc(`${pid}/cmdline`)).split('\0')
+  if (basename(command[0]!) !== 'postgres') return false
+  // The server's working folder is its cluster, also after a move. Root without CAP_SYS_PTRACE cannot read it: then -D decides.
+  const folder =
+    (await identifyFolder(`/proc/${pid}/cwd`)) ?? (await identifyFolder(command[command.indexOf('-D') + 1] ?? ''))
+  return folder !== null && folder === (await identifyFolder(clusterDir))
+}
+
+/** Null for a folder that cannot be read. */
+async function identifyFolder(path: string): Promise<string | null> {
+  const found = await stat(path).catch(() => null)
+  return found && `${found.dev}/${found.ino}`
 }
 
 /** Empty when the process is gone. */

@@ -1,11 +1,12 @@
 /**
  * Adds one entry to `stack` and returns a function that adds stops to this entry. All of them run at the same time when the
- * stack is disposed of: for stops that each may wait for a whole grace period.
+ * stack is disposed of: for stops that each may wait for a whole grace period. The stack goes on when all have ended, also where one failed.
  */
 export function stopTogether(stack: AsyncDisposableStack): (stop: () => Promise<unknown>) => void {
   const stops: (() => Promise<unknown>)[] = []
   stack.defer(async () => {
-    await Promise.all(stops.map((stop) => stop()))
+    const settled = await Promise.allSettled(stops.map((stop) => stop()))
+    for (const outcome of settled) if (outcome.status === 'rejected') throw outcome.reason
   })
   return (stop) => void stops.push(stop)
 }

@@ -1,4 +1,4 @@
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -20,21 +20,26 @@ afterAll(() => temp.remove())
 
 const isAlive = async (pid: number) => (await listProcesses()).some((one) => one.pid === pid && one.command !== '')
 
-test('after a kill -9 of the service the next start stops its server, and has every committed row', async () => {
-  const dataDir = await dirs.newDatabase()
-  await using child = startEmbeddedChild(dataDir)
-  const { url, serverPid } = await child.waitFor((line) => line.ready)
-  await query(url, `create table kept as select 'here' as word`)
-  await child.kill()
-  expect(await isAlive(serverPid)).toBe(true)
-  const notes: string[] = []
-  await using server = await start(dataDir, { note: (line) => notes.push(line) })
-  expect(notes).toEqual([
-    `stopping the PostgreSQL (process ${serverPid}) that an earlier run left behind in ${dataDir}`,
-  ])
-  expect(await isAlive(serverPid)).toBe(false)
-  expect(await query(server.url, 'select * from kept')).toEqual([{ word: 'here' }])
-})
+test.each(['in its place', 'moved'])(
+  'after a kill -9 of the service the next start stops its server, and has every committed row: data folder %s',
+  async (place) => {
+    const firstDir = await dirs.newDatabase()
+    await using child = startEmbeddedChild(firstDir)
+    const { url, serverPid } = await child.waitFor((line) => line.ready)
+    await query(url, `create table kept as select 'here' as word`)
+    await child.kill()
+    expect(await isAlive(serverPid)).toBe(true)
+    const dataDir = place === 'moved' ? dirs.newFolder() : firstDir
+    if (place === 'moved') await rename(firstDir, dataDir)
+    const notes: string[] = []
+    await using server = await start(dataDir, { note: (line) => notes.push(line) })
+    expect(notes).toEqual([
+      `stopping the PostgreSQL (process ${serverPid}) that an earlier run left behind in ${dataDir}`,
+    ])
+    expect(await isAlive(serverPid)).toBe(false)
+    expect(await query(server.url, 'select * from kept')).toEqual([{ word: 'here' }])
+  },
+)
 
 test('after a kill -9 during the first start the next one works', async () => {
   const dataDir = dirs.newFolder()

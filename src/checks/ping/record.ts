@@ -69,6 +69,9 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
         })
       } catch (error) {
         isWell = false
+        // Nothing in flight where a connection broke; a fault of the commit itself leaves its group here.
+        giveUp(inFlight, error)
+        inFlight = []
         const stale = queue.takeOlderThan(now() - limits.retryMs)
         // Without a connection a group fails at each attempt, or it would be tried for ever.
         giveUp(stale.length > 0 || isConnected ? stale : queue.takeGroup(), error)

@@ -19,3 +19,16 @@ it('runs all stops at the same time, and what was added to the stack before afte
   await stack.disposeAsync()
   expect(steps).toEqual(['slow begins', 'quick', 'slow ends', 'before'])
 })
+
+it('waits for all stops where one fails, and fails with its error', async () => {
+  const steps: string[] = []
+  const stack = new AsyncDisposableStack()
+  const defer = stopTogether(stack)
+  defer(() => Promise.reject(new Error('broken')))
+  defer(async () => {
+    await new Promise(setImmediate)
+    steps.push('slow ends')
+  })
+  await expect(stack.disposeAsync()).rejects.toThrow('broken')
+  expect(steps).toEqual(['slow ends'])
+})
