@@ -12,6 +12,8 @@ interface Group {
   readonly connection: number
   /** Ends it; the same outcome for all pings when it is one. */
   end(outcome: PingOutcome | PingOutcome[]): Promise<void>
+  /** Its commit throws, which is a fault of the service. */
+  fail(error: Error): Promise<void>
 }
 
 const BROKEN = new Error('Connection terminated unexpectedly')
@@ -49,12 +51,17 @@ beforeEach(() => {
   const commit = async (session: Session, group: readonly PendingPing[]) => {
     // As the real one, which sends its statement a microtask later.
     await undefined
-    const { promise, resolve } = Promise.withResolvers<readonly PingOutcome[]>()
+    const { promise, resolve, reject } = Promise.withResolvers<readonly PingOutcome[]>()
     groups.push({
       pings: group.map(({ ping }) => ping.publicId),
       connection: (session as unknown as { number: number }).number,
       async end(outcome) {
         resolve(Array.isArray(outcome) ? outcome : group.map(() => outcome))
+        await settle()
+        await settle()
+      },
+      async fail(error) {
+        reject(error)
         await settle()
         await settle()
       },
@@ -186,6 +193,20 @@ describe('a connection that breaks', () => {
     expect(settled).toEqual([['old', 'unavailable']])
     await settle()
     expect(groups[0]!.pings).toEqual(['young'])
+  })
+
+  it('a group whose commit throws is unavailable, and the next one is committed', async () => {
+    const fault = new Error('a fault of the service')
+    await send('a')
+    await send('b')
+    await groups[0]!.fail(fault)
+    expect(settled).toEqual([['a', 'unavailable']])
+    expect(errors).toEqual([[fault, 1]])
+    await groups[1]!.end('stored')
+    expect(settled).toEqual([
+      ['a', 'unavailable'],
+      ['b', 'stored'],
+    ])
   })
 
   it('without any connection a group fails at each attempt', async () => {
