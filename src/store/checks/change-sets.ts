@@ -74,15 +74,16 @@ export async function saveChanges(
   tx: Queryable,
   { states, pings, flips, events }: ChangeSet,
 ): Promise<RowVersion | null> {
-  const issued: Promise<unknown[][]>[] = []
-  if (states.length > 0) issued.push(tx.queryColumns(saveStates(states, pings)))
+  // All are built before one is issued: what cannot be encoded must not leave half of the group in the transaction.
+  const statements: Parameters<Queryable['queryColumns']>[0][] = []
+  if (states.length > 0) statements.push(saveStates(states, pings))
   const woken = states.filter((changed) => changed.wakeAt !== undefined)
-  if (woken.length > 0) issued.push(tx.queryColumns(saveWakeTimes(woken)))
+  if (woken.length > 0) statements.push(saveWakeTimes(woken))
   const withBody = pings.filter((ping) => ping.body !== null)
-  if (withBody.length > 0) issued.push(tx.queryColumns(insertBodies(withBody)))
-  if (flips.length > 0) issued.push(tx.queryColumns(insertFlips(flips)))
-  if (events.length > 0) issued.push(tx.queryColumns(insertEvents(events)))
-  const settled = await Promise.allSettled(issued)
+  if (withBody.length > 0) statements.push(insertBodies(withBody))
+  if (flips.length > 0) statements.push(insertFlips(flips))
+  if (events.length > 0) statements.push(insertEvents(events))
+  const settled = await Promise.allSettled(statements.map((statement) => tx.queryColumns(statement)))
   for (const outcome of settled) if (outcome.status === 'rejected') throw outcome.reason
   if (states.length === 0) return null
   const [rows] = settled as PromiseFulfilledResult<unknown[][]>[]
