@@ -27,7 +27,7 @@ export default defineConfig({
       lane('process', 4, { ...withPostgres, testTimeout: 60_000, hookTimeout: 60_000, maxWorkers: 2 }),
       lane('prometheus', 5, { ...withPostgres, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
       lane('cluster', 6, { ...withCluster, testTimeout: 60_000, hookTimeout: 120_000, fileParallelism: false }),
-      lane('chart', 7, { ...withCluster, testTimeout: 120_000, hookTimeout: 120_000, maxWorkers: 2 }),
+      lane('chart', 7, { ...withCluster, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
       lane('crash', 8, { ...withPostgres, testTimeout: 300_000, hookTimeout: 120_000, maxWorkers: 2 }),
       lane('e2e', 9, { testTimeout: 900_000, hookTimeout: 900_000, fileParallelism: false }),
     ],

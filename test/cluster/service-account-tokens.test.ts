@@ -49,6 +49,6 @@ it('a token for the API server or for another audience is rejected', async () =>
 it('a ServiceAccount that is not configured is rejected with the reason', async () => {
   expect(await whoIs(await tokenOf('other', '--audience', AUDIENCE))).toMatchObject({
     status: 401,
-    body: { error: expect.stringMatching(/^no user here belongs to this token/) },
+    body: { error: expect.stringMatching(/^no user belongs to this token/) },
   })
 })

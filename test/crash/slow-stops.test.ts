@@ -13,8 +13,10 @@ it.concurrent('a stop does not wait for ever for a request that never ends', asy
   const service = await stage.startReplica()
   const { publicId } = await stage.makeCheck(service)
   const { socket, answer } = await beginPing(service, publicId)
+  // The end of a connection that is cut can reach the client as a reset.
+  const cut = answer.catch(({ code }) => code)
   expect(await service.stop('SIGTERM', 28_000)).toEqual(ENDED_WELL)
-  expect(await answer).toBe('')
+  expect(await cut).toBeOneOf(['', 'ECONNRESET'])
   socket.destroy()
 })
 
