@@ -23,8 +23,8 @@ export interface NewChannel {
 }
 
 /**
- * Creates a channel. `secret` is the signing secret of a webhook; it is not shown again. Throws AppError `not_found` for a project that
- * is not the caller's, `conflict` when the organization has MAX_CHANNELS channels, and `invalid` for a URL with hidden parts.
+ * `secret`: the signing secret of a webhook, not shown again. Throws AppError `not_found` for a project that is not the caller's,
+ * `conflict` when the organization has MAX_CHANNELS channels, `invalid` for a URL with hidden parts.
  */
 export async function createChannel(
   { database, clock, sealer }: ChannelContext,

@@ -29,14 +29,10 @@ export interface ChannelRecord {
   readonly createdAt: Instant
 }
 
-export async function getChannel(
-  { database, sealer }: ChannelContext,
-  tenant: Tenant,
-  id: string,
-): Promise<ChannelRecord> {
-  const row = isUuid(id) ? await findChannelRow(database, tenant, id) : null
+export async function getChannel(context: ChannelContext, tenant: Tenant, id: string): Promise<ChannelRecord> {
+  const row = isUuid(id) ? await findChannelRow(context.database, tenant, id) : null
   if (row === null) throw notFound('channel')
-  return toRecord(row, sealer)
+  return toRecord(row, context.sealer)
 }
 
 /** In order of creation. */

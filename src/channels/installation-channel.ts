@@ -7,9 +7,8 @@ import { deleteInstallationChannel, saveInstallationChannel } from '../store/out
 const UNSEEN_MS = 5 * 60_000
 
 /**
- * Creates or removes the channel of ALERTMANAGER_URL, as the configuration of this process requires. The channel belongs to no
- * organization and serves all of them. A process with the variable saves the channel again and again. A process without it removes
- * the channel, and its pending deliveries, when no process has saved it for five minutes.
+ * Creates or removes the channel of ALERTMANAGER_URL, which belongs to no organization and serves all of them. A process with the
+ * variable saves the channel repeatedly; others remove it, and its pending deliveries, when no process has saved it for five minutes.
  */
 export async function setInstallationChannel({ database, clock }: Context, isConfigured: boolean): Promise<void> {
   const now = clock.now()

@@ -18,10 +18,7 @@ export function openSettings(
   }
 }
 
-/**
- * The channel for a sender. `installationUrls`: ALERTMANAGER_URL. Throws an Error when the settings cannot be read here; its message is
- * fit for users.
- */
+/** `installationUrls`: ALERTMANAGER_URL. Throws an Error, with a message fit for users, when the settings cannot be read here. */
 export function openChannel(row: ChannelRow, sealer: Sealer, installationUrls: readonly string[]): OpenChannel {
   const { id, name } = row
   if (id === INSTALLATION_CHANNEL_ID) {

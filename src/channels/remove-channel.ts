@@ -9,7 +9,7 @@ const BATCH = 5_000
 const MAX_BATCHES = 20
 
 /**
- * Removes a channel, and then its deliveries in batches; they are not listed any more. Alerts at its Alertmanagers end by themselves.
+ * Removes a channel, then its deliveries in batches; they are not listed any more. Alerts at its Alertmanagers end by themselves.
  * Throws AppError `not_found`, and `conflict` for the channel of the installation.
  */
 export async function removeChannel(context: ChannelContext, tenant: Tenant, id: string): Promise<void> {

@@ -5,9 +5,8 @@ import { UnreadableSettings } from './seal.ts'
 const BATCH = 100
 
 /**
- * After a change of SECRET_KEY: seals under it the channels that are sealed under one of PREVIOUS_SECRET_KEYS. Several replicas may do
- * so at the same time, and a concurrent change of a channel wins. `unreadable`: channels sealed under an unknown key; nothing can be
- * sent to them.
+ * After a change of SECRET_KEY: seals under it the channels that are sealed under PREVIOUS_SECRET_KEYS. Replicas may run it concurrently; a
+ * concurrent change of a channel wins. `unreadable`: channels sealed under an unknown key; nothing can be sent to them.
  */
 export async function resealChannels({
   database,

@@ -9,9 +9,8 @@ import { openSettings } from './open-channel.ts'
 import { UnreadableSettings } from './seal.ts'
 
 /**
- * Gives a webhook a new signing secret and returns it; it is not shown again. The previous secret also signs for SECRET_OVERLAP_MS.
- * Concurrent rotations wait for each other. Throws AppError `not_found`; `conflict` for other kinds, for the channel of the
- * installation, and for settings that cannot be read.
+ * Returns the new signing secret, which is not shown again. The previous secret also signs for SECRET_OVERLAP_MS. Concurrent rotations wait for
+ * each other. Throws AppError `not_found`; `conflict` for other kinds, the installation's channel, and settings that cannot be read.
  */
 export function rotateSecret(
   { database, clock, sealer }: ChannelContext,

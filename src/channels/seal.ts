@@ -1,7 +1,7 @@
 /**
- * Encrypts the settings of channels for the database: AES-256-GCM under a key derived from SECRET_KEY. Stored are nonce, ciphertext and
- * tag, and beside them the id of the key, so that SECRET_KEY can be replaced (channels/reseal.ts). The id of the channel is
- * authenticated too: settings that are copied to the row of another channel do not open there.
+ * Encrypts the settings of channels for the database: AES-256-GCM under a key derived from SECRET_KEY. Stored are nonce, ciphertext, tag, and
+ * the id of the key, so that SECRET_KEY can be replaced (channels/reseal.ts). The channel's id is authenticated too: settings that are copied
+ * to the row of another channel do not open there.
  */
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
@@ -39,9 +39,8 @@ export class SettingsDamaged extends UnreadableSettings {
   override readonly name = 'SettingsDamaged'
 
   constructor(channelId: string, cause: unknown) {
-    super(`the stored settings of channel ${channelId} are damaged: update the channel with its whole config`, {
-      cause,
-    })
+    const message = `the stored settings of channel ${channelId} are damaged: update the channel with its whole config`
+    super(message, { cause })
   }
 }
 
@@ -72,13 +71,8 @@ export function createSealer(secretKey: Buffer, previous: readonly Buffer[] = []
       const nonce = randomBytes(NONCE_BYTES)
       const cipher = createCipheriv(ALGORITHM, current.key, nonce, { authTagLength: TAG_BYTES })
       cipher.setAAD(toAssociated(channelId))
-      const sealed = Buffer.concat([
-        nonce,
-        cipher.update(JSON.stringify(settings)),
-        cipher.final(),
-        cipher.getAuthTag(),
-      ])
-      return { sealed, sealedWith: current.id }
+      const encrypted = [cipher.update(JSON.stringify(settings)), cipher.final()]
+      return { sealed: Buffer.concat([nonce, ...encrypted, cipher.getAuthTag()]), sealedWith: current.id }
     },
 
     open(channelId, { sealed, sealedWith }) {

@@ -16,17 +16,10 @@ export function testChannel(
     const channel = isUuid(id) ? await lockChannel(tx, tenant, id, 'keep') : null
     if (channel === null) throw notFound('channel')
     const at = clock.now()
-    const makeId = () => newId(at)
-    const [eventId, deliveryId] = [makeId(), makeId()]
+    const [eventId, deliveryId] = [newId(at), newId(at)]
+    const { projectId } = channel
     const { organizationId } = tenant
-    await insertTestEvent(tx, {
-      eventId,
-      deliveryId,
-      channelId: channel.id,
-      organizationId,
-      projectId: channel.projectId,
-      at,
-    })
+    await insertTestEvent(tx, { eventId, deliveryId, channelId: channel.id, organizationId, projectId, at })
     return { deliveryId }
   })
 }

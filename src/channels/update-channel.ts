@@ -30,9 +30,8 @@ const MUTED = 'the channel was muted'
 const MOVED = 'the channel serves another project now'
 
 /**
- * Changes a channel. Throws AppError `not_found` for a channel or project that is not the caller's, `conflict` for the channel of the
- * installation, `forbidden` when a caller bound to a project makes it serve the whole organization, `invalid` for another kind and
- * for a config that is not valid for its kind.
+ * Throws AppError `not_found` for a channel or project that is not the caller's, `conflict` for the installation's channel, `forbidden` when
+ * a caller bound to a project makes it serve the whole organization, `invalid` for another kind or a config that is not valid for its kind.
  */
 export function updateChannel(
   { database, sealer }: ChannelContext,
@@ -52,13 +51,9 @@ export function updateChannel(
         'an API key that is bound to a project may not make a channel serve the whole organization',
       )
     }
-    const {
-      name = stored.name,
-      projectId = stored.projectId,
-      events = stored.eventTypes,
-      muted = stored.muted,
-    } = update
-    const row = { ...stored, ...reseal(stored, update, sealer), name, projectId, eventTypes: events, muted }
+    const { name = stored.name, projectId = stored.projectId, events: eventTypes = stored.eventTypes } = update
+    const { muted = stored.muted } = update
+    const row = { ...stored, ...reseal(stored, update, sealer), name, projectId, eventTypes, muted }
     await saveChannel(tx, row)
     if (update.muted === true) await failPending(tx, id, MUTED)
     else if (projectId !== null && projectId !== stored.projectId) await failPending(tx, id, MOVED, projectId)
@@ -69,10 +64,8 @@ export function updateChannel(
 function reseal(stored: ChannelRow, { readConfig }: ChannelUpdate, sealer: Sealer) {
   if (readConfig === undefined) return {}
   const before = openSettings(stored, sealer)
-  return sealer.seal(
-    stored.id,
-    toSettings(stored.kind, readConfig(stored.kind), before instanceof UnreadableSettings ? null : before),
-  )
+  const { id, kind } = stored
+  return sealer.seal(id, toSettings(kind, readConfig(kind), before instanceof UnreadableSettings ? null : before))
 }
 
 function otherKind(kind: ChannelKind): AppError {

@@ -68,10 +68,7 @@ function adviseOnRedirect(location: string | undefined, from: string): string {
     : `use the new address, at ${target.origin}`
 }
 
-/**
- * Retry-After (RFC 9110, section 10.2.3) in milliseconds from `now`: seconds, or a date in one of its three forms. Null for any other
- * text; Date.parse alone would accept many of them.
- */
+/** Milliseconds from `now`: seconds, or a date in one of three forms (RFC 9110, section 10.2.3). Else null: Date.parse accepts too much. */
 function readRetryAfter(text: string | undefined, now: number): number | null {
   const given = text?.trim() ?? ''
   if (/^\d+$/.test(given)) return Math.min(Number(given) * 1_000, PATIENCE_MS)

@@ -32,10 +32,7 @@ export interface HttpResponse {
 }
 
 export interface HttpClient {
-  /**
-   * Returns the response, whatever its status. Throws InvalidUrl, TargetRejected, the signal's reason, or the error of the socket, of
-   * TLS or of undici.
-   */
+  /** Resolves for any status. Throws InvalidUrl, TargetRejected, the signal's reason, or the error of the socket, of TLS or of undici. */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse>
   /** Aborts running requests. */
   close(): Promise<void>
@@ -142,10 +139,7 @@ function readUrl(text: string): { origin: string; path: string; headers: Record<
   return { origin, path: pathname + search, headers }
 }
 
-/**
- * The lookup that a socket calls when it connects. It returns only addresses that the rule allows, so that no address can change
- * between check and use.
- */
+/** The lookup of a connecting socket. It returns only addresses that the rule allows: no address can change between check and use. */
 function createLookup(findAddresses: FindAddresses, rule: TargetRule | null): LookupFunction {
   return (hostname, options, callback) => {
     const give = (all: readonly LookupAddress[]) => {

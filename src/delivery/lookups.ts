@@ -1,18 +1,15 @@
 /**
- * Name lookups with limits. Each lookup occupies one of libuv's few threads (UV_THREADPOOL_SIZE) until the system's resolver
- * responds, and no signal frees the thread. Connections to PostgreSQL need these threads too. So at most `atOnce` lookups run at
- * the same time, requests for the same name share one lookup, and a name that was slow fails at once for a while. Dead name
- * servers delay neither the other channels nor pings.
+ * Name lookups with limits. Each occupies one of libuv's few threads (UV_THREADPOOL_SIZE), which connections to PostgreSQL need too, until the
+ * system's resolver responds; no signal frees it. So at most `atOnce` lookups run, requests for the same name share one, and a name that was
+ * slow fails at once for a while: dead name servers delay neither the other channels nor pings.
  */
 
 import type { LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { createSemaphore } from '../runtime/semaphore.ts'
 
-export type FindAddresses = (
-  hostname: string,
-  options: Parameters<LookupFunction>[1],
-) => Promise<readonly LookupAddress[]>
+type Options = Parameters<LookupFunction>[1]
+export type FindAddresses = (hostname: string, options: Options) => Promise<readonly LookupAddress[]>
 
 export interface LookupLimits {
   readonly atOnce: number
@@ -33,7 +30,7 @@ export function createLookups(
   const avoided = new Map<string, number>()
   const runInSlot = createSemaphore({ slots: atOnce })
 
-  function find(hostname: string, options: Parameters<LookupFunction>[1]): Promise<readonly LookupAddress[]> {
+  function find(hostname: string, options: Options): Promise<readonly LookupAddress[]> {
     for (const [name, until] of avoided) if (until <= now()) avoided.delete(name)
     if (avoided.has(hostname)) return Promise.reject(tooSlow())
     const found = underWay.get(hostname) ?? askInSlot(hostname, options).finally(() => underWay.delete(hostname))
@@ -41,7 +38,7 @@ export function createLookups(
     return found
   }
 
-  const askInSlot = (hostname: string, options: Parameters<LookupFunction>[1]) =>
+  const askInSlot: FindAddresses = (hostname, options) =>
     runInSlot(async () => {
       const startedAt = now()
       try {
@@ -51,7 +48,7 @@ export function createLookups(
       }
     })
 
-  function ask(hostname: string, options: Parameters<LookupFunction>[1]): Promise<readonly LookupAddress[]> {
+  function ask(hostname: string, options: Options): Promise<readonly LookupAddress[]> {
     return new Promise((resolve, reject) => {
       lookup(hostname, { ...options, all: true }, (error, addresses) => {
         if (error === null) resolve(addresses as LookupAddress[])

@@ -1,10 +1,8 @@
 /**
  * The outbox (design, section 5): claims due deliveries, sends them, and writes the outcomes. Every replica runs one. Polls follow each
- * other. Attempts run beside the polls, so that a slow receiver delays no other. The outcomes of ended attempts are written in one
- * statement, by the next poll.
+ * other. Attempts run beside them, so that a slow receiver delays no other; the next poll writes the outcomes in one statement.
  *
- * Deliveries are made at least once: when a process dies between a claim and its outcome, the claim expires, and the delivery is due
- * again with the same event.
+ * At-least-once: when a process dies between a claim and its outcome, the claim expires, and the delivery is due again with the same event.
  */
 
 import { openChannel } from '../channels/open-channel.ts'
@@ -212,13 +210,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const at =
       outcome.kind === 'rejected'
         ? null
-        : nextAttemptAt({
-            attempt,
-            giveUpAt,
-            now: now(),
-            retryAfterMs: outcome.retryAfterMs ?? null,
-            random: random(),
-          })
+        : nextAttemptAt({ attempt, giveUpAt, now: now(), retryAfterMs: outcome.retryAfterMs ?? null, random: random() })
     return { ...shared, status: at === null ? 'failed' : 'pending', nextAttemptAt: at }
   }
 

@@ -1,6 +1,6 @@
 /**
- * How many deliveries of one channel may run at the same time. A receiver that accepts gets more, a receiver that fails gets one
- * until it accepts again. So a dead receiver holds one connection, however many deliveries wait for it, and delays no other channel.
+ * How many deliveries of one channel may run at the same time: more while a receiver accepts, one from a failure until it accepts again. So a
+ * dead receiver holds one connection, however many deliveries wait for it, and delays no other channel.
  */
 
 export interface Slots {

@@ -1,7 +1,6 @@
 /**
- * Which addresses a channel may reach. A user who may create a channel chooses where this process connects to. Without a rule, that
- * could be a target inside the cluster: its services, its nodes, the metadata service of the cloud. The rule checks addresses, never
- * names, because a name may resolve to another address when it is used.
+ * Which addresses a channel may reach. A user who creates a channel chooses where this process connects to, which could be inside the cluster:
+ * services, nodes, the cloud's metadata service. The rule checks addresses, never names: a name may resolve to another address when it is used.
  */
 
 import { isIP } from 'node:net'

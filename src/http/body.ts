@@ -23,8 +23,8 @@ const DRAIN_MS = 1_000
 const NEARLY_READ_BYTES = 65_536
 
 /**
- * Returns the whole body; empty when the request has none. Throws AppError `too_large` above `limitBytes` (at once when Content-Length says
- * so): then respond with `respondAndDrain`. Throws RequestAborted when the client closes the connection.
+ * Empty when the request has no body. Throws RequestAborted when the client closes the connection, AppError `too_large` above `limitBytes` (at
+ * once when Content-Length says so): then respond with `respondAndDrain`.
  */
 export function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
   if (!hasBody(request)) return Promise.resolve(NOTHING)

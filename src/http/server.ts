@@ -169,8 +169,8 @@ function endConnection(socket: Socket, text: string): void {
 const SLASH = 47
 
 /**
- * What is wrong with a head that the parser accepts; null when nothing is. Replaces a target in absolute form (RFC 9112, section
- * 3.2.2) by its path and query: the URL parsers of apps throw for meaningless addresses.
+ * What is wrong with a head that the parser accepts, or null. Replaces a target in absolute form (RFC 9112, section 3.2.2) by its path and
+ * query: the URL parsers of apps throw for meaningless addresses.
  */
 function findFault(request: IncomingMessage): string | null {
   if (request.headers.host === undefined && request.httpVersion === '1.1') return 'the request has no Host header'
@@ -182,12 +182,8 @@ function findFault(request: IncomingMessage): string | null {
   return null
 }
 
-function explainListenError(
-  name: string,
-  address: string,
-  port: number,
-  { code, message }: NodeJS.ErrnoException,
-): string {
+function explainListenError(name: string, address: string, port: number, error: NodeJS.ErrnoException): string {
+  const { code, message } = error
   const variable = `${name.toUpperCase()}_PORT`
   switch (code) {
     case 'EADDRINUSE':

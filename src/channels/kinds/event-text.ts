@@ -36,14 +36,8 @@ export function describeEvent(event: Event): EventText {
   }
   const name = toOneLine(event.check.name)
   const { change, reason } = describeChange(event)
-  return {
-    name,
-    change,
-    headline: `${name}${change}`,
-    reason,
-    location: locate(event.check),
-    output: findOutput(event),
-  }
+  const headline = `${name}${change}`
+  return { name, change, headline, reason, location: locate(event.check), output: findOutput(event) }
 }
 
 function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reason'> {

@@ -57,8 +57,7 @@ export function hideCredentials(url: string): string {
 
 /** The origin of the URL, and `…`. Takes a URL with hidden credentials, too. */
 export function hidePath(url: string): string {
-  const { origin } = new URL(url.replace(`${HIDDEN}@`, ''))
-  return `${origin}/${HIDDEN}`
+  return `${new URL(url.replace(`${HIDDEN}@`, '')).origin}/${HIDDEN}`
 }
 
 /**

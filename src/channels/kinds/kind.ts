@@ -7,10 +7,7 @@ import type { ChannelSettings } from '../../domain/channel.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Database } from '../../store/postgres/database.ts'
 
-/**
- * The config of a channel is what the API takes and shows; the settings are what is stored. `Input` is a config as it is given,
- * `Shown` a config as it is shown.
- */
+/** The config of a channel is what the API takes (`Input`) and shows (`Shown`); the settings are what is stored. */
 export interface KindConfig<Settings extends ChannelSettings, Input extends object, Shown extends object> {
   /** Reads the `config` of a request. Its faults name fields of `config`. */
   readonly input: z.ZodType<Input>

@@ -43,9 +43,7 @@ export const revokeApiKey = endpoint({
   params: ApiKeyParams,
   status: 204,
   response: null,
-  async handle({ context, caller, params }) {
-    await revoke(context, caller, params.id)
-  },
+  handle: ({ context, caller, params }) => revoke(context, caller, params.id),
 })
 
 function presentApiKey({ id, name, prefix, scope, projectId, expiresAt, lastUsedAt, createdAt }: ApiKeyRecord) {

@@ -61,10 +61,9 @@ function serve({ path, scope, endpoint }: Route, api: Api, admit: Admit): Middle
     ctx.state.route = API_PREFIX + path
     const caller = scope === null ? null : await admit(ctx, scope)
     const params = readParams(endpoint, ctx)
-    const query =
-      endpoint.query === undefined ? {} : parsePart('query', endpoint.query, readQuery(endpoint.query, ctx.querystring))
-    const body =
-      endpoint.body === undefined ? undefined : parsePart('body', endpoint.body, await readJsonObject(ctx.req))
+    const { query: asked, body: sent } = endpoint
+    const query = asked === undefined ? {} : parsePart('query', asked, readQuery(asked, ctx.querystring))
+    const body = sent === undefined ? undefined : parsePart('body', sent, await readJsonObject(ctx.req))
     const address = ctx.req.socket.remoteAddress ?? 'unknown'
 
     const result = await endpoint.handle({ ...api, caller, params, query, body, address })
@@ -85,11 +84,10 @@ function readParams({ params }: Route['endpoint'], ctx: Context): unknown {
 /** There is no route for this path and method. Throws `method_not_allowed` when the path has other methods (RFC 9110, section 15.5.6). */
 function rejectUnmatched(ctx: Context): never {
   const layers: readonly { methods: readonly string[] }[] = ctx.matched ?? []
-  const methods = new Set(layers.flatMap((layer) => layer.methods))
-  if (methods.size === 0) throw new AppError('not_found', 'not found')
-  ctx.set('Allow', [...methods].sort().join(', '))
-  throw new AppError(
-    'method_not_allowed',
-    `${ctx.method} is not allowed here; ${[...methods].sort().join(', ')} ${methods.size === 1 ? 'is' : 'are'}`,
-  )
+  const methods = [...new Set(layers.flatMap((layer) => layer.methods))].sort()
+  if (methods.length === 0) throw new AppError('not_found', 'not found')
+  const allowed = methods.join(', ')
+  ctx.set('Allow', allowed)
+  const message = `${ctx.method} is not allowed here; ${allowed} ${methods.length === 1 ? 'is' : 'are'}`
+  throw new AppError('method_not_allowed', message)
 }

@@ -11,9 +11,7 @@ export const logIn = openEndpoint({
   status: 200,
   response: TokenPair,
   errors: ['unauthenticated', 'too_many_requests'],
-  async handle({ context, tokens, body, address }) {
-    return presentPair(await enter(context, tokens, { ...body, address }))
-  },
+  handle: async ({ context, tokens, body, address }) => presentPair(await enter(context, tokens, { ...body, address })),
 })
 
 export const refresh = openEndpoint({
@@ -23,9 +21,7 @@ export const refresh = openEndpoint({
   status: 200,
   response: TokenPair,
   errors: ['unauthenticated'],
-  async handle({ context, tokens, body }) {
-    return presentPair(await renew(context, tokens, body.refresh_token))
-  },
+  handle: async ({ context, tokens, body }) => presentPair(await renew(context, tokens, body.refresh_token)),
 })
 
 export const logOut = openEndpoint({
@@ -34,9 +30,7 @@ export const logOut = openEndpoint({
   body: RefreshToken,
   status: 204,
   response: null,
-  async handle({ context, body }) {
-    await leave(context, body.refresh_token)
-  },
+  handle: ({ context, body }) => leave(context, body.refresh_token),
 })
 
 function presentPair({ accessToken, expiresInSeconds, refreshToken }: Pair) {

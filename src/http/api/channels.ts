@@ -46,13 +46,8 @@ export const createChannel = endpoint({
   async handle({ context, caller, body }) {
     const { kind, name, project_id: projectId, events, muted } = body
     const config = readConfig(kind, body.config)
-    const { secret, ...channel } = await create(context, caller, {
-      kind,
-      name,
-      config,
-      muted,
-      ...given({ projectId, events }),
-    })
+    const fields = { kind, name, config, muted, ...given({ projectId, events }) }
+    const { secret, ...channel } = await create(context, caller, fields)
     return { ...presentChannel(channel), ...(secret === null ? {} : { secret }) }
   },
 })
@@ -63,9 +58,7 @@ export const getChannel = endpoint({
   params: ChannelParams,
   status: 200,
   response: Channel,
-  async handle({ context, caller, params }) {
-    return presentFor(caller, await get(context, caller, params.id))
-  },
+  handle: async ({ context, caller, params }) => presentFor(caller, await get(context, caller, params.id)),
 })
 
 export const updateChannel = endpoint({
@@ -91,9 +84,7 @@ export const removeChannel = endpoint({
   status: 204,
   response: null,
   errors: ['conflict'],
-  async handle({ context, caller, params }) {
-    await remove(context, caller, params.id)
-  },
+  handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
 
 export const testChannel = endpoint({

@@ -38,12 +38,8 @@ export const createCheck = endpoint({
   async handle({ context, caller, body }) {
     const { spec, rest } = splitSpec(body)
     const { project_id: projectId, name, ...texts } = rest
-    const check = await create(context, caller, {
-      projectId,
-      name,
-      ...given(texts),
-      spec: toSpec(body.grace_seconds, spec),
-    })
+    const fields = { projectId, name, ...given(texts), spec: toSpec(body.grace_seconds, spec) }
+    const check = await create(context, caller, fields)
     return presentCheck(check, caller, context.clock.now())
   },
 })
@@ -54,9 +50,8 @@ export const getCheck = endpoint({
   params: CheckParams,
   status: 200,
   response: Check,
-  async handle({ context, caller, params }) {
-    return presentCheck(await get(context, caller, params.id), caller, context.clock.now())
-  },
+  handle: async ({ context, caller, params }) =>
+    presentCheck(await get(context, caller, params.id), caller, context.clock.now()),
 })
 
 export const updateCheck = endpoint({
@@ -67,9 +62,8 @@ export const updateCheck = endpoint({
   status: 200,
   response: Check,
   errors: ['conflict'],
-  async handle({ context, caller, params, body }) {
-    return presentCheck(await update(context, caller, params.id, toUpdate(body)), caller, context.clock.now())
-  },
+  handle: async ({ context, caller, params, body }) =>
+    presentCheck(await update(context, caller, params.id, toUpdate(body)), caller, context.clock.now()),
 })
 
 export const removeCheck = endpoint({
@@ -79,9 +73,7 @@ export const removeCheck = endpoint({
   status: 204,
   response: null,
   errors: ['conflict'],
-  async handle({ context, caller, params }) {
-    await remove(context, caller, params.id)
-  },
+  handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
 
 export const pauseCheck = endpoint({
@@ -91,9 +83,8 @@ export const pauseCheck = endpoint({
   status: 200,
   response: Check,
   errors: ['conflict'],
-  async handle({ context, caller, params }) {
-    return presentCheck(await pause(context, caller, params.id), caller, context.clock.now())
-  },
+  handle: async ({ context, caller, params }) =>
+    presentCheck(await pause(context, caller, params.id), caller, context.clock.now()),
 })
 
 export const resumeCheck = endpoint({
@@ -103,9 +94,8 @@ export const resumeCheck = endpoint({
   status: 200,
   response: Check,
   errors: ['conflict'],
-  async handle({ context, caller, params }) {
-    return presentCheck(await resume(context, caller, params.id), caller, context.clock.now())
-  },
+  handle: async ({ context, caller, params }) =>
+    presentCheck(await resume(context, caller, params.id), caller, context.clock.now()),
 })
 
 type CheckUpdateBody = (typeof CheckUpdate)['_output']

@@ -26,9 +26,7 @@ export const retryDelivery = endpoint({
   status: 202,
   response: Delivery,
   errors: ['conflict'],
-  async handle({ context, caller, params }) {
-    return presentDelivery(await retry(context, caller, params.id))
-  },
+  handle: async ({ context, caller, params }) => presentDelivery(await retry(context, caller, params.id)),
 })
 
 function presentDelivery(delivery: DeliveryRecord) {

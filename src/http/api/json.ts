@@ -7,10 +7,7 @@ import { LIMITS } from '../../domain/limits.ts'
 import { hasBody, readBody } from '../body.ts'
 import { invalidFields, shorten } from './faults.ts'
 
-/**
- * Accepts at most 65,536 bytes. Throws AppError `unsupported_media_type` (another media type or charset, or compressed),
- * `too_large`, or `invalid`.
- */
+/** At most 65,536 bytes. Throws AppError `unsupported_media_type` (other type or charset, or compressed), `too_large`, or `invalid`. */
 export async function readJsonObject(request: IncomingMessage): Promise<object> {
   if (!hasBody(request)) throw emptyBody()
   assertPlainJson(request)
@@ -87,8 +84,8 @@ const NO_NAMES: Set<string> = new Set()
 const COLON = /[\t\n\r ]*:/y
 
 /**
- * The first name that an object in `json`, which must be valid JSON, holds twice; null when there is none. JSON.parse silently keeps
- * the last one, and its reviver sees the object after that: only a scan of the text finds it.
+ * The first name that an object in `json` (valid JSON) holds twice, or null. JSON.parse silently keeps the last one, before its reviver sees the
+ * object: only a scan of the text finds it.
  */
 function findRepeatedField(json: string): string | null {
   const open: Set<string>[] = []

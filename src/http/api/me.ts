@@ -38,7 +38,5 @@ export const getDocument = openEndpoint({
   summary: 'This document',
   status: 200,
   response: Document,
-  async handle({ describe }) {
-    return { ...describe() }
-  },
+  handle: async ({ describe }) => ({ ...describe() }),
 })

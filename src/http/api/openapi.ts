@@ -145,10 +145,8 @@ function describeError(code: ErrorCode): Json {
 
 function describeParameters(location: 'path' | 'query', schema: z.ZodType | undefined): Json[] {
   if (!(schema instanceof z.ZodObject)) return []
-  const { properties, required = [] } = toJsonSchema(schema) as {
-    properties: Record<string, Json>
-    required?: string[]
-  }
+  type ObjectSchema = { properties: Record<string, Json>; required?: string[] }
+  const { properties, required = [] } = toJsonSchema(schema) as ObjectSchema
   return Object.entries(properties).map(([name, { description, ...property }]) => ({
     name,
     in: location,
@@ -193,20 +191,12 @@ function listInner(schema: z.ZodType): unknown[] {
   return []
 }
 
-/**
- * `input`: requests before transformation, and responses without `additionalProperties: false`, which would make strict clients
- * reject fields that we add later.
- */
+/** `input`: requests before transformation; responses without `additionalProperties: false`, so that strict clients accept fields added later. */
 const SETTINGS = { io: 'input', target: 'draft-2020-12', override: tidy } as const
 
 /** Removes what zod adds (patterns of dates, bounds of JavaScript's integers) and adds what it omits (defaults of transformed fields). */
-function tidy({
-  zodSchema,
-  jsonSchema,
-}: {
-  zodSchema: z.core.$ZodType
-  jsonSchema: z.core.JSONSchema.BaseSchema
-}): void {
+function tidy(made: { zodSchema: z.core.$ZodType; jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  const { zodSchema, jsonSchema } = made
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum

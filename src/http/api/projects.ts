@@ -30,9 +30,8 @@ export const createProject = endpoint({
   status: 201,
   response: Project,
   errors: ['conflict'],
-  async handle({ context, caller, body: { name, slug } }) {
-    return presentProject(await create(context, caller, slug === undefined ? { name } : { name, slug }))
-  },
+  handle: async ({ context, caller, body: { name, slug } }) =>
+    presentProject(await create(context, caller, slug === undefined ? { name } : { name, slug })),
 })
 
 export const removeProject = endpoint({
@@ -42,9 +41,7 @@ export const removeProject = endpoint({
   status: 204,
   response: null,
   errors: ['conflict'],
-  async handle({ context, caller, params }) {
-    await remove(context, caller, params.id)
-  },
+  handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
 
 function presentProject({ id, name, slug, createdAt }: ProjectRecord) {

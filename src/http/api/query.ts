@@ -4,20 +4,16 @@ import { z } from 'zod'
 import { invalidFields } from './faults.ts'
 
 /**
- * Returns the declared parameters as text, those that are lists as a list of texts. Others are ignored: clients and proxies add
- * parameters of their own. Throws AppError `invalid` for a parameter that is given twice and is not a list. Malformed percent
- * encodings stay as they are.
+ * Returns the declared parameters as text, lists as lists of texts. Others are ignored: clients and proxies add their own. Malformed percent
+ * encodings stay as they are. Throws AppError `invalid` for a parameter that is given twice and is not a list.
  */
 export function readQuery(schema: z.ZodObject, querystring: string): Record<string, string | string[]> {
   const given = new URLSearchParams(querystring)
   const known = Object.keys(schema.shape).filter((name) => given.has(name))
   const lists = new Set(known.filter((name) => isList(schema.shape[name] as z.ZodType)))
   const repeated = known.filter((name) => !lists.has(name) && given.getAll(name).length > 1)
-  if (repeated.length > 0)
-    throw invalidFields(
-      'query',
-      repeated.map((path) => ({ path, message: 'is given more than once' })),
-    )
+  const faults = repeated.map((path) => ({ path, message: 'is given more than once' }))
+  if (faults.length > 0) throw invalidFields('query', faults)
   return Object.fromEntries(known.map((name) => [name, lists.has(name) ? given.getAll(name) : given.get(name)!]))
 }
 

@@ -1,7 +1,4 @@
-/**
- * The declaration of an operation of the management API. It is data, so that routing, validation and /openapi.json all follow
- * from it and cannot disagree.
- */
+/** Operations of the management API as data: routing, validation and /openapi.json all follow from it and cannot disagree. */
 
 import type { z } from 'zod'
 import type { Tokens } from '../../auth/tokens.ts'

@@ -25,9 +25,7 @@ export const createUser = endpoint({
   status: 201,
   response: User,
   errors: ['conflict'],
-  async handle({ context, caller, body }) {
-    return presentUser(await create(context, caller, body))
-  },
+  handle: async ({ context, caller, body }) => presentUser(await create(context, caller, body)),
 })
 
 export const removeUser = endpoint({
@@ -37,9 +35,7 @@ export const removeUser = endpoint({
   status: 204,
   response: null,
   errors: ['conflict'],
-  async handle({ context, caller, params }) {
-    await remove(context, caller, params.id)
-  },
+  handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
 
 function presentUser({ id, email, scope, createdAt }: UserRecord) {

@@ -20,11 +20,7 @@ export function createAdmit(
     const caller = await authenticate(ctx.req.headers.authorization)
     const { isAllowed, limit, remaining, resetSeconds } = await takeCall(caller.organizationId)
     const reset = Math.max(1, Math.ceil(resetSeconds))
-    ctx.set({
-      'RateLimit-Limit': String(limit),
-      'RateLimit-Remaining': String(remaining),
-      'RateLimit-Reset': String(reset),
-    })
+    ctx.set({ 'RateLimit-Limit': `${limit}`, 'RateLimit-Remaining': `${remaining}`, 'RateLimit-Reset': `${reset}` })
     if (!isAllowed) {
       const message = `more than ${limit} calls in a minute for this organization; try again in ${reset} s`
       throw new AppError('too_many_requests', message, { retryAfterSeconds: reset })

@@ -22,10 +22,7 @@ export const STATUS = {
 /** For logs and metrics only: other web servers use it too for a request whose client left. */
 export const CLIENT_LEFT = 499
 
-/**
- * Responds with `{"error": message}`, and `details` when the request was invalid (design, section 3.2). An unexpected error is
- * logged and gets a fixed text.
- */
+/** Responds with `{"error": message}`, and `details` when invalid (design, section 3.2). Unexpected errors are logged and get a fixed text. */
 export function renderErrors(log: Log): Middleware {
   return async (ctx, next) => {
     try {
@@ -52,7 +49,8 @@ async function render(ctx: Context, error: unknown, log: Log): Promise<void> {
   ctx.status = STATUS[failure.code]
   ctx.type = 'json'
   if (failure.code === 'unauthenticated') ctx.set('WWW-Authenticate', 'Bearer')
-  if (failure.retryAfterSeconds !== undefined) ctx.set('Retry-After', toWholeSeconds(failure.retryAfterSeconds))
+  if (failure.retryAfterSeconds !== undefined)
+    ctx.set('Retry-After', String(Math.max(1, Math.ceil(failure.retryAfterSeconds))))
   const text = JSON.stringify(present(failure))
   if (!hasBody(ctx.req) || (failure.code !== 'too_large' && isNearlyRead(ctx.req))) {
     ctx.body = text
@@ -77,8 +75,4 @@ function toSnakeCase(field: string): string {
 function toAppError(error: unknown): AppError {
   if (error instanceof AppError && error.code !== 'internal') return error
   return new AppError('internal', 'internal error', { cause: error })
-}
-
-function toWholeSeconds(seconds: number): string {
-  return String(Math.max(1, Math.ceil(seconds)))
 }

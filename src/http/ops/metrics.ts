@@ -1,8 +1,7 @@
 /**
- * GET /metrics: the metrics of this process and, when this replica exports them, the series of all checks. These can be more
- * than a hundred megabytes of text, so they are written in pieces as the client reads, and one request at a time holds them in
- * memory. A client that reads too slowly is cut off, because others wait for it; Prometheus then counts a failed scrape, and
- * never stores half of the checks.
+ * GET /metrics: the metrics of this process and, when this replica exports them, the series of all checks. These can be more than a hundred
+ * megabytes, so they are written in pieces as the client reads, and one request at a time holds them in memory. A client that reads too slowly
+ * is cut off, because others wait for it; Prometheus then counts a failed scrape, and never stores half of the checks.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -15,10 +14,7 @@ import { CheckSeries } from './check-series.ts'
 
 export interface MetricsSource {
   readonly contentType: string
-  /**
-   * Calls `add` with each check. Resolves with false when this replica does not export them: another one does, or the database
-   * cannot be asked. Some checks may have been added before an error.
-   */
+  /** Calls `add` with each check, some even before an error. False: another replica exports them, or the database cannot be asked. */
   readonly readChecks: (add: (check: ExportedCheck) => void) => Promise<boolean>
   /** The metrics of this process, in whole lines. `dropped`: the number of checks that are left out. */
   readonly render: (exported: { readonly isActive: boolean; readonly dropped: number }) => Promise<string>
@@ -31,10 +27,7 @@ export interface MetricsSource {
 /** The default scrape timeout of Prometheus. */
 const WRITE_MS = 10_000
 const MAX_WRITE_MS = 60_000
-/**
- * Level 6 takes four times as long and saves a sixth. The high-water mark holds several pieces: one is compressed in another
- * thread while the next is made.
- */
+/** Level 6 takes 4 times as long and saves a sixth. The high-water mark holds several pieces: a thread compresses one while the next is made. */
 const GZIP = { level: 1, chunkSize: 65_536, writableHighWaterMark: 2_097_152 }
 
 export function createMetricsHandler(source: MetricsSource): (ctx: Context) => Promise<void> {

@@ -53,7 +53,7 @@ export function createPingApp(options: PingAppOptions): Koa {
     // Without Koa's own rendering, which costs more (docs/benchmarks.md, plain Koa).
     ctx.respond = false
     const target = parsePingPath(ctx.path)
-    const rejection = typeof target === 'string' ? rejectPath(target) : rejectMethod(ctx.method)
+    const rejection = typeof target === 'string' ? REJECTED_PATHS[target] : rejectMethod(ctx.method)
     if (typeof target === 'string' || rejection !== null) return reject(ctx, rejection!, 'unknown')
     try {
       const body = await readPingBody(ctx)
@@ -103,11 +103,7 @@ interface Rejection {
 }
 
 const NOT_FOUND: Rejection = { status: 404, message: 'not found', result: 'not_found' }
-const INVALID_EXIT_CODE: Rejection = {
-  status: 400,
-  message: 'invalid exit code',
-  result: 'invalid_exit_code',
-}
+const INVALID_EXIT_CODE: Rejection = { status: 400, message: 'invalid exit code', result: 'invalid_exit_code' }
 const WRONG_METHOD: Rejection = {
   status: 405,
   message: 'method not allowed: use GET, HEAD or POST',
@@ -121,9 +117,7 @@ const UNAVAILABLE: Rejection = {
   headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
 }
 
-function rejectPath(problem: 'not_found' | 'invalid_exit_code'): Rejection {
-  return problem === 'not_found' ? NOT_FOUND : INVALID_EXIT_CODE
-}
+const REJECTED_PATHS = { not_found: NOT_FOUND, invalid_exit_code: INVALID_EXIT_CODE }
 
 function rejectMethod(method: string): Rejection | null {
   return method === 'GET' || method === 'POST' || method === 'HEAD' ? null : WRONG_METHOD
@@ -146,8 +140,7 @@ function toRejection({ code, message }: AppError): Rejection {
 
 /** The body of a POST; null when empty. It is stored as bytes: the output of a job may not be valid text. */
 async function readPingBody({ req, method }: Context): Promise<Buffer | null> {
-  if (method !== 'POST') return null
-  if (!hasBody(req)) return null
+  if (method !== 'POST' || !hasBody(req)) return null
   if (isCompressed(req)) {
     throw new AppError('unsupported_media_type', 'compressed bodies are not supported; the ping was not recorded')
   }

@@ -68,8 +68,8 @@ export function fire(alert: NewAlert, now: Instant, link: string | null): Postab
 }
 
 /**
- * The alert with its end at `at`, or a little earlier: a receiver whose clock is behind would see an end in the future, and keep the
- * later end that it has (`Alert.Merge` in its source). An end before the start would be rejected.
+ * The alert with its end at `at` or a little earlier, never before its start (it would be rejected): a receiver whose clock is behind would see
+ * an end in the future, and keep the later end that it has (`Alert.Merge` in its source).
  */
 export function resolve(alert: NewAlert, at: Instant, link: string | null): PostableAlert {
   return render(alert, Math.max(at - CLOCK_SKEW_MS, alert.startsAt), link)

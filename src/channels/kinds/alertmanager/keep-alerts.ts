@@ -1,10 +1,8 @@
 /**
- * Keeps the alerts at Alertmanagers true. It repeats a firing alert before its end, ends an alert that became false without an event
- * (check removed, moved, renamed; channel muted or changed), and repeats each end for a while, for peers that were away. Every
- * replica runs a keeper; they share the work by leases (store/outbox/alerts.ts).
- *
- * A run starts work on each channel with due alerts and waits for a short time only. Work on a slow channel continues in the
- * background, and later runs skip the channel until it is done.
+ * Keeps the alerts at Alertmanagers true: repeats a firing alert before its end, ends an alert that became false without an event (check
+ * removed, moved, renamed; channel muted or changed), and repeats each end for a while, for peers that were away. Every replica runs a keeper;
+ * they share the work by leases (store/outbox/alerts.ts). A run starts work on each channel with due alerts and waits for a short time only.
+ * Work on a slow channel continues in the background, and later runs skip the channel until it is done.
  */
 
 import type { OpenChannel } from '../../../domain/channel.ts'

@@ -34,10 +34,7 @@ const POST_CHARACTERS = 300_000
 const REPEAT_MS = 60_000
 export const REPEAT_SOON_MS = 10_000
 
-/**
- * How long until the same alerts are posted again. The first end of an alert is repeated soon: a peer whose clock is far behind did
- * not take it for an end (`resolve` in alert.ts).
- */
+/** The first end of an alert is repeated soon: a peer whose clock is far behind did not take it for an end (`resolve` in alert.ts). */
 export function repeatDelayMs({ missed }: PostResult, isFirstEnd: boolean): number {
   return missed === 'temporarily' || isFirstEnd ? REPEAT_SOON_MS : REPEAT_MS
 }
@@ -112,7 +109,7 @@ function sumUp(outcomes: readonly Outcome[]): PostResult {
   if (delivered !== undefined)
     return {
       missed,
-      outcome: missed === 'none' ? delivered : { ...delivered, note: `not accepted by every peer: ${error}` },
+      outcome: failed.length === 0 ? delivered : { ...delivered, note: `not accepted by every peer: ${error}` },
     }
   const first = temporary[0]
   if (first === undefined) return { missed, outcome: { kind: 'rejected', status: failed[0]?.status ?? null, error } }

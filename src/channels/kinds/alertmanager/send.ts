@@ -1,7 +1,7 @@
 /**
- * Alertmanagers, by version 2 of their API. An Alertmanager lets an alert fire until its end, which has to be moved on again and
- * again, and it forgets all alerts when it restarts. So the table `alerts` holds what it should know: the sender of an event writes
- * the alert there and posts it at once, and the keeper (keep-alerts.ts) repeats it, also after a failed delivery.
+ * Alertmanagers, by version 2 of their API. An alert fires until its end, which has to be moved on again and again, and a restart forgets all
+ * alerts. So the table `alerts` stores them: the sender of an event writes the alert and posts it at once, and the keeper (keep-alerts.ts)
+ * repeats it, also after a failed delivery.
  */
 
 import type { Outcome, Send } from '../../../delivery/outcome.ts'

@@ -30,11 +30,8 @@ export interface Mail {
 export function renderMail({ event, links, sender, to, channelName }: Mail): SendMailOptions {
   const words = describeEvent(event)
   const link = event.type === 'channel.test' ? null : links.check(event.check.id)
-  const content: Content = {
-    ...words,
-    link,
-    footer: `Sent by Heartbeat Operator to the channel ${toOneLine(channelName)}.`,
-  }
+  const footer = `Sent by Heartbeat Operator to the channel ${toOneLine(channelName)}.`
+  const content: Content = { ...words, link, footer }
   const domain = domainToASCII(sender.address.slice(sender.address.lastIndexOf('@') + 1)) || 'localhost'
   const thread = event.type === 'channel.test' ? null : `<check.${event.check.id}@${domain}>`
   return {

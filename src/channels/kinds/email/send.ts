@@ -1,7 +1,4 @@
-/**
- * E-mail through the SMTP server of the installation. The sender owns a pool of connections: it opens with the first mail, and
- * connections that are idle for some seconds close. close() closes all of them.
- */
+/** E-mail by SMTP. The sender's pool of connections opens with the first mail; idle connections close after some seconds, all with close(). */
 
 import type { Transporter } from 'nodemailer'
 import type { Outcome, Send } from '../../../delivery/outcome.ts'
@@ -53,10 +50,7 @@ interface SmtpServer {
   readonly auth: { readonly user: string; readonly pass: string } | null
 }
 
-/**
- * The URL is valid: config.ts has checked it. nodemailer does not read it, because it would take any of its options from the
- * query, `tls.rejectUnauthorized` too.
- */
+/** config.ts has validated the URL. nodemailer does not read it: it would take any option from the query, `tls.rejectUnauthorized` too. */
 function readSmtpUrl(text: string): SmtpServer {
   const { protocol, hostname, port: givenPort, username, password } = new URL(text)
   const isSecure = protocol === 'smtps:'

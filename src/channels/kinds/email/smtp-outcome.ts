@@ -1,6 +1,6 @@
 /**
- * The outcome of a delivery by SMTP: which failures are retried, which are final, and how they are described. The texts name the
- * server, never its password; of an address that a server quotes they show the domain only.
+ * The outcome of a delivery by SMTP: what is retried, what is final, and the texts. These name the server, never its password; of an
+ * address that a server quotes they show the domain only.
  */
 
 import { explainFailure, joinLines, toQuote } from '../../../delivery/failures.ts'

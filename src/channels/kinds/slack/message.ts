@@ -11,10 +11,7 @@ import type { Event } from '../../../domain/event.ts'
 import { describeEvent, type EventText, type JobOutput } from '../event-text.ts'
 import type { Links } from '../kind.ts'
 
-/**
- * In UTF-16 units of the escaped text, the strictest way to count. Slack rejects a message with a longer header or section,
- * Discord one with a longer text.
- */
+/** UTF-16 units of the escaped text, the strictest count. Slack rejects longer headers and sections, Discord longer texts. */
 export const SLACK_LIMITS = { header: 150, section: 3_000, text: 2_000 } as const
 
 type Text =
@@ -37,12 +34,7 @@ export interface SlackMessage {
 export function renderMessage(event: Event, links: Links): SlackMessage {
   const words = describeEvent(event)
   const link = event.type === 'channel.test' ? null : escapeUrl(links.check(event.check.id))
-  return {
-    text: renderText(words, link),
-    blocks: renderBlocks(words, link),
-    unfurl_links: false,
-    unfurl_media: false,
-  }
+  return { text: renderText(words, link), blocks: renderBlocks(words, link), unfurl_links: false, unfurl_media: false }
 }
 
 function renderBlocks({ name, change, reason, location, output }: EventText, link: string | null): Block[] {

@@ -4,11 +4,9 @@ import type { SenderContext } from '../kind.ts'
 import type { SlackSettings } from './config.ts'
 import { renderMessage } from './message.ts'
 
-export function createSlackSender({
-  client,
-  clock,
-  links,
-}: Pick<SenderContext, 'client' | 'clock' | 'links'>): Send<SlackSettings> {
+type Context = Pick<SenderContext, 'client' | 'clock' | 'links'>
+
+export function createSlackSender({ client, clock, links }: Context): Send<SlackSettings> {
   return ({ channel: { settings, isTrusted }, event }, signal) => {
     const body = JSON.stringify(renderMessage(event, links))
     const headers = { 'content-type': 'application/json' }

@@ -10,10 +10,7 @@ const VERSION = 1
 const TEST_MESSAGE =
   'This is a test from Heartbeat Operator. The channel works: what happens to checks will arrive like this.'
 
-/**
- * The same event gives the same bytes: the fields are listed one by one, in this order, and `timestamp` is the time of the event,
- * not of the attempt.
- */
+/** The same event gives the same bytes: fields in this order, and `timestamp` is the time of the event, not of the attempt. */
 export function renderPayload(event: Event, links: Links): string {
   return JSON.stringify({
     version: VERSION,

@@ -7,11 +7,9 @@ import type { WebhookSettings } from './config.ts'
 import { renderPayload } from './payload.ts'
 import { sign } from './signature.ts'
 
-export function createWebhookSender({
-  client,
-  clock,
-  links,
-}: Pick<SenderContext, 'client' | 'clock' | 'links'>): Send<WebhookSettings> {
+type Context = Pick<SenderContext, 'client' | 'clock' | 'links'>
+
+export function createWebhookSender({ client, clock, links }: Context): Send<WebhookSettings> {
   return async ({ channel: { settings, isTrusted }, event }, signal) => {
     const now = clock.now()
     const secrets = settings.secrets

@@ -38,8 +38,8 @@ export interface Signable {
 const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/
 
 /**
- * The header webhook-signature: `v1,<base64>` for each secret, separated by spaces. One valid signature is enough for a receiver.
- * Throws an Error that does not quote it for a secret of another form.
+ * The header webhook-signature: `v1,<base64>` for each secret, separated by spaces; a receiver needs one valid signature. Throws an Error for
+ * a secret of another form, without quoting it.
  */
 export function sign({ id, atSeconds, body, secrets }: Signable): string {
   return secrets
