@@ -185,12 +185,8 @@ function requestOf(
   where: ResourceLocation,
   query: Query = {},
 ): Request {
-  return {
-    verb,
-    method,
-    path: pathOf(type, where) + queryOf(query),
-    description: `${verb} ${describeLocation(type, where)}`,
-  }
+  const description = `${verb} ${describeLocation(type, where)}`
+  return { verb, method, path: pathOf(type, where) + queryOf(query), description }
 }
 
 const inNamespace = ({ namespace }: { readonly namespace?: string }): ResourceLocation => ({ namespace })
@@ -203,10 +199,8 @@ function nameOf({ metadata: { namespace, name } }: { readonly metadata: ObjectNa
  * Items of built-in resources have no kind in a list, and have it in a watch: here they always have it. A response that is
  * not a list must not pass for an empty one: callers conclude from a list what was deleted.
  */
-function toPage<T extends KubernetesObject>(
-  { apiVersion, kind, metadata, items }: RawList<T>,
-  host: string,
-): ListPage<T> {
+function toPage<T extends KubernetesObject>(list: RawList<T>, host: string): ListPage<T> {
+  const { apiVersion, kind, metadata, items } = list
   // Go writes a list without items as null.
   if (!metadata?.resourceVersion || !(items === null || Array.isArray(items)))
     throw new TransportError(`${host} did not send the list that was requested`)

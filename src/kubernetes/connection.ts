@@ -67,21 +67,16 @@ export async function findConnection(
 
 async function connectByKubeconfig(files: readonly string[], clock: Clock): Promise<Connection> {
   const first = await loadKubeconfig(files, null)
+  const { server, namespace, source, proxyUrl } = first
   let current = first
   const reload = async () => {
     const next = await loadKubeconfig(files, first.context)
     // Credentials are sent only to the server that they belong to.
-    if (next.server !== first.server)
-      throw new KubeconfigError(`The server of the ${first.source} is another one now. Restart to follow it.`)
+    if (next.server !== server)
+      throw new KubeconfigError(`The server of the ${source} is another one now. Restart to follow it.`)
     current = next
   }
-  return {
-    ...createCredentialCache(() => current.authenticate(), reload, clock),
-    server: first.server,
-    namespace: first.namespace,
-    source: first.source,
-    proxyUrl: first.proxyUrl,
-  }
+  return { ...createCredentialCache(() => current.authenticate(), reload, clock), server, namespace, source, proxyUrl }
 }
 
 async function connectByServiceAccount(server: string, folder: string, clock: Clock): Promise<Connection> {
@@ -153,11 +148,7 @@ function createCredentialCache(
 }
 
 const isSame = (a: TlsMaterial, b: TlsMaterial) =>
-  a.ca === b.ca &&
-  a.cert === b.cert &&
-  a.key === b.key &&
-  a.servername === b.servername &&
-  a.rejectUnauthorized === b.rejectUnauthorized
+  (['ca', 'cert', 'key', 'servername', 'rejectUnauthorized'] as const).every((name) => a[name] === b[name])
 
 /** Null outside a cluster. */
 function serviceAddress({ KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port }: ConnectionEnvironment) {

@@ -1,6 +1,4 @@
-/**
- * The errors of the client. Of a body they hold only the message that the API server wrote for people: bodies may be Secrets.
- */
+/** The errors of the client. Of a body they hold only the API server's message for people: bodies may be Secrets. */
 
 export interface StatusCause {
   readonly reason?: string
@@ -29,7 +27,9 @@ export class ApiError extends Error {
   readonly details: StatusDetails | null
   readonly retryAfterSeconds: number | null
 
-  constructor(rejection: Rejection) {
+  constructor(
+    rejection: Pick<ApiError, 'request' | 'status' | 'reason' | 'message' | 'details' | 'retryAfterSeconds'>,
+  ) {
     super(rejection.message)
     this.request = rejection.request
     this.status = rejection.status
@@ -37,15 +37,6 @@ export class ApiError extends Error {
     this.details = rejection.details
     this.retryAfterSeconds = rejection.retryAfterSeconds
   }
-}
-
-interface Rejection {
-  readonly request: string
-  readonly status: number
-  readonly reason: string
-  readonly message: string
-  readonly details: StatusDetails | null
-  readonly retryAfterSeconds: number | null
 }
 
 /** No response, or an unreadable one: connection refused, reset, timed out, cut off. The request may have taken effect or not. */
@@ -88,16 +79,7 @@ const isStatus = (body: unknown): body is Status =>
 /** Reads a response with an error status. `retryAfter` is the header's text: seconds, as API servers send it. */
 export function readRejection(request: string, status: number, text: string, retryAfter: string | undefined): ApiError {
   const body = parse(text)
-  const retryAfterSeconds = readSeconds(retryAfter)
-  if (isStatus(body)) return fromStatus(request, body, status, retryAfterSeconds)
-  return new ApiError({
-    request,
-    status,
-    reason: REASONS[status] ?? 'Unknown',
-    message: `the server responded ${status} to: ${request}`,
-    details: null,
-    retryAfterSeconds,
-  })
+  return fromStatus(request, isStatus(body) ? body : { kind: 'Status' }, status, readSeconds(retryAfter))
 }
 
 /** Reads the object of a watch's ERROR event: a metav1.Status inside a response with status 200. */

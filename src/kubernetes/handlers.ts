@@ -3,8 +3,7 @@
  * delivered in batches, between which the event loop runs.
  */
 
-import type { Clock } from '../runtime/clock.ts'
-import { yieldTurn } from '../runtime/clock.ts'
+import { type Clock, yieldTurn } from '../runtime/clock.ts'
 import type { Change, KeyedChange } from './object-cache.ts'
 
 export type ProblemKind = 'list' | 'watch' | 'stall' | 'handler'

@@ -63,12 +63,10 @@ async function readKubeconfigFile(file: string): Promise<string | null> {
 }
 
 interface RawUsers {
-  readonly users?: readonly { readonly name?: string; readonly user?: RawUser | null }[]
-}
-
-interface RawUser {
-  readonly tokenFile?: string
-  readonly 'as-groups'?: readonly string[]
+  readonly users?: readonly {
+    readonly name?: string
+    readonly user?: { readonly tokenFile?: string; readonly 'as-groups'?: readonly string[] } | null
+  }[]
 }
 
 async function addEntries(entries: Entries, file: string, text: string): Promise<void> {

@@ -93,9 +93,8 @@ export function createLeaseLock({ client, name, identity, clock, leaseMs, reques
       const { leaseTransitions = 0 } = lease.spec ?? {}
       // One second, like client-go, for candidates that check the duration before the holder.
       const spec = { holderIdentity: '', leaseDurationSeconds: 1, acquireTime: time, renewTime: time, leaseTransitions }
-      const freed = { ...lease, spec }
       try {
-        observe(await client.replace(LEASES, freed, { timeoutMs: requestMs }))
+        observe(await client.replace(LEASES, { ...lease, spec }, { timeoutMs: requestMs }))
         return
       } catch (error) {
         // A renewal that was aborted may still have arrived.
@@ -147,11 +146,7 @@ export function createLeaseLock({ client, name, identity, clock, leaseMs, reques
 }
 
 /** Returns null when there is no such Lease. */
-export async function readLease(
-  client: Pick<KubernetesClient, 'get'>,
-  name: ObjectName,
-  options: CallOptions,
-): Promise<Lease | null> {
+export async function readLease(client: Pick<KubernetesClient, 'get'>, name: ObjectName, options: CallOptions) {
   try {
     return await client.get<Lease>(LEASES, name, options)
   } catch (error) {

@@ -25,11 +25,7 @@ export interface KubernetesMetrics {
   readonly requests: RequestMetrics
   /** By the resource's plural. */
   reflector(resource: string): ReflectorMetrics
-  readonly recorder: RecorderMetrics
-}
-
-export interface RecorderMetrics {
-  dropped(reason: DropReason): void
+  readonly recorder: { dropped(reason: DropReason): void }
 }
 
 /** controller-runtime's priorities: of a change, and of a start or resync. */
@@ -253,7 +249,7 @@ function createReflectorMetrics(registry: Registry): KubernetesMetrics['reflecto
   }
 }
 
-function createRecorderMetrics(registry: Registry): RecorderMetrics {
+function createRecorderMetrics(registry: Registry): KubernetesMetrics['recorder'] {
   const dropped = metricsOn(registry).counter(
     'kubernetes_events_dropped_total',
     'Kubernetes Events that were dropped instead of written, by reason',

@@ -109,7 +109,8 @@ export function createQueue(options: QueueOptions): Queue {
     for (const give of takers) {
       const key = next()
       if (key === undefined) {
-        if (!isDrained()) return
+        // A key that waits for its own worker is queued by done(), also after stop().
+        if (!isStopped || waiting.size > 0) return
         give(null)
       } else give(key)
     }
@@ -124,11 +125,6 @@ export function createQueue(options: QueueOptions): Queue {
     metrics?.waited(secondsSince(since))
     processing.set(key, { priority, since: clock.now() })
     return key
-  }
-
-  /** A key that waits for its own worker is queued by done(), also after stop(). */
-  function isDrained(): boolean {
-    return isStopped && waiting.size === 0
   }
 
   function take(signal?: AbortSignal): Promise<string | null> {
@@ -185,8 +181,7 @@ export function createQueue(options: QueueOptions): Queue {
     if (at === undefined) return
     const disarm = new AbortController()
     timer = { at, disarm }
-    const ms = Math.max(0, at - clock.now())
-    void clock.sleep(ms, disarm.signal).then(() => {
+    void clock.sleep(Math.max(0, at - clock.now()), disarm.signal).then(() => {
       if (!disarm.signal.aborted) ring()
     })
   }

@@ -171,13 +171,8 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
           stallTimer.restart()
           noteContact()
         }
-        const events = client.watch<T>(type, {
-          ...where,
-          resourceVersion,
-          timeoutSeconds,
-          signal: stallTimer.signal,
-          onContact,
-        })
+        const { signal } = stallTimer
+        const events = client.watch<T>(type, { ...where, resourceVersion, timeoutSeconds, signal, onContact })
         for await (const event of events) {
           hasBookmark ||= event.type === 'BOOKMARK'
           take(event)
@@ -190,7 +185,8 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
         return clock.now() - listedAt < RELIST_MS ? 'watch' : 'list'
       } catch (error) {
         if (livedMs() >= STEADY_MS) failures = 0
-        if (!stallTimer.hasFired()) return brokenBy(error)
+        if (!stallTimer.hasFired())
+          return { error, kind: 'watch', reason: reasonOf(error), next: isRejection(error) ? 'list' : 'check' }
         if (hasBookmark) return stalled()
         metrics?.restarted('quiet')
         return 'check'
@@ -207,22 +203,14 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
     return { error, kind: 'stall', reason: 'stalled', next: 'check' }
   }
 
-  function brokenBy(error: unknown): Failure {
-    return { error, kind: 'watch', reason: reasonOf(error), next: isRejection(error) ? 'list' : 'check' }
-  }
-
   async function listAll(): Promise<void> {
     cache.beginList()
     const items: T[] = []
     let resourceVersion = ''
     let continueToken: string | null = null
     do {
-      const page: ListPage<T> = await client.list<T>(type, {
-        ...where,
-        limit: PAGE,
-        ...(continueToken === null ? {} : { continueToken }),
-        signal,
-      })
+      const more = continueToken === null ? {} : { continueToken }
+      const page: ListPage<T> = await client.list<T>(type, { ...where, limit: PAGE, ...more, signal })
       noteContact()
       for (const item of page.items) items.push(trim(item))
       resourceVersion ||= page.resourceVersion

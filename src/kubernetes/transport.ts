@@ -159,7 +159,8 @@ export function createTransport(options: TransportOptions): Transport {
           await response.body.dump()
         } catch (error) {
           if (signal.reason instanceof DeadlineExceeded && found === pools) retireAll()
-          if (isRenewed || !isUntrusted(error)) throw explain(error, request, host)
+          if (isRenewed || !UNTRUSTED.test((error as NodeJS.ErrnoException).code ?? ''))
+            throw explain(error, request, host)
         }
         credentials = await unlessAborted(connection.renewCredentials(credentials), signal)
       }
@@ -173,10 +174,6 @@ export function createTransport(options: TransportOptions): Transport {
 
 /** Codes of Node and OpenSSL for an untrusted certificate, the server's or ours, as after a change of authority. */
 const UNTRUSTED = /^(UNABLE_TO_(GET|VERIFY)|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_SSL_.*(CERT|UNKNOWN_CA))/
-
-function isUntrusted(error: unknown): boolean {
-  return UNTRUSTED.test((error as NodeJS.ErrnoException).code ?? '')
-}
 
 /** The TransportError for a failed request. It holds the kind of failure and the address, never a header or a body. */
 export function explain(error: unknown, request: Request, host: string): Error {

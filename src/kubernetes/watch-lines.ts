@@ -39,13 +39,7 @@ export async function* readWatchEvents<T>(chunks: AsyncIterable<Uint8Array>): As
   if (startedBytes > 0) throw new TransportError(`the watch ended after ${startedBytes} bytes of a line`)
 }
 
-const TYPES: ReadonlySet<unknown> = new Set<WatchEvent<unknown>['type']>([
-  'ADDED',
-  'MODIFIED',
-  'DELETED',
-  'BOOKMARK',
-  'ERROR',
-])
+const TYPES: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'])
 
 function parseEvent<T>(line: Uint8Array): WatchEvent<T> {
   const broken = () => new TransportError(`the watch sent a line of ${line.length} bytes that is not an event`)

@@ -127,10 +127,5 @@ export function createWorkers({ name, queue, count, reconcile, onError, metrics,
 
 /** Go's panic: a fault of the program. A thrown value that is not an Error is one too. */
 function isCrash(error: unknown): boolean {
-  return (
-    !(error instanceof Error) ||
-    error instanceof TypeError ||
-    error instanceof RangeError ||
-    error instanceof ReferenceError
-  )
+  return !(error instanceof Error) || [TypeError, RangeError, ReferenceError].some((fault) => error instanceof fault)
 }

@@ -54,11 +54,7 @@ export async function declare(
  * keeps its ping URL. The rules are those of an adoption, so that the id gives no more rights than the annotation. When they reject
  * it, the resource is declared without the id.
  */
-async function declareKnown(
-  context: Context,
-  wanted: Omit<Declaration, 'adoptId'>,
-  knownId: string | null,
-): Promise<Declared> {
+async function declareKnown(context: Context, wanted: Omit<Declaration, 'adoptId'>, knownId: string | null) {
   if (knownId !== null) {
     try {
       const { check, change } = await declareCheck(context, { ...wanted, adoptId: knownId })

@@ -92,15 +92,8 @@ async function cleanUp({ client, context, cluster }: FinalizerOptions, object: H
 }
 
 /** The resource version is a precondition, because the list also holds the finalizers of others. */
-function writeFinalizers(
-  client: KubernetesClient,
-  { metadata }: HeartbeatCheck,
-  finalizers: readonly string[],
-): Promise<HeartbeatCheck> {
+function writeFinalizers(client: KubernetesClient, { metadata }: HeartbeatCheck, finalizers: readonly string[]) {
   const { namespace, name, resourceVersion } = metadata
-  return client.mergePatch<HeartbeatCheck>(
-    HEARTBEAT_CHECKS,
-    { namespace: namespace!, name },
-    { metadata: { finalizers, resourceVersion } },
-  )
+  const patch = { metadata: { finalizers, resourceVersion } }
+  return client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, { namespace: namespace!, name }, patch)
 }

@@ -92,11 +92,8 @@ function hadCheck(object: HeartbeatCheck | undefined): boolean {
 
 function isOutdated({ status }: HeartbeatCheck, state: DeclaredState, now: number): boolean {
   if (status?.state !== shownStatus(state, now)) return true
-  if (status.lastTransitionTime === undefined || Date.parse(status.lastTransitionTime) !== Math.floor(state.since))
-    return true
-  if (state.lastPingAt === null) return status.lastPingTime !== undefined
-  return (
-    status.lastPingTime === undefined ||
-    Math.abs(state.lastPingAt - Date.parse(status.lastPingTime)) >= LAST_PING_STEP_MS
-  )
+  const { lastTransitionTime, lastPingTime } = status
+  if (lastTransitionTime === undefined || Date.parse(lastTransitionTime) !== Math.floor(state.since)) return true
+  if (state.lastPingAt === null) return lastPingTime !== undefined
+  return lastPingTime === undefined || Math.abs(state.lastPingAt - Date.parse(lastPingTime)) >= LAST_PING_STEP_MS
 }

@@ -14,10 +14,7 @@ export * from './names.ts'
 /** The specification as written, before defaults. */
 export type HeartbeatCheckSpec = Readonly<SpecInput>
 export type HeartbeatCheckStatus = Readonly<
-  Omit<StatusOutput, 'conditions' | 'published'> & {
-    published?: PublishedTarget
-    conditions?: readonly Condition[]
-  }
+  Omit<StatusOutput, 'conditions' | 'published'> & { published?: PublishedTarget; conditions?: readonly Condition[] }
 >
 
 export interface HeartbeatCheck extends KubernetesObject {
@@ -64,6 +61,7 @@ export function readHeartbeatCheck({ metadata: { name }, spec }: HeartbeatCheck)
   if (name.length > LABEL_LENGTH) faults.unshift(`metadata.name ${NAME_RULE.message}`)
   if (!parsed.success || faults.length > 0) return { ok: false, faults }
   const { suspend, project, deletionPolicy, publish } = parsed.data
+  const { kind, name: publishName = `${name}-heartbeat`, key, labels = {}, annotations = {} } = publish
   const stored = toStoredSpec(parsed.data)
   const fault = findFault(stored)
   if (fault !== null) return { ok: false, faults: [fault] }
@@ -75,26 +73,15 @@ export function readHeartbeatCheck({ metadata: { name }, spec }: HeartbeatCheck)
       suspend: suspend ?? null,
       project: project ?? null,
       deletionPolicy,
-      publish: {
-        kind: publish.kind,
-        name: publish.name ?? `${name}-heartbeat`,
-        key: publish.key,
-        labels: publish.labels ?? {},
-        annotations: publish.annotations ?? {},
-      },
+      publish: { kind, name: publishName, key, labels, annotations },
     },
   }
 }
 
 function toStoredSpec(spec: SpecOutput): StoredSpec {
   const { periodSeconds = null, schedule = null, timeZone, graceSeconds, maxRuntimeSeconds = null } = spec
-  return {
-    periodSeconds,
-    schedule,
-    timeZone: schedule === null ? null : (timeZone ?? DEFAULT_TIME_ZONE),
-    graceSeconds,
-    maxRuntimeSeconds,
-  }
+  const zone = schedule === null ? null : (timeZone ?? DEFAULT_TIME_ZONE)
+  return { periodSeconds, schedule, timeZone: zone, graceSeconds, maxRuntimeSeconds }
 }
 
 function describeIssue({ path, message }: { path: readonly PropertyKey[]; message: string }): string {

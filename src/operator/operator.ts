@@ -76,21 +76,14 @@ const LOST_DRAIN_MS = 500
 const REGISTRATION_RETRY = { firstMs: 250, maxMs: 5_000 }
 
 export function createOperator(options: OperatorOptions): Operator {
-  const { client, context, cluster, clock, log, metrics, kubernetesMetrics, identity } = options
+  const { client, context, cluster, namespaces, clock, log, metrics, kubernetesMetrics, identity, stallMs } = options
   const { random = Math.random, resyncMs = RESYNC_MS, pollMs = POLL_MS, holderSeconds = HOLDER_SECONDS } = options
   const registrationMs = (holderSeconds * 1_000) / REGISTRATIONS
   let queue: Queue | undefined
 
-  const watch = createCheckWatch({
-    client,
-    namespaces: options.namespaces,
-    clock,
-    random,
-    stallMs: options.stallMs,
-    log,
-    metrics: kubernetesMetrics.reflector(HEARTBEAT_CHECKS.plural),
-    onChange: (key) => queue?.add(key, 'live'),
-  })
+  const watchMetrics = kubernetesMetrics.reflector(HEARTBEAT_CHECKS.plural)
+  const onChange = (key: string) => queue?.add(key, 'live')
+  const watch = createCheckWatch({ client, namespaces, clock, random, stallMs, log, metrics: watchMetrics, onChange })
   const recorder = createRecorder({
     client,
     clock,
@@ -101,14 +94,8 @@ export function createOperator(options: OperatorOptions): Operator {
     isBusy,
   })
 
-  const registration = createClusterRegistration({
-    client,
-    context,
-    cluster,
-    holderSeconds,
-    log,
-    onTaken: (isTaken) => metrics.clusterNameTaken.set(isTaken ? 1 : 0),
-  })
+  const onTaken = (isTaken: boolean) => metrics.clusterNameTaken.set(isTaken ? 1 : 0)
+  const registration = createClusterRegistration({ client, context, cluster, holderSeconds, log, onTaken })
   const elector = createElector({
     client,
     namespace: options.leaseNamespace,

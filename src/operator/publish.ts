@@ -50,10 +50,8 @@ export async function publishUrl(
   } catch (error) {
     if (!isRejection(error)) throw error
     // An admission rule may quote the rejected object, and this message goes into a status that many may read.
-    const why = [url, ...Object.values(wanted.data)].reduce(
-      (said, secret) => said.replaceAll(secret, '***'),
-      error.message,
-    )
+    const secrets = [url, ...Object.values(wanted.data)]
+    const why = secrets.reduce((text, secret) => text.replaceAll(secret, '***'), error.message)
     const message = `${target.kind} ${target.name} cannot be written: ${why}`
     return { kind: 'rejected', reason: 'PublishRefused', message }
   }
@@ -102,11 +100,7 @@ async function createNew(
 }
 
 /** Removes our URL from the object that it was published in; deletes the object when it holds nothing else. */
-export async function withdrawUrl(
-  client: KubernetesClient,
-  check: HeartbeatCheck,
-  target: PublishedTarget,
-): Promise<void> {
+export async function withdrawUrl(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
   const found = await findOurs(client, check, target)
   if (found === null) return
   const location = locationOf(check, target)
@@ -117,16 +111,11 @@ export async function withdrawUrl(
     })
   }
   // Applying an empty object removes every field that we applied, and leaves those of others.
-  const nothing = { apiVersion: 'v1', kind: target.kind, metadata: location }
-  await applyTo(client, target.kind, found, nothing)
+  await applyTo(client, target.kind, found, { apiVersion: 'v1', kind: target.kind, metadata: location })
 }
 
 /** Leaves the URL where it is, without an owner: it is not garbage collected, and the next resource may adopt the object. */
-export async function disownUrl(
-  client: KubernetesClient,
-  check: HeartbeatCheck,
-  target: PublishedTarget,
-): Promise<void> {
+export async function disownUrl(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
   const found = await findOurs(client, check, target)
   if (found === null) return
   const data = Object.fromEntries(appliedIn(found, 'data').map((key) => [key, found.data?.[key] ?? '']))
@@ -160,20 +149,12 @@ async function applyTo(
 const isOfCreation = (entry: FieldsOwner) => entry.manager === FIELD_MANAGER && entry.operation === 'Update'
 const isOfApply = (entry: FieldsOwner) => entry.manager === FIELD_MANAGER && entry.operation === 'Apply'
 
-async function findOurs(
-  client: KubernetesClient,
-  check: HeartbeatCheck,
-  target: PublishedTarget,
-): Promise<PublishedObject | null> {
+async function findOurs(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
   const found = await findObject(client, target.kind, locationOf(check, target))
   return found !== null && ownershipOf(found, check) === 'ours' ? found : null
 }
 
-async function findObject(
-  client: KubernetesClient,
-  kind: PublishTarget['kind'],
-  location: ObjectName,
-): Promise<PublishedObject | null> {
+async function findObject(client: KubernetesClient, kind: PublishTarget['kind'], location: ObjectName) {
   try {
     return await client.get<PublishedObject>(TYPES[kind], location)
   } catch (error) {
@@ -190,11 +171,7 @@ function manifestOf(check: HeartbeatCheck, target: PublishTarget, url: string) {
     metadata: {
       name: target.name,
       namespace: namespace!,
-      labels: {
-        ...target.labels,
-        [MANAGED_BY_LABEL]: FIELD_MANAGER,
-        [CHECK_LABEL]: name,
-      },
+      labels: { ...target.labels, [MANAGED_BY_LABEL]: FIELD_MANAGER, [CHECK_LABEL]: name },
       annotations: target.annotations,
       // blockOwnerDeletion would need a right on heartbeatchecks/finalizers and has no use here.
       ownerReferences: [

@@ -112,13 +112,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   /** For a synced resource: only the state of its job may have changed. Null: its check is gone. */
-  async function readState(
-    key: string,
-    object: HeartbeatCheck,
-    { findings, nextAt }: LastSync,
-  ): Promise<Reconciled | null> {
+  async function readState(key: string, object: HeartbeatCheck, last: LastSync): Promise<Reconciled | null> {
     const check = await findDeclared(context, { cluster, ...splitKey(key) })
-    return check === null ? null : { object, findings, check, result: againAt(nextAt) }
+    return check === null ? null : { object, findings: last.findings, check, result: againAt(last.nextAt) }
   }
 
   /** A full sync: the check and the published URL. */
@@ -147,8 +143,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (!(error instanceof Stalled)) throw error
       const { reason, message } = error
       // Compared as the status holds it, cut: a long message would be news each time.
-      const isNews = stalledOf(object)?.message !== cutMessage(message)
-      if (isNews) recordEvent(object, 'Warning', { reason, note: message })
+      if (stalledOf(object)?.message !== cutMessage(message)) recordEvent(object, 'Warning', { reason, note: message })
       check ??= await findDeclared(context, { cluster, ...splitKey(key) })
       const findings = { sync: { kind: 'stalled', reason, message }, published } as const
       return { object, findings, check, result: { kind: 'stalled', retryMs: stalledRetryMs(object) } }

@@ -74,14 +74,10 @@ export function createReporter({ client, cache, context, recorder }: ReporterOpt
     return flips.findLast(({ to, from }) => to === 'down' && from !== 'down')?.reason ?? null
   }
 
-  async function recordFlips(
-    object: HeartbeatCheck,
-    { key }: CheckRecord,
-    status: HeartbeatCheckStatus,
-  ): Promise<void> {
+  async function recordFlips(object: HeartbeatCheck, { key }: CheckRecord, after: HeartbeatCheckStatus): Promise<void> {
     const { checkId, lastTransitionTime } = object.status ?? {}
-    if (lastTransitionTime === undefined || checkId !== status.checkId) return
-    if (lastTransitionTime === status.lastTransitionTime) return
+    if (lastTransitionTime === undefined || checkId !== after.checkId) return
+    if (lastTransitionTime === after.lastTransitionTime) return
     const since: Instant = Date.parse(lastTransitionTime)
     const flips = await listFlipsSince(context, key, since)
     // The status has no microseconds, and several flips may be within its millisecond: its own is the last of them.
@@ -97,12 +93,9 @@ export function createReporter({ client, cache, context, recorder }: ReporterOpt
     if (before?.observedGeneration === metadata.generation) return
     if (before?.conditions?.some(({ type }) => type === 'Reconciling')) return
     const message = error instanceof AppError ? error.message : 'it could not be brought in line yet; it is tried again'
-    const findings = { sync: { kind: 'retrying', message }, published: before?.published ?? null } as const
-    const { conditions = [] } = computeStatus(
-      object,
-      { ...findings, check: null, downReason: null },
-      context.clock.now(),
-    )
+    const sync = { kind: 'retrying', message } as const
+    const findings = { sync, published: before?.published ?? null, check: null, downReason: null }
+    const { conditions = [] } = computeStatus(object, findings, context.clock.now())
     const job = before?.conditions?.filter(({ type }) => type === 'Up') ?? []
     // observedGeneration stays: kstatus waits for it.
     await writeStatus(object, { status: { conditions: [...conditions, ...job] } })

@@ -7,8 +7,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type FlipReason, type Instant, shownStatus } from '../domain/check.ts'
 import { toIso } from '../domain/instant.ts'
-import type { Condition } from '../kubernetes/objects.ts'
-import { toTime } from '../kubernetes/objects.ts'
+import { type Condition, toTime } from '../kubernetes/objects.ts'
 import type { CheckRecord } from '../store/checks/checks.ts'
 import type { HeartbeatCheck, HeartbeatCheckStatus, PublishedTarget } from './heartbeat-check.ts'
 
@@ -48,7 +47,7 @@ export function computeStatus(object: HeartbeatCheck, findings: Findings, now: I
   const before = object.status ?? {}
   const generation = object.metadata.generation ?? 0
   const conditions: Condition[] = []
-  const add = (condition: Pick<Condition, 'type' | 'status' | 'reason' | 'message'>) => {
+  const add = (condition: Statement) => {
     const old = before.conditions?.find(({ type }) => type === condition.type)
     const isSame = old?.status === condition.status
     conditions.push({
@@ -84,9 +83,8 @@ function describeSync(sync: Sync, published: PublishedTarget | null): Statement[
   switch (sync.kind) {
     case 'synced': {
       const where = published === null ? '' : `; its ping URL is in ${published.kind} ${published.name}`
-      return [
-        { type: 'Ready', status: 'True', reason: 'Synced', message: `the service holds this specification${where}` },
-      ]
+      const message = `the service holds this specification${where}`
+      return [{ type: 'Ready', status: 'True', reason: 'Synced', message }]
     }
     case 'stalled':
       return [
@@ -112,14 +110,10 @@ function describePublished(sync: Sync, published: PublishedTarget | null): State
     : { type: 'Published', status: 'False', reason: 'NotPublishedYet', message: 'the ping URL is not published yet' }
 }
 
+const up = (status: Condition['status'], reason: string, message: string) => ({ type: 'Up', status, reason, message })
+
 /** No message holds a time that changes with each ping: each change of a message is a write. */
 function describeJob({ state }: CheckRecord, downReason: FlipReason | null, now: Instant): Statement {
-  const up = (status: Condition['status'], reason: string, message: string): Statement => ({
-    type: 'Up',
-    status,
-    reason,
-    message,
-  })
   switch (shownStatus(state, now)) {
     case 'new': {
       const due = state.dueAt === null ? '' : `; it counts as missed at ${toTime(state.dueAt)}`
@@ -132,17 +126,13 @@ function describeJob({ state }: CheckRecord, downReason: FlipReason | null, now:
       return up('True', 'Late', `a completion was expected at ${toTime(state.expectedAt!)}${due}`)
     }
     case 'down':
-      return describeDown(up, downReason, toTime(state.since))
+      return describeDown(downReason, toTime(state.since))
     case 'paused':
       return up('Unknown', 'Suspended', 'the check is paused: nothing is expected of the job')
   }
 }
 
-function describeDown(
-  up: (...parts: [Condition['status'], string, string]) => Statement,
-  reason: FlipReason | null,
-  at: string,
-): Statement {
+function describeDown(reason: FlipReason | null, at: string): Statement {
   switch (reason) {
     case 'failed':
       return up('False', 'JobFailed', `the job reported a failure at ${at}`)

@@ -15,10 +15,7 @@ const ready = (field: string) => `.status.conditions[?(@.type=="Ready")].${field
 export const RESOURCE_DEFINITION = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
-  metadata: {
-    name: `${plural}.${group}`,
-    labels: { 'app.kubernetes.io/name': 'heartbeat-operator' },
-  },
+  metadata: { name: `${plural}.${group}`, labels: { 'app.kubernetes.io/name': 'heartbeat-operator' } },
   spec: {
     group,
     scope: 'Namespaced',

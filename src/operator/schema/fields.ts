@@ -21,13 +21,8 @@ export interface Rule<Value> {
 /** A rule that the whole text matches the pattern, which must mean the same in RE2 and in JavaScript. */
 export function shaped(pattern: string, message: string): Rule<string> {
   const whole = `^(${pattern})$`
-  const expression = new RegExp(whole)
-  return {
-    cel: `self.matches(r'${whole}')`,
-    holds: (value) => expression.test(value),
-    message,
-    reason: 'FieldValueInvalid',
-  }
+  const shape = new RegExp(whole)
+  return { cel: `self.matches(r'${whole}')`, holds: (value) => shape.test(value), message, reason: 'FieldValueInvalid' }
 }
 
 /** The schema with its rules. `meta` goes into the definition as it is: the description, the bounds. */
@@ -43,24 +38,13 @@ function checkRules<Value>(rules: readonly Rule<Value>[]) {
   return (value: Value, context: z.RefinementCtx): void => {
     for (const { holds, message, fieldPath } of rules)
       if (holds?.(value) === false)
-        context.addIssue({
-          code: 'custom',
-          message,
-          path: fieldPath === undefined ? [] : fieldPath.slice(1).split('.'),
-        })
+        context.addIssue({ code: 'custom', message, path: fieldPath?.slice(1).split('.') ?? [] })
   }
 }
 
 export function describeRules(rules: readonly Rule<never>[]): object {
   if (rules.length === 0) return {}
-  return {
-    'x-kubernetes-validations': rules.map(({ cel, message, fieldPath, reason }) => ({
-      rule: cel,
-      message,
-      ...(fieldPath === undefined ? {} : { fieldPath }),
-      reason,
-    })),
-  }
+  return { 'x-kubernetes-validations': rules.map(({ cel, holds: _, ...rule }) => ({ rule: cel, ...rule })) }
 }
 
 interface TextOptions {
@@ -77,11 +61,8 @@ export function text({ min = 0, max, description, rules = [] }: TextOptions): z.
     const { length } = Array.from(value)
     return length >= min && length <= max
   }
-  const bounds = { ...(min === 0 ? {} : { minLength: min }), maxLength: max }
-  return withRules(z.string('must be text').refine(isFit, { error: says, abort: true }), rules, {
-    description,
-    ...bounds,
-  })
+  const meta = { description, ...(min === 0 ? {} : { minLength: min }), maxLength: max }
+  return withRules(z.string('must be text').refine(isFit, { error: says, abort: true }), rules, meta)
 }
 
 interface SecondsOptions {
