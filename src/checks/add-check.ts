@@ -20,10 +20,7 @@ type SlugWanted =
   /** With a number at the end if it is taken. */
   | { readonly like: string }
 
-/**
- * Adds a check to a project that the transaction keeps (hasProject). `stampedAt` dates the first entry of its history. Returns its key
- * and slug; null when the exact slug is taken.
- */
+/** The transaction keeps the project (hasProject). `stampedAt` dates the first entry. Null when the slug is taken. */
 export async function addCheck(
   tx: Queryable,
   check: Omit<NewCheckRow, 'slug'>,

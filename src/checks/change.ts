@@ -4,7 +4,7 @@
  * transaction that holds the locks, or on condition that the cached rows are still current.
  */
 
-import type { CheckSpec, FlipReason, Gap, Instant, PingType, StoredStatus } from '../domain/check.ts'
+import type { CheckSpec, Flip, Gap, Instant } from '../domain/check.ts'
 import { eventOf, lateEvent } from '../domain/event.ts'
 import { stampAfter } from '../domain/instant.ts'
 import { expectAfterCompletion } from '../domain/schedule.ts'
@@ -20,12 +20,7 @@ export interface Change {
   /** When it happened, by the database's clock. It is stored as later than the check's newest entry. */
   readonly at: Instant
   /** What the history keeps, when the event is a ping. */
-  readonly ping?: {
-    readonly type: PingType
-    readonly exitCode: number | null
-    readonly runId: string | null
-    readonly body: Buffer | null
-  }
+  readonly ping?: Pick<NewPing, 'type' | 'exitCode' | 'runId' | 'body'>
 }
 
 export type Decision =
@@ -115,10 +110,7 @@ class Row {
 
     const pingId = ping === undefined ? null : newIdBytes(stamp)
     if (ping !== undefined) history.pings.push({ ...ping, id: pingId!, key, durationMs: outcome.durationMs, at: stamp })
-    const add = (
-      flip: { from: StoredStatus | null; to: StoredStatus; reason: FlipReason; at: Instant },
-      gap: Gap | null,
-    ) => {
+    const add = (flip: Flip, gap: Gap | null) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const flipId = newIdBytes(this.#stampedAt)
       history.flips.push({ ...flip, id: flipId, key, detectedAt: now, pingId })

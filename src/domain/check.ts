@@ -23,10 +23,7 @@ export type Instant = number
 /** The name of a cluster that was given none. With it, names that hold a cluster's name leave it out. */
 export const DEFAULT_CLUSTER = 'default'
 
-/**
- * The database stores statuses, types and sources of pings as their place in these three lists: only ever append. A reordered list
- * changes the meaning of every stored row.
- */
+/** Stored rows hold the place of a word in these three lists: only append, since a new order changes their meaning. */
 export const STATUSES = ['new', 'up', 'down', 'paused'] as const
 /** What is stored. `late` is derived when a check is read (`shownStatus`); running is a separate fact. */
 export type StoredStatus = (typeof STATUSES)[number]

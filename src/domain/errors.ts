@@ -55,10 +55,7 @@ export function invalidField(field: string, message: string): AppError {
   return new AppError('invalid', message, { field })
 }
 
-/**
- * The error in the words of an edge, which names our fields by `nameOf`. `rule` is the message without the name of the field at
- * fault, `text` is with it.
- */
+/** In the words of an edge, which names our fields by `nameOf`. `text` names the field at fault, `rule` does not. */
 export function describeError({ code, field, message }: AppError, nameOf: (field: string) => string) {
   const rule = message.replace(/\{(periodSeconds|timeZone)\}/g, (_, other: string) => nameOf(other))
   return { rule, text: code === 'invalid' && field !== undefined ? `${nameOf(field)} ${rule}` : rule }

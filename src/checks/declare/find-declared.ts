@@ -24,10 +24,7 @@ export function listStates({ database }: Context, cluster: string): Promise<Decl
 /** Of more flips between two reads only the newest are reported. */
 const MAX_FLIPS = 100
 
-/**
- * The flips and outages of a check that were stored at `since` or later, oldest first. A missed ping is dated at its deadline, which may
- * be much earlier: the time of storing counts.
- */
+/** Flips and outages stored at `since` or later, oldest first. A missed ping is dated earlier, at its deadline. */
 export async function listFlipsSince({ database }: Context, key: number, since: Instant): Promise<FlipRecord[]> {
   return (await listNewestFlips(database, key, { fromId: firstIdAt(since), limit: MAX_FLIPS })).reverse()
 }

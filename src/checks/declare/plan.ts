@@ -1,6 +1,4 @@
-/**
- * What a declaration changes (design, section 6). Pure: gather.ts reads the facts, act.ts carries the plan out.
- */
+/** What a declaration changes (design, section 6). Pure: gather.ts reads the facts, act.ts carries the plan out. */
 
 import type { CheckTexts } from '../../domain/check.ts'
 import type { ErrorCode } from '../../domain/errors.ts'

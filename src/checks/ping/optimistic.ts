@@ -1,6 +1,4 @@
-/**
- * Commits a group without row locks, in one round trip: decides on cached rows, and saves each on condition that it still has the cached version.
- */
+/** Commits a group in one round trip without locks: decides on cached rows, saves those whose version is current. */
 
 import { type ChangeSet, saveUnlocked } from '../../store/checks/change-sets.ts'
 import type { Session } from '../../store/postgres/database.ts'

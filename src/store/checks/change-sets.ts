@@ -1,7 +1,4 @@
-/**
- * What the state machine decided, on its way into the database: one statement for each table, all of them in one round trip. This is the
- * hot path: rows travel as binary arrays.
- */
+/** What the state machine decided, saved by one statement a table, in one round trip. Hot: rows are binary arrays. */
 
 import type { CheckState, FlipReason, Instant, PingType, StoredStatus } from '../../domain/check.ts'
 import { insertEvents, type NewEvent } from '../outbox/events.ts'
@@ -270,11 +267,7 @@ function saveExpected(
 }
 
 /** Whether all pings are plain completions, so that the columns that rarely change stay as they are: each costs time here and in the database. */
-function isBrief(
-  states: readonly ChangedState[],
-  pings: readonly NewPing[],
-  expected: readonly ExpectedRow[],
-): boolean {
+function isBrief(states: readonly ChangedState[], pings: readonly NewPing[], expected: readonly ExpectedRow[]) {
   return (
     pings.every((ping) => ping.durationMs === null && ping.runId === null) &&
     states.every(({ state }, index) => isSameButForTimes(state, expected[index]!.state))

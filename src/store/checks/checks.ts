@@ -111,11 +111,8 @@ export async function listCheckRows(
 
 /** Fails with a unique violation of SLUG_IS_UNIQUE when the slug is taken. */
 export async function saveTexts(tx: Queryable, key: number, slug: string, texts: CheckTexts): Promise<void> {
-  await tx.query(`update checks set slug = $2, ${settersOf(TEXTS, 3)} where key = $1`, [
-    key,
-    slug,
-    ...valuesOf<CheckTexts>(TEXTS, texts),
-  ])
+  const values = [key, slug, ...valuesOf<CheckTexts>(TEXTS, texts)]
+  await tx.query(`update checks set slug = $2, ${settersOf(TEXTS, 3)} where key = $1`, values)
 }
 
 /** Names of a constraint and of an index in the schema. */
@@ -123,10 +120,8 @@ export const SLUG_IS_UNIQUE = 'checks_project_id_slug_key'
 export const RESOURCE_IS_UNIQUE = 'checks_resource'
 
 export async function saveSpec(tx: Queryable, key: number, spec: StoredSpec): Promise<void> {
-  await tx.query(`update check_states set ${settersOf(SPEC, 2)} where check_key = $1`, [
-    key,
-    ...valuesOf<StoredSpec>(SPEC, spec),
-  ])
+  const values = [key, ...valuesOf<StoredSpec>(SPEC, spec)]
+  await tx.query(`update check_states set ${settersOf(SPEC, 2)} where check_key = $1`, values)
 }
 
 /** The check and its state. Its history is deleted separately (pings.ts, flips.ts). */

@@ -11,10 +11,7 @@ export interface Column<Value> {
   readonly type: SqlType
   /** What is stored. Default: the value itself. */
   readonly encode?: (value: Value) => unknown
-  /**
-   * The column changes rarely: a group of pings leaves it out of its update where this holds for all its checks. Without it the
-   * column is always written.
-   */
+  /** Rarely changes: pings leave the column out where this holds for all their checks. Absent: always written. */
   readonly isUnchanged?: (value: Value, was: Value) => boolean
   /** /metrics shows it. */
   readonly isExported?: true

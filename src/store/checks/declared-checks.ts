@@ -38,10 +38,7 @@ export async function findDeclaredCheck(
 
 /** The check with this id, a UUID, of any tenant; null when there is none. */
 export async function findAnyCheck(tx: Queryable, id: string): Promise<StoredCheck | null> {
-  const [row] = await tx.queryColumns({
-    text: `select ${CHECK_COLUMNS} from ${CHECKS} where c.id = $1`,
-    values: [id],
-  })
+  const [row] = await tx.queryColumns({ text: `select ${CHECK_COLUMNS} from ${CHECKS} where c.id = $1`, values: [id] })
   return row === undefined ? null : toCheck(row)
 }
 
@@ -49,6 +46,8 @@ export interface DeclaredState extends Pick<CheckState, 'status' | 'since' | 'la
   readonly namespace: string
   readonly name: string
 }
+
+type DeclaredRow = [string, string, number, Instant, Instant | null, Instant | null]
 
 /** All declared checks of a cluster, in no order. */
 export async function listDeclaredStates(tx: Queryable, cluster: string): Promise<DeclaredState[]> {
@@ -59,14 +58,7 @@ export async function listDeclaredStates(tx: Queryable, cluster: string): Promis
     values: [cluster],
   })
   return rows.map((row) => {
-    const [namespace, name, status, since, lastPingAt, expectedAt] = row as [
-      string,
-      string,
-      number,
-      Instant,
-      Instant | null,
-      Instant | null,
-    ]
+    const [namespace, name, status, since, lastPingAt, expectedAt] = row as DeclaredRow
     return { namespace, name, status: STATUSES[status]!, since, lastPingAt, expectedAt }
   })
 }
@@ -102,16 +94,12 @@ const DECLARED = { projectId: IDENTITY.projectId, slug: IDENTITY.slug, ...TEXTS,
 /** Needs the lock on the check's state. Fails with a unique violation of SLUG_IS_UNIQUE when the slug is taken. */
 export async function saveDeclared(tx: Queryable, key: number, declared: DeclaredFields): Promise<void> {
   const { resource, suspend } = declared
-  await tx.query(`update checks set ${settersOf(DECLARED, 2)} where key = $1`, [
-    key,
-    ...valuesOf<Named & CheckOwner>(DECLARED, { ...declared, ...toOwner(resource, suspend) }),
-  ])
+  const values = valuesOf<Named & CheckOwner>(DECLARED, { ...declared, ...toOwner(resource, suspend) })
+  await tx.query(`update checks set ${settersOf(DECLARED, 2)} where key = $1`, [key, ...values])
 }
 
 /** From now on the check belongs to the API. Needs the lock on its state. */
 export async function detachFromResource(tx: Queryable, key: number): Promise<void> {
-  await tx.query(`update checks set ${settersOf(OWNER, 2)} where key = $1`, [
-    key,
-    ...valuesOf<CheckOwner>(OWNER, OWNED_BY_API),
-  ])
+  const values = [key, ...valuesOf<CheckOwner>(OWNER, OWNED_BY_API)]
+  await tx.query(`update checks set ${settersOf(OWNER, 2)} where key = $1`, values)
 }

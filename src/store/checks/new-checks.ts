@@ -17,10 +17,8 @@ import { OWNED_BY_API, toOwner } from './declared-checks.ts'
 
 /** Which of these slugs are taken in the project. */
 export async function findTakenSlugs(tx: Queryable, projectId: string, slugs: readonly string[]): Promise<Set<string>> {
-  const { rows } = await tx.query<{ slug: string }>(
-    'select slug from checks where project_id = $1 and slug = any($2::text[])',
-    [projectId, slugs],
-  )
+  const text = 'select slug from checks where project_id = $1 and slug = any($2::text[])'
+  const { rows } = await tx.query<{ slug: string }>(text, [projectId, slugs])
   return new Set(rows.map((row) => row.slug))
 }
 

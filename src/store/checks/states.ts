@@ -51,10 +51,7 @@ export async function findKeys(tx: Queryable, publicIds: readonly string[]): Pro
   return new Map(rows.map(([publicId, key]) => [publicId as string, key as number]))
 }
 
-/**
- * Locks and reads rows, in the order of their keys, so that two groups never deadlock. Checks that are gone are left out; with
- * `skip locked` also those that another transaction has locked.
- */
+/** In the order of keys, so that groups never deadlock. Without rows that are gone, or with `skip locked` locked. */
 export async function lockStates(
   tx: Queryable,
   keys: readonly number[],
@@ -162,10 +159,8 @@ export function runPingKey(key: number, runId: string, type: PingType): string {
 
 /** Moves the next evaluation of checks that cannot be evaluated, so that they do not stop the others. */
 export async function postponeWake(tx: Queryable, keys: readonly number[], until: Instant): Promise<void> {
-  await tx.query('update check_states set wake_at = $2::timestamptz where check_key = any($1::int8[])', [
-    keys,
-    timestamp(until),
-  ])
+  const values = [keys, timestamp(until)]
+  await tx.query('update check_states set wake_at = $2::timestamptz where check_key = any($1::int8[])', values)
 }
 
 /** How far behind the evaluator is, in seconds; 0 when nothing is overdue. */

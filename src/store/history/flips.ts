@@ -54,8 +54,9 @@ export async function listNewestFlips(
 
 /** Deletes up to `limit` flips of a check that is being removed, in physical order (see deletePings). */
 export async function deleteFlips(tx: Queryable, key: number, limit: number): Promise<void> {
-  await tx.query('delete from flips where ctid = any(array(select ctid from flips where check_key = $1 limit $2))', [
-    key,
-    limit,
-  ])
+  const values = [key, limit]
+  await tx.query(
+    'delete from flips where ctid = any(array(select ctid from flips where check_key = $1 limit $2))',
+    values,
+  )
 }

@@ -135,10 +135,9 @@ export async function pruneEvents(tx: Queryable, oldestId: string, limit: number
 
 /** Deletes up to `limit` gaps that ended before `oldest`, and returns their number. */
 export async function pruneGaps(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
-  const { rowCount } = await tx.query(
-    'delete from gaps where ctid = any(array(select ctid from gaps where ended_at < $1::timestamptz limit $2))',
-    [timestamp(oldest), limit],
-  )
+  const text =
+    'delete from gaps where ctid = any(array(select ctid from gaps where ended_at < $1::timestamptz limit $2))'
+  const { rowCount } = await tx.query(text, [timestamp(oldest), limit])
   return rowCount
 }
 

@@ -108,6 +108,9 @@ export interface LeasedAlert extends StoredAlert {
   readonly check: CheckNames | null
 }
 
+type NameColumns = { id: string | null; slug: string; project: string; namespace: string | null; name: string | null }
+type LeasedRow = Omit<LeasedAlert, 'check'> & NameColumns
+
 export interface CheckNames {
   readonly id: string
   readonly slug: string
@@ -125,17 +128,7 @@ export async function leaseAlerts(
   channelId: string,
   { now, until, limit }: { now: Instant; until: Instant; limit: number },
 ): Promise<LeasedAlert[]> {
-  const { rows } = await db.query<
-    StoredAlert & {
-      checkKey: number
-      isTrue: boolean
-      id: string | null
-      slug: string
-      project: string
-      namespace: string | null
-      name: string | null
-    }
-  >({
+  const { rows } = await db.query<LeasedRow>({
     name: 'lease_alerts',
     text: `with due as materialized (
         select a.check_key from alerts a
@@ -220,10 +213,8 @@ export async function deleteAlerts(
 
 /** Deletes the alerts of a channel, if it was removed. At the Alertmanagers they end by themselves. */
 export async function deleteChannelAlerts(db: Queryable, channelId: string): Promise<void> {
-  await db.query(
-    'delete from alerts a where a.channel_id = $1 and not exists (select from channels c where c.id = $1)',
-    [channelId],
-  )
+  const text = 'delete from alerts a where a.channel_id = $1 and not exists (select from channels c where c.id = $1)'
+  await db.query(text, [channelId])
 }
 
 /** Makes all alerts of a check due at once, in the transaction of a change that may have made them wrong. */

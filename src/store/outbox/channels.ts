@@ -64,10 +64,8 @@ export async function isEventWanted(tx: Queryable, type: CheckEventType): Promis
 
 /** Null when the tenant has no such channel. */
 export async function findChannelRow(db: Queryable, tenant: Tenant, id: string): Promise<ChannelRow | null> {
-  const { rows } = await db.query<ChannelRow>(
-    `select ${CHANNEL_COLUMNS} from channels c where ${VISIBLE} and c.id = $3`,
-    [tenant.organizationId, tenant.projectId, id],
-  )
+  const text = `select ${CHANNEL_COLUMNS} from channels c where ${VISIBLE} and c.id = $3`
+  const { rows } = await db.query<ChannelRow>(text, [tenant.organizationId, tenant.projectId, id])
   return rows[0] ?? null
 }
 
@@ -79,56 +77,35 @@ export async function lockChannel(
   purpose: 'change' | 'keep',
 ): Promise<ChannelRow | null> {
   const strength = purpose === 'change' ? 'for update' : 'for key share'
-  const { rows } = await tx.query<ChannelRow>(
-    `select ${CHANNEL_COLUMNS} from channels c where ${VISIBLE} and c.id = $3 ${strength}`,
-    [tenant.organizationId, tenant.projectId, id],
-  )
+  const text = `select ${CHANNEL_COLUMNS} from channels c where ${VISIBLE} and c.id = $3 ${strength}`
+  const { rows } = await tx.query<ChannelRow>(text, [tenant.organizationId, tenant.projectId, id])
   return rows[0] ?? null
 }
 
 /** The channels of the organization and its projects. */
 export async function countChannels(db: Queryable, organizationId: string): Promise<number> {
-  const { rows } = await db.query<{ count: number }>(
-    'select count(*) as count from channels where organization_id = $1',
-    [organizationId],
-  )
+  const text = 'select count(*) as count from channels where organization_id = $1'
+  const { rows } = await db.query<{ count: number }>(text, [organizationId])
   return rows[0]!.count
 }
 
 export async function insertChannel(tx: Queryable, channel: ChannelRow): Promise<void> {
+  const { id, organizationId, projectId, kind, name, sealed, sealedWith, eventTypes, muted, createdAt } = channel
   await tx.query(
     `insert into channels (id, organization_id, project_id, kind, name, sealed, sealed_with, event_types, muted, created_at)
       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::timestamptz)`,
-    [
-      channel.id,
-      channel.organizationId,
-      channel.projectId,
-      channel.kind,
-      channel.name,
-      channel.sealed,
-      channel.sealedWith,
-      channel.eventTypes,
-      channel.muted,
-      timestamp(channel.createdAt),
-    ],
+    [id, organizationId, projectId, kind, name, sealed, sealedWith, eventTypes, muted, timestamp(createdAt)],
   )
 }
 
 /** Saves everything that can change. The caller holds the lock. */
 export async function saveChannel(tx: Queryable, channel: ChannelRow): Promise<void> {
+  const { id, projectId, name, sealed, sealedWith, eventTypes, muted } = channel
   await tx.query(
     `update channels set project_id = $2, name = $3, sealed = $4, sealed_with = $5,
         event_types = $6, muted = $7
       where id = $1`,
-    [
-      channel.id,
-      channel.projectId,
-      channel.name,
-      channel.sealed,
-      channel.sealedWith,
-      channel.eventTypes,
-      channel.muted,
-    ],
+    [id, projectId, name, sealed, sealedWith, eventTypes, muted],
   )
 }
 
@@ -196,10 +173,8 @@ export async function replaceSealed(
   before: Buffer,
   after: { readonly sealed: Buffer; readonly sealedWith: Buffer },
 ): Promise<boolean> {
-  const { rowCount } = await db.query(
-    'update channels set sealed = $3, sealed_with = $4 where id = $1 and sealed = $2',
-    [id, before, after.sealed, after.sealedWith],
-  )
+  const text = 'update channels set sealed = $3, sealed_with = $4 where id = $1 and sealed = $2'
+  const { rowCount } = await db.query(text, [id, before, after.sealed, after.sealedWith])
   return rowCount === 1
 }
 

@@ -121,16 +121,10 @@ function claimLocked(locked: readonly unknown[][], until: Instant): Statement {
   }
 }
 
-type ClaimRow = { [Name in keyof EventRow]: EventRow[Name] | null } & {
-  id: string | null
-  eventId: string
-  channelId: string
-  checkKey: number | null
-  attempts: number
-  attempt: number
-  giveUpAt: Instant
-  moved: number
-}
+type ClaimRow = { [Name in keyof EventRow]: EventRow[Name] | null } & Omit<ClaimedDelivery, 'id' | 'event'> & {
+    id: string | null
+    moved: number
+  }
 
 function toClaimed(row: ClaimRow): ClaimedDelivery[] {
   const { id, eventId, channelId, checkKey, attempts, attempt, giveUpAt } = row

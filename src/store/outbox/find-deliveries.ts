@@ -113,9 +113,7 @@ export async function renewDelivery(
 
 /** Makes a pending delivery due. */
 export async function makeDeliveryDue(tx: Queryable, id: string, now: Instant): Promise<DeliveryRecord> {
-  const { rows } = await tx.query<Row>(
-    `update deliveries d set next_attempt_at = $2::timestamptz where d.id = $1 returning ${COLUMNS}`,
-    [id, timestamp(now)],
-  )
+  const text = `update deliveries d set next_attempt_at = $2::timestamptz where d.id = $1 returning ${COLUMNS}`
+  const { rows } = await tx.query<Row>(text, [id, timestamp(now)])
   return toDelivery(rows[0]!)
 }

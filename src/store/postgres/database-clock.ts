@@ -1,7 +1,4 @@
-/**
- * PostgreSQL's clock. Each replica measures the offset of its own clock and corrects its times by it, so that replicas with wrong clocks agree
- * (design, section 9).
- */
+/** PostgreSQL's clock: each replica corrects its own by the measured offset, so that all agree (design, section 9). */
 
 import type { Clock } from '../../runtime/clock.ts'
 import type { Queryable } from './database.ts'

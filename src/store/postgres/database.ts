@@ -1,7 +1,4 @@
-/**
- * Creates pg pools. A connection on which anything but a plain SQL error happened is closed and not reused: after a timeout or a broken socket
- * the state of its transaction is unknown.
- */
+/** pg pools. After a timeout or a broken socket a connection is closed: the state of its transaction is unknown. */
 
 import pg from 'pg'
 import { unavailable } from '../../domain/errors.ts'
@@ -23,10 +20,7 @@ export type { Queryable, Session, Statement } from './connection.ts'
 export interface Database extends Queryable {
   /** Runs `work` again when the transaction lost a race (40001, 40P01): `work` must have no effects outside the transaction. */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
-  /**
-   * Calls `onRow` with the columns of each row as it arrives, for results that are too large to hold. Yields to the event loop in between.
-   * Throws what `onRow` threw, after the last row.
-   */
+  /** For results that are too large to hold. Yields to the event loop in between. Throws as `streamRows` does. */
   eachRow(statement: Statement, onRow: (columns: unknown[]) => void): Promise<void>
   /** One connection for a while, so that the next transaction can be sent as soon as the last one has committed. */
   session<T>(use: (session: Session) => Promise<T>): Promise<T>
@@ -148,11 +142,8 @@ const PLANS_OF_MANY_ROWS = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 's
 
 /** Settings of PostgreSQL for each connection, as command-line options. */
 function settingsOf({ genericPlans = false, looksUp = false, isForgetful = false }: DatabaseOptions): string {
-  const settings = [
-    '-c TimeZone=UTC',
-    // Only statements that run for seconds gain from it.
-    '-c jit=off',
-  ]
+  // Only statements that run for seconds gain from jit.
+  const settings = ['-c TimeZone=UTC', '-c jit=off']
   // With the length of the arrays known, the planner would hash them and scan all checks. A generic plan looks rows up.
   if (genericPlans) settings.push('-c plan_cache_mode=force_generic_plan')
   if (looksUp) for (const plan of PLANS_OF_MANY_ROWS) settings.push(`-c enable_${plan}=off`)

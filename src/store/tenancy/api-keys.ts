@@ -19,37 +19,21 @@ export interface ApiKeyRow {
 
 const COLUMNS = `id, name, prefix, scope, project_id as "projectId", expires_at as "expiresAt", last_used_at as "lastUsedAt", created_at as "createdAt"`
 
-export interface NewApiKey {
-  readonly id: string
+export interface NewApiKey extends Omit<ApiKeyRow, 'lastUsedAt'> {
   readonly organizationId: string
-  readonly projectId: string | null
-  readonly name: string
-  readonly prefix: string
   /** SHA-256 of the whole text of the key. */
   readonly hash: Buffer
-  readonly scope: Scope
-  readonly expiresAt: Instant | null
-  readonly createdAt: Instant
 }
 
 /** Null when the prefix is taken. It is unique over all organizations. */
 export async function insertApiKey(db: Queryable, key: NewApiKey): Promise<ApiKeyRow | null> {
+  const { id, organizationId, projectId, name, prefix, hash, scope, expiresAt, createdAt } = key
   const { rows } = await db.query<ApiKeyRow>(
     `insert into api_keys (id, organization_id, project_id, name, prefix, secret_hash, scope, expires_at, created_at)
       values ($1, $2, $3, $4, $5, $6, $7, $8::timestamptz, $9::timestamptz)
       on conflict (prefix) do nothing
       returning ${COLUMNS}`,
-    [
-      key.id,
-      key.organizationId,
-      key.projectId,
-      key.name,
-      key.prefix,
-      key.hash,
-      key.scope,
-      timestamp(key.expiresAt),
-      timestamp(key.createdAt),
-    ],
+    [id, organizationId, projectId, name, prefix, hash, scope, timestamp(expiresAt), timestamp(createdAt)],
   )
   return rows[0] ?? null
 }
@@ -68,21 +52,14 @@ export async function listApiKeys(db: Queryable, tenant: Tenant, { limit, after 
 
 /** False when the tenant has no such key. */
 export async function deleteApiKey(db: Queryable, tenant: Tenant, id: string): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `delete from api_keys where id = $1 and organization_id = $2 and ($3::uuid is null or project_id = $3)`,
-    [id, tenant.organizationId, tenant.projectId],
-  )
+  const text = `delete from api_keys where id = $1 and organization_id = $2 and ($3::uuid is null or project_id = $3)`
+  const { rowCount } = await db.query(text, [id, tenant.organizationId, tenant.projectId])
   return rowCount === 1
 }
 
-export interface KnownApiKey {
-  readonly id: string
+export interface KnownApiKey extends Omit<ApiKeyRow, 'name' | 'prefix' | 'createdAt'> {
   readonly organizationId: string
-  readonly projectId: string | null
   readonly hash: Buffer
-  readonly scope: Scope
-  readonly expiresAt: Instant | null
-  readonly lastUsedAt: Instant | null
 }
 
 /** For authentication, before the caller has proven anything. */

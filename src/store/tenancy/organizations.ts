@@ -7,11 +7,8 @@ export async function insertOrganization(
   db: Queryable,
   { id, name, createdAt }: { id: string; name: string; createdAt: Instant },
 ): Promise<void> {
-  await db.query('insert into organizations (id, name, created_at) values ($1, $2, $3::timestamptz)', [
-    id,
-    name,
-    timestamp(createdAt),
-  ])
+  const values = [id, name, timestamp(createdAt)]
+  await db.query('insert into organizations (id, name, created_at) values ($1, $2, $3::timestamptz)', values)
 }
 
 /** Its id; null when the database has no organization. */

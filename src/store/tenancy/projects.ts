@@ -14,12 +14,8 @@ export interface ProjectRow {
 
 const COLUMNS = `id, name, slug, created_at as "createdAt"`
 
-export interface NewProject {
-  readonly id: string
+export interface NewProject extends ProjectRow {
   readonly organizationId: string
-  readonly name: string
-  readonly slug: string
-  readonly createdAt: Instant
   /** The namespace that the project is bound to. */
   readonly boundTo?: Namespace
 }
@@ -32,20 +28,13 @@ export interface Namespace {
 
 /** Null when the organization has a project with that slug. */
 export async function insertProject(db: Queryable, project: NewProject): Promise<ProjectRow | null> {
+  const { id, organizationId, name, slug, createdAt, boundTo } = project
   const { rows } = await db.query<ProjectRow>(
     `insert into projects (id, organization_id, name, slug, created_at, kubernetes_cluster, kubernetes_namespace)
       values ($1, $2, $3, $4, $5::timestamptz, $6, $7)
       on conflict (organization_id, slug) do nothing
       returning ${COLUMNS}`,
-    [
-      project.id,
-      project.organizationId,
-      project.name,
-      project.slug,
-      timestamp(project.createdAt),
-      project.boundTo?.cluster,
-      project.boundTo?.namespace,
-    ],
+    [id, organizationId, name, slug, timestamp(createdAt), boundTo?.cluster, boundTo?.namespace],
   )
   return rows[0] ?? null
 }
@@ -103,10 +92,8 @@ export async function listProjects(
 }
 
 export async function findOldestProject(db: Queryable, organizationId: string): Promise<string | null> {
-  const { rows } = await db.query<{ id: string }>(
-    'select id from projects where organization_id = $1 order by created_at, id limit 1',
-    [organizationId],
-  )
+  const text = 'select id from projects where organization_id = $1 order by created_at, id limit 1'
+  const { rows } = await db.query<{ id: string }>(text, [organizationId])
   return rows[0]?.id ?? null
 }
 
@@ -132,9 +119,8 @@ export async function hasProject(
 }
 
 export async function countChecks(tx: Queryable, projectId: string): Promise<number> {
-  const { rows } = await tx.query<{ count: number }>('select count(*) as count from checks where project_id = $1', [
-    projectId,
-  ])
+  const text = 'select count(*) as count from checks where project_id = $1'
+  const { rows } = await tx.query<{ count: number }>(text, [projectId])
   return rows[0]!.count
 }
 

@@ -41,10 +41,7 @@ export async function lockFamily(
   return { familyId, user }
 }
 
-/**
- * Only one caller ever gets `spent now`, and only while the token is valid. `gone`: the family was ended while this transaction
- * waited for the lock.
- */
+/** One caller gets `spent now`, and only while the token is valid. `gone`: the family was ended during the wait. */
 export async function spendRefreshToken(
   tx: Queryable,
   hash: Buffer,
@@ -56,10 +53,8 @@ export async function spendRefreshToken(
     [hash, timestamp(now)],
   )
   if (rowCount === 1) return 'spent now'
-  const { rows } = await tx.query<{ isSpent: boolean }>(
-    'select spent_at is not null as "isSpent" from refresh_tokens where token_hash = $1',
-    [hash],
-  )
+  const text = 'select spent_at is not null as "isSpent" from refresh_tokens where token_hash = $1'
+  const { rows } = await tx.query<{ isSpent: boolean }>(text, [hash])
   if (rows[0] === undefined) return 'gone'
   return rows[0].isSpent ? 'spent before' : 'expired'
 }

@@ -15,13 +15,9 @@ export interface UserRow {
 
 const COLUMNS = `id, email, scope, created_at as "createdAt"`
 
-export interface NewUser {
-  readonly id: string
+export interface NewUser extends UserRow {
   readonly organizationId: string
-  readonly email: string
   readonly passwordHash: string
-  readonly scope: Scope
-  readonly createdAt: Instant
 }
 
 /** Null when the address is taken. */
@@ -53,19 +49,15 @@ export async function listUsers(
 
 /** The admins of an organization. The caller holds its lock, so the count stays right until the transaction ends. */
 export async function countAdmins(tx: Queryable, organizationId: string): Promise<number> {
-  const { rows } = await tx.query<{ count: number }>(
-    `select count(*) as count from users where organization_id = $1 and scope = 'admin'`,
-    [organizationId],
-  )
+  const text = `select count(*) as count from users where organization_id = $1 and scope = 'admin'`
+  const { rows } = await tx.query<{ count: number }>(text, [organizationId])
   return rows[0]!.count
 }
 
 /** Null when the organization has no such user. */
 export async function findScope(db: Queryable, organizationId: string, id: string): Promise<Scope | null> {
-  const { rows } = await db.query<{ scope: Scope }>('select scope from users where id = $1 and organization_id = $2', [
-    id,
-    organizationId,
-  ])
+  const text = 'select scope from users where id = $1 and organization_id = $2'
+  const { rows } = await db.query<{ scope: Scope }>(text, [id, organizationId])
   return rows[0]?.scope ?? null
 }
 
