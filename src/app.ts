@@ -66,22 +66,13 @@ export function createApp(options: AppOptions): App {
 
   let isStarted = false
   let isStopping = false
-  const base: Base = {
-    config,
-    databaseUrl,
-    log,
-    metrics,
-    clock,
-    databaseClock,
-    database,
-    isStopping: () => isStopping,
-    whenAvailable,
-  }
+  const shared = { config, databaseUrl, log, metrics, clock, databaseClock, database }
+  const base: Base = { ...shared, isStopping: () => isStopping, whenAvailable }
   const apiRole = pingDatabase === null ? null : createApiRole({ ...base, secretKey, pingDatabase })
+  // The ping API of another process when PING_URL is not set.
+  const pingUrl = () => apiRole?.pingUrl() ?? config.pingUrl ?? `http://127.0.0.1:${config.pingPort}`
   const controllerRole =
-    connection === null || config.role === 'api'
-      ? null
-      : createControllerRole({ ...base, connection, pingUrl: () => apiRole?.pingUrl() ?? defaultPingUrl(config) })
+    connection === null || config.role === 'api' ? null : createControllerRole({ ...base, connection, pingUrl })
 
   const clockLoop = loopOf(base, 'clock', MEASURE_MS, async () => {
     await databaseClock.measure()
@@ -187,11 +178,6 @@ export function createApp(options: AppOptions): App {
   }
 
   return { start, stop, metrics }
-}
-
-/** The ping API of another process when PING_URL is not set. */
-function defaultPingUrl({ pingUrl, pingPort }: Config): string {
-  return pingUrl ?? `http://127.0.0.1:${pingPort}`
 }
 
 function reportConnections(metrics: Metrics, pool: string, database: Database): void {

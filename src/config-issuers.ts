@@ -109,17 +109,15 @@ function isIssuer(text: string): boolean {
   if (text.length > ISSUER_LENGTH || !/^[!-~]+$/.test(text) || /[?#]/.test(text) || !URL.canParse(text)) return false
   const { protocol, hostname, username, password } = new URL(text)
   if (username !== '' || password !== '' || !text.startsWith(`${protocol}//`)) return false
-  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
-}
-
-/** `hostname` as URL writes it: IPv4 in four decimals, IPv6 in brackets. */
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
+  // URL writes IPv4 in four decimals and IPv6 in brackets.
+  return protocol === 'https:' || (protocol === 'http:' && /^(localhost|\[::1\]|127\.\d+\.\d+\.\d+)$/.test(hostname))
 }
 
 function findKeySetFault(keys: readonly unknown[]): string | null {
   if (keys.length === 0 || keys.length > MOST_KEYS) return `must hold 1 to ${MOST_KEYS} keys`
-  const secret = keys.findIndex((key) => SECRET_MEMBERS.some((member) => isObject(key) && member in key))
+  const secret = keys.findIndex(
+    (key) => typeof key === 'object' && key !== null && SECRET_MEMBERS.some((member) => member in key),
+  )
   if (secret >= 0) return `must hold public keys only: key ${secret + 1} is a private or symmetric key`
   const unusable = keys.findIndex((key) => !isSigningKey(key))
   if (unusable < 0) return null
@@ -139,8 +137,4 @@ function importKey(jwk: unknown): KeyObject | null {
   } catch {
     return null
   }
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
 }

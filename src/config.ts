@@ -60,9 +60,8 @@ export class ConfigError extends Error {
   readonly faults: readonly string[]
 
   constructor(faults: readonly string[]) {
-    super(
-      `the configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:\n${faults.map((fault) => `  ${fault}`).join('\n')}`,
-    )
+    const count = faults.length === 1 ? 'a fault' : `${faults.length} faults`
+    super(`the configuration has ${count}:\n${faults.map((fault) => `  ${fault}`).join('\n')}`)
     this.faults = faults
   }
 }
@@ -86,13 +85,11 @@ const MAILBOX = /^(?:[^<>\p{Cc}]*<[^\s<>@,;:"()[\]\\]+@[\p{L}\p{N}.-]+>|[^\s<>@,
 const MAILBOX_LENGTH = 320
 
 const port = (value: number) => integer(0, 65_535).default(value)
-const url = (protocols: string[], example: string) =>
-  z
-    .string()
-    .refine(
-      (text) => URL.canParse(text) && protocols.includes(new URL(text).protocol),
-      `must be a URL such as ${example}`,
-    )
+const textThat = (isRight: (text: string) => boolean, wanted: string) => z.string().refine(isRight, wanted)
+const url = (protocols: string[], example: string) => {
+  const isRight = (text: string) => URL.canParse(text) && protocols.includes(new URL(text).protocol)
+  return textThat(isRight, `must be a URL such as ${example}`)
+}
 const webUrl = (example: string) =>
   url(['http:', 'https:'], example)
     .refine(
@@ -102,13 +99,8 @@ const webUrl = (example: string) =>
     .transform((text) => text.replace(/\/+$/, ''))
 
 function integer(min: number, max: number) {
-  return z
-    .string()
-    .refine(
-      (text) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max,
-      `must be an integer from ${min} to ${max}`,
-    )
-    .transform(Number)
+  const isRight = (text: string) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max
+  return textThat(isRight, `must be an integer from ${min} to ${max}`).transform(Number)
 }
 
 /** Entries separated by commas. Empty ones are ignored. */
@@ -186,12 +178,10 @@ const VARIABLES = {
     .string()
     .default('./.data')
     .transform((text) => resolve(text)),
-  SECRET_KEY: z
-    .string()
-    .refine(
-      (text) => SECRET_KEY.test(text.trim()),
-      'must be 32 bytes in base64: make one with `openssl rand -base64 32`',
-    )
+  SECRET_KEY: textThat(
+    (text) => SECRET_KEY.test(text.trim()),
+    'must be 32 bytes in base64: make one with `openssl rand -base64 32`',
+  )
     .transform((text) => Buffer.from(text, 'base64'))
     .optional(),
   PREVIOUS_SECRET_KEYS: listOf(
@@ -219,9 +209,8 @@ const VARIABLES = {
     .transform((text) => text.toLowerCase())
     .optional(),
   KUBERNETES: oneOf(...KUBERNETES).default('auto'),
-  WATCH_NAMESPACES: z
-    .string()
-    .transform((text) => [...new Set(text.split(',').map((name) => name.trim()))].filter((name) => name !== ''))
+  WATCH_NAMESPACES: list()
+    .transform((names) => [...new Set(names)])
     .refine(
       (names) => names.every((name) => DNS_LABEL.test(name)),
       'must be names of namespaces separated by commas, for example payments,shop',
@@ -288,15 +277,11 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     else for (const issue of parsed.error.issues) faults.push(`${name} ${issue.message}`)
   }
   const read = values as Values
-  if (
-    read.DATABASE_URL !== undefined &&
-    read.SECRET_KEY === undefined &&
-    !faults.some((fault) => fault.startsWith('SECRET_KEY'))
-  ) {
+  const hasNoKey = read.SECRET_KEY === undefined && !faults.some((fault) => fault.startsWith('SECRET_KEY'))
+  if (read.DATABASE_URL !== undefined && hasNoKey)
     faults.push(
       'SECRET_KEY is needed with DATABASE_URL, the same for every replica: make one with `openssl rand -base64 32`',
     )
-  }
   if (read.ROLE === 'controller' && read.KUBERNETES === 'off')
     faults.push('KUBERNETES must be auto or required with ROLE controller, and it is off')
   if (faults.length > 0) throw new ConfigError(faults)

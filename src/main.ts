@@ -47,14 +47,8 @@ try {
 }
 
 function isExpected(error: unknown): error is Error {
-  return (
-    error instanceof ConfigError ||
-    error instanceof StartError ||
-    error instanceof ListenError ||
-    error instanceof KubeconfigError ||
-    error instanceof EmbeddedPostgresError ||
-    error instanceof ReleaseError
-  )
+  const kinds = [ConfigError, StartError, ListenError, KubeconfigError, EmbeddedPostgresError, ReleaseError]
+  return kinds.some((kind) => error instanceof kind)
 }
 
 async function run(config: Config): Promise<void> {
@@ -73,7 +67,6 @@ async function run(config: Config): Promise<void> {
   const prepared = await prepareDatabase(config, databaseUrl)
   if (prepared === null) return
 
-  const { bootstrapApiKey } = config.secrets
   say(`\n${describeCredentials(prepared.projectId, prepared.made, config.secrets)}`)
 
   const app: App = createApp({ config, databaseUrl, secretKey, connection, log })
@@ -81,7 +74,7 @@ async function run(config: Config): Promise<void> {
   const started = await startApp(app, databaseUrl)
   if (started === null) return
   const { listening, ...addresses } = started
-  const shownKey = bootstrapApiKey === undefined ? (prepared.made?.apiKey ?? null) : null
+  const shownKey = config.secrets.bootstrapApiKey === undefined ? (prepared.made?.apiKey ?? null) : null
   if (config.kubernetes !== 'off' && config.role !== 'api') say(describeCluster(config, connection, fault))
   say(describeService(addresses, prepared.projectId, shownKey))
   // The listening addresses, for scripts: with port 0 they are known only from this line.
@@ -98,15 +91,18 @@ async function release({ watchNamespaces: namespaces }: Config): Promise<void> {
 }
 
 /** `connection` is null when no cluster is wanted or none was found; `fault` says what is wrong with a kubeconfig that was found. */
-async function findCluster(
-  config: Config,
-): Promise<{ readonly connection: Connection | null; readonly fault: string | null }> {
-  const { kubernetes, role } = config
+async function findCluster({
+  kubernetes,
+  role,
+}: Config): Promise<{ connection: Connection | null; fault: string | null }> {
   if (kubernetes === 'off' || role === 'api') return { connection: null, fault: null }
   const isNeeded = kubernetes === 'required' || role === 'controller'
   try {
     const connection = await findConnection(process.env, { clock: systemClock })
-    if (connection === null && isNeeded) throw new StartError(explainNoCluster(config))
+    if (connection === null && isNeeded) {
+      const who = kubernetes === 'required' ? 'KUBERNETES is required' : 'ROLE controller needs one'
+      throw new StartError(`no cluster was found, and ${who}: ${HOW_TO_FIND_ONE}`)
+    }
     return { connection, fault: null }
   } catch (error) {
     // ~/.kube/config may name a cluster that is gone, which does not stop the service; a file named by KUBECONFIG does.
@@ -114,11 +110,6 @@ async function findCluster(
     if (!isLeftOver) throw error
     return { connection: null, fault: error.message }
   }
-}
-
-function explainNoCluster({ kubernetes }: Config): string {
-  const who = kubernetes === 'required' ? 'KUBERNETES is required' : 'ROLE controller needs one'
-  return `no cluster was found, and ${who}: ${HOW_TO_FIND_ONE}`
 }
 
 /** Null when a signal came meanwhile. */
@@ -153,41 +144,29 @@ type Prepared = Awaited<ReturnType<typeof bootstrap>>
 
 /** Migrates and bootstraps. Waits for a server that is still starting. Null when a signal came meanwhile. */
 async function prepareDatabase(config: Config, databaseUrl: string): Promise<Prepared | null> {
-  const database = createDatabase({
-    url: databaseUrl,
-    name: 'start',
-    connections: 2,
-    patient: true,
-    signal: stopping.signal,
-  })
+  const { signal } = stopping
+  const database = createDatabase({ url: databaseUrl, name: 'start', connections: 2, patient: true, signal })
   const giveUpAt = systemClock.now() + config.databaseWaitSeconds * 1_000
   const isNameAwaited = config.databaseWaitSeconds > DATABASE_WAIT_SECONDS
   let isWaiting = false
   try {
-    while (!stopping.signal.aborted) {
+    while (!signal.aborted) {
       try {
         await migrate(database)
-        const { bootstrapPassword, bootstrapApiKey } = config.secrets
+        const { bootstrapEmail: email, bootstrapProjectId: projectId } = config
+        const { bootstrapPassword: password, bootstrapApiKey: apiKey } = config.secrets
         const clock = createDatabaseClock(database, systemClock)
         await clock.measure()
-        return await bootstrap(
-          { database, clock },
-          {
-            email: config.bootstrapEmail,
-            ...(bootstrapPassword === undefined ? {} : { password: bootstrapPassword }),
-            ...(bootstrapApiKey === undefined ? {} : { apiKey: bootstrapApiKey }),
-            ...(config.bootstrapProjectId === undefined ? {} : { projectId: config.bootstrapProjectId }),
-          },
-        )
+        return await bootstrap({ database, clock }, { email, password, apiKey, projectId })
       } catch (error) {
-        if (stopping.signal.aborted) return null
+        if (signal.aborted) return null
         if (error instanceof AppError && error.code === 'invalid')
           throw new StartError(`the BOOTSTRAP_ variables: ${error.message}`)
         if (!mayPass(error, isNameAwaited) || systemClock.now() >= giveUpAt)
           throw new StartError(explainDatabaseError(error, databaseUrl))
         if (!isWaiting) say(`waiting for the database at ${new URL(databaseUrl).host} ...`)
         isWaiting = true
-        await systemClock.sleep(DATABASE_RETRY_MS, stopping.signal)
+        await systemClock.sleep(DATABASE_RETRY_MS, signal)
       }
     }
     return null

@@ -17,9 +17,7 @@ export async function loadOrMakeSecretKey(dataDir: string): Promise<Buffer> {
     if (code !== 'EEXIST') throw new ConfigError([`DATA_DIR cannot be written to: ${message}`])
   }
   const key = Buffer.from(await readFile(file, 'utf8'), 'base64')
-  if (key.length !== SECRET_KEY_BYTES)
-    throw new ConfigError([
-      `${file} does not hold a key of ${SECRET_KEY_BYTES} bytes: restore it, or remove it (then all users must log in again, and sealed channel settings are lost)`,
-    ])
-  return key
+  if (key.length === SECRET_KEY_BYTES) return key
+  const fault = `${file} does not hold a key of ${SECRET_KEY_BYTES} bytes: restore it, or remove it (then all users must log in again, and sealed channel settings are lost)`
+  throw new ConfigError([fault])
 }

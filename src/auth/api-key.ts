@@ -17,12 +17,10 @@ const SECRET_LENGTH = 40
 /** Wider than the keys that we make, for BOOTSTRAP_API_KEY. Bounded and anchored, so that a long text costs little. */
 const API_KEY = /^hbk_([0-9A-Za-z]{1,32})_[0-9A-Za-z_-]{6,128}$/
 
-/** A new random key. */
 export function makeApiKey(): string {
   return `hbk_${randomText(PREFIX_LENGTH)}_${randomText(SECRET_LENGTH)}`
 }
 
-/** Whether a text has the form of an API key. */
 export function isApiKey(text: string): boolean {
   return API_KEY.test(text)
 }

@@ -37,13 +37,8 @@ export function createAuthenticate(
       throw expiredCredential('API key', 'have an administrator make a new one')
     }
     if (key.lastUsedAt === null || now - key.lastUsedAt >= TOUCH_EVERY_MS) touchKey(key.id, now)
-    return {
-      kind: 'api_key',
-      id: key.id,
-      organizationId: key.organizationId,
-      projectId: key.projectId,
-      scope: key.scope,
-    }
+    const { id, organizationId, projectId, scope } = key
+    return { kind: 'api_key', id, organizationId, projectId, scope }
   }
 
   async function authenticateUser(token: string): Promise<Caller> {

@@ -4,15 +4,8 @@
  * rights: the scope is that of the user here.
  */
 
-import {
-  createLocalJWKSet,
-  decodeJwt,
-  errors,
-  type JSONWebKeySet,
-  type JWTPayload,
-  type JWTVerifyGetKey,
-  jwtVerify,
-} from 'jose'
+import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from 'jose'
+import { createLocalJWKSet, decodeJwt, errors, jwtVerify } from 'jose'
 import { isEmail } from '../domain/email.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -84,10 +77,8 @@ export function createIssuers(
         if (error instanceof AppError) throw error
         if (error instanceof errors.JOSEError) throw unknownCredential()
         // The issuer's key itself is not usable, for example an RSA key that is too short.
-        throw new AppError('unavailable', `the issuer ${issuer} has signed this token with a key that cannot be used`, {
-          retryAfterSeconds: 60,
-          cause: error,
-        })
+        const message = `the issuer ${issuer} has signed this token with a key that cannot be used`
+        throw new AppError('unavailable', message, { retryAfterSeconds: 60, cause: error })
       }
     },
   }
@@ -116,7 +107,7 @@ function readSubject({ sub }: JWTPayload): string {
 function findEmail(
   { email, email_verified }: JWTPayload,
   subject: string,
-  users: ReadonlyMap<string, string>,
+  users: IssuerConfig['users'],
 ): string | null {
   const named = users.get(subject)
   if (named !== undefined) return named

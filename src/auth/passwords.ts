@@ -60,11 +60,7 @@ const UNKNOWN_ACCOUNT = { salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_
  * Whether the password matches `stored`. For null, an account that does not exist, it is false after the same time. Throws AppError
  * `unavailable` when too many computations wait.
  */
-export async function verifyPassword(
-  password: string,
-  stored: string | null,
-  unknownCost: Cost = COST,
-): Promise<boolean> {
+export async function verifyPassword(password: string, stored: string | null, unknownCost = COST): Promise<boolean> {
   const { cost, salt, hash } = stored === null ? { ...UNKNOWN_ACCOUNT, cost: unknownCost } : parseHash(stored)
   return timingSafeEqual(await runInSlot(() => derive(password, salt, cost)), hash)
 }
@@ -75,15 +71,9 @@ export function isOutdatedHash(stored: string, today: Cost = COST): boolean {
   return cost.logN !== today.logN || cost.r !== today.r || cost.p !== today.p
 }
 
-interface ParsedHash {
-  readonly cost: Cost
-  readonly salt: Buffer
-  readonly hash: Buffer
-}
-
 const STORED = /^scrypt\$(\d{1,2})\$(\d{1,2})\$(\d{1,2})\$([\w-]{22})\$([\w-]{43})$/
 
-function parseHash(stored: string): ParsedHash {
+function parseHash(stored: string): { cost: Cost; salt: Buffer; hash: Buffer } {
   const match = STORED.exec(stored)
   const cost = { logN: Number(match?.[1]), r: Number(match?.[2]), p: Number(match?.[3]) }
   if (match === null || cost.logN > MAX_COST.logN || cost.r > MAX_COST.r || cost.p > MAX_COST.p) {

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
 import { AppError } from '../domain/errors.ts'
 import type { Queryable } from '../store/postgres/database.ts'
-import { findFullWindow, forgiveWindows, type RateWindow, takeFromWindow } from '../store/tenancy/rate-windows.ts'
+import { findFullWindow, forgiveWindows, takeFromWindow } from '../store/tenancy/rate-windows.ts'
 
 const LOGIN_WINDOW_SECONDS = 15 * 60
 const FAILED_TRIES = { account: 10, address: 50 }
@@ -24,12 +24,8 @@ export interface LoginTry {
 /** The account's count is kept by the given e-mail address, whether or not the account exists. */
 export function createLoginTry(db: Queryable, { email, address }: { email: string; address: string }): LoginTry {
   const seconds = LOGIN_WINDOW_SECONDS
-  const account: RateWindow = { bucket: bucketOf('account', email.toLowerCase()), limit: FAILED_TRIES.account, seconds }
-  const origin: RateWindow = {
-    bucket: bucketOf('address', addressGroup(address)),
-    limit: FAILED_TRIES.address,
-    seconds,
-  }
+  const account = { bucket: bucketOf('account', email.toLowerCase()), limit: FAILED_TRIES.account, seconds }
+  const origin = { bucket: bucketOf('address', addressGroup(address)), limit: FAILED_TRIES.address, seconds }
   return {
     async assertLeft() {
       const waitSeconds = await findFullWindow(db, [account, origin])

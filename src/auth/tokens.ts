@@ -22,11 +22,7 @@ const ALGORITHM = 'HS256'
 const KEY_INFO = 'heartbeat-operator access token v1'
 
 export interface Tokens {
-  issueAccessToken(user: {
-    readonly id: string
-    readonly organizationId: string
-    readonly scope: Scope
-  }): Promise<string>
+  issueAccessToken(user: { id: string; organizationId: string; scope: Scope }): Promise<string>
   /** Throws AppError `unauthenticated`. createAuthenticate checks that the user still exists. */
   verifyAccessToken(token: string): Promise<{ userId: string }>
 }
@@ -34,9 +30,8 @@ export interface Tokens {
 /** `secretKey`: the 32 bytes of SECRET_KEY. `clock` decides what has expired. */
 export function createTokens(secretKey: Buffer, clock: Pick<Clock, 'now'>): Tokens {
   if (secretKey.length !== SECRET_KEY_BYTES) {
-    throw new Error(
-      `SECRET_KEY has ${secretKey.length} bytes, ${SECRET_KEY_BYTES} are needed: make one with "openssl rand -base64 32"`,
-    )
+    const lengths = `${secretKey.length} bytes, ${SECRET_KEY_BYTES} are needed`
+    throw new Error(`SECRET_KEY has ${lengths}: make one with "openssl rand -base64 32"`)
   }
   const key = new Uint8Array(hkdfSync('sha256', secretKey, '', KEY_INFO, 32))
 

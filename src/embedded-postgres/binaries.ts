@@ -7,7 +7,7 @@
 import { access, chmod, constants, mkdir, readFile, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
-import { errorCode } from '../runtime/error-code.ts'
+import { readIfThere } from './data-folder.ts'
 import { EmbeddedPostgresError } from './failure.ts'
 import { PROGRAM_ENV } from './processes.ts'
 
@@ -90,11 +90,8 @@ async function restoreLinks(native: string, linksDir: string): Promise<string | 
 }
 
 async function readLinks(native: string): Promise<{ source: string; target: string }[]> {
-  const text = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch((error) => {
-    if (errorCode(error) === 'ENOENT') return '[]'
-    throw error
-  })
-  const links = JSON.parse(text) as { source: string; target: string }[]
+  const text = await readIfThere(join(native, 'pg-symlinks.json'))
+  const links = JSON.parse(text ?? '[]') as { source: string; target: string }[]
   // The list names files as native/lib/...; the folder itself can have another name.
   const locate = (path: string) => join(native, relative('native', path))
   return links.map(({ source, target }) => ({ source: locate(source), target: locate(target) }))

@@ -120,7 +120,8 @@ async function removeStaleLock(file: string, held: string): Promise<void> {
   if (taken !== held) await writeNewFile(file, taken).catch(() => {})
 }
 
-async function readIfThere(file: string): Promise<string | null> {
+/** Null when there is no such file. */
+export async function readIfThere(file: string): Promise<string | null> {
   try {
     return await readFile(file, 'utf8')
   } catch (error) {

@@ -35,42 +35,30 @@ export function explainFolderError(error: unknown, dataDir: string): EmbeddedPos
       `the embedded PostgreSQL cannot run on this system (${path}: ${code}): set DATABASE_URL to a PostgreSQL of your own`,
       error,
     )
+  const unusable = (reason: FailureReason, why: string) =>
+    new EmbeddedPostgresError(reason, `data folder ${dataDir} ${why} set DATA_DIR to another folder`, error)
   switch (code) {
     case 'ENOSPC':
     case 'EDQUOT':
       return diskFull(dataDir, error)
     case 'EEXIST':
     case 'ENOTDIR':
-      return new EmbeddedPostgresError(
-        'not-writable',
-        `data folder ${dataDir} is not a folder: remove the file in its place, or set DATA_DIR to another folder`,
-        error,
-      )
+      return unusable('not-writable', 'is not a folder: remove the file in its place, or')
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-    case 'ENOENT':
-      return new EmbeddedPostgresError(
-        'not-writable',
-        `data folder ${dataDir} is not writable for uid ${process.geteuid?.()} (${code}): ` +
-          'start as the account that owns it, or set DATA_DIR to another folder',
-        error,
-      )
+    case 'ENOENT': {
+      const why = `is not writable for uid ${process.geteuid?.()} (${code})`
+      return unusable('not-writable', `${why}: start as the account that owns it, or`)
+    }
     default:
-      return new EmbeddedPostgresError(
-        'failed',
-        `data folder ${dataDir} cannot be used (${message}): set DATA_DIR to another folder`,
-        error,
-      )
+      return unusable('failed', `cannot be used (${message}):`)
   }
 }
 
 export function diskFull(dataDir: string, cause?: unknown): EmbeddedPostgresError {
-  return new EmbeddedPostgresError(
-    'disk-full',
-    `no space left on the disk that holds data folder ${dataDir}: free some space, or set DATA_DIR to a folder elsewhere`,
-    cause,
-  )
+  const message = `no space left on the disk that holds data folder ${dataDir}: free some space, or set DATA_DIR to a folder elsewhere`
+  return new EmbeddedPostgresError('disk-full', message, cause)
 }
 
 /** The program that failed, and what the message about it names. */

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { systemClock } from '../runtime/clock.ts'
 import { errorCode } from '../runtime/error-code.ts'
 import type { Cluster } from './cluster.ts'
+import { readIfThere } from './data-folder.ts'
 import { diskFull, EmbeddedPostgresError, explainOutput } from './failure.ts'
 import { identifyProcess, isPostmasterOf } from './processes.ts'
 
@@ -46,13 +47,8 @@ export async function startPostmaster(cluster: Cluster, port: number, signal?: A
   if ((await log.stat()).size > MAX_LOG_BYTES) await log.truncate(0)
   const { size: logged } = await log.stat()
   // A session of its own: the terminal's Ctrl-C reaches us alone, and we stop the server after its users.
-  const child = spawn(file, args, {
-    ...ids,
-    env: binaries.env,
-    cwd: '/',
-    detached: true,
-    stdio: ['ignore', log.fd, log.fd],
-  })
+  const { env } = binaries
+  const child = spawn(file, args, { ...ids, env, cwd: '/', detached: true, stdio: ['ignore', log.fd, log.fd] })
   // `ended` reports a failed start, and a signal that cannot be sent is followed by the next one.
   child.on('error', () => {})
   const ended = once(child, 'exit').then(
@@ -60,13 +56,8 @@ export async function startPostmaster(cluster: Cluster, port: number, signal?: A
     (error: Error) => error.message,
   )
   const stop = async () => {
-    if (
-      await shutDown(
-        (name) => child.kill(name),
-        async () => !isRunning(child),
-      )
-    )
-      await ended
+    const send = (name: NodeJS.Signals) => child.kill(name)
+    if (await shutDown(send, async () => !isRunning(child))) await ended
   }
   if (await waitUntilReady(cluster, child, signal)) return { pid: child.pid!, ended, stop }
   await stop()
@@ -127,19 +118,12 @@ async function removeLeftOver({ folder, note }: Cluster): Promise<void> {
     }
   }
   if (await shutDown(send, async () => !(await isPostmasterOf(pid, clusterDir)))) return
-  throw new EmbeddedPostgresError(
-    'in-use',
-    `the PostgreSQL (process ${pid}) that an earlier run left behind in data folder ${name} does not end: ` +
-      'stop it, or set DATA_DIR to another folder',
-  )
+  const what = `the PostgreSQL (process ${pid}) that an earlier run left behind in data folder ${name}`
+  throw new EmbeddedPostgresError('in-use', `${what} does not end: stop it, or set DATA_DIR to another folder`)
 }
 
 /** pid 0 when there is no server or no file; the status is `starting`, `ready`, `stopping` ... */
 export async function readPidFile(clusterDir: string): Promise<{ pid: number; status: string }> {
-  const text = await readFile(join(clusterDir, 'postmaster.pid'), 'utf8').catch((error) => {
-    if (errorCode(error) === 'ENOENT') return ''
-    throw error
-  })
-  const lines = text.split('\n')
+  const lines = ((await readIfThere(join(clusterDir, 'postmaster.pid'))) ?? '').split('\n')
   return { pid: Math.abs(Number.parseInt(lines[0]!, 10)) || 0, status: lines[7]?.trim() ?? '' }
 }

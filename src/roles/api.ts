@@ -78,10 +78,8 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       const seconds = (gap.endedAt - gap.startedAt) / 1_000
       metrics.gaps.inc()
       metrics.gapSeconds.inc(seconds)
-      log.warn(
-        { seconds: Math.round(seconds) },
-        'no replica could store pings for a while; deadlines are moved accordingly',
-      )
+      const line = { seconds: Math.round(seconds) }
+      log.warn(line, 'no replica could store pings for a while; deadlines are moved accordingly')
     },
   })
   const beatLoop = loopOf(base, 'beat', BEAT_MS, beat.run)
@@ -100,16 +98,12 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     },
   })
   const expireLoop = loopOf(base, 'expire', EXPIRE_MS, evaluate)
-  const pruneLoop = loopOf(
-    base,
-    'prune',
-    PRUNE_MS,
-    createPruner(context, {
-      maxPings: config.historyMaxPings,
-      maxDays: config.historyMaxDays,
-      onPruned: (rows) => metrics.pruned.inc(rows),
-    }),
-  )
+  const prune = createPruner(context, {
+    maxPings: config.historyMaxPings,
+    maxDays: config.historyMaxDays,
+    onPruned: (rows) => metrics.pruned.inc(rows),
+  })
+  const pruneLoop = loopOf(base, 'prune', PRUNE_MS, prune)
 
   // A pool of its own: reading all checks takes longer than any other statement may.
   const exportDatabase = openDatabase(base, stack, { name: 'exporter', connections: 2, statementMs: EXPORT_MS })
@@ -143,36 +137,26 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     isStopping,
     onPing: (type, result) => metrics.pings.inc({ type, result }),
     onRequest: (method, status, seconds) =>
-      observeHttp(metrics, { server: 'ping', route: PING_ROUTE, method, status: String(status) }, seconds),
+      observeHttp(metrics, { server: 'ping', route: '/ping/{public_id}', method, status: String(status) }, seconds),
     onWarning: (warning) => metrics.pingWarnings.inc({ warning }),
     onError: (error) => log.error({ error }, 'a ping failed'),
   })
-  const plain = (message: string) => ({ type: 'text/plain; charset=utf-8', text: message })
-  const json = (message: string) => ({
-    type: 'application/json; charset=utf-8',
-    text: JSON.stringify({ error: message }),
-  })
+  const { yieldToPings } = recorder
+  const delivery = createDelivery({ ...base, sealer, baseUrl: () => baseUrl, whyNotReady, yieldToPings })
   const { bindAddress } = config
-  const delivery = createDelivery({
-    ...base,
-    sealer,
-    baseUrl: () => baseUrl,
-    whyNotReady,
-    yieldToPings: recorder.yieldToPings,
-  })
   const pingServer = createHttpServer({
     name: 'ping',
     handler: pingApp.callback(),
     bindAddress,
     port: config.pingPort,
-    errorText: plain,
+    errorText: (text) => ({ type: 'text/plain; charset=utf-8', text }),
   })
   const apiServer = createHttpServer({
     name: 'api',
     handler: apiApp.callback(),
     bindAddress,
     port: config.apiPort,
-    errorText: json,
+    errorText: (error) => ({ type: 'application/json; charset=utf-8', text: JSON.stringify({ error }) }),
   })
 
   function whyNotReady(): string | null {
@@ -227,5 +211,3 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     exportChecks: exporter.read,
   }
 }
-
-const PING_ROUTE = '/ping/{public_id}'

@@ -57,9 +57,7 @@ export function createMetrics() {
     flips: counter(
       'heartbeat_flips_total',
       'Status changes and outages written by the deadline evaluation of this replica',
-      {
-        reason: EVALUATOR_FLIP_REASONS,
-      },
+      { reason: EVALUATOR_FLIP_REASONS },
     ),
     detectionSeconds: histogram(
       'heartbeat_deadline_detection_seconds',

@@ -20,7 +20,7 @@ function randomBytes(): Buffer {
   return pool.subarray(used - 16, used)
 }
 
-/** A new id of something that happens at `at`. */
+/** An id of something that happens at `at`. */
 export function newId(at: number): string {
   return format(newIdBytes(at))
 }

@@ -57,12 +57,9 @@ function combine<Name extends string>(labels: Labels<Name>): Record<Name, string
   )
 }
 
-export interface MachineryMetrics {
-  readonly httpSeconds: Histogram<'server' | 'route' | 'method' | 'status'>
-  readonly loopFailures: Counter<'loop'>
-}
+export type MachineryMetrics = ReturnType<typeof createMachineryMetrics>
 
-export function createMachineryMetrics(registry: Registry): MachineryMetrics {
+export function createMachineryMetrics(registry: Registry) {
   const { counter, histogram } = metricsOn(registry)
   return {
     httpSeconds: histogram(

@@ -10,7 +10,6 @@ export interface SemaphoreOptions {
 /** Runs `work` as soon as a slot is free, in order of arrival. Rejects with what `work` rejects with, or with the queue's error. */
 export type RunInSlot = <T>(work: () => Promise<T>) => Promise<T>
 
-/** Returns the function that runs work within the limit. */
 export function createSemaphore({ slots, queue }: SemaphoreOptions): RunInSlot {
   const waiting: (() => void)[] = []
   let used = 0

@@ -1,7 +1,4 @@
-/**
- * API keys of an organization. A caller that is bound to a project sees and makes only the keys of that project. The HTTP layer
- * checks scopes.
- */
+/** API keys of an organization. A caller bound to a project sees and makes only that project's. The HTTP layer checks scopes. */
 
 import { makeApiKey, parseApiKey } from '../auth/api-key.ts'
 import type { Caller, Scope } from '../domain/access.ts'
@@ -42,9 +39,7 @@ export async function createApiKey(
   { name, scope, projectId: asked = null, expiresAt = null }: NewApiKey,
 ): Promise<ApiKeyRecord & { readonly key: string }> {
   const now = context.clock.now()
-  if (expiresAt !== null && expiresAt <= now) {
-    throw invalidField('expiresAt', 'must be in the future')
-  }
+  if (expiresAt !== null && expiresAt <= now) throw invalidField('expiresAt', 'must be in the future')
   const projectId = asked ?? caller.projectId
   return context.database.transaction(async (tx) => {
     if (projectId !== null && !(await hasProject(tx, caller, projectId, 'keep'))) throw notFound('project')

@@ -17,9 +17,9 @@ import { insertKey } from './api-keys.ts'
 /** The given values; the others are generated. Used only while the database has no organization. */
 export interface Bootstrap {
   readonly email: string
-  readonly password?: string
-  readonly apiKey?: string
-  readonly projectId?: string
+  readonly password?: string | undefined
+  readonly apiKey?: string | undefined
+  readonly projectId?: string | undefined
 }
 
 export interface Bootstrapped {
@@ -50,27 +50,14 @@ export async function bootstrap(context: Context, given: Bootstrap): Promise<Boo
     const oldest = await findOldestOrganization(tx)
     const organizationId = oldest ?? newId(now)
     if (oldest === null) await insertOrganization(tx, { id: organizationId, name: 'default', createdAt: now })
-    const project = {
-      id: given.projectId ?? newId(now),
-      organizationId,
-      name: 'Default',
-      slug: 'default',
-      createdAt: now,
-    }
-    await insertProject(tx, project)
-    const projectId = project.id.toLowerCase()
+    const id = given.projectId ?? newId(now)
+    await insertProject(tx, { id, organizationId, name: 'Default', slug: 'default', createdAt: now })
+    const projectId = id.toLowerCase()
     if (oldest !== null) return { projectId, made: null }
     const email = given.email.trim()
     await insertUser(tx, { id: newId(now), organizationId, email, passwordHash, scope: 'admin', createdAt: now })
-    const row = {
-      organizationId,
-      projectId: null,
-      name: 'bootstrap',
-      scope: 'admin',
-      expiresAt: null,
-      createdAt: now,
-    } as const
-    const { key } = await insertKey(tx, row, given.apiKey)
+    const row = { organizationId, projectId: null, name: 'bootstrap', expiresAt: null, createdAt: now }
+    const { key } = await insertKey(tx, { ...row, scope: 'admin' }, given.apiKey)
     return { projectId, made: { email, password, apiKey: key } }
   })
 }
@@ -88,10 +75,8 @@ function assertGiven({ email, password, apiKey, projectId }: Bootstrap): void {
     throw new AppError('invalid', `BOOTSTRAP_PASSWORD must have ${min} to ${max} characters`)
   }
   if (apiKey !== undefined && !isApiKey(apiKey)) {
-    throw new AppError(
-      'invalid',
-      'BOOTSTRAP_API_KEY must have the form hbk_<prefix>_<secret>: 1-32 letters or digits, and 6-128 letters, digits, - or _',
-    )
+    const form = 'hbk_<prefix>_<secret>: 1-32 letters or digits, and 6-128 letters, digits, - or _'
+    throw new AppError('invalid', `BOOTSTRAP_API_KEY must have the form ${form}`)
   }
   if (projectId !== undefined && !isUuid(projectId)) throw new AppError('invalid', 'BOOTSTRAP_PROJECT_ID is not a UUID')
 }

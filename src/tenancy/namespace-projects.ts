@@ -65,25 +65,17 @@ async function createOwnProject(context: Context, to: ProjectRequest): Promise<N
     const { bound } = await findNamespaceProjects(tx, organizationId, to, null)
     if (bound !== null) return bound
     const slug = await chooseSlug(tx, organizationId, ownSlug(to))
-    const made = await insertProject(tx, { id, organizationId, name: slug, slug, createdAt: now, boundTo })
-    return made!
+    return (await insertProject(tx, { id, organizationId, name: slug, slug, createdAt: now, boundTo }))!
   })
 }
 
 function notAllowed({ namespace, allowed }: ProjectRequest, asked: string): AppError {
-  const rule =
-    allowed === null || allowed.length === 0
-      ? 'it may use its own project only'
-      : `it may use ${allowed.join(', ')} and its own`
-  return new AppError(
-    'forbidden',
-    `namespace ${namespace} may not use the project "${asked}": ${rule}. Remove spec.project, or let an administrator add "${asked}" to the annotation heartbeat-operator.io/projects of the Namespace`,
-  )
+  const rule = allowed?.length ? `it may use ${allowed.join(', ')} and its own` : 'it may use its own project only'
+  const message = `namespace ${namespace} may not use the project "${asked}": ${rule}. Remove spec.project, or let an administrator add "${asked}" to the annotation heartbeat-operator.io/projects of the Namespace`
+  return new AppError('forbidden', message)
 }
 
 function unknownProject({ namespace }: ProjectRequest, asked: string): AppError {
-  return new AppError(
-    'not_found',
-    `namespace ${namespace} may use the project "${asked}", but there is none with that slug: create it, or correct the slug in spec.project or in the annotation heartbeat-operator.io/projects of the Namespace`,
-  )
+  const message = `namespace ${namespace} may use the project "${asked}", but there is none with that slug: create it, or correct the slug in spec.project or in the annotation heartbeat-operator.io/projects of the Namespace`
+  return new AppError('not_found', message)
 }

@@ -64,10 +64,8 @@ export async function removeProject(context: Context, tenant: Tenant, id: string
     if (!(await store.hasProject(tx, tenant, id, 'remove'))) throw notFound('project')
     const checks = await store.countChecks(tx, id)
     if (checks > 0) {
-      throw new AppError(
-        'conflict',
-        `the project holds ${checks} ${checks === 1 ? 'check' : 'checks'}: delete them first`,
-      )
+      const count = `${checks} ${checks === 1 ? 'check' : 'checks'}`
+      throw new AppError('conflict', `the project holds ${count}: delete them first`)
     }
     await store.deleteProject(tx, id)
   })

@@ -36,8 +36,7 @@ export async function createUser(
   const passwordHash = await hashPassword(input.password)
   const now = context.clock.now()
   const id = newId(now)
-  const { organizationId } = caller
-  const row = { id, organizationId, email, passwordHash, scope: input.scope, createdAt: now }
+  const row = { id, organizationId: caller.organizationId, email, passwordHash, scope: input.scope, createdAt: now }
   const made = await store.insertUser(context.database, row)
   if (made === null) throw new AppError('conflict', 'a user with this e-mail address exists already')
   return made
