@@ -213,7 +213,7 @@ describe('starting and stopping', () => {
     await using a = await startReflecting()
     a.server.disturb(() => true, { status: 403, message: 'no' }, Number.POSITIVE_INFINITY)
     a.reflector.start()
-    await a.until(() => a.problems.length === 5)
+    await a.until(() => a.problems.length >= 5)
     await a.reflector.stop()
     expect(a.clock.wakeTimes()).toEqual([])
   })
