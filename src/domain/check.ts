@@ -96,7 +96,7 @@ export interface CheckState {
   /** The last completion. */
   readonly lastPingAt: Instant | null
   readonly lastSuccessAt: Instant | null
-  /** How long the last completion's run took; null when nobody knows. */
+  /** How long the last completion's run took; null when unknown. */
   readonly lastDurationMs: number | null
   readonly lastStartAt: Instant | null
   /** Both null: nothing is expected (not armed, down, paused, or an open run stands for the schedule). */

@@ -5,7 +5,7 @@
  *   postgres.log         the server's log, 0600, ours
  *   postgres.lock        which process uses the folder: its pid and identity
  *   postgres-lib/        links to shared libraries, only where they cannot be made in the package
- *   postgres-new-XXXX/   a first start in progress, or what is left of an interrupted one
+ *   postgres-new-XXXX/   a first start in progress, or the remains of an interrupted one
  */
 
 import { randomBytes } from 'node:crypto'

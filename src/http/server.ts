@@ -1,7 +1,7 @@
 /**
  * A listening HTTP server around an app. A request that is not valid HTTP is rejected here, after the responses that its
  * connection still waits for, and never reaches the app. close() accepts no new connection, lets requests in progress finish,
- * and cuts what is left when the grace period is over.
+ * and cuts the remaining connections when the grace period is over.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'

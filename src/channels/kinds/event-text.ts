@@ -31,7 +31,7 @@ export function describeEvent(event: Event): EventText {
   if (event.type === 'channel.test') {
     const headline = 'A test of this channel'
     const at = formatInstant(toIso(event.at))
-    const reason = `Somebody asked for it at ${at}: the channel works`
+    const reason = `A test was requested at ${at}: the channel works`
     return { name: '', change: headline, headline, reason, location: null, output: null }
   }
   const name = toOneLine(event.check.name)
@@ -54,7 +54,7 @@ function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reaso
     case 'check.paused':
       return {
         change: ' is paused',
-        reason: `It was paused at ${at}, and until it is resumed nobody is told when it fails`,
+        reason: `It was paused at ${at}, and sends no notification until it is resumed`,
       }
     case 'check.resumed':
       return { change: ' is watched again', reason: `It was resumed at ${at}` }

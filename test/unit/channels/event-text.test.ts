@@ -49,7 +49,7 @@ describe('the text of an event', () => {
       'a pause',
       aFlipEvent({ type: 'check.paused', facts: { reason: 'paused', status: 'paused' } }),
       'Nightly backup is paused',
-      'It was paused at 2026-11-21 03:00:00 UTC, and until it is resumed nobody is told when it fails',
+      'It was paused at 2026-11-21 03:00:00 UTC, and sends no notification until it is resumed',
     ],
     [
       'its end',
@@ -80,7 +80,7 @@ describe('the text of an event', () => {
       'a test',
       aTestEvent,
       'A test of this channel',
-      'Somebody asked for it at 2026-11-21 03:00:00 UTC: the channel works',
+      'A test was requested at 2026-11-21 03:00:00 UTC: the channel works',
     ],
   ]
   it.each(cases)('%s', (_name, event, title, sentence) => {

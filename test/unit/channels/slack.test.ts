@@ -69,7 +69,7 @@ describe('a message to Slack', () => {
 
   it('for a test contains nothing about a check', () => {
     const { text, blocks } = renderMessage(aTestEvent, links)
-    expect(text).toBe('A test of this channel\nSomebody asked for it at 2026-11-21 03:00:00 UTC: the channel works')
+    expect(text).toBe('A test of this channel\nA test was requested at 2026-11-21 03:00:00 UTC: the channel works')
     expect(blocks.map(({ type }) => type)).toEqual(['header', 'section'])
   })
 })
