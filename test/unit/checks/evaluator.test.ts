@@ -48,3 +48,31 @@ it.each([
     expect(await evaluate(AbortSignal.abort()).catch((error: Error) => error.message)).toBe(expected)
   },
 )
+
+it('a batch that is not full is followed by a small one', async () => {
+  const areFull = [true, true, false, true]
+  const sizes: unknown[] = []
+  const tx = {
+    async queryColumns({ values }: { values: unknown[] }) {
+      sizes.push(values[0])
+      return []
+    },
+  }
+  const session = (use: (session: object) => unknown) =>
+    use({
+      async groupTransaction(_budgetMs: number, read: (queryable: typeof tx) => Promise<unknown>) {
+        await read(tx)
+        return { flips: [], failed: [], isFull: areFull[sizes.length - 1], saved: null }
+      },
+    })
+  const evaluate = createEvaluator({
+    database: { session } as never,
+    cache: undefined as never,
+    recorder: { oldestWaitMs: () => 0, yieldToPings: async () => {} },
+    clock: createManualClock(),
+    onFlip: () => {},
+    onFailed: () => {},
+  })
+  for (const _ of areFull) await evaluate(AbortSignal.abort())
+  expect(sizes).toEqual([5, 10, 20, 5])
+})
