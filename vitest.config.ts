@@ -1,20 +1,26 @@
 import { defineConfig } from 'vitest/config'
 
+/** No test needs so long: the runner's own limits, five seconds and one for a poll, have run out on a machine that was busy with other work. */
+const patient = { testTimeout: 60_000, hookTimeout: 60_000, expect: { poll: { timeout: 25_000 } } }
 /**
  * A lane for each kind of need; they run one after the other, so that a load test never slows another lane's clock down.
  * unit needs nothing. The other lanes get a real PostgreSQL from test/support/postgres-setup.ts; operator has a fake API server
  * besides, cluster and chart get a real Kubernetes control plane, from test/support/cluster-setup.ts. e2e has a whole node.
- * process is short; what kills, holds up and restarts for minutes is in crash.
+ * clients installs tools of npm, PyPI and Go; browser looks at the dashboard in a Chromium. process is short; what kills, holds up and restarts for minutes is in crash.
  */
 const lane = (name: string, order: number, extra: object = {}) => ({
-  test: { name, include: [`test/${name}/**/*.test.ts`], sequence: { groupOrder: order }, ...extra },
+  test: { name, include: [`test/${name}/**/*.test.ts`], sequence: { groupOrder: order }, ...patient, ...extra },
 })
 /**
  * The files of a lane share two workers and their modules: loading them anew for each file takes longer than most files do. Two, because on
  * two cores the runner's own choice is one.
  */
 const shared = { isolate: false, maxWorkers: 2 }
-const withPostgres = { globalSetup: ['test/support/postgres-setup.ts'], testTimeout: 30_000, hookTimeout: 60_000 }
+const withPostgres = { globalSetup: ['test/support/postgres-setup.ts'] }
+/** One browser and one service at a time: pages are looked at while the processor is quiet. */
+const oneByOne = { isolate: false, fileParallelism: false }
+/** `npm run pictures`: files that take pictures for the documents, and are no tests. */
+const pictures = process.env.PICTURES === 'write' ? { include: ['test/browser/**/*.{test,pictures}.ts'] } : {}
 const withCluster = { globalSetup: ['test/support/postgres-setup.ts', 'test/support/cluster-setup.ts'] }
 
 export default defineConfig({
@@ -24,12 +30,14 @@ export default defineConfig({
       lane('db', 1, { ...shared, ...withPostgres }),
       lane('http', 2, { ...shared, ...withPostgres }),
       lane('operator', 3, { ...shared, ...withPostgres, maxWorkers: 3 }),
-      lane('process', 4, { ...withPostgres, testTimeout: 60_000, hookTimeout: 60_000, maxWorkers: 2 }),
-      lane('prometheus', 5, { ...withPostgres, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
-      lane('cluster', 6, { ...withCluster, testTimeout: 60_000, hookTimeout: 120_000, fileParallelism: false }),
-      lane('chart', 7, { ...withCluster, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
-      lane('crash', 8, { ...withPostgres, testTimeout: 300_000, hookTimeout: 120_000, maxWorkers: 2 }),
-      lane('e2e', 9, { testTimeout: 900_000, hookTimeout: 900_000, fileParallelism: false }),
+      lane('process', 4, { ...withPostgres, maxWorkers: 2 }),
+      lane('clients', 5, { ...withPostgres, testTimeout: 120_000, hookTimeout: 600_000, fileParallelism: false }),
+      lane('prometheus', 6, { ...withPostgres, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
+      lane('cluster', 7, { ...withCluster, hookTimeout: 120_000, fileParallelism: false }),
+      lane('chart', 8, { ...withCluster, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false }),
+      lane('browser', 9, { ...pictures, ...withPostgres, hookTimeout: 120_000, ...oneByOne }),
+      lane('crash', 10, { ...withPostgres, testTimeout: 300_000, hookTimeout: 120_000, maxWorkers: 2 }),
+      lane('e2e', 11, { testTimeout: 900_000, hookTimeout: 900_000, fileParallelism: false }),
     ],
   },
 })

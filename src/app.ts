@@ -6,19 +6,25 @@
 
 import type { Config } from './config.ts'
 import { AppError } from './domain/errors.ts'
+import { toSeriesLabel } from './domain/labels.ts'
 import { createOpsApp } from './http/ops/app.ts'
 import type { MetricsSource } from './http/ops/metrics.ts'
 import { addressOf, createHttpServer } from './http/server.ts'
 import type { Connection } from './kubernetes/connection.ts'
 import { createApiRole } from './roles/api.ts'
-import { type Base, loopOf, openDatabase } from './roles/base.ts'
+import { type Base, limitConnections, loopOf, openDatabase } from './roles/base.ts'
 import { createControllerRole } from './roles/controller.ts'
 import { createMetrics, type Metrics } from './roles/metrics.ts'
+import { findUnencrypted } from './roles/unencrypted.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import type { Log } from './runtime/log.ts'
 import { observeHttp } from './runtime/metrics.ts'
 import { stopTogether } from './runtime/stop-together.ts'
+import { createReporter, REPORT_MS } from './service/report.ts'
 import { countByStatus, oldestOverdueSeconds } from './store/checks/states.ts'
+import type { Context } from './store/context.ts'
+import { countHistoryRows } from './store/history/sizes.ts'
+import { listSeen } from './store/jobs/seen-areas.ts'
 import { oldestPendingSeconds } from './store/outbox/deliveries.ts'
 import type { Database } from './store/postgres/database.ts'
 import { createDatabaseClock } from './store/postgres/database-clock.ts'
@@ -35,40 +41,50 @@ export interface App {
   start(signal?: AbortSignal): Promise<Addresses & { readonly listening: Addresses }>
   /** Stops what has been started, also when start() failed half way. */
   stop(): Promise<void>
+  /** Why the cluster is not reconciled and what to do; null when it is, there is none, or that is not known within a second. */
+  whyNotReconciling(): Promise<string | null>
   readonly metrics: Metrics
 }
 
 export interface AppOptions {
   readonly config: Config
   readonly databaseUrl: string
-  readonly secretKey: Buffer
+  /** Null only with the role controller. */
+  readonly secretKey: Buffer | null
   /** The cluster to reconcile; null for none. */
   readonly connection?: Connection | null
   readonly log: Log
   readonly clock?: Clock
+  readonly passwordCost?: Context['passwordCost']
 }
 
 const MEASURE_MS = 5_000
+/** In /metrics. */
+const MAX_CLUSTERS = 100
+const CLUSTER_WAIT_MS = 1_000
 export const DATABASE_RETRY_MS = 500
 
 export function createApp(options: AppOptions): App {
-  const { config, databaseUrl, secretKey, connection = null, log, clock = systemClock } = options
+  const { config, databaseUrl, secretKey, connection = null, log, clock = systemClock, passwordCost } = options
   const { bindAddress } = config
   const metrics = createMetrics()
   const stack = new AsyncDisposableStack()
   const database = openDatabase(options, stack, { name: 'management', connections: 8 })
-  // One connection each for groups of pings, the evaluator, the beat and the clock.
+  // One connection each for two groups of pings, the evaluator, the beat and the clock.
   const pingDatabase =
     config.role === 'controller'
       ? null
-      : openDatabase(options, stack, { name: 'pings', connections: 4, genericPlans: true, looksUp: true })
+      : openDatabase(options, stack, { name: 'pings', connections: 5, genericPlans: true, looksUp: true })
   const databaseClock = createDatabaseClock(pingDatabase ?? database, clock)
 
   let isStarted = false
   let isStopping = false
   const shared = { config, databaseUrl, log, metrics, clock, databaseClock, database }
   const base: Base = { ...shared, isStopping: () => isStopping, whenAvailable }
-  const apiRole = pingDatabase === null ? null : createApiRole({ ...base, secretKey, pingDatabase })
+  const apiRole =
+    pingDatabase === null || secretKey === null
+      ? null
+      : createApiRole({ ...base, secretKey, pingDatabase, passwordCost })
   // The ping API of another process when PING_URL is not set.
   const pingUrl = () => apiRole?.pingUrl() ?? config.pingUrl ?? `http://127.0.0.1:${config.pingPort}`
   const controllerRole =
@@ -79,11 +95,22 @@ export function createApp(options: AppOptions): App {
     metrics.clockOffsetSeconds.set(databaseClock.offsetMs() / 1_000)
     return 'done'
   })
+  const reporter = createReporter({
+    database,
+    clock: databaseClock,
+    role: config.role,
+    cluster: controllerRole === null ? null : config.clusterName,
+    isLeading: () => controllerRole?.isLeader() ?? false,
+  })
+  const reportLoop = loopOf(base, 'report', REPORT_MS, reporter.run)
   const opsApp = createOpsApp({
     isStarted: () => isStarted,
     whyNotReady,
+    remark: () => controllerRole?.reasonNow() ?? null,
+    metricsToken: config.secrets.metricsToken,
     metrics: {
       contentType: metrics.registry.contentType,
+      labelNames: config.metricLabels.map(toSeriesLabel),
       readChecks,
       render: renderMetrics,
       onFault: (error) => log.error({ error }, 'metrics could not be served'),
@@ -96,6 +123,7 @@ export function createApp(options: AppOptions): App {
     handler: opsApp.callback(),
     bindAddress,
     port: config.opsPort,
+    ...limitConnections(base, 'ops'),
     errorText: (text) => ({ type: 'text/plain; charset=utf-8', text }),
   })
 
@@ -126,14 +154,19 @@ export function createApp(options: AppOptions): App {
     if (pingDatabase !== null) reportConnections(metrics, 'pings', pingDatabase)
     if (apiRole !== null && whyNotReady() === null) {
       try {
-        const [counts, overdueSeconds, pendingSeconds] = await Promise.all([
+        const [counts, overdueSeconds, pendingSeconds, historyRows, seen] = await Promise.all([
           countByStatus(database),
           oldestOverdueSeconds(database),
           oldestPendingSeconds(database, databaseClock.now()),
+          countHistoryRows(database),
+          exported.isActive ? listSeen(database, MAX_CLUSTERS) : [],
         ])
         for (const [status, count] of Object.entries(counts)) metrics.checks.set({ status }, count)
         metrics.oldestOverdueSeconds.set(overdueSeconds)
         metrics.outboxOldestSeconds.set(pendingSeconds)
+        for (const [kind, rows] of Object.entries(historyRows)) metrics.historyRows.set({ kind }, rows)
+        metrics.cronJobsSeen.reset()
+        for (const { cluster, seenAt } of seen) metrics.cronJobsSeen.set({ cluster }, seenAt / 1_000)
       } catch (error) {
         log.warn({ error }, 'the gauges of the database could not be read')
       }
@@ -152,9 +185,28 @@ export function createApp(options: AppOptions): App {
     const served = (await apiRole?.start(signal)) ?? { ping: null, api: null }
     if (controllerRole !== null) defer(controllerRole.stop)
     controllerRole?.start()
+    reportLoop.start()
+    defer(stopReports)
     isStarted = true
+    await warnOfUnencrypted()
     const shown = apiRole === null ? served : { ping: apiRole.pingUrl(), api: apiRole.baseUrl() }
     return { ...shown, ops, listening: { ...served, ops } }
+  }
+
+  /** A process that stops while the database is away is shown as missing. */
+  async function stopReports(): Promise<void> {
+    await reportLoop.stop()
+    await reporter.stop().catch((error) => log.warn({ error }, 'the replica could not be deregistered'))
+  }
+
+  /** A database that has just become unavailable is reported by others. */
+  async function warnOfUnencrypted(): Promise<void> {
+    const isDatabaseInClear = await database.isInClear().catch(() => false)
+    const clearChannels = (await apiRole?.clearChannels().catch(() => 0)) ?? 0
+    const addresses = { ping: pingUrl(), api: apiRole?.baseUrl() ?? null }
+    const unencrypted = findUnencrypted({ ...addresses, secrets: config.secrets, isDatabaseInClear, clearChannels })
+    if (unencrypted.length > 0)
+      log.warn({ unencrypted }, 'sent unencrypted; use TLS where the network is not trusted (docs/operations.md, TLS)')
   }
 
   /** The database was available a moment ago, so it is likely to come back; a replica that ends would only be restarted. */
@@ -177,7 +229,17 @@ export function createApp(options: AppOptions): App {
     await stack.disposeAsync()
   }
 
-  return { start, stop, metrics }
+  /** A cluster that cannot be reached must not delay the start. */
+  async function whyNotReconciling(): Promise<string | null> {
+    if (controllerRole === null) return null
+    const over = new AbortController()
+    const late = clock.sleep(CLUSTER_WAIT_MS, over.signal).then(() => null)
+    const reason = await Promise.race([controllerRole.whyNotReconciling(), late])
+    over.abort()
+    return reason
+  }
+
+  return { start, stop, whyNotReconciling, metrics }
 }
 
 function reportConnections(metrics: Metrics, pool: string, database: Database): void {

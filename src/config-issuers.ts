@@ -1,11 +1,11 @@
 /**
  * Reads OIDC_ISSUERS: a JSON array of issuers whose tokens the management API accepts. A fault names the entry and the field,
- * and quotes no value: it may be a private key.
+ * and quotes no value: it may be a private key. config-sign-in.ts shares the rules of issuers.
  */
 
 import { createPublicKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto'
 import { z } from 'zod'
-import { isEmail } from './domain/email.ts'
+import { toUserEmail, USER_EMAIL_RULE } from './domain/email.ts'
 
 export interface OidcIssuer {
   /** Exactly as in the claim `iss`. */
@@ -18,8 +18,8 @@ export interface OidcIssuer {
   readonly jwks: { readonly keys: readonly object[] } | null
 }
 
-const MOST_ISSUERS = 20
 const ISSUER_LENGTH = 2_048
+const MOST_ISSUERS = 20
 /** The limit of OpenID Connect for `sub` (Core 1.0, section 2), and ours for an audience. */
 const NAME_LENGTH = 255
 const MOST_KEYS = 100
@@ -29,57 +29,88 @@ const CURVES = ['prime256v1', 'secp384r1', 'secp521r1']
 const SECRET_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 const EXAMPLE = '[{"issuer":"https://login.example.com","audience":"heartbeat-operator"}]'
 
-const name = () =>
+export const textOf = (longest: number) =>
   z
     .string('must be text')
-    .refine(({ length }) => length >= 1 && length <= NAME_LENGTH, `must have 1 to ${NAME_LENGTH} characters`)
+    .refine(
+      ({ length }) => length >= 1 && length <= longest,
+      `must have 1 to ${longest.toLocaleString('en')} characters`,
+    )
 
-const email = () => z.string('must be an e-mail address').refine(isEmail, 'must be an e-mail address')
+const email = () => z.string(USER_EMAIL_RULE).refine((text) => toUserEmail(text) !== null, USER_EMAIL_RULE)
+
+/** The fields that OIDC_ISSUERS and SIGN_IN share. */
+export const issuerUrl = z
+  .string('must be text')
+  .refine(isIssuer, 'must be a URL such as https://login.example.com, without credentials, query or fragment')
+export const identifier = textOf(NAME_LENGTH)
+export const usersBySubject = z
+  .record(z.string(), email(), 'must be an object of e-mail addresses by subject')
+  .optional()
 
 const ENTRY = z.strictObject(
   {
-    issuer: z
-      .string('must be text')
-      .refine(isIssuer, 'must be a URL such as https://login.example.com, without credentials, query or fragment'),
-    audience: name(),
-    users: z.record(z.string(), email(), 'must be an object of e-mail addresses by subject').optional(),
+    issuer: issuerUrl,
+    audience: identifier,
+    users: usersBySubject,
     jwks: z.looseObject({ keys: z.array(z.unknown()) }).optional(),
   },
   'must be an object',
 )
 
 export const oidcIssuers = z.string().transform((text, context): readonly OidcIssuer[] => {
-  const { entries, faults } = readEntries(text)
+  const entries: OidcIssuer[] = []
+  const schema = { entry: ENTRY, example: EXAMPLE, describe }
+  const faults = readEntries(text, schema, ({ issuer, audience, users = {}, jwks = null }) => {
+    const keyFault = jwks === null ? null : findKeySetFault(jwks.keys)
+    const isDouble = entries.some((entry) => entry.issuer === issuer)
+    entries.push({ issuer, audience, users: new Map(Object.entries(users)), jwks: jwks as OidcIssuer['jwks'] })
+    return [
+      findSubjectFault(users),
+      keyFault === null ? null : `jwks ${keyFault}`,
+      isDouble ? 'issuer is the same as in an entry before it: make one entry of them' : null,
+    ]
+  })
   for (const fault of faults) context.addIssue(fault)
   return entries
 })
 
-function readEntries(text: string): { entries: OidcIssuer[]; faults: string[] } {
-  const given = parseJson(text)
-  if (!Array.isArray(given)) return { entries: [], faults: [`must be a JSON array such as ${EXAMPLE}`] }
-  if (given.length > MOST_ISSUERS) {
-    return { entries: [], faults: [`must have at most ${MOST_ISSUERS} entries, and has ${given.length}`] }
-  }
-  const entries: OidcIssuer[] = []
-  const faults: string[] = []
+export interface EntrySchema<Entry> {
+  readonly entry: z.ZodType<Entry>
+  /** Of a whole text. */
+  readonly example: string
+  readonly describe: (issue: z.core.$ZodIssue) => string
+}
+
+/**
+ * Reads a JSON array. Passes each entry that has the right shape to `add`, which returns its other faults. Returns all faults, each with the
+ * number of its entry.
+ */
+export function readEntries<Entry>(
+  text: string,
+  { entry, example, describe }: EntrySchema<Entry>,
+  add: (entry: Entry) => readonly (string | null)[],
+): string[] {
+  const { given, faults } = readArray(text, example)
   for (const [index, value] of given.entries()) {
-    const place = `entry ${index + 1}`
-    const read = ENTRY.safeParse(value)
-    if (!read.success) {
-      faults.push(...read.error.issues.map((issue) => `${place}: ${describe(issue)}`))
-      continue
-    }
-    const { issuer, audience, users = {}, jwks = null } = read.data
-    const subjects = Object.entries(users)
-    const keyFault = jwks === null ? null : findKeySetFault(jwks.keys)
-    if (subjects.some(([subject]) => subject === '' || subject.length > NAME_LENGTH))
-      faults.push(`${place}: users must have subjects of 1 to ${NAME_LENGTH} characters`)
-    if (keyFault !== null) faults.push(`${place}: jwks ${keyFault}`)
-    if (entries.some((entry) => entry.issuer === issuer))
-      faults.push(`${place}: issuer is the same as in an entry before it: make one entry of them`)
-    entries.push({ issuer, audience, users: new Map(subjects), jwks: jwks as OidcIssuer['jwks'] })
+    const read = entry.safeParse(value)
+    const found = read.success ? add(read.data) : read.error.issues.map(describe)
+    for (const fault of found) if (fault !== null) faults.push(`entry ${index + 1}: ${fault}`)
   }
-  return { entries, faults }
+  return faults
+}
+
+/** The entries of a JSON array; a text that is none, and one with too many entries, has no entries and a fault. */
+function readArray(text: string, example: string): { given: unknown[]; faults: string[] } {
+  const given = parseJson(text)
+  if (!Array.isArray(given)) return { given: [], faults: [`must be a JSON array such as ${example}`] }
+  if (given.length <= MOST_ISSUERS) return { given, faults: [] }
+  return { given: [], faults: [`must have at most ${MOST_ISSUERS} entries, and has ${given.length}`] }
+}
+
+export function findSubjectFault(users: Readonly<Record<string, string>>): string | null {
+  const isWrong = Object.keys(users).some((subject) => subject === '' || subject.length > NAME_LENGTH)
+  return isWrong ? `users must have subjects of 1 to ${NAME_LENGTH} characters` : null
 }
 
 function parseJson(text: string): unknown {
@@ -90,15 +121,19 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The field and what would be right. */
 function describe(issue: z.core.$ZodIssue): string {
+  if (issue.path[0] === 'jwks') return 'jwks must be an object such as {"keys":[...]}'
+  return describeIssue(issue, 'issuer, audience, users and jwks')
+}
+
+/** The field and what would be right. `fields`: those of an entry. */
+export function describeIssue(issue: z.core.$ZodIssue, fields: string): string {
+  const [field, subject] = issue.path
   if (issue.code === 'unrecognized_keys') {
     const unknown = issue.keys.map((key) => JSON.stringify(key.slice(0, NAME_LENGTH))).join(', ')
-    return `${unknown} is not a known field: the fields are issuer, audience, users and jwks`
+    return `${unknown} is not a known field: the fields are ${fields}`
   }
-  const [field, subject] = issue.path
   if (field === undefined) return issue.message
-  if (field === 'jwks') return 'jwks must be an object such as {"keys":[...]}'
   const at = subject === undefined ? '' : `[${JSON.stringify(String(subject).slice(0, NAME_LENGTH))}]`
   return `${String(field)}${at} ${issue.message}`
 }

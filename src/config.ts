@@ -5,10 +5,15 @@ import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { type OidcIssuer, oidcIssuers } from './config-issuers.ts'
-import { isEmail } from './domain/email.ts'
+import { DNS_LABEL, KUBERNETES_VARIABLES, type KubernetesConfig } from './config-kubernetes.ts'
+import { type SignInProvider, signInProviders } from './config-sign-in.ts'
+import { findBootstrapKeyFault } from './domain/api-key.ts'
+import { toUserEmail, USER_EMAIL_RULE } from './domain/email.ts'
+import { findSeriesLabelsFault } from './domain/labels.ts'
+import { findPasswordFault } from './domain/password.ts'
 import { isDecodable } from './runtime/percent.ts'
 
-export interface Config {
+export interface Config extends KubernetesConfig {
   readonly role: (typeof ROLES)[number]
   readonly bindAddress: string
   readonly pingPort: number
@@ -19,8 +24,18 @@ export interface Config {
   readonly baseUrl: string | null
   readonly dataDir: string
   readonly rateLimitPerMinute: number
+  /** Addresses and CIDRs of proxies whose X-Forwarded-For counts. */
+  readonly trustedProxies: readonly string[]
+  readonly isPasswordLoginOn: boolean
+  readonly isDashboardOn: boolean
   readonly historyMaxPings: number
   readonly historyMaxDays: number
+  /** For each check: flips, with their events and deliveries. */
+  readonly historyMaxFlips: number
+  /** For each port. */
+  readonly maxConnections: number
+  /** How long the entries of the audit log are kept. */
+  readonly auditMaxDays: number
   /** How long a start waits for a database that cannot be reached. */
   readonly databaseWaitSeconds: number
   /** How long the process is not ready before its ports close, so that load balancers notice. */
@@ -30,11 +45,12 @@ export interface Config {
   readonly kubernetes: (typeof KUBERNETES)[number]
   /** Null: all namespaces. */
   readonly watchNamespaces: readonly string[] | null
-  readonly clusterName: string
   readonly bootstrapEmail: string
   readonly bootstrapProjectId: string | undefined
   /** Addresses and CIDRs that channels may reach although they are private. */
   readonly allowedTargets: readonly string[]
+  /** Labels of checks that are labels of their series. */
+  readonly metricLabels: readonly string[]
   /** The issuers whose tokens the management API accepts. */
   readonly oidcIssuers: readonly OidcIssuer[]
   /** `Name <address>` or an address alone. */
@@ -49,6 +65,10 @@ export interface Config {
     readonly alertmanagerUrls: readonly string[]
     readonly watchdogUrl: string | null
     readonly smtpUrl: string | undefined
+    /** The identity providers of the dashboard, in the order of their buttons. */
+    readonly signIn: readonly SignInProvider[]
+    /** What a client must send to read /metrics; null: nothing. */
+    readonly metricsToken: string | null
     readonly bootstrapPassword: string | undefined
     readonly bootstrapApiKey: string | undefined
   }
@@ -69,8 +89,6 @@ export class ConfigError extends Error {
 const ROLES = ['api', 'controller', 'all'] as const
 /** `auto`: reconcile when a kubeconfig or a ServiceAccount is found. `required`: it is an error when there is none. */
 const KUBERNETES = ['auto', 'off', 'required'] as const
-/** RFC 1123 label: the rule of Kubernetes for namespaces, and ours for the cluster's name. */
-const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /** Default. A longer wait also retries host names that do not resolve yet. */
 export const DATABASE_WAIT_SECONDS = 10
@@ -127,8 +145,32 @@ function isAlertmanagerUrl(text: string): boolean {
   return ['http:', 'https:'].includes(protocol) && search === '' && hash === '' && hasReadableCredentials(text)
 }
 
+/** A fault as `find` words it. */
+function withFault<Value>(find: (value: Value) => string | null) {
+  return (value: Value, context: z.RefinementCtx): void => {
+    const fault = find(value)
+    if (fault !== null) context.addIssue(fault)
+  }
+}
+
+const textWithout = (find: (text: string) => string | null) => z.string().superRefine(withFault(find))
+
+/** Addresses and CIDRs. */
+function blocks() {
+  return list().superRefine((entries, context) => {
+    const wrong = entries.findIndex((entry) => !isBlock(entry))
+    if (wrong < 0) return
+    const entry = entries[wrong]!
+    // Text that does not look like an address may be a URL with a password in the wrong variable.
+    const name = /^[\w.:/[\]*-]{1,60}$/.test(entry) ? `"${entry}"` : `entry ${wrong + 1}`
+    context.addIssue(
+      `must be addresses or CIDRs separated by commas, such as 10.1.2.3,10.0.0.0/8,fd00::/8: ${name} is not valid`,
+    )
+  })
+}
+
 /** An address, or a CIDR: an address and how many of its first bits count. */
-function isTarget(text: string): boolean {
+function isBlock(text: string): boolean {
   const [, address = '', bits] = /^([\d.a-f:]+)(?:\/(0|[1-9]\d{0,2}))?$/i.exec(text) ?? []
   const family = isIP(address)
   return family !== 0 && Number(bits ?? 0) <= (family === 4 ? 32 : 128)
@@ -191,19 +233,12 @@ const VARIABLES = {
   )
     .transform((keys) => keys.map((key) => Buffer.from(key, 'base64')))
     .optional(),
-  BOOTSTRAP_EMAIL: z.string().refine(isEmail, 'must be an e-mail address').default('admin@example.com'),
-  BOOTSTRAP_PASSWORD: z
+  BOOTSTRAP_EMAIL: z
     .string()
-    .min(8, 'must have at least 8 characters')
-    .max(200, 'must have at most 200 characters')
-    .optional(),
-  BOOTSTRAP_API_KEY: z
-    .string()
-    .regex(
-      /^hbk_[0-9A-Za-z]{1,32}_[0-9A-Za-z_-]{6,128}$/,
-      'must have the form hbk_<prefix>_<secret>: 1-32 letters or digits, and 6-128 letters, digits, - or _',
-    )
-    .optional(),
+    .refine((text) => toUserEmail(text) !== null, USER_EMAIL_RULE)
+    .default('admin@example.com'),
+  BOOTSTRAP_PASSWORD: textWithout((text) => findPasswordFault(text, null)).optional(),
+  BOOTSTRAP_API_KEY: textWithout(findBootstrapKeyFault).optional(),
   BOOTSTRAP_PROJECT_ID: z
     .guid('must be a UUID')
     .transform((text) => text.toLowerCase())
@@ -216,10 +251,14 @@ const VARIABLES = {
       'must be names of namespaces separated by commas, for example payments,shop',
     )
     .optional(),
-  CLUSTER_NAME: z
-    .string()
-    .regex(DNS_LABEL, 'must be at most 63 lower case letters, digits and -, with a letter or digit at both ends')
-    .default('default'),
+  CLUSTER_NAME: KUBERNETES_VARIABLES.clusterName,
+  TAKE_OVER: KUBERNETES_VARIABLES.takeOver,
+  REVIVAL: KUBERNETES_VARIABLES.revival,
+  PROJECTS: KUBERNETES_VARIABLES.projects,
+  PROJECT_ANNOTATION: KUBERNETES_VARIABLES.projectAnnotation,
+  WATCH_CRONJOBS: KUBERNETES_VARIABLES.watchCronJobs,
+  CRONJOB_TIME_ZONE: KUBERNETES_VARIABLES.cronJobTimeZone,
+  CRONJOB_LOGS: KUBERNETES_VARIABLES.cronJobLogs,
   ALERTMANAGER_URL: listOf(
     isAlertmanagerUrl,
     ALERTMANAGER_PEERS,
@@ -231,34 +270,32 @@ const VARIABLES = {
     .max(URL_LENGTH, `must have at most ${URL_LENGTH} characters`)
     .refine((text) => !URL.canParse(text) || hasReadableCredentials(text), UNREADABLE_CREDENTIALS)
     .optional(),
-  ALLOWED_TARGETS: list()
-    .superRefine((entries, context) => {
-      const wrong = entries.findIndex((entry) => !isTarget(entry))
-      if (wrong < 0) return
-      const entry = entries[wrong]!
-      // Text that does not look like an address may be a URL with a password in the wrong variable.
-      const name = /^[\w.:/[\]*-]{1,60}$/.test(entry) ? `"${entry}"` : `entry ${wrong + 1}`
-      context.addIssue(
-        `must be addresses or CIDRs separated by commas, such as 10.1.2.3,10.0.0.0/8,fd00::/8: ${name} is not valid`,
-      )
-    })
-    .optional(),
-  SMTP_URL: z
-    .string()
-    .superRefine((text, context) => {
-      const fault = findSmtpUrlFault(text)
-      if (fault !== null) context.addIssue(fault)
-    })
-    .optional(),
+  ALLOWED_TARGETS: blocks().optional(),
+  TRUSTED_PROXIES: blocks().optional(),
+  PASSWORD_LOGIN: oneOf('on', 'off').default('on'),
+  DASHBOARD: oneOf('on', 'off').default('on'),
+  SIGN_IN: signInProviders.optional(),
+  SMTP_URL: textWithout(findSmtpUrlFault).optional(),
   SMTP_FROM: z
     .string()
     .max(MAILBOX_LENGTH, `must have at most ${MAILBOX_LENGTH} characters`)
     .regex(MAILBOX, 'must be an e-mail address, or a name and the address: Heartbeat Operator <heartbeat@example.com>')
     .default('Heartbeat Operator <heartbeat@localhost>'),
+  METRIC_LABELS: list()
+    .transform((names) => [...new Set(names)])
+    .superRefine(withFault(findSeriesLabelsFault))
+    .optional(),
+  METRICS_TOKEN: textThat(
+    (text) => /^[\x21-\x7e]{1,1000}$/.test(text),
+    'must be 1 to 1,000 characters of ASCII without spaces: make one with `openssl rand -hex 32`',
+  ).optional(),
   OIDC_ISSUERS: oidcIssuers.optional(),
   RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000).default(1_000),
   HISTORY_MAX_PINGS: integer(1, 1_000_000).default(1_000),
   HISTORY_MAX_DAYS: integer(1, 3_650).default(90),
+  HISTORY_MAX_FLIPS: integer(1, 1_000_000).default(1_000),
+  MAX_CONNECTIONS: integer(1, 1_000_000).default(10_000),
+  AUDIT_MAX_DAYS: integer(1, 3_650).default(365),
   DATABASE_WAIT_SECONDS: integer(0, 3_600).default(DATABASE_WAIT_SECONDS),
   DRAIN_SECONDS: integer(0, 300).default(0),
   LOG_LEVEL: oneOf('debug', 'info', 'warn', 'error', 'silent').default('info'),
@@ -278,12 +315,18 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
   }
   const read = values as Values
   const hasNoKey = read.SECRET_KEY === undefined && !faults.some((fault) => fault.startsWith('SECRET_KEY'))
-  if (read.DATABASE_URL !== undefined && hasNoKey)
+  // A controller opens no channel and signs no token (notes, M5).
+  if (read.DATABASE_URL !== undefined && hasNoKey && read.ROLE !== 'controller')
     faults.push(
       'SECRET_KEY is needed with DATABASE_URL, the same for every replica: make one with `openssl rand -base64 32`',
     )
   if (read.ROLE === 'controller' && read.KUBERNETES === 'off')
     faults.push('KUBERNETES must be auto or required with ROLE controller, and it is off')
+  // Whether it is one of the other faults was checked above.
+  if (read.BOOTSTRAP_PASSWORD !== undefined && read.BOOTSTRAP_EMAIL !== undefined) {
+    const fault = findPasswordFault(read.BOOTSTRAP_PASSWORD, read.BOOTSTRAP_EMAIL)
+    if (fault !== null) faults.push(`BOOTSTRAP_PASSWORD ${fault}`)
+  }
   if (faults.length > 0) throw new ConfigError(faults)
   return Object.freeze({
     role: read.ROLE,
@@ -295,8 +338,14 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     baseUrl: read.BASE_URL ?? null,
     dataDir: read.DATA_DIR,
     rateLimitPerMinute: read.RATE_LIMIT_PER_MINUTE,
+    trustedProxies: read.TRUSTED_PROXIES ?? [],
+    isPasswordLoginOn: read.PASSWORD_LOGIN === 'on',
+    isDashboardOn: read.DASHBOARD === 'on',
     historyMaxPings: read.HISTORY_MAX_PINGS,
     historyMaxDays: read.HISTORY_MAX_DAYS,
+    historyMaxFlips: read.HISTORY_MAX_FLIPS,
+    maxConnections: read.MAX_CONNECTIONS,
+    auditMaxDays: read.AUDIT_MAX_DAYS,
     databaseWaitSeconds: read.DATABASE_WAIT_SECONDS,
     drainSeconds: read.DRAIN_SECONDS,
     logLevel: read.LOG_LEVEL,
@@ -304,9 +353,19 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     kubernetes: read.KUBERNETES,
     watchNamespaces: read.WATCH_NAMESPACES?.length ? read.WATCH_NAMESPACES : null,
     clusterName: read.CLUSTER_NAME,
+    takeOver: read.TAKE_OVER ?? null,
+    revival: read.REVIVAL,
+    projects: read.PROJECTS ?? null,
+    isProjectAnnotationOn: read.PROJECT_ANNOTATION === 'on',
+    cronJobs: Object.freeze({
+      watch: read.WATCH_CRONJOBS,
+      timeZone: read.CRONJOB_TIME_ZONE,
+      logs: read.CRONJOB_LOGS,
+    }),
     bootstrapEmail: read.BOOTSTRAP_EMAIL,
     bootstrapProjectId: read.BOOTSTRAP_PROJECT_ID,
     allowedTargets: read.ALLOWED_TARGETS ?? [],
+    metricLabels: read.METRIC_LABELS ?? [],
     oidcIssuers: read.OIDC_ISSUERS ?? [],
     smtpFrom: read.SMTP_FROM,
     secrets: Object.freeze({
@@ -316,6 +375,8 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
       alertmanagerUrls: read.ALERTMANAGER_URL ?? [],
       watchdogUrl: read.WATCHDOG_URL ?? null,
       smtpUrl: read.SMTP_URL,
+      signIn: read.SIGN_IN ?? [],
+      metricsToken: read.METRICS_TOKEN ?? null,
       bootstrapPassword: read.BOOTSTRAP_PASSWORD,
       bootstrapApiKey: read.BOOTSTRAP_API_KEY,
     }),

@@ -26,7 +26,7 @@ export function describeCredentials(projectId: string, made: Made | null, given:
   (generated secrets are shown only once: note them now)`
 }
 
-/** One line: which cluster, or why there is none and what to do. */
+/** One line: which cluster, or why there is none or it is not reconciled, and what to do. */
 export function describeCluster(
   { clusterName, watchNamespaces }: Config,
   connection: Pick<Connection, 'server' | 'source'> | null,
@@ -36,18 +36,24 @@ export function describeCluster(
     const why = fault ?? 'no kubeconfig and no ServiceAccount was found (set KUBECONFIG to reconcile HeartbeatChecks)'
     return `  cluster  none: ${why}`
   }
+  if (fault !== null) return `  cluster  ${connection.server} (${connection.source}), not reconciled: ${fault}`
   const where = watchNamespaces === null ? 'all namespaces' : `the namespaces ${watchNamespaces.join(', ')}`
   return `  cluster  ${connection.server} (${connection.source}), as "${clusterName}": HeartbeatChecks of ${where}`
 }
 
 /** The public addresses, and a command to paste: it makes a first check, or asks for readiness when no key is shown. */
-export function describeService({ ping, api, ops }: Addresses, projectId: string, apiKey: string | null): string {
+export function describeService(
+  { ping, api, ops }: Addresses,
+  { isDashboardOn }: Pick<Config, 'isDashboardOn'>,
+  projectId: string,
+  apiKey: string | null,
+): string {
   const served =
     ping === null
       ? ''
       : `  ping     ${ping}/ping/<public_id of a check>
   api      ${api}   (described by ${api}/openapi.json)
-`
+${isDashboardOn ? `  dashboard  ${new URL(api!).origin}/\n` : ''}`
   const addresses = `${served}  ops      ${ops}/metrics`
   if (apiKey === null || ping === null) return `${addresses}\n\nCheck that it is ready:\n\n  curl -fsS ${ops}/readyz\n`
   const check = JSON.stringify({ project_id: projectId, name: 'My first job', period_seconds: 10, grace_seconds: 5 })

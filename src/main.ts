@@ -4,7 +4,9 @@
  */
 
 import { type App, createApp, DATABASE_RETRY_MS } from './app.ts'
+import { logEntry } from './audit/log-entry.ts'
 import { type Config, ConfigError, DATABASE_WAIT_SECONDS, readConfig } from './config.ts'
+import type { AuditEntry } from './domain/audit.ts'
 import { AppError } from './domain/errors.ts'
 import { type EmbeddedPostgres, EmbeddedPostgresError, startEmbeddedPostgres } from './embedded-postgres/start.ts'
 import { ListenError } from './http/server.ts'
@@ -12,13 +14,14 @@ import { describeCluster, describeCredentials, describeService } from './introdu
 import { type Connection, findConnection, KubeconfigError } from './kubernetes/connection.ts'
 import { ReleaseError, runRelease } from './roles/release.ts'
 import { systemClock } from './runtime/clock.ts'
-import { createLog } from './runtime/log.ts'
+import { createLog, type Log } from './runtime/log.ts'
+import { allocateYoungObjects } from './runtime/young-objects.ts'
 import { loadOrMakeSecretKey } from './secrets.ts'
-import { createDatabase } from './store/postgres/database.ts'
+import { createDatabase, type Database } from './store/postgres/database.ts'
 import { createDatabaseClock } from './store/postgres/database-clock.ts'
 import { explainDatabaseError, isDatabaseError, mayPass } from './store/postgres/explain.ts'
 import { migrate } from './store/postgres/migrate.ts'
-import { bootstrap } from './tenancy/bootstrap.ts'
+import { type Bootstrapped, bootstrap, findBootstrapped } from './tenancy/bootstrap.ts'
 
 /** The start failed; the message is printed alone, without a stack. */
 class StartError extends Error {}
@@ -32,8 +35,9 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 
 const HOW_TO_FIND_ONE = 'set KUBECONFIG to a kubeconfig, or run in a pod with a ServiceAccount'
 const USAGE = `usage: node src/main.ts           serves the role that ROLE names, until a signal
-       node src/main.ts release   removes the finalizer from all HeartbeatChecks, before the operator is uninstalled`
+       node src/main.ts release   removes the finalizer from the installation's HeartbeatChecks, before it is uninstalled`
 
+allocateYoungObjects()
 try {
   const [command, ...more] = process.argv.slice(2)
   if (more.length > 0 || (command !== undefined && command !== 'release'))
@@ -63,8 +67,9 @@ async function run(config: Config): Promise<void> {
     embedded.exited.then((error) => error !== null && fail(error))
     databaseUrl = embedded.url
   }
-  const secretKey = config.secrets.secretKey ?? (await loadOrMakeSecretKey(config.dataDir))
-  const prepared = await prepareDatabase(config, databaseUrl)
+  const isController = config.role === 'controller'
+  const secretKey = isController ? null : (config.secrets.secretKey ?? (await loadOrMakeSecretKey(config.dataDir)))
+  const prepared = await prepareDatabase(config, databaseUrl, log)
   if (prepared === null) return
 
   say(`\n${describeCredentials(prepared.projectId, prepared.made, config.secrets)}`)
@@ -75,8 +80,11 @@ async function run(config: Config): Promise<void> {
   if (started === null) return
   const { listening, ...addresses } = started
   const shownKey = config.secrets.bootstrapApiKey === undefined ? (prepared.made?.apiKey ?? null) : null
-  if (config.kubernetes !== 'off' && config.role !== 'api') say(describeCluster(config, connection, fault))
-  say(describeService(addresses, prepared.projectId, shownKey))
+  if (config.kubernetes !== 'off' && config.role !== 'api') {
+    const reason = await app.whyNotReconciling()
+    say(describeCluster(config, connection, fault ?? reason))
+  }
+  say(describeService(addresses, config, prepared.projectId, shownKey))
   // The listening addresses, for scripts: with port 0 they are known only from this line.
   const served = listening.ping === null ? '' : ` ping=${listening.ping} api=${listening.api}`
   say(`ready${served} ops=${listening.ops}`)
@@ -84,10 +92,10 @@ async function run(config: Config): Promise<void> {
   say('stopping ...')
 }
 
-async function release({ watchNamespaces: namespaces }: Config): Promise<void> {
+async function release({ watchNamespaces: namespaces, takeOver }: Config): Promise<void> {
   const connection = await findConnection(process.env, { clock: systemClock })
   if (connection === null) throw new StartError(`no cluster was found to release from: ${HOW_TO_FIND_ONE}`)
-  await runRelease({ connection, namespaces, say, signal: stopping.signal })
+  await runRelease({ connection, namespaces, takeOver, say, signal: stopping.signal })
 }
 
 /** `connection` is null when no cluster is wanted or none was found; `fault` says what is wrong with a kubeconfig that was found. */
@@ -140,39 +148,53 @@ function fail(error: Error): void {
   stopping.abort()
 }
 
-type Prepared = Awaited<ReturnType<typeof bootstrap>>
-
-/** Migrates and bootstraps. Waits for a server that is still starting. Null when a signal came meanwhile. */
-async function prepareDatabase(config: Config, databaseUrl: string): Promise<Prepared | null> {
+/**
+ * Migrates and bootstraps. Waits for a server that is still starting; a controller, which has no values to bootstrap with, also for a
+ * process that has done it. Null when a signal came meanwhile.
+ */
+async function prepareDatabase(config: Config, databaseUrl: string, log: Log): Promise<Bootstrapped | null> {
   const { signal } = stopping
   const database = createDatabase({ url: databaseUrl, name: 'start', connections: 2, patient: true, signal })
   const giveUpAt = systemClock.now() + config.databaseWaitSeconds * 1_000
   const isNameAwaited = config.databaseWaitSeconds > DATABASE_WAIT_SECONDS
-  let isWaiting = false
+  const { host } = new URL(databaseUrl)
+  let said = ''
   try {
     while (!signal.aborted) {
+      let waitingFor = `the database at ${host}`
       try {
         await migrate(database)
-        const { bootstrapEmail: email, bootstrapProjectId: projectId } = config
-        const { bootstrapPassword: password, bootstrapApiKey: apiKey } = config.secrets
-        const clock = createDatabaseClock(database, systemClock)
-        await clock.measure()
-        return await bootstrap({ database, clock }, { email, password, apiKey, projectId })
+        const prepared =
+          config.role === 'controller' ? await findBootstrapped(database) : await bootstrapWith(config, database, log)
+        if (prepared !== null) return prepared
+        waitingFor = 'a process with ROLE api or all, which sets the database up'
+        if (systemClock.now() >= giveUpAt)
+          throw new StartError(`the database at ${host} is empty: start a process with ROLE api or all on it first`)
       } catch (error) {
         if (signal.aborted) return null
+        if (error instanceof StartError) throw error
         if (error instanceof AppError && error.code === 'invalid')
           throw new StartError(`the BOOTSTRAP_ variables: ${error.message}`)
         if (!mayPass(error, isNameAwaited) || systemClock.now() >= giveUpAt)
           throw new StartError(explainDatabaseError(error, databaseUrl))
-        if (!isWaiting) say(`waiting for the database at ${new URL(databaseUrl).host} ...`)
-        isWaiting = true
-        await systemClock.sleep(DATABASE_RETRY_MS, signal)
       }
+      if (said !== waitingFor) say(`waiting for ${waitingFor} ...`)
+      said = waitingFor
+      await systemClock.sleep(DATABASE_RETRY_MS, signal)
     }
     return null
   } finally {
     await database.close()
   }
+}
+
+async function bootstrapWith(config: Config, database: Database, log: Log): Promise<Bootstrapped> {
+  const { bootstrapEmail: email, bootstrapProjectId: projectId } = config
+  const { bootstrapPassword: password, bootstrapApiKey: apiKey } = config.secrets
+  const clock = createDatabaseClock(database, systemClock)
+  await clock.measure()
+  const onAudit = (entry: AuditEntry) => logEntry(log, entry)
+  return bootstrap({ database, clock, onAudit }, { email, password, apiKey, projectId })
 }
 
 function say(line: string): void {

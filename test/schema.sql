@@ -8,6 +8,7 @@ create table alerts (
   starts_at timestamp with time zone not null,
   resolved_at timestamp with time zone,
   tell_at timestamp with time zone not null,
+  check_labels jsonb not null default '{}'::jsonb,
   constraint alerts_pkey PRIMARY KEY (channel_id, check_key)
 );
 CREATE INDEX alerts_check ON public.alerts USING btree (check_key);
@@ -24,6 +25,10 @@ create table api_keys (
   expires_at timestamp with time zone,
   last_used_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
+  created_by_kind text,
+  created_by_id uuid,
+  created_by_name text,
+  constraint api_keys_created_by_kind_check CHECK ((created_by_kind = ANY (ARRAY['user'::text, 'api_key'::text]))),
   constraint api_keys_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   constraint api_keys_pkey PRIMARY KEY (id),
   constraint api_keys_prefix_key UNIQUE (prefix),
@@ -31,6 +36,29 @@ create table api_keys (
   constraint api_keys_scope_check CHECK ((scope = ANY (ARRAY['read'::text, 'write'::text, 'admin'::text])))
 );
 CREATE INDEX api_keys_organization ON public.api_keys USING btree (organization_id, id);
+
+create table audit_log (
+  id uuid not null,
+  organization_id uuid not null,
+  project_id uuid,
+  at timestamp with time zone not null,
+  actor_kind text not null,
+  actor_id uuid,
+  actor_name text,
+  action text not null,
+  target_id uuid,
+  target_name text,
+  address text,
+  detail jsonb not null default '{}'::jsonb,
+  constraint audit_log_action_check CHECK ((action ~ '^[a-z_]+([.][a-z_]+)?$'::text)),
+  constraint audit_log_actor_kind_check CHECK ((actor_kind = ANY (ARRAY['user'::text, 'api_key'::text, 'controller'::text, 'system'::text]))),
+  constraint audit_log_pkey PRIMARY KEY (id)
+);
+CREATE INDEX audit_log_action ON public.audit_log USING btree (organization_id, action, id);
+CREATE INDEX audit_log_actor ON public.audit_log USING btree (organization_id, actor_id, id) WHERE (actor_id IS NOT NULL);
+CREATE INDEX audit_log_organization ON public.audit_log USING btree (organization_id, id);
+CREATE INDEX audit_log_project ON public.audit_log USING btree (organization_id, project_id, id) WHERE (project_id IS NOT NULL);
+CREATE INDEX audit_log_target ON public.audit_log USING btree (organization_id, target_id, id) WHERE (target_id IS NOT NULL);
 
 create table channels (
   id uuid not null,
@@ -44,6 +72,7 @@ create table channels (
   muted boolean not null default false,
   created_at timestamp with time zone not null,
   seen_at timestamp with time zone,
+  flapping_at smallint,
   constraint channels_check CHECK (((sealed IS NULL) = (organization_id IS NULL))),
   constraint channels_check1 CHECK (((sealed IS NULL) = (sealed_with IS NULL))),
   constraint channels_kind_check CHECK ((kind = ANY (ARRAY['webhook'::text, 'alertmanager'::text, 'slack'::text, 'email'::text]))),
@@ -73,6 +102,14 @@ create table check_states (
   wake_at timestamp with time zone,
   last_success_at timestamp with time zone,
   last_duration_ms integer,
+  reason text,
+  pings_total bigint not null default 0,
+  incident_since timestamp with time zone,
+  changes jsonb,
+  notified smallint,
+  quiet_at timestamp with time zone,
+  job_area text,
+  job_wake_at timestamp with time zone,
   constraint check_states_check CHECK (((period_seconds IS NULL) <> (schedule IS NULL))),
   constraint check_states_check1 CHECK (((schedule IS NULL) = (time_zone IS NULL))),
   constraint check_states_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
@@ -81,6 +118,7 @@ create table check_states (
   constraint check_states_period CHECK (((period_seconds >= 10) AND (period_seconds <= 31536000))),
   constraint check_states_pkey PRIMARY KEY (check_key)
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05);
+CREATE INDEX check_states_job_wake ON public.check_states USING btree (job_area, job_wake_at) WHERE (job_wake_at IS NOT NULL);
 CREATE INDEX check_states_wake ON public.check_states USING btree (wake_at) WHERE (wake_at IS NOT NULL);
 
 create table checks (
@@ -98,8 +136,14 @@ create table checks (
   kubernetes_suspend boolean,
   created_at timestamp with time zone not null,
   tags text[] not null default '{}'::text[],
+  updated_at timestamp with time zone,
+  labels jsonb not null default '{}'::jsonb,
+  kubernetes_adopted boolean,
+  kubernetes_namespace_uid text,
+  kubernetes_cluster_uid text,
   constraint checks_description CHECK ((char_length(description) <= 4096)),
   constraint checks_id_key UNIQUE (id),
+  constraint checks_labels CHECK (((labels = '{}'::jsonb) OR ((jsonb_typeof(labels) = 'object'::text) AND (jsonb_array_length(jsonb_path_query_array(labels, '$.keyvalue()'::jsonpath)) <= 32) AND (NOT jsonb_path_exists(labels, '$.keyvalue()?((!(@."key" like_regex "^((?=[^/]{1,253}/)[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$") || @."value".type() != "string") || !(@."value" like_regex "^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$"))'::jsonpath))))),
   constraint checks_managed_by_check CHECK ((managed_by = ANY (ARRAY['api'::text, 'kubernetes'::text]))),
   constraint checks_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 100))),
   constraint checks_pkey PRIMARY KEY (key),
@@ -117,6 +161,21 @@ create table clusters (
   uid text not null,
   seen_at timestamp with time zone not null,
   constraint clusters_pkey PRIMARY KEY (name)
+);
+
+create table cron_jobs (
+  check_key bigint not null,
+  name text not null,
+  last_run jsonb,
+  jobs jsonb not null default '{}'::jsonb,
+  limit_from text,
+  waiting_job text,
+  waiting_detail text,
+  waiting_for timestamp with time zone,
+  constraint cron_jobs_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
+  constraint cron_jobs_limit_from_check CHECK ((length(limit_from) <= 100)),
+  constraint cron_jobs_pkey PRIMARY KEY (check_key),
+  constraint cron_jobs_waiting_detail_check CHECK ((length(waiting_detail) <= 1024))
 );
 
 create table deliveries (
@@ -180,6 +239,8 @@ create table flips (
   to_status smallint not null,
   reason text not null,
   ping_id uuid,
+  detail text,
+  job text,
   constraint flips_pkey PRIMARY KEY (check_key, id)
 );
 
@@ -191,6 +252,30 @@ create table gaps (
 );
 CREATE INDEX gaps_ended ON public.gaps USING btree (ended_at);
 
+create table installation (
+  is_only boolean not null default true,
+  id uuid not null default gen_random_uuid(),
+  constraint installation_is_only_check CHECK (is_only),
+  constraint installation_pkey PRIMARY KEY (is_only)
+);
+
+create table login_addresses (
+  user_id uuid not null,
+  address text not null,
+  last_at timestamp with time zone not null,
+  constraint login_addresses_pkey PRIMARY KEY (user_id, address),
+  constraint login_addresses_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX login_addresses_last ON public.login_addresses USING btree (last_at);
+
+create unlogged table login_failures (
+  bucket text not null,
+  failed_at timestamp with time zone[] not null,
+  last_at timestamp with time zone not null,
+  constraint login_failures_pkey PRIMARY KEY (bucket)
+);
+CREATE INDEX login_failures_last ON public.login_failures USING btree (last_at);
+
 create table organizations (
   id uuid not null,
   name text not null,
@@ -201,7 +286,8 @@ create table organizations (
 create table ping_bodies (
   check_key bigint not null,
   ping_id uuid not null,
-  body bytea not null,
+  body bytea,
+  is_truncated boolean not null default false,
   constraint ping_bodies_pkey PRIMARY KEY (check_key, ping_id)
 );
 
@@ -237,6 +323,8 @@ create unlogged table rate_windows (
   bucket text not null,
   started_at timestamp with time zone not null,
   used integer not null,
+  previous integer not null default 0,
+  is_rejected boolean not null default false,
   constraint rate_windows_pkey PRIMARY KEY (bucket)
 );
 
@@ -253,11 +341,56 @@ create table refresh_tokens (
 CREATE INDEX refresh_tokens_family ON public.refresh_tokens USING btree (family_id);
 CREATE INDEX refresh_tokens_user ON public.refresh_tokens USING btree (user_id);
 
+create unlogged table replicas (
+  id uuid not null,
+  host text not null,
+  role text not null,
+  version text not null,
+  cluster text,
+  leading_since timestamp with time zone,
+  started_at timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  constraint replicas_pkey PRIMARY KEY (id)
+);
+
+create table reported_flips (
+  check_key bigint not null,
+  flip_id uuid not null,
+  constraint reported_flips_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
+  constraint reported_flips_pkey PRIMARY KEY (check_key)
+);
+
+create table retained_checks (
+  check_key bigint not null,
+  kubernetes_cluster text not null,
+  kubernetes_namespace text not null,
+  kubernetes_name text not null,
+  kubernetes_namespace_uid text,
+  kubernetes_cluster_uid text,
+  published_kind text,
+  published_name text,
+  updated_at timestamp with time zone not null,
+  retained_at timestamp with time zone not null,
+  kubernetes_adopted boolean,
+  constraint retained_checks_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
+  constraint retained_checks_pkey PRIMARY KEY (check_key)
+);
+CREATE INDEX retained_checks_resource ON public.retained_checks USING btree (kubernetes_cluster, kubernetes_namespace, kubernetes_name);
+
 create table schema_migrations (
   version integer not null,
   name text not null,
   applied_at timestamp with time zone not null default now(),
   constraint schema_migrations_pkey PRIMARY KEY (version)
+);
+
+create table seen_areas (
+  area text not null,
+  cluster text not null,
+  seen_at timestamp with time zone not null,
+  watched_since timestamp with time zone,
+  held bigint[] not null default '{}'::bigint[],
+  constraint seen_areas_pkey PRIMARY KEY (area)
 );
 
 create table service_beat (
@@ -266,6 +399,23 @@ create table service_beat (
   constraint service_beat_only_row_check CHECK (only_row),
   constraint service_beat_pkey PRIMARY KEY (only_row)
 );
+
+create table sessions (
+  id uuid not null,
+  user_id uuid not null,
+  kind text not null,
+  address text,
+  created_at timestamp with time zone not null,
+  last_used_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  token_hash bytea,
+  constraint sessions_kind_check CHECK ((kind = ANY (ARRAY['token'::text, 'dashboard'::text]))),
+  constraint sessions_pkey PRIMARY KEY (id),
+  constraint sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX sessions_expires ON public.sessions USING btree (expires_at);
+CREATE UNIQUE INDEX sessions_token ON public.sessions USING btree (token_hash) WHERE (token_hash IS NOT NULL);
+CREATE INDEX sessions_user ON public.sessions USING btree (user_id, created_at, id);
 
 create table tombstones (
   check_key bigint not null,
@@ -283,6 +433,12 @@ create table tombstones (
   deleted_at timestamp with time zone not null,
   last_success_at timestamp with time zone,
   last_duration_ms integer,
+  pings_total bigint not null default 0,
+  incident_since timestamp with time zone,
+  kubernetes_adopted boolean,
+  kubernetes_namespace_uid text,
+  kubernetes_cluster_uid text,
+  reason text,
   constraint tombstones_id_key UNIQUE (id),
   constraint tombstones_kubernetes_cluster_kubernetes_namespace_kubernet_key UNIQUE (kubernetes_cluster, kubernetes_namespace, kubernetes_name),
   constraint tombstones_pkey PRIMARY KEY (check_key),
@@ -299,9 +455,26 @@ create table users (
   password_hash text not null,
   scope text not null,
   created_at timestamp with time zone not null default now(),
+  created_by_kind text,
+  created_by_id uuid,
+  created_by_name text,
+  constraint users_created_by_kind_check CHECK ((created_by_kind = ANY (ARRAY['user'::text, 'api_key'::text]))),
   constraint users_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   constraint users_pkey PRIMARY KEY (id),
   constraint users_scope_check CHECK ((scope = ANY (ARRAY['read'::text, 'write'::text, 'admin'::text])))
 );
 CREATE UNIQUE INDEX users_email ON public.users USING btree (lower(email));
 CREATE INDEX users_organization ON public.users USING btree (organization_id, id);
+
+CREATE OR REPLACE FUNCTION public.move_job_wake()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update check_states set wake_at = null, job_wake_at = least(job_wake_at, new.wake_at) where check_key = new.check_key;
+  return null;
+end
+$function$
+;
+
+CREATE TRIGGER move_job_wake AFTER INSERT OR UPDATE OF wake_at, job_area ON public.check_states FOR EACH ROW WHEN (((new.job_area IS NOT NULL) AND (new.wake_at IS NOT NULL))) EXECUTE FUNCTION move_job_wake();

@@ -4,6 +4,7 @@
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { readKeyPrefix } from '../domain/api-key.ts'
 import { randomText } from './random-text.ts'
 
 export interface ParsedApiKey {
@@ -14,21 +15,15 @@ export interface ParsedApiKey {
 
 const PREFIX_LENGTH = 8
 const SECRET_LENGTH = 40
-/** Wider than the keys that we make, for BOOTSTRAP_API_KEY. Bounded and anchored, so that a long text costs little. */
-const API_KEY = /^hbk_([0-9A-Za-z]{1,32})_[0-9A-Za-z_-]{6,128}$/
 
 export function makeApiKey(): string {
   return `hbk_${randomText(PREFIX_LENGTH)}_${randomText(SECRET_LENGTH)}`
 }
 
-export function isApiKey(text: string): boolean {
-  return API_KEY.test(text)
-}
-
 /** Null when the text does not have the form of an API key. */
 export function parseApiKey(text: string): ParsedApiKey | null {
-  const prefix = API_KEY.exec(text)?.[1]
-  return prefix === undefined ? null : { prefix, hash: createHash('sha256').update(text).digest() }
+  const prefix = readKeyPrefix(text)
+  return prefix === null ? null : { prefix, hash: createHash('sha256').update(text).digest() }
 }
 
 /** Compares in constant time. */

@@ -1,24 +1,33 @@
 /** Turns an API key, an access token or a token of an issuer into a Caller, with one database statement. */
 
 import type { Caller } from '../domain/access.ts'
+import type { Instant } from '../domain/check.ts'
 import type { Context } from '../store/context.ts'
 import { findApiKey, touchApiKey } from '../store/tenancy/api-keys.ts'
-import { findUser, findUserByEmail, type KnownUser } from '../store/tenancy/users.ts'
+import { touchSession } from '../store/tenancy/sessions.ts'
+import { findUser, findUserByEmail, findUserOfSession, type KnownUser } from '../store/tenancy/users.ts'
 import { isSameHash, parseApiKey } from './api-key.ts'
-import { expiredCredential, unknownCredential, unknownUser } from './errors.ts'
+import {
+  endedSession,
+  expiredCredential,
+  noCredential,
+  otherScheme,
+  unknownKey,
+  unknownToken,
+  unknownUser,
+} from './errors.ts'
 import { createIssuers, type Issuers } from './issuers.ts'
 import type { Tokens } from './tokens.ts'
 
 /**
- * Takes the value of the header `Authorization`. Throws AppError `unauthenticated`, and `unavailable` when the keys of an issuer
+ * Takes the value of the header `Authorization`, and the client's network address. Throws AppError `unauthenticated`, and `unavailable` when the keys of an issuer
  * cannot be fetched.
  */
-export type Authenticate = (authorization: string | undefined) => Promise<Caller>
+export type Authenticate = (authorization: string | undefined, address: string) => Promise<Caller>
 
 /** In characters; a longer credential is not read. Tokens of issuers can be long, and all headers together have at most 16 KB. */
 const MAX_LENGTH = 12_288
-const BEARER = /^Bearer +([^ ]+) *$/i
-const TOUCH_EVERY_MS = 60_000
+export const TOUCH_EVERY_MS = 60_000
 
 /** Default: no issuers. */
 export function createAuthenticate(
@@ -26,56 +35,71 @@ export function createAuthenticate(
   tokens: Tokens,
   issuers: Issuers = createIssuers([], context.clock),
 ): Authenticate {
-  const touchKey = createTouch(context)
+  const { database, clock } = context
+  const touchKey = createTouch((id, now) => touchApiKey(database, id, now, TOUCH_EVERY_MS))
+  const touchUsed = createTouch((id, now) => touchSession(database, id, now, TOUCH_EVERY_MS))
 
-  async function authenticateKey(text: string): Promise<Caller> {
+  async function authenticateKey(text: string, address: string): Promise<Caller> {
     const given = parseApiKey(text)
-    const key = given === null ? null : await findApiKey(context.database, given.prefix)
-    if (given === null || key === null || !isSameHash(given.hash, key.hash)) throw unknownCredential()
-    const now = context.clock.now()
-    if (key.expiresAt !== null && key.expiresAt <= now) {
-      throw expiredCredential('API key', 'have an administrator make a new one')
+    const key = given === null ? null : await findApiKey(database, given.prefix)
+    if (given === null || key === null || !isSameHash(given.hash, key.hash)) throw unknownKey()
+    const now = clock.now()
+    const { id, name, organizationId, projectId, scope, expiresAt } = key
+    if (expiresAt !== null && expiresAt <= now) {
+      throw expiredCredential('API key', 'have an administrator create a new one')
     }
-    if (key.lastUsedAt === null || now - key.lastUsedAt >= TOUCH_EVERY_MS) touchKey(key.id, now)
-    const { id, organizationId, projectId, scope } = key
-    return { kind: 'api_key', id, organizationId, projectId, scope }
+    touchKey(id, key.lastUsedAt, now)
+    return { kind: 'api_key', id, name, organizationId, projectId, scope, expiresAt, sessionId: null, address }
   }
 
-  async function authenticateUser(token: string): Promise<Caller> {
+  async function authenticateUser(token: string, address: string): Promise<Caller> {
     const issued = await issuers.verify(token)
     if (issued !== null) {
-      const user = issued.email === null ? null : await findUserByEmail(context.database, issued.email)
+      const user = issued.email === null ? null : await findUserByEmail(database, issued.email)
       if (user === null) throw unknownUser()
-      return toCaller(user)
+      return toCaller(user, null, address)
     }
-    const { userId } = await tokens.verifyAccessToken(token)
-    const user = await findUser(context.database, userId)
-    if (user === null) throw unknownCredential()
-    return toCaller(user)
+    const { userId, sessionId } = await tokens.verifyAccessToken(token)
+    if (sessionId === null) {
+      // A token of the release before sessions, which ends with its fifteen minutes.
+      const user = await findUser(database, userId)
+      if (user === null) throw unknownToken()
+      return toCaller(user, null, address)
+    }
+    const user = await findUserOfSession(database, userId, sessionId)
+    if (user === null) throw endedSession()
+    touchUsed(sessionId, user.lastUsedAt, clock.now())
+    return toCaller(user, sessionId, address)
   }
 
-  return async (authorization = '') => {
-    const credential = authorization.length > MAX_LENGTH ? undefined : BEARER.exec(authorization)?.[1]
-    if (credential === undefined) throw unknownCredential()
-    return credential.startsWith('hbk_') ? authenticateKey(credential) : authenticateUser(credential)
+  return async (authorization = '', address) => {
+    const [, scheme = '', given = ''] = /^ *([^ ]*) *(.*?) *$/s.exec(authorization.slice(0, MAX_LENGTH)) ?? []
+    if (scheme === '') throw noCredential()
+    if (scheme.toLowerCase() !== 'bearer') throw otherScheme(`${scheme} ${given}`)
+    if (given === '') throw noCredential()
+    if (authorization.length > MAX_LENGTH || given.includes(' ')) throw unknownToken()
+    return given.startsWith('hbk_') ? authenticateKey(given, address) : authenticateUser(given, address)
   }
 }
 
-function toCaller({ id, organizationId, scope }: KnownUser): Caller {
-  return { kind: 'user', id, organizationId, projectId: null, scope }
+export function toCaller(user: KnownUser, sessionId: string | null, address: string): Caller {
+  const { id, email: name, organizationId, scope } = user
+  return { kind: 'user', id, name, organizationId, projectId: null, scope, expiresAt: null, sessionId, address }
 }
 
 /**
- * Records that a key was used. The call does not wait for it, and a failure is ignored: the next call of the key tries again.
- * This process has at most one such statement in flight for each key, and the statement itself writes once among replicas.
+ * Records that a key or a session was used. The call does not wait for it, and a failure is ignored: the next call tries again. This
+ * process has at most one such statement in flight for each, and the statement itself writes once among replicas.
  */
-function createTouch({ database }: Context): (keyId: string, now: number) => void {
+export function createTouch(
+  touch: (id: string, now: Instant) => Promise<void>,
+): (id: string, lastUsedAt: Instant | null, now: Instant) => void {
   const inFlight = new Set<string>()
-  return (keyId, now) => {
-    if (inFlight.has(keyId)) return
-    inFlight.add(keyId)
-    touchApiKey(database, keyId, now, TOUCH_EVERY_MS)
+  return (id, lastUsedAt, now) => {
+    if (inFlight.has(id) || (lastUsedAt !== null && now - lastUsedAt < TOUCH_EVERY_MS)) return
+    inFlight.add(id)
+    touch(id, now)
       .catch(() => {})
-      .finally(() => inFlight.delete(keyId))
+      .finally(() => inFlight.delete(id))
   }
 }

@@ -1,11 +1,37 @@
+/** The errors of credentials. Each says what was received, shows the right header, and never repeats the credential. */
+
 import { AppError } from '../domain/errors.ts'
 
-/** One text for a missing, malformed, unknown or revoked credential, so that an attacker cannot tell which one it is. */
-export function unknownCredential(): AppError {
-  return new AppError(
-    'unauthenticated',
-    'missing or unknown credential: send the header "Authorization: Bearer" with an API key or an access token',
-  )
+const HEADER = 'send the header "Authorization: Bearer <API key or access token>"'
+/** Only these are named: the first word may also be a key or a token. */
+const OTHER_SCHEMES = ['Basic', 'Digest', 'Negotiate', 'NTLM', 'Token', 'ApiKey', 'Api-Key', 'Key', 'DPoP', 'OAuth']
+
+export function noCredential(): AppError {
+  return new AppError('unauthenticated', `no credential was received: ${HEADER}`)
+}
+
+/** `authorization`: the value of the header, which does not begin with `Bearer`. */
+export function otherScheme(authorization: string): AppError {
+  const [first = '', rest] = authorization.trim().split(/ +/)
+  const scheme = OTHER_SCHEMES.find((name) => name.toLowerCase() === first.toLowerCase())
+  const what = rest === undefined ? 'no scheme' : `the scheme ${scheme ?? 'of another kind'}`
+  return new AppError('unauthenticated', `the credential has ${what}, not Bearer: ${HEADER}`)
+}
+
+/** Also for the right prefix with a wrong secret: who has guessed a prefix learns nothing. */
+export function unknownKey(): AppError {
+  return new AppError('unauthenticated', `the credential is an unknown or revoked API key: ${HEADER}`)
+}
+
+/** For a text that is no key, and for a token that was forged or changed, or whose user is gone. */
+export function unknownToken(): AppError {
+  const message = `the credential is neither an API key nor an access token that is valid here: log in again, and ${HEADER}`
+  return new AppError('unauthenticated', message)
+}
+
+export function endedSession(): AppError {
+  const message = `the credential is an access token of a session that has ended: log in again, and ${HEADER}`
+  return new AppError('unauthenticated', message)
 }
 
 /** For a valid token of an issuer that belongs to no user here. */
@@ -18,5 +44,5 @@ export function unknownUser(): AppError {
 
 /** Only for a caller that has proven to hold the credential. */
 export function expiredCredential(what: string, remedy: string): AppError {
-  return new AppError('unauthenticated', `this ${what} has expired: ${remedy}`)
+  return new AppError('unauthenticated', `this ${what} has expired: ${remedy}, and ${HEADER}`)
 }

@@ -6,10 +6,10 @@
 
 import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from 'jose'
 import { createLocalJWKSet, decodeJwt, errors, jwtVerify } from 'jose'
-import { isEmail } from '../domain/email.ts'
+import { toUserEmail } from '../domain/email.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { expiredCredential, unknownCredential } from './errors.ts'
+import { expiredCredential, unknownToken } from './errors.ts'
 import { createIssuerKeys } from './issuer-keys.ts'
 
 export interface IssuerConfig {
@@ -75,7 +75,7 @@ export function createIssuers(
         // jose checks the times after the signature, so only the holder of a valid token learns that it has expired.
         if (error instanceof errors.JWTExpired) throw expiredCredential('token', 'get a new one from its issuer')
         if (error instanceof AppError) throw error
-        if (error instanceof errors.JOSEError) throw unknownCredential()
+        if (error instanceof errors.JOSEError) throw unknownToken()
         // The issuer's key itself is not usable, for example an RSA key that is too short.
         const message = `the issuer ${issuer} has signed this token with a key that cannot be used`
         throw new AppError('unavailable', message, { retryAfterSeconds: 60, cause: error })
@@ -96,7 +96,7 @@ function readIssuer(token: string): string | undefined {
 
 /** jose does not check the type of the claim. */
 function readSubject({ sub }: JWTPayload): string {
-  if (typeof sub !== 'string' || sub === '') throw unknownCredential()
+  if (typeof sub !== 'string' || sub === '') throw unknownToken()
   return sub
 }
 
@@ -104,13 +104,12 @@ function readSubject({ sub }: JWTPayload): string {
  * The address configured for the subject, else the token's address when the issuer has verified it (OpenID Connect Core 1.0,
  * section 5.1). Only in ASCII: two other addresses may be equal without regard to case (the Kelvin sign is a k).
  */
-function findEmail(
-  { email, email_verified }: JWTPayload,
+export function findEmail(
+  { email, email_verified }: Readonly<Record<string, unknown>>,
   subject: string,
   users: IssuerConfig['users'],
 ): string | null {
   const named = users.get(subject)
-  if (named !== undefined) return named
-  if (email_verified !== true || typeof email !== 'string') return null
-  return isEmail(email) && /^[!-~]+$/.test(email) ? email : null
+  if (named !== undefined) return toUserEmail(named)
+  return email_verified === true && typeof email === 'string' ? toUserEmail(email) : null
 }

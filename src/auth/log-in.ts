@@ -1,21 +1,26 @@
 /**
- * Sessions of users. A log-in starts a family of refresh tokens; each refresh spends one token and adds the next. When a spent
- * token is used again, two parties have the family and the thief cannot be told from the user: the family ends (RFC 9700,
- * section 4.14.2).
+ * Sessions of users. A log-in begins a session with a family of refresh tokens; each refresh spends one token and adds the next. When a spent
+ * token is used again, two parties have the family and the thief cannot be told from the user: the session ends (RFC 9700, section 4.14.2).
  */
 
 import { createHash, randomBytes } from 'node:crypto'
+import { audited } from '../audit/audited.ts'
 import type { Instant } from '../domain/check.ts'
-import { isEmail } from '../domain/email.ts'
-import { AppError } from '../domain/errors.ts'
+import { ASCII_EMAIL_RULE, isAscii } from '../domain/email.ts'
+import { AppError, invalidField } from '../domain/errors.ts'
+import { addressGroup } from '../runtime/addresses.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
-import { deleteFamily, insertRefreshToken, lockFamily, spendRefreshToken } from '../store/tenancy/refresh-tokens.ts'
-import { findUserByEmail, type KnownUser, renewPasswordHash } from '../store/tenancy/users.ts'
-import { COST, type Cost, hashPassword, isOutdatedHash, verifyPassword } from './passwords.ts'
-import { createLoginTry } from './throttle.ts'
-import { ACCESS_TOKEN_SECONDS, type Tokens } from './tokens.ts'
+import { noteLoginAddress } from '../store/tenancy/login-addresses.ts'
+import { insertRefreshToken, lockFamily, spendRefreshToken } from '../store/tenancy/refresh-tokens.ts'
+import { deleteSession, saveSession } from '../store/tenancy/sessions.ts'
+import { type KnownUser, replacePasswordHash } from '../store/tenancy/users.ts'
+import { actOnAccount, actorOf } from './acts.ts'
+import { checkPassword, type PasswordAttempt } from './check-password.ts'
+import { hashPassword, isOutdatedHash } from './passwords.ts'
+import { tooManyFailures } from './throttle.ts'
+import { ACCESS_TOKEN_SECONDS, type AccessTokenOf, type Tokens } from './tokens.ts'
 
 export interface TokenPair {
   readonly accessToken: string
@@ -25,77 +30,106 @@ export interface TokenPair {
   readonly refreshToken: string
 }
 
+/** A refresh token and the client's network address. */
+export interface RefreshRequest {
+  readonly refreshToken: string
+  readonly address: string
+}
+
 const REFRESH_TOKEN_MS = 30 * 86_400_000
 const REFRESH_TOKEN = /^hbr_[\w-]{43}$/
 
 /**
- * `address`: the caller's network address, for the throttle. `cost`: of password hashes; tests use a lower one. Throws AppError
- * `unauthenticated` for an unknown e-mail address and for a wrong password, with the same text after the same time;
- * `too_many_requests` when throttled; `unavailable` when too many log in at once.
+ * Throws AppError `unauthenticated` for an unknown e-mail address and for a wrong password,
+ * with the same text after the same time, `invalid` instead if the address has characters beyond ASCII; `too_many_requests` when throttled;
+ * `unavailable` when too many log in at once.
  */
-export async function logIn(
+export async function logIn(context: Context, tokens: Tokens, attempt: PasswordAttempt): Promise<TokenPair> {
+  const session = await enter(context, attempt, (tx, user, now) =>
+    addRefreshToken(tx, { userId: user.id, sessionId: newId(now) }, attempt.address, now),
+  )
+  return toPair(tokens, session)
+}
+
+/**
+ * A log-in by password: `begin` runs in the transaction that judges the password, which also adds the audit entry. Throws as logIn does.
+ */
+export async function enter<T>(
+  context: Context,
+  attempt: PasswordAttempt,
+  begin: (tx: Queryable, user: KnownUser, now: Instant) => Promise<T>,
+): Promise<T> {
+  const { address, password } = attempt
+  const outcome = await checkPassword(context, attempt, async (tx, user, now) => {
+    await noteLoginAddress(tx, user.id, addressGroup(address), now)
+    const session = await begin(tx, user, now)
+    return { result: { user, session }, acts: [actOnAccount(user, 'login.succeeded')] }
+  })
+  if (outcome.kind === 'throttled') throw tooManyFailures(outcome.waitMs)
+  if (outcome.kind === 'wrong') throw isAscii(attempt.email) ? wrongLogin() : invalidField('email', ASCII_EMAIL_RULE)
+  const { user, session } = outcome.result
+  if (isOutdatedHash(user.passwordHash, context.passwordCost)) {
+    const hash = await hashPassword(password, context.passwordCost)
+    await replacePasswordHash(context.database, user.id, user.passwordHash, hash)
+  }
+  return session
+}
+
+/** Throws AppError `unauthenticated`. Of two calls with the same token at most one gets a pair, and the session ends. */
+export async function refresh(
   context: Context,
   tokens: Tokens,
-  input: { readonly email: string; readonly password: string; readonly address: string },
-  cost: Cost = COST,
+  { refreshToken, address }: RefreshRequest,
 ): Promise<TokenPair> {
-  const { database } = context
-  const email = input.email.trim()
-  const loginTry = createLoginTry(database, { email, address: input.address })
-  // A throttled caller is rejected before it waits for the computation of the hash.
-  await loginTry.assertLeft()
-  const user = isEmail(email) ? await findUserByEmail(database, email) : null
-  const isRight = await verifyPassword(input.password, user?.passwordHash ?? null, cost)
-  // Before the outcome is returned: of many tries at the same time, only as many as are left learn their outcome.
-  await loginTry.take()
-  if (user === null || !isRight) throw wrongLogin()
-  await loginTry.forgive()
-  if (isOutdatedHash(user.passwordHash, cost)) {
-    await renewPasswordHash(database, user.id, user.passwordHash, await hashPassword(input.password, cost))
-  }
-  const now = context.clock.now()
-  const familyId = newId(now)
-  const refreshToken = await addRefreshToken(database, user, familyId, now)
-  if (refreshToken === null) throw wrongLogin()
-  return toPair(tokens, user, refreshToken)
-}
-
-/** Throws AppError `unauthenticated`. Of two calls with the same token at most one gets a pair, and the family ends. */
-export async function refresh(context: Context, tokens: Tokens, refreshToken: string): Promise<TokenPair> {
   if (!REFRESH_TOKEN.test(refreshToken)) throw unusableToken()
   const now = context.clock.now()
-  // The end of the family must be committed, so the error is thrown after the transaction.
-  const renewed = await context.database.transaction(async (tx) => {
+  // The end of the session must be committed, so the error is thrown after the transaction.
+  const renewed = await audited<Renewed | null>(context, actorOf(null, address), async (tx) => {
     const family = await lockFamily(tx, hashToken(refreshToken))
-    if (family === null) return null
+    if (family === null) return { result: null, acts: [] }
+    const { familyId: sessionId, user } = family
     const outcome = await spendRefreshToken(tx, hashToken(refreshToken), now)
-    if (outcome === 'spent before') await deleteFamily(tx, family.familyId)
-    if (outcome !== 'spent now') return null
-    const next = await addRefreshToken(tx, family.user, family.familyId, now)
-    return next === null ? null : { user: family.user, refreshToken: next }
+    if (outcome === 'spent before') {
+      await deleteSession(tx, user.id, sessionId)
+      return { result: null, acts: [actOnAccount(user, 'refresh.replayed')], by: actorOf(user, address) }
+    }
+    if (outcome !== 'spent now') return { result: null, acts: [] }
+    return { result: await addRefreshToken(tx, { userId: user.id, sessionId }, address, now), acts: [] }
   })
   if (renewed === null) throw unusableToken()
-  return toPair(tokens, renewed.user, renewed.refreshToken)
+  return toPair(tokens, renewed)
 }
 
-/** Ends the family of a refresh token, whichever of its tokens it is. Idempotent; an unknown token is not an error. */
-export async function logOut(context: Pick<Context, 'database'>, refreshToken: string): Promise<void> {
+/** Ends the session of a refresh token, whichever of its tokens it is. Idempotent; an unknown token is not an error. */
+export async function logOut(context: Context, { refreshToken, address }: RefreshRequest): Promise<void> {
   if (!REFRESH_TOKEN.test(refreshToken)) return
-  await context.database.transaction(async (tx) => {
+  await audited(context, actorOf(null, address), async (tx) => {
     const family = await lockFamily(tx, hashToken(refreshToken))
-    if (family !== null) await deleteFamily(tx, family.familyId)
+    if (family === null) return { result: undefined, acts: [] }
+    const { user, familyId } = family
+    const hasEnded = await deleteSession(tx, user.id, familyId)
+    return { result: undefined, acts: hasEnded ? [actOnAccount(user, 'logout')] : [], by: actorOf(user, address) }
   })
 }
 
-/** Null when the user has been removed meanwhile. */
-async function addRefreshToken(db: Queryable, user: KnownUser, familyId: string, now: Instant): Promise<string | null> {
-  const token = `hbr_${randomBytes(32).toString('base64url')}`
-  const row = { hash: hashToken(token), familyId, userId: user.id, expiresAt: now + REFRESH_TOKEN_MS, createdAt: now }
-  return (await insertRefreshToken(db, row)) ? token : null
+interface Renewed {
+  readonly of: AccessTokenOf
+  readonly refreshToken: string
 }
 
-async function toPair(tokens: Tokens, user: KnownUser, refreshToken: string): Promise<TokenPair> {
-  return { accessToken: await tokens.issueAccessToken(user), expiresInSeconds: ACCESS_TOKEN_SECONDS, refreshToken }
+/** Begins or renews the session. The caller holds the lock of the user's row. */
+async function addRefreshToken(tx: Queryable, of: AccessTokenOf, address: string, now: Instant): Promise<Renewed> {
+  const refreshToken = `hbr_${randomBytes(32).toString('base64url')}`
+  const { userId, sessionId } = of
+  const expiresAt = now + REFRESH_TOKEN_MS
+  await saveSession(tx, { id: sessionId, userId, kind: 'token', address, now, expiresAt })
+  const row = { hash: hashToken(refreshToken), familyId: sessionId, userId, expiresAt, createdAt: now }
+  await insertRefreshToken(tx, row)
+  return { of, refreshToken }
+}
+
+async function toPair(tokens: Tokens, { of, refreshToken }: Renewed): Promise<TokenPair> {
+  return { accessToken: await tokens.issueAccessToken(of), expiresInSeconds: ACCESS_TOKEN_SECONDS, refreshToken }
 }
 
 /** A fast hash is enough: 256 random bits cannot be guessed. */

@@ -5,25 +5,18 @@
 
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { AppError } from '../domain/errors.ts'
+import type { PasswordCost } from '../domain/password.ts'
 import { createSemaphore } from '../runtime/semaphore.ts'
-
-export interface Cost {
-  readonly logN: number
-  readonly r: number
-  readonly p: number
-}
 
 /**
  * One of the settings of equal strength in OWASP's Password Storage Cheat Sheet (N=2^17 p=1 .. N=2^13 p=10). This one needs
  * 32 MiB, which fits twice into a small container, and took 0.22 s where it was measured.
  */
-export const COST: Cost = { logN: 15, r: 8, p: 3 }
+export const COST: PasswordCost = { logN: 15, r: 8, p: 3 }
 /** Higher than any cost that we would write: a row with a higher one was not written by this program. */
 const MAX_COST = { logN: 20, r: 32, p: 16 }
 const SALT_BYTES = 16
 const HASH_BYTES = 32
-
-export const PASSWORD_LENGTH = { min: 8, max: 200 }
 
 /**
  * scrypt runs on Node's pool of four threads, which DNS and files use too: two computations at a time leave half of it. The
@@ -38,19 +31,17 @@ const runInSlot = createSemaphore({
   },
 })
 
-/** Whether a password has 8 .. 200 characters (code points). */
-export function isPassword(text: string): boolean {
-  const { min, max } = PASSWORD_LENGTH
-  // A code point has one or two units, so a text of more units is too long without counting.
-  const length = text.length > max * 2 ? Number.POSITIVE_INFINITY : [...text].length
-  return length >= min && length <= max
-}
-
 /** Throws AppError `unavailable` when too many computations wait. */
-export async function hashPassword(password: string, cost: Cost = COST): Promise<string> {
+export async function hashPassword(password: string, cost: PasswordCost = COST): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
   const hash = await runInSlot(() => derive(password, salt, cost))
   return ['scrypt', cost.logN, cost.r, cost.p, salt.toString('base64url'), hash.toString('base64url')].join('$')
+}
+
+/** The hash of a user without a password: no password matches random bytes. */
+export function hashOfNone({ logN, r, p }: PasswordCost = COST): string {
+  const [salt, hash] = [randomBytes(SALT_BYTES), randomBytes(HASH_BYTES)]
+  return ['scrypt', logN, r, p, salt.toString('base64url'), hash.toString('base64url')].join('$')
 }
 
 /** Stands for the hash of an account that does not exist. No password matches random bytes. */
@@ -66,14 +57,14 @@ export async function verifyPassword(password: string, stored: string | null, un
 }
 
 /** Whether the hash was made at another cost than `today`. */
-export function isOutdatedHash(stored: string, today: Cost = COST): boolean {
+export function isOutdatedHash(stored: string, today: PasswordCost = COST): boolean {
   const { cost } = parseHash(stored)
   return cost.logN !== today.logN || cost.r !== today.r || cost.p !== today.p
 }
 
 const STORED = /^scrypt\$(\d{1,2})\$(\d{1,2})\$(\d{1,2})\$([\w-]{22})\$([\w-]{43})$/
 
-function parseHash(stored: string): { cost: Cost; salt: Buffer; hash: Buffer } {
+function parseHash(stored: string): { cost: PasswordCost; salt: Buffer; hash: Buffer } {
   const match = STORED.exec(stored)
   const cost = { logN: Number(match?.[1]), r: Number(match?.[2]), p: Number(match?.[3]) }
   if (match === null || cost.logN > MAX_COST.logN || cost.r > MAX_COST.r || cost.p > MAX_COST.p) {
@@ -82,7 +73,7 @@ function parseHash(stored: string): { cost: Cost; salt: Buffer; hash: Buffer } {
   return { cost, salt: Buffer.from(match[4]!, 'base64url'), hash: Buffer.from(match[5]!, 'base64url') }
 }
 
-function derive(password: string, salt: Buffer, { logN, r, p }: Cost): Promise<Buffer> {
+function derive(password: string, salt: Buffer, { logN, r, p }: PasswordCost): Promise<Buffer> {
   const N = 2 ** logN
   // scrypt needs a little more than 128 * r * (N + p) bytes, which is above Node's default limit.
   const options = { N, r, p, maxmem: 256 * r * (N + p) }

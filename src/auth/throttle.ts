@@ -1,71 +1,87 @@
 /**
- * Throttles log-ins for each account and each network address, over all replicas. A try is counted before its outcome is
- * returned, and given back when the password was right, so that many tries at the same time cannot exceed the limit.
+ * Throttles guesses of passwords for each account and each network address, over all replicas (design, section 3.4). Only failures count. One
+ * that gets 429 counts for no wide limit, and for the strict limit only if a right password would have passed.
  */
 
 import { createHash } from 'node:crypto'
-import { isIPv4, isIPv6 } from 'node:net'
+import type { Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
+import { addressGroup } from '../runtime/addresses.ts'
 import type { Queryable } from '../store/postgres/database.ts'
-import { findFullWindow, forgiveWindows, takeFromWindow } from '../store/tenancy/rate-windows.ts'
+import {
+  addFailure,
+  boundFailures,
+  type FailureBucket,
+  findFilled,
+  lockFailures,
+} from '../store/tenancy/login-failures.ts'
 
-const LOGIN_WINDOW_SECONDS = 15 * 60
-const FAILED_TRIES = { account: 10, address: 50 }
+const WINDOW_MS = 15 * 60_000
+/** Strict: for an account from one address. Wide: for an account from all addresses, and for an address with all accounts. */
+const FAILURES = { strict: 10, account: 100, address: 50 }
 
-export interface LoginTry {
-  /** Throws AppError `too_many_requests` when no tries are left. Counts nothing. */
-  assertLeft(): Promise<void>
-  /** Counts one try. Throws like `assertLeft`. */
-  take(): Promise<void>
-  /** After a right password: the account's count starts again, and the address gets its try back. */
-  forgive(): Promise<void>
+/** How long callers over a limit have to wait; null within it. */
+export interface ThrottleState {
+  readonly strictMs: number | null
+  readonly wideMs: number | null
+  /** The one of the wide limits, if there is one: that of the strict limit would show that guesses above the wide ones were counted. */
+  readonly waitMs: number | null
 }
 
-/** The account's count is kept by the given e-mail address, whether or not the account exists. */
-export function createLoginTry(db: Queryable, { email, address }: { email: string; address: string }): LoginTry {
-  const seconds = LOGIN_WINDOW_SECONDS
-  const account = { bucket: bucketOf('account', email.toLowerCase()), limit: FAILED_TRIES.account, seconds }
-  const origin = { bucket: bucketOf('address', addressGroup(address)), limit: FAILED_TRIES.address, seconds }
+export interface LoginThrottle {
+  /** Counts nothing. */
+  read(db: Queryable, now: Instant): Promise<ThrottleState>
+  /** The same, and until the transaction ends no other attempt at this account or from this address is judged. */
+  lock(tx: Queryable, now: Instant): Promise<ThrottleState>
+  /** Counts a failure for all limits. The caller holds the lock. */
+  count(tx: Queryable, now: Instant): Promise<void>
+  /** Counts a failure above a wide limit: for the strict limit alone. The caller holds the lock. */
+  countAboveWide(tx: Queryable, now: Instant): Promise<void>
+}
+
+/** The account's failures are counted by the given e-mail address, in lower case, whether or not the account exists. */
+export function createLoginThrottle({ email, address }: { email: string; address: string }): LoginThrottle {
+  const group = addressGroup(address)
+  // Locked in this order.
+  const wide = [bucketOf('address', group, FAILURES.address), bucketOf('account', email, FAILURES.account)]
+  const strict = bucketOf('strict', `${group} ${email}`, FAILURES.strict)
+  const all = [...wide, strict]
+
+  async function read(db: Queryable, now: Instant): Promise<ThrottleState> {
+    const left = (await findFilled(db, all)).map((at) => leftMs(at, now))
+    const [strictMs, wideMs] = [left[2] ?? null, longest(left.slice(0, 2))]
+    return { strictMs, wideMs, waitMs: wideMs ?? strictMs }
+  }
+
   return {
-    async assertLeft() {
-      const waitSeconds = await findFullWindow(db, [account, origin])
-      if (waitSeconds !== null) throw tooManyTries(waitSeconds)
+    read,
+    async lock(tx, now) {
+      await lockFailures(tx, all, now)
+      await boundFailures(tx, now - WINDOW_MS)
+      return read(tx, now)
     },
-    async take() {
-      // The address first: once it is rejected, it cannot use up the tries of accounts.
-      for (const window of [origin, account]) {
-        const { isAllowed, resetSeconds } = await takeFromWindow(db, window)
-        if (!isAllowed) throw tooManyTries(resetSeconds)
-      }
-    },
-    forgive: () => forgiveWindows(db, account.bucket, origin.bucket),
+    count: (tx, now) => addFailure(tx, all, now),
+    countAboveWide: (tx, now) => addFailure(tx, [strict], now),
   }
 }
 
-function tooManyTries(retryAfterSeconds: number): AppError {
+function leftMs(filledAt: Instant | null, now: Instant): number | null {
+  return filledAt === null || filledAt + WINDOW_MS <= now ? null : filledAt + WINDOW_MS - now
+}
+
+function longest(times: readonly (number | null)[]): number | null {
+  const known = times.filter((time) => time !== null)
+  return known.length === 0 ? null : Math.max(...known)
+}
+
+/** The same text for every limit, so that it does not show which addresses an account uses. */
+export function tooManyFailures(waitMs: number): AppError {
+  const retryAfterSeconds = Math.min(Math.max(Math.ceil(waitMs / 1_000), 1), WINDOW_MS / 1_000)
   const message = `too many failed log-ins for this account or from this address; try again in ${retryAfterSeconds} seconds`
   return new AppError('too_many_requests', message, { retryAfterSeconds })
 }
 
 /** A hash, so that keys are short and the table holds no addresses. */
-function bucketOf(kind: string, text: string): string {
-  return `login:${kind}:${createHash('sha256').update(text).digest('base64url')}`
-}
-
-/** The part of an address that identifies its holder: with IPv6 the first 64 bits, because one host can use all the others. */
-export function addressGroup(address: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
-  if (mapped !== undefined && isIPv4(mapped)) return mapped
-  if (!isIPv6(address)) return address
-  const [bare = ''] = address.split('%')
-  const [head = '', tail] = bare.split('::')
-  const before = head === '' ? [] : head.split(':')
-  const after = tail === undefined || tail === '' ? [] : tail.split(':')
-  // A dotted quad at the end counts as two groups.
-  const given = before.length + after.length + (bare.includes('.') ? 1 : 0)
-  const groups = tail === undefined ? before : [...before, ...Array<string>(8 - given).fill('0'), ...after]
-  return `${groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`
+function bucketOf(kind: string, text: string, limit: number): FailureBucket {
+  return { bucket: `${kind}:${createHash('sha256').update(text).digest('base64url')}`, limit }
 }

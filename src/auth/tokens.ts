@@ -1,16 +1,15 @@
 /**
- * Access tokens: JWTs that are valid for 15 minutes, for browsers and command lines. A token only identifies the user. The scope
- * is read from the database with every call, so that a removed user loses access at once.
+ * Access tokens: JWTs that are valid for 15 minutes, for browsers and command lines. A token only identifies the user and the session. Both
+ * are read from the database with every call, so that a removed user or an ended session loses access at once.
  */
 
 import { hkdfSync } from 'node:crypto'
 import { errors, jwtVerify, SignJWT } from 'jose'
-import type { Scope } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { SECRET_KEY_BYTES } from '../domain/limits.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { expiredCredential, unknownCredential } from './errors.ts'
+import { expiredCredential, unknownToken } from './errors.ts'
 
 export const ACCESS_TOKEN_SECONDS = 15 * 60
 
@@ -21,10 +20,18 @@ const ALGORITHM = 'HS256'
 /** Names the purpose, which makes the key independent of others derived from SECRET_KEY (RFC 5869, section 3.2). */
 const KEY_INFO = 'heartbeat-operator access token v1'
 
+export interface AccessTokenOf {
+  readonly userId: string
+  readonly sessionId: string
+}
+
 export interface Tokens {
-  issueAccessToken(user: { id: string; organizationId: string; scope: Scope }): Promise<string>
-  /** Throws AppError `unauthenticated`. createAuthenticate checks that the user still exists. */
-  verifyAccessToken(token: string): Promise<{ userId: string }>
+  issueAccessToken(of: AccessTokenOf): Promise<string>
+  /**
+   * `sessionId` is null in a token of the release before, whose replicas may still run. Throws AppError `unauthenticated`. createAuthenticate checks that
+   * the session and the user still exist.
+   */
+  verifyAccessToken(token: string): Promise<Omit<AccessTokenOf, 'sessionId'> & { readonly sessionId: string | null }>
 }
 
 /** `secretKey`: the 32 bytes of SECRET_KEY. `clock` decides what has expired. */
@@ -36,13 +43,13 @@ export function createTokens(secretKey: Buffer, clock: Pick<Clock, 'now'>): Toke
   const key = new Uint8Array(hkdfSync('sha256', secretKey, '', KEY_INFO, 32))
 
   return {
-    issueAccessToken({ id }) {
+    issueAccessToken({ userId, sessionId }) {
       const issuedAt = Math.floor(clock.now() / 1_000)
-      return new SignJWT()
+      return new SignJWT({ sid: sessionId })
         .setProtectedHeader({ alg: ALGORITHM, typ: TYPE })
         .setIssuer(ISSUER)
         .setAudience(AUDIENCE)
-        .setSubject(id)
+        .setSubject(userId)
         .setIssuedAt(issuedAt)
         .setExpirationTime(issuedAt + ACCESS_TOKEN_SECONDS)
         .sign(key)
@@ -59,12 +66,14 @@ export function createTokens(secretKey: Buffer, clock: Pick<Clock, 'now'>): Toke
           requiredClaims: ['sub', 'exp'],
           currentDate: new Date(clock.now()),
         })
-        if (payload.sub === undefined || !isUuid(payload.sub)) throw unknownCredential()
-        return { userId: payload.sub }
+        if (payload.sub === undefined || !isUuid(payload.sub)) throw unknownToken()
+        const { sid: sessionId = null } = payload
+        if (sessionId !== null && (typeof sessionId !== 'string' || !isUuid(sessionId))) throw unknownToken()
+        return { userId: payload.sub, sessionId }
       } catch (error) {
         // jose checks the times after the signature, so only the holder of a valid token learns that it has expired.
         if (error instanceof errors.JWTExpired) throw expiredCredential('access token', 'refresh it or log in again')
-        if (error instanceof errors.JOSEError || error instanceof AppError) throw unknownCredential()
+        if (error instanceof errors.JOSEError || error instanceof AppError) throw unknownToken()
         throw error
       }
     },

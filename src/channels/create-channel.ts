@@ -1,16 +1,21 @@
-import type { Tenant } from '../domain/access.ts'
+import { audited } from '../audit/audited.ts'
+import type { Principal } from '../domain/access.ts'
 import { type ChannelKind, MAX_CHANNELS } from '../domain/channel.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { type CheckEventType, STANDARD_EVENT_TYPES } from '../domain/event.ts'
 import { newId } from '../runtime/ids.ts'
 import { type ChannelRow, countChannels, insertChannel } from '../store/outbox/channels.ts'
+import type { Queryable } from '../store/postgres/database.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
+import { assertReachable } from './check-reach.ts'
 import type { ChannelContext } from './context.ts'
-import { type ChannelRecord, toRecord } from './find-channels.ts'
+import { actOn, type ChannelRecord, toRecord } from './find-channels.ts'
 import { KINDS, toSettings } from './kinds/index.ts'
 
 export interface NewChannel {
+  /** Default: a new one. */
+  readonly id?: string
   readonly name: string
   readonly kind: ChannelKind
   /** A valid config of this kind. */
@@ -24,30 +29,41 @@ export interface NewChannel {
 
 /**
  * `secret`: the signing secret of a webhook, not shown again. Throws AppError `not_found` for a project that is not the caller's,
- * `conflict` when the organization has MAX_CHANNELS channels, `invalid` for a URL with hidden parts.
+ * `conflict` for an id that exists, and when the project, or the organization itself, has MAX_CHANNELS channels, `invalid` for a URL with hidden parts or with an
+ * address that channels may not reach.
  */
 export async function createChannel(
-  { database, clock, sealer }: ChannelContext,
-  tenant: Tenant,
-  { kind, name, config, projectId: given = null, events = STANDARD_EVENT_TYPES, muted = false }: NewChannel,
+  context: ChannelContext,
+  by: Principal,
+  { id: chosen, kind, name, config, projectId: given = null, events = STANDARD_EVENT_TYPES, muted = false }: NewChannel,
 ): Promise<ChannelRecord & { readonly secret: string | null }> {
-  const { organizationId } = tenant
-  const projectId = given ?? tenant.projectId
+  const { clock, sealer, reach } = context
+  const { organizationId } = by
+  const projectId = given ?? by.projectId
   const createdAt = clock.now()
-  const id = newId(createdAt)
+  const id = chosen ?? newId(createdAt)
   const settings = toSettings(kind, config, null)
+  assertReachable(kind, settings, reach)
   const shared = { id, organizationId, projectId, kind, name, muted, createdAt }
   const row: ChannelRow = { ...shared, eventTypes: events, ...sealer.seal(id, settings) }
-  await database.transaction(async (tx) => {
+  await audited(context, by, async (tx) => {
     // Each creation takes this lock, so that the count stays true until the insert.
     await lockOrganization(tx, organizationId)
-    if (projectId !== null && !(await hasProject(tx, tenant, projectId, 'keep'))) throw notFound('project')
-    if ((await countChannels(tx, organizationId)) >= MAX_CHANNELS) throw tooMany()
-    await insertChannel(tx, row)
+    if (projectId !== null && !(await hasProject(tx, by, projectId, 'keep'))) throw notFound('project')
+    await assertRoom(tx, organizationId, projectId)
+    if (!(await insertChannel(tx, row))) throw createdAlready()
+    return { result: undefined, acts: [actOn(row, 'channel.created')] }
   })
-  return { ...toRecord(row, sealer), secret: KINDS[kind].config.newSecret?.(settings) ?? null }
+  return { ...toRecord(row, context), secret: KINDS[kind].config.newSecret?.(settings) ?? null }
 }
 
-function tooMany(): AppError {
-  return new AppError('conflict', `the organization has ${MAX_CHANNELS} channels, the maximum: remove one first`)
+function createdAlready(): AppError {
+  return new AppError('conflict', 'this channel was created already, and its secret is not shown again')
+}
+
+/** The transaction holds the organization's lock. Throws AppError `conflict` when no channel can be added to the project (null: to the organization). */
+export async function assertRoom(tx: Queryable, organizationId: string, projectId: string | null): Promise<void> {
+  if ((await countChannels(tx, organizationId, projectId)) < MAX_CHANNELS) return
+  const what = projectId === null ? 'organization' : 'project'
+  throw new AppError('conflict', `the ${what} has ${MAX_CHANNELS} channels, the maximum: remove one first`)
 }

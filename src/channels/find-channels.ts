@@ -1,18 +1,21 @@
 /** Reading channels. An unknown, a malformed and another tenant's id all give `not_found`. */
 
-import type { Tenant } from '../domain/access.ts'
+import { includesScope, type Scope, type Tenant } from '../domain/access.ts'
+import type { Act, AuditAction, AuditDetail } from '../domain/audit.ts'
 import type { ChannelKind, ChannelManager } from '../domain/channel.ts'
 import type { Instant } from '../domain/check.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
 import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { isClear } from '../runtime/clear-urls.ts'
 import { type ChannelRow, findChannelRow, listChannelRows, lockChannel } from '../store/outbox/channels.ts'
 import type { Queryable } from '../store/postgres/database.ts'
+import { findWarnings } from './check-reach.ts'
 import type { ChannelContext } from './context.ts'
 import { KINDS } from './kinds/index.ts'
 import { openSettings } from './open-channel.ts'
-import { type Sealer, UnreadableSettings } from './seal.ts'
+import { UnreadableSettings } from './seal.ts'
 
 /** A channel without its secrets. */
 export interface ChannelRecord {
@@ -26,34 +29,58 @@ export interface ChannelRecord {
   /** As its kind shows it. Null when it cannot be read: it is damaged, or sealed under a SECRET_KEY that is not configured here. */
   readonly config: object | null
   readonly managedBy: ChannelManager
+  /** Why nothing can be delivered to it at the moment. */
+  readonly warnings: readonly string[]
+  /** What is sent to it can be read on its way: a URL of it has no TLS. */
+  readonly isInClear: boolean
   readonly createdAt: Instant
 }
 
 export async function getChannel(context: ChannelContext, tenant: Tenant, id: string): Promise<ChannelRecord> {
   const row = isUuid(id) ? await findChannelRow(context.database, tenant, id) : null
   if (row === null) throw notFound('channel')
-  return toRecord(row, context.sealer)
+  return toRecord(row, context)
 }
 
 /** In order of creation. */
 export async function listChannels(
-  { database, sealer }: ChannelContext,
+  context: ChannelContext,
   tenant: Tenant,
   page: PageRequest,
 ): Promise<Page<ChannelRecord>> {
-  const rows = await listChannelRows(database, tenant, { ...page, limit: page.limit + 1 })
-  const records = rows.map((row) => toRecord(row, sealer))
+  const rows = await listChannelRows(context.database, tenant, { ...page, limit: page.limit + 1 })
+  const records = rows.map((row) => toRecord(row, context))
   return toPage(records, page.limit, ({ createdAt, id }) => ({ at: createdAt, id }))
 }
 
-export function toRecord(row: ChannelRow, sealer: Sealer): ChannelRecord {
+export function toRecord(row: ChannelRow, { sealer, reach }: Pick<ChannelContext, 'sealer' | 'reach'>): ChannelRecord {
   const { id, kind, name, projectId, eventTypes, muted, createdAt } = row
   const shared = { id, kind, name, projectId, events: eventTypes, muted, createdAt }
   // The addresses of the installation's Alertmanager are for its operator only.
-  if (row.organizationId === null) return { ...shared, config: { urls: [], labels: {} }, managedBy: 'configuration' }
+  if (row.organizationId === null)
+    return { ...shared, config: { urls: [], labels: {} }, managedBy: 'configuration', warnings: [], isInClear: false }
   const settings = openSettings(row, sealer)
-  const config = settings instanceof UnreadableSettings ? null : KINDS[kind].config.show(settings)
-  return { ...shared, config, managedBy: 'api' }
+  if (settings instanceof UnreadableSettings)
+    return { ...shared, config: null, managedBy: 'api', warnings: [settings.message], isInClear: false }
+  const warnings = findWarnings(kind, settings, reach)
+  const isInClear = (KINDS[kind].config.urlsOf?.(settings) ?? []).some(({ url }) => isClear(url))
+  return { ...shared, config: KINDS[kind].config.show(settings), managedBy: 'api', warnings, isInClear }
+}
+
+/** The channel as a caller of this scope may see it: those who may not change it see less of its config. */
+export function showFor(scope: Scope, channel: ChannelRecord): ChannelRecord {
+  const { showToReader } = KINDS[channel.kind].config
+  if (channel.config === null || showToReader === undefined || includesScope(scope, 'admin')) return channel
+  return { ...channel, config: showToReader(channel.config) }
+}
+
+/** What was done to a channel, for the audit log. */
+export function actOn(
+  { id, name, kind, projectId }: Pick<ChannelRow, 'id' | 'name' | 'kind' | 'projectId'>,
+  action: AuditAction,
+  detail: AuditDetail = {},
+): Act {
+  return { action, target: { id, name }, projectId, detail: { kind, ...detail } }
 }
 
 /** Locks the channel for a change until the transaction ends. Throws AppError `not_found`, and `conflict` for the installation's channel. */

@@ -1,18 +1,60 @@
 import type { Tenant } from '../domain/access.ts'
+import { notFound } from '../domain/errors.ts'
+import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
-import { type DeliveryFilter, type DeliveryRecord, listDeliveryRows } from '../store/outbox/find-deliveries.ts'
+import {
+  type DeliveryFilter,
+  type DeliveryRecord,
+  findDelivery,
+  listDeliveryRows,
+  listLastDeliveries,
+  type NamedDelivery,
+  nameDeliveries,
+} from '../store/outbox/find-deliveries.ts'
 import type { ChannelContext } from './context.ts'
 
 export { DELIVERY_STATUSES } from '../store/outbox/deliveries.ts'
-export type { DeliveryFilter, DeliveryRecord } from '../store/outbox/find-deliveries.ts'
+export type { DeliveryFilter, DeliveryRecord, NamedDelivery } from '../store/outbox/find-deliveries.ts'
 
 /** Deliveries, newest first, without those of removed channels. An unknown or another tenant's id in the filter matches none. */
 export async function listDeliveries(
-  { database }: ChannelContext,
+  { database }: Pick<ChannelContext, 'database'>,
   tenant: Tenant,
   filter: DeliveryFilter,
   { limit, after }: PageRequest,
 ): Promise<Page<DeliveryRecord>> {
   const rows = await listDeliveryRows(database, tenant, filter, { beforeId: after?.id ?? null, limit: limit + 1 })
   return toPage(rows, limit, ({ createdAt, id }) => ({ at: createdAt, id }))
+}
+
+/** The same as a page for people: with the names of channels and checks. For callers that are not bound to a project. */
+export async function listNamedDeliveries(
+  context: Pick<ChannelContext, 'database'>,
+  tenant: Tenant,
+  filter: DeliveryFilter,
+  page: PageRequest,
+): Promise<Page<NamedDelivery>> {
+  const { rows, next } = await listDeliveries(context, tenant, filter, page)
+  return { rows: await nameDeliveries(context.database, rows), next }
+}
+
+/** The last delivery of each channel that was sent at least once, by the id of the channel. */
+export async function findLastDeliveries(
+  { database }: Pick<ChannelContext, 'database'>,
+  tenant: Tenant,
+  channelIds: readonly string[],
+): Promise<ReadonlyMap<string, DeliveryRecord>> {
+  const last = await listLastDeliveries(database, tenant, channelIds)
+  return new Map(last.map((delivery) => [delivery.channelId, delivery]))
+}
+
+/** Throws AppError `not_found` for an unknown, foreign or malformed id, and for a delivery of a removed channel. */
+export async function getDelivery(
+  { database }: Pick<ChannelContext, 'database'>,
+  tenant: Tenant,
+  id: string,
+): Promise<DeliveryRecord> {
+  const found = isUuid(id) ? await findDelivery(database, tenant, id) : null
+  if (found === null) throw notFound('delivery')
+  return found
 }

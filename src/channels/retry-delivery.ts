@@ -2,8 +2,8 @@ import type { Tenant } from '../domain/access.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { CLAIM_MS, PATIENCE_MS } from '../domain/retry.ts'
+import type { Context } from '../store/context.ts'
 import { type DeliveryRecord, lockDelivery, makeDeliveryDue, renewDelivery } from '../store/outbox/find-deliveries.ts'
-import type { ChannelContext } from './context.ts'
 
 /** A delivery that is due later than this is not claimed, whatever the difference between the clocks of two replicas. */
 const MAX_CLAIM_MS = CLAIM_MS + 5_000
@@ -13,11 +13,7 @@ const MAX_CLAIM_MS = CLAIM_MS + 5_000
  * is due within seconds or may be being sent. Throws AppError `not_found`; `conflict` when its channel is muted (unless it is a test),
  * removed or serves another project now, and when its event is no longer stored.
  */
-export async function retryDelivery(
-  { database, clock }: ChannelContext,
-  tenant: Tenant,
-  id: string,
-): Promise<DeliveryRecord> {
+export async function retryDelivery({ database, clock }: Context, tenant: Tenant, id: string): Promise<DeliveryRecord> {
   if (!isUuid(id)) throw notFound('delivery')
   return database.transaction(async (tx) => {
     const found = await lockDelivery(tx, tenant, id)
@@ -30,8 +26,8 @@ export async function retryDelivery(
       throw new AppError('conflict', 'the channel of the delivery serves another project now')
     if (!hasEvent) throw new AppError('conflict', 'the event of the delivery is no longer stored: it was too old')
     const now = clock.now()
-    if (delivery.status !== 'pending') return renewDelivery(tx, id, { now, giveUpAt: now + PATIENCE_MS })
+    if (delivery.status !== 'pending') return renewDelivery(tx, tenant, id, { now, giveUpAt: now + PATIENCE_MS })
     if (delivery.nextAttemptAt! <= now + MAX_CLAIM_MS) return delivery
-    return makeDeliveryDue(tx, id, now)
+    return makeDeliveryDue(tx, tenant, id, now)
   })
 }

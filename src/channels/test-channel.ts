@@ -1,12 +1,19 @@
 import type { Tenant } from '../domain/access.ts'
-import { notFound } from '../domain/errors.ts'
+import { AppError, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { newId } from '../runtime/ids.ts'
 import { lockChannel } from '../store/outbox/channels.ts'
 import { insertTestEvent } from '../store/outbox/events.ts'
+import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 import type { ChannelContext } from './context.ts'
 
-/** Queues an event `channel.test` for the channel, muted or not, and returns its delivery. Throws AppError `not_found`. */
+/** An e-mail channel would be a relay otherwise: recipients do not confirm (notes, L4). */
+const TESTS_PER_HOUR = 10
+
+/**
+ * Queues an event `channel.test` for the channel, muted or not, and returns its delivery. Throws AppError `not_found`; `too_many_requests`
+ * after TESTS_PER_HOUR tests.
+ */
 export function testChannel(
   { database, clock }: ChannelContext,
   tenant: Tenant,
@@ -15,6 +22,9 @@ export function testChannel(
   return database.transaction(async (tx) => {
     const channel = isUuid(id) ? await lockChannel(tx, tenant, id, 'keep') : null
     if (channel === null) throw notFound('channel')
+    const window = { bucket: `test:${channel.id}:${tenant.organizationId}`, limit: TESTS_PER_HOUR, seconds: 3_600 }
+    const { isAllowed, resetSeconds } = await takeFromSlidingWindow(tx, window)
+    if (!isAllowed) throw tooManyTests(resetSeconds)
     const at = clock.now()
     const [eventId, deliveryId] = [newId(at), newId(at)]
     const { projectId } = channel
@@ -22,4 +32,9 @@ export function testChannel(
     await insertTestEvent(tx, { eventId, deliveryId, channelId: channel.id, organizationId, projectId, at })
     return { deliveryId }
   })
+}
+
+function tooManyTests(retryAfterSeconds: number): AppError {
+  const message = `more than ${TESTS_PER_HOUR} tests of this channel in an hour; try again in ${retryAfterSeconds} s`
+  return new AppError('too_many_requests', message, { retryAfterSeconds })
 }

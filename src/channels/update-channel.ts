@@ -1,14 +1,20 @@
-import type { Tenant } from '../domain/access.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { audited } from '../audit/audited.ts'
+import type { Principal } from '../domain/access.ts'
+import { changedFields } from '../domain/audit.ts'
 import type { ChannelKind } from '../domain/channel.ts'
 import { AppError, invalidField, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
 import { type ChannelRow, failPending, saveChannel } from '../store/outbox/channels.ts'
+import { lockOrganization } from '../store/tenancy/organizations.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
+import { assertReachable } from './check-reach.ts'
 import type { ChannelContext } from './context.ts'
-import { type ChannelRecord, lockForChange, toRecord } from './find-channels.ts'
+import { assertRoom } from './create-channel.ts'
+import { actOn, type ChannelRecord, lockForChange, toRecord } from './find-channels.ts'
 import { toSettings } from './kinds/index.ts'
 import { openSettings } from './open-channel.ts'
-import { type Sealer, UnreadableSettings } from './seal.ts'
+import { UnreadableSettings } from './seal.ts'
 
 /** An omitted field keeps its value. */
 export interface ChannelUpdate {
@@ -30,22 +36,25 @@ const MUTED = 'the channel was muted'
 const MOVED = 'the channel serves another project now'
 
 /**
- * Throws AppError `not_found` for a channel or project that is not the caller's, `conflict` for the installation's channel, `forbidden` when
- * a caller bound to a project makes it serve the whole organization, `invalid` for another kind or a config that is not valid for its kind.
+ * Throws AppError `not_found` for a channel or project that is not the caller's, `conflict` for the installation's channel and for a project
+ * that has MAX_CHANNELS channels, `forbidden` when a caller bound to a project makes it serve the whole organization, `invalid` for another
+ * kind or a config that is not valid for its kind or cannot work.
  */
 export function updateChannel(
-  { database, sealer }: ChannelContext,
-  tenant: Tenant,
+  context: ChannelContext,
+  by: Principal,
   id: string,
   update: ChannelUpdate,
 ): Promise<ChannelRecord> {
-  return database.transaction(async (tx) => {
+  return audited(context, by, async (tx) => {
+    // Its channels are counted.
+    if (update.projectId !== undefined) await lockOrganization(tx, by.organizationId)
     // Project before channel: the removal of a project locks them in this order, too.
-    if (typeof update.projectId === 'string' && !(await hasProject(tx, tenant, update.projectId, 'keep')))
+    if (typeof update.projectId === 'string' && !(await hasProject(tx, by, update.projectId, 'keep')))
       throw notFound('project')
-    const stored = await lockForChange(tx, tenant, id)
+    const stored = await lockForChange(tx, by, id)
     if (update.kind !== undefined && update.kind !== stored.kind) throw otherKind(stored.kind)
-    if (update.projectId === null && tenant.projectId !== null) {
+    if (update.projectId === null && by.projectId !== null) {
       throw new AppError(
         'forbidden',
         'an API key that is bound to a project may not make a channel serve the whole organization',
@@ -53,19 +62,27 @@ export function updateChannel(
     }
     const { name = stored.name, projectId = stored.projectId, events: eventTypes = stored.eventTypes } = update
     const { muted = stored.muted } = update
-    const row = { ...stored, ...reseal(stored, update, sealer), name, projectId, eventTypes, muted }
+    if (projectId !== stored.projectId) await assertRoom(tx, by.organizationId, projectId)
+    const { sealed, isChanged } = reseal(stored, update, context)
+    const row = { ...stored, ...sealed, name, projectId, eventTypes, muted }
     await saveChannel(tx, row)
     if (update.muted === true) await failPending(tx, id, MUTED)
     else if (projectId !== null && projectId !== stored.projectId) await failPending(tx, id, MOVED, projectId)
-    return toRecord(row, sealer)
+    const result = toRecord(row, context)
+    const changed = changedFields(toRecord(stored, context), result, ['name', 'projectId', 'events', 'muted'])
+    if (isChanged) changed.push('config')
+    return { result, acts: changed.length === 0 ? [] : [actOn(row, 'channel.changed', { changed })] }
   })
 }
 
-function reseal(stored: ChannelRow, { readConfig }: ChannelUpdate, sealer: Sealer) {
-  if (readConfig === undefined) return {}
-  const before = openSettings(stored, sealer)
+function reseal(stored: ChannelRow, { readConfig }: ChannelUpdate, { sealer, reach }: ChannelContext) {
+  if (readConfig === undefined) return { sealed: {}, isChanged: false }
+  const opened = openSettings(stored, sealer)
+  const before = opened instanceof UnreadableSettings ? null : opened
   const { id, kind } = stored
-  return sealer.seal(id, toSettings(kind, readConfig(kind), before instanceof UnreadableSettings ? null : before))
+  const after = toSettings(kind, readConfig(kind), before)
+  assertReachable(kind, after, reach)
+  return { sealed: sealer.seal(id, after), isChanged: !isDeepStrictEqual(before, after) }
 }
 
 function otherKind(kind: ChannelKind): AppError {

@@ -4,6 +4,7 @@ import type { CheckState, Instant } from '../domain/check.ts'
 import { withSuffix } from '../domain/slug.ts'
 import { deadlineOf } from '../domain/transition.ts'
 import { newId, newIdBytes } from '../runtime/ids.ts'
+import type { NewEntry } from '../store/audit/entries.ts'
 import { saveChanges } from '../store/checks/change-sets.ts'
 import type { StoredSpec } from '../store/checks/columns.ts'
 import {
@@ -43,18 +44,17 @@ export async function addCheck(
   return { key, slug }
 }
 
-/** Adds the first check of a resource in one statement; null when something is in its way (insertFirstCheck). */
+/** Adds the first check of a resource and the entry about it in one statement; null when something is in its way (insertFirstCheck). */
 export async function addFirstCheck(
   db: Queryable,
   check: Omit<NewDeclaredRow, 'slug'>,
   slug: string,
   { spec, state, stampedAt }: { spec: StoredSpec; state: CheckState; stampedAt: Instant },
+  entry: NewEntry,
 ): Promise<{ key: number; slug: string } | null> {
   const stored = { spec, state, stampedAt, wakeAt: deadlineOf(state) }
-  const key = await insertFirstCheck(db, { ...check, slug }, stored, {
-    id: newId(stampedAt),
-    at: Math.floor(stampedAt),
-  })
+  const flip = { id: newId(stampedAt), at: Math.floor(stampedAt) }
+  const key = await insertFirstCheck(db, { ...check, slug }, stored, flip, entry)
   return key === null ? null : { key, slug }
 }
 

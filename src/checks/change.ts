@@ -5,10 +5,11 @@
  */
 
 import type { CheckSpec, Flip, Gap, Instant } from '../domain/check.ts'
-import { eventOf, lateEvent } from '../domain/event.ts'
-import { stampAfter } from '../domain/instant.ts'
-import { expectAfterCompletion } from '../domain/schedule.ts'
-import { type CheckEvent, deadlineOf, type Outcome, transition } from '../domain/transition.ts'
+import type { CheckEvent, Outcome } from '../domain/check-event.ts'
+import { type CheckEventType, type EventFacts, eventOf, lateEvent, noticeEvent } from '../domain/event.ts'
+import { stampAfter, toMicrosecond } from '../domain/instant.ts'
+import { expectAfterCompletion, expectFromNow } from '../domain/schedule.ts'
+import { deadlineOf, evaluationOf, seenBy, transition } from '../domain/transition.ts'
 import { newIdBytes } from '../runtime/ids.ts'
 import type { ChangedState, ChangeSet, NewFlip, NewPing } from '../store/checks/change-sets.ts'
 import type { LockedCheck } from '../store/checks/states.ts'
@@ -17,10 +18,12 @@ import type { NewEvent } from '../store/outbox/events.ts'
 export interface Change {
   readonly key: number
   readonly event: CheckEvent
-  /** When it happened, by the database's clock. It is stored as later than the check's newest entry. */
+  /** When it happened, by the database's clock; of what a Job reports, when that is recorded. It is stored as later than the check's newest entry. */
   readonly at: Instant
-  /** What the history keeps, when the event is a ping. */
-  readonly ping?: Pick<NewPing, 'type' | 'exitCode' | 'runId' | 'body'>
+  /** What the history keeps, when the event is a ping. What a Job reports (`source: 'job'`) is stored with the Job's own time. */
+  readonly ping?: Pick<NewPing, 'type' | 'exitCode' | 'runId' | 'body' | 'isBodyTruncated' | 'source'>
+  /** What the flip says, if there is one: why, in words, and the Job that it is about. */
+  readonly about?: Pick<NewFlip, 'detail' | 'job'>
 }
 
 export type Decision =
@@ -85,6 +88,8 @@ class Row {
   #state: LockedCheck['state']
   #stampedAt: Instant
   #isTouched = false
+  /** Up to when what happened to the check is recorded; null: up to now. */
+  #seenBy: Instant | null = null
 
   constructor(check: LockedCheck, waking: Waking) {
     this.#check = check
@@ -93,7 +98,7 @@ class Row {
     this.#stampedAt = check.stampedAt
   }
 
-  apply({ key, event, at, ping }: Change, history: History): Outcome {
+  apply({ key, event, at, ping, about }: Change, history: History): Outcome {
     const { spec } = this.#check
     if (spec === null)
       throw new Error(
@@ -108,33 +113,35 @@ class Row {
     this.#state = outcome.state
     this.#stampedAt = stamp
 
-    const pingId = ping === undefined ? null : newIdBytes(stamp)
-    if (ping !== undefined) history.pings.push({ ...ping, id: pingId!, key, durationMs: outcome.durationMs, at: stamp })
-    const add = (flip: Flip, gap: Gap | null) => {
+    const pingAt = timeOfJob(event) ?? stamp
+    const pingId = ping === undefined ? null : newIdBytes(pingAt)
+    if (ping !== undefined) {
+      const type = outcome.isLogged ? 'log' : ping.type
+      history.pings.push({ ...ping, type, id: pingId!, key, durationMs: outcome.durationMs, at: pingAt })
+    }
+    const addFlip = (flip: Flip, notice: Outcome['notice'], gap: Gap | null) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const flipId = newIdBytes(this.#stampedAt)
-      history.flips.push({ ...flip, id: flipId, key, detectedAt: now, pingId })
-      const flipEvent = eventOf(flip, { since: before.since, detectedAt: now, gap })
+      history.flips.push({ ...flip, ...about, dueAt: before.dueAt, id: flipId, key, detectedAt: now, pingId })
+      const isSilent = event.kind === 'pause' && event.isSilent === true
+      const flipEvent = isSilent ? null : eventOf(flip, { notice, detectedAt: now, gap })
       if (flipEvent !== null) {
         const id = newIdBytes(this.#stampedAt)
         history.events.push({ ...flipEvent, id, key, flipId, pingId, at: now })
       }
     }
-    if (outcome.outage !== null)
-      add({ from: before.status, to: before.status, reason: 'outage', at: outcome.outage.endedAt }, outcome.outage)
-    if (outcome.flip !== null) add(outcome.flip, null)
-    if (this.#isNewlyLate(event, outcome, now)) {
+    const addEvent = (one: { type: CheckEventType; data: EventFacts }) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const id = newIdBytes(this.#stampedAt)
-      history.events.push({
-        ...lateEvent(outcome.state.expectedAt!, now),
-        id,
-        key,
-        flipId: null,
-        pingId: null,
-        at: now,
-      })
+      history.events.push({ ...one, id, key, flipId: null, pingId: null, at: now })
     }
+    const { outage, flip, notice, settled } = outcome
+    if (settled !== null) addEvent(noticeEvent(settled, now))
+    if (outage !== null)
+      addFlip({ from: before.status, to: before.status, reason: 'outage', at: outage.endedAt }, null, outage)
+    if (flip !== null) addFlip(flip, notice, null)
+    if (event.kind === 'deadline') this.#seenBy = seenBy(event, now)
+    if (this.#isNewlyLate(event, outcome, this.#seenBy ?? now)) addEvent(lateEvent(outcome.state.expectedAt!, now))
     return outcome
   }
 
@@ -151,7 +158,7 @@ class Row {
 
   toSave(): ChangedState | null {
     if (!this.#isTouched) return null
-    const changed = { key: this.#check.key, state: this.#state, stampedAt: this.#stampedAt }
+    const changed = { key: this.#check.key, state: this.#state, was: this.#check.state, stampedAt: this.#stampedAt }
     const wakeAt = this.#nextWake()
     return wakeAt === this.#check.wakeAt ? changed : { ...changed, wakeAt }
   }
@@ -162,25 +169,42 @@ class Row {
 
   #nextWake(): Instant | null {
     const { wakeAt } = this.#check
-    const deadline = deadlineOf(this.#state)
-    if (this.#waking === 'earlier' && wakeAt !== null) return deadline !== null && deadline < wakeAt ? deadline : wakeAt
+    const next = evaluationOf(this.#state)
+    if (this.#waking === 'earlier' && wakeAt !== null) return next !== null && next < wakeAt ? next : wakeAt
     const isForDeadline = typeof this.#waking === 'object' && !this.#waking.isLateWanted
-    return isForDeadline ? deadline : firstWakeAt(this.#check.spec!, this.#state, deadline, Math.ceil(this.#stampedAt))
+    return isForDeadline
+      ? next
+      : firstWakeAt(this.#check.spec!, this.#state, next, this.#seenBy ?? Math.ceil(this.#stampedAt))
+  }
+}
+
+/** At equal times a start sorts before its completion, and before what a ping stores in the same millisecond. */
+const AFTER_START_MS = 0.002
+
+/** The Job's own time of what it reports, with the microseconds that sort it; null for anything else. */
+function timeOfJob(event: CheckEvent): Instant | null {
+  switch (event.kind) {
+    case 'start':
+      return event.job?.at ?? null
+    case 'success':
+    case 'fail':
+      return event.job === undefined ? null : toMicrosecond(event.job.at + AFTER_START_MS)
+    case 'abandon':
+      return event.at === null ? null : toMicrosecond(event.at + AFTER_START_MS)
+    default:
+      return null
   }
 }
 
 /**
  * The earliest time at which this check may be late or down: its expected time or, if that is past or unknown, the expected time after a
- * completion now. Never later than the deadline. Pings do not move `wakeAt` for the expected time alone.
+ * completion now. Never later than `next`, its next evaluation. Pings do not move `wakeAt` for the expected time alone.
  */
-function firstWakeAt(
-  spec: CheckSpec,
-  { status, expectedAt }: LockedCheck['state'],
-  deadline: Instant | null,
-  now: Instant,
-): Instant | null {
-  if (deadline === null || (status !== 'up' && status !== 'new')) return deadline
+function firstWakeAt(spec: CheckSpec, state: LockedCheck['state'], next: Instant | null, now: Instant): Instant | null {
+  const { status, expectedAt } = state
+  if (next === null || deadlineOf(state) === null) return next
   const isAhead = status === 'up' && expectedAt !== null && expectedAt > now
-  const mayBeLateAt = isAhead ? expectedAt : expectAfterCompletion(spec, now).expectedAt
-  return mayBeLateAt === null ? deadline : Math.min(mayBeLateAt, deadline)
+  const expectAfter = spec.awaits === 'start' ? expectFromNow : expectAfterCompletion
+  const mayBeLateAt = isAhead ? expectedAt : expectAfter(spec, now).expectedAt
+  return mayBeLateAt === null ? next : Math.min(mayBeLateAt, next)
 }

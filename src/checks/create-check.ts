@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import type { Tenant } from '../domain/access.ts'
+import { audited } from '../audit/audited.ts'
+import type { Principal } from '../domain/access.ts'
 import { type CheckTexts, NO_TEXTS } from '../domain/check.ts'
 import { notFound, slugTaken } from '../domain/errors.ts'
 import { toMicrosecond } from '../domain/instant.ts'
 import { deriveSlug } from '../domain/slug.ts'
-import { newState } from '../domain/transition.ts'
+import { newState, transition } from '../domain/transition.ts'
 import { newId } from '../runtime/ids.ts'
 import type { CheckRecord } from '../store/checks/checks.ts'
 import type { StoredSpec } from '../store/checks/columns.ts'
@@ -12,6 +13,7 @@ import type { Context } from '../store/context.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 import { addCheck } from './add-check.ts'
 import { readSpec, withTimeZone } from './read-spec.ts'
+import { actOn } from './with-locked-check.ts'
 
 /** Texts that are left out are empty. */
 export interface NewCheck extends Partial<CheckTexts> {
@@ -20,20 +22,21 @@ export interface NewCheck extends Partial<CheckTexts> {
   /** Derived from the name when it is left out. */
   readonly slug?: string
   readonly spec: StoredSpec
+  /** The first completion is expected from now on. Default: from the first ping on. */
+  readonly armed?: boolean
 }
 
 /**
- * Creates a check. It is armed by its first ping (design, section 4). Throws AppError `not_found` for a project that does not exist or
+ * Creates a check. It is armed by its first ping (design, section 4) unless `armed` is given. Throws AppError `not_found` for a project that does not exist or
  * belongs to another tenant, `invalid` for a schedule that makes no sense, `conflict` for a slug that is taken.
  */
-export async function createCheck(context: Context, tenant: Tenant, input: NewCheck): Promise<CheckRecord> {
-  const { projectId, slug, spec: given, ...texts } = input
+export async function createCheck(context: Context, by: Principal, input: NewCheck): Promise<CheckRecord> {
+  const { projectId, slug, spec: given, armed = false, ...texts } = input
   const spec = withTimeZone(given)
   const createdAt = toMicrosecond(context.clock.now())
   const now = Math.floor(createdAt)
-  // Only to reject a bad one: a check that is not armed expects nothing yet.
-  readSpec(spec)
-  const state = newState(now)
+  const read = readSpec(spec)
+  const state = armed ? transition(read, newState(now), { kind: 'arm' }, now).state : newState(now)
   const made = {
     id: newId(createdAt),
     publicId: randomUUID(),
@@ -41,13 +44,15 @@ export async function createCheck(context: Context, tenant: Tenant, input: NewCh
     ...NO_TEXTS,
     ...texts,
     createdAt,
+    updatedAt: createdAt,
   }
 
-  return context.database.transaction(async (tx) => {
-    if (!(await hasProject(tx, tenant, projectId, 'keep'))) throw notFound('project')
+  return audited(context, by, async (tx) => {
+    if (!(await hasProject(tx, by, projectId, 'keep'))) throw notFound('project')
     const wanted = slug === undefined ? { like: deriveSlug(texts.name, 'check') } : { exactly: slug }
     const added = await addCheck(tx, made, wanted, { spec, state, stampedAt: createdAt })
     if (added === null) throw slugTaken('check of the project', slug!)
-    return { ...made, ...added, managedBy: 'api', kubernetes: null, spec, state }
+    const result = { ...made, ...added, managedBy: 'api', kubernetes: null, spec, state } as const
+    return { result, acts: [actOn(made, 'check.created', { managed_by: 'api' })] }
   })
 }

@@ -9,10 +9,12 @@ import {
   DEFAULT_CLUSTER,
   type FlipReason,
   type Instant,
-  isOpen,
+  isFlapping,
+  isRunning,
   type ShownStatus,
   shownStatus,
 } from '../domain/check.ts'
+import type { RunOutcome } from '../domain/last-run.ts'
 import { deadlineOf } from '../domain/transition.ts'
 import { type CheckSeriesRow, readCheckSeries } from '../store/checks/check-series.ts'
 import type { Context } from '../store/context.ts'
@@ -40,6 +42,11 @@ export interface ExportedCheck {
   readonly periodSeconds: number | null
   readonly graceSeconds: number
   readonly isRunning: boolean
+  readonly isFlapping: boolean
+  /** Of the newest run of the CronJob that it follows. Left out without one. */
+  readonly lastRunOutcome?: RunOutcome | undefined
+  /** The values of the labels that the exporter was made for, in their order; null for a label that the check lacks. */
+  readonly labels: readonly (string | null)[]
 }
 
 export interface Exporter {
@@ -55,7 +62,8 @@ export const EXPORTER_MS = 1_000
 /** Tolerates a few failed renewals. After a crash, exporting resumes within LEASE_MS + EXPORTER_MS. */
 const LEASE_MS = 5_000
 
-export function createExporter({ database, clock }: Context): Exporter {
+/** `labelNames`: the labels of checks that are exported. */
+export function createExporter({ database, clock }: Context, labelNames: readonly string[] = []): Exporter {
   const holder = randomUUID()
   return {
     async hold() {
@@ -64,7 +72,7 @@ export function createExporter({ database, clock }: Context): Exporter {
     release: () => releaseExport(database, holder),
     read(onCheck) {
       const now = clock.now()
-      return readCheckSeries(database, holder, (row) => onCheck(toExported(row, now)))
+      return readCheckSeries(database, holder, labelNames, (row) => onCheck(toExported(row, now)))
     },
   }
 }
@@ -84,6 +92,9 @@ function toExported(row: CheckSeriesRow, now: Instant): ExportedCheck {
     lastDurationMs: row.lastDurationMs,
     periodSeconds,
     graceSeconds,
-    isRunning: row.runs.some((run) => isOpen(run, now)),
+    isRunning: row.runs.some((run) => isRunning(run, now)),
+    isFlapping: isFlapping(row),
+    lastRunOutcome: row.lastRunOutcome ?? undefined,
+    labels: row.labels,
   }
 }

@@ -1,71 +1,83 @@
-/** Reads of checks and their history. Unknown, foreign and malformed ids all give AppError `not_found`. */
+/** Reads of checks. Unknown, foreign and malformed ids all give AppError `not_found`. */
 
 import type { Tenant } from '../domain/access.ts'
 import type { ShownStatus } from '../domain/check.ts'
 import { notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
-import { type Page, type PageRequest, toPage } from '../domain/page.ts'
-import { type CheckRecord, findCheck, findCheckKey, listCheckRows } from '../store/checks/checks.ts'
+import { type Cursor, type Page, type PageRequest, toPage } from '../domain/page.ts'
+import {
+  type CheckPlace,
+  findCheck,
+  findCheckKey,
+  findCheckPlaces,
+  hasSearchIndex,
+  type ListedCheck,
+  listCheckRows,
+  type StoredCheck,
+  searchCheckPlaces,
+} from '../store/checks/checks.ts'
 import type { CheckRowsFilter } from '../store/checks/columns.ts'
 import type { Context } from '../store/context.ts'
-import { type FlipRecord, listFlipRows } from '../store/history/flips.ts'
-import { listPingRows, type PingRecord } from '../store/history/pings.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 
-export type { CheckRecord } from '../store/checks/checks.ts'
+export type { CheckRecord, ListedCheck, StoredCheck } from '../store/checks/checks.ts'
 export { textsOf } from '../store/checks/columns.ts'
-export type { FlipRecord } from '../store/history/flips.ts'
-export type { PingRecord } from '../store/history/pings.ts'
 
 export interface CheckFilter extends Omit<CheckRowsFilter, 'status'> {
   readonly status?: ShownStatus
 }
 
-export async function getCheck({ database }: Context, tenant: Tenant, id: string): Promise<CheckRecord> {
+export async function getCheck({ database }: Context, tenant: Tenant, id: string): Promise<StoredCheck> {
   const check = isUuid(id) ? await findCheck(database, tenant, id) : null
   if (check === null) throw notFound('check')
   return check
 }
 
-/** The checks of a project, oldest first. */
-export async function listChecks(
-  { database, clock }: Context,
+export interface CheckPage extends Page<ListedCheck> {
+  /** The search ended before the end of the list: there may be more matches after `next`. */
+  readonly isTruncated: boolean
+}
+
+/** Checks that one statement reads. */
+const PIECE_CHECKS = 100
+
+/** Three letters or digits in a row: what the index of searches finds. */
+const TRIGRAM = /[\p{L}\p{N}]{3}/u
+
+/** The checks of a project, oldest first, in pages whose size in memory is bounded; `next` and `isTruncated` are the same in all of them. */
+export async function* listChecks(
+  context: Context,
   tenant: Tenant,
   projectId: string,
-  { status, ...filter }: CheckFilter,
+  filter: CheckFilter,
   { limit, after }: PageRequest,
-): Promise<Page<CheckRecord>> {
+): AsyncGenerator<CheckPage> {
+  const { database } = context
   if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
+  const { places, readTo } = await findPlaces(context, projectId, filter, { after, limit: limit + 1 })
+  const { rows: found, next } = toPage(places, limit, ({ at, id }) => ({ at, id }))
+  const rest = { next: next ?? readTo, isTruncated: readTo !== null }
+  for (let at = 0; at === 0 || at < found.length; at += PIECE_CHECKS) {
+    const keys = found.slice(at, at + PIECE_CHECKS).map(({ key }) => key)
+    yield { rows: keys.length === 0 ? [] : await listCheckRows(database, keys), ...rest }
+  }
+}
+
+async function findPlaces(
+  { database, clock }: Context,
+  projectId: string,
+  { status, ...filter }: CheckFilter,
+  range: { after: Cursor | null; limit: number },
+): Promise<{ places: CheckPlace[]; readTo: Cursor | null }> {
   const stored = { ...filter, ...(status === undefined ? {} : { status: { status, now: clock.now() } }) }
-  const rows = await listCheckRows(database, tenant, projectId, stored, { after, limit: limit + 1 })
-  return toPage(rows, limit, (check) => ({ at: check.createdAt, id: check.id }))
+  const { q } = filter
+  if (q === undefined || (TRIGRAM.test(q) && (await hasSearchIndex(database))))
+    return { places: await findCheckPlaces(database, projectId, stored, range), readTo: null }
+  return searchCheckPlaces(database, projectId, stored, range)
 }
 
-/** The pings of a check, newest first. */
-export async function listPings(
-  context: Context,
-  tenant: Tenant,
-  checkId: string,
-  { limit, after }: PageRequest,
-): Promise<Page<PingRecord>> {
-  const key = await findKey(context, tenant, checkId)
-  const rows = await listPingRows(context.database, key, { beforeId: after?.id ?? null, limit: limit + 1 })
-  return toPage(rows, limit, (ping) => ({ at: ping.createdAt, id: ping.id }))
-}
-
-/** The flips of a check, newest first. */
-export async function listFlips(
-  context: Context,
-  tenant: Tenant,
-  checkId: string,
-  { limit, after }: PageRequest,
-): Promise<Page<FlipRecord>> {
-  const key = await findKey(context, tenant, checkId)
-  const rows = await listFlipRows(context.database, key, { beforeId: after?.id ?? null, limit: limit + 1 })
-  return toPage(rows, limit, (flip) => ({ at: flip.at, id: flip.id }))
-}
-
-async function findKey({ database }: Context, tenant: Tenant, checkId: string): Promise<number> {
+/** The key of a check, by which its history is stored. */
+export async function findKey({ database }: Context, tenant: Tenant, checkId: string): Promise<number> {
   const key = isUuid(checkId) ? await findCheckKey(database, tenant, checkId) : null
   if (key === null) throw notFound('check')
   return key

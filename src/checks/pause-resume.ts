@@ -1,36 +1,40 @@
 /** Pausing and resuming a check, which differ in the event alone. */
 
-import type { Tenant } from '../domain/access.ts'
+import type { Principal } from '../domain/access.ts'
+import { NEXT } from '../domain/check-event.ts'
 import { AppError } from '../domain/errors.ts'
-import { NEXT } from '../domain/transition.ts'
 import type { CheckRecord, StoredCheck } from '../store/checks/checks.ts'
 import type { Context } from '../store/context.ts'
-import { applyEvents, describeResource, withLockedCheck } from './with-locked-check.ts'
+import { actOn, applyEvents, describeResource, withLockedCheck } from './with-locked-check.ts'
 
 /**
  * From now on nothing is expected of the job, and nothing alerts; pings are still stored. A paused check stays as it is. Throws
  * AppError `not_found`, and `conflict` while the check's resource sets spec.suspend (design, section 3.2).
  */
-export function pauseCheck(context: Context, tenant: Tenant, id: string): Promise<CheckRecord> {
-  return apply('pause', context, tenant, id)
+export function pauseCheck(context: Context, by: Principal, id: string): Promise<CheckRecord> {
+  return apply('pause', context, by, id)
 }
 
 /**
  * The check is new again, and its first completion is expected from now on: a job that died during the pause is noticed. A check
  * that is not paused stays as it is. Throws as `pauseCheck` does.
  */
-export function resumeCheck(context: Context, tenant: Tenant, id: string): Promise<CheckRecord> {
-  return apply('resume', context, tenant, id)
+export function resumeCheck(context: Context, by: Principal, id: string): Promise<CheckRecord> {
+  return apply('resume', context, by, id)
 }
 
-function apply(kind: 'pause' | 'resume', context: Context, tenant: Tenant, id: string): Promise<CheckRecord> {
-  return withLockedCheck(context, tenant, id, async ({ tx, record, locked }) => {
+function apply(kind: 'pause' | 'resume', context: Context, by: Principal, id: string): Promise<CheckRecord> {
+  return withLockedCheck(context, by, id, async ({ tx, record, locked }) => {
     rejectIfSuspendIsSet(record, kind)
     const { status } = record.state
-    if (NEXT[status][kind] === status) return record
-    return { ...record, state: await applyEvents(tx, locked, [{ kind }], context) }
+    if (NEXT[status][kind] === status) return { result: record, acts: [] }
+    // The detail was that of the status before.
+    const result = { ...record, statusDetail: undefined, state: await applyEvents(tx, locked, [{ kind }], context) }
+    return { result, acts: [actOn(record, TURNED[kind])] }
   })
 }
+
+export const TURNED = { pause: 'check.paused', resume: 'check.resumed' } as const
 
 function rejectIfSuspendIsSet({ managedBy, kubernetes, kubernetesSuspend }: StoredCheck, kind: 'pause' | 'resume') {
   if (managedBy === 'api' || kubernetesSuspend === null) return

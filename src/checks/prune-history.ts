@@ -7,7 +7,9 @@
 import type { Instant } from '../domain/check.ts'
 import { firstIdAt } from '../runtime/ids.ts'
 import type { LoopOptions } from '../runtime/loop.ts'
+import { pruneEntries } from '../store/audit/entries.ts'
 import type { Context } from '../store/context.ts'
+import { listFlipEnds, pruneFlipsBefore } from '../store/history/flip-pruning.ts'
 import {
   listHistoryKeys,
   pruneDeliveries,
@@ -19,18 +21,24 @@ import {
   tryPruneLock,
 } from '../store/history/pruning.ts'
 import type { Queryable } from '../store/postgres/database.ts'
+import { deleteOldLoginAddresses } from '../store/tenancy/login-addresses.ts'
 import { deleteOldWindows } from '../store/tenancy/rate-windows.ts'
 import { deleteExpiredRefreshTokens } from '../store/tenancy/refresh-tokens.ts'
+import { deleteExpiredSessions } from '../store/tenancy/sessions.ts'
 
 export interface PruneLimits {
   /** Kept for each check: a ping is deleted when it is not among the newest `maxPings`, or is older than `maxDays`. */
   readonly maxPings: number
   /** For pings, flips, events and deliveries. */
   readonly maxDays: number
+  /** Kept for each check: flips, with their events and deliveries. Default: no limit by number. */
+  readonly maxFlips?: number
+  /** For the audit log. */
+  readonly auditMaxDays: number
 }
 
 export interface PruneBatch {
-  /** The most rows that one batch deletes, not counting bodies. */
+  /** The most rows that one batch deletes of a table, not counting bodies. */
   readonly rows: number
   /** The most history entries that one batch reads to find those to delete. */
   readonly entries: number
@@ -43,8 +51,11 @@ const TABLES = [
   'events',
   'gaps',
   'refresh_tokens',
+  'sessions',
+  'login_addresses',
   'rate_windows',
   'tombstones',
+  'audit_log',
 ] as const
 
 export interface PrunePosition {
@@ -61,8 +72,10 @@ const DAY_MS = 86_400_000
 const GAP_DAYS = 800
 /** An expired token only gives 401; a day more covers replicas whose clocks differed when it was created. */
 const TOKEN_DAYS = 1
-/** Windows take a minute; those of failed log-ins at most some hours. */
-const WINDOW_DAYS = 1
+/** The longest window is a day (auth/acts.ts), and counts in part for the one after it. */
+const WINDOW_DAYS = 2
+/** As long as a log-in counts for its address (auth/check-password.ts). */
+const LOGIN_ADDRESS_DAYS = 30
 /** A resource that is created again within this time gets its check back (design, section 6). */
 const TOMBSTONE_DAYS = 7
 
@@ -90,29 +103,36 @@ export function pruneHistory(
 
 async function pruneChecks(
   tx: Queryable,
-  { maxPings, maxDays }: PruneLimits,
+  { maxPings, maxDays, maxFlips }: PruneLimits,
   position: PrunePosition & { table: 'pings' | 'flips' },
   { rows: limit, entries }: PruneBatch,
   now: Instant,
 ): Promise<{ deleted: number; next: PrunePosition | null }> {
   const { table, afterKey } = position
-  const most = Math.min(MAX_KEYS, Math.max(1, Math.floor(entries / maxPings)))
+  const entriesEach = table === 'pings' ? maxPings : Math.max(maxPings, 2 * (maxFlips ?? 0))
+  const most = Math.min(MAX_KEYS, Math.max(1, Math.floor(entries / entriesEach)))
   const keys = await listHistoryKeys(tx, table, afterKey, most)
   const last = keys.at(-1)
   if (last === undefined) return { deleted: 0, next: startOfNext(position) }
   const oldestId = firstIdAt(now - maxDays * DAY_MS)
-  const deleted =
+  let deleted =
     table === 'pings'
       ? await prunePings(tx, keys, { oldestId, maxPings, limit })
       : await pruneFlips(tx, keys, { oldestId, limit })
-  // The limit was reached: these checks may have more.
-  if (deleted >= limit) return { deleted, next: position }
+  let isDone = deleted < limit
+  if (table === 'flips' && maxFlips !== undefined) {
+    const beyond = await pruneFlipsBefore(tx, await listFlipEnds(tx, keys, maxFlips), limit)
+    deleted += beyond.deleted
+    isDone &&= beyond.isDone
+  }
+  // A limit was reached: these checks may have more.
+  if (!isDone) return { deleted, next: position }
   return { deleted, next: keys.length < most ? startOfNext(position) : { table, afterKey: last } }
 }
 
 function pruneRest(
   tx: Queryable,
-  { maxDays }: PruneLimits,
+  { maxDays, auditMaxDays }: PruneLimits,
   table: Exclude<PrunePosition['table'], 'pings' | 'flips'>,
   { rows: limit }: PruneBatch,
   now: Instant,
@@ -126,10 +146,16 @@ function pruneRest(
       return pruneGaps(tx, now - GAP_DAYS * DAY_MS, limit)
     case 'refresh_tokens':
       return deleteExpiredRefreshTokens(tx, now - TOKEN_DAYS * DAY_MS, limit)
+    case 'sessions':
+      return deleteExpiredSessions(tx, now - TOKEN_DAYS * DAY_MS, limit)
+    case 'login_addresses':
+      return deleteOldLoginAddresses(tx, now - LOGIN_ADDRESS_DAYS * DAY_MS, limit)
     case 'rate_windows':
       return deleteOldWindows(tx, (WINDOW_DAYS * DAY_MS) / 1_000, limit)
     case 'tombstones':
       return pruneTombstones(tx, now - TOMBSTONE_DAYS * DAY_MS, limit)
+    case 'audit_log':
+      return pruneEntries(tx, firstIdAt(now - auditMaxDays * DAY_MS), limit)
   }
 }
 
@@ -142,6 +168,7 @@ function startOfNext({ table }: PrunePosition): PrunePosition | null {
 const REST_SHARE = 20
 
 export interface PrunerOptions extends PruneLimits {
+  readonly yieldToPings?: () => Promise<void>
   readonly onPruned: (rows: number) => void
 }
 
@@ -149,7 +176,10 @@ export interface PrunerOptions extends PruneLimits {
  * For a loop (runtime/loop.ts): each run prunes a batch and returns `'again'` while there is more. After a batch failed, probably by the
  * time-out on a slow disk, the next one has half its size; batches that succeed double it again.
  */
-export function createPruner(context: Context, { onPruned, ...limits }: PrunerOptions): LoopOptions['run'] {
+export function createPruner(
+  context: Context,
+  { yieldToPings, onPruned, ...limits }: PrunerOptions,
+): LoopOptions['run'] {
   let position = PRUNE_START
   let share = 1
   let walkBeganAt = context.clock.now()
@@ -158,6 +188,7 @@ export function createPruner(context: Context, { onPruned, ...limits }: PrunerOp
     const now = context.clock.now()
     if (signal.aborted || now < restUntil) return 'done'
     if (position === PRUNE_START) walkBeganAt = now
+    await yieldToPings?.()
     const batch = { rows: Math.ceil(BATCH.rows * share), entries: Math.ceil(BATCH.entries * share) }
     try {
       const pruned = await pruneHistory(context, limits, position, batch)

@@ -17,19 +17,19 @@ export function withTimeZone(spec: StoredSpec): StoredSpec {
  * in its zone and names a date that exists (design, section 3.1). Numbers and lengths were checked at the edge.
  */
 export function readSpec(spec: StoredSpec): CheckSpec {
-  const { graceSeconds, maxRuntimeSeconds } = spec
+  const { graceSeconds, maxRuntimeSeconds, jobArea } = spec
   return {
     schedule: readSchedule(spec),
     graceMs: graceSeconds * 1_000,
     maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000,
+    awaits: jobArea === null ? 'completion' : 'start',
   }
 }
 
 function readSchedule({ periodSeconds, schedule, timeZone }: StoredSpec): Schedule {
   if (schedule === null) {
     if (periodSeconds === null) throw invalidField('periodSeconds', 'or schedule must be given')
-    if (timeZone !== null)
-      throw invalidField('timeZone', 'must be left out beside {periodSeconds}: it belongs to a schedule')
+    if (timeZone !== null) throw invalidField('timeZone', 'goes with {schedule}; this check has {periodSeconds}')
     return { kind: 'period', periodMs: periodSeconds * 1_000 }
   }
   if (periodSeconds !== null)

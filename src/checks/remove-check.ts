@@ -1,10 +1,10 @@
-import type { Tenant } from '../domain/access.ts'
+import type { Principal } from '../domain/access.ts'
 import { deleteCheck } from '../store/checks/checks.ts'
 import type { Context } from '../store/context.ts'
 import { deleteFlips } from '../store/history/flips.ts'
 import { deletePings } from '../store/history/pings.ts'
 import { makeAlertsDue } from '../store/outbox/alerts.ts'
-import { rejectIfManaged, withLockedCheck } from './with-locked-check.ts'
+import { actOn, rejectIfManaged, withLockedCheck } from './with-locked-check.ts'
 
 /**
  * Entries of each kind of history that are deleted with the check, so that a removal stays quick. Pruning usually keeps fewer pings, and
@@ -17,12 +17,13 @@ const HISTORY_AT_ONCE = 10_000
  * first: a ping in flight is either stored and then removed, or finds no check. Throws AppError `not_found`, and `conflict` for a check
  * that is managed by Kubernetes.
  */
-export function removeCheck(context: Context, tenant: Tenant, id: string): Promise<void> {
-  return withLockedCheck(context, tenant, id, async ({ tx, record }) => {
+export function removeCheck(context: Context, by: Principal, id: string): Promise<void> {
+  return withLockedCheck(context, by, id, async ({ tx, record }) => {
     rejectIfManaged(record)
     await deleteCheck(tx, record.key)
     await makeAlertsDue(tx, record.key)
     await deletePings(tx, record.key, HISTORY_AT_ONCE)
     await deleteFlips(tx, record.key, HISTORY_AT_ONCE)
+    return { result: undefined, acts: [actOn(record, 'check.removed')] }
   })
 }

@@ -1,16 +1,20 @@
 /** How the API and resources change one check: find it, lock it, and apply events to it, in one transaction. */
 
-import type { Tenant } from '../domain/access.ts'
+import { type Audited, audited } from '../audit/audited.ts'
+import type { Principal } from '../domain/access.ts'
+import type { Act, AuditAction, AuditDetail } from '../domain/audit.ts'
 import type { CheckState } from '../domain/check.ts'
+import type { CheckEvent } from '../domain/check-event.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
-import type { CheckEvent } from '../domain/transition.ts'
 import { saveChanges } from '../store/checks/change-sets.ts'
 import { findCheck, findCheckKey, type StoredCheck } from '../store/checks/checks.ts'
+import { changedConfiguration } from '../store/checks/columns.ts'
 import { type LockedCheck, lockStates } from '../store/checks/states.ts'
 import type { Context } from '../store/context.ts'
+import { toStoredText } from '../store/jobs/cron-jobs.ts'
 import type { Queryable } from '../store/postgres/database.ts'
-import { decideChanges } from './change.ts'
+import { type Change, decideChanges } from './change.ts'
 
 export interface LockedWork {
   readonly tx: Queryable
@@ -24,19 +28,42 @@ export interface LockedWork {
  * check that is unknown, of another tenant, or removed meanwhile. `work` may run again when the transaction lost a race.
  */
 export async function withLockedCheck<T>(
-  { database }: Pick<Context, 'database'>,
-  tenant: Tenant,
+  context: Context,
+  by: Principal,
   id: string,
-  work: (given: LockedWork) => Promise<T>,
+  work: (given: LockedWork) => Promise<Audited<T>>,
 ): Promise<T> {
   if (!isUuid(id)) throw notFound('check')
-  return database.transaction(async (tx) => {
-    const key = await findCheckKey(tx, tenant, id)
+  return audited(context, by, async (tx) => {
+    const key = await findCheckKey(tx, by, id)
     const [locked] = key === null ? [] : await lockStates(tx, [key])
-    const record = locked === undefined ? null : await findCheck(tx, tenant, id)
+    const record = locked === undefined ? null : await findCheck(tx, by, id)
     if (locked === undefined || record === null) throw notFound('check')
     return work({ tx, record, locked })
   })
+}
+
+/** What was done to a check, for the audit log. */
+export function actOn(
+  { id, name, projectId }: Pick<StoredCheck, 'id' | 'name' | 'projectId'>,
+  action: AuditAction,
+  detail: AuditDetail = {},
+): Act {
+  return { action, target: { id, name }, projectId, detail }
+}
+
+/** None when both are configured alike. */
+export function actsOfChange(before: StoredCheck, after: StoredCheck): Act[] {
+  const changed = changedConfiguration(before, after)
+  return changed.length === 0 ? [] : [actOn(after, 'check.changed', { changed })]
+}
+
+/** What the flips of these kinds of event say: why, in words, and the Job. */
+export type Abouts = Partial<Record<CheckEvent['kind'], NonNullable<Change['about']>>>
+
+/** Of a pause; null: it needs no explanation. */
+export function aboutPause(detail: string | null | undefined): Abouts {
+  return detail == null ? {} : { pause: { detail: toStoredText(detail) } }
 }
 
 /** Applies events in their order and saves them. Returns the new state. Throws AppError `conflict` when the stored schedule is invalid. */
@@ -45,6 +72,7 @@ export async function applyEvents(
   locked: LockedCheck,
   events: readonly CheckEvent[],
   { clock }: Pick<Context, 'clock'>,
+  abouts: Abouts = {},
 ): Promise<CheckState> {
   if (locked.spec === null) {
     throw new AppError(
@@ -54,7 +82,10 @@ export async function applyEvents(
   }
   // Read after the lock was acquired, since that may take long.
   const at = clock.now()
-  const changes = events.map((event) => ({ key: locked.key, event, at }))
+  const changes = events.map((event) => {
+    const about = abouts[event.kind]
+    return { key: locked.key, event, at, ...(about === undefined ? {} : { about }) }
+  })
   const { decisions, changeSet } = decideChanges([locked], changes, 'first')
   for (const decision of decisions) if (decision.kind === 'failed') throw decision.error
   await saveChanges(tx, changeSet)

@@ -5,6 +5,7 @@
 
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { type Address, isWithin, parseAddress, parseBlock } from '../runtime/addresses.ts'
 
 export interface TargetRule {
   /** Why the address is not allowed, as a sentence about it; null when it is allowed. */
@@ -21,9 +22,6 @@ export class TargetRejected extends Error {
     super(`${about}, and channels reach public addresses only; ALLOWED_TARGETS may allow it`)
   }
 }
-
-type Address = ipaddr.IPv4 | ipaddr.IPv6
-type Block = readonly [Address, number]
 
 /** Public for the registries. On Azure it is a service of the host that gives credentials to every virtual machine. */
 const AZURE_WIRE_SERVER = '168.63.129.16'
@@ -68,35 +66,4 @@ function explain(address: Address): string | null {
   if (range !== 'unicast') return OBJECTIONS[range] ?? 'is not a public address'
   // Only 2000::/3 is assigned (RFC 4291, section 2.4). An address outside may mean anything, as ::127.0.0.1 once did.
   return address instanceof ipaddr.IPv6 && address.parts[0]! >> 13 !== 1 ? 'is not a public address' : null
-}
-
-/**
- * Null for a text that is not an address. Node decides that, not ipaddr.js: it reads `10` as 0.0.0.10, `010.0.0.1` as 8.0.0.1 and
- * `::8.8.8.8` as ::ffff:8.8.8.8. An address in the form of a URL means the same to ipaddr.js and to the kernel. A zone
- * (fe80::1%eth0) names an interface, not a target, and is dropped.
- */
-function parseAddress(text: string): Address | null {
-  const version = isIP(text)
-  if (version === 0) return null
-  return ipaddr.process(version === 4 ? text : normalize(text))
-}
-
-function normalize(ipv6: string): string {
-  return new URL(`http://[${ipv6.replace(/%.*$/, '')}]/`).hostname.slice(1, -1)
-}
-
-function parseBlock(text: string): Block {
-  const [, host = '', bits] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-  const width = isIP(host) === 4 ? 32 : 128
-  const prefix = bits === undefined ? width : Number(bits)
-  const address = parseAddress(host)
-  if (address === null || prefix > width) throw new Error(`${JSON.stringify(text)} is neither an IP address nor a CIDR`)
-  const isMapped = width === 128 && address instanceof ipaddr.IPv4
-  if (!isMapped) return [address, prefix]
-  // The first 96 bits mark a mapped address. A block with a shorter prefix contains other IPv6 addresses, too.
-  return prefix >= 96 ? [address, prefix - 96] : [ipaddr.parse(normalize(host)), prefix]
-}
-
-function isWithin(address: Address, [base, prefix]: Block): boolean {
-  return address.kind() === base.kind() && address.match(base, prefix)
 }

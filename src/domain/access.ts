@@ -1,5 +1,7 @@
 /** What callers may do. */
 
+import type { Instant } from './check.ts'
+
 export const SCOPES = ['read', 'write', 'admin'] as const
 /** Each includes those before it in SCOPES. */
 export type Scope = (typeof SCOPES)[number]
@@ -11,12 +13,50 @@ export interface Tenant {
   readonly projectId: string | null
 }
 
-/** An authenticated caller. */
-export interface Caller extends Tenant {
-  readonly kind: 'user' | 'api_key'
+/** `controller`: the operator, for a resource of a cluster. `system`: the service itself, and log-ins without an account. */
+export const ACTOR_KINDS = ['user', 'api_key', 'controller', 'system'] as const
+export type ActorKind = (typeof ACTOR_KINDS)[number]
+
+/** Who acts: what the audit log records of it. */
+export interface Actor {
+  readonly kind: ActorKind
   /** The id of the user or of the key. */
+  readonly id: string | null
+  /** The e-mail address of the user, or the name of the key or of the controller's cluster. */
+  readonly name: string | null
+  /** The network address, without a port. Null for those that do not call over the network. */
+  readonly address: string | null
+}
+
+/** Who acts on whose data. Use cases that change something take one, and so have what their audit entries need. */
+export interface Principal extends Tenant, Actor {}
+
+/** An authenticated caller. */
+export interface Caller extends Principal {
+  readonly kind: 'user' | 'api_key'
   readonly id: string
+  /** The user's e-mail address, or the key's name. */
+  readonly name: string
   readonly scope: Scope
+  /** Of a key: when it expires; what it creates must not outlive it. Null: never. */
+  readonly expiresAt: Instant | null
+  /** Of a user: the session of the access token. Null for a token of an issuer, and for one of the release before sessions. */
+  readonly sessionId: string | null
+  /** The network address that the call came from, without a port. */
+  readonly address: string
+}
+
+/** Who created a user or a key, by the name of that moment. */
+export interface Creator {
+  readonly kind: Caller['kind']
+  readonly id: string
+  readonly name: string
+}
+
+export const SYSTEM: Actor = { kind: 'system', id: null, name: null, address: null }
+
+export function controllerOf(cluster: string): Actor {
+  return { kind: 'controller', id: null, name: cluster, address: null }
 }
 
 export function includesScope(held: Scope, needed: Scope): boolean {

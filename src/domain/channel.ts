@@ -25,7 +25,7 @@ export interface OpenChannel<Settings extends ChannelSettings = ChannelSettings>
   readonly settings: Settings
 }
 
-/** Channels of one organization. Each event is written once for each of them, in the transaction of its flip. */
+/** Channels of one project, and channels that serve a whole organization. Each event is written once for each of them, in the transaction of its flip. */
 export const MAX_CHANNELS = 20
 
 /** The channel of ALERTMANAGER_URL. */

@@ -2,13 +2,16 @@
  * The vocabulary. One word per idea, everywhere: code, API, metrics, logs (design, section 2).
  *
  * check       one monitored job: its spec, its state, its history
- * spec        what people configure: schedule, grace, longest run time
+ * spec        what people configure: schedule, grace, maximum run time
  * ping        one call of a job to the ping API: success, start, fail or log
  * completion  a ping that ends a run: success or fail, an exit code included
  * run         one execution of the job, opened by a start ping, closed by a completion
  * expected    when the next completion is expected
  * due         expected + grace; with open runs the earliest moment counts: the deadline
  * flip        a change of the stored status, with its reason
+ * change      a flip into or out of `down` that check.down or check.up reports
+ * flapping    of a check with too many changes: they are not notified until it is quiet
+ * incident    what check.down opens and check.up closes
  * gap         an interval in which the service could take no pings
  * outage      the history entry that says: a gap hid this interval, we cannot tell
  *
@@ -16,6 +19,7 @@
  */
 
 import type { Cron } from './cron.ts'
+import type { Labels } from './labels.ts'
 import { RUN_MEMORY_MS } from './limits.ts'
 
 export type Instant = number
@@ -23,7 +27,7 @@ export type Instant = number
 /** The name of a cluster that was given none. With it, names that hold a cluster's name leave it out. */
 export const DEFAULT_CLUSTER = 'default'
 
-/** Stored rows hold the place of a word in these three lists: only append, since a new order changes their meaning. */
+/** Stored rows hold the place of a word in these lists: only append, since a new order changes their meaning. */
 export const STATUSES = ['new', 'up', 'down', 'paused'] as const
 /** What is stored. `late` is derived when a check is read (`shownStatus`); running is a separate fact. */
 export type StoredStatus = (typeof STATUSES)[number]
@@ -33,8 +37,8 @@ export type ShownStatus = (typeof SHOWN_STATUSES)[number]
 export const PING_TYPES = ['success', 'start', 'fail', 'log'] as const
 export type PingType = (typeof PING_TYPES)[number]
 
-/** How a ping came in. */
-export const PING_SOURCES = ['http'] as const
+/** How a ping came in: over the ping API, or as the report of a Job. */
+export const PING_SOURCES = ['http', 'job'] as const
 export type PingSource = (typeof PING_SOURCES)[number]
 
 export const FLIP_REASONS = [
@@ -51,6 +55,18 @@ export const FLIP_REASONS = [
 ] as const
 export type FlipReason = (typeof FLIP_REASONS)[number]
 
+/** Why a check has its status: the reason of the last flip that changed it. */
+export type StatusReason = Exclude<FlipReason, 'outage'>
+/** The reasons of the flips that lead to each status. */
+export const REASONS_OF = {
+  new: ['created', 'resumed'],
+  up: ['first_success', 'recovered'],
+  down: ['missed', 'failed', 'overran'],
+  paused: ['paused'],
+} as const satisfies Record<StoredStatus, readonly StatusReason[]>
+export type DownReason = (typeof REASONS_OF.down)[number]
+export const STATUS_REASONS = Object.values(REASONS_OF).flat()
+
 export const MANAGERS = ['api', 'kubernetes'] as const
 export type Manager = (typeof MANAGERS)[number]
 
@@ -64,13 +80,14 @@ export interface CheckTexts {
   readonly description: string | null
   /** Each once, in the order that people gave them. */
   readonly tags: string[]
+  readonly labels: Labels
 }
 
 /** How many tags a check has at most, and the shape of each. */
 export const TAGS = { max: 20, shape: '[A-Za-z0-9_.:/-]{1,50}' } as const
 
 /** The texts of a check that was created with a name alone. */
-export const NO_TEXTS: Omit<CheckTexts, 'name'> = { description: null, tags: [] }
+export const NO_TEXTS: Omit<CheckTexts, 'name'> = { description: null, tags: [], labels: {} }
 
 /** All of the configuration that decides when a check goes down. */
 export interface CheckSpec {
@@ -78,6 +95,8 @@ export interface CheckSpec {
   readonly graceMs: number
   /** How long one run may take after its start ping; null: only completions count. */
   readonly maxRuntimeMs: number | null
+  /** What a slot of the schedule must see in time. `start`: of a check that follows a source, whose Jobs report each run (followed.ts). */
+  readonly awaits: 'completion' | 'start'
 }
 
 /** A run that was started and not yet closed. `id` is null for the one run that was started without a run id. */
@@ -86,6 +105,10 @@ export interface Run {
   readonly startedAt: Instant
   /** The moment at which the run has taken too long; null without `maxRuntimeMs`. */
   readonly deadlineAt: Instant | null
+  /** Only of a Job: the slot that it is for, or a later one that was satisfied when it started. */
+  readonly slotAt?: Instant
+  /** Only of a Job: its container sent a fail itself, and no success since. Then the end of the Job is no success. */
+  readonly hasFailed?: true
 }
 
 /** All that the state machine reads and writes. */
@@ -93,6 +116,8 @@ export interface CheckState {
   readonly status: StoredStatus
   /** When the status became what it is: the time of the last flip. */
   readonly since: Instant
+  /** The reason of the last flip; null where a version stored it that did not store reasons. */
+  readonly reason: StatusReason | null
   /** The last completion. */
   readonly lastPingAt: Instant | null
   readonly lastSuccessAt: Instant | null
@@ -103,6 +128,16 @@ export interface CheckState {
   readonly expectedAt: Instant | null
   readonly dueAt: Instant | null
   readonly runs: readonly Run[]
+  /** How many pings were stored since the check was created. */
+  readonly pingsTotal: number
+  /** When the check went down, as long as its recipients wait for check.up: an incident is open. */
+  readonly incidentSince: Instant | null
+  /** When the last changes into and out of `down` were notified, oldest first (flapping.ts). None while the check flaps. */
+  readonly changes: readonly Instant[]
+  /** While the check flaps: the status that its recipients know. Null: it does not flap. */
+  readonly notified: StoredStatus | null
+  /** While the check flaps: when it stops, if it does not change again. */
+  readonly quietAt: Instant | null
 }
 
 export interface Gap {
@@ -121,6 +156,15 @@ export interface Flip {
 /** The status that people see. `now` at or past due is still `late` until the evaluator has written the flip. */
 export function shownStatus(state: Pick<CheckState, 'status' | 'expectedAt'>, now: Instant): ShownStatus {
   return state.status === 'up' && state.expectedAt !== null && now >= state.expectedAt ? 'late' : state.status
+}
+
+export function isFlapping({ notified }: Pick<CheckState, 'notified'>): boolean {
+  return notified !== null
+}
+
+/** Whether it is in progress, as far as is known: the end of a Job's run is reported, however long it takes. */
+export function isRunning(run: Run, now: Instant): boolean {
+  return isOpen(run, now) || (run.slotAt !== undefined && now - run.startedAt < RUN_MEMORY_MS)
 }
 
 /** A run that took too long is closed, though remembered so that its late completion still gets a duration. */

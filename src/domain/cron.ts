@@ -163,6 +163,31 @@ function quote(text: string): string {
   return JSON.stringify(text)
 }
 
+/** The values that a schedule names, each list ascending: its meaning without its spelling. */
+export interface CronValues {
+  readonly minutes: readonly number[]
+  readonly hours: readonly number[]
+  readonly days: readonly number[]
+  readonly months: readonly number[]
+  /** 0 is Sunday. */
+  readonly weekdays: readonly number[]
+  /** Whether one of `days` and `weekdays` is enough for a slot. Otherwise it takes both. */
+  readonly isEitherDay: boolean
+}
+
+/** For descriptions of a schedule. */
+export function valuesOf({ minutes, hours, days, months, weekdays }: Cron): CronValues {
+  const list = ({ values }: Field) => values.flatMap((isNamed, value) => (isNamed ? [value] : []))
+  return {
+    minutes: list(minutes),
+    hours: list(hours),
+    days: list(days),
+    months: list(months),
+    weekdays: list(weekdays),
+    isEitherDay: !(days.isStar || weekdays.isStar),
+  }
+}
+
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS

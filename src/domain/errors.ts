@@ -1,4 +1,4 @@
-/** The closed list of errors that callers see. Each edge translates a code into its own language (http/middleware/errors.ts, operator/stalled.ts). */
+/** The closed list of errors that callers see. Each edge translates a code into its own language (http/middleware/errors.ts, operator/status/stalled.ts). */
 
 export const ERROR_CODES = [
   'invalid',
@@ -49,7 +49,7 @@ export class AppError extends Error {
 
 /**
  * A field with a wrong value. `message` says what would be right, in words that follow the field's name: `must be ...`. Other fields
- * stand in it as `{periodSeconds}` or `{timeZone}`.
+ * stand in it as `{periodSeconds}`, `{schedule}` or `{timeZone}`.
  */
 export function invalidField(field: string, message: string): AppError {
   return new AppError('invalid', message, { field })
@@ -57,7 +57,7 @@ export function invalidField(field: string, message: string): AppError {
 
 /** In the words of an edge, which names our fields by `nameOf`. `text` names the field at fault, `rule` does not. */
 export function describeError({ code, field, message }: AppError, nameOf: (field: string) => string) {
-  const rule = message.replace(/\{(periodSeconds|timeZone)\}/g, (_, other: string) => nameOf(other))
+  const rule = message.replace(/\{(periodSeconds|schedule|timeZone)\}/g, (_, other: string) => nameOf(other))
   return { rule, text: code === 'invalid' && field !== undefined ? `${nameOf(field)} ${rule}` : rule }
 }
 
@@ -78,7 +78,14 @@ export function notFound(what: string): AppError {
   return new AppError('not_found', `${what} not found`)
 }
 
-/** The error of a schema's field, in words that follow the field's name: `is required` for an absent field, else `text`. */
+/**
+ * The error of a schema's field, in words that follow the field's name: `is required` for an absent field, `cannot be null`, else `text`.
+ * Unknown fields inside of it are not its own fault: the validating edge words them.
+ */
 export const rule = (text: string) => ({
-  error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is required' : text),
+  error: ({ code, input }: { code?: string; input?: unknown }) => {
+    if (code === 'unrecognized_keys') return undefined
+    if (input === undefined) return 'is required'
+    return input === null ? 'cannot be null' : text
+  },
 })

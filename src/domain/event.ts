@@ -1,13 +1,18 @@
-/** The events that channels receive (design, section 5): one for each flip that is not silent, and check.late, which has no flip. */
+/**
+ * The events that channels receive (design, section 5): one for each flip that is not silent, check.late, which has no flip, and what is
+ * notified of a check that flapped (flapping.ts).
+ */
 
 import type { Flip, FlipReason, Gap, Instant, PingType, ShownStatus, StoredStatus } from './check.ts'
 import { toIso } from './instant.ts'
+import type { Labels } from './labels.ts'
 
 export const CHECK_EVENT_TYPES = [
   'check.down',
   'check.up',
   'check.paused',
   'check.resumed',
+  'check.flapping',
   'check.late',
   'check.unknown',
 ] as const
@@ -17,29 +22,54 @@ export const EVENT_TYPES = [...CHECK_EVENT_TYPES, 'channel.test'] as const
 export type EventType = (typeof EVENT_TYPES)[number]
 
 /** The events of a channel that does not choose. check.late and check.unknown are opt-in. */
-export const STANDARD_EVENT_TYPES = ['check.down', 'check.up', 'check.paused', 'check.resumed'] as const
+export const STANDARD_EVENT_TYPES = [
+  'check.down',
+  'check.up',
+  'check.paused',
+  'check.resumed',
+  'check.flapping',
+] as const
 
-/** The event of each flip. Null: no event, for a new check and for its first success. */
+/** The event of each flip that no notice reports. Null: no event, for a new check and for its first success. */
 const EVENT_OF = {
   created: null,
   first_success: null,
-  missed: 'check.down',
-  failed: 'check.down',
-  overran: 'check.down',
-  recovered: 'check.up',
+  missed: null,
+  failed: null,
+  overran: null,
+  recovered: null,
   paused: 'check.paused',
   resumed: 'check.resumed',
   outage: 'check.unknown',
 } as const satisfies Record<FlipReason, CheckEventType | null>
 
+/** What the recipients of a check are to know of its changes into and out of `down`. */
+export interface Notice {
+  readonly type: 'check.down' | 'check.up' | 'check.flapping'
+  readonly reason: FlipReason | 'flapping'
+  /** When it became true. */
+  readonly at: Instant
+  /** What the recipients knew. */
+  readonly from: StoredStatus | null
+  readonly to: StoredStatus
+  /** Only of check.up: when its incident began. */
+  readonly downSince: Instant | null
+  /** Only of check.flapping: how often the check changed within the window. */
+  readonly flips: number | null
+}
+
 /** Facts at the time of the event. They are stored with it: when it is delivered, the check may be up again, renamed or removed. */
 export interface EventFacts {
-  readonly reason: FlipReason | 'late'
+  readonly reason: FlipReason | 'late' | 'flapping'
   readonly occurred_at: string
   readonly detected_at: string
   readonly status: ShownStatus
   readonly previous_status: StoredStatus | null
   readonly down_for_seconds: number | null
+  /** Absent from events that were stored before checks could flap. */
+  readonly flips?: number | null
+  /** Why, in words, of a missed or failed run of a CronJob. Added where the event is stored; absent where it is not known. */
+  readonly detail?: string
   readonly gap: { readonly started_at: string; readonly ended_at: string } | null
 }
 
@@ -50,8 +80,18 @@ export interface EventCheck {
   readonly slug: string
   /** Absent from events that were stored before checks had tags. */
   readonly tags?: readonly string[]
+  /** Absent from events that were stored before checks had labels. */
+  readonly labels?: Labels
   readonly project: { readonly id: string; readonly slug: string }
-  readonly kubernetes: { readonly cluster: string; readonly namespace: string; readonly name: string } | null
+  readonly kubernetes: {
+    readonly cluster: string
+    readonly namespace: string
+    readonly name: string
+    /** The name of the CronJob that the check follows; absent where it follows none. */
+    readonly cron_job?: string
+    /** The name of the Job that the event is about; absent where there is none. */
+    readonly job?: string
+  } | null
 }
 
 /** The ping that caused the flip, else the last one before it. */
@@ -86,14 +126,19 @@ export interface ChannelTested {
   readonly at: Instant
 }
 
-/** The event of a flip; null when the flip is silent. `since`: when the check got the status that the flip ended. */
+interface NewEvent {
+  readonly type: CheckEventType
+  readonly data: EventFacts
+}
+
+/** The event of a flip, by its notice if it has one; null when the flip is silent. */
 export function eventOf(
   flip: Flip,
-  facts: { since: Instant; detectedAt: Instant; gap: Gap | null },
-): { type: CheckEventType; data: EventFacts } | null {
+  { notice, detectedAt, gap }: { notice: Notice | null; detectedAt: Instant; gap: Gap | null },
+): NewEvent | null {
+  if (notice !== null) return noticeEvent(notice, detectedAt)
   const type = EVENT_OF[flip.reason]
   if (type === null) return null
-  const { since, detectedAt, gap } = facts
   return {
     type,
     data: {
@@ -102,14 +147,31 @@ export function eventOf(
       detected_at: toIso(detectedAt),
       status: flip.to,
       previous_status: flip.from,
-      down_for_seconds: type === 'check.up' ? Math.max(0, Math.round((flip.at - since) / 1_000)) : null,
+      down_for_seconds: null,
+      flips: null,
       gap: gap === null ? null : { started_at: toIso(gap.startedAt), ended_at: toIso(gap.endedAt) },
     },
   }
 }
 
+export function noticeEvent({ type, reason, at, from, to, downSince, flips }: Notice, detectedAt: Instant): NewEvent {
+  return {
+    type,
+    data: {
+      reason,
+      occurred_at: toIso(at),
+      detected_at: toIso(detectedAt),
+      status: to,
+      previous_status: from,
+      down_for_seconds: downSince === null ? null : Math.max(0, Math.round((at - downSince) / 1_000)),
+      flips,
+      gap: null,
+    },
+  }
+}
+
 /** The event of a job that has not reported by `expectedAt` and whose grace time is running. */
-export function lateEvent(expectedAt: Instant, detectedAt: Instant): { type: CheckEventType; data: EventFacts } {
+export function lateEvent(expectedAt: Instant, detectedAt: Instant): NewEvent {
   return {
     type: 'check.late',
     data: {
@@ -119,6 +181,7 @@ export function lateEvent(expectedAt: Instant, detectedAt: Instant): { type: Che
       status: 'late',
       previous_status: 'up',
       down_for_seconds: null,
+      flips: null,
       gap: null,
     },
   }

@@ -9,7 +9,10 @@ export const LIMITS = {
   maxRuntimeSeconds: { min: 1, max: 31_536_000 },
   durationMs: 604_800_000,
   exitCode: 255,
+  /** Of a longer body the last bytes are stored. */
   pingBodyBytes: 10_240,
+  /** A body above it is not read: its ping is stored without text. */
+  pingBodyReadBytes: 1_048_576,
   apiBodyBytes: 65_536,
   /** Open runs of one check. A start above it is stored and opens no run, so that a job that never completes does not grow its row. */
   openRuns: 100,
@@ -17,6 +20,12 @@ export const LIMITS = {
 
 /** The length of SECRET_KEY and of each of PREVIOUS_SECRET_KEYS. */
 export const SECRET_KEY_BYTES = 32
+
+/** More changes than `changes` within `windowMs` make a check flap, until `windowMs` have passed without one (design, section 4, "Flapping"). */
+export const FLAPPING = { changes: 10, windowMs: 600_000 } as const
+
+/** A shorter gap hides no completion: clients retry until it is over. */
+export const HIDING_GAP_MS = 60_000
 
 /** Runs without a later deadline are dropped after this time, which is also the longest duration of the interface. */
 export const RUN_MEMORY_MS = LIMITS.durationMs

@@ -31,6 +31,24 @@ export function toPage<Row>(rows: readonly Row[], limit: number, toCursor: (row:
   return { rows: kept, next: toCursor(kept[limit - 1]!) }
 }
 
+/** Rows that are read by one statement. */
+const PIECE_ROWS = 100
+
+/** The pages of `request`, read in pieces, so that few rows are in memory at a time. `next` of the last one is that of the whole. */
+export async function* inPieces<Row>(
+  { limit, after }: PageRequest,
+  read: (request: PageRequest) => Promise<Page<Row>>,
+): AsyncGenerator<Page<Row>> {
+  let left = limit
+  let from = after
+  do {
+    const page = await read({ limit: Math.min(left, PIECE_ROWS), after: from })
+    yield page
+    left -= page.rows.length
+    from = page.next
+  } while (left > 0 && from !== null)
+}
+
 export function encodeCursor({ at, id }: Cursor): string {
   return Buffer.from(`${Math.round(at * 1_000)}.${id}`).toString('base64url')
 }

@@ -1,7 +1,8 @@
 /** When the next completion is expected (design, section 4). Pure arithmetic on a schedule; no state. */
 
-import type { CheckSpec, Instant } from './check.ts'
-import { type Cron, nextSlot } from './cron.ts'
+import type { CheckSpec, Instant, Schedule } from './check.ts'
+import { type Cron, type CronValues, nextSlot, valuesOf } from './cron.ts'
+import { LIMITS } from './limits.ts'
 
 /** When a completion is expected and due; both null when nothing is expected, as after the last slot of a cron expression. */
 export interface Expectation {
@@ -75,4 +76,47 @@ function lastSlotBetween(cron: Cron, from: Instant, to: Instant): Instant | null
     else after = middle
   }
   return nextSlot(cron, before)
+}
+
+/** The grace time of a HeartbeatCheck that gives none: this share of the interval, from one minute to the default of the API. */
+const GRACE_SHARE = 10
+const SHORTEST_GRACE_SECONDS = 60
+
+/**
+ * The grace time, in seconds, of a resource that gives none (design, section 6). With cron the shortest interval between two slots
+ * counts, as if clocks never changed: so the value follows from the expression alone, and is the same at every hour of the year.
+ */
+export function graceSecondsFor(schedule: Schedule): number {
+  const intervalMs = schedule.kind === 'period' ? schedule.periodMs : shortestIntervalMs(valuesOf(schedule.cron))
+  const share = Math.floor(intervalMs / GRACE_SHARE / 1_000)
+  return Math.min(LIMITS.graceSeconds.default, Math.max(SHORTEST_GRACE_SECONDS, share))
+}
+
+const MINUTES_A_DAY = 1_440
+/** In 28 years each date falls on each weekday, leap days included. */
+const CALENDAR = { from: Date.UTC(2000, 0, 1), to: Date.UTC(2028, 0, 1), dayMs: MINUTES_A_DAY * SLOT_MS }
+
+/** A day for an expression that names one time of the day. */
+function shortestIntervalMs(values: CronValues): number {
+  const { minutes, hours } = values
+  const slots = hours.flatMap((hour) => minutes.map((minute) => hour * 60 + minute))
+  let shortest = MINUTES_A_DAY
+  for (const [index, slot] of slots.entries()) if (index > 0) shortest = Math.min(shortest, slot - slots[index - 1]!)
+  const overnight = MINUTES_A_DAY - slots.at(-1)! + slots[0]!
+  if (overnight < shortest && hasNeighbouringDays(values)) shortest = overnight
+  return shortest * SLOT_MS
+}
+
+/** Whether the expression names two days in a row. */
+function hasNeighbouringDays({ days, months, weekdays, isEitherDay }: CronValues): boolean {
+  let isNamedBefore = false
+  for (let at = CALENDAR.from; at < CALENDAR.to; at += CALENDAR.dayMs) {
+    const date = new Date(at)
+    const isDay = days.includes(date.getUTCDate())
+    const isWeekday = weekdays.includes(date.getUTCDay())
+    const isNamed = months.includes(date.getUTCMonth() + 1) && (isEitherDay ? isDay || isWeekday : isDay && isWeekday)
+    if (isNamed && isNamedBefore) return true
+    isNamedBefore = isNamed
+  }
+  return false
 }

@@ -1,30 +1,20 @@
 /** Slugs: the short names of checks and projects, as people type them (design, section 3.1). */
 
+import anyAscii from 'any-ascii'
 import { LIMITS } from './limits.ts'
 
-/** Latin letters that Unicode does not decompose into a letter and an accent. */
-const FOLDED: Readonly<Record<string, string>> = {
-  ß: 'ss',
-  æ: 'ae',
-  œ: 'oe',
-  ø: 'o',
-  đ: 'd',
-  ð: 'd',
-  ħ: 'h',
-  ı: 'i',
-  ł: 'l',
-  ŧ: 't',
-  þ: 'th',
-}
+/** What any-ascii writes inside of a word for letters that Latin does not have. */
+const APOSTROPHES = /['`]/g
 
-/** The slug of a name, 1 to 100 characters; `fallback` for a name without a usable character. */
+/** Of the project that the first start creates. */
+export const FIRST_PROJECT_SLUG = 'default'
+
+/** The slug of a name, 1 to 100 characters; `fallback` for a name without a letter or digit. Other scripts are written in Latin letters. */
 export function deriveSlug(name: string, fallback: 'check' | 'project'): string {
-  const letters = name
-    .normalize('NFKD')
-    .replace(/\p{M}/gu, '')
-    .toLowerCase()
-    .replace(/[^a-z0-9]/g, (letter) => FOLDED[letter] ?? '-')
-  return cut(letters.replace(/-+/g, '-').replace(/^-/, ''), LIMITS.slugLength) || fallback
+  // Symbols and emojis separate words; any-ascii would write their names.
+  const words = name.normalize('NFC').replace(/[^\p{L}\p{M}\p{N}]+/gu, '-')
+  const latin = anyAscii(words).toLowerCase().replace(APOSTROPHES, '')
+  return cut(latin.replace(/[^a-z0-9]+/g, '-').replace(/^-/, ''), LIMITS.slugLength) || fallback
 }
 
 /** The `nth` choice for a slug that is taken: `backup`, `backup-2`, `backup-3` ...; at most 100 characters. */

@@ -59,6 +59,11 @@ export function isTimeZone(name: string): boolean {
   return NAMES.has(name)
 }
 
+/** The names of all zones, in the order of the alphabet. */
+export function listTimeZones(): string[] {
+  return [...NAMES].sort()
+}
+
 /** By name; bounded by the number of names. */
 const zones = new Map<string, TimeZone>()
 

@@ -3,18 +3,12 @@
  * handles every event. Nothing here reads a clock, and nothing else in the product changes a status.
  */
 
-import {
-  type CheckSpec,
-  type CheckState,
-  type Flip,
-  type FlipReason,
-  type Gap,
-  type Instant,
-  isOpen,
-  type Run,
-  type StoredStatus,
-} from './check.ts'
-import { LIMITS, RUN_MEMORY_MS } from './limits.ts'
+import { type CheckSpec, type CheckState, type Gap, type Instant, isOpen, type Run } from './check.ts'
+import { type CheckEvent, flipped, NEXT, type Outcome, unchanged } from './check-event.ts'
+import { countFlip, recentChanges, settle, UNDAMPED } from './flapping.ts'
+import { abandonRun, endRun, refitFollowed, runsAfterPause, runsInPause, startRun } from './followed.ts'
+import { HIDING_GAP_MS, LIMITS } from './limits.ts'
+import { durationOf, isKept, refitRuns } from './open-runs.ts'
 import {
   type Expectation,
   expectAfterCompletion,
@@ -24,66 +18,23 @@ import {
   toleranceAt,
 } from './schedule.ts'
 
-export type CheckEvent =
-  /** A completion. `durationMs` is the job's own measurement, which we trust. */
-  | { readonly kind: 'success' | 'fail'; readonly runId: string | null; readonly durationMs: number | null }
-  | { readonly kind: 'start'; readonly runId: string | null }
-  | { readonly kind: 'log' }
-  /** The evaluator reads the check. `gaps`: our own downtimes, oldest first; those that do not concern the check are ignored. */
-  | { readonly kind: 'deadline'; readonly gaps: readonly Gap[] }
-  | { readonly kind: 'pause' }
-  | { readonly kind: 'resume' }
-  /** The given spec is new; the state was reached under the old one. */
-  | { readonly kind: 'update' }
-  /** The first completion is expected from now on. For declared checks: a job that never runs must be noticed. */
-  | { readonly kind: 'arm' }
-  /** The deleted resource of the check is created again: the check is armed, and its last pings are known. */
-  | { readonly kind: 'revive'; readonly last: LastPings }
-
-/** The part of a state that is kept when the resource of a check is deleted. */
-export type LastPings = Pick<CheckState, 'lastPingAt' | 'lastSuccessAt' | 'lastDurationMs' | 'lastStartAt'>
-
-export interface Outcome {
-  readonly state: CheckState
-  readonly flip: Flip | null
-  /** For a completion: the given duration, else completion minus the matching start. Null: unknown. */
-  readonly durationMs: number | null
-  /** The gap that excused an interval. */
-  readonly outage: Gap | null
-  /** The start opened no run, because too many are open. */
-  readonly runRefused: boolean
-}
-
-/** Events that leave every status as it is. */
-type QuietKind = 'start' | 'log' | 'update' | 'arm' | 'revive'
-
-/**
- * The statuses that the other events lead to. A status that a deadline does not change has no deadline (`deadlineOf`); elsewhere
- * `deadline` counts only when a deadline has passed, gaps considered.
- */
-export const NEXT = {
-  new: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'new' },
-  up: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'up' },
-  down: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'down' },
-  paused: { success: 'paused', fail: 'paused', deadline: 'paused', pause: 'paused', resume: 'new' },
-} as const satisfies Record<StoredStatus, Record<Exclude<CheckEvent['kind'], QuietKind>, StoredStatus>>
-
 /** Clients retry for about this long after a downtime, whatever the grace time. */
 const RETRY_MS = 60_000
-/** A shorter gap hides no completion: clients retry until it is over. */
-const HIDING_GAP_MS = 60_000
 
 /** The state of a check that is created at `now`. Nothing is expected before its first ping, unless it is armed. */
 export function newState(now: Instant): CheckState {
   return {
     status: 'new',
     since: now,
+    reason: 'created',
     lastPingAt: null,
     lastSuccessAt: null,
     lastDurationMs: null,
     lastStartAt: null,
     runs: [],
+    pingsTotal: 0,
     ...NOTHING_EXPECTED,
+    ...UNDAMPED,
   }
 }
 
@@ -97,30 +48,90 @@ export function deadlineOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs'>)
   return deadline
 }
 
+/** The earliest time at which the check must be evaluated: its deadline, or the end of its flapping. Null: nothing is awaited. */
+export function evaluationOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs' | 'quietAt'>): Instant | null {
+  const deadline = deadlineOf(state)
+  const { quietAt } = state
+  return deadline === null || quietAt === null ? (deadline ?? quietAt) : Math.min(deadline, quietAt)
+}
+
 export function transition(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Instant): Outcome {
+  const outcome = decide(spec, state, event, now)
+  const isEvaluated = event.kind === 'deadline' && state.notified !== null
+  return outcome.flip === null && !isEvaluated ? outcome : damp(state, event, outcome, now)
+}
+
+/**
+ * Adds what is notified of an outcome. Only a deadline ends flapping, because it alone knows our gaps: the first ping after a downtime comes
+ * before the gap is on record.
+ */
+function damp(state: CheckState, event: CheckEvent, outcome: Outcome, now: Instant): Outcome {
+  const { flip } = outcome
+  const { damping, notice: settled } =
+    event.kind === 'deadline' ? settle(state, event.gaps, seenBy(event, now)) : { damping: state, notice: null }
+  const counted = flip === null ? { damping, notice: null } : countFlip(state, damping, flip, now)
+  const { incidentSince, changes, notified, quietAt } = counted.damping
+  return {
+    ...outcome,
+    state: { ...outcome.state, incidentSince, changes, notified, quietAt },
+    notice: counted.notice,
+    settled,
+  }
+}
+
+/** Up to when what happened is recorded. */
+export function seenBy(
+  { seenUntil = Number.POSITIVE_INFINITY }: { readonly seenUntil?: Instant },
+  now: Instant,
+): Instant {
+  return Math.min(now, seenUntil)
+}
+
+function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Instant): Outcome {
   switch (event.kind) {
     case 'success':
     case 'fail':
-      return complete(spec, state, event, now)
+      return isFollowed(spec, event) ? endRun(spec, state, event, now) : complete(spec, state, event, now)
     case 'start':
-      return start(spec, state, event.runId, now)
+      return isFollowed(spec, event) ? startRun(spec, state, event, now) : start(spec, state, event.runId, now)
+    case 'abandon':
+      return abandonRun(state, event, now)
     case 'deadline':
-      return expire(spec, state, event.gaps, now)
+      return expire(spec, state, event.gaps, seenBy(event, now))
     case 'pause':
-      return turn({ ...state, ...NOTHING_EXPECTED, runs: [] }, state, event.kind, now)
+      return turn({ ...state, ...NOTHING_EXPECTED, runs: runsInPause(spec, state) }, state, event.kind, now)
     case 'resume':
-      return turn({ ...state, ...expectFromNow(spec, now) }, state, event.kind, now)
+      return turn(
+        { ...state, ...expectFromNow(spec, now), runs: runsAfterPause(spec, state, now) },
+        state,
+        event.kind,
+        now,
+      )
     case 'update':
-      return unchanged(refit(spec, state, now))
+      return unchanged(spec.awaits === 'start' ? refitFollowed(spec, state, now) : refit(spec, state, now))
     case 'arm':
       return unchanged(arm(spec, state, now))
+    case 'disarm':
+      return unchanged(isAwaitedInVain(state) ? { ...state, ...NOTHING_EXPECTED } : state)
     case 'revive': {
-      const { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt } = event.last
-      return unchanged(arm(spec, { ...state, lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt }, now))
+      const { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt, pingsTotal, incidentSince } = event.kept
+      const kept = { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt, pingsTotal, incidentSince }
+      const revived = { ...state, ...kept }
+      if (event.isUp !== true) return unchanged(revived)
+      // What happened until now is history, as before a first success.
+      return unchanged({ ...revived, status: 'up', since: now, reason: 'first_success', ...expectFromNow(spec, now) })
     }
+    case 'restore':
+      if (state.status !== 'new') return unchanged(state)
+      return flipped({ ...state, ...NOTHING_EXPECTED }, 'down', event.reason, now)
     case 'log':
-      return unchanged(state)
+      return unchanged({ ...state, pingsTotal: state.pingsTotal + 1 })
   }
+}
+
+/** Whether the rules of followed.ts apply: to what Jobs report, and to each ping of a check that follows a source. */
+function isFollowed({ awaits }: CheckSpec, { job }: { readonly job?: unknown }): boolean {
+  return awaits === 'start' || job !== undefined
 }
 
 /** `next` if the event changes the status of `state`, else `state`. */
@@ -134,16 +145,14 @@ export function isUnarmed(state: CheckState): boolean {
   return state.status === 'new' && deadlineOf(state) === null
 }
 
+/** Whether the check is new and expects a completion, and its job has reported nothing since: `disarm` changes that. */
+export function isAwaitedInVain({ status, since, dueAt, lastPingAt, lastStartAt }: CheckState): boolean {
+  const hasReported = [lastPingAt, lastStartAt].some((at) => at !== null && at >= since)
+  return status === 'new' && dueAt !== null && !hasReported
+}
+
 function arm(spec: CheckSpec, state: CheckState, now: Instant): CheckState {
   return isUnarmed(state) ? { ...state, ...expectFromNow(spec, now) } : state
-}
-
-function unchanged(state: CheckState): Outcome {
-  return { state, flip: null, durationMs: null, outage: null, runRefused: false }
-}
-
-function flipped(state: CheckState, to: StoredStatus, reason: FlipReason, at: Instant): Outcome {
-  return { ...unchanged({ ...state, status: to, since: at }), flip: { from: state.status, to, reason, at } }
 }
 
 function complete(
@@ -156,7 +165,9 @@ function complete(
   const durationMs = event.durationMs ?? durationOf(run, now)
   const runs = state.runs.filter((other) => other !== run && isKept(other, now))
   const lastSuccessAt = event.kind === 'success' ? now : state.lastSuccessAt
-  const seen = { ...state, lastPingAt: now, lastSuccessAt, lastDurationMs: durationMs, runs }
+  const pingsTotal = state.pingsTotal + 1
+  const changes = recentChanges(state, now)
+  const seen = { ...state, lastPingAt: now, lastSuccessAt, lastDurationMs: durationMs, runs, pingsTotal, changes }
   const to = NEXT[state.status][event.kind]
   if (to === 'paused') return { ...unchanged(seen), durationMs }
   if (to === 'down') {
@@ -171,15 +182,9 @@ function complete(
   return { ...flipped(next, to, state.status === 'new' ? 'first_success' : 'recovered', now), durationMs }
 }
 
-function durationOf(run: Run | undefined, now: Instant): number | null {
-  if (run === undefined) return null
-  const durationMs = Math.max(0, now - run.startedAt)
-  return durationMs <= LIMITS.durationMs ? durationMs : null
-}
-
 function start(spec: CheckSpec, state: CheckState, runId: string | null, now: Instant): Outcome {
   const others = state.runs.filter((run) => run.id !== runId && isKept(run, now))
-  const seen = { ...state, lastStartAt: now }
+  const seen = { ...state, lastStartAt: now, pingsTotal: state.pingsTotal + 1 }
   if (others.length >= LIMITS.openRuns) return { ...unchanged({ ...seen, runs: others }), runRefused: true }
 
   const isWatched = spec.maxRuntimeMs !== null && state.status !== 'paused'
@@ -211,20 +216,17 @@ function deadlineOfStart(spec: CheckSpec, state: CheckState, runId: string | nul
   return isAnother ? Math.min(replaced.deadlineAt, deadlineAt) : deadlineAt
 }
 
-/** A run whose deadline is still to come is kept: nothing else would watch it. */
-function isKept(run: Run, now: Instant): boolean {
-  return now - run.startedAt < RUN_MEMORY_MS || isOpen(run, now)
-}
-
 function expire(spec: CheckSpec, state: CheckState, gaps: readonly Gap[], now: Instant): Outcome {
   const passed = deadlineOf(state)
   // A ping that was committed first has moved the deadline.
   if (passed === null || now < passed) return unchanged(state)
-  const { state: spared, outage } = spare(spec, state, gaps)
+  // Our downtime hides nothing of a Job.
+  const { state: spared, outage } = spec.awaits === 'start' ? { state, outage: null } : spare(spec, state, gaps)
   const deadline = deadlineOf(spared)
   if (deadline === null || now < deadline) return { ...unchanged(spared), outage }
   const reason = spared.dueAt !== null && spared.dueAt <= deadline ? 'missed' : 'overran'
-  return { ...flipped({ ...spared, ...NOTHING_EXPECTED }, NEXT[state.status].deadline, reason, deadline), outage }
+  const at = Math.max(deadline, state.since)
+  return { ...flipped({ ...spared, ...NOTHING_EXPECTED }, NEXT[state.status].deadline, reason, at), outage }
 }
 
 /**
@@ -269,14 +271,7 @@ function isHidden(spec: CheckSpec, { expectedAt, dueAt }: Expectation, gap: Gap)
 /** The state under a changed spec. No check goes down because of a changed spec: no deadline is before now + grace. */
 function refit(spec: CheckSpec, state: CheckState, now: Instant): CheckState {
   const soonest = now + spec.graceMs
-  const runs = state.runs.map((run): Run => {
-    if (!isOpen(run, now) || state.status === 'paused') return run
-    if (spec.maxRuntimeMs === null) return { ...run, deadlineAt: null }
-    const deadlineAt = run.startedAt + spec.maxRuntimeMs
-    // It had no deadline so far and is over time already: it probably crashed days ago, and other runs followed.
-    if (run.deadlineAt === null && deadlineAt <= now) return run
-    return { ...run, deadlineAt: Math.max(deadlineAt, soonest) }
-  })
+  const runs = refitRuns(spec, state, now)
   const next = { ...state, ...NOTHING_EXPECTED, runs }
   if (state.status === 'down' || state.status === 'paused') return next
   // A run replaces the schedule if it did so before, or if it gets its first deadline now; not beside an expectation.

@@ -7,6 +7,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { AppError } from '../domain/errors.ts'
 import { startTimer } from '../runtime/clock.ts'
+import { Tail } from './tail.ts'
 
 /** The client closed the connection before its request was complete: a response would reach nothing. */
 export class RequestAborted extends Error {
@@ -18,7 +19,7 @@ export class RequestAborted extends Error {
 
 const NOTHING = Buffer.alloc(0)
 /** How much of a rejected body is read and dropped, and for how long, so that its sender can read our response. */
-const DRAIN_BYTES = 1_048_576
+const DRAIN_BYTES = 8_388_608
 const DRAIN_MS = 1_000
 const NEARLY_READ_BYTES = 65_536
 
@@ -26,25 +27,44 @@ const NEARLY_READ_BYTES = 65_536
  * Empty when the request has no body. Throws RequestAborted when the client closes the connection, AppError `too_large` above `limitBytes` (at
  * once when Content-Length says so): then respond with `respondAndDrain`.
  */
-export function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
-  if (!hasBody(request)) return Promise.resolve(NOTHING)
+export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  const tail = await readTail(request, { keepBytes: limitBytes, mostBytes: limitBytes })
+  if (tail === null) throw new AppError('too_large', `body too large: at most ${limitBytes} bytes are accepted`)
+  return tail.bytes
+}
+
+export interface BodyTail {
+  /** The last bytes of the body; empty when the request has none. */
+  readonly bytes: Buffer
+  /** Whether the body is longer. */
+  readonly isCut: boolean
+}
+
+/**
+ * The last `keepBytes` of a body of up to `mostBytes`, with no more than that in memory. Null, with the rest unread, as soon as the body is larger
+ * (at once when Content-Length says so): then respond with `respondAndDrain`. Throws RequestAborted when the client closes the connection.
+ */
+export function readTail(
+  request: IncomingMessage,
+  { keepBytes, mostBytes }: { readonly keepBytes: number; readonly mostBytes: number },
+): Promise<BodyTail | null> {
+  if (!hasBody(request)) return Promise.resolve({ bytes: NOTHING, isCut: false })
   // NaN without Content-Length: then the limit applies while the body streams.
-  if (Number(request.headers['content-length']) > limitBytes) return Promise.reject(tooLarge(limitBytes))
+  if (Number(request.headers['content-length']) > mostBytes) return Promise.resolve(null)
   if (request.destroyed) return Promise.reject(new RequestAborted())
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
+    const tail = new Tail(keepBytes)
     let length = 0
     const take = (chunk: Buffer) => {
       length += chunk.length
-      chunks.push(chunk)
-      if (length <= limitBytes) return
+      if (length <= mostBytes) return tail.add(chunk)
       settle()
       request.pause()
-      reject(tooLarge(limitBytes))
+      resolve(null)
     }
     const finish = () => {
       settle()
-      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length))
+      resolve({ bytes: tail.bytes(), isCut: tail.isCut() })
     }
     const fail = () => {
       settle()
@@ -67,10 +87,6 @@ export function isNearlyRead({ complete, headers }: IncomingMessage): boolean {
 export function hasBody({ headers }: IncomingMessage): boolean {
   const length = headers['content-length']
   return length === undefined ? headers['transfer-encoding'] !== undefined : Number(length) !== 0
-}
-
-function tooLarge(limitBytes: number): AppError {
-  return new AppError('too_large', `body too large: at most ${limitBytes} bytes are accepted`)
 }
 
 /**
@@ -118,7 +134,7 @@ interface AwaitedBody {
 const awaited = new WeakMap<IncomingMessage, AwaitedBody>()
 
 /**
- * Responds to `Expect: 100-continue` (RFC 9110, section 10.1.1) only in `readBody`, so that the body of a request that is rejected before (401, 404,
+ * Responds to `Expect: 100-continue` (RFC 9110, section 10.1.1) only in `readTail`, so that the body of a request that is rejected before (401, 404,
  * 413 ...) is never sent. Node alone would ask for each body at once. Call once for each server.
  */
 export function deferContinue(server: Server): void {

@@ -20,6 +20,9 @@ export interface HttpServerOptions {
   readonly handler: (request: IncomingMessage, response: ServerResponse) => unknown
   readonly bindAddress: string
   readonly port: number
+  /** More are closed as soon as they are opened. Default: no limit. */
+  readonly maxConnections?: number
+  readonly onConnectionDropped?: () => void
   /** The body of the response to a request that is not valid HTTP or too slow: no Accept header is known then. */
   readonly errorText: (message: string) => { type: string; text: string }
   /** The longest time in which a request's head, and the whole request, must arrive; for tests. */
@@ -41,7 +44,8 @@ const MAX_HEADER_BYTES = 16_384
 const LINGER_MS = 1_000
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {
-  const { name, handler, bindAddress, port, errorText, headersMs = HEADERS_MS, requestMs = REQUEST_MS } = options
+  const { name, handler, bindAddress, port, errorText, maxConnections, onConnectionDropped = () => {} } = options
+  const { headersMs = HEADERS_MS, requestMs = REQUEST_MS } = options
   let isClosing = false
   const sockets = new Set<Socket>()
   /** The response to the latest request of each connection. With pipelining, earlier ones may still be pending before it. */
@@ -59,6 +63,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   })
   // A client that has closed its sending side (`printf ... | nc`) still waits for its response. Not in @types/node.
   Object.assign(server, { httpAllowHalfOpen: true })
+  if (maxConnections !== undefined) server.maxConnections = maxConnections
+  server.on('drop', onConnectionDropped)
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
@@ -173,13 +179,26 @@ const SLASH = 47
  * query: the URL parsers of apps throw for meaningless addresses.
  */
 function findFault(request: IncomingMessage): string | null {
-  if (request.headers.host === undefined && request.httpVersion === '1.1') return 'the request has no Host header'
+  const hosts = countHosts(request)
+  if (hosts === 0 && request.httpVersion === '1.1') return 'the request has no Host header'
+  // A proxy before us may have chosen another one than we would (RFC 9112, section 3.2).
+  if (hosts > 1) return 'the request has more than one Host header'
   const target = request.url!
   if (target.charCodeAt(0) === SLASH || target === '*') return null
   const url = URL.parse(target)
   if (url === null) return "the request's target is not a valid address"
   request.url = `${url.pathname}${url.search}`
   return null
+}
+
+/** Node keeps the first one only in `headers`. */
+function countHosts({ rawHeaders }: IncomingMessage): number {
+  let count = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    if (name.length === 4 && name.toLowerCase() === 'host') count += 1
+  }
+  return count
 }
 
 function explainListenError(name: string, address: string, port: number, error: NodeJS.ErrnoException): string {

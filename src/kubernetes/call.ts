@@ -42,6 +42,8 @@ export interface CallsOptions {
 const TIMEOUT_MS = 30_000
 const RETRIES = 3
 const STEPS = { firstMs: 200, maxMs: 5_000 }
+/** The longest wait for an API server that cannot be reached, whatever a proxy before it asks for. */
+const MAX_UNREACHABLE_MS = 4_000
 
 export function createCalls({ transport, clock, random, readWarnings }: CallsOptions): Calls {
   async function attempt(request: Request, isText: boolean, signal: AbortSignal): Promise<unknown> {
@@ -78,7 +80,10 @@ export function createCalls({ transport, clock, random, readWarnings }: CallsOpt
     const isRead = method === 'GET'
     if (error instanceof ApiError) {
       if (error.status !== 429 && !(isRead && error.status >= 500)) return null
-      return Math.max((error.retryAfterSeconds ?? 0) * 1_000, backoffMs(failures, STEPS, random))
+      const askedMs = (error.retryAfterSeconds ?? 0) * 1_000
+      // Only a server that is busy is obeyed: a proxy does not know when the API server is back.
+      const longestMs = error.status === 429 ? askedMs : MAX_UNREACHABLE_MS
+      return Math.max(Math.min(askedMs, longestMs), backoffMs(failures, STEPS, random))
     }
     return isRead && error instanceof TransportError ? backoffMs(failures, STEPS, random) : null
   }

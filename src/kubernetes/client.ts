@@ -15,9 +15,21 @@ import { createWarningReader } from './warnings.ts'
 import type { WatchEvent } from './watch-lines.ts'
 
 export type { CallOptions } from './call.ts'
-export { ApiError, hasReason, type StatusCause, type StatusDetails, TransportError } from './errors.ts'
+export {
+  ApiError,
+  hasReason,
+  isNamespaceGoing,
+  type StatusCause,
+  type StatusDetails,
+  TransportError,
+} from './errors.ts'
 export type { RequestMetrics } from './transport.ts'
 export type { WatchEvent } from './watch-lines.ts'
+
+export interface GetOptions extends CallOptions {
+  /** Left out: a consistent read. `'0'`: what the server has in its cache, however old. */
+  readonly resourceVersion?: '0'
+}
 
 export interface ListOptions extends CallOptions {
   /** Left out: all namespaces. */
@@ -27,6 +39,7 @@ export interface ListOptions extends CallOptions {
   /** Left out: a consistent read, not older than any completed write. `'0'`: what the server has in its cache, however old. */
   readonly resourceVersion?: string
   readonly labelSelector?: string
+  readonly fieldSelector?: string
 }
 
 export interface ListPage<T> {
@@ -41,6 +54,7 @@ export interface WatchOptions extends StreamOptions {
   readonly namespace?: string
   readonly resourceVersion: string
   readonly labelSelector?: string
+  readonly fieldSelector?: string
   /** The server ends the watch after this. */
   readonly timeoutSeconds: number
 }
@@ -78,7 +92,7 @@ export interface NewObject {
 type Writable = NewObject | (NewObject & Record<string, unknown> & { metadata: Record<string, unknown> })
 
 export interface KubernetesClient {
-  get<T extends KubernetesObject>(type: ResourceType, name: ObjectName, options?: CallOptions): Promise<T>
+  get<T extends KubernetesObject>(type: ResourceType, name: ObjectName, options?: GetOptions): Promise<T>
   /** One page. */
   list<T extends KubernetesObject>(type: ResourceType, options?: ListOptions): Promise<ListPage<T>>
   /** Yields bookmarks too. Ends when the server ends it; throws when it breaks. Never retried: only the caller knows from where. */
@@ -128,18 +142,19 @@ export function createClient(options: ClientOptions): KubernetesClient {
   const { call, stream } = createCalls({ transport, clock, random, readWarnings })
 
   return {
-    async get<T>(type: ResourceType, name: ObjectName, options?: CallOptions) {
-      return (await call(requestOf('get', 'GET', type, name), options)) as T
+    async get<T>(type: ResourceType, name: ObjectName, { resourceVersion, ...options }: GetOptions = {}) {
+      return (await call(requestOf('get', 'GET', type, name, { resourceVersion }), options)) as T
     },
     async list<T extends KubernetesObject>(type: ResourceType, options: ListOptions = {}) {
-      const { limit, continueToken, resourceVersion, labelSelector } = options
-      const query = { limit, continue: continueToken, resourceVersion, labelSelector }
+      const { limit, continueToken, resourceVersion, labelSelector, fieldSelector } = options
+      const query = { limit, continue: continueToken, resourceVersion, labelSelector, fieldSelector }
       const response = await call(requestOf('list', 'GET', type, inNamespace(options), query), options)
       return toPage(response as RawList<T>, transport.host)
     },
     watch<T>(type: ResourceType, options: WatchOptions) {
-      const { resourceVersion, labelSelector, timeoutSeconds } = options
-      const query = { watch: 1, allowWatchBookmarks: true, resourceVersion, timeoutSeconds, labelSelector }
+      const { resourceVersion, labelSelector, fieldSelector, timeoutSeconds } = options
+      const selectors = { labelSelector, fieldSelector }
+      const query = { watch: 1, allowWatchBookmarks: true, resourceVersion, timeoutSeconds, ...selectors }
       return stream<T>(requestOf('watch', 'GET', type, inNamespace(options), query), options)
     },
     async create<T>(type: ResourceType, object: Writable, options: CreateOptions = {}) {

@@ -28,6 +28,7 @@ export interface ElectorOptions {
   readonly client: LeaseLockOptions['client']
   readonly namespace: string
   readonly name: string
+  readonly fieldManager?: LeaseLockOptions['fieldManager']
   /** Unique for each start of each process. */
   readonly identity: string
   readonly clock: Clock
@@ -43,21 +44,27 @@ export interface ElectorOptions {
   onChange?(isLeader: boolean): void
   onProblem(error: Error): void
   readonly metrics?: ElectorMetrics
+  /** On the Lease, from the first term on. */
+  readonly annotations?: LeaseLockOptions['annotations']
+  /** Called with each Lease that another process holds, while this one waits for it. */
+  readonly onHeld?: LeaseLockOptions['onHeld']
 }
 
 /** client-go's: each wait of a candidate is up to 1.2 times longer, at random, so that candidates do not retry together. */
 const JITTER = 1.2
 /** Candidates that wait for the same expiry are spread over this part of a retry. */
 const EXPIRY_JITTER = 0.1
+/** The longest wait after a try that failed, in retries: the API server may be back, and work waits for a leader. */
+const MAX_FAILED_RETRIES = 2
 
 export function createElector(options: ElectorOptions): Elector {
-  const { client, namespace, name, identity, clock, random = Math.random, onLeading, onChange, onProblem } = options
+  const { namespace, name, clock, random = Math.random, onLeading, onChange, onProblem } = options
   const { leaseMs = 15_000, renewMs = 10_000, retryMs = 2_000, metrics } = options
   if (!(leaseMs > renewMs && renewMs > retryMs * JITTER))
     throw new RangeError(`lease ${name}: leaseMs > renewMs > ${JITTER} * retryMs must hold, or two could lead at once`)
   // After a request that hangs there is time for another before the deadline.
   const requestMs = renewMs / 2
-  const lock = createLeaseLock({ client, name: { namespace, name }, identity, clock, leaseMs, requestMs })
+  const lock = createLeaseLock({ ...options, name: { namespace, name }, leaseMs, requestMs })
   const stopping = new AbortController()
   let held: Held | undefined
   let wasLeader = false
@@ -67,23 +74,25 @@ export function createElector(options: ElectorOptions): Elector {
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      held = await acquire()
-      if (held === undefined) {
-        await clock.sleep(untilNextTryMs(), stopping.signal)
+      const acquired = await acquire()
+      if (acquired === 'not held' || acquired === 'failed') {
+        const longestMs = acquired === 'failed' ? retryMs * MAX_FAILED_RETRIES : Number.POSITIVE_INFINITY
+        await clock.sleep(Math.min(untilNextTryMs(), longestMs), stopping.signal)
         continue
       }
+      held = acquired
       if (!stopping.signal.aborted) await lead()
       if (held !== undefined) await release(held)
       await clock.sleep(retryWithJitterMs(), stopping.signal)
     }
   }
 
-  async function acquire(): Promise<Held | undefined> {
+  async function acquire(): Promise<Held | 'not held' | 'failed'> {
     try {
-      return await lock.acquire(stopping.signal)
+      return (await lock.acquire(stopping.signal)) ?? 'not held'
     } catch (error) {
       if (!stopping.signal.aborted) report('could not be acquired', error)
-      return undefined
+      return 'failed'
     }
   }
 

@@ -1,20 +1,8 @@
 /** The errors of the client. Of a body they hold only the API server's message for people: bodies may be Secrets. */
 
-export interface StatusCause {
-  readonly reason?: string
-  readonly message?: string
-  /** `spec.graceSeconds`. */
-  readonly field?: string
-}
+import type { StatusDetails } from './objects.ts'
 
-export interface StatusDetails {
-  readonly name?: string
-  readonly group?: string
-  readonly kind?: string
-  readonly uid?: string
-  readonly causes?: readonly StatusCause[]
-  readonly retryAfterSeconds?: number
-}
+export type { StatusCause, StatusDetails } from './objects.ts'
 
 /** The API server rejected the request. `message` is the server's: it names the field and the reason. */
 export class ApiError extends Error {
@@ -46,6 +34,17 @@ export class TransportError extends Error {
 
 export function hasReason(error: unknown, reason: string): error is ApiError {
   return error instanceof ApiError && error.reason === reason
+}
+
+/** The namespace is being deleted: nothing can be created in it, and each of its objects gets its own deletion. */
+export function isNamespaceGoing(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return false
+  return error.details?.causes?.some(({ reason }) => reason === 'NamespaceTerminating') ?? false
+}
+
+/** The request names a namespace that does not exist, perhaps no longer. */
+export function isNamespaceGone(error: unknown): boolean {
+  return hasReason(error, 'NotFound') && error.details?.kind === 'namespaces'
 }
 
 /** For responses that are not a metav1.Status, such as those of a proxy. */

@@ -27,6 +27,8 @@ export interface Occurrence {
   readonly id?: string
   /** It waits behind other Events, and until the backlog of work has ended (recorder.ts). */
   readonly isPatient?: boolean
+  /** Called once. `done`: the Event is written, or dropped for good. `lost`: it may be recorded again later. Only with an id; never after a stop. */
+  readonly onSettled?: (result: 'done' | 'lost') => void
 }
 
 /** The reporting controller, a qualified name such as `example.com/controller`, and its instance. */

@@ -8,29 +8,31 @@ import type { Change, KeyedChange } from './object-cache.ts'
 
 export type ProblemKind = 'list' | 'watch' | 'stall' | 'handler'
 
-export interface HandlerOptions<T> {
+export interface HandlerOptions<T, Raw = T> {
   readonly clock: Clock
-  /** Removes what the user never reads, before the object is cached. */
-  readonly trim?: (object: T) => T
+  /** Makes what is cached of an object: without what the user never reads, or of another shape. Left out: the object itself. */
+  readonly trim?: (object: Raw) => T
   /** Called synchronously; must be quick. */
   readonly onChange: (key: string, change: Change<T>) => void
   /** For logs: the reflector recovers by itself. */
   readonly onProblem: (error: unknown, kind: ProblemKind) => void
 }
 
-export interface Handlers<T> {
+export interface Handlers<T, Raw = T> {
   deliver(change: KeyedChange<T>): void
   /** Yields to the event loop between batches. Stops with `signal`: the changes not delivered by then have not taken effect. */
   deliverAll(changes: Iterable<KeyedChange<T>>, signal: AbortSignal): Promise<void>
-  /** Returns the object itself when trimming fails. */
-  trim(object: T): T
+  /** Returns null when trimming fails. */
+  trim(object: Raw): T | null
   report(error: unknown, kind: ProblemKind): void
 }
 
 /** The longest batch. */
 const BATCH_MS = 8
 
-export function createHandlers<T>({ clock, onChange, onProblem, ...options }: HandlerOptions<T>): Handlers<T> {
+export function createHandlers<T, Raw = T>(options: HandlerOptions<T, Raw>): Handlers<T, Raw> {
+  const { clock, onChange, onProblem, trim = (object) => object as unknown as T } = options
+
   function deliver([key, change]: KeyedChange<T>): void {
     try {
       const result: unknown = onChange(key, change)
@@ -63,10 +65,10 @@ export function createHandlers<T>({ clock, onChange, onProblem, ...options }: Ha
     },
     trim(object) {
       try {
-        return options.trim?.(object) ?? object
+        return trim(object)
       } catch (error) {
         report(error, 'handler')
-        return object
+        return null
       }
     },
     report,

@@ -9,18 +9,11 @@
 import type { Clock } from '../runtime/clock.ts'
 import type { CallOptions, KubernetesClient } from './client.ts'
 import { ApiError, hasReason } from './errors.ts'
-import { type KubernetesObject, type ObjectName, type ResourceType, toMicroTime } from './objects.ts'
+import { handOver } from './field-owners.ts'
+import { type KubernetesObject, type LeaseSpec, type ObjectName, type ResourceType, toMicroTime } from './objects.ts'
 
 export const LEASES: ResourceType = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' }
-
-interface LeaseSpec {
-  /** Absent or empty: the lease is free. */
-  readonly holderIdentity?: string
-  readonly leaseDurationSeconds?: number
-  readonly acquireTime?: string
-  readonly renewTime?: string
-  readonly leaseTransitions?: number
-}
+const API_VERSION = 'coordination.k8s.io/v1'
 
 export interface Lease extends KubernetesObject {
   readonly spec?: LeaseSpec
@@ -54,18 +47,29 @@ export interface LeaseLockOptions {
   readonly leaseMs: number
   /** For each request. */
   readonly requestMs: number
+  /** Written with each acquisition and renewal; those of others stay. */
+  readonly annotations?: Readonly<Record<string, string>> | undefined
+  /** Called with each Lease that another process holds, while it is waited for. */
+  readonly onHeld?: ((lease: Lease) => void) | undefined
+  /** Owns the fields of the Lease; `former` is the name under which an earlier version of this program wrote it. */
+  readonly fieldManager?: { readonly name: string; readonly former: string } | undefined
 }
 
 const MAX_RELEASE_TRIES = 3
 
-export function createLeaseLock({ client, name, identity, clock, leaseMs, requestMs }: LeaseLockOptions): LeaseLock {
+export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
+  const { client, name, identity, clock, leaseMs, requestMs, annotations, onHeld, fieldManager } = options
+  const managed = fieldManager === undefined ? {} : { fieldManager: fieldManager.name }
   const observer = createLeaseObserver(clock, leaseMs)
   const { observe } = observer
 
   async function acquire(signal: AbortSignal): Promise<Held | undefined> {
     const seen = await read(signal)
     const now = clock.now()
-    if (seen !== null && observe(seen).holderIdentity !== identity && !observer.isFree()) return undefined
+    if (seen !== null && observe(seen).holderIdentity !== identity && !observer.isFree()) {
+      onHeld?.(seen)
+      return undefined
+    }
     try {
       // Not aborted by a stop: a lease acquired without our knowledge would block all candidates until it expires.
       return seen === null ? await create(now) : await write(seen, now)
@@ -94,7 +98,7 @@ export function createLeaseLock({ client, name, identity, clock, leaseMs, reques
       // One second, like client-go, for candidates that check the duration before the holder.
       const spec = { holderIdentity: '', leaseDurationSeconds: 1, acquireTime: time, renewTime: time, leaseTransitions }
       try {
-        observe(await client.replace(LEASES, { ...lease, spec }, { timeoutMs: requestMs }))
+        observe(await client.replace(LEASES, { ...lease, spec }, { timeoutMs: requestMs, ...managed }))
         return
       } catch (error) {
         // A renewal that was aborted may still have arrived.
@@ -107,17 +111,29 @@ export function createLeaseLock({ client, name, identity, clock, leaseMs, reques
   }
 
   async function create(now: number): Promise<Held> {
-    const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: name, spec: specUpon(null, now) }
-    const lease = await client.create<Lease>(LEASES, body, { timeoutMs: requestMs })
+    const metadata = annotations === undefined ? name : { ...name, annotations }
+    const body = { apiVersion: API_VERSION, kind: 'Lease', metadata, spec: specUpon(null, now) }
+    const lease = await client.create<Lease>(LEASES, body, { timeoutMs: requestMs, ...managed })
     observe(lease)
     return { lease, since: now }
   }
 
   async function write(before: Lease, now: number, signal?: AbortSignal): Promise<Held> {
-    const wanted = { ...before, spec: specUpon(before.spec ?? {}, now) }
-    const lease = await client.replace(LEASES, wanted, limitsOf(signal))
+    const metadata = {
+      ...ownedByUs(before),
+      ...(annotations && { annotations: { ...before.metadata.annotations, ...annotations } }),
+    }
+    const wanted = { ...before, metadata, spec: specUpon(before.spec ?? {}, now) }
+    const lease = await client.replace(LEASES, wanted, { ...limitsOf(signal), ...managed })
     observe(lease)
     return { lease, since: now }
+  }
+
+  function ownedByUs({ metadata }: Lease): Lease['metadata'] {
+    const { managedFields } = metadata
+    if (managedFields === undefined || fieldManager === undefined) return metadata
+    const { name, former } = fieldManager
+    return { ...metadata, managedFields: handOver(managedFields, { from: former, to: name, apiVersion: API_VERSION }) }
   }
 
   function specUpon(before: LeaseSpec | null, now: number): LeaseSpec {

@@ -7,12 +7,14 @@
  * changes or a deletion.
  */
 
-import { type KubernetesObject, keyOf } from './objects.ts'
+import { type CachedObject, keyOf } from './objects.ts'
 import { compareVersions, isNewer } from './resource-version.ts'
 
 export interface Change<T> {
   readonly before: T | undefined
   readonly after: T | undefined
+  /** Two lists differ: the states in between were not seen. Left out for what a watch has reported. */
+  readonly isListed?: true
 }
 
 export type KeyedChange<T> = readonly [key: string, change: Change<T>]
@@ -26,8 +28,8 @@ export interface ObjectCache<T> {
   position(): string
   /** Call before the list is requested: from here on our own writes may be newer than the list. */
   beginList(): void
-  /** Takes a whole list. Objects that it lacks were deleted. */
-  replace(items: readonly T[], resourceVersion: string): Generator<KeyedChange<T>>
+  /** Takes a whole list. Objects that it lacks were deleted, but for those of `unread`: they stay as they are known. */
+  replace(items: readonly T[], resourceVersion: string, unread?: ReadonlySet<string>): Generator<KeyedChange<T>>
   /** Yields nothing for a known state, and two changes when the object was deleted and created again (another uid). */
   apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): Generator<KeyedChange<T>>
   moveTo(resourceVersion: string): void
@@ -37,11 +39,11 @@ export interface ObjectCache<T> {
    * would accept a watch from a version of the old history, and send nothing until the new history is as long, or skip its
    * beginning. A lower version shows the new history; if that is longer already, the first object does: uids are never reused.
    */
-  isContinuedBy(resourceVersion: string, first: T | undefined): boolean
+  isContinuedBy(resourceVersion: string, first: CachedObject | undefined): boolean
   put(object: T): void
 }
 
-export function createObjectCache<T extends KubernetesObject>(): ObjectCache<T> {
+export function createObjectCache<T extends CachedObject>(): ObjectCache<T> {
   const objects = new Map<string, T>()
   let position = ''
   /** Keys of our own writes since a list was requested; null while no list is in flight. */
@@ -78,7 +80,7 @@ export function createObjectCache<T extends KubernetesObject>(): ObjectCache<T> 
     beginList() {
       written = new Set()
     },
-    *replace(items, resourceVersion) {
+    *replace(items, resourceVersion, unread = NONE) {
       // Not moveTo: after a restored backup the truth has a lower number.
       position = resourceVersion
       const listed = new Set<string>()
@@ -91,7 +93,7 @@ export function createObjectCache<T extends KubernetesObject>(): ObjectCache<T> 
         yield* store(key, before, item)
       }
       for (const [key, before] of objects) {
-        if (listed.has(key) || isAhead(key, resourceVersion)) continue
+        if (listed.has(key) || unread.has(key) || isAhead(key, resourceVersion)) continue
         objects.delete(key)
         yield [key, { before, after: undefined }]
       }
@@ -132,6 +134,9 @@ export function createObjectCache<T extends KubernetesObject>(): ObjectCache<T> 
   }
 }
 
-function isSameState(a: KubernetesObject, b: KubernetesObject): boolean {
+const NONE: ReadonlySet<string> = new Set()
+
+/** Whether two descriptions are of one version of one object. */
+export function isSameState(a: CachedObject, b: CachedObject): boolean {
   return a.metadata.uid === b.metadata.uid && a.metadata.resourceVersion === b.metadata.resourceVersion
 }

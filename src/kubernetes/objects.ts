@@ -1,40 +1,58 @@
-/** Kubernetes objects as the API server sends them: plain JSON, timestamps as text. */
+/**
+ * Kubernetes objects as the API server sends them: plain JSON, timestamps as text. The types are those of client-node, except where
+ * ours are narrower on purpose.
+ */
 
-export interface OwnerReference {
-  readonly apiVersion: string
-  readonly kind: string
-  readonly name: string
-  readonly uid: string
-  readonly controller?: boolean
-  readonly blockOwnerDeletion?: boolean
-}
+import type {
+  CoreV1Event,
+  V1Condition,
+  V1ContainerState,
+  V1ContainerStatus,
+  V1LeaseSpec,
+  V1ManagedFieldsEntry,
+  V1ObjectMeta,
+  V1OwnerReference,
+  V1Pod,
+  V1StatusCause,
+  V1StatusDetails,
+} from '@kubernetes/client-node'
 
-export interface ObjectMeta {
-  readonly name: string
-  readonly namespace?: string
-  readonly uid: string
-  readonly resourceVersion: string
-  readonly generation?: number
-  readonly creationTimestamp?: string
-  readonly deletionTimestamp?: string
-  readonly labels?: Readonly<Record<string, string>>
-  readonly annotations?: Readonly<Record<string, string>>
-  readonly finalizers?: readonly string[]
-  readonly ownerReferences?: readonly OwnerReference[]
-  readonly managedFields?: readonly FieldsOwner[]
-}
+/** A type of client-node as JSON: it has classes with Dates, which its own client makes of the text. */
+type Json<T> = T extends Date
+  ? string
+  : T extends readonly (infer Item)[]
+    ? readonly Json<Item>[]
+    : T extends object
+      ? { readonly [Name in keyof T]: Json<T[Name]> }
+      : T
+
+export type OwnerReference = Json<V1OwnerReference>
 
 /** A manager and the fields that it owns, by `Apply` or by `Update` (any other write). */
-export interface FieldsOwner {
-  readonly manager?: string
-  readonly operation?: string
-  readonly fieldsV1?: object
+export type FieldsOwner = Omit<Json<V1ManagedFieldsEntry>, 'fieldsV1'> & { readonly fieldsV1?: object }
+
+/** Narrower than client-node's: what the server has sent has these three. */
+export type ObjectMeta = Omit<Json<V1ObjectMeta>, 'name' | 'uid' | 'resourceVersion' | 'managedFields'> & {
+  readonly name: string
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly managedFields?: readonly FieldsOwner[]
 }
 
 export interface KubernetesObject {
   readonly apiVersion?: string
   readonly kind?: string
   readonly metadata: ObjectMeta
+}
+
+/** The least that a cache keeps of an object. Objects in a cache may have any shape beside it. */
+export interface CachedObject {
+  readonly metadata: {
+    readonly namespace?: string
+    readonly name: string
+    readonly uid: string
+    readonly resourceVersion: string
+  }
 }
 
 /** `{ group: '', version: 'v1', plural: 'secrets' }`. The core group is the empty string. */
@@ -51,14 +69,19 @@ export interface ObjectName {
 }
 
 /** metav1.Condition. */
-export interface Condition {
-  readonly type: string
-  readonly status: 'True' | 'False' | 'Unknown'
-  readonly reason: string
-  readonly message: string
-  readonly lastTransitionTime: string
-  readonly observedGeneration?: number
-}
+export type Condition = Omit<Json<V1Condition>, 'status'> & { readonly status: 'True' | 'False' | 'Unknown' }
+
+export type StatusCause = Json<V1StatusCause>
+export type StatusDetails = Json<V1StatusDetails>
+
+/** Without a holder, or with an empty one, the lease is free. */
+export type LeaseSpec = Json<V1LeaseSpec>
+
+export type Pod = Omit<Json<V1Pod>, 'metadata'> & KubernetesObject
+export type ContainerState = Json<V1ContainerState>
+export type ContainerStatus = Json<V1ContainerStatus>
+/** An Event as the core group has it: only there field selectors find those of one object (`involvedObject.uid`). */
+export type CoreEvent = Omit<Json<CoreV1Event>, 'metadata'> & KubernetesObject
 
 /** Returns `namespace/name`, the key of caches and queues; the name alone for a cluster-scoped object. */
 export function keyOf({ namespace, name }: ObjectName): string {

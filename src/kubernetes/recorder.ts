@@ -6,7 +6,8 @@
  * An occurrence with an id is written once, also by several processes: the id makes the Event's name.
  *
  * Limits: an object gets 25 Events, then one every five minutes; 1,000 Events wait, and 1,000 patient ones. More are dropped and
- * counted. Errors of the server and of the network are retried for some minutes; a rejected Event is logged and dropped.
+ * counted. Errors of the server and of the network are retried for some minutes; a rejected Event is logged and dropped, in silence when
+ * its namespace is being deleted.
  *
  * Patient Events (they repeat what the status of their object says) wait behind the others and while isBusy(). A start with 10,000
  * resources makes one for each; a POST costs 2.1 ms of processor time, where a whole resource costs 9 (docs/benchmarks.md, "The
@@ -15,7 +16,7 @@
 
 import type { Clock } from '../runtime/clock.ts'
 import type { KubernetesClient } from './client.ts'
-import { ApiError, hasReason } from './errors.ts'
+import { ApiError, hasReason, isNamespaceGoing, isNamespaceGone } from './errors.ts'
 import {
   describeEvent,
   EVENTS,
@@ -35,6 +36,8 @@ export type DropReason = 'queue_full' | 'rate_limited' | 'failed' | 'stopped'
 
 export interface Recorder {
   record(regarding: Regarding, occurrence: Occurrence): void
+  /** Whether few Events wait, so that those that were lost may be recorded again. */
+  hasRoom(): boolean
   start(): void
   /** Writes the waiting Events for at most `FLUSH_MS`, and drops the rest. */
   stop(): Promise<void>
@@ -49,6 +52,8 @@ export interface RecorderOptions extends Reporter {
   isBusy?(): boolean
   /** From 0 to below 1, for the jitter of the back-off. */
   readonly random?: () => number
+  /** More of one kind, patient or not, do not wait. */
+  readonly maxWaiting?: number
 }
 
 /** One Event: its current count, and the count that was written last. */
@@ -62,7 +67,11 @@ interface Series {
   /** 0: not created yet. */
   writtenCount: number
   writtenAt: number
+  /** Those who wait until it is created. */
+  readonly waiting: Settle[]
 }
+
+type Settle = NonNullable<Occurrence['onSettled']>
 
 export const FLUSH_MS = 3_000
 const MAX_WAITING = 1_000
@@ -79,18 +88,22 @@ const SERIES_WRITTEN_MS = 1_800_000
 
 export function createRecorder(options: RecorderOptions): Recorder {
   const { client, clock, onProblem, onDropped, isBusy = () => false, random = Math.random } = options
+  const { maxWaiting = MAX_WAITING } = options
   const queue = createQueue({ name: 'events', clock, backoff: BACKOFF, random })
   const buckets = createBuckets(clock)
   const cached = new Map<string, Series>()
   const unwritten = { live: new Set<string>(), background: new Set<string>() }
   const abandoned = new AbortController()
-  let writing: Promise<unknown> | undefined
+  const writing = { fieldManager: options.controller, signal: abandoned.signal }
+  let running: Promise<unknown> | undefined
   let isStopped = false
 
   function record(regarding: Regarding, occurrence: Occurrence): void {
     try {
       const reason = add(regarding, occurrence)
-      if (reason !== null) drop(reason)
+      if (reason === null) return
+      drop(reason)
+      settle([occurrence.onSettled], reason === 'rate_limited' ? 'done' : 'lost')
     } catch (error) {
       report('could not be recorded', occurrence, error)
     }
@@ -102,18 +115,32 @@ export function createRecorder(options: RecorderOptions): Recorder {
     const key = keyOfEvent(regarding, occurrence)
     const series = cached.get(key)
     if (series === undefined) {
-      if (unwritten[priorityOf(occurrence)].size >= MAX_WAITING) return 'queue_full'
+      if (unwritten[priorityOf(occurrence)].size >= maxWaiting) return 'queue_full'
       if (!buckets.draw(regarding.uid)) return 'rate_limited'
       begin(key, regarding, occurrence)
       // An occurrence with an id is one, however often it is recorded.
     } else if (occurrence.id === undefined) repeat(key, series)
+    else if (series.writtenCount > 0) settle([occurrence.onSettled], 'done')
+    else if (occurrence.onSettled !== undefined) series.waiting.push(occurrence.onSettled)
     return null
+  }
+
+  function settle(waiting: (Settle | undefined)[], result: 'done' | 'lost'): void {
+    for (const onSettled of waiting.splice(0)) {
+      try {
+        onSettled?.(result)
+      } catch {
+        // The recorder goes on when its callback fails.
+      }
+    }
   }
 
   function begin(key: string, regarding: Regarding, occurrence: Occurrence): void {
     const now = clock.now()
     const name = nameEvent(regarding, occurrence.id)
-    cache(key, { regarding, occurrence, name, firstAt: now, lastAt: now, count: 1, writtenCount: 0, writtenAt: now })
+    const waiting = occurrence.onSettled === undefined ? [] : [occurrence.onSettled]
+    const times = { firstAt: now, lastAt: now, writtenAt: now }
+    cache(key, { regarding, occurrence, name, ...times, count: 1, writtenCount: 0, waiting })
     addUnwritten(key, occurrence)
   }
 
@@ -168,6 +195,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       series.writtenCount = count
       series.writtenAt = clock.now()
       queue.forget(key)
+      settle(series.waiting, 'done')
     }
     if (series.count < 2 || series.writtenCount > 1) unwritten[priority].delete(key)
     const now = clock.now()
@@ -188,7 +216,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     const aggregate = count < 2 ? {} : { series: { count, lastObservedTime: toMicroTime(series.lastAt) } }
     if (series.writtenCount > 0) {
       try {
-        await client.mergePatch(EVENTS, { namespace, name }, aggregate, { signal: abandoned.signal })
+        await client.mergePatch(EVENTS, { namespace, name }, aggregate, writing)
         return
       } catch (error) {
         // The server keeps Events for an hour.
@@ -197,7 +225,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     }
     try {
       const event = describeEvent(options, regarding, series.occurrence, name, series.firstAt)
-      await client.create(EVENTS, { ...event, ...aggregate }, { signal: abandoned.signal })
+      await client.create(EVENTS, { ...event, ...aggregate }, writing)
     } catch (error) {
       // Written by an earlier try whose response was lost, or by another process.
       if (!hasReason(error, 'AlreadyExists')) throw error
@@ -211,11 +239,15 @@ export function createRecorder(options: RecorderOptions): Recorder {
       queue.addBackedOff(key)
       return
     }
-    report('could not be written', series.occurrence, error)
-    drop(isStopped ? 'stopped' : 'failed')
+    // Normal: all objects of the namespace are being deleted, and their Events with them.
+    if (!isNamespaceGoing(error) && !isNamespaceGone(error)) {
+      report('could not be written', series.occurrence, error)
+      drop(isStopped ? 'stopped' : 'failed')
+    }
     queue.forget(key)
     unwritten[priorityOf(series.occurrence)].delete(key)
     cached.delete(key)
+    if (!isStopped) settle(series.waiting, isTransient(error) ? 'lost' : 'done')
   }
 
   function drop(reason: DropReason): void {
@@ -237,8 +269,9 @@ export function createRecorder(options: RecorderOptions): Recorder {
 
   return {
     record,
+    hasRoom: () => Object.values(unwritten).every(({ size }) => size <= maxWaiting / 2),
     start() {
-      if (!isStopped) writing ??= Promise.all(Array.from({ length: WRITERS }, write))
+      if (!isStopped) running ??= Promise.all(Array.from({ length: WRITERS }, write))
     },
     async stop() {
       if (isStopped) return
@@ -247,7 +280,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
         if (series.count !== series.writtenCount) queue.add(key, priorityOf(series.occurrence))
       queue.stop()
       const flushed = new AbortController()
-      const written = writing?.then(() => flushed.abort())
+      const written = running?.then(() => flushed.abort())
       if (written !== undefined) await clock.sleep(FLUSH_MS, flushed.signal)
       abandoned.abort()
       for (const { count, writtenCount } of cached.values()) if (count !== writtenCount) drop('stopped')

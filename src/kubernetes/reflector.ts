@@ -5,8 +5,8 @@
  *   list ----> watch ----> watch ...      a watch ends by itself every 5 to 10 minutes; the next one continues there
  *    ^          |  ^
  *    |       check +                      it broke, stalled, or ended too early: has the server still the same history?
- *    +----------+                         the position is too old (410), the server reports an error; and once an hour,
- *                                         so that an unforeseen fault does not last for longer
+ *    +----------+                         the position is too old (410), the server reports an error; and once an hour
+ *                                         (`relistMs`), so that an unforeseen fault does not last for longer
  *
  * Lists are consistent reads, never `resourceVersion=0`: such a list may be older than the cache, so that deleted objects come
  * back; and it has no pages (its `limit` is ignored), so that 10,000 objects are one response of 20 MB and one JSON.parse of
@@ -22,12 +22,13 @@
 
 import { backoffMs } from '../runtime/backoff.ts'
 import { ApiError, type KubernetesClient, type ListPage, TransportError, type WatchEvent } from './client.ts'
+import { confirmPosition } from './confirm.ts'
 import { readErrorEvent } from './errors.ts'
 import { createHandlers, type HandlerOptions, type ProblemKind } from './handlers.ts'
-import { createObjectCache } from './object-cache.ts'
-import type { KubernetesObject, ResourceType } from './objects.ts'
+import { createObjectCache, isSameState, type KeyedChange } from './object-cache.ts'
+import { type CachedObject, type KubernetesObject, keyOf, type ResourceType } from './objects.ts'
 import { describeLocation } from './resource-path.ts'
-import { startStallTimer } from './stall-timer.ts'
+import { type StallTimer, startStallTimer } from './stall-timer.ts'
 
 export type { ProblemKind } from './handlers.ts'
 export type { Change } from './object-cache.ts'
@@ -39,12 +40,14 @@ export interface ReflectorMetrics {
   objects(count: number): void
 }
 
-export interface ReflectorOptions<T> extends HandlerOptions<T> {
+/** `trim` is needed where what is cached (`T`) is not what the API server sends (`Raw`). */
+export interface ReflectorOptions<T, Raw = T> extends HandlerOptions<T, Raw> {
   readonly client: Pick<KubernetesClient, 'list' | 'watch'>
   readonly type: ResourceType
   /** Left out: all namespaces. */
   readonly namespace?: string
   readonly labelSelector?: string
+  readonly fieldSelector?: string
   readonly random?: () => number
   readonly metrics?: ReflectorMetrics
   /**
@@ -52,9 +55,11 @@ export interface ReflectorOptions<T> extends HandlerOptions<T> {
    * every minute, but not while nothing has changed since the watch began: only silence after a bookmark is a problem.
    */
   readonly stallMs?: number
+  /** A list is repeated after so long, although nothing has failed. Default: an hour. */
+  readonly relistMs?: number
 }
 
-export interface Reflector<T> {
+export interface Reflector<T, Raw = T> {
   /** A second call has no effect. */
   start(): void
   /** Resolves when all its work has ended. It cannot be started again. */
@@ -65,7 +70,12 @@ export interface Reflector<T> {
   keys(): Iterable<string>
   values(): Iterable<T>
   /** Caches the response to a write of ours unless a newer state is known. Neither it nor its event in the watch causes onChange. */
-  put(object: T): void
+  put(object: Raw): void
+  /**
+   * Whether all that was stored before this call has been cached and given to onChange. When the watch has missed something it is
+   * replaced. False also when that cannot be found out within five seconds. Never rejects.
+   */
+  confirm(signal: AbortSignal): Promise<boolean>
   /** When data of the API server last arrived, by the clock; 0 before the first time. */
   lastContactAt(): number
 }
@@ -78,6 +88,8 @@ const STALL_MS = 150_000
 /** The time limit of a check, often sent over a socket that is as dead as the watch's was. */
 const CHECK_MS = 10_000
 const STEPS = { firstMs: 800, maxMs: 30_000 }
+/** While the API server cannot be reached: changes wait for its return, and an attempt costs it nothing. */
+const UNREACHABLE_STEPS = { firstMs: 800, maxMs: 4_000 }
 const RELIST_MS = 3_600_000
 /** A watch that lived for so long resets the back-off. */
 const STEADY_MS = 30_000
@@ -93,46 +105,76 @@ interface Failure {
   readonly kind: ProblemKind
   readonly reason: string
   readonly next: Step
+  /** No response of an API server arrived: nothing at all, or that of a proxy before it. */
+  readonly isUnreachable: boolean
 }
 
-export function createReflector<T extends KubernetesObject>(options: ReflectorOptions<T>): Reflector<T> {
-  const { client, type, clock, metrics, random = Math.random, stallMs = STALL_MS } = options
+export function createReflector<T extends CachedObject, Raw extends KubernetesObject = T & KubernetesObject>(
+  options: ReflectorOptions<T, Raw>,
+): Reflector<T, Raw> {
+  const { client, type, clock, metrics, random = Math.random, stallMs = STALL_MS, relistMs = RELIST_MS } = options
   const { deliver, deliverAll, trim, report } = createHandlers(options)
   const where = {
     ...(options.namespace === undefined ? {} : { namespace: options.namespace }),
     ...(options.labelSelector === undefined ? {} : { labelSelector: options.labelSelector }),
+    ...(options.fieldSelector === undefined ? {} : { fieldSelector: options.fieldSelector }),
   }
   const description = describeLocation(type, { namespace: options.namespace })
   const cache = createObjectCache<T>()
   const stopping = new AbortController()
   const { signal } = stopping
   let isSynced = false
+  /** Until a whole list was given to onChange the position of the cache shows nothing. */
+  let isListDue = true
+  let watching: StallTimer | undefined
+  /** Why the timer of the watch was fired: another watch has shown that it misses something. */
+  let isBehind = false
+  const movers = new Set<() => void>()
   let contactAt = 0
   let listedAt = 0
   let running: Promise<void> | undefined
+  /** In a row, for the back-off. */
   let failures = 0
+  /** Watches from a position that was too old, since one was steady. */
+  let expiries = 0
+  let lastFailure: Failure | null = null
 
   async function run(): Promise<void> {
     let step: Step = 'list'
     while (!signal.aborted) {
+      isListDue ||= step === 'list'
       const result: Step | Failure = await steps[step]()
       if (signal.aborted) return
       if (typeof result === 'string') {
+        // Contact. A success right after a failed watch shows nothing: the next watch may fail as well.
+        if (step !== 'watch' && lastFailure?.kind === 'list') resetBackoff()
         step = result
         continue
       }
+      // A rejection is contact too, as of an API server that is starting.
+      if (lastFailure?.kind === 'list' && lastFailure.isUnreachable && !result.isUnreachable) resetBackoff()
+      lastFailure = result
       step = result.next
       if (result.kind !== 'list') metrics?.restarted(result.reason)
-      // One version that is too old is normal, and a new list fixes it.
-      const isAtOnce = result.reason === 'expired' && failures === 0
+      // One version that is too old is normal, as after a restart of the API server, and a new list fixes it.
+      const isAtOnce = result.reason === 'expired' && expiries === 0
+      if (result.reason === 'expired') expiries += 1
       if (!isAtOnce) report(result.error, result.kind)
-      const waitMs = isAtOnce ? 0 : waitAfter(result.error)
+      const waitMs = isAtOnce ? 0 : waitAfter(result)
       failures += 1
       if (waitMs > 0) await clock.sleep(waitMs, signal)
     }
   }
 
-  function waitAfter(error: unknown): number {
+  function resetBackoff(): void {
+    failures = 0
+    expiries = 0
+    lastFailure = null
+  }
+
+  function waitAfter({ error, isUnreachable }: Failure): number {
+    // What a proxy asks for is a guess: it does not know when the API server is back.
+    if (isUnreachable) return backoffMs(failures, UNREACHABLE_STEPS, random)
     const askedMs = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0
     return Math.max(backoffMs(failures, STEPS, random), Math.min(askedMs, MAX_RETRY_AFTER_MS))
   }
@@ -143,17 +185,17 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
         await listAll()
         return 'watch'
       } catch (error) {
-        return { error, kind: 'list', reason: reasonOf(error), next: 'list' }
+        return failureOf(error, 'list', 'list')
       }
     },
 
     async check() {
       try {
-        const page = await client.list<T>(type, { ...where, limit: 1, signal, timeoutMs: CHECK_MS })
+        const page = await client.list<Raw>(type, { ...where, limit: 1, signal, timeoutMs: CHECK_MS })
         noteContact()
         return cache.isContinuedBy(page.resourceVersion, page.items[0]) ? 'watch' : 'list'
       } catch (error) {
-        return { error, kind: 'list', reason: reasonOf(error), next: isRejection(error) ? 'list' : 'check' }
+        return failureOf(error, 'list', isRejection(error) ? 'list' : 'check')
       }
     },
 
@@ -163,6 +205,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
       let openedAt: number | null = null
       const livedMs = () => (openedAt === null ? 0 : clock.now() - openedAt)
       const stallTimer = startStallTimer({ clock, stallMs, untilMs, signal })
+      watching = stallTimer
       let hasBookmark = false
       try {
         const resourceVersion = cache.position()
@@ -172,62 +215,103 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
           noteContact()
         }
         const { signal } = stallTimer
-        const events = client.watch<T>(type, { ...where, resourceVersion, timeoutSeconds, signal, onContact })
+        const events = client.watch<Raw>(type, { ...where, resourceVersion, timeoutSeconds, signal, onContact })
         for await (const event of events) {
           hasBookmark ||= event.type === 'BOOKMARK'
           take(event)
         }
-        if (livedMs() >= STEADY_MS) failures = 0
+        if (livedMs() >= STEADY_MS) resetBackoff()
         if (livedMs() < SHORT_MS) throw new TransportError(`watch ${description}: ended after ${livedMs()} ms`)
         const isInTime = livedMs() >= timeoutSeconds * 1_000 - SHORT_MS
         metrics?.restarted(isInTime ? 'timeout' : 'closed')
         if (!isInTime) return 'check'
-        return clock.now() - listedAt < RELIST_MS ? 'watch' : 'list'
+        return clock.now() - listedAt < relistMs ? 'watch' : 'list'
       } catch (error) {
-        if (livedMs() >= STEADY_MS) failures = 0
+        if (livedMs() >= STEADY_MS) resetBackoff()
         if (!stallTimer.hasFired())
-          return { error, kind: 'watch', reason: reasonOf(error), next: isRejection(error) ? 'list' : 'check' }
+          return failureOf(error, 'watch', isRejection(error) ? 'list' : 'check', openedAt === null)
+        if (isBehind) return stalled('it has not delivered what the API server has stored')
         if (hasBookmark) return stalled()
         metrics?.restarted('quiet')
         return 'check'
       } finally {
+        watching = undefined
+        isBehind = false
         stallTimer.stop()
       }
     },
   }
 
-  function stalled(): Failure {
-    const error = new TransportError(
-      `watch ${description}: nothing was received for ${stallMs / 1_000} s, or it did not end in time`,
-    )
-    return { error, kind: 'stall', reason: 'stalled', next: 'check' }
+  function stalled(why = `nothing was received for ${stallMs / 1_000} s, or it did not end in time`): Failure {
+    const error = new TransportError(`watch ${description}: ${why}`)
+    return { error, kind: 'stall', reason: 'stalled', next: 'check', isUnreachable: false }
   }
 
   async function listAll(): Promise<void> {
     cache.beginList()
     const items: T[] = []
+    const unread = new Set<string>()
     let resourceVersion = ''
     let continueToken: string | null = null
     do {
       const more = continueToken === null ? {} : { continueToken }
-      const page: ListPage<T> = await client.list<T>(type, { ...where, limit: PAGE, ...more, signal })
+      const page: ListPage<Raw> = await client.list<Raw>(type, { ...where, limit: PAGE, ...more, signal })
       noteContact()
-      for (const item of page.items) items.push(trim(item))
+      for (const item of page.items) {
+        const key = keyOf(item.metadata)
+        const known = cache.get(key)
+        const kept = known !== undefined && isSameState(known, item) ? known : trim(item)
+        if (kept === null) unread.add(key)
+        else items.push(kept)
+      }
       resourceVersion ||= page.resourceVersion
       continueToken = page.continueToken
     } while (continueToken !== null)
-    await deliverAll(cache.replace(items, resourceVersion), signal)
+    await deliverAll(asListed(cache.replace(items, resourceVersion, unread)), signal)
     if (signal.aborted) return
     listedAt = clock.now()
     metrics?.objects(cache.size())
     isSynced = true
+    isListDue = false
+    move()
   }
 
-  function take({ type, object }: WatchEvent<T>): void {
+  function take({ type, object }: WatchEvent<Raw>): void {
     if (type === 'ERROR') throw readErrorEvent(`watch ${description}`, object)
-    if (type === 'BOOKMARK') cache.moveTo(object.metadata.resourceVersion)
-    else for (const change of cache.apply(type, trim(object))) deliver(change)
+    const kept = type === 'BOOKMARK' ? null : trim(object)
+    if (type === 'BOOKMARK' || kept === null) cache.moveTo(object.metadata.resourceVersion)
+    else for (const change of cache.apply(type, kept)) deliver(change)
     metrics?.objects(cache.size())
+    move()
+  }
+
+  function move(): void {
+    for (const mover of movers) mover()
+  }
+
+  function whenMoved(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const mover = () => {
+        movers.delete(mover)
+        signal.removeEventListener('abort', mover)
+        resolve()
+      }
+      movers.add(mover)
+      signal.addEventListener('abort', mover, { once: true })
+    })
+  }
+
+  async function confirm(asked: AbortSignal): Promise<boolean> {
+    if (isListDue) return false
+    const { position } = cache
+    const watched = watching
+    const result = await confirmPosition({ client, type, where, position, whenMoved, clock, signal: asked })
+    // Not one that has begun since.
+    if (result === 'behind' && watched !== undefined && watched === watching) {
+      isBehind = true
+      watched.fire()
+    }
+    return result === 'confirmed' && !isListDue
   }
 
   function noteContact(): void {
@@ -247,14 +331,28 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
     get: cache.get,
     keys: cache.keys,
     values: cache.values,
-    put: (object) => cache.put(trim(object)),
+    put(object) {
+      const kept = trim(object)
+      if (kept !== null) cache.put(kept)
+    },
+    confirm,
     lastContactAt: () => contactAt,
   }
 }
 
-function reasonOf(error: unknown): string {
-  return error instanceof ApiError && error.status === 410 ? 'expired' : 'error'
+function* asListed<T>(changes: Iterable<KeyedChange<T>>): Generator<KeyedChange<T>> {
+  for (const [key, change] of changes) yield [key, { ...change, isListed: true }]
 }
+
+/** @param isUnopened whether it failed before a response was seen */
+function failureOf(error: unknown, kind: ProblemKind, next: Step, isUnopened = true): Failure {
+  const status = error instanceof ApiError ? error.status : null
+  const isUnreachable = isUnopened && (error instanceof TransportError || PROXY_STATUSES.includes(status!))
+  return { error, kind, reason: status === 410 ? 'expired' : 'error', next, isUnreachable }
+}
+
+/** Load balancers respond so while no API server does. */
+const PROXY_STATUSES = [502, 503, 504]
 
 /** After a rejected watch only a list helps; a busy server or a broken connection needs only another watch. */
 function isRejection(error: unknown): boolean {

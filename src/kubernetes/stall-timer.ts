@@ -6,6 +6,8 @@ export interface StallTimer {
   /** Something was received: the wait begins again. */
   restart(): void
   hasFired(): boolean
+  /** Fires now. */
+  fire(): void
   stop(): void
 }
 
@@ -34,10 +36,15 @@ export function startStallTimer({ clock, stallMs, untilMs, signal }: StallTimerO
         await clock.sleep(waitMs, ended.signal)
         continue
       }
-      hasFired = true
-      ended.abort()
+      fire()
     }
   })()
+
+  function fire(): void {
+    if (ended.signal.aborted) return
+    hasFired = true
+    ended.abort()
+  }
 
   return {
     signal: ended.signal,
@@ -45,6 +52,7 @@ export function startStallTimer({ clock, stallMs, untilMs, signal }: StallTimerO
       restartedAt = clock.now()
     },
     hasFired: () => hasFired,
+    fire,
     stop() {
       signal.removeEventListener('abort', follow)
       ended.abort()

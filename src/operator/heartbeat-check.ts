@@ -3,10 +3,14 @@
 import { DEFAULT_TIME_ZONE, readSpec } from '../checks/read-spec.ts'
 import type { CheckTexts } from '../domain/check.ts'
 import { AppError, describeError } from '../domain/errors.ts'
+import { limitLabels } from '../domain/labels.ts'
+import { graceSecondsFor } from '../domain/schedule.ts'
 import type { Condition, KubernetesObject } from '../kubernetes/objects.ts'
 import type { StoredSpec } from '../store/checks/columns.ts'
-import { LABEL_LENGTH } from './names.ts'
-import { NAME_RULE, Spec, type SpecInput, type SpecOutput, toTexts } from './schema/spec.ts'
+import { targetNameOf } from './publish/long-names.ts'
+import { describeIssue } from './schema/fields.ts'
+import type { SourceRef } from './schema/source-ref.ts'
+import { DEFAULT_PUBLISH, Spec, type SpecInput, type SpecOutput, toTexts } from './schema/spec.ts'
 import type { StatusOutput } from './schema/status.ts'
 
 export * from './names.ts'
@@ -35,15 +39,27 @@ export interface PublishTarget extends PublishedTarget {
   readonly annotations: Readonly<Record<string, string>>
 }
 
+/** What a check takes from its source, and what its resource says beside it. Null: the default. */
+export interface Follows extends SourceRef {
+  readonly graceSeconds: number | null
+  readonly maxRuntimeSeconds: number | null
+}
+
 /** What a HeartbeatCheck declares, with defaults. */
 export interface CheckDeclaration extends CheckTexts {
-  readonly spec: StoredSpec
-  /** Null: pausing and resuming belong to the API. */
+  /** Null: the source decides, as `follows` says. */
+  readonly spec: StoredSpec | null
+  /** Null: pausing and resuming belong to the API, or the source decides. */
   readonly suspend: boolean | null
+  /** Left out: the resource has a schedule of its own. */
+  readonly follows?: Follows
   /** Slug; null: the namespace's own. */
   readonly project: string | null
   readonly deletionPolicy: 'Delete' | 'Retain'
-  readonly publish: PublishTarget
+  /** Null: nowhere. */
+  readonly publish: PublishTarget | null
+  /** Names of the labels that the check does not get, for it has as many as it can. */
+  readonly droppedLabels: readonly string[]
 }
 
 export type ReadResult =
@@ -55,44 +71,55 @@ export type ReadResult =
  * Reads a specification. Validates again what the API server validated, because a resource may have been stored under an older
  * definition, and validates what CEL cannot: the meaning of the cron expression, and the time zone.
  */
-export function readHeartbeatCheck({ metadata: { name }, spec }: HeartbeatCheck): ReadResult {
+export function readHeartbeatCheck({ metadata, spec }: HeartbeatCheck): ReadResult {
+  const { name } = metadata
   const parsed = Spec.safeParse(spec)
-  const faults = (parsed.error?.issues ?? []).map(describeIssue)
-  if (name.length > LABEL_LENGTH) faults.unshift(`metadata.name ${NAME_RULE.message}`)
-  if (!parsed.success || faults.length > 0) return { ok: false, faults }
-  const { suspend, project, deletionPolicy, publish } = parsed.data
-  const { kind, name: publishName = `${name}-heartbeat`, key, labels = {}, annotations = {} } = publish
-  const stored = toStoredSpec(parsed.data)
-  const fault = findFault(stored)
-  if (fault !== null) return { ok: false, faults: [fault] }
+  if (!parsed.success) return { ok: false, faults: parsed.error.issues.map((issue) => describeIssue('spec', issue)) }
+  const { suspend, project, deletionPolicy } = parsed.data
+  const follows = readFollows(parsed.data)
+  const stored = follows === null ? readStoredSpec(parsed.data) : null
+  if (typeof stored === 'string') return { ok: false, faults: [stored] }
+  const { labels: ofCheck, dropped } = limitLabels(metadata.labels ?? {})
   return {
     ok: true,
     declaration: {
       ...toTexts(parsed.data, name),
+      labels: ofCheck,
+      droppedLabels: dropped,
       spec: stored,
       suspend: suspend ?? null,
       project: project ?? null,
       deletionPolicy,
-      publish: { kind, name: publishName, key, labels, annotations },
+      publish: readTarget(name, parsed.data),
+      ...(follows === null ? {} : { follows }),
     },
   }
 }
 
-function toStoredSpec(spec: SpecOutput): StoredSpec {
-  const { periodSeconds = null, schedule = null, timeZone, graceSeconds, maxRuntimeSeconds = null } = spec
+function readFollows({ sourceRef, graceSeconds, maxRuntimeSeconds }: SpecOutput): Follows | null {
+  if (sourceRef === undefined) return null
+  return { ...sourceRef, graceSeconds: graceSeconds ?? null, maxRuntimeSeconds: maxRuntimeSeconds ?? null }
+}
+
+function readTarget(ofCheck: string, spec: SpecOutput): PublishTarget | null {
+  if (publishesNothing(spec)) return null
+  const { kind, name = targetNameOf(ofCheck), key, labels = {}, annotations = {} } = spec.publish ?? DEFAULT_PUBLISH
+  return kind === 'None' ? null : { kind, name, key, labels, annotations }
+}
+
+/** Returns what is wrong, in words, for a schedule that makes no sense. */
+/** Whether the resource wants its ping URL nowhere. */
+export function publishesNothing({ publish, sourceRef }: HeartbeatCheckSpec): boolean {
+  return publish == null ? sourceRef != null : publish.kind === 'None'
+}
+
+function readStoredSpec(spec: SpecOutput): StoredSpec | string {
+  const { periodSeconds = null, schedule = null, timeZone, graceSeconds = 0, maxRuntimeSeconds = null } = spec
   const zone = schedule === null ? null : (timeZone ?? DEFAULT_TIME_ZONE)
-  return { periodSeconds, schedule, timeZone: zone, graceSeconds, maxRuntimeSeconds }
-}
-
-function describeIssue({ path, message }: { path: readonly PropertyKey[]; message: string }): string {
-  return `${['spec', ...path.map(String)].join('.')} ${message}`
-}
-
-/** Null: the schedule makes sense. */
-function findFault(stored: StoredSpec): string | null {
+  const stored = { periodSeconds, schedule, timeZone: zone, graceSeconds, maxRuntimeSeconds, jobArea: null }
   try {
-    readSpec(stored)
-    return null
+    const read = readSpec(stored)
+    return spec.graceSeconds === undefined ? { ...stored, graceSeconds: graceSecondsFor(read.schedule) } : stored
   } catch (error) {
     if (error instanceof AppError) return describeInvalid(error)
     throw error

@@ -5,6 +5,9 @@ export interface OperatorMetrics {
   readonly forcedFinalizers: Counter
   readonly orphans: Counter
   readonly clusterNameTaken: Gauge
+  readonly installationConflicts: Gauge
+  readonly cronJobs: Gauge<'watched'>
+  readonly jobsRecorded: Counter<'outcome'>
 }
 
 export function createOperatorMetrics(registry: Registry): OperatorMetrics {
@@ -25,5 +28,17 @@ export function createOperatorMetrics(registry: Registry): OperatorMetrics {
       'heartbeat_cluster_name_taken',
       '1 if another live cluster is registered under the same CLUSTER_NAME, so that this cluster is not reconciled; else 0',
     ),
+    installationConflicts: gauge(
+      'heartbeat_installation_conflicts',
+      'HeartbeatChecks of the watched namespaces that belong to another installation and are not reconciled',
+    ),
+    cronJobs: gauge(
+      'heartbeat_cronjobs',
+      'CronJobs of the watched namespaces, by whether a HeartbeatCheck follows them; rejected: it cannot be created; 0 unless this process leads',
+      { watched: ['true', 'false', 'rejected'] },
+    ),
+    jobsRecorded: counter('heartbeat_jobs_recorded_total', 'Jobs of CronJobs whose end was recorded, by outcome', {
+      outcome: ['succeeded', 'failed', 'deleted'],
+    }),
   }
 }

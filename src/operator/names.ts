@@ -3,22 +3,43 @@
 import type { ResourceType } from '../kubernetes/objects.ts'
 
 export const GROUP = 'heartbeat-operator.io'
-export const VERSION = 'v1alpha1'
+/** The version that the operator reads and writes, and that the API server stores. */
+export const VERSION = 'v1'
+/** All versions that the API server serves, the preferred one first. They have one schema: nothing is converted but the name. */
+export const SERVED_VERSIONS = [VERSION, 'v1alpha1'] as const
 export const API_VERSION = `${GROUP}/${VERSION}`
 export const KIND = 'HeartbeatCheck'
 export const HEARTBEAT_CHECKS: ResourceType = { group: GROUP, version: VERSION, plural: 'heartbeatchecks' }
+/** Of the CustomResourceDefinition. */
+export const DEFINITION_NAME = `${HEARTBEAT_CHECKS.plural}.${GROUP}`
 
+/** Owns what the operator writes in objects; the status of a HeartbeatCheck has an owner of its own. */
 export const FIELD_MANAGER = 'heartbeat-operator'
+export const STATUS_FIELD_MANAGER = 'heartbeat-operator-status'
+/** Owns what the operator wrote up to version 0.1, but for published objects. */
+export const FORMER_FIELD_MANAGER = 'node'
 export const LEASE_NAME = 'heartbeat-operator'
+/** The ClusterRole that grants the right to publish; the administrator of a namespace binds it there. */
+export const PUBLISHER_ROLE = 'heartbeat-operator-publisher'
 export const FINALIZER = `${GROUP}/cleanup`
-/** On a published Secret or ConfigMap: the name of its HeartbeatCheck. */
+/** On a published Secret or ConfigMap: the name of its HeartbeatCheck; of a name above 63 characters the beginning and a hash (operator/publish/long-names.ts). */
 export const CHECK_LABEL = `${GROUP}/check`
+/** There too: the whole name, if it has more than 63 characters. */
+export const CHECK_NAME_ANNOTATION = `${GROUP}/check-name`
 /** On a Secret or ConfigMap of others, with the value "true": the operator may publish into it. */
 export const ADOPT_ANNOTATION = `${GROUP}/adopt`
 /** On a HeartbeatCheck: the id of a check of the API that it adopts. */
 export const ADOPT_CHECK_ANNOTATION = `${GROUP}/adopt-check-id`
+/** On a HeartbeatCheck: any new value requests a reconcile now. */
+export const RECONCILE_ANNOTATION = `${GROUP}/reconcile-requested-at`
+/** On a Lease: the id of the installation whose controllers hold it. */
+export const INSTALLATION_ANNOTATION = `${GROUP}/installation`
+/** On a HeartbeatCheck: the id of the installation that it is taken over from. */
+export const TAKE_OVER_ANNOTATION = `${GROUP}/take-over`
 /** On a Namespace: slugs of the projects that it may use, separated by commas. */
 export const PROJECTS_ANNOTATION = `${GROUP}/projects`
+/** On a CronJob, or on a Namespace for all CronJobs in it: `true`, the operator creates its HeartbeatCheck; `false` on a CronJob, it does not. */
+export const WATCH_LABEL = `${GROUP}/watch`
 
 /** On a published Secret or ConfigMap. */
 export const MANAGED_BY_LABEL = 'app.kubernetes.io/managed-by'
@@ -28,3 +49,6 @@ export const DEFAULT_KEY = 'HEARTBEAT_URL'
 /** Limits of Kubernetes. */
 export const OBJECT_NAME_LENGTH = 253
 export const LABEL_LENGTH = 63
+
+/** The status holds a request to reconcile that is longer as its hash. */
+export const REQUEST_LENGTH = 64

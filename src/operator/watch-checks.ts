@@ -6,7 +6,9 @@ import { createReflector, type ReflectorMetrics } from '../kubernetes/reflector.
 import { shareMetrics } from '../kubernetes/shared-metrics.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
-import { HEARTBEAT_CHECKS, type HeartbeatCheck } from './heartbeat-check.ts'
+import { HEARTBEAT_CHECKS, type HeartbeatCheck, type HeartbeatCheckStatus, VERSION } from './heartbeat-check.ts'
+import { createFollowers } from './sources/followers.ts'
+import { markFormerManager } from './status/former-field-manager.ts'
 
 export interface CheckWatch {
   start(): void
@@ -15,7 +17,15 @@ export interface CheckWatch {
   keys(): Iterable<string>
   /** Caches the response to a write of ours. A change by others that comes with it is reported to onChange. */
   put(object: HeartbeatCheck): void
+  /** The keys of the HeartbeatChecks that follow the source of this key. */
+  followersOf(source: string): Iterable<string>
+  /** The keys of all HeartbeatChecks that follow a source. */
+  followers(): Iterable<string>
   hasSynced(): boolean
+  /** The same, but without the namespaces of which the first list has failed. */
+  hasTried(): boolean
+  /** The watched namespaces of which no list has come yet; none, where one watch covers all. */
+  unlisted(): readonly string[]
   /** Whether this operator watches the namespace. */
   isWatched(namespace: string): boolean
   /** Returns true once after the API server was unreachable and has responded again. */
@@ -38,7 +48,10 @@ export interface CheckWatchOptions {
 
 export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
   const { client, namespaces, clock, random, stallMs, log, metrics, onChange } = options
+  const followers = createFollowers()
   let failedAt: number | null = null
+  /** By their index. */
+  const failed = new Set<number>()
 
   const scopes = namespaces ?? [undefined]
   const shares = shareMetrics(metrics, scopes.length)
@@ -52,10 +65,12 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
       random,
       trim,
       onChange(key, { before, after }) {
+        followers.note(key, after)
         if (before === undefined || after === undefined || isRelevant(before, after)) onChange(key)
       },
       onProblem(error, kind) {
         failedAt = clock.now()
+        failed.add(index)
         log.warn({ error, kind, namespace }, explainProblem(error))
       },
       metrics: shares[index]!,
@@ -78,12 +93,17 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
       reflector?.put(object)
       const after = reflector?.get(key)
       // The response may hold a change by others that the watch has not reported yet, and will not report after it.
-      if (before !== undefined && after !== undefined && isEdited(before, after)) onChange(key)
+      if (before !== undefined && after !== undefined && isOthersWork(before, after)) onChange(key)
     },
     *keys() {
       for (const reflector of reflectors) yield* reflector.keys()
     },
+    followersOf: followers.of,
+    followers: followers.all,
     hasSynced: () => reflectors.every((reflector) => reflector.hasSynced()),
+    hasTried: () =>
+      reflectors.every((reflector, index) => reflector.hasSynced() || (namespaces !== null && failed.has(index))),
+    unlisted: () => (namespaces ?? []).filter((_, index) => !reflectors[index]!.hasSynced()),
     isWatched: (namespace) => namespaces === null || namespaces.includes(namespace),
     takeRecovery() {
       const since = failedAt
@@ -97,8 +117,31 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
 /** Our own writes of the status need no reconcile. */
 function isRelevant(before: HeartbeatCheck, after: HeartbeatCheck): boolean {
   const [finalizersBefore, finalizers] = [before.metadata.finalizers, after.metadata.finalizers]
-  return isEdited(before, after) || JSON.stringify(finalizersBefore) !== JSON.stringify(finalizers)
+  return isOthersWork(before, after) || JSON.stringify(finalizersBefore) !== JSON.stringify(finalizers)
 }
+
+/**
+ * Whether another installation has written the status: it took the resource over, it has published its URL, or it reports that it does
+ * not have the resource.
+ */
+function isOfOthers({ status: before }: HeartbeatCheck, { status: after }: HeartbeatCheck): boolean {
+  // The first status is ours, or decided by its version.
+  if (before?.installation === undefined) return false
+  if (before.installation !== after?.installation || before.checkId !== after.checkId) return true
+  if (isPublished(after) && !isPublished(before)) return true
+  return isManagedElsewhere(after) && !isManagedElsewhere(before)
+}
+
+function isPublished({ conditions = [] }: HeartbeatCheckStatus): boolean {
+  return conditions.some(({ type, status }) => type === 'Published' && status === 'True')
+}
+
+function isManagedElsewhere({ conditions = [] }: HeartbeatCheckStatus): boolean {
+  return conditions.some(({ reason }) => reason === 'ManagedElsewhere')
+}
+
+const isOthersWork = (before: HeartbeatCheck, after: HeartbeatCheck) =>
+  isEdited(before, after) || isOfOthers(before, after)
 
 /** Whether a field has changed that we never write. */
 function isEdited({ metadata: before }: HeartbeatCheck, { metadata: after }: HeartbeatCheck): boolean {
@@ -106,7 +149,9 @@ function isEdited({ metadata: before }: HeartbeatCheck, { metadata: after }: Hea
     before.uid !== after.uid ||
     before.generation !== after.generation ||
     before.deletionTimestamp !== after.deletionTimestamp ||
-    JSON.stringify(before.annotations) !== JSON.stringify(after.annotations)
+    JSON.stringify(before.annotations) !== JSON.stringify(after.annotations) ||
+    // They are the labels of the check, and change no generation.
+    JSON.stringify(before.labels) !== JSON.stringify(after.labels)
   )
 }
 
@@ -115,14 +160,15 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 /** Half of an object are its managedFields. */
 function trim(object: HeartbeatCheck): HeartbeatCheck {
   const { managedFields: _, annotations, ...metadata } = object.metadata
-  if (annotations === undefined) return { ...object, metadata }
+  const marked = { ...object, ...markFormerManager(object) }
+  if (annotations === undefined) return { ...marked, metadata }
   const { [LAST_APPLIED]: _applied, ...kept } = annotations
-  return { ...object, metadata: { ...metadata, annotations: kept } }
+  return { ...marked, metadata: { ...metadata, annotations: kept } }
 }
 
 function explainProblem(error: unknown): string {
   if (error instanceof ApiError && error.status === 404)
-    return 'the cluster does not know HeartbeatChecks: apply manifests/crd.yaml; it is looked for again'
+    return `the cluster does not know HeartbeatChecks of version ${VERSION}: apply manifests/crd.yaml; it is looked for again`
   if (error instanceof ApiError && error.status === 403)
     return 'the right to list and watch HeartbeatChecks is missing: apply manifests/install.yaml; it is tried again'
   return 'the watch of HeartbeatChecks was interrupted; it is taken up again'

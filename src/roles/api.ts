@@ -3,24 +3,37 @@
  * needs PostgreSQL and nothing else, and no Kubernetes credentials (design, section 8).
  */
 
+import { logEntry } from '../audit/log-entry.ts'
 import { createAuthenticate } from '../auth/authenticate.ts'
 import { createIssuers } from '../auth/issuers.ts'
+import { createSignIn } from '../auth/sign-in.ts'
 import { createTokens } from '../auth/tokens.ts'
+import { countClear } from '../channels/count-clear.ts'
 import { createSealer } from '../channels/seal.ts'
 import { createBeat } from '../checks/deadlines/beat.ts'
 import { createEvaluator } from '../checks/deadlines/evaluator.ts'
 import { createExporter, EXPORTER_MS, type Exporter } from '../checks/export-checks.ts'
 import { createCheckCache } from '../checks/ping/cache.ts'
+import { createPingCounts } from '../checks/ping/counts.ts'
+import { createHasCheck } from '../checks/ping/has-check.ts'
 import { createPingRecorder } from '../checks/ping/record.ts'
+import { createBusyPruner } from '../checks/prune-busy.ts'
 import { createPruner } from '../checks/prune-history.ts'
+import { createChangeHub } from '../checks/watch-changes.ts'
+import type { AuditEntry } from '../domain/audit.ts'
 import { API_PREFIX, createApiApp } from '../http/api/app.ts'
+import { createFindClientAddress } from '../http/client-address.ts'
+import { createDashboardApp } from '../http/dashboard/app.ts'
+import { createLive } from '../http/dashboard/live.ts'
+import { routeManagement } from '../http/management.ts'
 import { createPingApp } from '../http/ping/app.ts'
 import { addressOf, createHttpServer } from '../http/server.ts'
 import { observeHttp } from '../runtime/metrics.ts'
 import { stopTogether } from '../runtime/stop-together.ts'
+import type { Context } from '../store/context.ts'
 import type { Database } from '../store/postgres/database.ts'
-import { type Base, loopOf, openDatabase } from './base.ts'
-import { createDelivery } from './delivery.ts'
+import { type Base, limitConnections, loopOf, openDatabase } from './base.ts'
+import { createDelivery, reachOf } from './delivery.ts'
 
 export interface ApiRole {
   /** Resolves with the listening addresses when both ports are open. */
@@ -35,12 +48,15 @@ export interface ApiRole {
   pingsWaiting(): number
   /** Reads the series of each check for /metrics. */
   readonly exportChecks: Exporter['read']
+  /** Channels with a URL without TLS. */
+  clearChannels(): Promise<number>
 }
 
 export interface ApiRoleOptions extends Base {
   readonly secretKey: Buffer
   /** A pool of its own, so that management calls cannot take the connections that pings need. */
   readonly pingDatabase: Database
+  readonly passwordCost: Context['passwordCost']
 }
 
 const BEAT_MS = 1_000
@@ -49,19 +65,25 @@ const EXPIRE_MS = 250
 const EXPORT_MS = 8_000
 /** The pruner itself pauses in proportion to the duration of its work. */
 const PRUNE_MS = 60_000
+/** A minute is the longest that a check may have more history than its limits; a run and a retry fit in between. */
+const PRUNE_BUSY_MS = 20_000
 /** Less than the 30 s that Kubernetes gives a pod by default, without the drain. */
 const GRACE_MS = 20_000
 
 export function createApiRole(base: ApiRoleOptions): ApiRole {
-  const { config, log, metrics, clock, databaseClock, database, pingDatabase, secretKey, isStopping } = base
-  const context = { database, clock: databaseClock }
+  const { config, log, metrics, clock, databaseClock, database, pingDatabase, secretKey, passwordCost, isStopping } =
+    base
+  const onAudit = (entry: AuditEntry) => logEntry(log, entry)
+  const context: Context = { database, clock: databaseClock, onAudit, passwordCost }
   const stack = new AsyncDisposableStack()
   let pingUrl = config.pingUrl ?? ''
 
   const cache = createCheckCache()
+  const counts = createPingCounts()
   const recorder = createPingRecorder({
     database: pingDatabase,
     cache,
+    counts,
     now: databaseClock.now,
     onGroup(size, seconds) {
       metrics.pingGroupSize.observe(size)
@@ -98,16 +120,24 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     },
   })
   const expireLoop = loopOf(base, 'expire', EXPIRE_MS, evaluate)
-  const prune = createPruner(context, {
+  const { yieldToPings } = recorder
+  const pruning = {
     maxPings: config.historyMaxPings,
-    maxDays: config.historyMaxDays,
-    onPruned: (rows) => metrics.pruned.inc(rows),
-  })
-  const pruneLoop = loopOf(base, 'prune', PRUNE_MS, prune)
+    maxFlips: config.historyMaxFlips,
+    yieldToPings,
+    onPruned: (rows: number) => metrics.pruned.inc(rows),
+  }
+  const pruneLoop = loopOf(
+    base,
+    'prune',
+    PRUNE_MS,
+    createPruner(context, { ...pruning, maxDays: config.historyMaxDays, auditMaxDays: config.auditMaxDays }),
+  )
+  const pruneBusyLoop = loopOf(base, 'prune_busy', PRUNE_BUSY_MS, createBusyPruner(context, { ...pruning, counts }))
 
   // A pool of its own: reading all checks takes longer than any other statement may.
   const exportDatabase = openDatabase(base, stack, { name: 'exporter', connections: 2, statementMs: EXPORT_MS })
-  const exporter = createExporter({ database: exportDatabase, clock: databaseClock })
+  const exporter = createExporter({ database: exportDatabase, clock: databaseClock }, config.metricLabels)
   const exporterLoop = loopOf(base, 'exporter', EXPORTER_MS, async () => {
     // A replica that is not ready does not renew its lease, so that another replica takes it.
     if (whyNotReady() === null) await exporter.hold()
@@ -120,19 +150,44 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     log.warn({ issuer, error }, 'the keys of an issuer cannot be fetched; tokens that need them are rejected'),
   )
   const sealer = createSealer(secretKey, config.secrets.previousSecretKeys)
+  const management = {
+    context: { ...context, sealer, reach: reachOf(config) },
+    findClientAddress: createFindClientAddress(config.trustedProxies),
+    isPasswordLoginOn: config.isPasswordLoginOn,
+    baseUrl: () => baseUrl,
+    pingUrl: () => pingUrl,
+    isStopping,
+    log,
+    yieldToPings: recorder.yieldToPings,
+    onRequest: (route: string, method: string, status: number, ms: number) =>
+      observeHttp(metrics, { server: 'api', route, method, status: String(status) }, ms / 1_000),
+  } as const
   const apiApp = createApiApp({
-    context: { ...context, sealer },
+    ...management,
     tokens,
     authenticate: createAuthenticate(context, tokens, issuers),
     rateLimitPerMinute: config.rateLimitPerMinute,
-    baseUrl: () => baseUrl,
-    isStopping,
-    log,
-    onRequest: (route, method, status, ms) =>
-      observeHttp(metrics, { server: 'api', route, method, status: String(status) }, ms / 1_000),
   })
+  const signIn = createSignIn(context, secretKey, config.secrets.signIn, (provider, error) =>
+    log.warn({ provider, error }, 'a sign-in with an identity provider failed'),
+  )
+  const kept = { days: config.historyMaxDays, flips: config.historyMaxFlips }
+  const changes = createChangeHub({
+    context,
+    databaseUrl: base.databaseUrl,
+    clock,
+    onProblem: (error) => log.warn({ error }, 'changes of checks could not be found for open pages; it is tried again'),
+  })
+  const live = createLive({
+    context,
+    changes,
+    clock,
+    onProblem: (error) => log.warn({ error }, 'the sessions of open pages could not be read; it is tried again'),
+  })
+  const dashboardApp = config.isDashboardOn ? createDashboardApp({ ...management, signIn, kept, live }) : null
   const pingApp = createPingApp({
     record: recorder.record,
+    hasCheck: createHasCheck(database),
     now: databaseClock.now,
     isStopping,
     onPing: (type, result) => metrics.pings.inc({ type, result }),
@@ -141,7 +196,6 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     onWarning: (warning) => metrics.pingWarnings.inc({ warning }),
     onError: (error) => log.error({ error }, 'a ping failed'),
   })
-  const { yieldToPings } = recorder
   const delivery = createDelivery({ ...base, sealer, baseUrl: () => baseUrl, whyNotReady, yieldToPings })
   const { bindAddress } = config
   const pingServer = createHttpServer({
@@ -149,13 +203,15 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     handler: pingApp.callback(),
     bindAddress,
     port: config.pingPort,
+    ...limitConnections(base, 'ping'),
     errorText: (text) => ({ type: 'text/plain; charset=utf-8', text }),
   })
   const apiServer = createHttpServer({
     name: 'api',
-    handler: apiApp.callback(),
+    handler: routeManagement({ api: apiApp.callback(), dashboard: dashboardApp?.callback() ?? null }),
     bindAddress,
     port: config.apiPort,
+    ...limitConnections(base, 'api'),
     errorText: (error) => ({ type: 'application/json; charset=utf-8', text: JSON.stringify({ error }) }),
   })
 
@@ -183,10 +239,12 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     async start(signal) {
       stack.defer(recorder.stop)
       const defer = stopTogether(stack)
+      defer(changes.stop)
       const ping = addressOf(bindAddress, await pingServer.listen())
       defer(() => pingServer.close(GRACE_MS))
       const api = `${addressOf(bindAddress, await apiServer.listen())}${API_PREFIX}`
-      defer(() => apiServer.close(GRACE_MS))
+      // Its streams have no end of their own. A start that failed half way does not drain.
+      defer(() => live.stop().then(() => apiServer.close(GRACE_MS)))
       pingUrl ||= ping
       baseUrl ||= api
       // The gap since the last stop is recorded before the first deadline is evaluated.
@@ -196,10 +254,14 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       defer(stopBeat)
       pruneLoop.start()
       defer(pruneLoop.stop)
+      pruneBusyLoop.start()
+      defer(pruneBusyLoop.stop)
       defer(delivery.stop)
       await delivery.start(signal)
       exporterLoop.start()
       stack.defer(drain)
+      // Open pages find another replica meanwhile.
+      stack.defer(() => void live.stop())
       return { ping, api }
     },
     stop: () => stack.disposeAsync(),
@@ -209,5 +271,6 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     baseUrl: () => baseUrl,
     pingsWaiting: recorder.waiting,
     exportChecks: exporter.read,
+    clearChannels: () => countClear({ database, sealer }),
   }
 }

@@ -33,6 +33,14 @@ export function openDatabase(
   return stack.adopt(createDatabase({ ...options, url: databaseUrl, onConnectionError }), (opened) => opened.close())
 }
 
+/** The limit of a port, for createHttpServer; what is beyond it is counted. */
+export function limitConnections({ config, metrics }: Pick<Base, 'config' | 'metrics'>, server: string) {
+  return {
+    maxConnections: config.maxConnections,
+    onConnectionDropped: () => metrics.connectionsDropped.inc({ server }),
+  }
+}
+
 /** A background loop whose failures are counted, from zero on, and logged. */
 export function loopOf(
   { clock, metrics, log }: Pick<Base, 'clock' | 'metrics' | 'log'>,

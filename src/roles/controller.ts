@@ -2,11 +2,14 @@
 
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
+import { logEntry } from '../audit/log-entry.ts'
 import { createClient } from '../kubernetes/client.ts'
 import type { Connection } from '../kubernetes/connection.ts'
 import { createKubernetesMetrics } from '../kubernetes/metrics.ts'
 import { createOperator } from '../operator/operator.ts'
+import { isLoopback } from '../runtime/clear-urls.ts'
 import type { Base } from './base.ts'
+import { userAgent } from './user-agent.ts'
 
 export interface ControllerRole {
   /** Returns at once; a cluster that cannot be reached is retried in the background. */
@@ -14,6 +17,12 @@ export interface ControllerRole {
   stop(): Promise<void>
   /** Null when the caches are filled, whether it leads or not. */
   whyNotReady(): string | null
+  /** Whether it reconciles its cluster at present. */
+  isLeader(): boolean
+  /** Resolves with why the cluster is not reconciled and what to do, or with null, as soon as that is known. */
+  whyNotReconciling(): Promise<string | null>
+  /** The same, as far as it is known now. */
+  reasonNow(): string | null
 }
 
 export interface ControllerRoleOptions extends Base {
@@ -28,14 +37,22 @@ export function createControllerRole(options: ControllerRoleOptions): Controller
     connection,
     clock,
     metrics: kubernetesMetrics.requests,
+    userAgent: userAgent(config.role),
     onWarning: (text) => log.warn({ text }, 'the API server warns'),
   })
   const operator = createOperator({
     client,
-    context: { database, clock: databaseClock },
+    context: { database, clock: databaseClock, onAudit: (entry) => logEntry(log, entry) },
     databaseUrl,
     cluster: config.clusterName,
     namespaces: config.watchNamespaces,
+    takeOver: config.takeOver,
+    // Who asks for a cluster knows which; `npm start` takes the one that it finds.
+    yieldsToOthers: config.role === 'all' && config.kubernetes === 'auto',
+    revival: config.revival,
+    projects: config.projects,
+    isProjectAnnotationOn: config.isProjectAnnotationOn,
+    cronJobs: config.cronJobs,
     pingUrl,
     leaseNamespace: connection.namespace,
     identity: `${hostname()}_${randomBytes(8).toString('hex')}`,
@@ -58,9 +75,8 @@ export function createControllerRole(options: ControllerRoleOptions): Controller
       await client.close()
     },
     whyNotReady: () => (operator.hasSynced() ? null : 'the HeartbeatChecks of the cluster were not listed yet'),
+    isLeader: operator.isLeader,
+    whyNotReconciling: operator.whyNotReconciling,
+    reasonNow: operator.reasonNow,
   }
-}
-
-function isLoopback(url: string): boolean {
-  return /^(localhost|127\.[\d.]+|\[::1\])$/.test(new URL(url).hostname)
 }

@@ -1,5 +1,6 @@
 /** The deliveries of this replica: the outbox, the keeper of alerts, the channel of the installation, the watchdog. Part of the api role. */
 
+import type { Reach } from '../channels/context.ts'
 import { setInstallationChannel } from '../channels/installation-channel.ts'
 import { createAlertKeeper } from '../channels/kinds/alertmanager/keep-alerts.ts'
 import { createSenders } from '../channels/kinds/index.ts'
@@ -8,6 +9,7 @@ import { resealChannels } from '../channels/reseal.ts'
 import type { Sealer } from '../channels/seal.ts'
 import { createHttpClient } from '../delivery/http.ts'
 import { type AttemptReport, createOutbox, textOf } from '../delivery/outbox.ts'
+import { createTargetRule, TargetRejected } from '../delivery/targets.ts'
 import { createWatchdog } from '../delivery/watchdog.ts'
 import { toIso } from '../domain/instant.ts'
 import { stopTogether } from '../runtime/stop-together.ts'
@@ -37,6 +39,18 @@ const WATCHDOG_MS = 60_000
 const OVERDUE_SECONDS = 15
 const STALE_POLL_MS = 15_000
 
+/** The rules of the senders, for the use cases that create channels. */
+export function reachOf({ allowedTargets, secrets }: Base['config']): Reach {
+  const rule = createTargetRule(allowedTargets)
+  return {
+    findObjection(address) {
+      const why = rule.findObjection(address)
+      return why === null ? null : new TargetRejected(address, why).message
+    },
+    hasSmtp: secrets.smtpUrl !== undefined,
+  }
+}
+
 export function createDelivery(base: DeliveryOptions): Delivery {
   const { config, log, metrics, clock, databaseClock, sealer, baseUrl, whyNotReady, yieldToPings } = base
   const { alertmanagerUrls: installationUrls, smtpUrl, watchdogUrl } = config.secrets
@@ -51,7 +65,7 @@ export function createDelivery(base: DeliveryOptions): Delivery {
   })
   const client = stack.adopt(createHttpClient({ allowedTargets: config.allowedTargets }), (opened) => opened.close())
   const { now } = databaseClock
-  const context = { client, clock: { now }, links: createLinks(baseUrl), database }
+  const context = { client, clock: { now }, links: createLinks(baseUrl, config.isDashboardOn), database }
   const senders = createSenders({ ...context, smtp: { url: smtpUrl, from: config.smtpFrom } })
   for (const sender of Object.values(senders)) stack.defer(() => sender.close?.())
   const outbox = createOutbox({

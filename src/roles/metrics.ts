@@ -8,12 +8,13 @@ import { PING_TYPES, SHOWN_STATUSES } from '../domain/check.ts'
 import { PING_WARNINGS } from '../http/ping/request.ts'
 import { createOperatorMetrics } from '../operator/metrics.ts'
 import { createMachineryMetrics, createRegistry, metricsOn } from '../runtime/metrics.ts'
+import { HISTORY_KINDS } from '../store/history/sizes.ts'
 
 const ATTEMPT_RESULTS = ['delivered', 'retried', 'failed'] as const satisfies AttemptResult[]
 const WATCHDOG_RESULTS = ['pinged', 'failed', 'withheld'] as const satisfies WatchdogResult[]
 const PING_RESULTS = ['stored', 'duplicate', 'not_found', 'unavailable', 'body_too_large', 'body_compressed']
 /** Of pings whose path or method is wrong, so that their type is not known. */
-const UNKNOWN_PING_RESULTS = ['not_found', 'invalid_exit_code', 'wrong_method']
+const UNKNOWN_PING_RESULTS = ['not_found', 'unknown_signal', 'invalid_exit_code', 'wrong_method']
 const GROUP_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 500]
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -31,13 +32,22 @@ export function createMetrics() {
       'Connections to PostgreSQL that are busy or idle, and callers that wait for a connection',
       { pool: [], state: [] },
     ),
-    pings: counter('heartbeat_pings_total', 'Pings received, by type and result', {
-      type: PING_TYPES,
-      result: PING_RESULTS,
-    }),
+    connectionsDropped: counter(
+      'heartbeat_connections_dropped_total',
+      'Connections closed at once because MAX_CONNECTIONS were open on the port',
+      { server: ['ping', 'api', 'ops'] },
+    ),
+    pings: counter(
+      'heartbeat_pings_total',
+      'Pings received, by type and result; body_too_large and body_compressed are stored without a part of their text',
+      {
+        type: PING_TYPES,
+        result: PING_RESULTS,
+      },
+    ),
     pingWarnings: counter(
       'heartbeat_ping_warnings_total',
-      'Pings stored without a part of their metadata because that part was invalid',
+      'Pings stored without a part of their metadata because that part was invalid or unknown',
       { warning: Object.keys(PING_WARNINGS) },
     ),
     pingCommitSeconds: histogram(
@@ -82,9 +92,19 @@ export function createMetrics() {
       'heartbeat_check_series_dropped',
       'Checks missing from /metrics because another check has the same labels',
     ),
+    cronJobsSeen: gauge(
+      'heartbeat_cronjobs_seen_timestamp_seconds',
+      'All Jobs of the cluster that changed before this time are recorded; of the replica that exports the series of each check',
+      { cluster: [] },
+    ),
     pruned: counter(
       'heartbeat_pruned_rows_total',
       'Rows of history deleted by this replica because they are too old or too many',
+    ),
+    historyRows: gauge(
+      'heartbeat_history_rows',
+      'Rows of history in the database, by kind: counted up to 10,000, above that estimated by PostgreSQL',
+      { kind: HISTORY_KINDS },
     ),
     clockOffsetSeconds: gauge('heartbeat_clock_offset_seconds', 'Clock of PostgreSQL minus the clock of this process'),
     deliveries: counter('heartbeat_deliveries_total', 'Attempts to deliver an event, by kind of channel and result', {

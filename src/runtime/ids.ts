@@ -35,10 +35,16 @@ export function firstIdAt(at: number): string {
   return format(writeTime(Buffer.alloc(16), Math.max(0, at)))
 }
 
+/** The time that an id carries, in whole milliseconds. */
+export function timeOfId(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+}
+
 function writeTime(bytes: Buffer, at: number): Buffer {
-  const ms = Math.floor(at)
-  const us = Math.round((at - ms) * 1_000) % 1_000
-  bytes.writeUIntBE(ms, 0, 6)
+  // The nearest microsecond, which may be in the next millisecond.
+  const total = Math.round(at * 1_000)
+  const us = total % 1_000
+  bytes.writeUIntBE((total - us) / 1_000, 0, 6)
   bytes[6] = 0x70 | (us >> 6)
   bytes[7] = ((us << 2) & 0xff) | (bytes[7]! & 0x03)
   bytes[8] = 0x80 | (bytes[8]! & 0x3f)

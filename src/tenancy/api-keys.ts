@@ -1,25 +1,32 @@
 /** API keys of an organization. A caller bound to a project sees and makes only that project's. The HTTP layer checks scopes. */
 
+import { audited } from '../audit/audited.ts'
 import { makeApiKey, parseApiKey } from '../auth/api-key.ts'
 import type { Caller, Scope } from '../domain/access.ts'
+import type { Act, AuditAction, AuditDetail } from '../domain/audit.ts'
 import type { Instant } from '../domain/check.ts'
-import { invalidField, notFound } from '../domain/errors.ts'
+import { AppError, invalidField, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import * as store from '../store/tenancy/api-keys.ts'
+import { lockOrganization } from '../store/tenancy/organizations.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
+import { toCreator } from './creator.ts'
+import { assertAdminLeft } from './last-admin.ts'
 
 export type ApiKeyRecord = store.ApiKeyRow
 
 export interface NewApiKey {
+  /** Default: a new one. */
+  readonly id?: string
   readonly name: string
   readonly scope: Scope
   /** Null or left out: for the whole organization, or for the project that the caller is bound to. */
   readonly projectId?: string | null
-  /** Null or left out: the key never expires. */
+  /** Null or left out: the key expires with the key that creates it, or never. */
   readonly expiresAt?: Instant | null
 }
 
@@ -30,43 +37,100 @@ export async function listApiKeys(context: Context, caller: Caller, page: PageRe
 }
 
 /**
- * Returns the text of the key, which is not stored. Throws AppError `not_found` for a project that is not the caller's, `invalid`
- * for an expiry in the past.
+ * Returns the text of the key, which is not stored. A key that a key creates expires no later than its creator. Throws AppError `not_found` for a project that is not the caller's, `invalid`
+ * for an expiry in the past, `conflict` for an id that exists.
  */
 export async function createApiKey(
   context: Context,
   caller: Caller,
-  { name, scope, projectId: asked = null, expiresAt = null }: NewApiKey,
+  { id, name, scope, projectId: asked = null, expiresAt: wanted = null }: NewApiKey,
 ): Promise<ApiKeyRecord & { readonly key: string }> {
   const now = context.clock.now()
-  if (expiresAt !== null && expiresAt <= now) throw invalidField('expiresAt', 'must be in the future')
+  if (wanted !== null && wanted <= now) throw invalidField('expiresAt', 'must be in the future')
   const projectId = asked ?? caller.projectId
-  return context.database.transaction(async (tx) => {
+  const expiresAt = earlier(wanted, caller.expiresAt)
+  const { organizationId } = caller
+  return audited(context, caller, async (tx) => {
     if (projectId !== null && !(await hasProject(tx, caller, projectId, 'keep'))) throw notFound('project')
-    return insertKey(tx, { organizationId: caller.organizationId, projectId, name, scope, expiresAt, createdAt: now })
+    const row = { organizationId, projectId, name, scope, expiresAt, createdAt: now, createdBy: toCreator(caller) }
+    const made = await insertKey(tx, { ...row, ...(id === undefined ? {} : { id }) })
+    return { result: made, acts: [actOn(made, 'api_key.created', { scope })] }
   })
+}
+
+/** Null is never. */
+function earlier(one: Instant | null, other: Instant | null): Instant | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other)
 }
 
 const PREFIX_TRIES = 3
 
-/** Stores the hash of `chosen`, or of a new random key. Tries another key when the random prefix exists already. */
+/** Stores the hash of `chosen`, or of a new random key. Tries another key when the random prefix exists already. Throws `conflict` for an id that exists. */
 export async function insertKey(
   tx: Queryable,
-  row: Omit<store.NewApiKey, 'id' | 'prefix' | 'hash'>,
+  row: Omit<store.NewApiKey, 'id' | 'prefix' | 'hash'> & { readonly id?: string },
   chosen?: string,
 ): Promise<ApiKeyRecord & { readonly key: string }> {
   for (let attempt = 1; attempt <= PREFIX_TRIES; attempt += 1) {
     const key = chosen ?? makeApiKey()
     const parsed = parseApiKey(key)
     if (parsed === null) throw new Error('an API key must have the form hbk_<prefix>_<secret>')
-    const id = newId(row.createdAt)
+    const id = row.id ?? newId(row.createdAt)
     const made = await store.insertApiKey(tx, { ...row, id, ...parsed })
     if (made !== null) return { ...made, key }
+    if (row.id !== undefined && (await store.hasApiKey(tx, id))) throw createdAlready()
   }
   throw new Error('no free prefix for an API key was found')
 }
 
-/** Ends a key at once. Throws AppError `not_found` for an unknown, foreign or malformed id. */
+function createdAlready(): AppError {
+  return new AppError(
+    'conflict',
+    'this API key was created already, and is not shown again: revoke it and create another if you have not copied it',
+  )
+}
+
+/** Throws AppError `not_found` for an unknown, foreign or malformed id. */
+export async function getApiKey(context: Context, caller: Caller, id: string): Promise<ApiKeyRecord> {
+  const found = isUuid(id) ? await store.findApiKeyOf(context.database, caller, id) : null
+  if (found === null) throw notFound('API key')
+  return found
+}
+
+/** An omitted name stays. Throws as `getApiKey` does. */
+export async function updateApiKey(
+  context: Context,
+  caller: Caller,
+  id: string,
+  { name }: { readonly name?: string },
+): Promise<ApiKeyRecord> {
+  if (name === undefined) return getApiKey(context, caller, id)
+  return audited(context, caller, async (tx) => {
+    const renamed = isUuid(id) ? await store.renameApiKey(tx, caller, id, name) : null
+    if (renamed === null) throw notFound('API key')
+    const { before, ...result } = renamed
+    return { result, acts: before === name ? [] : [actOn(result, 'api_key.changed', { changed: ['name'] })] }
+  })
+}
+
+function actOn(
+  { id, name, projectId }: Pick<ApiKeyRecord, 'id' | 'name' | 'projectId'>,
+  action: AuditAction,
+  detail: AuditDetail = {},
+): Act {
+  return { action, target: { id, name }, projectId, detail }
+}
+
+/** Ends a key at once. Throws AppError `conflict` for the last admin, `not_found` for an unknown, foreign or malformed id. */
 export async function revokeApiKey(context: Context, caller: Caller, id: string): Promise<void> {
-  if (!isUuid(id) || !(await store.deleteApiKey(context.database, caller, id))) throw notFound('API key')
+  if (!isUuid(id)) throw notFound('API key')
+  await audited(context, caller, async (tx) => {
+    await lockOrganization(tx, caller.organizationId)
+    const removed = await store.deleteApiKey(tx, caller, id)
+    if (removed === null) throw notFound('API key')
+    const { scope, projectId, expiresAt } = removed
+    const wasAdmin = scope === 'admin' && projectId === null && (expiresAt === null || expiresAt > context.clock.now())
+    if (wasAdmin) await assertAdminLeft(context, tx, caller.organizationId)
+    return { result: undefined, acts: [actOn(removed, 'api_key.removed')] }
+  })
 }

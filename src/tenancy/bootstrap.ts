@@ -1,11 +1,15 @@
 /** Makes what the first start needs: an organization, a project, an admin and an API key (design, sections 3.4 and 12). */
 
-import { isApiKey } from '../auth/api-key.ts'
-import { hashPassword, isPassword, PASSWORD_LENGTH } from '../auth/passwords.ts'
+import { audited } from '../audit/audited.ts'
+import { hashPassword } from '../auth/passwords.ts'
 import { randomText } from '../auth/random-text.ts'
-import { isEmail } from '../domain/email.ts'
+import { SYSTEM } from '../domain/access.ts'
+import { findBootstrapKeyFault } from '../domain/api-key.ts'
+import { toUserEmail, USER_EMAIL_RULE } from '../domain/email.ts'
 import { AppError } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
+import { findPasswordFault } from '../domain/password.ts'
+import { FIRST_PROJECT_SLUG } from '../domain/slug.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
@@ -13,6 +17,7 @@ import { findOldestOrganization, insertOrganization, lockBootstrap } from '../st
 import { findOldestProject, insertProject } from '../store/tenancy/projects.ts'
 import { insertUser } from '../store/tenancy/users.ts'
 import { insertKey } from './api-keys.ts'
+import { actOn } from './projects.ts'
 
 /** The given values; the others are generated. Used only while the database has no organization. */
 export interface Bootstrap {
@@ -37,29 +42,43 @@ const GENERATED_PASSWORD_LENGTH = 24
 export async function bootstrap(context: Context, given: Bootstrap): Promise<Bootstrapped> {
   const existing = await findExistingProject(context.database)
   if (existing !== null) return { projectId: existing, made: null }
-  assertGiven(given)
+  const email = readGiven(given)
   const password = given.password ?? randomText(GENERATED_PASSWORD_LENGTH)
   // Before the lock, because the computation takes long.
-  const passwordHash = await hashPassword(password)
+  const passwordHash = await hashPassword(password, context.passwordCost)
 
-  return context.database.transaction(async (tx) => {
+  return audited<Bootstrapped>(context, SYSTEM, async (tx) => {
     await lockBootstrap(tx)
     const meanwhile = await findExistingProject(tx)
-    if (meanwhile !== null) return { projectId: meanwhile, made: null }
+    if (meanwhile !== null) return { result: { projectId: meanwhile, made: null }, acts: [] }
     const now = context.clock.now()
     const oldest = await findOldestOrganization(tx)
     const organizationId = oldest ?? newId(now)
     if (oldest === null) await insertOrganization(tx, { id: organizationId, name: 'default', createdAt: now })
     const id = given.projectId ?? newId(now)
-    await insertProject(tx, { id, organizationId, name: 'Default', slug: 'default', createdAt: now })
-    const projectId = id.toLowerCase()
-    if (oldest !== null) return { projectId, made: null }
-    const email = given.email.trim()
-    await insertUser(tx, { id: newId(now), organizationId, email, passwordHash, scope: 'admin', createdAt: now })
-    const row = { organizationId, projectId: null, name: 'bootstrap', expiresAt: null, createdAt: now }
-    const { key } = await insertKey(tx, { ...row, scope: 'admin' }, given.apiKey)
-    return { projectId, made: { email, password, apiKey: key } }
+    const named = { name: 'Default', slug: FIRST_PROJECT_SLUG }
+    const project = (await insertProject(tx, { id, organizationId, ...named, createdAt: now }))!
+    const projectId = project.id
+    const acts = [actOn(project, 'project.created', { slug: project.slug })]
+    if (oldest !== null) return { result: { projectId, made: null }, acts }
+    const shared = { organizationId, scope: 'admin', createdAt: now, createdBy: null } as const
+    const user = { id: newId(now), email, passwordHash, ...shared }
+    await insertUser(tx, user)
+    const row = { projectId: null, name: 'bootstrap', expiresAt: null, ...shared }
+    const { id: keyId, name, key } = await insertKey(tx, row, given.apiKey)
+    const detail = { scope: 'admin' }
+    acts.push(
+      { action: 'user.created', target: { id: user.id, name: email }, projectId: null, detail },
+      { action: 'api_key.created', target: { id: keyId, name }, projectId: null, detail },
+    )
+    return { result: { projectId, made: { email, password, apiKey: key } }, acts }
   })
+}
+
+/** What an earlier start made, without making anything; null when there is nothing yet. */
+export async function findBootstrapped(db: Queryable): Promise<Bootstrapped | null> {
+  const projectId = await findExistingProject(db)
+  return projectId === null ? null : { projectId, made: null }
 }
 
 async function findExistingProject(db: Queryable): Promise<string | null> {
@@ -67,16 +86,14 @@ async function findExistingProject(db: Queryable): Promise<string | null> {
   return organizationId === null ? null : findOldestProject(db, organizationId)
 }
 
-/** config.ts finds these faults first. The messages quote no value: two are secrets. */
-function assertGiven({ email, password, apiKey, projectId }: Bootstrap): void {
-  if (!isEmail(email.trim())) throw new AppError('invalid', 'BOOTSTRAP_EMAIL is not an e-mail address')
-  if (password !== undefined && !isPassword(password)) {
-    const { min, max } = PASSWORD_LENGTH
-    throw new AppError('invalid', `BOOTSTRAP_PASSWORD must have ${min} to ${max} characters`)
-  }
-  if (apiKey !== undefined && !isApiKey(apiKey)) {
-    const form = 'hbk_<prefix>_<secret>: 1-32 letters or digits, and 6-128 letters, digits, - or _'
-    throw new AppError('invalid', `BOOTSTRAP_API_KEY must have the form ${form}`)
-  }
+/** The e-mail address as it is stored. config.ts finds these faults first. The messages quote no value: two are secrets. */
+function readGiven({ email: given, password, apiKey, projectId }: Bootstrap): string {
+  const email = toUserEmail(given.trim())
+  if (email === null) throw new AppError('invalid', `BOOTSTRAP_EMAIL ${USER_EMAIL_RULE}`)
+  const passwordFault = password === undefined ? null : findPasswordFault(password, email)
+  if (passwordFault !== null) throw new AppError('invalid', `BOOTSTRAP_PASSWORD ${passwordFault}`)
+  const keyFault = apiKey === undefined ? null : findBootstrapKeyFault(apiKey)
+  if (keyFault !== null) throw new AppError('invalid', `BOOTSTRAP_API_KEY ${keyFault}`)
   if (projectId !== undefined && !isUuid(projectId)) throw new AppError('invalid', 'BOOTSTRAP_PROJECT_ID is not a UUID')
+  return email
 }

@@ -1,4 +1,4 @@
-import { unknownCredential } from '../auth/errors.ts'
+import { unknownToken } from '../auth/errors.ts'
 import type { Caller, Scope } from '../domain/access.ts'
 import type { Context } from '../store/context.ts'
 import { describeOrganization } from '../store/tenancy/organizations.ts'
@@ -18,7 +18,7 @@ export async function describeCaller(
 ): Promise<CallerDescription> {
   const userId = caller.kind === 'user' ? caller.id : null
   const found = await describeOrganization(database, caller.organizationId, userId)
-  if (found === null || (userId !== null && found.email === null)) throw unknownCredential()
+  if (found === null || (userId !== null && found.email === null)) throw unknownToken()
   return {
     kind: caller.kind,
     organization: { id: caller.organizationId, name: found.name },

@@ -1,17 +1,28 @@
 /**
  * The project of the checks of a namespace (design, section 6, "Projects"). By default a namespace has a project of its own, which is
  * created on demand and bound to it; an annotation of the Namespace allows others. The binding counts, never the slug: the right to
- * create a namespace of a certain name must not give access to a project of that name.
+ * create a namespace of a certain name must not give access to a project of that name. The namespace `default` gets the project of the
+ * first start, as long as that is unused: both have the same slug.
  */
 
+import { audited } from '../audit/audited.ts'
+import { controllerOf } from '../domain/access.ts'
 import { DEFAULT_CLUSTER } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
-import { deriveSlug } from '../domain/slug.ts'
+import { deriveSlug, FIRST_PROJECT_SLUG } from '../domain/slug.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import { findOldestOrganization, lockOrganization } from '../store/tenancy/organizations.ts'
-import { findNamespaceProjects, insertProject, type Namespace } from '../store/tenancy/projects.ts'
-import { chooseSlug } from './projects.ts'
+import {
+  bindProject,
+  countChecks,
+  findNamespaceProjects,
+  findOldestProject,
+  hasProject,
+  insertProject,
+  type Namespace,
+} from '../store/tenancy/projects.ts'
+import { actOn, chooseSlug } from './projects.ts'
 
 export interface NamespaceProject {
   readonly id: string
@@ -19,8 +30,10 @@ export interface NamespaceProject {
 }
 
 export interface ProjectRequest extends Namespace {
-  /** The slugs in the Namespace's annotation; null without the annotation. */
+  /** The slugs of the projects that it may use besides its own; null: none were named. */
   readonly allowed: readonly string[] | null
+  /** Where they are named. Default: in the annotation of the Namespace. */
+  readonly decidedBy?: 'annotation' | 'configuration'
   /** spec.project, a slug. Null: the first of `allowed`, else the namespace's own project. */
   readonly wanted: string | null
   /** Default: the installation's organization. */
@@ -39,11 +52,31 @@ export async function resolveProject(context: Context, request: ProjectRequest):
   const isAllowed = allowed?.includes(asked) ?? false
   if (named !== null && isAllowed) return named
   // It names its own project before that exists. Another project may take the slug at this moment.
-  if (named === null && bound === null && asked === ownSlug(request)) {
-    const own = await createOwnProject(context, request)
-    return own.slug === asked ? own : resolveProject(context, request)
+  if (bound === null && asked === ownSlug(request)) {
+    const own = named === null ? await createOwnProject(context, request) : await bindFirstProject(context, request)
+    if (own !== null) return own.slug === asked ? own : resolveProject(context, request)
   }
   throw isAllowed ? unknownProject(request, asked) : notAllowed(request, asked)
+}
+
+/**
+ * Resolves with the slugs of the projects that the namespace may use, its own first, if `wanted` is none of them; else with null, also for one that
+ * does not exist. Changes nothing.
+ */
+export async function findProjectsInstead(
+  { database }: Pick<Context, 'database'>,
+  request: ProjectRequest & { readonly wanted: string },
+): Promise<readonly string[] | null> {
+  const { allowed, wanted, organizationId = null } = request
+  if (allowed?.includes(wanted)) return null
+  const { bound, named } = await findNamespaceProjects(database, organizationId, request, wanted)
+  const own = bound?.slug ?? ownSlug(request)
+  if (wanted === own && (bound !== null || named === null || mayGetFirstProject(request))) return null
+  return [...new Set([...(bound === null && named?.slug === own ? [] : [own]), ...(allowed ?? [])])]
+}
+
+function mayGetFirstProject({ cluster, namespace }: Namespace): boolean {
+  return cluster === DEFAULT_CLUSTER && namespace === FIRST_PROJECT_SLUG
 }
 
 function ownSlug({ cluster, namespace }: Namespace): string {
@@ -51,31 +84,61 @@ function ownSlug({ cluster, namespace }: Namespace): string {
 }
 
 async function createOwnProject(context: Context, to: ProjectRequest): Promise<NamespaceProject> {
-  const organizationId = to.organizationId ?? (await findOldestOrganization(context.database))
-  if (organizationId === null) {
-    const message = 'the database has no organization yet: start the service in the role api or all, which creates one'
-    throw new AppError('unavailable', message)
-  }
+  const first = await bindFirstProject(context, to)
+  if (first !== null) return first
+  const organizationId = await findOrganization(context, to)
   const now = context.clock.now()
   const id = newId(now)
   const boundTo = { cluster: to.cluster, namespace: to.namespace }
-  return context.database.transaction(async (tx) => {
+  return audited<NamespaceProject>(context, { ...controllerOf(to.cluster), organizationId }, async (tx) => {
     // Every transaction that adds a project takes this lock, so what is read next stays true.
     await lockOrganization(tx, organizationId)
     const { bound } = await findNamespaceProjects(tx, organizationId, to, null)
-    if (bound !== null) return bound
+    if (bound !== null) return { result: bound, acts: [] }
     const slug = await chooseSlug(tx, organizationId, ownSlug(to))
-    return (await insertProject(tx, { id, organizationId, name: slug, slug, createdAt: now, boundTo }))!
+    const made = (await insertProject(tx, { id, organizationId, name: slug, slug, createdAt: now, boundTo }))!
+    return { result: made, acts: [actOn(made, 'project.created', { slug })] }
   })
 }
 
-function notAllowed({ namespace, allowed }: ProjectRequest, asked: string): AppError {
+async function findOrganization({ database }: Context, to: ProjectRequest): Promise<string> {
+  const organizationId = to.organizationId ?? (await findOldestOrganization(database))
+  if (organizationId !== null) return organizationId
+  const message = 'the database has no organization yet: start the service in the role api or all, which creates one'
+  throw new AppError('unavailable', message)
+}
+
+/** Binds the project of the first start to the namespace `default`. Null for other namespaces, and when that project has checks or a namespace. */
+async function bindFirstProject(context: Context, to: ProjectRequest): Promise<NamespaceProject | null> {
+  if (!mayGetFirstProject(to)) return null
+  const organizationId = await findOrganization(context, to)
+  return audited<NamespaceProject | null>(context, { ...controllerOf(to.cluster), organizationId }, async (tx) => {
+    await lockOrganization(tx, organizationId)
+    const { bound, named } = await findNamespaceProjects(tx, organizationId, to, FIRST_PROJECT_SLUG)
+    if (bound !== null) return { result: bound, acts: [] }
+    const isFirst = named !== null && named.id === (await findOldestProject(tx, organizationId))
+    // Locked before the count, so that no check is added in between.
+    if (!isFirst || !(await hasProject(tx, null, named.id, 'remove'))) return { result: null, acts: [] }
+    const isFree = (await countChecks(tx, named.id)) === 0 && (await bindProject(tx, named.id, to))
+    return isFree
+      ? { result: named, acts: [actOn(named, 'project.changed', { changed: ['namespace'] })] }
+      : { result: null, acts: [] }
+  })
+}
+
+function notAllowed({ namespace, allowed, decidedBy }: ProjectRequest, asked: string): AppError {
   const rule = allowed?.length ? `it may use ${allowed.join(', ')} and its own` : 'it may use its own project only'
-  const message = `namespace ${namespace} may not use the project "${asked}": ${rule}. Remove spec.project, or let an administrator add "${asked}" to the annotation heartbeat-operator.io/projects of the Namespace`
+  const message = `namespace ${namespace} may not use the project "${asked}": ${rule}. Remove spec.project, or let an administrator add "${asked}" to ${PLACES[decidedBy ?? 'annotation']}`
   return new AppError('forbidden', message)
 }
 
-function unknownProject({ namespace }: ProjectRequest, asked: string): AppError {
-  const message = `namespace ${namespace} may use the project "${asked}", but there is none with that slug: create it, or correct the slug in spec.project or in the annotation heartbeat-operator.io/projects of the Namespace`
+/** Where the projects of a namespace are named. */
+const PLACES = {
+  annotation: 'the annotation heartbeat-operator.io/projects of the Namespace',
+  configuration: 'its projects in the variable PROJECTS (chart value projects)',
+} as const
+
+function unknownProject({ namespace, decidedBy }: ProjectRequest, asked: string): AppError {
+  const message = `namespace ${namespace} may use the project "${asked}", but there is none with that slug: create it, or correct the slug in spec.project or in ${PLACES[decidedBy ?? 'annotation']}`
   return new AppError('not_found', message)
 }

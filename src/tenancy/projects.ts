@@ -1,6 +1,8 @@
 /** Projects. The HTTP layer checks scopes (design, section 3.5); the tenant's data is selected here and in the SQL. */
 
-import type { Tenant } from '../domain/access.ts'
+import { audited } from '../audit/audited.ts'
+import type { Principal, Tenant } from '../domain/access.ts'
+import type { Act, AuditAction, AuditDetail } from '../domain/audit.ts'
 import { AppError, notFound, slugTaken } from '../domain/errors.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { deriveSlug, withSuffix } from '../domain/slug.ts'
@@ -25,20 +27,20 @@ export async function listProjects(context: Context, tenant: Tenant, page: PageR
  */
 export async function createProject(
   context: Context,
-  tenant: Tenant,
+  by: Principal,
   input: { readonly name: string; readonly slug?: string },
 ): Promise<ProjectRecord> {
-  assertNotBound(tenant, 'create projects')
-  const { organizationId } = tenant
+  assertNotBound(by, 'create projects')
+  const { organizationId } = by
   const now = context.clock.now()
   const id = newId(now)
-  return context.database.transaction(async (tx) => {
+  return audited(context, by, async (tx) => {
     // Every transaction that adds a project takes this lock, so a free slug stays free until it is written.
     await lockOrganization(tx, organizationId)
     const slug = input.slug ?? (await chooseSlug(tx, organizationId, deriveSlug(input.name, 'project')))
     const made = await store.insertProject(tx, { id, organizationId, name: input.name, slug, createdAt: now })
     if (made === null) throw slugTaken('project', slug)
-    return made
+    return { result: made, acts: [actOn(made, 'project.created', { slug })] }
   })
 }
 
@@ -53,20 +55,58 @@ export async function chooseSlug(tx: Queryable, organizationId: string, derived:
   return free
 }
 
+/** Throws AppError `not_found` for an unknown, foreign or malformed id. */
+export async function getProject(context: Context, tenant: Tenant, id: string): Promise<ProjectRecord> {
+  const found = await store.findProject(context.database, tenant, id)
+  if (found === null) throw notFound('project')
+  return found
+}
+
 /**
- * Also removes the API keys that are bound to the project. Throws AppError `conflict` while it holds checks, `not_found` for an
- * unknown, foreign or malformed id, `forbidden` for a tenant that is bound to a project.
+ * An omitted name stays, and so does the slug: labels and annotations contain it. A tenant that is bound to the project may change it, too.
+ * Throws as `getProject` does.
  */
-export async function removeProject(context: Context, tenant: Tenant, id: string): Promise<void> {
-  assertNotBound(tenant, 'remove projects')
-  await context.database.transaction(async (tx) => {
+export function updateProject(
+  context: Context,
+  by: Principal,
+  id: string,
+  update: { readonly name?: string },
+): Promise<ProjectRecord> {
+  return audited(context, by, async (tx) => {
+    const before = (await store.hasProject(tx, by, id, 'change')) ? await store.findProject(tx, by, id) : null
+    if (before === null) throw notFound('project')
+    const { name = before.name } = update
+    if (before.name === name) return { result: before, acts: [] }
+    await store.saveProjectName(tx, id, name)
+    const result = { ...before, name }
+    return { result, acts: [actOn(result, 'project.changed', { changed: ['name'] })] }
+  })
+}
+
+/**
+ * Also removes the API keys and the channels that are bound to the project. Throws AppError `conflict` while it holds checks, `not_found` for
+ * an unknown, foreign or malformed id, `forbidden` for a tenant that is bound to a project.
+ */
+export function removeProject(context: Context, by: Principal, id: string): Promise<void> {
+  return audited(context, by, async (tx) => {
+    assertNotBound(by, 'remove projects')
     // Locked before the count, so that no check is added in between.
-    if (!(await store.hasProject(tx, tenant, id, 'remove'))) throw notFound('project')
+    const project = (await store.hasProject(tx, by, id, 'remove')) ? await store.findProject(tx, by, id) : null
+    if (project === null) throw notFound('project')
     const checks = await store.countChecks(tx, id)
     if (checks > 0) {
       const count = `${checks} ${checks === 1 ? 'check' : 'checks'}`
       throw new AppError('conflict', `the project holds ${count}: delete them first`)
     }
-    await store.deleteProject(tx, id)
+    const { keys, channels } = await store.deleteProject(tx, id)
+    const removed =
+      (action: AuditAction) =>
+      (target: Act['target']): Act => ({ action, target, projectId: project.id })
+    const acts = [...channels.map(removed('channel.removed')), ...keys.map(removed('api_key.removed'))]
+    return { result: undefined, acts: [...acts, actOn(project, 'project.removed')] }
   })
+}
+
+export function actOn({ id, name }: store.ProjectRow, action: AuditAction, detail: AuditDetail = {}): Act {
+  return { action, target: { id, name }, projectId: id, detail }
 }

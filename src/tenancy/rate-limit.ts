@@ -1,26 +1,36 @@
+import { includesScope, type Scope } from '../domain/access.ts'
 import type { Context } from '../store/context.ts'
-import { takeFromWindow } from '../store/tenancy/rate-windows.ts'
+import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 
 export interface CallTaken {
   readonly isAllowed: boolean
+  /** Of the organization. */
   readonly limit: number
+  /** Calls that this caller may still make now. */
   readonly remaining: number
-  /** Until the window ends and all calls are free again; at least 1. */
+  /** Until a call is allowed again, when none remains; otherwise until the present window ends. At least 1. */
   readonly resetSeconds: number
 }
 
 const WINDOW_SECONDS = 60
 
+/** What callers with this scope may use of the limit: the last tenth is for admins, who can so revoke a key that uses up the rest. */
+export function shareOf(scope: Scope, limitPerMinute: number): number {
+  return includesScope(scope, 'admin') ? limitPerMinute : Math.max(1, Math.floor((limitPerMinute * 9) / 10))
+}
+
 /**
- * Counts one management call of an organization (design, section 3.2), over all its keys, tokens and replicas. A window of one
- * minute starts with its first call, by the database's clock. A rejected call neither counts nor extends the window.
+ * Counts one management call of an organization (design, section 3.2), over all its keys, tokens and replicas, in a sliding window of one
+ * minute, by the database's clock. A rejected call does not count.
  */
 export async function takeCall(
   { database }: Pick<Context, 'database'>,
   organizationId: string,
+  scope: Scope,
   limitPerMinute: number,
 ): Promise<CallTaken> {
-  const window = { bucket: `calls:${organizationId}`, limit: limitPerMinute, seconds: WINDOW_SECONDS }
-  const { isAllowed, used, resetSeconds } = await takeFromWindow(database, window)
-  return { isAllowed, limit: limitPerMinute, remaining: limitPerMinute - used, resetSeconds }
+  const limit = shareOf(scope, limitPerMinute)
+  const window = { bucket: `calls:${organizationId}`, limit, seconds: WINDOW_SECONDS }
+  const { isAllowed, counted, resetSeconds } = await takeFromSlidingWindow(database, window)
+  return { isAllowed, limit: limitPerMinute, remaining: Math.max(0, limit - counted), resetSeconds }
 }

@@ -1,16 +1,22 @@
 /** Users of an organization. Callers that are bound to a project are rejected. The HTTP layer checks scopes. */
 
-import { hashPassword, isPassword, PASSWORD_LENGTH } from '../auth/passwords.ts'
+import { audited } from '../audit/audited.ts'
+import { hashPassword } from '../auth/passwords.ts'
 import type { Caller, Scope } from '../domain/access.ts'
-import { isEmail } from '../domain/email.ts'
+import { type Act, type AuditAction, type AuditDetail, changedFields } from '../domain/audit.ts'
+import { toUserEmail, USER_EMAIL_RULE } from '../domain/email.ts'
 import { AppError, invalidField, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { findPasswordFault } from '../domain/password.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
+import { deleteSessions } from '../store/tenancy/sessions.ts'
 import * as store from '../store/tenancy/users.ts'
 import { assertNotBound } from './bound.ts'
+import { toCreator } from './creator.ts'
+import { assertAdminLeft } from './last-admin.ts'
 
 export type UserRecord = store.UserRow
 
@@ -21,25 +27,71 @@ export async function listUsers(context: Context, caller: Caller, page: PageRequ
   return toPage(rows, page.limit, ({ createdAt, id }) => ({ at: createdAt, id }))
 }
 
-/** Throws AppError `invalid` for an address or password of a wrong form, `conflict` when the address has an account already. */
+/** Throws AppError `not_found` for an unknown, foreign or malformed id. */
+export async function getUser(context: Context, caller: Caller, id: string): Promise<UserRecord> {
+  assertNotBound(caller, 'see users')
+  const user = isUuid(id) ? await store.findUserOf(context.database, caller.organizationId, id) : null
+  if (user === null) throw notFound('user')
+  return user
+}
+
+function actOn({ id, email }: UserRecord, action: AuditAction, detail: AuditDetail = {}): Act {
+  return { action, target: { id, name: email }, projectId: null, detail }
+}
+
+/**
+ * Throws AppError `invalid` for an address or password that breaks a rule, `conflict` when the address has an account already, here or in
+ * another organization, `forbidden` for a key that expires: a user would outlive it.
+ */
 export async function createUser(
   context: Context,
   caller: Caller,
   input: { readonly email: string; readonly password: string; readonly scope: Scope },
 ): Promise<UserRecord> {
   assertNotBound(caller, 'create users')
-  const email = input.email.trim()
-  if (!isEmail(email)) throw invalidField('email', 'must be an e-mail address')
-  if (!isPassword(input.password)) {
-    throw invalidField('password', `must have ${PASSWORD_LENGTH.min} to ${PASSWORD_LENGTH.max} characters`)
-  }
-  const passwordHash = await hashPassword(input.password)
-  const now = context.clock.now()
-  const id = newId(now)
-  const row = { id, organizationId: caller.organizationId, email, passwordHash, scope: input.scope, createdAt: now }
-  const made = await store.insertUser(context.database, row)
-  if (made === null) throw new AppError('conflict', 'a user with this e-mail address exists already')
-  return made
+  assertLasting(caller, 'create users')
+  const email = toUserEmail(input.email.trim())
+  if (email === null) throw invalidField('email', USER_EMAIL_RULE)
+  assertPassword(input.password, email)
+  const passwordHash = await hashPassword(input.password, context.passwordCost)
+  const { organizationId } = caller
+  const createdAt = context.clock.now()
+  const row = { id: newId(createdAt), organizationId, email, passwordHash, scope: input.scope, createdAt }
+  return audited(context, caller, async (tx) => {
+    const made = await store.insertUser(tx, { ...row, createdBy: toCreator(caller) })
+    // One text for each owner of the address: it must not show the users of other organizations.
+    if (made === null) throw new AppError('conflict', 'this e-mail address cannot be used for a user: give another one')
+    return { result: made, acts: [actOn(made, 'user.created', { scope: made.scope })] }
+  })
+}
+
+/**
+ * Changes what is given. A new password ends the user's sessions. Throws AppError `invalid` for a password that breaks a rule, `conflict` when
+ * no admin would be left, `not_found` for an unknown, foreign or malformed id, `forbidden` for a key that expires.
+ */
+export async function updateUser(
+  context: Context,
+  caller: Caller,
+  id: string,
+  { password, scope }: { readonly password?: string | undefined; readonly scope?: Scope | undefined },
+): Promise<UserRecord> {
+  assertNotBound(caller, 'change users')
+  assertLasting(caller, 'change users')
+  const { organizationId } = caller
+  const user = isUuid(id) ? await store.findUserOf(context.database, organizationId, id) : null
+  if (user === null) throw notFound('user')
+  if (password !== undefined) assertPassword(password, user.email)
+  const passwordHash = password === undefined ? null : await hashPassword(password, context.passwordCost)
+  return audited(context, caller, async (tx) => {
+    await lockOrganization(tx, organizationId)
+    const before = await store.findUserOf(tx, organizationId, id)
+    const changed = await store.updateUser(tx, organizationId, id, { scope: scope ?? null, passwordHash })
+    if (before === null || changed === null) throw notFound('user')
+    if (passwordHash !== null) await deleteSessions(tx, id, null)
+    if (before.scope === 'admin' && changed.scope !== 'admin') await assertAdminLeft(context, tx, organizationId)
+    const fields = [...changedFields(before, changed, ['scope']), ...(passwordHash === null ? [] : ['password'])]
+    return { result: changed, acts: fields.length === 0 ? [] : [actOn(changed, 'user.changed', { changed: fields })] }
+  })
 }
 
 /** Ends the user's sessions at once. Throws AppError `conflict` for the last admin, `not_found` for an unknown, foreign or malformed id. */
@@ -47,14 +99,23 @@ export async function removeUser(context: Context, caller: Caller, id: string): 
   assertNotBound(caller, 'remove users')
   if (!isUuid(id)) throw notFound('user')
   const { organizationId } = caller
-  await context.database.transaction(async (tx) => {
-    // Serialises two admins who remove each other at the same time: the second one is then the last.
+  await audited(context, caller, async (tx) => {
     await lockOrganization(tx, organizationId)
-    const scope = await store.findScope(tx, organizationId, id)
-    if (scope === null) throw notFound('user')
-    if (scope === 'admin' && (await store.countAdmins(tx, organizationId)) === 1) {
-      throw new AppError('conflict', 'the last user with the scope admin cannot be removed: create another one first')
-    }
-    await store.deleteUser(tx, organizationId, id)
+    const removed = await store.deleteUser(tx, organizationId, id)
+    if (removed === null) throw notFound('user')
+    if (removed.scope === 'admin') await assertAdminLeft(context, tx, organizationId)
+    return { result: undefined, acts: [actOn(removed, 'user.removed')] }
   })
+}
+
+/** `field`: the name of the password in our types. Throws AppError `invalid` for a new password that breaks a rule. */
+export function assertPassword(password: string, email: string, field = 'password'): void {
+  const fault = findPasswordFault(password, email)
+  if (fault !== null) throw invalidField(field, fault)
+}
+
+/** What a key that expires creates expires with it, and users do not expire. */
+function assertLasting({ kind, expiresAt }: Caller, what: string): void {
+  if (kind === 'api_key' && expiresAt !== null)
+    throw new AppError('forbidden', `an API key that expires may not ${what}: use one without an expiry, or log in`)
 }

@@ -67,7 +67,7 @@ function describeStatus({ metadata: { name, uid } }: HeartbeatCheck) {
       type: 'Up',
       status: 'Unknown',
       reason: 'New',
-      message: `no completion was reported yet; it counts as missed at ${NOW}`,
+      message: `nothing to judge yet: no completion since it was made or resumed; it counts as missed at ${NOW}`,
     },
   ].map((condition) => ({ ...condition, lastTransitionTime: NOW, observedGeneration: 1 }))
   return {
@@ -75,7 +75,9 @@ function describeStatus({ metadata: { name, uid } }: HeartbeatCheck) {
     checkId: uid,
     slug: name,
     state: 'new',
-    lastTransitionTime: NOW,
+    stateTime: NOW,
+    schedule: 'every 1h',
+    graceSeconds: 360,
     published,
     conditions,
   }

@@ -107,7 +107,7 @@ async function measureController(): Promise<void> {
   })
   await chown(kubeconfig, 65_532, 65_532)
   const objects = Array.from({ length: RESOURCES }, (_, index) => ({
-    apiVersion: 'heartbeat-operator.io/v1alpha1',
+    apiVersion: 'heartbeat-operator.io/v1',
     kind: 'HeartbeatCheck',
     metadata: { name: `job-${index}`, namespace: namespace.name },
     spec: { periodSeconds: 3_600 },
@@ -124,7 +124,7 @@ async function measureController(): Promise<void> {
 
 async function untilReady(server: string, cluster: ReturnType<typeof openCluster>): Promise<void> {
   const ready = async () => {
-    const { body } = await cluster.api('GET', '/apis/heartbeat-operator.io/v1alpha1/heartbeatchecks')
+    const { body } = await cluster.api('GET', '/apis/heartbeat-operator.io/v1/heartbeatchecks')
     return body.items.filter(({ status }: { status?: object }) => status !== undefined).length
   }
   for (let waited = 0; (await ready()) < RESOURCES; waited += 1) {

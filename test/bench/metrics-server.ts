@@ -1,6 +1,6 @@
 /**
  * `metrics-server.ts <mode> <database URL>`: the product's ops app on a free port with one of two ways to serve the series of each
- * check. `series` is the product's. `prom-client` sets a gauge for each sample, as everybody would write it first; the answer is
+ * check. `series` is the product's, `labels` the same with METRIC_LABELS. `prom-client` sets a gauge for each sample, as everybody would write it first; the answer is
  * compressed and sent in the same way. Speaks with its parent: see Asked and Told.
  */
 
@@ -9,13 +9,14 @@ import { setInterval } from 'node:timers'
 import { Gauge, Registry } from 'prom-client'
 import { createExporter, type ExportedCheck } from '../../src/checks/export-checks.ts'
 import { SHOWN_STATUSES } from '../../src/domain/check.ts'
+import { toSeriesLabel } from '../../src/domain/labels.ts'
 import { createOpsApp } from '../../src/http/ops/app.ts'
 import type { MetricsSource } from '../../src/http/ops/metrics.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 
-export type Mode = 'series' | 'prom-client'
+export type Mode = 'series' | 'labels' | 'prom-client'
 /**
  * `begin`: take the lease and watch; `memory` also cleans up first and looks at the memory all the time, which itself costs time.
  * `end`: give the lease back, and tell what was seen since.
@@ -37,13 +38,21 @@ const RESOLUTION_MS = 1
 
 const [mode, url] = process.argv.slice(2) as [Mode, string]
 const database = createDatabase({ url, name: 'bench', connections: 2 })
-const exporter = createExporter({ database, clock: systemClock })
+const METRIC_LABELS = ['team', 'tier', 'app.kubernetes.io/part-of']
+const exporter = createExporter({ database, clock: systemClock }, mode === 'labels' ? METRIC_LABELS : [])
 const contentType = Registry.PROMETHEUS_CONTENT_TYPE
 
 const onFault = (error: unknown) => console.error(error)
 
 const SOURCES: Record<Mode, MetricsSource> = {
   series: { contentType, onFault, readChecks: exporter.read, render: async () => '' },
+  labels: {
+    contentType,
+    onFault,
+    labelNames: METRIC_LABELS.map(toSeriesLabel),
+    readChecks: exporter.read,
+    render: async () => '',
+  },
   'prom-client': { contentType, onFault, readChecks: async () => false, render: renderByPromClient, writeMs: 60_000 },
 }
 
@@ -65,6 +74,7 @@ async function renderByPromClient(): Promise<string> {
     [gauge('heartbeat_check_period_seconds'), (check) => check.periodSeconds],
     [gauge('heartbeat_check_grace_seconds'), (check) => check.graceSeconds],
     [gauge('heartbeat_check_running'), (check) => (check.isRunning ? 1 : 0)],
+    [gauge('heartbeat_check_flapping'), (check) => (check.isFlapping ? 1 : 0)],
   ]
   // Apart from the reading, whose time limit knows nothing of what is done meanwhile.
   const checks: ExportedCheck[] = []
@@ -90,6 +100,7 @@ function whole(ms: number | null, round: (seconds: number) => number): number | 
 const app = createOpsApp({
   isStarted: () => true,
   whyNotReady: () => null,
+  metricsToken: null,
   metrics: SOURCES[mode],
   onRequest: () => {},
 })

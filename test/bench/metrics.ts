@@ -1,7 +1,7 @@
 /**
  * `npm run bench:metrics`: what a scrape of the series of each check costs, against the same series kept in prom-client, the two
  * taking turns in one run. PostgreSQL and both servers are processes of their own on the same machine; answers are compressed, as
- * Prometheus asks for them. Half of the checks are Kubernetes' own, one in a hundred is down.
+ * Prometheus asks for them. Half of the checks are Kubernetes' own, one in a hundred is down; each has five labels, of which `labels` exports three.
  */
 
 import { type ChildProcess, fork } from 'node:child_process'
@@ -43,7 +43,7 @@ const database = createDatabase({ url: postgres.url, name: 'bench', connections:
 const servers = new Map<Mode, { child: ChildProcess; url: string }>()
 try {
   await migrate(database)
-  for (const mode of ['series', 'prom-client'] as const) servers.set(mode, await startServer(mode))
+  for (const mode of ['series', 'labels', 'prom-client'] as const) servers.set(mode, await startServer(mode))
 
   await seed(0, FEW_CHECKS)
   await assertSame()
@@ -56,6 +56,7 @@ try {
   )
   tell(`${CHECKS} checks`, many.get('series')!, LIMITS)
   tell(`${FEW_CHECKS} checks`, few.get('series')!, { seconds: LIMITS.fewSeconds })
+  tell(`three METRIC_LABELS, ${CHECKS} checks`, many.get('labels')!, {})
   tell(`prom-client, ${CHECKS} checks`, many.get('prom-client')!, {})
   tell(`prom-client, ${FEW_CHECKS} checks`, few.get('prom-client')!, {})
 } finally {
@@ -175,10 +176,12 @@ async function seed(from: number, to: number): Promise<void> {
         from generate_series($1::int, $2::int - 1) n
         join (select id, slug, row_number() over (order by split_part(name, ' ', 2)::int) - 1 as place from projects) p on p.place = n / 50),
       made as (
-        insert into checks (id, public_id, project_id, name, slug, created_at, managed_by, kubernetes_cluster, kubernetes_namespace, kubernetes_name)
+        insert into checks (id, public_id, project_id, name, slug, created_at, managed_by, kubernetes_cluster, kubernetes_namespace, kubernetes_name, labels)
         select gen_random_uuid(), gen_random_uuid(), project_id, name, name, now(),
           case when is_declared then 'kubernetes' else 'api' end, case when is_declared then 'default' end,
-          case when is_declared then project end, case when is_declared then name end
+          case when is_declared then project end, case when is_declared then name end,
+          jsonb_build_object('app.kubernetes.io/name', name, 'app.kubernetes.io/part-of', project, 'app.kubernetes.io/managed-by', 'Helm',
+            'team', split_part(project, '-', 1), 'tier', (array['gold', 'silver', 'bronze'])[1 + n % 3])
         from jobs order by n returning key),
       times as (
         select key, random() as fate, (array[300, 900, 3600, 86400])[1 + floor(random() * 4)::int] as period,

@@ -11,6 +11,7 @@ import { createPingRecorder } from '../../src/checks/ping/record.ts'
 import { createPingApp, type RecordPing } from '../../src/http/ping/app.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
+import { allocateYoungObjects } from '../../src/runtime/young-objects.ts'
 import { saveChanges } from '../../src/store/checks/change-sets.ts'
 import { findKeys, lockStates } from '../../src/store/checks/states.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
@@ -64,10 +65,12 @@ function recordOneByOne(url: string): RecordPing {
   }
 }
 
+allocateYoungObjects()
 const [mode, url] = process.argv.slice(2) as [Mode, string]
 function createProductApp(record: RecordPing): Koa {
   return createPingApp({
     record,
+    hasCheck: async () => true,
     now: systemClock.now,
     onPing: () => {},
     onRequest: () => {},

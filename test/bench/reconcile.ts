@@ -65,6 +65,11 @@ const throughProxy = environment(
   await cluster.writeKubeconfig({ credential: { token: plane.adminToken }, server: proxy.url }),
 )
 
+// A controller does not set the database up.
+const api = spawnService({ ...databaseEnvironment(postgres.url), ROLE: 'api', LOG_LEVEL: 'warn' })
+await api.ready(60_000)
+await api.kill()
+
 const namespaces = await Promise.all(Array.from({ length: NAMESPACES }, () => cluster.makeNamespace()))
 const bare = await cluster.makeNamespace()
 await makeChecks(client)

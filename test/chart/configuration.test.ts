@@ -6,6 +6,12 @@ import { type Config, readConfig } from '../../src/config.ts'
 import { CASES } from './cases.ts'
 import { type ChartObject, listPods, parseObjects, pick, renderChart, renderText, type Values } from './chart.ts'
 
+const API_KEY = `hbk_abc_${'0123456789abcdef'.repeat(2)}`
+
+const SIGN_IN_JSON = JSON.stringify([
+  { name: 'Example', issuer: 'https://login.example.com', client_id: 'heartbeat', client_secret: 'a secret' },
+])
+
 /** What others put into Secrets that are not the chart's. */
 const SECRETS: Record<string, Record<string, string>> = {
   'heartbeat-db-app': {
@@ -17,9 +23,11 @@ const SECRETS: Record<string, Record<string, string>> = {
     key: Buffer.alloc(32, 2).toString('base64'),
     PREVIOUS_SECRET_KEYS: Buffer.alloc(32, 3).toString('base64'),
   },
-  'heartbeat-first-user': { BOOTSTRAP_PASSWORD: 'correct horse', BOOTSTRAP_API_KEY: 'hbk_abc_0123456789abcdef' },
+  'heartbeat-first-user': { BOOTSTRAP_PASSWORD: 'correct horse', BOOTSTRAP_API_KEY: API_KEY },
+  metrics: { token: 'a-token-of-32-characters-for-metrics' },
   alertmanager: { urls: 'http://user:password@alertmanager:9093' },
   watchdog: { url: 'https://example.com/ping/1', WATCHDOG_URL: 'https://example.com/ping/2' },
+  'sign-in': { SIGN_IN: SIGN_IN_JSON, providers: SIGN_IN_JSON },
   mail: { SMTP_URL: 'smtp://mail.example.com:587', url: 'smtps://mail.example.com:465' },
 }
 
@@ -73,6 +81,7 @@ describe('without any value', () => {
       const { hostname, username, password, pathname } = new URL(config.secrets.databaseUrl!)
       expect([hostname, username, pathname]).toEqual(['heartbeat-postgresql.monitoring.svc', 'heartbeat', '/heartbeat'])
       expect(password).toMatch(/^[0-9A-Za-z]{40}$/)
+      if (role === 'controller') return
       expect(config.secrets.secretKey).toHaveLength(32)
       expect(config.secrets.bootstrapPassword).toMatch(/^[0-9A-Za-z]{24}$/)
       expect(config.secrets.bootstrapApiKey).toMatch(/^hbk_[0-9A-Za-z]{8}_[0-9A-Za-z]{40}$/)
@@ -81,11 +90,28 @@ describe('without any value', () => {
 
   it('the limits of values are defaults of the product, where it has some', async () => {
     const own = readConfig({ SECRET_KEY: Buffer.alloc(32).toString('base64') }, false)
-    const { rateLimitPerMinute, historyMaxPings, historyMaxDays, logLevel, clusterName, bootstrapEmail } = own
-    expect(await configOf({})).toMatchObject({
+    const {
+      trustedProxies,
+      isPasswordLoginOn,
       rateLimitPerMinute,
       historyMaxPings,
       historyMaxDays,
+      historyMaxFlips,
+      maxConnections,
+      auditMaxDays,
+      logLevel,
+      clusterName,
+      bootstrapEmail,
+    } = own
+    expect(await configOf({})).toMatchObject({
+      trustedProxies,
+      isPasswordLoginOn,
+      rateLimitPerMinute,
+      historyMaxPings,
+      historyMaxDays,
+      historyMaxFlips,
+      maxConnections,
+      auditMaxDays,
       logLevel,
       clusterName,
       bootstrapEmail,
@@ -134,12 +160,19 @@ describe('with values', () => {
       pingUrl: 'https://ping.example.com',
       baseUrl: 'https://heartbeat.example.com/api/v1',
       clusterName: 'prod-1',
+      takeOver: '0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d10',
+      metricLabels: ['team', 'example.com/tier'],
       logLevel: 'warn',
       logFormat: 'pretty',
       rateLimitPerMinute: 1_000_000,
       historyMaxPings: 500_000,
       historyMaxDays: 3_650,
+      historyMaxFlips: 5_000,
+      maxConnections: 1_000_000,
+      auditMaxDays: 30,
       allowedTargets: ['10.0.0.0/8', 'fd00::/8'],
+      trustedProxies: ['10.1.0.0/16', '2001:db8::7'],
+      isPasswordLoginOn: false,
       oidcIssuers: [
         { issuer: 'https://login.example.com/a&b', audience: 'heartbeat', users: new Map(), jwks: null },
         {
@@ -172,13 +205,57 @@ describe('with values', () => {
       watchdogUrl: 'https://example.com/ping/2',
       smtpUrl: 'smtps://mail.example.com:465',
       bootstrapPassword: 'correct horse',
-      bootstrapApiKey: 'hbk_abc_0123456789abcdef',
+      bootstrapApiKey: API_KEY,
     })
   })
 
-  it('only the api gets the credentials of receivers', async () => {
-    const { secrets } = readConfig(readEnvironment(await renderChart(CASES['own secrets']), 'controller'), false)
-    expect(secrets).toMatchObject({ alertmanagerUrls: [], watchdogUrl: null, smtpUrl: undefined })
+  it.each(['own secrets', 'everything'] as const)(
+    'M5: of all secrets the controller gets the database and its metrics token (%s)',
+    async (name) => {
+      const environment = readEnvironment(await renderChart(CASES[name]), 'controller')
+      const secrets = ['SECRET_KEY', 'PREVIOUS_SECRET_KEYS', 'SMTP_URL', 'WATCHDOG_URL', 'SIGN_IN']
+      const given = Object.keys(environment).filter((key) => secrets.includes(key) || key.startsWith('BOOTSTRAP_'))
+      expect(given).toEqual([])
+      expect(readConfig(environment, false).secrets.databaseUrl).toBeDefined()
+    },
+  )
+
+  it('what namespaces may have reaches the controller, and without values is the default of the product', async () => {
+    const { revival, projects, isProjectAnnotationOn, takeOver } = await configOf(CASES.everything, 'controller')
+    expect({ revival, isProjectAnnotationOn }).toEqual({ revival: 'uid', isProjectAnnotationOn: false })
+    expect(projects).toEqual(new Map([['payments', ['payments', 'shared']]]))
+    expect(takeOver).toBe('0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d10')
+    expect(await configOf({}, 'controller')).toMatchObject({
+      revival: 'name',
+      projects: null,
+      isProjectAnnotationOn: true,
+      takeOver: null,
+      metricLabels: [],
+    })
+  })
+
+  it('what is monitored of CronJobs reaches the controller, also when YAML made false of off', async () => {
+    const variables = async (values: Values) => {
+      const environment = readEnvironment(await renderChart(values), 'controller')
+      return [environment.WATCH_CRONJOBS, environment.CRONJOB_TIME_ZONE, environment.CRONJOB_LOGS]
+    }
+    expect(await variables({})).toEqual(['labelled', 'Etc/UTC', 'off'])
+    expect(await variables(CASES.everything)).toEqual(['all', 'Europe/Berlin', 'failed'])
+    expect(await variables({ cronJobs: { watch: false, logs: false } })).toEqual(['off', 'Etc/UTC', 'off'])
+    // The values of an older release, with --reuse-values.
+    expect(await variables({ cronJobs: null })).toEqual(['labelled', 'Etc/UTC', 'off'])
+  })
+
+  it('the dashboard is served unless it is disabled', async () => {
+    const variable = async (values: Values) => readEnvironment(await renderChart(values), 'api').DASHBOARD ?? 'on'
+    expect(await variable({})).toBe('on')
+    expect(await variable({ dashboard: { enabled: false } })).toBe('off')
+  })
+
+  it('identity providers for the dashboard come from a Secret, by the key that is named', async () => {
+    const { SIGN_IN } = readEnvironment(await renderChart(CASES['own secrets']), 'api')
+    expect(SIGN_IN).toBe(SECRETS['sign-in']!.providers)
+    expect(readEnvironment(await renderChart(), 'api')).not.toHaveProperty('SIGN_IN')
   })
 
   it('an external database replaces the own one', async () => {
@@ -212,6 +289,26 @@ describe('with values', () => {
     expect(pick(objects, 'Job').spec.template.spec.containers[0].env).toEqual([
       { name: 'WATCH_NAMESPACES', value: 'payments,shop' },
     ])
+  })
+
+  it('the installation to take over and further variables and volumes reach the Job of the uninstallation', async () => {
+    const takeOver = '22222222-2222-4222-8222-222222222222'
+    const { spec } = pick(await renderChart({ ...CASES.everything, takeOver }), 'Job').spec.template
+    const [{ env, volumeMounts }] = spec.containers
+    expect(env).toContainEqual({ name: 'TAKE_OVER', value: takeOver })
+    expect(env).toContainEqual({ name: 'NODE_EXTRA_CA_CERTS', value: '/ca/ca.crt' })
+    expect(volumeMounts).toEqual([{ name: 'ca', mountPath: '/ca' }])
+    // The uninstallation may have deleted it before.
+    expect(spec.volumes).toEqual([{ name: 'ca', configMap: { name: 'ca', optional: true } }])
+    const secretKeyRef = { name: 'mine', key: 'proxy' }
+    const extraEnv = [
+      { name: 'TAKE_OVER', value: 'theirs' },
+      { name: 'HTTPS_PROXY', valueFrom: { secretKeyRef } },
+    ]
+    const overridden = pick(await renderChart({ takeOver, extraEnv }), 'Job').spec.template.spec.containers[0]
+    const optional = { name: 'HTTPS_PROXY', valueFrom: { secretKeyRef: { ...secretKeyRef, optional: true } } }
+    expect(overridden.env).toEqual([extraEnv[0], optional])
+    expect(pick(await renderChart(), 'Job').spec.template.spec.containers[0]).not.toHaveProperty('env')
   })
 
   it('further variables and volumes reach both Deployments', async () => {

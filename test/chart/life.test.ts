@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => plane?.stop())
 
-const CHECKS = '/apis/heartbeat-operator.io/v1alpha1/namespaces/default/heartbeatchecks'
+const CHECKS = '/apis/heartbeat-operator.io/v1/namespaces/default/heartbeatchecks'
 const CRD = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/heartbeatchecks.heartbeat-operator.io'
 const within = (resource: string, namespace = NAMESPACE) => `/api/v1/namespaces/${namespace}/${resource}`
 
@@ -198,6 +198,8 @@ describe('a release', () => {
     expect(stdout).toContain('release "heartbeat" uninstalled')
     const { body: check } = await cluster.api('GET', `${CHECKS}/hello`)
     expect(check.metadata.finalizers).toBeUndefined()
+    const conditions: { type: string; status: string }[] = check.status?.conditions ?? []
+    expect(conditions.filter(({ type }) => type === 'Ready').map(({ status }) => status)).not.toContain('True')
     expect((await cluster.api('GET', CRD)).status).toBe(200)
     expect(await readSecrets()).toEqual(secrets)
     expect(await claim()).toBe(volume)
@@ -219,6 +221,25 @@ describe('a release', () => {
     const values = { crds: { enabled: false }, watchNamespaces: ['team'], clusterName: 'team' }
     await run('install', values, { namespace: 'team' })
     const { body } = await cluster.api('GET', '/apis/rbac.authorization.k8s.io/v1/namespaces/team/roles')
-    expect(body.items.map(({ metadata }: Pod) => metadata.name)).toEqual(['heartbeat-controller', 'heartbeat-lease'])
+    expect(body.items.map(({ metadata }: Pod) => metadata.name)).toEqual([
+      'heartbeat-controller',
+      'heartbeat-cronjobs',
+      'heartbeat-lease',
+    ])
+  })
+
+  it('F4: lets another one of the whole cluster have a policy and a role for CronJobs of its own, and share the role that publishes', async () => {
+    const values = { crds: { enabled: false }, fullnameOverride: 'other', clusterName: 'other' }
+    await run('install', values, { namespace: 'second' })
+    const admission = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies'
+    const { body } = await cluster.api('GET', `${admission}/heartbeat-operator-publishes-second-other`)
+    expect(body.spec.matchConditions[0].expression).toContain("'system:serviceaccount:second:other-controller'")
+    const releaseOf = async (role: string) => {
+      const { body } = await cluster.api('GET', `/apis/rbac.authorization.k8s.io/v1/clusterroles/${role}`)
+      return body.metadata.annotations['meta.helm.sh/release-namespace']
+    }
+    expect(await releaseOf('heartbeat-operator-publisher')).toBe(NAMESPACE)
+    expect(await releaseOf('heartbeat-operator-cronjobs')).toBe(NAMESPACE)
+    expect(await releaseOf('heartbeat-operator-cronjobs-second-other')).toBe('second')
   })
 })

@@ -25,6 +25,36 @@ async function readGroups(rules: Record<string, unknown> = {}): Promise<Group[]>
 const listAlerts = (groups: readonly Group[]) => groups.flatMap(({ rules }) => rules)
 const find = (groups: readonly Group[], alert: string) => listAlerts(groups).find((rule) => rule.alert === alert)
 
+describe('the token of /metrics', () => {
+  const readToken = async (metricsToken: object) => {
+    const objects = await renderChart({ serviceMonitor: { enabled: true }, metricsToken })
+    const variables = listPods(objects).flatMap(({ spec }) =>
+      (spec.containers[0].env ?? []).filter(({ name }) => name === 'METRICS_TOKEN'),
+    )
+    return { objects, variables, authorization: pick(objects, 'ServiceMonitor').spec.endpoints[0].authorization }
+  }
+
+  it('is neither required nor sent without a value', async () => {
+    const { variables, authorization } = await readToken({})
+    expect([variables, authorization]).toEqual([[], undefined])
+  })
+
+  it.each([
+    ['of a Secret', { existingSecret: 'metrics', existingSecretKey: 'token' }, { name: 'metrics', key: 'token' }],
+    ['of a value', { value: 'x'.repeat(32) }, { name: 'heartbeat-metrics', key: 'METRICS_TOKEN' }],
+  ])('M3: %s reaches api and controller, and the ServiceMonitor sends it', async (_, values, source) => {
+    const { objects, variables, authorization } = await readToken(values)
+    expect(variables).toEqual(
+      ['api', 'controller'].map(() => ({ name: 'METRICS_TOKEN', valueFrom: { secretKeyRef: source } })),
+    )
+    expect(authorization).toEqual({ credentials: source })
+    const made = objects.filter(({ metadata }) => metadata.name === 'heartbeat-metrics')
+    expect(made.map(({ data }) => Buffer.from(data.METRICS_TOKEN, 'base64').toString())).toEqual(
+      'value' in values ? [values.value] : [],
+    )
+  })
+})
+
 describe('the PrometheusRule', () => {
   it('holds the rules of files/rules.yaml to the letter, but HeartbeatLate, which is to be asked for', async () => {
     const without = GROUPS.map((group) => ({
@@ -136,10 +166,8 @@ describe('the dashboards', () => {
 
 it('nothing of it is made unless asked for', async () => {
   const kinds = (await renderChart()).map(({ kind }) => kind)
-  expect(
-    kinds.filter((kind) =>
-      ['ServiceMonitor', 'PrometheusRule', 'HTTPRoute', 'Ingress', 'NetworkPolicy'].includes(kind),
-    ),
-  ).toEqual([])
+  expect(kinds.filter((kind) => ['ServiceMonitor', 'PrometheusRule', 'HTTPRoute', 'Ingress'].includes(kind))).toEqual(
+    [],
+  )
   expect(kinds.filter((kind) => kind === 'ConfigMap')).toHaveLength(1)
 })

@@ -8,16 +8,27 @@ describe('the policies', () => {
   const everywhere = { namespaceSelector: {} }
   const testPod = { podSelector: { matchLabels: expect.objectContaining({ 'app.kubernetes.io/component': 'test' }) } }
   const readPolicy = async (name: string, networkPolicy: object = {}) =>
-    pick(
-      await renderChart({ networkPolicy: { enabled: true, ...networkPolicy } }),
-      'NetworkPolicy',
-      `heartbeat-${name}`,
-    ).spec
+    pick(await renderChart({ networkPolicy }), 'NetworkPolicy', `heartbeat-${name}`).spec
 
-  it('let every pod reach the ports, or only those of the values and the pod of helm test', async () => {
-    const open = await readPolicy('api')
-    expect(open.policyTypes).toEqual(['Ingress'])
-    expect(open.ingress).toEqual(['api', 'ops', 'ping'].map((port) => ({ ports: [{ port }] })))
+  it('M3: without any value let every pod ping and call the API, and only the own namespace and collectors of metrics read metrics', async () => {
+    const { policyTypes, ingress } = await readPolicy('api')
+    expect(policyTypes).toEqual(['Ingress'])
+    const [api, ops, ping] = ingress
+    expect([api, ping]).toEqual([{ ports: [{ port: 'api' }] }, { ports: [{ port: 'ping' }] }])
+    const collectors = {
+      key: 'app.kubernetes.io/name',
+      operator: 'In',
+      values: ['prometheus', 'vmagent', 'alloy', 'grafana-agent', 'opentelemetry-collector'],
+    }
+    const from = [{ podSelector: {} }, { namespaceSelector: {}, podSelector: { matchExpressions: [collectors] } }]
+    expect(ops).toEqual({ ports: [{ port: 'ops' }], from })
+    expect((await readPolicy('controller')).ingress).toEqual([{ ports: [{ port: 'ops' }], from }])
+    expect((await readPolicy('api', { opsFrom: [] })).ingress[1]).toEqual({ ports: [{ port: 'ops' }] })
+    const kinds = (await renderChart({ networkPolicy: { enabled: false } })).map(({ kind }) => kind)
+    expect(kinds).not.toContain('NetworkPolicy')
+  })
+
+  it('let only those of the values reach the ports, and the pod of helm test', async () => {
     const from = [everywhere]
     const closed = await readPolicy('api', { pingFrom: from, apiFrom: from, opsFrom: from })
     expect(closed.ingress).toEqual([
@@ -28,7 +39,7 @@ describe('the policies', () => {
     expect((await readPolicy('controller', { opsFrom: from })).ingress).toEqual([{ ports: [{ port: 'ops' }], from }])
   })
 
-  it('let api and controller reach the database, which may open no connection', async () => {
+  it('let api, controller and those of the values reach the database, which may open no connection', async () => {
     const { ingress, policyTypes, egress } = await readPolicy('postgresql')
     expect([policyTypes, egress]).toEqual([['Ingress', 'Egress'], undefined])
     const [{ from, ports }] = ingress
@@ -37,6 +48,9 @@ describe('the policies', () => {
       ({ podSelector }) => podSelector.matchLabels['app.kubernetes.io/component'],
     )
     expect(components).toEqual(['api', 'controller'])
+    const backup = { podSelector: { matchLabels: { app: 'backup' } } }
+    const [rule] = (await readPolicy('postgresql', { databaseFrom: [backup] })).ingress
+    expect(rule.from).toEqual([...from, backup])
   })
 
   it('let our pods reach DNS, the database and the given rules, and the controller also the API server', async () => {
@@ -76,6 +90,16 @@ describe('ways in from outside', () => {
       ['/ping', { name: 'heartbeat-ping', port: { name: 'ping' } }],
       ['/', { name: 'heartbeat-api', port: { name: 'api' } }],
     ])
+  })
+
+  it('serve the dashboard at / of the host of the management API', async () => {
+    const hosts = { enabled: true, apiHost: 'h.example.com' }
+    const objects = await renderChart({ ingress: hosts, httpRoute: { ...hosts, parentRefs: [{ name: 'public' }] } })
+    const [{ path, pathType }] = pick(objects, 'Ingress').spec.rules[0].http.paths
+    expect([path, pathType]).toEqual(['/', 'Prefix'])
+    const { matches, backendRefs } = pick(objects, 'HTTPRoute').spec.rules[0]
+    expect(matches).toEqual([{ path: { type: 'PathPrefix', value: '/' } }])
+    expect(backendRefs).toEqual([{ name: 'heartbeat-api', port: 80 }])
   })
 
   it('open only what has a host', async () => {

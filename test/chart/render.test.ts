@@ -4,9 +4,22 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { CASES, EACH_CASE } from './cases.ts'
-import { CHART, type ChartObject, describeObject, helm, listPods, pick, readPart, renderChart } from './chart.ts'
+import {
+  CHART,
+  type ChartObject,
+  describeObject,
+  helm,
+  listPods,
+  pick,
+  RELEASE,
+  readPart,
+  renderChart,
+} from './chart.ts'
 
-const CLUSTER_WIDE = ['ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition']
+const CLUSTER_WIDE = [
+  ...['ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition'],
+  ...['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding'],
+]
 describe.each(EACH_CASE)('with the values of "%s"', (_, values) => {
   it('passes helm lint --strict', async () => {
     const { stdout } = await helm(['lint', '--strict', CHART, '--values', '-'], values)
@@ -141,7 +154,8 @@ describe('the Deployments', () => {
     const [theirs] = listPods([readPart(component)[0]!])
     const essence = ({ spec }: NonNullable<typeof ours>) => {
       const [{ name, ports, startupProbe, livenessProbe, readinessProbe, securityContext, env }] = spec.containers
-      const fixed = (env ?? []).filter(({ value }) => value !== undefined)
+      // Values of the user are in the ConfigMap of manifests/parts.
+      const fixed = (env ?? []).filter((entry) => entry.value !== undefined && !entry.name.startsWith('BOOTSTRAP_'))
       const {
         automountServiceAccountToken,
         enableServiceLinks,
@@ -228,7 +242,9 @@ describe('the image', () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
     const { appVersion, version: chartVersion } = parse(readFileSync(`${CHART}/Chart.yaml`, 'utf8'))
     expect({ appVersion, chartVersion }).toEqual({ appVersion: version, chartVersion: version })
-    expect(new Set(await images({}))).toEqual(new Set([`${OURS}:${version}`, 'docker.io/library/postgres:18']))
+    const [postgres, ...ours] = (await images({})).toSorted()
+    expect(new Set(ours)).toEqual(new Set([`${OURS}:${version}`]))
+    expect(postgres).toMatch(/^docker\.io\/library\/postgres:18@sha256:[0-9a-f]{64}$/)
   })
 
   it('is of the tag, or of the digest where there is one', async () => {
@@ -259,6 +275,51 @@ describe('names', () => {
   })
 })
 
+describe('the notes', () => {
+  const notes = async (values: object) => {
+    const { stdout } = await helm(['install', RELEASE, CHART, '-n', 'monitoring', '--dry-run=client', '-f', '-'], {
+      ...values,
+    })
+    return stdout.slice(stdout.indexOf('NOTES:'))
+  }
+
+  it('lead to the dashboard, by its address or through a forwarded port, with the first log-in', async () => {
+    const [inside, outside] = [await notes({}), await notes({ baseUrl: 'https://h.example.com/api/v1' })]
+    expect(inside).toContain(
+      '4. Open the dashboard: http://127.0.0.1:8081/ while this runs:\n\n  kubectl -n monitoring',
+    )
+    expect(inside).toContain('port-forward service/heartbeat-api 8081:80')
+    expect(outside).toContain('4. Open the dashboard: https://h.example.com/\n')
+    expect(outside).not.toContain('port-forward')
+    for (const text of [inside, outside]) expect(text).toContain("-o jsonpath='{.data.BOOTSTRAP_PASSWORD}'")
+  })
+
+  it('name no password where there is no log-in with one, and no dashboard where it is disabled', async () => {
+    const [tokens, disabled] = [await notes({ passwordLogin: false }), await notes({ dashboard: { enabled: false } })]
+    expect(tokens).toContain('Open the dashboard')
+    expect(tokens).not.toContain('BOOTSTRAP_PASSWORD')
+    expect(disabled).not.toMatch(/the dashboard|BOOTSTRAP_PASSWORD/)
+  })
+
+  it('say how CronJobs are monitored, as far as the values have them monitored', async () => {
+    const [labelled, all, off] = await Promise.all(
+      ['labelled', 'all', 'off'].map((watch) => notes({ cronJobs: { watch }, watchNamespaces: ['shop'] })),
+    )
+    expect(labelled).toContain('\n\n  kubectl label namespace shop heartbeat-operator.io/watch=true\n')
+    expect(all).toContain('all of them are monitored')
+    expect(all).not.toContain('kubectl label')
+    expect(off).not.toContain('CronJobs')
+  })
+
+  it('F4: print the command that lets the controller publish, where it may not yet', async () => {
+    const command =
+      'kubectl create rolebinding heartbeat-operator-publisher -n default --clusterrole=heartbeat-operator-publisher --serviceaccount=monitoring:heartbeat-controller\n'
+    expect(await notes({ rbac: { secrets: 'namespaces' } })).toContain(command)
+    expect(await notes({})).not.toContain('rolebinding')
+    expect(await notes({ rbac: { secrets: 'namespaces' }, watchNamespaces: ['shop'] })).not.toContain('rolebinding')
+  })
+})
+
 describe('the definition of HeartbeatCheck', () => {
   const [crd] = parseAllDocuments(readFileSync(new URL('../../crds/heartbeatchecks.yaml', import.meta.url), 'utf8'))
 
@@ -269,6 +330,18 @@ describe('the definition of HeartbeatCheck', () => {
       name: (crd!.toJS() as ChartObject).metadata.name,
       annotations: { 'helm.sh/resource-policy': 'keep' },
     })
+  })
+
+  it('stores v1alpha1 where the values say so, and is the same otherwise', async () => {
+    const { spec } = pick(await renderChart({ crds: { storedVersion: 'v1alpha1' } }), 'CustomResourceDefinition')
+    const { versions, ...rest } = (crd!.toJS() as ChartObject).spec
+    const turned = versions.map((version: { name: string }) => ({ ...version, storage: version.name === 'v1alpha1' }))
+    expect(spec).toEqual({ ...rest, versions: turned })
+  })
+
+  it('stores v1 with the values of an older release, which do not name a version', async () => {
+    const { spec } = pick(await renderChart({ crds: { storedVersion: null } }), 'CustomResourceDefinition')
+    expect(spec).toEqual((crd!.toJS() as ChartObject).spec)
   })
 
   it('is deleted with the release, or not installed at all, where the values say so', async () => {

@@ -20,19 +20,85 @@ describe('the rights', () => {
   it('of the controller are those of manifests/, everywhere', async () => {
     expect(rolesOf(await renderChart(), 'controller')).toEqual([
       ['ClusterRole heartbeat-controller', pick(readPart('rbac'), 'ClusterRole').rules],
+      ['ClusterRole heartbeat-operator-cronjobs', pick(readPart('rbac-cronjobs'), 'ClusterRole').rules],
       ['Role monitoring/heartbeat-lease', pick(readPart('rbac-lease'), 'Role').rules],
     ])
   })
 
+  it('F4: of the controller end before Secrets, with rbac.secrets: namespaces, and are bound in each namespace by its administrator', async () => {
+    const ofSecrets = pick(readPart('rbac-publisher'), 'ClusterRole').rules
+    const everywhere = pick(readPart('rbac'), 'ClusterRole').rules
+    for (const secrets of ['cluster', 'namespaces']) {
+      const objects = await renderChart({ rbac: { secrets } })
+      // There before it is needed, so that namespaces can be prepared for the change.
+      expect(pick(objects, 'ClusterRole', 'heartbeat-operator-publisher').rules).toEqual(ofSecrets)
+      expect(objects.filter(({ roleRef }) => roleRef?.name === 'heartbeat-operator-publisher')).toEqual([])
+      const { rules } = pick(objects, 'ClusterRole', 'heartbeat-controller')
+      const left = everywhere.filter(({ resources }: { resources: string[] }) => !resources.includes('secrets'))
+      expect(rules).toEqual(secrets === 'cluster' ? everywhere : left)
+      expect(left).toHaveLength(everywhere.length - 1)
+    }
+    // In single namespaces its Roles are bound already.
+    const { rbac, ...namespaced } = { rbac: { secrets: 'namespaces' }, ...CASES.namespaced }
+    expect(rolesOf(await renderChart({ rbac, ...namespaced }), 'controller')).toEqual(
+      rolesOf(await renderChart(namespaced), 'controller'),
+    )
+  })
+
+  it.each([{}, { watchNamespaces: ['shop'] }])(
+    'of the controller to Jobs and pods are there unless cronJobs.watch is off, and those to logs with cronJobs.logs (%j)',
+    async (place) => {
+      const ofCronJobs = async (cronJobs: object) => {
+        const objects = await renderChart({ ...place, cronJobs })
+        const named = objects.filter(({ metadata }) => metadata.name.endsWith('-cronjobs'))
+        expect(named.length === 2 || named.length === 0).toBe(true)
+        const role = named.find(({ kind }) => ROLES.includes(kind))
+        return role === undefined ? null : (role.rules as { resources: string[]; verbs: string[] }[])
+      }
+      const rules = await ofCronJobs({})
+      expect(rules).toEqual(pick(readPart('rbac-cronjobs'), 'ClusterRole').rules)
+      expect(await ofCronJobs({ watch: 'all' })).toEqual(rules)
+      const ofLogs = { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }
+      expect(await ofCronJobs({ logs: 'failed' })).toEqual([...rules!, ofLogs])
+      for (const off of ['off', false]) {
+        expect(await ofCronJobs({ watch: off, logs: 'failed' })).toBeNull()
+        expect(await ofCronJobs({ logs: off })).toEqual(rules)
+      }
+    },
+  )
+
   it('of the controller end at the namespaces that it watches', async () => {
     const objects = await renderChart(CASES.namespaced)
     expect(objects.filter(({ kind }) => kind.startsWith('Cluster')).map(describeObject)).toEqual([])
+    expect(pick(objects, 'ValidatingAdmissionPolicy').metadata.name).toBe('heartbeat-operator-publishes')
     const { rules } = pick(readPart('rbac-namespaced'), 'Role')
+    const { rules: ofCronJobs } = pick(readPart('rbac-cronjobs-namespaced'), 'Role')
+    expect(ofCronJobs).toEqual(pick(readPart('rbac-cronjobs'), 'ClusterRole').rules)
     expect(rolesOf(objects, 'controller')).toEqual([
       ['Role monitoring/heartbeat-lease', pick(readPart('rbac-lease'), 'Role').rules],
       ['Role payments/heartbeat-controller', rules],
+      ['Role payments/heartbeat-cronjobs', ofCronJobs],
       ['Role shop/heartbeat-controller', rules],
+      ['Role shop/heartbeat-cronjobs', ofCronJobs],
     ])
+  })
+
+  it('M5: of the controller are limited by the policy of manifests/, for its own account', async () => {
+    const objects = await renderChart()
+    const policy = pick(objects, 'ValidatingAdmissionPolicy')
+    const [wanted, binding] = readPart('admission-policy')
+    const account = 'system:serviceaccount:monitoring:heartbeat-controller'
+    const text = JSON.stringify(wanted!.spec).replace(
+      'system:serviceaccount:heartbeat-operator:heartbeat-operator',
+      account,
+    )
+    expect(policy.metadata.name).toBe('heartbeat-operator-publishes')
+    expect(policy.spec).toEqual(JSON.parse(text))
+    expect(pick(objects, 'ValidatingAdmissionPolicyBinding').spec).toEqual(binding!.spec)
+    const { serviceAccountName } = pick(objects, 'Deployment', 'heartbeat-controller').spec.template.spec
+    expect(account.endsWith(`:${serviceAccountName}`)).toBe(true)
+    const kinds = (await renderChart({ admissionPolicy: { enabled: false } })).map(({ kind }) => kind)
+    expect(kinds.filter((kind) => kind.startsWith('Validating'))).toEqual([])
   })
 
   it('are given once in a namespace that is named twice', async () => {
@@ -53,13 +119,14 @@ describe('the rights', () => {
       resources: ['heartbeatchecks'],
       verbs: ['list', 'patch'],
     }
+    const statuses = { ...checks, resources: ['heartbeatchecks/status'], verbs: ['patch'] }
     const lease = {
       apiGroups: ['coordination.k8s.io'],
       resources: ['leases'],
       resourceNames: ['heartbeat-operator'],
       verbs: ['get'],
     }
-    for (const rule of rules) expect([checks, lease]).toContainEqual(rule)
+    for (const rule of rules) expect([checks, statuses, lease]).toContainEqual(rule)
   })
 
   it.each(['default', 'namespaced', 'everything'] as const)(

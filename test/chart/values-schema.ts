@@ -4,10 +4,14 @@
  */
 
 import { z } from 'zod'
+import { SERVED_VERSIONS } from '../../src/operator/names.ts'
 import { listValues } from './values-table.ts'
 
 type Json = Record<string, unknown>
 
+const UUID = /[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}/
+/** Of Kubernetes: a name, if wanted behind a domain and a slash. */
+const LABEL_KEY = /^([a-z0-9][a-z0-9.-]{0,252}\/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/
 const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 const whole = (min: number, max?: number) => {
@@ -67,6 +71,9 @@ const alert = section({
   annotations: texts(),
 })
 
+/** Addresses and CIDRs. */
+const blocks = () => z.array(z.string().regex(/^[0-9A-Fa-f.:]+(\/[0-9]+)?$/))
+
 /** The limits of variables are those of src/config.ts. */
 const VALUES = section({
   // Helm's own, when the chart is part of another.
@@ -79,16 +86,34 @@ const VALUES = section({
   commonLabels: texts(),
   image,
   imagePullSecrets: list(),
-  crds: section({ enabled: z.boolean(), keep: z.boolean() }),
+  crds: section({ enabled: z.boolean(), keep: z.boolean(), storedVersion: z.enum(SERVED_VERSIONS) }),
   clusterName: z.string().regex(DNS_LABEL),
   watchNamespaces: z.array(z.string().regex(DNS_LABEL)),
+  // YAML reads off without quotes as false.
+  cronJobs: section({
+    watch: z.union([z.enum(['labelled', 'all', 'off']), z.literal(false)]),
+    timeZone: z.string().max(64),
+    logs: z.union([z.enum(['off', 'failed']), z.literal(false)]),
+  }),
+  takeOver: optional(UUID),
+  revival: z.enum(['name', 'uid']),
+  projects: z.record(z.string().regex(DNS_LABEL), z.array(z.string().regex(/^[a-z0-9_-]{1,100}$/))),
+  projectAnnotation: z.boolean(),
+  metricLabels: z.array(z.string().regex(LABEL_KEY)).max(10),
   pingUrl: optional(/https?:\/\/.+/),
   baseUrl: optional(/https?:\/\/.+\/api\/v1/),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
   logFormat: z.enum(['json', 'pretty']),
   rateLimitPerMinute: whole(1, 1_000_000),
-  history: section({ maxPings: whole(1, 1_000_000), maxDays: whole(1, 3_650) }),
-  allowedTargets: z.array(z.string().regex(/^[0-9A-Fa-f.:]+(\/[0-9]+)?$/)),
+  history: section({ maxPings: whole(1, 1_000_000), maxDays: whole(1, 3_650), maxFlips: whole(1, 1_000_000) }),
+  maxConnections: whole(1, 1_000_000),
+  audit: section({ maxDays: whole(1, 3_650) }),
+  trustedProxies: blocks(),
+  passwordLogin: z.boolean(),
+  signIn: section(fromSecret),
+  dashboard: section({ enabled: z.boolean() }),
+  metricsToken: section({ ...fromSecret, value: optional(/[!-~]{1,1000}/) }),
+  allowedTargets: blocks(),
   oidcIssuers: z
     .array(
       z.strictObject({
@@ -107,7 +132,7 @@ const VALUES = section({
       .string()
       .max(254)
       .regex(/^[^\s@]+@[^\s@]+$/),
-    projectId: optional(/[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}/),
+    projectId: optional(UUID),
     existingSecret: z.string(),
   }),
   secretKey: section(fromSecret),
@@ -136,7 +161,8 @@ const VALUES = section({
   extraEnv: z.array(z.looseObject({ name: named() })),
   extraVolumes: list(),
   extraVolumeMounts: list(),
-  rbac: section({ create: z.boolean(), aggregatedRoles: z.boolean() }),
+  rbac: section({ create: z.boolean(), secrets: z.enum(['cluster', 'namespaces']), aggregatedRoles: z.boolean() }),
+  admissionPolicy: section({ enabled: z.boolean() }),
   service: section({ ping: service, api: service }),
   ingress: section({ ...hosts, className: z.string(), tls: list() }),
   httpRoute: section({ ...hosts, parentRefs: list() }),
@@ -145,6 +171,7 @@ const VALUES = section({
     pingFrom: list(),
     apiFrom: list(),
     opsFrom: list(),
+    databaseFrom: list(),
     egress: section({
       enabled: z.boolean(),
       rules: list(),

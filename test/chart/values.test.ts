@@ -31,11 +31,13 @@ const WITH: Record<string, Json> = {
   'api.replicas': { api: {} },
   'image.tag': { image: {} },
   'crds.keep': { crds: {} },
+  'crds.storedVersion': { crds: {} },
   'rbac.create': { rbac: {} },
   'rbac.aggregatedRoles': { rbac: {} },
   'database.existingSecretKey': { database: { existingSecret: 'database' } },
   'networkPolicy.egress.databasePort': { database: { existingSecret: 'database' } },
   'secretKey.existingSecretKey': { secretKey: { existingSecret: 'keys' } },
+  'metricsToken.value': { metricsToken: {} },
   'alertmanager.existingSecretKey': { alertmanager: { existingSecret: 'alertmanager' } },
 }
 
@@ -44,8 +46,19 @@ const OTHER: Record<string, unknown> = {
   commonLabels: { team: 'shop' },
   'image.digest': `sha256:${'b'.repeat(64)}`,
   'image.pullPolicy': 'Never',
+  'crds.storedVersion': 'v1alpha1',
   imagePullSecrets: [{ name: 'other' }],
   watchNamespaces: ['shop'],
+  'cronJobs.watch': 'off',
+  'cronJobs.timeZone': 'Asia/Tokyo',
+  'cronJobs.logs': 'off',
+  takeOver: '0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d11',
+  revival: 'name',
+  projects: { shop: ['shop'] },
+  metricLabels: ['tier'],
+  'rbac.secrets': 'cluster',
+  trustedProxies: ['10.9.0.0/16'],
+  'metricsToken.value': 'y'.repeat(32),
   pingUrl: 'https://other.example.com',
   baseUrl: 'https://other.example.com/api/v1',
   logLevel: 'error',
@@ -73,6 +86,7 @@ const OTHER: Record<string, unknown> = {
   'networkPolicy.pingFrom': [{ podSelector: {} }],
   'networkPolicy.apiFrom': [{ podSelector: {} }],
   'networkPolicy.opsFrom': [{ podSelector: {} }],
+  'networkPolicy.databaseFrom': [{ podSelector: {} }],
   'networkPolicy.egress.rules': [{ ports: [{ port: 25 }] }],
   'networkPolicy.egress.dnsPorts': [5353],
   'networkPolicy.egress.apiServerPorts': [8443],
@@ -135,11 +149,22 @@ describe('the schema', () => {
       pingUrl: 'ping.example.com',
       clusterName: 'Prod_1',
       watchNamespaces: ['Payments'],
+      'cronJobs.watch': 'some',
+      'cronJobs.logs': true,
+      takeOver: 'the other',
+      revival: 'never',
+      projects: { payments: ['Not a slug'] },
+      projectAnnotation: 'off',
+      metricLabels: ['team name'],
+      'rbac.secrets': 'none',
       'image.digest': 'sha256:abc',
       logLevel: 'loud',
       rateLimitPerMinute: 0,
       'history.maxDays': 3_651,
+      'audit.maxDays': 0,
       allowedTargets: ['receiver.example.com'],
+      trustedProxies: ['proxy.example.com'],
+      passwordLogin: 'off',
       oidcIssuers: [{ issuer: 'https://login.example.com' }],
       'bootstrap.projectId': '42',
       'postgresql.storage.size': 'much',
@@ -234,7 +259,7 @@ describe('the README', () => {
     const named = rows.flatMap(([, kind, list]) =>
       [...list!.matchAll(/`([^`]+)`/g)].map(([, name]) => `${kind} ${name}`),
     )
-    expect(named).toHaveLength(10)
+    expect(named).toHaveLength(12)
     for (const name of named) expect(names).toContain(name)
   })
 })

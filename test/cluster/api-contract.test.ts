@@ -6,9 +6,11 @@ import { createClient } from '../../src/kubernetes/client.ts'
 import { findConnection } from '../../src/kubernetes/connection.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { describeApiContract, type ServerUnderTest } from '../support/api-contract.ts'
+import { describeSelectorContract } from '../support/api-contract-selectors.ts'
 import { describeWriteContract } from '../support/api-contract-writes.ts'
 import { openCluster } from '../support/cluster.ts'
 import { startControlPlane } from './control-plane.ts'
+import { changeStoredVersion } from './control-plane-crds.ts'
 
 const CRDS = fileURLToPath(new URL('../../crds', import.meta.url))
 
@@ -25,9 +27,11 @@ describe('the real API server', () => {
     const client = createClient({ connection: connection!, clock: systemClock })
     stack.defer(() => client.close())
     const namespace = stack.use(await openCluster(plane).makeNamespace())
-    return { client, namespace: namespace.name, bookmarkSeconds: 6, expire: plane.forgetHistory }
+    const storeAs = (version: string) => changeStoredVersion(plane, version)
+    return { client, namespace: namespace.name, bookmarkSeconds: 6, expire: plane.forgetHistory, storeAs }
   }
 
   describeWriteContract(open)
   describeApiContract(open)
+  describeSelectorContract(open)
 })

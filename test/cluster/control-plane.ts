@@ -31,6 +31,13 @@ export interface ControlPlaneOptions {
   readonly onLost?: (message: string) => void
 }
 
+/** In a namespace. */
+export interface StoredObject {
+  /** Of a custom resource with its group: `heartbeat-operator.io/heartbeatchecks`. */
+  readonly plural: string
+  readonly object: { readonly metadata: { readonly namespace: string; readonly name: string } }
+}
+
 export interface ControlPlane extends ClusterAccess, AsyncDisposable {
   /** Of Kubernetes: `1.36.3`. */
   readonly version: string
@@ -46,6 +53,13 @@ export interface ControlPlane extends ClusterAccess, AsyncDisposable {
   pauseApiServer(): void
   resumeApiServer(): void
   restartControllers(): Promise<void>
+  /** For objects whose status the test writes: CronJobs make no Jobs, and nothing is deleted by limits of a history. */
+  stopControllers(): Promise<void>
+  /**
+   * Writes objects into etcd past the API server: tens of thousands in seconds. They are not validated, and need a uid and a
+   * creationTimestamp.
+   */
+  store(objects: Iterable<StoredObject>): Promise<void>
   /** Everything is lost, as with a cluster that was rebuilt: only address, tokens and CRDs of `crds` are as before. */
   emptyEtcd(): Promise<void>
   /**
@@ -215,6 +229,8 @@ async function start(programs: Programs, options: ControlPlaneOptions): Promise<
       await end('kube-controller-manager')
       await startControllers()
     },
+    stopControllers: () => end('kube-controller-manager'),
+    store: (objects) => storeObjects(etcdUrl, objects),
     async emptyEtcd() {
       await Promise.all([...running.keys()].map((name) => end(name)))
       await rm(join(home.path, 'etcd'), { recursive: true, force: true })
@@ -241,8 +257,31 @@ async function start(programs: Programs, options: ControlPlaneOptions): Promise<
   }
 }
 
+/** etcd's own limit for a transaction. */
+const OPERATIONS = 128
+const AT_ONCE = 4
+
+async function storeObjects(etcdUrl: string, objects: Iterable<StoredObject>): Promise<void> {
+  const encode = (text: string) => Buffer.from(text).toString('base64')
+  const rest = objects[Symbol.iterator]()
+  const write = async () => {
+    for (;;) {
+      const success: object[] = []
+      for (let next = rest.next(); !next.done; next = rest.next()) {
+        const { plural, object } = next.value
+        const key = encode(`/registry/${plural}/${object.metadata.namespace}/${object.metadata.name}`)
+        success.push({ requestPut: { key, value: encode(JSON.stringify(object)) } })
+        if (success.length === OPERATIONS) break
+      }
+      if (success.length === 0) return
+      await callEtcd(etcdUrl, 'txn', { success })
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, write))
+}
+
 /** etcd's JSON gateway; byte strings are base64. */
-async function callEtcd(etcdUrl: string, verb: 'range' | 'compaction', body: object): Promise<unknown> {
+async function callEtcd(etcdUrl: string, verb: 'range' | 'compaction' | 'txn', body: object): Promise<unknown> {
   const answer = await fetch(`${etcdUrl}/v3/kv/${verb}`, { method: 'POST', body: JSON.stringify(body) })
   if (!answer.ok) throw new Error(`etcd refused ${verb}: ${answer.status} ${await answer.text()}`)
   return answer.json()

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RESOURCE_DEFINITION } from '../../src/operator/schema/definition.ts'
 import { cluster } from '../support/cluster.ts'
 import type { Manifest } from '../support/heartbeat-checks/rule-case.ts'
-import { PROJECT_RULE, SPEC_CASES } from '../support/heartbeat-checks/spec-cases.ts'
+import { PROJECT_RULE, SOURCE_RULE, SPEC_CASES } from '../support/heartbeat-checks/spec-cases.ts'
 import { STATUS_CASES } from '../support/heartbeat-checks/status-cases.ts'
 
 let namespace: Awaited<ReturnType<typeof cluster.makeNamespace>>
@@ -12,14 +12,14 @@ let checks: string
 
 beforeAll(async () => {
   namespace = await cluster.makeNamespace()
-  checks = `/apis/heartbeat-operator.io/v1alpha1/namespaces/${namespace.name}/heartbeatchecks`
+  checks = `/apis/heartbeat-operator.io/v1/namespaces/${namespace.name}/heartbeatchecks`
   const made = await cluster.api('POST', checks, describeCheck({ name: 'kept', spec: { periodSeconds: 60 } }))
   expect(made.status).toBe(201)
 })
 afterAll(() => namespace[Symbol.asyncDispose]())
 
 function describeCheck({ name = 'a', spec }: Manifest) {
-  return { apiVersion: 'heartbeat-operator.io/v1alpha1', kind: 'HeartbeatCheck', metadata: { name }, spec }
+  return { apiVersion: 'heartbeat-operator.io/v1', kind: 'HeartbeatCheck', metadata: { name }, spec }
 }
 
 const create = (manifest: Manifest, query = 'dryRun=All&fieldValidation=Strict') =>
@@ -74,20 +74,18 @@ describe('a spec', () => {
     const { body } = await create({ spec: { periodSeconds: 60 } })
     expect(body.spec).toEqual({
       periodSeconds: 60,
-      graceSeconds: 3_600,
       deletionPolicy: 'Delete',
-      publish: { kind: 'Secret', key: 'HEARTBEAT_URL' },
     })
+    const sourceRef = { kind: 'CronJob', name: 'nightly-backup' }
+    expect((await create({ spec: { sourceRef } })).body.spec).toEqual({ sourceRef, deletionPolicy: 'Delete' })
   })
 
   it('gets the defaults within publish too, and for nulls', async () => {
     const publish = { name: 'urls', kind: null }
     const { body } = await create({ spec: { periodSeconds: 60, graceSeconds: null, suspend: null, publish } })
-    expect(body.spec).toMatchObject({
-      graceSeconds: 3_600,
-      publish: { kind: 'Secret', name: 'urls', key: 'HEARTBEAT_URL' },
-    })
+    expect(body.spec).toMatchObject({ publish: { kind: 'Secret', name: 'urls', key: 'HEARTBEAT_URL' } })
     expect(body.spec).not.toHaveProperty('suspend')
+    expect(body.spec).not.toHaveProperty('graceSeconds')
   })
 
   it('loses an unknown field, or is refused for it, as its sender wishes', async () => {
@@ -124,6 +122,27 @@ describe('the project', () => {
   })
 })
 
+describe('the source', () => {
+  const change = (name: string, spec: object) => cluster.api('PATCH', `${checks}/${name}?dryRun=All`, { spec })
+  const sourceRef = { kind: 'CronJob', name: 'nightly-backup' }
+
+  beforeAll(async () => {
+    expect((await create({ name: 'following', spec: { sourceRef } }, '')).status).toBe(201)
+  })
+
+  it('stays what it is while all else changes', async () => {
+    expect((await change('following', { sourceRef, graceSeconds: 60, publish: { kind: 'None' } })).status).toBe(200)
+  })
+
+  it.each([
+    ['is not changed', 'following', { sourceRef: { name: 'other' } }],
+    ['is not removed', 'following', { sourceRef: null, periodSeconds: 60 }],
+    ['is not added', 'kept', { sourceRef, periodSeconds: null }],
+  ])('%s', async (_, name, spec) => {
+    expectRefusal(await change(name, spec), SOURCE_RULE.at, SOURCE_RULE.rule)
+  })
+})
+
 describe('a status', () => {
   it.each(STATUS_CASES)('$field: $rule', async ({ accepted, refused, at, says }) => {
     const answer = await writeStatus(accepted)
@@ -141,9 +160,10 @@ describe('a status', () => {
     })
     expect(written.body).toMatchObject({
       status: { state: 'up' },
-      spec: { graceSeconds: 3_600 },
+      spec: { periodSeconds: 60 },
       metadata: { generation: 1 },
     })
+    expect(written.body.spec).not.toHaveProperty('graceSeconds')
   })
 })
 
@@ -155,6 +175,7 @@ describe('kubectl', () => {
       .split('\n')
       .map((line) => line.split(/\s{2,}/))
   const ready = { type: 'Ready', status: 'True', reason: 'Synced', message: '' }
+  const up = { type: 'Up', status: 'False', reason: 'JobFailed', message: '' }
   const lastTransitionTime = '2026-03-01T02:10:00Z'
 
   beforeAll(async () => {
@@ -162,16 +183,21 @@ describe('kubectl', () => {
     await cluster.api('PATCH', `${checks}/nightly/status`, {
       status: {
         state: 'down',
+        stateTime: new Date(Date.now() - 600_500).toISOString(),
+        schedule: '0 2 * * *',
+        timeZone: 'Europe/Berlin',
+        graceSeconds: 3_600,
         lastPingTime: new Date(Date.now() - 90_500).toISOString(),
         published: { kind: 'Secret', name: 'nightly-heartbeat' },
-        conditions: [{ ...ready, lastTransitionTime }],
+        lastRun: { job: 'nightly-1', outcome: 'Failed', exitCode: 137, reason: 'OOMKilled', message: 'killed' },
+        conditions: [ready, up].map((condition) => ({ ...condition, lastTransitionTime })),
       },
     })
   })
 
-  it('shows what the issue shows', async () => {
+  it('shows what a check is, and why it is not ready', async () => {
     const [head, row] = rows(await kubectl('get', 'hbc', 'nightly'))
-    expect(head).toEqual(['NAME', 'STATE', 'READY', 'SCHEDULE', 'GRACE', 'LAST PING', 'AGE'])
+    expect(head).toEqual(['NAME', 'STATE', 'READY', 'SCHEDULE', 'GRACE', 'LAST PING', 'LAST RUN', 'REASON', 'AGE'])
     expect(row).toEqual([
       'nightly',
       'down',
@@ -179,32 +205,29 @@ describe('kubectl', () => {
       '0 2 * * *',
       '3600',
       expect.stringMatching(/^9\ds$/),
+      'Failed',
+      'Synced',
       expect.stringMatching(/^\d+s$/),
     ])
   })
 
-  it('shows the period of a check that has one in the place of the schedule', async () => {
-    await create({ name: 'hourly', spec: { periodSeconds: 3_601, graceSeconds: 7 } }, '')
-    expect(rows(await kubectl('get', 'hbc', 'hourly'))[1]).toEqual([
-      'hourly',
-      '3601',
-      '7',
-      expect.stringMatching(/^\d+s$/),
-    ])
-  })
-
-  it('shows the reason and where the URL is with -o wide', async () => {
+  it('shows the time zone, where the URL is, and why and since when it is down with -o wide', async () => {
     const [head, row] = rows(await kubectl('get', 'hbc', 'nightly', '-o', 'wide'))
-    expect(head?.slice(6)).toEqual(['AGE', 'REASON', 'PUBLISHED'])
-    expect(row?.slice(7)).toEqual(['Synced', 'nightly-heartbeat'])
+    expect(head?.slice(8)).toEqual(['AGE', 'TIME ZONE', 'PUBLISHED', 'RUN REASON', 'WHY', 'SINCE'])
+    const since = expect.stringMatching(/^10m/)
+    expect(row?.slice(9)).toEqual(['Europe/Berlin', 'nightly-heartbeat', 'OOMKilled', 'JobFailed', since])
   })
 
-  it.each(['hbc', 'heartbeatcheck', 'heartbeatchecks', 'heartbeats', 'heartbeatchecks.v1alpha1.heartbeat-operator.io'])(
-    'knows them as %s',
-    async (name) => {
-      expect(await kubectl('get', name, '-o', 'name')).toContain('heartbeatcheck.heartbeat-operator.io/nightly')
-    },
-  )
+  it.each([
+    'hbc',
+    'heartbeatcheck',
+    'heartbeatchecks',
+    'heartbeats',
+    'heartbeatchecks.v1.heartbeat-operator.io',
+    'heartbeatchecks.v1alpha1.heartbeat-operator.io',
+  ])('knows them as %s', async (name) => {
+    expect(await kubectl('get', name, '-o', 'name')).toContain('heartbeatcheck.heartbeat-operator.io/nightly')
+  })
 
   it('does not show them among all', async () => {
     expect(await kubectl('get', 'all', '-o', 'name')).not.toContain('heartbeat')
@@ -229,7 +252,16 @@ describe('kubectl', () => {
       openAPIV3Schema: Explained
     }
     const words = (text: string) => text.replace(/\s+/g, ' ')
-    for (const part of ['spec', 'spec.publish', 'status', 'status.published', 'status.conditions']) {
+    for (const part of [
+      'spec',
+      'spec.publish',
+      'spec.sourceRef',
+      'status',
+      'status.cronJob',
+      'status.lastRun',
+      'status.published',
+      'status.conditions',
+    ]) {
       const field = part.split('.').reduce((inner, name) => childrenOf(inner)[name]!, openAPIV3Schema)
       const explained = words(await kubectl('explain', `hbc.${part}`))
       expect(explained).toContain(words(field.description))

@@ -1,4 +1,4 @@
-/** manifests/examples: applied to an API server that has never seen us, and their scripts run against the ping API. */
+/** manifests/examples, and the manifests of the dashboard: applied to an API server that has never seen us, and their scripts run against the ping API. */
 
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -6,6 +6,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
+import { renderHeartbeatCheck } from '../../src/http/dashboard/pages/checks/heartbeat-check.ts'
+import { snippetsOf } from '../../src/http/dashboard/pages/checks/snippets.ts'
 import { type HeartbeatCheck, readHeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
 import { waitFor } from '../support/cluster.ts'
@@ -14,6 +16,7 @@ import { listBlocksOf } from '../support/documents.ts'
 import { type ControlPlane, startControlPlane } from './control-plane.ts'
 
 const FOLDER = new URL('../../manifests/examples/', import.meta.url).pathname
+const DEMO = new URL('../../manifests/demo/cronjobs.yaml', import.meta.url).pathname
 const CRD = new URL('../../manifests/crd.yaml', import.meta.url).pathname
 
 interface CronJob {
@@ -64,7 +67,7 @@ describe('the examples', () => {
       expect(cronJob.spec.schedule).toBe(check.spec.schedule)
       expect(cronJob.spec.timeZone).toBe(check.spec.timeZone)
     }
-    const { kind, name } = read.declaration.publish
+    const { kind, name } = read.declaration.publish!
     expect(kind).toBe('Secret')
     expect(containerOf(example).envFrom).toEqual([{ secretRef: { name, optional: true } }])
   })
@@ -106,7 +109,7 @@ describe('on an API server that has never seen us', () => {
         .filter((line) => !line.endsWith(' unchanged')),
     ).toEqual([])
     const [, row] = (await kubectl('get', 'hbc', 'nightly-backup')).split('\n')
-    expect(row).toMatch(/^nightly-backup +0 2 \* \* \* +3600 +\d+s/)
+    expect(row).toMatch(/^nightly-backup +\d+s/)
   })
 
   it.each(examples)('$file: its pod is let in under the Pod Security standard restricted', async ({ cronJob }) => {
@@ -117,6 +120,76 @@ describe('on an API server that has never seen us', () => {
       return body.items[0] ?? null
     })
     expect(pod.status.phase).toBe('Pending')
+  })
+
+  it('the demo is applied strictly, its CronJobs know nothing of us but annotations, and their pods are let in under restricted', async () => {
+    const input = readFileSync(DEMO, 'utf8')
+    const printed = await cluster.kubectlWith({ input }, 'apply', ...strictly, '-f', '-')
+    expect(printed.match(/^cronjob\.batch\/.* created$/gm)).toHaveLength(6)
+    const rest = input.replaceAll(/^#.*|^ +heartbeat-operator\.io\/(grace|max-runtime)-seconds: .*$/gm, '')
+    expect(rest).not.toMatch(/heartbeat|HEARTBEAT/)
+    const restricted = [
+      'label',
+      'namespace',
+      'payments',
+      '--overwrite',
+      'pod-security.kubernetes.io/enforce=restricted',
+    ]
+    expect(await cluster.kubectl(...restricted, '--dry-run=server', '--warnings-as-errors')).toContain('labeled')
+    await cluster.kubectl(...restricted)
+    await cluster.kubectl('-n', 'payments', 'create', 'job', 'by-hand', '--from=cronjob/suspended')
+    await waitFor('the pod', async () => {
+      const { body } = await cluster.api('GET', '/api/v1/namespaces/payments/pods?labelSelector=job-name%3Dby-hand')
+      return body.items[0] ?? null
+    })
+    await cluster.kubectl('delete', 'namespace', 'payments', '--wait=false')
+  })
+
+  const SCHEDULE = { periodSeconds: null, schedule: '30 6 * * MON-FRI', timeZone: 'Europe/Berlin' }
+  const PING_URL = 'https://ping.example.com/ping/0b1c3f6e-5a0e-4c39-9a56-5a0d6a6f3f10'
+
+  it.each([
+    ['of a check of the API', null],
+    ['of a check that Kubernetes manages', { namespace: 'jobs', name: 'nightly-backup' }],
+  ])("the dashboard's CronJob %s is applied strictly, and its pod is let in", async (_, kubernetes) => {
+    const check = { pingUrl: PING_URL, slug: `a_${'b'.repeat(98)}`, kubernetes, ...SCHEDULE }
+    const { text: input } = snippetsOf(check).find(({ id }) => id === 'kubernetes')!
+    const name = parseAllDocuments(input).at(-1)!.toJS().metadata.name
+    await cluster.kubectlWith({ input }, '-n', 'jobs', 'apply', ...strictly, '-f', '-')
+    await kubectl('create', 'job', 'by-dashboard', `--from=cronjob/${name}`)
+    await waitFor('the pod', async () => {
+      const { body } = await cluster.api('GET', '/api/v1/namespaces/jobs/pods?labelSelector=job-name%3Dby-dashboard')
+      return body.items[0] ?? null
+    })
+    await kubectl('delete', 'job', 'by-dashboard')
+    await kubectl('delete', 'cronjob', name)
+  })
+
+  it.each([
+    '<script>alert(1)</script>',
+    'a: b # c {{ x }}',
+    `it's "quoted" \\n`,
+    '\u202egnp.exe \u2028 \ufeff',
+    '💾'.repeat(100),
+    '夜間バックアップ',
+  ])("the dashboard's HeartbeatCheck is applied strictly, whatever its texts: %j", async (text) => {
+    const resource = { cluster: 'default', namespace: 'jobs', name: 'by-dashboard' }
+    const spec = { ...SCHEDULE, graceSeconds: 60, maxRuntimeSeconds: 3_600, jobArea: null }
+    const texts = { name: text, description: `${text}\n---\n${text}\t`, tags: ['a:b', '-'] }
+    const labels = { true: '', 'example.com/1.5': '0x1', team: 'no' }
+    const check = { kubernetes: resource, ...texts, labels, spec }
+    await cluster.kubectlWith({ input: renderHeartbeatCheck(check) }, 'apply', ...strictly, '-f', '-')
+    const stored = JSON.parse(await kubectl('get', 'hbc', 'by-dashboard', '-o', 'json')) as HeartbeatCheck
+    expect(stored.metadata.labels).toEqual(labels)
+    expect(stored.spec).toMatchObject({
+      displayName: texts.name.replace(/\p{Bidi_Control}/gu, ''),
+      description: texts.description,
+      tags: texts.tags,
+      schedule: SCHEDULE.schedule,
+      timeZone: SCHEDULE.timeZone,
+      graceSeconds: 60,
+      maxRuntimeSeconds: 3_600,
+    })
   })
 })
 

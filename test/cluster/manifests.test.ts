@@ -58,14 +58,27 @@ async function listRights(account: string, namespace: string): Promise<string[]>
     .sort()
 }
 
-const CHECKS = [
+const IN_NAMESPACES = [
+  'batch/cronjobs get list watch',
+  'batch/jobs get list watch',
   'configmaps get create patch delete',
+  'events list',
   'events.k8s.io/events create patch',
+  'heartbeat-operator.io/heartbeatchecks create delete',
   'heartbeat-operator.io/heartbeatchecks get list watch patch',
   'heartbeat-operator.io/heartbeatchecks/status update patch',
   'namespaces get',
+  'pods list watch',
   'secrets get create patch delete',
 ]
+const OF_DEFINITION = 'heartbeatchecks.heartbeat-operator.io'
+/** Of everything that is the cluster's. */
+const EVERYWHERE = [
+  ...IN_NAMESPACES.filter((right) => right !== 'namespaces get'),
+  `apiextensions.k8s.io/customresourcedefinitions ${OF_DEFINITION} get`,
+  `apiextensions.k8s.io/customresourcedefinitions/status ${OF_DEFINITION} update patch`,
+  'namespaces get list watch',
+].sort()
 const LEASE = ['coordination.k8s.io/leases create', 'coordination.k8s.io/leases heartbeat-operator get update']
 
 /** What the pods of a Deployment get, as the kubelet would put it together. */
@@ -76,7 +89,7 @@ async function readEnvironment(deployment: string): Promise<Record<string, strin
     DATABASE_URL: 'postgres://user:password@db:5432/heartbeat',
     SECRET_KEY: Buffer.alloc(32).toString('base64'),
     BOOTSTRAP_PASSWORD: 'correct horse',
-    BOOTSTRAP_API_KEY: 'hbk_abc_0123456789abcdef',
+    BOOTSTRAP_API_KEY: `hbk_abc_${'0123456789abcdef'.repeat(2)}`,
   }
   const { env } = (body.spec.template.spec as PodSpec).containers[0]
   const own = env.map(({ name, value, valueFrom }) => [name, value ?? secret[valueFrom!.secretKeyRef.key]!])
@@ -135,8 +148,8 @@ describe('install.yaml', () => {
   })
 
   it('grants the controller exactly what it needs, everywhere', async () => {
-    expect(await listRights(CONTROLLER, 'default')).toEqual(CHECKS)
-    expect(await listRights(CONTROLLER, NAMESPACE)).toEqual([...CHECKS, ...LEASE].sort())
+    expect(await listRights(CONTROLLER, 'default')).toEqual(EVERYWHERE)
+    expect(await listRights(CONTROLLER, NAMESPACE)).toEqual([...EVERYWHERE, ...LEASE].sort())
   })
 
   it('grants the API nothing', async () => {
@@ -158,7 +171,7 @@ describe('install.yaml', () => {
 
 describe('with its token the controller', () => {
   const secrets = '/api/v1/namespaces/default/secrets'
-  const checks = '/apis/heartbeat-operator.io/v1alpha1/namespaces/default/heartbeatchecks'
+  const checks = '/apis/heartbeat-operator.io/v1/namespaces/default/heartbeatchecks'
   let token: string
 
   const call = async (method: string, path: string, body?: unknown, contentType?: string) =>
@@ -168,12 +181,12 @@ describe('with its token the controller', () => {
   beforeAll(async () => {
     token = await cluster.tokenFor(CONTROLLER)
     await cluster.applyManifest(
-      '{apiVersion: heartbeat-operator.io/v1alpha1, kind: HeartbeatCheck, metadata: {name: a, namespace: default}, spec: {periodSeconds: 60}}',
+      '{apiVersion: heartbeat-operator.io/v1, kind: HeartbeatCheck, metadata: {name: a, namespace: default}, spec: {periodSeconds: 60}}',
     )
   })
 
   it('lists and watches checks, and writes their finalizers and status', async () => {
-    expect(await call('GET', '/apis/heartbeat-operator.io/v1alpha1/heartbeatchecks')).toBe(200)
+    expect(await call('GET', '/apis/heartbeat-operator.io/v1/heartbeatchecks')).toBe(200)
     expect(await call('GET', `${checks}?watch=1&timeoutSeconds=1`)).toBe(200)
     expect(await call('PATCH', `${checks}/a`, { metadata: { finalizers: ['heartbeat-operator.io/cleanup'] } })).toBe(
       200,
@@ -191,6 +204,7 @@ describe('with its token the controller', () => {
       kind: 'Secret',
       metadata: {
         name: 'a-heartbeat',
+        labels: { 'app.kubernetes.io/managed-by': 'heartbeat-operator' },
         ownerReferences: [{ apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: false }],
       },
       data: { HEARTBEAT_URL: 'eA==' },
@@ -222,15 +236,27 @@ describe('with its token the controller', () => {
     expect(await call('GET', '/apis/coordination.k8s.io/v1/namespaces/default/leases/heartbeat-operator')).toBe(403)
   })
 
-  it('reads a namespace, and lists none', async () => {
+  it('reads and lists Namespaces, and changes none', async () => {
     expect(await call('GET', '/api/v1/namespaces/kube-system')).toBe(200)
-    expect(await call('GET', '/api/v1/namespaces')).toBe(403)
+    expect(await call('GET', '/api/v1/namespaces?limit=1')).toBe(200)
+    const annotations = { 'heartbeat-operator.io/projects': 'payments' }
+    expect(await call('PATCH', '/api/v1/namespaces/default', { metadata: { annotations } })).toBe(403)
+  })
+
+  it('reads its own CustomResourceDefinition and writes its status, and reads no other', async () => {
+    const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+    const ours = `${definitions}/heartbeatchecks.heartbeat-operator.io`
+    expect(await call('GET', ours)).toBe(200)
+    expect(await call('PATCH', `${ours}/status`, { status: { storedVersions: ['v1'] } })).toBe(200)
+    expect(await call('PATCH', ours, { spec: { scope: 'Namespaced' } })).toBe(403)
+    expect(await call('GET', definitions)).toBe(403)
+    expect(await call('PATCH', `${definitions}/others.example.com/status`, {})).toBe(403)
   })
 })
 
 describe('install-namespaced.yaml', () => {
   beforeAll(async () => {
-    await cluster.kubectl('delete', 'clusterrolebinding', 'heartbeat-operator')
+    await cluster.kubectl('delete', 'clusterrolebinding', 'heartbeat-operator', 'heartbeat-operator-cronjobs')
     await apply('manifests/install-namespaced.yaml')
   })
 
@@ -243,7 +269,7 @@ describe('install-namespaced.yaml', () => {
   })
 
   it('grants the controller the same, in its own namespace alone', async () => {
-    expect(await listRights(CONTROLLER, NAMESPACE)).toEqual([...CHECKS, ...LEASE].sort())
+    expect(await listRights(CONTROLLER, NAMESPACE)).toEqual([...IN_NAMESPACES, ...LEASE].sort())
     expect(await listRights(CONTROLLER, 'default')).toEqual([])
   })
 

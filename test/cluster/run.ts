@@ -42,13 +42,15 @@ async function main(): Promise<void> {
   const args = readArguments()
   if (args === null) return fail('usage: npm run cluster [-- --keep]   (--keep: keep its objects for the next time)')
   await mkdir(folder, { recursive: true, mode: 0o700 })
+  // First, because a signal may come as soon as the lock is seen.
+  const stop = stopOnSignals()
   const lock = await takeLock(lockFile)
   if ('holder' in lock)
     return fail(
       `a cluster of this checkout runs already (process ${lock.holder}): export KUBECONFIG=${quote(kubeconfig)}`,
     )
   try {
-    await serve(args.keep)
+    if (!stop.signal.aborted) await serve(args.keep, stop)
   } finally {
     await rm(kubeconfig, { force: true })
     await lock.release()
@@ -56,20 +58,22 @@ async function main(): Promise<void> {
   }
 }
 
-async function serve(keep: boolean): Promise<void> {
+function stopOnSignals(): AbortController {
   const stop = new AbortController()
-  let plane: ControlPlane | undefined
-  const onSignal = () => {
-    if (plane !== undefined) return stop.abort()
-    // In the middle of a build or a start there is no waiting: what was started ends with this process.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort())
+  return stop
+}
+
+async function serve(keep: boolean, stop: AbortController): Promise<void> {
+  // In the middle of a build or a start there is no waiting: what was started ends with this process.
+  const endAtOnce = () => {
     for (const file of [kubeconfig, lockFile]) rmSync(file, { force: true })
     if (!existsSync(dataFolder)) rmSync(folder, { recursive: true, force: true })
-    process.exit(0)
+    process.exit()
   }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal)
-
+  stop.signal.addEventListener('abort', endAtOnce)
   const programs = await findPrograms()
-  plane = await startControlPlane({
+  const plane = await startControlPlane({
     programs,
     crds: existsSync(CRDS) ? [CRDS] : [],
     ...(keep ? { dataFolder } : {}),
@@ -78,6 +82,7 @@ async function serve(keep: boolean): Promise<void> {
       stop.abort()
     },
   })
+  stop.signal.removeEventListener('abort', endAtOnce)
   try {
     await writeKubeconfig(plane, { credential: { token: plane.adminToken }, path: kubeconfig })
     await introduce(plane, keep)

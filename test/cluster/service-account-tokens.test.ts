@@ -42,7 +42,7 @@ it('a token for the API server or for another audience is rejected', async () =>
   for (const options of [[], ['--audience', 'another']])
     expect(await whoIs(await tokenOf('deploy', ...options))).toMatchObject({
       status: 401,
-      body: { error: expect.stringMatching(/^missing or unknown credential/) },
+      body: { error: expect.stringMatching(/^the credential is neither an API key nor an access token/) },
     })
 })
 

@@ -18,7 +18,11 @@ import { createReplica } from './replica.ts'
  */
 
 const KILLS = 16
-const CHECKS = 12
+/** Jobs that run at the same time. */
+const JOBS = 12
+/** A check that changes more often flaps, and then sends nothing. Each job goes on with its next check. */
+const CHANGES = 8
+const CHECKS_OF_A_JOB = 80
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121)
 const PATIENCE_MS = 90_000
 
@@ -113,20 +117,27 @@ it(`${KILLS} kills lose no delivery and spoil no order`, async () => {
     receiver.believe(body.secret)
     channels.push({ id: body.id as string, receiver })
   }
-  const publicIds: string[] = []
-  for (let i = 0; i < CHECKS; i += 1) {
-    const { body } = await client.post('/checks', { project_id: PROJECT_ID, name: `Job ${i}` })
-    publicIds.push(body.public_id)
+  const makeCheck = async (name: string): Promise<string> =>
+    (await client.post('/checks', { project_id: PROJECT_ID, name })).body.public_id
+  const checksOfJobs: string[][] = []
+  for (let job = 0; job < JOBS; job += 1) {
+    const names = Array.from({ length: CHECKS_OF_A_JOB }, (_, index) => `Job ${job}-${index}`)
+    checksOfJobs.push(await Promise.all(names.map(makeCheck)))
   }
 
   const stopping = new AbortController()
-  const jobs = publicIds.map(async (publicId, index) => {
+  const jobs = checksOfJobs.map(async (publicIds, index) => {
     const own = createRandom(SEED + 10 + index)
+    let changes = 0
     for (let isFailing = true; !stopping.signal.aborted; await wait(own.int(20, 200), stopping.signal)) {
+      const publicId = publicIds[Math.floor(changes / CHANGES)]
+      if (publicId === undefined) throw new Error('a job has changed all of its checks: give it more')
       const replica = own.pick(replicas)?.ping()
       if (replica === null || replica === undefined) continue
       const ping = aPing(publicId, isFailing ? { type: 'fail', exitCode: 1 } : {})
-      if ((await sendPing(replica, ping)).status === 200) isFailing = !isFailing
+      if ((await sendPing(replica, ping)).status !== 200) continue
+      isFailing = !isFailing
+      changes += 1
     }
   })
   const { database } = server

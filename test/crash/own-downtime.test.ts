@@ -34,6 +34,10 @@ const listOf = async (stage: Stage, check: { id: string }, column: 'reason' | 't
   return rows.map((row) => row[column])
 }
 
+/** When a replica last wrote that pings can be stored: there a gap begins. */
+const beatOf = async (stage: Stage) =>
+  (await stage.query('select extract(epoch from beat_at)::float8 * 1000 as at from service_beat'))[0]!.at as number
+
 const listGaps = async (stage: Stage) =>
   (await stage.query(
     'select extract(epoch from started_at)::float8 * 1000 as "startedAt", extract(epoch from ended_at)::float8 * 1000 as "endedAt" from gaps order by id',
@@ -42,7 +46,7 @@ const listGaps = async (stage: Stage) =>
 const untilDown = (stage: Stage, check: { id: string }) =>
   until(async () => (await stateOf(stage, check)).status === 'down', PATIENCE_MS)
 
-/** Long enough for a gap, which begins with the last beat: that is not older than a second. */
+/** Long enough for a gap, which begins with the last beat. */
 const waitOutGap = (since: number) => until(() => performance.now() - since > 5_500)
 const EVERY_TEN_SECONDS = { period_seconds: 10, grace_seconds: 0 }
 
@@ -60,10 +64,12 @@ describe('a database that is away for more than five seconds', () => {
     const dead = await stage.makeCheck(service, EVERY_TEN_SECONDS)
     const alive = await stage.makeCheck(service, EVERY_TEN_SECONDS)
     expect([await dead.ping(service), await alive.ping(service)]).toEqual([200, 200])
-    await letTimePass(stage.url, 8_000, false)
-    const before = Date.now()
-    const startedAt = performance.now()
+    // The deadline is four seconds away: not before the gap, and in it.
+    await letTimePass(stage.url, 6_000, false)
+    const before = await beatOf(stage)
     await begin(server)
+    // While the processes of the server are listed, one of them may still write a beat.
+    const [begunAt, startedAt] = [Date.now() + 1, performance.now()]
     await waitOutGap(startedAt)
     await end(server)
     await until(() => isReady(service), PATIENCE_MS)
@@ -72,7 +78,8 @@ describe('a database that is away for more than five seconds', () => {
     const [gap, ...more] = await until(async () => ((await listGaps(stage)).length > 0 ? listGaps(stage) : null))
     expect(more).toEqual([])
     expect(gap!.endedAt - gap!.startedAt).toBeGreaterThan(5_000)
-    expect(Math.abs(gap!.startedAt - before)).toBeLessThan(2_000)
+    expect(gap!.startedAt).toBeGreaterThanOrEqual(before)
+    expect(gap!.startedAt).toBeLessThanOrEqual(begunAt)
     expect((await ask(`${service.ops}/metrics`)).text).toMatch(counted)
     // The deadline was in the gap, and the evaluator has looked.
     const { status } = await until(async () =>
@@ -104,14 +111,14 @@ describe('every replica', () => {
     expect([await hidden.ping(first), await later.ping(first), await running.ping(first, start)]).toEqual([
       200, 200, 200,
     ])
-    const stoppedAt = Date.now()
     await Promise.all(replicas.map(stop))
+    const stoppedAt = await beatOf(stage)
     await letTimePass(stage.url, 600_000, true)
     const [again] = await Promise.all([stage.startReplica(), stage.startReplica()])
 
     const [gap, ...more] = await listGaps(stage)
     expect(more).toEqual([])
-    expect(Math.abs(gap!.startedAt - (stoppedAt - 600_000))).toBeLessThan(2_000)
+    expect(gap!.startedAt).toBeCloseTo(stoppedAt - 600_000, 0)
     expect(gap!.endedAt - gap!.startedAt).toBeGreaterThan(599_000)
 
     // We cannot know whether it ran: that is on record, and no channel hears of it as of a failure.
@@ -159,7 +166,8 @@ describe('one replica of two', () => {
       `select extract(epoch from at)::float8 * 1000 as at, extract(epoch from detected_at - at)::float8 as delay from flips where reason = 'missed'`,
     )
     expect(flip!.at).toBeCloseTo(due, -1)
-    expect(flip!.delay).toBeLessThan(2)
+    // No lease of the killed one is waited for: a busy machine alone takes longer than usual.
+    expect(flip!.delay).toBeLessThan(10)
     await stage.startReplica()
     expect(await listGaps(stage)).toEqual([])
   })

@@ -9,6 +9,7 @@ const STATE_TIMES = [
   'due_at',
   'stamped_at',
   'wake_at',
+  'job_wake_at',
 ]
 
 /**

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
+import type { Log } from '../../src/runtime/log.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
@@ -15,9 +16,9 @@ beforeAll(async () => {
 })
 afterAll(() => server.remove())
 
-function createTestApp() {
-  const config = readConfig({ PING_PORT: '0', API_PORT: '0', OPS_PORT: '0' }, false)
-  return createApp({ config, databaseUrl: server.url, secretKey: Buffer.alloc(32, 1), log: silentLog })
+function createTestApp(environment = {}, log = silentLog) {
+  const config = readConfig({ PING_PORT: '0', API_PORT: '0', OPS_PORT: '0', ...environment }, false)
+  return createApp({ config, databaseUrl: server.url, secretKey: Buffer.alloc(32, 1), log })
 }
 
 it('a start that the database leaves in the middle goes on when it is back', async () => {
@@ -39,4 +40,20 @@ it('a start without its database ends with the signal', async () => {
   await expect(starting).rejects.toThrow('cannot reach its database')
   await app.stop()
   await server.start()
+})
+
+it('L6: a start warns once of what is sent unencrypted', async () => {
+  const warnings: unknown[] = []
+  // On a busy machine there may be another warning: of a gap since the beat of the last test.
+  const warn = (fields: object, message: string) => 'unencrypted' in fields && warnings.push({ ...fields, message })
+  const app = createTestApp({ PING_URL: 'http://ping.example.com' }, { ...silentLog, warn } as unknown as Log)
+  await app.start()
+  await app.stop()
+  const message = expect.stringMatching(/^sent unencrypted;/)
+  expect(warnings).toEqual([{ unencrypted: [expect.stringContaining('PING_URL is http')], message }])
+
+  const other = createTestApp({}, { ...silentLog, warn } as unknown as Log)
+  await other.start()
+  await other.stop()
+  expect(warnings).toHaveLength(1)
 })

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDatabase, type Database } from '../../src/store/postgres/database.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, PATIENT_MS, type TestDatabase } from '../support/database.ts'
 
 let test: TestDatabase
 let database: Database
 beforeAll(async () => {
   test = await createTestDatabase()
-  database = createDatabase({ url: test.url, name: 'rows', connections: 1 })
+  database = createDatabase({ url: test.url, name: 'rows', connections: 1, statementMs: PATIENT_MS })
 })
 afterAll(async () => {
   await database.close()

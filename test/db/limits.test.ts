@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { TAGS } from '../../src/domain/check.ts'
+import { LABELS } from '../../src/domain/labels.ts'
 import { LIMITS } from '../../src/domain/limits.ts'
 import { addCheck, addTenant, createFixture, type Fixture } from './checks/fixture.ts'
 
@@ -17,6 +18,7 @@ const { periodSeconds, graceSeconds, maxRuntimeSeconds, nameLength, slugLength, 
 /** A character outside the basic plane: lengths are counted in code points. */
 const LETTER = '𝄞'
 const manyTags = (count: number) => Array.from({ length: count }, (_, index) => `tag-${index}`)
+const manyLabels = (count: number) => Object.fromEntries(manyTags(count).map((name) => [name, '']))
 
 it.each<[string, string, unknown, unknown]>([
   ['check_states', 'period_seconds', periodSeconds.min, periodSeconds.min - 1],
@@ -36,6 +38,15 @@ it.each<[string, string, unknown, unknown]>([
   ['checks', 'tags', ['aZ09_.:/-'], ['a b']],
   ['checks', 'tags', ['a', 'A', 'aa'], ['a', 'b', 'a']],
   ['checks', 'tags', ['a'], ['a', null]],
+  ['checks', 'labels', manyLabels(LABELS.max), manyLabels(LABELS.max + 1)],
+  ['checks', 'labels', {}, '[]'],
+  ['checks', 'labels', { ['n'.repeat(63)]: 'v'.repeat(63) }, { ['n'.repeat(64)]: 'v' }],
+  ['checks', 'labels', { [`${'p'.repeat(253)}/n`]: '' }, { [`${'p'.repeat(254)}/n`]: '' }],
+  ['checks', 'labels', { 'a.b-c/A_b.C-9': '' }, { 'A.b/c': '' }],
+  ['checks', 'labels', { a: 'Z_z.9-0' }, { a: 'v'.repeat(64) }],
+  ['checks', 'labels', { a: '' }, { '': 'a' }],
+  ['checks', 'labels', { a: '1' }, { a: 1 }],
+  ['checks', 'labels', { a: 'x' }, { a: 'x\n' }],
 ])('%s.%s takes its limit and refuses what is beyond it', async (table, column, within, beyond) => {
   const write = (value: unknown) =>
     fixture.database.query(

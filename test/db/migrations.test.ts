@@ -77,6 +77,57 @@ it('0007 leaves checks without tags: those from before, and those of replicas th
   ])
 })
 
+it('labels: checks from before have none, nor have those of replicas that do not know labels yet', async () => {
+  const file = FILES.findIndex((name) => name.endsWith('_labels.sql')) + 1
+  await apply(1, file - 1)
+  const insert = (slug: string) =>
+    test.database.query(
+      `with check_row as (
+          insert into checks (id, public_id, project_id, name, slug, created_at)
+          select gen_random_uuid(), gen_random_uuid(), id, $1, $1, now() from projects returning key)
+        insert into alerts (channel_id, check_key, labels, annotations, starts_at, tell_at)
+        select gen_random_uuid(), key, '{}', '{}', now(), now() from check_row`,
+      [slug],
+    )
+  await test.database.query(`
+    insert into organizations (id, name) values ('00000000-0000-0000-0000-000000000001', 'Some');
+    insert into projects (id, organization_id, name, slug) values ('00000000-0000-0000-0000-000000000002', '00000000-0000-0000-0000-000000000001', 'Some', 'some')`)
+  await insert('before')
+  await apply(file, file)
+  await insert('after')
+  const { rows } = await test.database.query(
+    'select slug, c.labels, check_labels from checks c join alerts on check_key = key order by key',
+  )
+  expect(rows).toEqual([
+    { slug: 'before', labels: {}, check_labels: {} },
+    { slug: 'after', labels: {}, check_labels: {} },
+  ])
+})
+
+it('L7: the index for searches is made where that is possible, and a user who may not create its extension migrates without it', async () => {
+  const file = FILES.findIndex((name) => name.endsWith('_search.sql')) + 1
+  const hasIndex = async () => {
+    const { rows } = await test.database.query(`select to_regclass('checks_search') is not null as found`)
+    return rows[0]
+  }
+  await apply(1, file)
+  expect(await hasIndex()).toEqual({ found: true })
+
+  await test.database.query('drop schema public cascade')
+  await test.database.query('create schema public; create role limited; grant all on schema public to limited')
+  onTestFinished(async () => {
+    await test.database.query('drop schema public cascade; drop role limited; create schema public')
+  })
+  await apply(1, file - 1)
+  await test.database.transaction(async (tx) => {
+    await tx.query('alter table checks owner to limited; set local role limited')
+    await tx.query(readFileSync(new URL(FILES[file - 1]!, FOLDER), 'utf8'))
+    // The transaction goes on.
+    await tx.query('select from checks')
+  })
+  expect(await hasIndex()).toEqual({ found: false })
+})
+
 it('a table that another session keeps locked is not waited for: all is as before, and whoever starts tries again', async () => {
   await apply(1, 3)
   await test.database.query(`

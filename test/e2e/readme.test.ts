@@ -1,10 +1,11 @@
 /**
  * The README's way from `helm install` to the first alarm: its commands, one block after the other in one shell. Only the images
- * are replaced, because the node has no registry.
+ * are replaced, because the node has no registry. Four CronJobs are broken in four ways, and the reasons are read.
  */
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { listBlocksOf } from '../support/documents.ts'
+import { REASONS, readPicture, settle, toPicture } from './demo.ts'
 import { VALUES } from './installation.ts'
 import { openStage, type Stage } from './stage.ts'
 
@@ -22,7 +23,7 @@ helm() {
   else command helm "$@"; fi
 }
 kubectl() {
-  if [ "$1 $2" = 'apply -f' ]; then sed 's|image: curlimages/curl:.*|image: localhost/job:dev|' "$3" | command kubectl apply -f -
+  if [ "$1 $2" = 'apply -f' ]; then sed 's|image: busybox:.*|image: localhost/job:dev|' "$3" | command kubectl apply -f -
   elif [ "$3" = port-forward ]; then exec kubectl "$@" # in the background: so that the trap ends it
   else command kubectl "$@"; fi
 }
@@ -39,11 +40,14 @@ it('the commands of the README lead from helm install to the first alarm', async
   expect(blocks).toHaveLength(4)
   try {
     const printed = await stage.shell(`${STAND_INS}${blocks.join('\n')}`)
-    const [, , shown] = printed.split(/(?=^NAME +STATE)/m)
     expect(printed).toMatch(/Phase: +Succeeded/)
-    expect(shown).toMatch(/^every-minute +down +True/m)
-    expect(shown).toMatch(/Warning +Missed +HeartbeatCheck\/every-minute/)
-    expect(shown).toMatch(/type: 'check\.down'/)
+    const table = printed.slice(printed.search(/^NAME +STATE/m))
+    expect(settle(toPicture(table))).toEqual(readPicture())
+    for (const [name, reason] of Object.entries(REASONS)) {
+      expect(table).toMatch(new RegExp(`Warning +\\w+ +HeartbeatCheck/${name} .*${reason.source}`))
+      expect(table).toMatch(reason)
+    }
+    expect(table.match(/type: 'check\.down'/g)).toHaveLength(Object.keys(REASONS).length)
   } catch (error) {
     throw new Error(`logs are kept in ${await stage.keepLogs()}`, { cause: error })
   }

@@ -1,7 +1,7 @@
 /**
  * The whole story on a real node: what a user of the chart does, from `helm install` to `helm uninstall` and back, with jobs that
- * run every minute, break and fall silent. Each test is a step that needs those before it. It takes about eight minutes, most of
- * which pass in waiting for full minutes.
+ * run every minute, break and fall silent, and CronJobs that are watched without a change. Each test is a step that needs those before
+ * it. It takes about eight minutes, most of which pass in waiting for full minutes.
  */
 
 import { execFile } from 'node:child_process'
@@ -16,6 +16,7 @@ import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { PacedLoad, PacedResult } from '../bench/paced-load.ts'
 import { waitFor } from '../support/cluster-client.ts'
 import { aCronJob, aHeartbeatCheck, aNamespace, aReceiver, type Delivered } from './cast.ts'
+import { playCronJobs } from './cronjobs.ts'
 import { CHART, createInstallation, type Installation, NAMESPACE, RELEASE, VALUES } from './installation.ts'
 import { openStage, type Stage } from './stage.ts'
 import { sendSteadily } from './steady-pings.ts'
@@ -36,22 +37,32 @@ let secret: string
 /** What the receiver got and a step has looked at. */
 let seen = 0
 
-const { step, print } = openStory(async () => {
+const story = openStory(async () => {
   if (stage === undefined) return 'the node did not start'
   return `logs are kept in ${await stage.keepLogs()}`
 })
+const { step, print } = story
+const cronJobs = playCronJobs(
+  () => stage,
+  () => installation,
+  story,
+)
 
+const LOGS = ['--set', 'cronJobs.logs=failed']
 const install = () =>
-  stage.helm('install', RELEASE, CHART, '--namespace', NAMESPACE, '--create-namespace', '--wait', ...VALUES)
+  stage.helm('install', RELEASE, CHART, '--namespace', NAMESPACE, '--create-namespace', '--wait', ...VALUES, ...LOGS)
 const inShop = (...args: string[]) => stage.kubectl('--namespace', 'shop', ...args)
 const inMonitoring = (...args: string[]) => stage.kubectl('--namespace', NAMESPACE, ...args)
 
-/** The next webhook, when its signature holds; the receiver's own words for what it got. */
+/** The next webhook about the shop, when its signature holds; the receiver's own words for what it got. */
 async function receiveEvent(limitMs: number) {
   const url = await installation.findService('shop', 'receiver')
   const next = await waitFor(
     'an event at the receiver',
-    async () => ((await (await fetch(url)).json()) as Delivered[])[seen],
+    async () => {
+      const delivered = (await (await fetch(url)).json()) as Delivered[]
+      return delivered.filter(({ body }) => JSON.parse(body).data.check.kubernetes?.namespace === 'shop')[seen]
+    },
     limitMs,
   )
   seen += 1
@@ -117,6 +128,8 @@ describe('on a node of its own', () => {
     await inShop('wait', '--for=condition=Up', 'hbc/backup', `--timeout=${NEXT_RUN_MS}ms`)
   })
 
+  cronJobs.label()
+
   step('when the job breaks, the receiver has a signed event with its error text', async () => {
     await inShop('patch', 'cronjob', 'backup', '--type=json', '--patch', runs(BREAKS))
     const { type, data } = await receiveEvent(NEXT_RUN_MS)
@@ -149,6 +162,8 @@ describe('on a node of its own', () => {
     const { type, data } = await receiveEvent(MINUTE_MS)
     expect({ type, reason: data.reason }).toEqual({ type: 'check.up', reason: 'recovered' })
   })
+
+  cronJobs.alarm()
 
   step('a rollout restart of the api loses none of 50 pings a second', async () => {
     const { reached } = await installation.readUrl('default', 'hello')
@@ -234,7 +249,7 @@ describe('on a node of its own', () => {
     expect(await stage.kubectl('get', 'clusterroles,clusterrolebindings', '--output=name')).not.toContain(RELEASE)
     // A check without an operator, and a namespace with another one.
     await stage.kubectl('delete', 'hbc', 'hello', '--timeout=30s')
-    await stage.kubectl('delete', 'namespace', 'attic', '--timeout=60s')
+    await stage.kubectl('delete', 'namespace', 'attic', 'payments', '--timeout=60s')
   })
 
   step('installed again, every ping URL is what it was', async () => {

@@ -26,8 +26,8 @@ const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 /** The C library and the C++ library, which Node.js and PostgreSQL need. */
 const LIBRARIES = ['libc6', 'libgcc-s1', 'libstdc++6']
-/** The Node.js that our package.json names. */
-const NODE = join(REPOSITORY, 'node_modules', 'node', 'bin', 'node')
+/** The Node.js that our package-lock.json names. */
+const NODE = join(REPOSITORY, 'node_modules', '.bin', 'node')
 
 /** Each looks for what it needs when it is asked, and downloads it the first time. */
 export const RECIPES: Readonly<Record<ImageName, () => Promise<Recipe>>> = {

@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: [
       'test/unit/{domain,checks}/**/*.test.ts',
-      'test/db/{checks,deadlines,delivery,operator,pings}/**/*.test.ts',
+      'test/db/{checks,deadlines,delivery,jobs,operator,pings}/**/*.test.ts',
     ],
     globalSetup: ['test/support/postgres-setup.ts'],
     isolate: false,

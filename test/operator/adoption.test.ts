@@ -37,7 +37,7 @@ describe('adoption', () => {
       kubernetes: { cluster: 'default', namespace: place.name, name: 'adopter' },
     })
     expect((await t.app.call('GET', `/checks/${id}/pings`)).body.pings).toHaveLength(1)
-    expect((await place.events('adopter')).map(({ reason }) => reason)).toContain('Adopted')
+    await place.event('adopter', 'Adopted')
     // The annotation may stay, and may go.
     await place.change('adopter', { spec: { graceSeconds: 1 } })
     await place.ready('adopter')

@@ -1,10 +1,11 @@
 /** What becomes of the check, its URL and its history when a HeartbeatCheck is deleted (design, section 6, "Deleting"). */
 
 import { describe, expect, it } from 'vitest'
-import { createFinalizer, MAX_CLEANUP_MS } from '../../src/operator/finalize.ts'
+import { createFinalizer, MAX_CLEANUP_MS } from '../../src/operator/deletion/finalize.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { clientOf } from '../support/operator.ts'
 import { eventually } from '../support/until.ts'
+import { workIn } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
 const t = useScene()
@@ -37,7 +38,7 @@ describe('deletionPolicy Delete', () => {
     expect(await ping(url)).toBe(200)
     const { body } = await t.app.call('GET', `/checks/${now!.checkId}/pings`)
     expect(body.pings).toHaveLength(2)
-    expect((await t.place.events('back')).map(({ reason }) => reason)).toContain('Revived')
+    await t.place.event('back', 'Revived')
   })
 
   it('does so for one that is created as soon as the API server lets it', async () => {
@@ -73,18 +74,57 @@ describe('deletionPolicy Retain', () => {
     expect((await check(status!.checkId!)).body).toMatchObject({ name: 'Ours now', managed_by: 'api' })
   })
 
-  it('is no hindrance to a new resource of its name, which gets a check of its own', async () => {
+  it('gives it back to a resource of its name, with URL and history', async () => {
     const { status } = await t.place.makeReady('twice', retained)
     const url = await t.place.pingUrl('twice')
+    await ping(url)
     await t.place.delete('twice')
-    const { status: now } = await t.place.makeReady('twice', retained)
-    expect(now?.checkId).not.toBe(status?.checkId)
-    expect(now?.slug).toBe('twice-2')
-    expect(await t.place.pingUrl('twice')).not.toBe(url)
-    expect((await check(status!.checkId!)).body).toMatchObject({ managed_by: 'api' })
-    expect((await t.place.find('secrets', 'twice-heartbeat'))?.metadata.annotations ?? {}).not.toHaveProperty(
-      'heartbeat-operator.io/adopt',
-    )
+    const { status: now, metadata } = await t.place.makeReady('twice', retained)
+    expect(now).toMatchObject({ checkId: status!.checkId, slug: 'twice', state: 'up' })
+    expect(await t.place.pingUrl('twice')).toBe(url)
+    expect((await check(status!.checkId!)).body).toMatchObject({ managed_by: 'kubernetes' })
+    await t.place.event('twice', 'Readopted')
+    const secret = await t.place.find('secrets', 'twice-heartbeat')
+    expect(secret?.metadata.ownerReferences?.[0]?.uid).toBe(metadata.uid)
+    expect(secret?.metadata.annotations ?? {}).not.toHaveProperty('heartbeat-operator.io/adopt')
+  })
+
+  it.each([
+    ['adopting', 'the resource adopts it'],
+    ['removing', 'it is removed through the API'],
+  ])('does not, once it was changed through the API, until %s: %s', async (solution) => {
+    const name = `changed-${solution}`
+    const { status } = await t.place.makeReady(name, retained)
+    const id = status!.checkId!
+    const url = await t.place.pingUrl(name)
+    await t.place.delete(name)
+    await t.app.call('PUT', `/checks/${id}`, { name: 'Ours now' })
+    await t.place.apply(name, retained)
+    const message = await t.place.stalled(name, 'RetainedCheckExists')
+    expect(message).toContain(`heartbeat-operator.io/adopt-check-id: "${id}"`)
+    expect(message).toContain(`DELETE /api/v1/checks/${id}`)
+    expect(await t.place.pingUrl(name)).toBe(url)
+    expect((await check(id)).body).toMatchObject({ name: 'Ours now', managed_by: 'api' })
+    if (solution === 'adopting')
+      await t.place.change(name, { metadata: { annotations: { 'heartbeat-operator.io/adopt-check-id': id } } })
+    else await t.app.call('DELETE', `/checks/${id}`)
+    const now = await t.place.ready(name)
+    expect(now.status?.checkId === id).toBe(solution === 'adopting')
+    expect((await t.place.pingUrl(name)) === url).toBe(solution === 'adopting')
+    expect(await ping(await t.place.pingUrl(name))).toBe(200)
+  })
+
+  it('keeps the URL in its Secret: no other check is published there while the retained one lives', async () => {
+    const { status } = await t.place.makeReady('keeper', retained)
+    const url = await t.place.pingUrl('keeper')
+    await t.place.delete('keeper')
+    await t.place.apply('intruder', { periodSeconds: 60, publish: { name: 'keeper-heartbeat' } })
+    const message = await t.place.stalled('intruder', 'TargetNotOwned')
+    expect(message).toContain(`Secret keeper-heartbeat keeps the ping URL of the retained check ${status!.checkId}`)
+    expect(await t.place.pingUrl('keeper')).toBe(url)
+    await t.app.call('DELETE', `/checks/${status!.checkId}`)
+    await t.place.ready('intruder')
+    expect(await t.place.pingUrl('keeper')).not.toBe(url)
   })
 
   it('is undone by a resource that adopts the check', async () => {
@@ -106,6 +146,34 @@ describe('deletionPolicy Retain', () => {
     )
     await t.place.inState('marker', 'paused')
   }
+})
+
+describe('REVIVAL=uid', () => {
+  const NAMESPACE = 'owned-in-turn'
+  const path = `/api/v1/namespaces/${NAMESPACE}`
+  const openNamespace = async () => {
+    await t.cluster.api('POST', '/api/v1/namespaces', { metadata: { name: NAMESPACE } })
+    return workIn(t.cluster, NAMESPACE)
+  }
+
+  it('gives a check back in the same namespace, and not in another one of its name', async () => {
+    await t.restart({ revival: 'uid' })
+    const first = await openNamespace()
+    const { status } = await first.makeReady('a')
+    const url = await first.pingUrl('a')
+    await first.delete('a')
+    expect((await first.makeReady('a')).status?.checkId).toBe(status?.checkId)
+    expect(await first.pingUrl('a')).toBe(url)
+    await first.delete('a')
+    await t.cluster.api('DELETE', path)
+
+    const second = await openNamespace()
+    expect((await second.makeReady('a')).status?.checkId).not.toBe(status?.checkId)
+    expect(await second.pingUrl('a')).not.toBe(url)
+    expect(await ping(url)).toBe(404)
+    expect((await t.sql('select from tombstones where id = $1', status!.checkId)).rowCount).toBe(1)
+    await t.restart()
+  })
 })
 
 describe('the finalizer', () => {

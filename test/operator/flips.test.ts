@@ -14,6 +14,19 @@ async function ping(name: string, kind = ''): Promise<void> {
   expect(status).toBe(200)
 }
 
+const KEY = '(select key from checks where slug = $1)'
+
+/** Waits until the database holds that all flips are reported. */
+async function reported(name: string): Promise<void> {
+  await eventually('the flips are reported', async () => {
+    const { rows } = await t.sql(
+      `select from reported_flips r where r.check_key = ${KEY} and r.flip_id = (select id from flips where check_key = ${KEY} order by id desc limit 1)`,
+      name,
+    )
+    return rows.length > 0
+  })
+}
+
 /** Waits until the status and the Events say so. */
 async function flip(name: string, cause: () => Promise<unknown>, state: string, reason: string): Promise<void> {
   await cause()
@@ -59,13 +72,14 @@ describe('a flip', () => {
     expect(await up('down')).toMatchObject({ status: 'False', reason: 'Overran' })
   })
 
-  it('is one Event although the operator died before it wrote the status, and the next one reported the flip again', async () => {
+  it('is one Event although the operator died before it saved that and wrote the status, and the next one reported the flip again', async () => {
     await t.place.makeReady('once')
     await ping('once')
     const { status } = await t.place.inState('once', 'up')
     await flip('once', () => ping('once', '/fail'), 'down', 'Failed')
     await t.operator().stop()
     expect((await t.cluster.api('PATCH', `${t.place.pathOf('once')}/status`, { status })).status).toBe(200)
+    await t.sql(`delete from reported_flips where check_key = ${KEY}`, 'once')
     await t.restart()
     await t.place.inState('once', 'down')
     await t.operator().stop()
@@ -79,6 +93,7 @@ describe('a flip', () => {
     await t.place.makeReady('forgotten')
     await ping('forgotten')
     await flip('forgotten', () => ping('forgotten', '/fail'), 'down', 'Failed')
+    await reported('forgotten')
     await t.operator().stop()
     const events = `/apis/events.k8s.io/v1/namespaces/${t.place.name}/events`
     for (const { metadata } of await t.place.events('forgotten'))
@@ -88,6 +103,30 @@ describe('a flip', () => {
     await eventually('it is told', async () => (await t.place.events('forgotten')).length > 0)
     await t.operator().stop()
     expect((await t.place.events('forgotten')).map(({ reason }) => reason)).toEqual(['Recovered'])
+    await t.restart()
+  })
+
+  it('has its Event although it came back within its second, unseen: the status is as before', async () => {
+    await t.place.makeReady('unseen')
+    await flip('unseen', () => ping('unseen'), 'up', 'FirstSuccess')
+    await reported('unseen')
+    await t.operator().stop()
+    const { stateTime } = (await t.place.get('unseen')).status!
+    await ping('unseen', '/fail')
+    await ping('unseen')
+    await t.sql(
+      `update check_states set since = $2::timestamptz + interval '999 ms' where check_key = ${KEY}`,
+      'unseen',
+      stateTime,
+    )
+    await t.restart()
+    await t.place.event('unseen', 'Recovered')
+    await t.operator().stop()
+    expect((await t.place.events('unseen')).map(({ reason }) => reason)).toEqual(
+      expect.arrayContaining(['FirstSuccess', 'Failed', 'Recovered']),
+    )
+    expect((await t.place.get('unseen')).status).toMatchObject({ state: 'up', stateTime })
+    expect(stateTime).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
     await t.restart()
   })
 })

@@ -1,4 +1,4 @@
-/** Many resources at once: what their jobs need comes before the finalizers, and nothing is forgotten over that (operator/ensure-finalizer.ts). */
+/** Many resources at once: what their jobs need comes before the finalizers, and nothing is forgotten over that (operator/deletion/ensure-finalizer.ts). */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { listStates } from '../../src/checks/declare/find-declared.ts'

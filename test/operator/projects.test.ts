@@ -1,7 +1,8 @@
 /** Which project a HeartbeatCheck belongs to: its namespace decides, out of its tenants' reach (design, section 6, "Projects"). */
 
 import { describe, expect, it } from 'vitest'
-import { openWorkplace, type Workplace } from '../support/workplace.ts'
+import { eventually } from '../support/until.ts'
+import { openWorkplace, urlIn, type Workplace, workIn } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
 const t = useScene()
@@ -55,6 +56,7 @@ describe('spec.project', () => {
     )
     expect((await place.get('a')).status).not.toHaveProperty('checkId')
     expect(await place.find('secrets', 'a-heartbeat')).toBeNull()
+    await place.event('a', 'ProjectNotAllowed')
     expect((await place.events('a')).filter(({ reason }) => reason === 'ProjectNotAllowed')).toEqual([
       expect.objectContaining({ type: 'Warning', note: message }),
     ])
@@ -78,8 +80,6 @@ describe('spec.project', () => {
     await place.makeReady('a', hourly('former'))
     const url = await place.pingUrl('a')
     await annotate(place, null)
-    // Nobody has to wait until the operator asks again.
-    await t.restart()
     await place.stalled('a', 'ProjectNotAllowed')
     expect((await fetch(url)).status).toBe(200)
     expect(await projectOf(place, 'a')).toBe('former')
@@ -95,4 +95,83 @@ describe('the annotation of the Namespace', () => {
     expect(await projectOf(place, 'a')).toBe('one')
     expect(await projectOf(place, 'b')).toBe('two')
   })
+})
+
+describe('a change of the annotation', () => {
+  it('moves the checks that exist soon, though no poll and no resync is due', async () => {
+    await t.restart({ pollMs: 3_600_000, resyncMs: 3_600_000 })
+    await Promise.all([makeProject('before'), makeProject('after')])
+    const place = await openWorkplace(t.cluster, { [ANNOTATION]: 'before' })
+    await place.makeReady('a')
+    const url = await place.pingUrl('a')
+    await annotate(place, 'after')
+    await eventually('it has moved', async () => (await projectOf(place, 'a')) === 'after')
+    expect(await place.pingUrl('a')).toBe(url)
+    expect(
+      t.cluster.server.requests.filter(
+        ({ method, path }) => method === 'GET' && path === `/api/v1/namespaces/${place.name}`,
+      ),
+    ).toEqual([])
+    await t.restart()
+  })
+})
+
+describe('the configuration', () => {
+  it('PROJECTS replaces the annotation, also where it names nothing', async () => {
+    await Promise.all([makeProject('given'), makeProject('annotated')])
+    const named = await openWorkplace(t.cluster, { [ANNOTATION]: 'annotated' })
+    const unnamed = await openWorkplace(t.cluster, { [ANNOTATION]: 'annotated' })
+    await t.restart({ projects: new Map([[named.name, ['given']]]) })
+    await Promise.all([named.makeReady('a'), unnamed.makeReady('a')])
+    expect(await projectOf(named, 'a')).toBe('given')
+    expect(await projectOf(unnamed, 'a')).toBe(unnamed.name)
+    await named.apply('b', hourly('annotated'))
+    expect(await named.stalled('b', 'ProjectNotAllowed')).toBe(
+      `namespace ${named.name} may not use the project "annotated": it may use given and its own. Remove spec.project, or let an administrator add "annotated" to its projects in the variable PROJECTS (chart value projects)`,
+    )
+    await t.restart()
+  })
+
+  it('PROJECT_ANNOTATION=off leaves each namespace its own project', async () => {
+    await makeProject('switched-off')
+    const place = await openWorkplace(t.cluster, { [ANNOTATION]: 'switched-off' })
+    await t.restart({ isProjectAnnotationOn: false })
+    await place.makeReady('a')
+    expect(await projectOf(place, 'a')).toBe(place.name)
+    await t.restart()
+  })
+})
+
+describe('the namespace default', () => {
+  it('has the project of the first start, which is unused', async () => {
+    await t.cluster.api('POST', '/api/v1/namespaces', { metadata: { name: 'default' } })
+    const place = workIn(t.cluster, 'default')
+    await place.makeReady('a')
+    expect(await projectOf(place, 'a')).toBe('default')
+  })
+})
+
+describe('L2: adoption', () => {
+  const adopting = (id: string) => ({ annotations: { 'heartbeat-operator.io/adopt-check-id': id } })
+
+  it.each(['Delete', 'Retain'])(
+    'never moves a check out of its project, with deletionPolicy %s',
+    async (deletionPolicy) => {
+      const project = `shared-${deletionPolicy.toLowerCase()}`
+      const projectId = await makeProject(project)
+      const { id, publicId } = await t.app.createCheck({ project_id: projectId })
+      const tenant = await openWorkplace(t.cluster, { [ANNOTATION]: project })
+      const spec = { periodSeconds: 60, deletionPolicy }
+      const { status } = await tenant.makeReady('thief', { ...spec, project }, adopting(id))
+      expect(status?.checkId).toBe(id)
+      await tenant.delete('thief')
+      // The Secret of a retained check keeps its URL.
+      const own = { ...spec, project: tenant.name, publish: { name: 'again' } }
+      const again = await tenant.makeReady('thief', own)
+      expect(again.status?.checkId).not.toBe(id)
+      expect(urlIn(await tenant.find('secrets', 'again'))).not.toContain(publicId)
+      const kept = (await t.app.call('GET', `/checks/${id}`)).body
+      if (deletionPolicy === 'Retain') expect(kept).toMatchObject({ public_id: publicId, project_id: projectId })
+    },
+  )
 })

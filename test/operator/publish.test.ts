@@ -37,7 +37,7 @@ describe('the ping URL', () => {
     })
     expect(secret?.metadata.ownerReferences).toEqual([
       {
-        apiVersion: 'heartbeat-operator.io/v1alpha1',
+        apiVersion: 'heartbeat-operator.io/v1',
         kind: 'HeartbeatCheck',
         name: 'plain',
         uid: metadata.uid,
@@ -135,6 +135,29 @@ describe('a target that changes', () => {
   })
 })
 
+describe('a former target that the API server does not let us release', () => {
+  it('is named in the status, while jobs find the URL in both; it is released as soon as that is allowed', async () => {
+    await t.place.makeReady('held')
+    const url = await urlOf('held')
+    const quote = `denied: ${base64(url)}`
+    const allow = t.cluster.server.disturb(
+      ({ method, path }) => method === 'DELETE' && path.endsWith('/held-heartbeat'),
+      { status: 422, reason: 'Invalid', message: quote },
+      1_000,
+    )
+    await change('held', { name: 'held-2' })
+    expect(await t.place.stalled('held', 'PublishRefused')).toBe(
+      'Secret held-heartbeat cannot be released: denied: ***',
+    )
+    expect(urlIn(await t.place.find('secrets', 'held-2'))).toBe(url)
+    expect(urlIn(await t.place.find('secrets', 'held-heartbeat'))).toBe(url)
+    allow()
+    const { status } = await t.place.ready('held')
+    expect(status?.published).toEqual({ kind: 'Secret', name: 'held-2' })
+    expect(await t.place.find('secrets', 'held-heartbeat')).toBeNull()
+  })
+})
+
 describe('a target that is not ours', () => {
   it('is not touched, and the check is Stalled until it is gone or given away', async () => {
     const theirs = await t.place.put('secrets', {
@@ -149,7 +172,6 @@ describe('a target that is not ours', () => {
     const stalled = await t.place.get('greedy')
     expect(conditionOf(stalled, 'Published')).toMatchObject({ status: 'False', reason: 'TargetNotOwned' })
     expect(stalled.status).not.toHaveProperty('published')
-    // The check itself is watched over all the same.
     expect(stalled.status?.state).toBe('new')
     expect(await t.place.find('secrets', 'theirs')).toEqual(theirs)
     await t.place.patch('secrets', 'theirs', {
@@ -161,6 +183,7 @@ describe('a target that is not ours', () => {
       HEARTBEAT_URL: base64(await urlOf('greedy')),
       OTHER: base64('o'),
     })
+    await t.place.event('greedy', 'TargetNotOwned')
     const events = await t.place.events('greedy')
     expect(events.filter(({ reason }) => reason === 'TargetNotOwned')).toEqual([
       expect.objectContaining({ type: 'Warning', note: message }),

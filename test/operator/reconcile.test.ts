@@ -77,7 +77,7 @@ describe('a changed HeartbeatCheck', () => {
     const taken = Object.fromEntries(Object.keys(change).map((field) => [field, null]))
     await t.place.change(name, { spec: { ...taken, periodSeconds: 3_600 } })
     await t.place.ready(name)
-    const { due_at: _, expected_at: _expected, ...kept } = before
+    const { due_at: _, expected_at: _expected, updated_at: _updated, ...kept } = before
     expect(await checkOf(name)).toMatchObject(kept)
   })
 })
@@ -140,7 +140,7 @@ describe('a check that somebody changed in the database', () => {
       periodOf("period_seconds = null, schedule = '0 1 * * *', time_zone = 'UTC'"),
       { period_seconds: 3_600 },
     ],
-    ['its grace', periodOf('grace_seconds = 1'), { grace_seconds: 3_600 }],
+    ['its grace', periodOf('grace_seconds = 1'), { grace_seconds: 360 }],
     ['its status, which is suspended', periodOf('status = 0'), { status: 'paused' }],
     [
       'that it is not armed',
@@ -182,20 +182,108 @@ describe('a check that somebody changed in the database', () => {
     }
   })
 
-  it('is made again when its row is gone, and its new URL is published', async () => {
-    await t.place.makeReady('lost')
-    const before = { check: await checkOf('lost'), url: await t.place.pingUrl('lost') }
-    await t.sql('delete from checks where id = $1', before.check.id)
-    const url = await eventually('another URL', async () => {
-      const now = await t.place.pingUrl('lost')
-      return now !== before.url && now
-    })
-    expect((await fetch(url)).status).toBe(200)
-    await eventually('the status names the new check', async () => {
-      const { checkId } = (await t.place.get('lost')).status!
-      return checkId !== before.check.id
-    })
-    expect(await checkOf('lost')).toMatchObject({ slug: 'lost', managed_by: 'kubernetes' })
-    await eventually('it is Ready', () => t.place.ready('lost'))
+  it.each([
+    ['keeps the URL that is in its own Secret', 'kept', { kind: 'Secret' }],
+    ['keeps the URL that is in its own ConfigMap', 'configured', { kind: 'ConfigMap' }],
+  ])('is made again when its row is gone, and %s', async (_, name, publish) => {
+    await t.place.makeReady(name, { periodSeconds: 3_600, publish })
+    const before = await checkOf(name)
+    await t.sql('delete from checks where id = $1', before.id)
+    const now = await whenReplaced(name, before.id)
+    expect(now).toMatchObject({ slug: name, managed_by: 'kubernetes', public_id: before.public_id, status: 'new' })
+    expect((await fetch(`${t.app.pingUrl}/ping/${before.public_id}`)).status).toBe(200)
+    const { type, note } = await t.place.event(name, 'CheckLost')
+    expect([type, note]).toEqual(['Warning', expect.stringContaining('the same ping URL')])
+    await t.place.ready(name)
   })
+
+  it('is not made again while its own Secret may not be read: the URL in it would be lost', async () => {
+    await t.place.makeReady('unread')
+    const before = await checkOf('unread')
+    const message = `secrets "unread-heartbeat" is forbidden: User "system:serviceaccount:monitoring:heartbeat" cannot get resource "secrets" in API group "" in the namespace "${t.place.name}"`
+    const isRead = (request: { method: string; path: string }) =>
+      request.method === 'GET' && request.path.endsWith('/secrets/unread-heartbeat')
+    const end = t.cluster.server.disturb(isRead, { status: 403, reason: 'Forbidden', message }, 10_000)
+    await t.sql('delete from checks where id = $1', before.id)
+    expect(await t.place.stalled('unread', 'PublishRefused')).toContain(
+      `cannot be read without the right to; an administrator of the namespace grants it with: kubectl create rolebinding heartbeat-operator-publisher -n ${t.place.name} --clusterrole=heartbeat-operator-publisher --serviceaccount=monitoring:heartbeat`,
+    )
+    const { rows } = await t.sql('select from checks where kubernetes_name = $1', 'unread')
+    expect(rows).toEqual([])
+    end()
+    await t.place.ready('unread')
+    expect(await checkOf('unread')).toMatchObject({ public_id: before.public_id })
+    expect((await t.place.event('unread', 'CheckLost')).note).toContain('the same ping URL')
+  })
+
+  it('keeps the URL of an adopted check too, although the annotation names the lost one', async () => {
+    await t.place.makeReady('neighbour')
+    const { id, publicId } = await t.app.createCheck({ project_id: (await checkOf('neighbour')).project_id })
+    const annotations = { 'heartbeat-operator.io/adopt-check-id': id }
+    await t.place.makeReady('adopted-lost', { periodSeconds: 3_600 }, { annotations })
+    await t.sql('delete from checks where id = $1', id)
+    const now = await whenReplaced('adopted-lost', id)
+    expect(now).toMatchObject({ public_id: publicId })
+    await t.place.event('adopted-lost', 'CheckLost')
+    expect(await t.place.stalled('adopted-lost', 'AdoptionRefused')).toContain('remove the id to adopt')
+    // From the start: it never was Ready with the new check.
+    const statuses = t.cluster.server.requests.filter(({ path }) => path.endsWith('/adopted-lost/status'))
+    const ofNew = statuses.filter(({ body }) => body.includes(now.id))
+    expect(ofNew).not.toEqual([])
+    expect(ofNew.filter(({ body }) => body.includes('"Synced"'))).toEqual([])
+    expect(now.status).toBe('new')
+    await t.place.change('adopted-lost', { metadata: { annotations: null } })
+    await t.place.ready('adopted-lost')
+    expect((await fetch(`${t.app.pingUrl}/ping/${publicId}`)).status).toBe(200)
+  })
+
+  it('keeps it also when its Secret could not be read at first', async () => {
+    await t.place.makeReady('neighbour')
+    const { id, publicId } = await t.app.createCheck({ project_id: (await checkOf('neighbour')).project_id })
+    const annotations = { 'heartbeat-operator.io/adopt-check-id': id }
+    await t.place.makeReady('adopted-unread', { periodSeconds: 3_600 }, { annotations })
+    const isRead = ({ method, path }: { method: string; path: string }) =>
+      method === 'GET' && path.endsWith('/secrets/adopted-unread-heartbeat')
+    const end = t.cluster.server.disturb(isRead, { status: 403, reason: 'Forbidden', message: 'forbidden' }, 10_000)
+    await t.sql('delete from checks where id = $1', id)
+    await t.place.stalled('adopted-unread', 'PublishRefused')
+    end()
+    expect(await t.place.stalled('adopted-unread', 'AdoptionRefused')).toContain('remove the id to adopt')
+    expect(await checkOf('adopted-unread')).toMatchObject({ public_id: publicId })
+  })
+
+  it.each([
+    ['its Secret is gone too', 'gone', () => t.cluster.api('DELETE', secretPath('gone'))],
+    [
+      'its Secret has been changed',
+      'edited',
+      async () => {
+        const url = `http://evil/ping/0190b8a0-0000-4000-8000-00000000000a`
+        await t.place.patch('secrets', 'edited-heartbeat', { data: { HEARTBEAT_URL: btoa(url) } })
+      },
+    ],
+  ])('has another URL when its row is gone and %s', async (_, name, change) => {
+    await t.place.makeReady(name)
+    const before = await checkOf(name)
+    const url = await t.place.pingUrl(name)
+    await t.operator().stop()
+    await change()
+    await t.sql('delete from checks where id = $1', before.id)
+    await t.restart()
+    const now = await whenReplaced(name, before.id)
+    expect(now.public_id).not.toBe(before.public_id)
+    const { type, note } = await t.place.event(name, 'CheckLost')
+    expect([type, note]).toEqual(['Warning', expect.stringContaining('a new ping URL, so the job must read it again')])
+    await eventually('it is published', async () => {
+      const published = await t.place.pingUrl(name)
+      return published !== url && published === `${t.app.pingUrl}/ping/${now.public_id}`
+    })
+  })
+
+  const secretPath = (name: string) => `/api/v1/namespaces/${t.place.name}/secrets/${name}-heartbeat`
+  const whenReplaced = (name: string, id: string) =>
+    eventually('the status names another check', async () => {
+      const found = await t.place.get(name)
+      return found.status?.checkId !== undefined && found.status.checkId !== id && checkOf(name)
+    })
 })

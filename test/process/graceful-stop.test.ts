@@ -136,7 +136,7 @@ describe('SIGTERM under load', () => {
     for (const answer of answers) expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n(.*\r\n)*Connection: close\r\n/i)
 
     expect(await service.end(10_000)).toEqual(ENDED_WELL)
-    expect(performance.now() - answeredAt).toBeLessThan(3_000)
+    expect(performance.now() - answeredAt).toBeLessThan(8_000)
     // A client without a response knows it: there was no connection, or it ended.
     expect(clients.outcomes.filter(({ status }) => status !== 200 && status !== null)).toEqual([])
     const outcomes = [

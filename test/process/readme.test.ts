@@ -5,13 +5,11 @@
 
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
-import { buffer } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ApiClient, createApiClient } from '../support/api-client.ts'
 import { type Block, CHECKOUT, listBlocksOf } from '../support/documents.ts'
+import { findFreePort } from '../support/ports.ts'
 import {
   assertPackagesAreInstalled,
   type Service,
@@ -19,6 +17,7 @@ import {
   spawnService,
 } from '../support/service-process.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { startUnsteadyFront } from '../support/unsteady-front.ts'
 
 const blocks = listBlocksOf('test/process/readme.test.ts')
 const [start, receive, use, ...more] = blocks.filter(({ document }) => document === 'README.md')
@@ -32,7 +31,7 @@ const PROJECT_ID = /BOOTSTRAP_PROJECT_ID=(\S+)/.exec(start!.text)![1]!
 let temp: TempFolder
 let service: Service
 let receiver: ServiceProcess
-let receiverPort: number
+let receiverPort: string
 let client: ApiClient
 
 const asProgram = (script: string) => ({ command: 'bash', args: ['-c', script], isGroup: true })
@@ -40,7 +39,7 @@ const withAddresses = (commands: string) =>
   commands
     .replaceAll('http://127.0.0.1:8080', service.ping)
     .replaceAll('http://127.0.0.1:8081/api/v1', service.api)
-    .replaceAll('9999', String(receiverPort))
+    .replaceAll('9999', receiverPort)
 
 beforeAll(async () => {
   assertPackagesAreInstalled()
@@ -102,6 +101,14 @@ describe.concurrent('the recipe', () => {
       })
   })
 
+  it.each(cases.filter(({ language }) => language === 'python'))(
+    '$name reports a text that is no Unicode, such as the name of a file',
+    async (recipe) => {
+      const { pings } = await runRecipe(recipe, 'no file \\udce9.txt')
+      expect(pings[0]).toMatchObject({ type: 'fail', exit_code: 1, body: expect.stringContaining('no file ?.txt') })
+    },
+  )
+
   const isOneLine = ({ text }: Block) => text.trim().split('\n').length === 1
 
   /** In a folder with a job that fails with the text `fault`, unless that is empty. Each URL gets 503 once. */
@@ -119,37 +126,13 @@ describe.concurrent('the recipe', () => {
     )
     await writeFile(
       join(folder, 'your_job.py'),
-      'import os\ndef main():\n  if os.environ["FAULT"]:\n    raise RuntimeError(os.environ["FAULT"])\n',
+      'import os\ndef main():\n  if os.environ["FAULT"]:\n    raise RuntimeError(os.environ["FAULT"].replace("\\\\udce9", "\\udce9"))\n',
     )
-    await using unsteady = await startUnsteadyFront()
+    await using unsteady = await startUnsteadyFront(service.ping, (_, count) => (count === 1 ? 503 : undefined))
     const environment = { HEARTBEAT_URL: `${unsteady.url}/ping/${check.public_id}`, FAULT: fault }
     const ended = await run([PROGRAMS[language]!, FILES[language]!], folder, environment)
     const { body } = await client.get(`/checks/${check.id}/pings`)
     return { ...ended, pings: body.pings as { type: string; exit_code: number | null; body: string | null }[] }
-  }
-
-  /** In front of the ping API: answers each URL with 503 once, then passes on. */
-  async function startUnsteadyFront() {
-    const seen = new Set<string>()
-    const server = createServer(async (request, response) => {
-      const body = await buffer(request)
-      const { url = '', method = '' } = request
-      if (!seen.has(url)) {
-        seen.add(url)
-        response.writeHead(503).end()
-        return
-      }
-      const passed = await fetch(service.ping + url, { method, ...(method === 'POST' ? { body } : {}) })
-      response.writeHead(passed.status).end(await passed.text())
-    })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
-    const close = () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      })
-    return { url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: close }
   }
 })
 
@@ -163,14 +146,5 @@ function run([program, ...args]: string[], cwd: string, environment: Record<stri
       (error, stdout, stderr) =>
         resolve({ status: error === null ? 0 : (child.exitCode ?? -1), output: `${stdout}${stderr}` }),
     )
-  })
-}
-
-function findFreePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createTcpServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
   })
 }

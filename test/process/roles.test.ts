@@ -2,110 +2,92 @@
 
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { stringify } from 'yaml'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
-import { databaseEnvironment, type ServiceProcess, spawnService, startService } from '../support/service-process.ts'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { createEmptyDatabase } from '../support/database.ts'
+import { startFakeCluster } from '../support/fake-cluster.ts'
+import { type RoleStage, startRoleStage } from '../support/role-stage.ts'
+import { spawnService, startService } from '../support/service-process.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
-import { makeTempFolder } from '../support/temp-folder.ts'
 import { eventually } from '../support/until.ts'
-import { openWorkplace, type Workplace } from '../support/workplace.ts'
+import { openWorkplace } from '../support/workplace.ts'
 
-const stack = new AsyncDisposableStack()
-let testDatabase: TestDatabase
-let cluster: FakeCluster
-let place: Workplace
-let folder: string
-
+let stage: RoleStage
 beforeAll(async () => {
-  testDatabase = await createTestDatabase()
-  stack.defer(() => testDatabase.close())
-  cluster = stack.use(await startFakeCluster())
-  place = await openWorkplace(cluster)
-  folder = stack.use(await makeTempFolder()).path
+  stage = await startRoleStage()
 })
-afterAll(() => stack.disposeAsync())
-
-/** Without a kubeconfig of its own nothing is found: HOME holds none. */
-const environmentOf = (more: Record<string, string>) => ({
-  ...databaseEnvironment(testDatabase.url),
-  HOME: join(folder, 'nobody'),
-  KUBERNETES: 'auto',
-  WATCH_NAMESPACES: place.name,
-  LOG_FORMAT: 'json',
-  ...more,
-})
-
-async function writeKubeconfig(server: string): Promise<string> {
-  const path = join(folder, 'kubeconfig')
-  const text = stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'fake',
-    clusters: [{ name: 'fake', cluster: { server } }],
-    contexts: [{ name: 'fake', context: { cluster: 'fake', namespace: 'default' } }],
-  })
-  await writeFile(path, text)
-  return path
-}
-
-async function startController(kubeconfig: string): Promise<ServiceProcess & { ops: string }> {
-  const service = spawnService(environmentOf({ ROLE: 'controller', KUBECONFIG: kubeconfig }))
-  const [, ops] = await service.waitFor(/^ready ops=(\S+)$/m)
-  return Object.assign(service, { ops: ops! })
-}
+afterAll(() => stage[Symbol.asyncDispose]())
 
 const statusOf = async (url: string) => (await fetch(url)).status
-const isLeading = async ({ ops }: { ops: string }) =>
-  (await (await fetch(`${ops}/metrics`)).text()).includes(
-    'leader_election_master_status{name="heartbeat-operator"} 1\n',
-  )
-
 /** All that it prints when it cannot start, with exit status 2. */
 async function failureOf(environment: Record<string, string>): Promise<string> {
-  await using service = spawnService(environmentOf(environment))
+  await using service = spawnService(stage.environmentOf(environment))
   expect(await service.end()).toEqual({ status: 2, signal: null })
   expect(service.stdout).toBe('')
   return service.stderr
 }
 
 it('ROLE=api serves although KUBECONFIG names no file: it never looks for a cluster', async () => {
-  await using api = await startService(environmentOf({ ROLE: 'api', KUBECONFIG: join(folder, 'no-such-kubeconfig') }))
+  await using api = await startService(
+    stage.environmentOf({ ROLE: 'api', KUBECONFIG: join(stage.folder, 'no-such-kubeconfig') }),
+  )
   expect(await statusOf(`${api.ops}/readyz`)).toBe(200)
   expect(await statusOf(`${api.api}/openapi.json`)).toBe(200)
   expect(api.stdout).not.toContain('cluster')
 })
 
 describe('ROLE=controller', () => {
-  it('two of them: the standby leads within twenty seconds of a kill -9, and the next within five of a stop', async () => {
-    const kubeconfig = await writeKubeconfig(cluster.server.url)
-    await using first = await startController(kubeconfig)
-    await eventually('the first one leads', () => isLeading(first), 20_000)
-    await using second = await startController(kubeconfig)
-    await eventually(
-      'the standby is ready without leading',
-      async () => (await statusOf(`${second.ops}/readyz`)) === 200,
+  it('F6: in a pod with a mounted kubeconfig it serves that cluster, not the one that it runs in, and names itself', async () => {
+    await using cluster = await startFakeCluster()
+    const place = await openWorkplace(cluster)
+    const KUBECONFIG = await stage.writeKubeconfig(cluster.server.url)
+    const ofPod = { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: '1' }
+    const more = {
+      ...ofPod,
+      ROLE: 'controller',
+      KUBERNETES: 'required',
+      CLUSTER_NAME: 'elsewhere',
+      WATCH_NAMESPACES: '',
+    }
+    await using controller = spawnService(stage.environmentOf({ ...more, KUBECONFIG }))
+    await controller.waitFor(/^ready ops=/m)
+    await place.makeReady('remote')
+    expect(await place.pingUrl('remote')).toContain('/ping/')
+    const agents = new Set(cluster.server.requests.map(({ headers }) => headers['user-agent']))
+    agents.delete('test')
+    const name = /^heartbeat-operator\/\d+\.\d+\.\d+\S* \((linux|darwin|windows)\/(amd64|arm64)\) controller$/
+    expect([...agents]).toEqual([expect.stringMatching(name)])
+    expect((await controller.stop()).status).toBe(0)
+  })
+
+  it('M5: needs neither SECRET_KEY nor bootstrap values, and waits for the api to set an empty database up', async () => {
+    const empty = await createEmptyDatabase()
+    onTestFinished(() => empty.close())
+    const all: Record<string, string> = stage.environmentOf({
+      DATABASE_URL: empty.url,
+      DATABASE_WAIT_SECONDS: '60',
+      KUBECONFIG: await stage.writeKubeconfig(stage.cluster.server.url),
+    })
+    const isOfApi = (name: string) => /^(SECRET_KEY|BOOTSTRAP_.*)$/.test(name)
+    const own = Object.fromEntries(Object.entries(all).filter(([name]) => !isOfApi(name)))
+    await using controller = spawnService({ ...own, ROLE: 'controller', CLUSTER_NAME: 'waiting' })
+    await controller.waitFor(/^waiting for a process with ROLE api or all, which sets the database up \.\.\.$/m)
+    await using api = await startService({ ...all, ROLE: 'api' })
+    await controller.waitFor(/^ready ops=/m)
+    const me = { headers: { authorization: `Bearer ${all.BOOTSTRAP_API_KEY}` } }
+    expect((await fetch(`${api.api}/me`, me)).status).toBe(200)
+    expect((await controller.stop()).status).toBe(0)
+  })
+
+  it('M5: says what to do when no process sets the database up', async () => {
+    const empty = await createEmptyDatabase()
+    onTestFinished(() => empty.close())
+    const KUBECONFIG = await stage.writeKubeconfig(stage.cluster.server.url)
+    const more = { ROLE: 'controller', DATABASE_URL: empty.url, DATABASE_WAIT_SECONDS: '0', KUBECONFIG }
+    await using controller = spawnService(stage.environmentOf(more))
+    expect((await controller.end()).status).toBe(2)
+    expect(controller.stderr).toBe(
+      `the database at ${new URL(empty.url).host} is empty: start a process with ROLE api or all on it first\n`,
     )
-    expect(await isLeading(second)).toBe(false)
-    expect(first.stdout).not.toMatch(/ping=|api=/)
-    await place.makeReady('before')
-
-    const killedAt = performance.now()
-    await first.kill()
-    await eventually('the second one leads', () => isLeading(second), 20_000)
-    expect(performance.now() - killedAt).toBeLessThan(20_000)
-    await place.makeReady('after-kill')
-
-    await using third = await startController(kubeconfig)
-    await eventually('the third one is ready', async () => (await statusOf(`${third.ops}/readyz`)) === 200)
-    const stoppedAt = performance.now()
-    const stopped = second.stop()
-    await eventually('the third one leads', () => isLeading(third), 10_000)
-    expect(performance.now() - stoppedAt).toBeLessThan(5_000)
-    expect((await stopped).status).toBe(0)
-    await place.makeReady('after-stop')
-    expect((await third.stop()).status).toBe(0)
   })
 })
 
@@ -125,7 +107,7 @@ it.each([
 
 describe('ROLE=all', () => {
   it('says in one line that there is no cluster, and serves', async () => {
-    await using service = await startService(environmentOf({}))
+    await using service = await startService(stage.environmentOf({}))
     expect(service.stdout.match(/^ {2}cluster .*$/gm)).toEqual([
       '  cluster  none: no kubeconfig and no ServiceAccount was found (set KUBECONFIG to reconcile HeartbeatChecks)',
     ])
@@ -133,35 +115,81 @@ describe('ROLE=all', () => {
   })
 
   it('serves beside a kubeconfig that a deleted cluster has left behind, and says what is wrong with it', async () => {
-    const home = join(folder, 'left-behind')
+    const home = join(stage.folder, 'left-behind')
     await mkdir(join(home, '.kube'), { recursive: true })
     await writeFile(join(home, '.kube', 'config'), 'apiVersion: v1\nkind: Config\ncurrent-context: ""\n')
-    await using service = await startService(environmentOf({ HOME: home }))
+    await using service = await startService(stage.environmentOf({ HOME: home }))
     expect(service.stdout).toMatch(/^ {2}cluster {2}none: .*left-behind.*context/m)
     expect(await failureOf({ KUBERNETES: 'required', HOME: home })).toContain('left-behind')
   })
 
-  it('serves pings while its cluster cannot be reached, and reconciles when it comes', async () => {
-    await using proxy = await startTcpProxy(Number(new URL(cluster.server.url).port))
-    proxy.refuse()
+  it('F1: beside the Lease of another installation it serves, reconciles nothing, and says why and what to do', async () => {
+    await using cluster = await startFakeCluster()
+    const other = '22222222-2222-4222-8222-222222222222'
+    const LEASE = '/apis/coordination.k8s.io/v1/namespaces/monitoring/leases'
+    await cluster.api('POST', LEASE, {
+      metadata: {
+        name: 'heartbeat-operator',
+        namespace: 'monitoring',
+        annotations: { 'heartbeat-operator.io/installation': other },
+      },
+      spec: { holderIdentity: '' },
+    })
+    const place = await openWorkplace(cluster)
     await place.apply('waiting')
-    const kubeconfig = await writeKubeconfig(proxy.url.replace('https:', 'http:'))
-    await using service = await startService(environmentOf({ KUBECONFIG: kubeconfig }))
+    const KUBECONFIG = await stage.writeKubeconfig(cluster.server.url)
+    const environment = stage.environmentOf({ KUBECONFIG, WATCH_NAMESPACES: '', CLUSTER_NAME: 'second' })
+    await using service = await startService(environment)
+    const why = `the Lease monitoring/heartbeat-operator belongs to the installation ${other}: HeartbeatChecks are not reconciled here.`
+    const introduced = service.stdout.match(/^ {2}cluster .*$/gm)
+    expect(introduced).toEqual([expect.stringContaining(`, not reconciled: ${why}`)])
+    for (const way of ['kubectl delete lease -n monitoring heartbeat-operator', `TAKE_OVER=${other}`, 'KUBERNETES=off'])
+      expect(introduced![0]).toContain(way)
+    expect(service.stderr).toContain(why)
+    const ready = await fetch(`${service.ops}/readyz`)
+    expect({ status: ready.status, text: await ready.text() }).toEqual({
+      status: 200,
+      text: expect.stringContaining(`ok; ${why}`),
+    })
+    expect((await place.get('waiting')).status).toBeUndefined()
+
+    {
+      await using required = await startService({ ...environment, KUBERNETES: 'required' })
+      expect(required.stdout).not.toContain('not reconciled')
+      await place.ready('waiting')
+      expect((await required.stop()).status).toBe(0)
+    }
+    // It looks again: with the Lease of the other one gone it begins.
+    expect((await cluster.api('DELETE', `${LEASE}/heartbeat-operator`)).status).toBe(200)
+    await eventually('it reconciles', async () =>
+      (await fetch(`${service.ops}/readyz`)).text().then((text) => text === 'ok\n'),
+    )
+    await place.makeReady('next')
+  })
+
+  it('serves pings while its cluster cannot be reached, and reconciles when it comes', async () => {
+    await using proxy = await startTcpProxy(Number(new URL(stage.cluster.server.url).port))
+    proxy.refuse()
+    // That of the installation of another test.
+    await stage.cluster.api('DELETE', '/apis/coordination.k8s.io/v1/namespaces/default/leases/heartbeat-operator')
+    await stage.place.apply('waiting')
+    const kubeconfig = await stage.writeKubeconfig(proxy.url.replace('https:', 'http:'))
+    await using service = await startService(stage.environmentOf({ KUBECONFIG: kubeconfig }))
     await eventually('it has tried', () => service.stderr.includes('the watch of HeartbeatChecks was interrupted'))
     expect(await statusOf(`${service.ops}/readyz`)).toBe(200)
     expect(await statusOf(`${service.ping}/ping/00000000-0000-4000-8000-000000000000`)).toBe(404)
 
     await proxy.accept()
-    await place.ready('waiting', 30_000)
+    await stage.place.ready('waiting', 30_000)
     // The operator publishes where the ping port is.
-    expect(await statusOf(await place.pingUrl('waiting'))).toBe(200)
+    expect(await statusOf(await stage.place.pingUrl('waiting'))).toBe(200)
   })
 })
 
 describe('a command', () => {
   const run = (...args: string[]) =>
     spawnService(
-      { HOME: join(folder, 'nobody'), KUBERNETES: 'auto' },
+      { HOME: join(stage.folder, 'nobody'), KUBERNETES: 'auto' },
       { command: process.execPath, args: ['src/main.ts', ...args] },
     )
 

@@ -55,7 +55,7 @@ describe('the program ends with status 2 and one clear message', () => {
 
   it.concurrent('for a port in use', async () => {
     await using taken = await takePort()
-    expect(await failureOf({ ...databaseEnvironment(database.url), OPS_PORT: taken.port })).toEqual([
+    expect(await failureOf({ ...databaseEnvironment(database.url), LOG_LEVEL: 'warn', OPS_PORT: taken.port })).toEqual([
       `port ${taken.port} on 127.0.0.1 is in use: stop what uses it, or set OPS_PORT to another port (0 takes a free one)`,
     ])
   })

@@ -83,7 +83,7 @@ describe('the Alertmanager of the installation', () => {
         description: expect.stringMatching(/^The job reported a failure with exit code 3 at /),
         body: 'rsync: connection unexpectedly closed\nexit 3',
       })
-      expect(alert.generatorURL).toBe(`${app.apiUrl}/checks/${id}`)
+      expect(alert.generatorURL).toBe(`${new URL(app.apiUrl).origin}/checks/${id}`)
       const lifeMs = Date.parse(alert.endsAt) - Date.now()
       expect(lifeMs).toBeGreaterThan(14 * 60_000)
       expect(lifeMs).toBeLessThanOrEqual(15 * 60_000)
@@ -94,6 +94,26 @@ describe('the Alertmanager of the installation', () => {
     await until(() => notified(name).length >= 2)
     // The second peer waits for the first one's page, and may then page about what was true before that.
     expect(notified(name).slice(0, 2)).toEqual(['firing', 'resolved'])
+  })
+
+  it('takes the labels of a check, whatever Kubernetes allows in their names', async () => {
+    const labels = { 'app.kubernetes.io/part-of': 'web', '2nd': 'x', severity: 'warning', namespace: 'own', empty: '' }
+    const name = `labelled-${process.pid}`
+    const { publicId } = await app.createCheck({ name, labels })
+    await ping(publicId, '/fail')
+    for (const alert of await waitForAlert(name))
+      expect(alert.labels).toEqual({
+        alertname: 'HeartbeatCheckDown',
+        check: name,
+        project: 'default',
+        reason: 'failed',
+        severity: 'warning',
+        app_kubernetes_io_part_of: 'web',
+        label_2nd: 'x',
+        label_namespace: 'own',
+      })
+    await ping(publicId)
+    await waitForNone(name)
   })
 
   it('goes on believing it while the check stays down', async () => {
@@ -191,7 +211,14 @@ describe('the Alertmanager of the installation', () => {
           projectId,
           name,
           ...NO_TEXTS,
-          spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 300, maxRuntimeSeconds: null },
+          spec: {
+            periodSeconds: 3_600,
+            schedule: null,
+            timeZone: null,
+            graceSeconds: 300,
+            maxRuntimeSeconds: null,
+            jobArea: null,
+          },
           suspend: null,
           adoptId: null,
         },
@@ -214,8 +241,8 @@ describe('the Alertmanager of the installation', () => {
 })
 
 describe('a channel of the API', () => {
-  const createChannel = async () => {
-    const config = { urls: urls(), labels: { severity: 'warning', team: 'storage' } }
+  const createChannel = async (peers = urls()) => {
+    const config = { urls: peers, labels: { severity: 'warning', team: 'storage' } }
     const { status, body } = await app.call('POST', '/channels', { kind: 'alertmanager', name: 'Storage', config })
     expect(status).toBe(201)
     return body.id as string
@@ -238,7 +265,8 @@ describe('a channel of the API', () => {
 
   it('reaches no private address that the operator has not allowed', async () => {
     app = await startTestApp()
-    await createChannel()
+    // A name: a URL with an address that is not allowed cannot be stored.
+    await createChannel(urls().map((url) => url.replace('127.0.0.1', 'localhost')))
     const { publicId } = await makeCheck()
     await ping(publicId, '/fail')
     await until(async () => {

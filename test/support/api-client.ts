@@ -44,7 +44,9 @@ export async function createApiClient(url: string, defaultKey: string): Promise<
     }
     const response = await fetch(url + path, { method, headers, ...(body === undefined ? {} : { body }) })
     const text = await response.text()
-    const answer = { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) }
+    const isPlain = response.headers.get('content-type')?.startsWith('text/plain') ?? false
+    const parsed = text === '' ? null : isPlain ? text : JSON.parse(text)
+    const answer = { status: response.status, headers: response.headers, body: parsed }
     assertPromised(method, path, answer)
     return answer
   }
@@ -59,10 +61,10 @@ export async function createApiClient(url: string, defaultKey: string): Promise<
   }
 }
 
-type Json = Record<string, unknown>
+export type Json = Record<string, unknown>
 interface Response {
   readonly $ref?: string
-  readonly content?: { 'application/json': { schema: Json } }
+  readonly content?: Partial<Record<'application/json' | 'text/plain', { schema: Json }>>
 }
 export interface OpenApi {
   readonly paths: Record<string, Record<string, { responses: Record<string, Response> }>>
@@ -82,18 +84,24 @@ export function createPromises(document: OpenApi): (method: string, path: string
     const given = operation.responses[status]
     if (given === undefined) throw new Error(`${method} ${path} answered ${status}, which the document does not know`)
     const promised = given.$ref === undefined ? given : (lookUp(document, given.$ref) as Response)
-    const schema = promised.content?.['application/json'].schema
+    const media = promised.content?.['application/json'] ?? promised.content?.['text/plain']
+    const schema = media?.schema
     if (schema === undefined || method === 'HEAD') {
       if (body !== null)
         throw new Error(`${method} ${path} answered ${status} with a body, which the document does not know`)
       return
     }
-    const result = z.fromJSONSchema(closed(inline(document, schema))).safeParse(body)
+    const result = readSchema(document, schema).safeParse(body)
     if (!result.success)
       throw new Error(
         `${method} ${path} answered ${status} with another body than the document says: ${result.error.message}`,
       )
   }
+}
+
+/** A schema of the document as a validator that rejects fields that the document does not have. */
+export function readSchema(document: OpenApi, schema: Json): z.ZodType {
+  return z.fromJSONSchema(closed(inline(document, schema)))
 }
 
 function lookUp(document: OpenApi, ref: string): unknown {
@@ -105,13 +113,17 @@ function lookUp(document: OpenApi, ref: string): unknown {
   return found
 }
 
+/** Keywords that zod does not read. */
+const UNREAD = ['not', 'discriminator', 'dependentRequired']
+
 /** The schema with what it refers to put in place; ours have no cycles. */
 function inline(document: OpenApi, schema: unknown): Json {
   const visit = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(visit)
     if (typeof value !== 'object' || value === null) return value
     if ('$ref' in value) return visit(lookUp(document, value.$ref as string))
-    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, visit(inner)]))
+    const fields = Object.entries(value).filter(([name]) => !UNREAD.includes(name))
+    return Object.fromEntries(fields.map(([name, inner]) => [name, visit(inner)]))
   }
   return visit(schema) as Json
 }

@@ -5,14 +5,15 @@ import type { KubernetesClient, NewObject } from '../../src/kubernetes/client.ts
 import type { KubernetesObject, ObjectMeta, OwnerReference } from '../../src/kubernetes/objects.ts'
 import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
 import { HEARTBEAT_CHECKS } from '../../src/operator/names.ts'
-import { CONFIG_MAPS, type ConfigMap, refusalOf, type ServerUnderTest } from './api-contract.ts'
+import { CONFIG_MAPS, type ConfigMap, PATIENCE_MS, refusalOf, type ServerUnderTest } from './api-contract.ts'
 
 export function describeWriteContract(open: () => Promise<ServerUnderTest>): void {
   let client: KubernetesClient
   let namespace: string
+  let storeAs: ServerUnderTest['storeAs']
 
   beforeAll(async () => {
-    ;({ client, namespace } = await open())
+    ;({ client, namespace, storeAs } = await open())
   })
 
   const place = (name: string) => ({ namespace, name })
@@ -98,6 +99,15 @@ export function describeWriteContract(open: () => Promise<ServerUnderTest>): voi
       expect(applied.data).toEqual({ a: '1' })
     })
 
+    it('applies to the version that is named, by force too, and to no other', async () => {
+      const { metadata } = await client.create<ConfigMap>(CONFIG_MAPS, aConfigMap('versioned', { a: '0' }))
+      const { uid, resourceVersion } = metadata
+      const applyAs = (a: string) => apply('us', aConfigMap('versioned', { a }, { uid, resourceVersion }), true)
+      expect((await applyAs('1')).data).toEqual({ a: '1' })
+      expect(await refusalOf(applyAs('2'))).toMatchObject({ status: 409, reason: 'Conflict' })
+      expect((await find('versioned')).data).toEqual({ a: '1' })
+    })
+
     it('makes no new version by applying the same again', async () => {
       const first = await apply('us', aConfigMap('same', { a: '1' }, { labels: { b: 'c' } }))
       const second = await apply('us', aConfigMap('same', { a: '1' }, { labels: { b: 'c' } }))
@@ -158,13 +168,49 @@ export function describeWriteContract(open: () => Promise<ServerUnderTest>): voi
   describe('a custom resource', () => {
     const aCheck = (name: string, fields: object = {}) =>
       client.create<HeartbeatCheck>(HEARTBEAT_CHECKS, {
-        apiVersion: 'heartbeat-operator.io/v1alpha1',
+        apiVersion: 'heartbeat-operator.io/v1',
         kind: 'HeartbeatCheck',
         metadata: { name, namespace },
         spec: { periodSeconds: 60 },
         ...fields,
       } as NewObject)
     const status = { observedGeneration: 7 }
+
+    it('is the same object in each version that is served', async () => {
+      const former = { ...HEARTBEAT_CHECKS, version: 'v1alpha1' }
+      const made = await client.create<HeartbeatCheck>(former, {
+        apiVersion: 'heartbeat-operator.io/v1alpha1',
+        kind: 'HeartbeatCheck',
+        metadata: { name: 'with-versions', namespace },
+        spec: { periodSeconds: 60 },
+      } as NewObject)
+      expect(made.apiVersion).toBe('heartbeat-operator.io/v1alpha1')
+      const { apiVersion, ...rest } = await client.get<HeartbeatCheck>(HEARTBEAT_CHECKS, place('with-versions'))
+      expect(apiVersion).toBe('heartbeat-operator.io/v1')
+      expect(rest.metadata.uid).toBe(made.metadata.uid)
+      expect(rest.spec).toEqual(made.spec)
+      await client.mergePatch(HEARTBEAT_CHECKS, place('with-versions'), { spec: { periodSeconds: 120 } })
+      const again = await client.get<HeartbeatCheck>(former, place('with-versions'))
+      expect(again).toMatchObject({ apiVersion: made.apiVersion, spec: { periodSeconds: 120 } })
+    })
+
+    it('is stored anew by a patch that changes nothing if its stored version differs, and is not written otherwise', async () => {
+      const patch = async () => {
+        const object = await client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, place('with-storage'), {})
+        return object.metadata.resourceVersion
+      }
+      const { metadata } = await aCheck('with-storage')
+      expect(await patch()).toBe(metadata.resourceVersion)
+      await storeAs('v1alpha1')
+      await expect.poll(patch, { timeout: PATIENCE_MS, interval: 20 }).not.toBe(metadata.resourceVersion)
+      const former = await client.get<HeartbeatCheck>(HEARTBEAT_CHECKS, place('with-storage'))
+      const { resourceVersion, generation, managedFields } = former.metadata
+      expect(generation).toBe(metadata.generation)
+      expect(managedFields).toEqual(metadata.managedFields)
+      expect(await patch()).toBe(resourceVersion)
+      await storeAs('v1')
+      await expect.poll(patch, { timeout: PATIENCE_MS, interval: 20 }).not.toBe(resourceVersion)
+    })
 
     it('has a status that only its own endpoint writes, and which writes nothing else', async () => {
       const made = await aCheck('with-status', { status })
@@ -187,6 +233,28 @@ export function describeWriteContract(open: () => Promise<ServerUnderTest>): voi
         (await client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, place('with-status'), merged, options)).status,
       ).toEqual({ ...status, checkId: 'x' })
       expect(await refusalOf(client.replace(HEARTBEAT_CHECKS, made, options))).toMatchObject({ reason: 'Conflict' })
+    })
+
+    it('has owners of its fields that are changed at the object itself, and not at its status', async () => {
+      const name = 'with-owners'
+      await aCheck(name)
+      const [owner, heir] = ['former', 'present']
+      const toStatus = { subresource: 'status', fieldManager: owner } as const
+      const first = await client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, place(name), { status }, toStatus)
+      const entriesOf = ({ metadata }: KubernetesObject) =>
+        metadata.managedFields!.filter(({ subresource }) => subresource === 'status')
+      const managersOf = (object: KubernetesObject) => entriesOf(object).map(({ manager }) => manager)
+      const managedFields = first.metadata.managedFields!.map((entry) =>
+        entry.manager === owner ? { ...entry, manager: heir } : entry,
+      )
+      const metadata = { ...first.metadata, managedFields }
+      const written = { ...first, metadata, status: { observedGeneration: 8 } }
+      const replaced = await client.replace<HeartbeatCheck>(HEARTBEAT_CHECKS, written, toStatus)
+      expect(managersOf(replaced)).toEqual([owner])
+      const patch = { metadata: { managedFields } }
+      const patched = await client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, place(name), patch)
+      expect(managersOf(patched)).toEqual([heir])
+      expect(patched.status).toEqual(replaced.status)
     })
 
     it('has a generation that counts the changes of its spec, and its deletion', async () => {

@@ -6,6 +6,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ApiError, type KubernetesClient, type WatchEvent } from '../../src/kubernetes/client.ts'
 import type { KubernetesObject, ResourceType } from '../../src/kubernetes/objects.ts'
+import { eventually } from './until.ts'
 
 export interface ServerUnderTest {
   readonly client: KubernetesClient
@@ -15,6 +16,8 @@ export interface ServerUnderTest {
   readonly bookmarkSeconds: number
   /** Lists and watches that have begun before are too old afterwards. */
   expire(): Promise<void>
+  /** HeartbeatChecks are stored in this version from now on. */
+  storeAs(version: string): Promise<void>
 }
 
 export interface ConfigMap extends KubernetesObject {
@@ -23,7 +26,7 @@ export interface ConfigMap extends KubernetesObject {
 
 export const CONFIG_MAPS: ResourceType = { group: '', version: 'v1', plural: 'configmaps' }
 /** Longer than a server may take to tell what has happened. */
-const PATIENCE_MS = 10_000
+export const PATIENCE_MS = 10_000
 
 /** The ApiError that a call is rejected with. */
 export async function refusalOf(call: Promise<unknown>): Promise<ApiError> {
@@ -92,6 +95,22 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
       const found = await client.get<ConfigMap>(CONFIG_MAPS, nameOf('a'))
       expect(found).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap', data: { greeting: 'grüß dich, 世界' } })
       expect(found.metadata.resourceVersion).toBe(created.metadata.resourceVersion)
+    })
+
+    it('gives back what its cache has, which follows soon, and rejects a missing object there too', async () => {
+      const { create, nameOf } = startTest()
+      const { metadata } = await create('a')
+      const read = () => client.get<ConfigMap>(CONFIG_MAPS, nameOf('a'), { resourceVersion: '0' })
+      const found = await eventually('the cache has it', read)
+      expect(found.metadata).toEqual(metadata)
+      await client.delete(CONFIG_MAPS, nameOf('a'))
+      const isGone = () =>
+        read().then(
+          () => null,
+          (error: unknown) => error,
+        )
+      const refusal = await eventually('the cache has it no more', isGone)
+      expect(refusal).toMatchObject({ status: 404, reason: 'NotFound', details: { name: nameOf('a').name } })
     })
 
     it('rejects to get, patch or delete a missing object', async () => {
@@ -244,6 +263,16 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
       expect((await client.list(CONFIG_MAPS, options)).continueToken).toBeNull()
     })
 
+    it('hold the object of a name when its name is selected, in one namespace or all', async () => {
+      const { create, nameOf } = startTest()
+      for (const name of ['a', 'b']) await create(name)
+      const { name } = nameOf('a')
+      for (const where of [{ namespace }, {}]) {
+        const { items } = await client.list(CONFIG_MAPS, { ...where, fieldSelector: `metadata.name=${name}` })
+        expect(items.map(({ metadata }) => metadata.name)).toEqual([name])
+      }
+    })
+
     it('reject an invalid continue token', async () => {
       const { labelSelector } = startTest()
       const refusal = await refusalOf(
@@ -309,6 +338,26 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
       const { metadata } = await live!
       expect(Number(object.metadata.resourceVersion)).toBeGreaterThanOrEqual(Number(metadata.resourceVersion))
       expect(object.metadata.name).toBeUndefined()
+    })
+
+    it('of one second deliver at once what a list is not older than, and no bookmark: by them a cache is confirmed', async () => {
+      const { create, labelSelector, nameOf } = startTest()
+      const { resourceVersion } = await client.list(CONFIG_MAPS, { namespace, labelSelector, limit: 500 })
+      await create('a')
+      await client.mergePatch(CONFIG_MAPS, nameOf('a'), { data: { n: '1' } })
+      const listed = await client.list(CONFIG_MAPS, { namespace, labelSelector, limit: 1 })
+      const from = performance.now()
+      const seenAt: number[] = []
+      const note = () => {
+        seenAt.push(performance.now() - from)
+        return false
+      }
+      const events = await watchFrom(resourceVersion, labelSelector, note, 1)
+      expect(Math.round((performance.now() - from) / 1_000)).toBe(1)
+      expect(events.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED'])
+      expect(Math.max(...seenAt)).toBeLessThan(500)
+      const { metadata } = events[1]!.object
+      expect(Number(listed.resourceVersion)).toBeGreaterThanOrEqual(Number(metadata.resourceVersion))
     })
 
     it('send nothing from a future version, which is why the reflector checks before it continues from an old one', async () => {

@@ -7,13 +7,21 @@ const READS = new Set(['GET', 'LIST', 'WATCH'])
  * and how often. `metrics` is what its /metrics says.
  */
 export function readWrites(metrics: string): Record<string, number> {
-  const writes: Record<string, number> = {}
+  return readRequests(metrics, (verb, resource) => RESOURCES.has(resource) && !READS.has(verb))
+}
+
+/** The same of all requests that are chosen. A watch counts when it ends. */
+export function readRequests(
+  metrics: string,
+  isChosen: (verb: string, resource: string) => boolean,
+): Record<string, number> {
+  const requests: Record<string, number> = {}
   for (const [, text, count] of metrics.matchAll(/^apiserver_request_total\{(.*)\} (\S+)$/gm)) {
     const labels = Object.fromEntries([...text!.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]))
     const { verb, resource, subresource, code } = labels as Record<string, string>
-    if (!RESOURCES.has(resource!) || READS.has(verb!)) continue
+    if (!isChosen(verb!, resource!)) continue
     const key = `${verb} ${[resource, subresource].filter(Boolean).join('/')} ${code}`
-    writes[key] = (writes[key] ?? 0) + Number(count)
+    requests[key] = (requests[key] ?? 0) + Number(count)
   }
-  return writes
+  return requests
 }

@@ -2,11 +2,13 @@
 
 import { createApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
+import type { PasswordCost } from '../../src/domain/password.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import type { Log } from '../../src/runtime/log.ts'
 import type { Database } from '../../src/store/postgres/database.ts'
 import { bootstrap } from '../../src/tenancy/bootstrap.ts'
 import { createTestDatabase } from './database.ts'
+import { LOW_COST } from './passwords.ts'
 import { silentLog } from './silent-log.ts'
 
 export interface StoredPing {
@@ -15,6 +17,7 @@ export interface StoredPing {
   readonly durationMs: number | null
   readonly runId: string | null
   readonly body: Buffer | null
+  readonly isBodyTruncated: boolean
 }
 
 export interface ApiAnswer {
@@ -29,6 +32,8 @@ export interface TestApp extends AsyncDisposable {
   readonly pingUrl: string
   /** `{base_url}` of the interface. */
   readonly apiUrl: string
+  /** The same by the address that listens, whatever BASE_URL says. */
+  readonly listeningApiUrl: string
   readonly opsUrl: string
   readonly projectId: string
   /** Of an admin. */
@@ -48,10 +53,23 @@ export interface TestAppOptions {
   /** Variables of design, section 12, over those of a test. */
   readonly environment?: Record<string, string>
   readonly log?: Log
+  /** Default: a low one. Null: the service's own. */
+  readonly passwordCost?: PasswordCost | null
+  /** Fills the database of the first start, before the service starts. */
+  readonly prepare?: (database: Database, secretKey: Buffer) => Promise<void>
+  /** The address by which the service reaches its database, for example through a proxy; of the database's own. */
+  readonly reach?: (databaseUrl: string) => Promise<string>
 }
 
-export async function startTestApp({ environment = {}, log = silentLog }: TestAppOptions = {}): Promise<TestApp> {
-  const { url: databaseUrl, database, close: closeDatabase } = await createTestDatabase()
+export async function startTestApp({
+  environment = {},
+  log = silentLog,
+  passwordCost = LOW_COST,
+  prepare,
+  reach = async (url) => url,
+}: TestAppOptions = {}): Promise<TestApp> {
+  const { url, database, close: closeDatabase } = await createTestDatabase()
+  const databaseUrl = await reach(url)
   const secretKey = Buffer.alloc(32, 7)
   const config = readConfig(
     {
@@ -64,14 +82,18 @@ export async function startTestApp({ environment = {}, log = silentLog }: TestAp
     },
     false,
   )
-  const { projectId, made } = await bootstrap({ database, clock: systemClock }, { email: config.bootstrapEmail })
+  const { projectId, made } = await bootstrap(
+    { database, clock: systemClock, passwordCost: LOW_COST },
+    { email: config.bootstrapEmail },
+  )
   const { apiKey, email, password } = made!
-  const app = createApp({ config, databaseUrl, secretKey, log })
-  const { ping, api, ops: opsUrl } = await app.start()
+  await prepare?.(database, secretKey)
+  const app = createApp({ config, databaseUrl, secretKey, log, ...(passwordCost === null ? {} : { passwordCost }) })
+  const { ping, api, ops: opsUrl, listening } = await app.start()
   const [pingUrl, apiUrl] = [ping!, api!]
 
   async function call(method: string, path: string, json?: unknown, authorization: string | null = `Bearer ${apiKey}`) {
-    const response = await fetch(apiUrl + path, {
+    const response = await fetch(listening.api + path, {
       method,
       headers: {
         ...(authorization === null ? {} : { authorization }),
@@ -90,6 +112,7 @@ export async function startTestApp({ environment = {}, log = silentLog }: TestAp
   return {
     pingUrl,
     apiUrl,
+    listeningApiUrl: listening.api!,
     opsUrl,
     projectId,
     apiKey,
@@ -105,7 +128,8 @@ export async function startTestApp({ environment = {}, log = silentLog }: TestAp
     async storedPings(publicId) {
       const { rows } = await database.query<StoredPing>(
         `select (array['success', 'start', 'fail', 'log'])[p.type + 1] as type, p.exit_code as "exitCode",
-          p.duration_ms as "durationMs", p.run_id as "runId", b.body
+          p.duration_ms as "durationMs", p.run_id as "runId", b.body,
+          b.is_truncated is true as "isBodyTruncated"
         from checks c
         join pings p on p.check_key = c.key
         left join ping_bodies b on b.check_key = p.check_key and b.ping_id = p.id

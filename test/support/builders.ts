@@ -18,7 +18,13 @@ export const anyText = (maxLength: number) =>
 
 /** Every hour, five minutes of grace. */
 export function aSpec(overrides: Partial<CheckSpec> = {}): CheckSpec {
-  return { schedule: { kind: 'period', periodMs: HOUR }, graceMs: 5 * MINUTE, maxRuntimeMs: null, ...overrides }
+  return {
+    schedule: { kind: 'period', periodMs: HOUR },
+    graceMs: 5 * MINUTE,
+    maxRuntimeMs: null,
+    awaits: 'completion',
+    ...overrides,
+  }
 }
 
 export function aCronSpec(expression: string, overrides: Partial<CheckSpec> = {}, timeZone = 'UTC'): CheckSpec {
@@ -30,6 +36,7 @@ export function aState(overrides: Partial<CheckState> = {}): CheckState {
   return {
     status: 'up',
     since: NOON,
+    reason: 'recovered',
     lastPingAt: NOON,
     lastSuccessAt: NOON,
     lastDurationMs: null,
@@ -37,6 +44,11 @@ export function aState(overrides: Partial<CheckState> = {}): CheckState {
     expectedAt: NOON + HOUR,
     dueAt: NOON + HOUR + 5 * MINUTE,
     runs: [],
+    pingsTotal: 1,
+    incidentSince: null,
+    changes: [],
+    notified: null,
+    quietAt: null,
     ...overrides,
   }
 }

@@ -22,6 +22,7 @@ export function addCheck(
       timeZone: null,
       graceSeconds: 300,
       maxRuntimeSeconds: null,
+      jobArea: null,
       ...spec,
     },
   })

@@ -53,7 +53,7 @@ export interface Cluster extends ClusterAccess {
 }
 
 /** Kinds of ours whose finalizer would keep a namespace that a test leaves behind, and meet the next test's operator. */
-const HELD = '/apis/heartbeat-operator.io/v1alpha1/namespaces/NAMESPACE/heartbeatchecks'
+const HELD = '/apis/heartbeat-operator.io/v1/namespaces/NAMESPACE/heartbeatchecks'
 
 export function openCluster(access: ClusterAccess): Cluster {
   const api: Cluster['api'] = (method, path, body, contentType) =>

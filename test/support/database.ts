@@ -5,10 +5,12 @@ import pg from 'pg'
 import { inject } from 'vitest'
 import { createDatabase, type Database } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
-import { until } from './until.ts'
+import { eventually, until } from './until.ts'
 
 const TEMPLATE = 'heartbeat_template'
 const TEMPLATE_LOCK = 4711
+/** For the statements of a test, some of which write thousands of rows: on a busy machine, that takes longer than the service lets one take. */
+export const PATIENT_MS = 20_000
 
 export interface EmptyDatabase {
   readonly url: string
@@ -29,7 +31,9 @@ export function createEmptyDatabase(): Promise<EmptyDatabase> {
 /** A migrated database with a pool of its own. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const { url, close } = await makeDatabase(prepareTemplate)
-  const database = createDatabase({ url, name: 'test', connections: 5 })
+  const database = createDatabase({ url, name: 'test', connections: 5, statementMs: PATIENT_MS })
+  // The first connection to a new database can take longer than the pool waits, on a machine that is busy with other work.
+  await eventually('the new database is reached', async () => (await database.query('select')).rowCount === 1)
   let emptyTables: string | undefined
   return {
     url,
@@ -45,7 +49,10 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   }
 }
 
-/** Deletes, which takes a fortieth of the time of a truncate where tables hold a few rows; foreign keys are left unchecked meanwhile. */
+/**
+ * Deletes, which takes a fortieth of the time of a truncate where tables hold a few rows; foreign keys are left unchecked meanwhile. Statements
+ * that are sent together are one transaction, which ends when one fails: what a failed test has left cannot fail all that come after it.
+ */
 async function writeEmptyTables(database: Database): Promise<string> {
   const { rows } = await database.query<{ statement: string }>(
     `select format('delete from %I', tablename) as statement from pg_tables
@@ -56,7 +63,7 @@ async function writeEmptyTables(database: Database): Promise<string> {
     select 'update service_beat set beat_at = null'`,
   )
   const statements = rows.map(({ statement }) => statement)
-  return ['begin', 'set local session_replication_role = replica', ...statements, 'commit'].join(';')
+  return ['set local session_replication_role = replica', ...statements].join(';')
 }
 
 /** Resolves when at least this many statements of the database wait for a lock. */

@@ -11,6 +11,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Connection, TlsMaterial } from '../../src/kubernetes/connection.ts'
 import { type Disturbance, disturbAnswer, sendJson, statusOf } from './fake-api-answers.ts'
 import type { Writer } from './fake-api-fields.ts'
+import { findRoute, type Route, type SeenRequest } from './fake-api-route.ts'
 import {
   createCollection,
   type FakeCollection,
@@ -21,28 +22,8 @@ import {
   type Select,
 } from './fake-api-storage.ts'
 
+export type { SeenRequest } from './fake-api-route.ts'
 export type { FakeObject, FakeType } from './fake-api-storage.ts'
-
-interface Route {
-  readonly collection: FakeCollection
-  /** Null for a list. */
-  readonly key: string | null
-  readonly select: Select
-  readonly namespace: string | undefined
-  readonly subresource: string | undefined
-}
-
-export interface SeenRequest {
-  readonly method: string
-  readonly path: string
-  readonly query: URLSearchParams
-  readonly isWatch: boolean
-  readonly isList: boolean
-  readonly headers: IncomingMessage['headers']
-  readonly body: string
-  /** Of the client's certificate; null without one. */
-  readonly clientName: string | null
-}
 
 export interface FakeWatch {
   readonly query: URLSearchParams
@@ -67,6 +48,8 @@ export interface FakeApiServer extends AsyncDisposable {
   connections(): { readonly accepted: number; readonly open: number }
   /** The next `times` requests for which `when` holds are disturbed; the result ends it. */
   disturb(when: (request: SeenRequest) => boolean, how: Disturbance, times?: number): () => void
+  /** The next request for which `when` holds waits for `release`, and is carried out then. */
+  hold(when: (request: SeenRequest) => boolean): HeldRequest
   /** Writes as somebody else would, past all faults. */
   collection(type: Pick<FakeType, 'group' | 'plural'>): FakeCollection
   /** Lists and watches from before now are expired. */
@@ -83,6 +66,12 @@ export interface FakeApiServer extends AsyncDisposable {
   setPieceBytes(bytes: number | null): void
   /** Every answer carries it as a header. */
   setWarning(value: string | null): void
+}
+
+export interface HeldRequest {
+  readonly arrived: Promise<void>
+  /** Carries it out. */
+  release(): void
 }
 
 export interface ServerCertificate {
@@ -102,10 +91,19 @@ export const CONFIG_MAPS: FakeType = { group: '', version: 'v1', plural: 'config
 
 export const HEARTBEAT_CHECKS: FakeType = {
   group: 'heartbeat-operator.io',
-  version: 'v1alpha1',
+  version: 'v1',
+  otherVersions: ['v1alpha1'],
   plural: 'heartbeatchecks',
   kind: 'HeartbeatCheck',
   hasStatus: true,
+}
+
+export const PODS: FakeType = {
+  group: '',
+  version: 'v1',
+  plural: 'pods',
+  kind: 'Pod',
+  selectableFields: ['status.phase', 'spec.nodeName'],
 }
 
 /** Watches are told the version so long before their end, as the real ones are. */
@@ -130,6 +128,7 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
   const watches = new Set<FakeWatch>()
   const sockets = new Set<Socket>()
   const disturbances = new Set<{ when: (request: SeenRequest) => boolean; how: Disturbance; left: number }>()
+  const holds = new Set<{ when: (request: SeenRequest) => boolean; arrive: (carryOn: () => void) => void }>()
   let accepted = 0
   let tokens: readonly string[] | null = null
   let pieceBytes: number | null = null
@@ -171,6 +170,13 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
       disturbAnswer(response, disturbed.how)
       return
     }
+    const held = [...holds].find(({ when }) => when(request))
+    holds.delete(held!)
+    if (held === undefined) admit(request, response)
+    else held.arrive(() => admit(request, response))
+  }
+
+  function admit(request: SeenRequest, response: ServerResponse): void {
     try {
       if (tokens !== null && !tokens.includes(request.headers.authorization?.replace(/^Bearer /, '') ?? ''))
         throw new Refused(401, 'Unauthorized', 'Unauthorized')
@@ -182,12 +188,20 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
   }
 
   function serve(request: SeenRequest, response: ServerResponse): void {
-    const routed = route(request)
-    if (request.isWatch) openWatch(request, routed.collection, routed.select, response)
+    const routed = findRoute(request, collections)
+    if (request.isWatch) openWatch(request, routed, response)
     else sendJson(response, request.method === 'POST' ? 201 : 200, carryOut(request, routed))
   }
 
-  function carryOut(request: SeenRequest, { collection, key, select, namespace, subresource }: Route): object {
+  function carryOut(request: SeenRequest, routed: Route): object {
+    const result = changeOrRead(request, routed)
+    return routed.key === null && request.method === 'GET' ? result : { ...result, apiVersion: routed.apiVersion }
+  }
+
+  function changeOrRead(
+    request: SeenRequest,
+    { collection, apiVersion, key, select, namespace, subresource }: Route,
+  ): object {
     const body = () => {
       const object = JSON.parse(request.body)
       if (namespace !== undefined && object.metadata !== undefined) object.metadata.namespace ??= namespace
@@ -197,7 +211,7 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
     const writer: Writer & { manager: string } = { manager, ...(subresource === 'status' && { subresource: 'status' }) }
     switch (request.method) {
       case 'GET':
-        return key === null ? list(collection, select, request.query) : collection.get(key)
+        return key === null ? list(collection, apiVersion, select, request.query) : collection.get(key)
       case 'POST':
         return collection.create(body(), writer)
       case 'PUT':
@@ -213,27 +227,6 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
     }
   }
 
-  function route(request: SeenRequest): Route {
-    const parts = request.path.split('/').slice(1).map(decodeURIComponent)
-    const [group, version, ...rest] = parts[0] === 'api' ? ['', ...parts.slice(1)] : parts.slice(1)
-    // A Namespace itself is at namespaces/NAME.
-    const isInside = rest[0] === 'namespaces' && rest.length > 2
-    const [namespace, plural, name, subresource] = isInside ? rest.slice(1) : [undefined, ...rest]
-    const collection = collections.get(`${group}/${plural}`)
-    if (collection === undefined || collection.type.version !== version)
-      throw new Refused(404, 'NotFound', 'the server could not find the requested resource')
-    const labels =
-      request.query
-        .get('labelSelector')
-        ?.split(',')
-        .map((pair) => pair.split('=')) ?? []
-    const select: Select = ({ metadata }) =>
-      (namespace === undefined || metadata.namespace === namespace) &&
-      labels.every(([label, value]) => metadata.labels?.[label!] === value)
-    const key = name === undefined ? null : keyOf({ name, ...(namespace && { namespace }) })
-    return { collection, key, select, namespace, subresource }
-  }
-
   /** The garbage collector: what has owners, none of which is there any more, goes. */
   function collectGarbage(): void {
     const objects = [...collections.values()].flatMap((collection) =>
@@ -247,14 +240,13 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
     }
   }
 
-  function list(collection: FakeCollection, select: Select, query: URLSearchParams) {
+  function list(collection: FakeCollection, apiVersion: string, select: Select, query: URLSearchParams) {
     // From what the server has at hand, whole.
     const limit = query.get('resourceVersion') === '0' ? 0 : Number(query.get('limit') ?? 0)
     const { items, version, token } = collection.list(select, limit, query.get('continue'))
-    const { kind, group, version: apiVersion } = collection.type
     return {
-      kind: `${kind}List`,
-      apiVersion: group === '' ? apiVersion : `${group}/${apiVersion}`,
+      kind: `${collection.type.kind}List`,
+      apiVersion,
       metadata: { resourceVersion: String(version), ...(token === '' ? {} : { continue: token }) },
       // Built-in resources are listed without their kind.
       items: items.map(({ kind: _, apiVersion: __, ...item }) => item),
@@ -263,8 +255,7 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
 
   function openWatch(
     { query }: SeenRequest,
-    { type, follow }: FakeCollection,
-    select: Select,
+    { collection: { type, follow }, apiVersion, select }: Route,
     response: ServerResponse,
   ) {
     let isSilent = false
@@ -278,7 +269,6 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
     const bookmark = (resourceVersion = String(history.version)) => {
       // From a version that is still to come, the real one withholds these as well.
       if (Number(resourceVersion) < Number(query.get('resourceVersion'))) return
-      const apiVersion = type.group === '' ? type.version : `${type.group}/${type.version}`
       sendEvent('BOOKMARK', { kind: type.kind, apiVersion, metadata: { resourceVersion } })
     }
     response.writeHead(200, { 'content-type': 'application/json' })
@@ -305,7 +295,9 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
       watches.delete(watch)
     })
     try {
-      unfollow = follow(Number(query.get('resourceVersion')), select, ({ type, object }) => sendEvent(type, object))
+      unfollow = follow(Number(query.get('resourceVersion')), select, ({ type, object }) =>
+        sendEvent(type, { ...object, apiVersion }),
+      )
     } catch (error) {
       // Inside an answer that has begun, as the real one does it.
       sendEvent('ERROR', statusOf(error as Refused))
@@ -318,8 +310,8 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
     const bookmarkLast = () => {
       if (history.version > began) bookmark()
     }
-    if (query.get('allowWatchBookmarks') === 'true')
-      timers.push(setTimeout(bookmarkLast, Math.max(endMs - LAST_BOOKMARK_MS, 0)))
+    if (query.get('allowWatchBookmarks') === 'true' && endMs > LAST_BOOKMARK_MS)
+      timers.push(setTimeout(bookmarkLast, endMs - LAST_BOOKMARK_MS))
     timers.push(setTimeout(watch.end, endMs))
   }
 
@@ -344,6 +336,11 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
       const disturbance = { when, how, left: times }
       disturbances.add(disturbance)
       return () => disturbances.delete(disturbance)
+    },
+    hold(when) {
+      const { promise, resolve } = Promise.withResolvers<() => void>()
+      holds.add({ when, arrive: resolve })
+      return { arrived: promise.then(() => {}), release: () => void promise.then((carryOn) => carryOn()) }
     },
     collection: (type) => collections.get(idOf(type))!,
     expire() {

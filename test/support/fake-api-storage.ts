@@ -33,11 +33,16 @@ export interface FakeObject {
 
 export interface FakeType {
   readonly group: string
+  /** The version that is stored. */
   readonly version: string
+  /** Others that are served: the same objects under another name. */
+  readonly otherVersions?: readonly string[]
   readonly plural: string
   readonly kind: string
-  /** A custom resource with a status subresource: it has generations, and its status has an endpoint of its own. */
+  /** It has a status subresource: generations, and its status has an endpoint of its own. */
   readonly hasStatus?: boolean
+  /** Beside those that every kind can be selected by, as `status.phase`. */
+  readonly selectableFields?: readonly string[]
 }
 
 export type Select = (object: FakeObject) => boolean
@@ -78,6 +83,8 @@ export interface FakeCollection {
   delete(key: string, preconditions?: { uid?: string; resourceVersion?: string }): FakeObject
   list(select: Select, limit: number, token: string | null): { items: FakeObject[]; version: number; token: string }
   /** What happened after `version`, as a watch with this selection sees it; then each change until the result is called. */
+  /** From now on this version is stored; what is stored in another stays so until a write. */
+  storeAs(version: string): void
   follow(version: number, select: Select, onEvent: (event: FakeEvent) => void): () => void
 }
 
@@ -98,6 +105,8 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
   const objects = new Map<string, FakeObject>()
   const entries: Entry[] = []
   const followers = new Set<(entry: Entry) => void>()
+  let storedVersion = type.version
+  const apiVersion = () => (type.group === '' ? storedVersion : `${type.group}/${storedVersion}`)
 
   function write(key: string, before: FakeObject | undefined, after: FakeObject | undefined): FakeObject {
     history.version += 1
@@ -141,7 +150,7 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
   function restrict(before: FakeObject, after: FakeObject, subresource: Writer['subresource']): FakeObject {
     const { metadata: had } = before
     if (type.hasStatus && subresource === 'status')
-      return { ...before, metadata: { ...had, ...pick(after.metadata, 'managedFields') }, ...pick(after, 'status') }
+      return { ...before, apiVersion: apiVersion(), metadata: had, ...pick(after, 'status') }
     const { labels, annotations, finalizers, ownerReferences, managedFields } = after.metadata
     const ours = { name: had.name, ...pick(had, 'namespace', 'uid', 'resourceVersion', 'generation') }
     const times = pick(had, 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds')
@@ -155,7 +164,7 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
     const metadata = { ...ours, ...times, ...withoutEmpty(theirs) } as FakeMeta
     const { status: _, ...rest } = after
     const content = type.hasStatus ? { ...rest, ...pick(before, 'status') } : withoutEmpty(after)
-    return { ...content, ...pick(before, 'apiVersion', 'kind'), metadata }
+    return { ...content, apiVersion: apiVersion(), ...pick(before, 'kind'), metadata }
   }
 
   function update(
@@ -189,10 +198,10 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
     const { name, namespace, labels, annotations, finalizers, ownerReferences } = object.metadata
     if (objects.has(key))
       throw new Refused(409, 'AlreadyExists', `${type.plural} "${name}" already exists`, { name, kind: type.plural })
-    const { group, version, kind, hasStatus = false } = type
+    const { kind, hasStatus = false } = type
     const made: FakeObject = {
       ...structuredClone(withoutEmpty(object)),
-      apiVersion: group === '' ? version : `${group}/${version}`,
+      apiVersion: apiVersion(),
       kind,
       metadata: {
         name,
@@ -264,6 +273,9 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
       const next = isLast ? '' : writeToken({ version: from.version, start: page.at(-1)![0] })
       return { items: page.map(([, object]) => object), version: from.version, token: next }
     },
+    storeAs(version) {
+      storedVersion = version
+    },
     follow(version, select, onEvent) {
       if (version < history.oldest) throw expired(version, history.oldest)
       const give = (entry: Entry) => {
@@ -280,7 +292,7 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
 }
 
 /** What a generation counts the changes of. */
-function contentOf({ metadata: _, status: _status, ...content }: FakeObject): object {
+function contentOf({ apiVersion: _version, metadata: _, status: _status, ...content }: FakeObject): object {
   return content
 }
 

@@ -1,7 +1,7 @@
 /** The fake API server with the kinds that the operator works with, and what tests do with a cluster: the part of `Cluster` that it can do. */
 
 import { randomUUID } from 'node:crypto'
-import { type FakeApiServer, type FakeType, HEARTBEAT_CHECKS, startFakeApiServer } from './fake-api-server.ts'
+import { type FakeApiServer, type FakeType, HEARTBEAT_CHECKS, PODS, startFakeApiServer } from './fake-api-server.ts'
 import type { TestCluster } from './workplace.ts'
 
 const core = (plural: string, kind: string): FakeType => ({ group: '', version: 'v1', plural, kind })
@@ -12,6 +12,13 @@ const TYPES: readonly FakeType[] = [
   core('secrets', 'Secret'),
   { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', kind: 'Lease' },
   { group: 'events.k8s.io', version: 'v1', plural: 'events', kind: 'Event' },
+  { group: 'batch', version: 'v1', plural: 'cronjobs', kind: 'CronJob' },
+  { group: 'batch', version: 'v1', plural: 'jobs', kind: 'Job' },
+  PODS,
+  {
+    ...core('events', 'Event'),
+    selectableFields: ['type', 'involvedObject.kind', 'involvedObject.name', 'involvedObject.uid'],
+  },
   HEARTBEAT_CHECKS,
 ]
 

@@ -17,8 +17,25 @@ const CHART = 'charts/heartbeat-operator'
 const ROOT = new URL('../../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8')
 
-const EVERYWHERE = ['namespace', 'service-accounts', 'rbac-lease', 'rbac', 'rbac-users', 'configuration']
-const IN_ONE_NAMESPACE = ['namespace', 'service-accounts', 'rbac-lease', 'rbac-namespaced', 'configuration-namespaced']
+const EVERYWHERE = [
+  'namespace',
+  'service-accounts',
+  'rbac-lease',
+  'rbac',
+  'rbac-cronjobs',
+  'rbac-publisher',
+  'rbac-users',
+  'admission-policy',
+  'configuration',
+]
+const IN_ONE_NAMESPACE = [
+  'namespace',
+  'service-accounts',
+  'rbac-lease',
+  'rbac-namespaced',
+  'rbac-cronjobs-namespaced',
+  'configuration-namespaced',
+]
 const WORKLOADS = ['api', 'controller', 'metrics']
 
 const ABOUT_SECRET = `Then create the Secret that it waits for, once:
@@ -86,6 +103,10 @@ const TEMPLATE_METADATA = `  labels:
   {{- end }}
 `
 const TEMPLATE_TAIL = '{{- end }}\n'
+/** One line for each version: which of them is stored. */
+const STORAGE = /^( +)- name: (\w+)\n +served: true\n( +)storage: (?:true|false)$/gm
+const TEMPLATE_STORAGE =
+  '$1- name: $2\n$3served: true\n$3storage: {{ eq (default "v1" .Values.crds.storedVersion) "$2" }}'
 
 function renderDefinitionTemplate(): string {
   const { labels: _, ...metadata } = RESOURCE_DEFINITION.metadata
@@ -93,7 +114,8 @@ function renderDefinitionTemplate(): string {
   if (yaml.includes('{{'))
     throw new Error('the definition of HeartbeatCheck holds {{, which Helm would take for its own')
   const end = yaml.indexOf('spec:\n')
-  return TEMPLATE_HEAD + yaml.slice(0, end) + TEMPLATE_METADATA + yaml.slice(end) + TEMPLATE_TAIL
+  const spec = yaml.slice(end).replace(STORAGE, TEMPLATE_STORAGE)
+  return TEMPLATE_HEAD + yaml.slice(0, end) + TEMPLATE_METADATA + spec + TEMPLATE_TAIL
 }
 
 function readParts(names: readonly string[]): string[] {

@@ -13,6 +13,7 @@ import { createDatabaseClock } from '../../src/store/postgres/database-clock.ts'
 import { bootstrap } from '../../src/tenancy/bootstrap.ts'
 import { startTestApp, type TestApp } from './app.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
+import { LOW_COST } from './passwords.ts'
 import { silentLog } from './silent-log.ts'
 import { eventually } from './until.ts'
 import { openWorkplace, type TestCluster, type Workplace } from './workplace.ts'
@@ -42,7 +43,7 @@ export async function startTestOperator(options: TestOperatorOptions): Promise<T
   const { database, url } = testDatabase
   const databaseClock = createDatabaseClock(database, systemClock)
   await databaseClock.measure()
-  const context = { database, clock: databaseClock }
+  const context = { database, clock: databaseClock, passwordCost: LOW_COST }
   await bootstrap(context, { email: 'admin@example.com' })
   const metrics = createMetrics()
   const kubernetesMetrics = createKubernetesMetrics(metrics.registry)

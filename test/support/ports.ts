@@ -1,4 +1,5 @@
 import { createServer } from 'node:net'
+import { pickPort } from '../cluster/control-plane-ports.ts'
 
 /** A port in use. */
 export async function takePort() {
@@ -10,8 +11,5 @@ export async function takePort() {
   }
 }
 
-/** A port that nothing listened on a moment ago. */
-export async function findFreePort(): Promise<string> {
-  await using taken = await takePort()
-  return taken.port
-}
+/** A port that nothing listens on, and that the system gives to no program that asks for any. */
+export const findFreePort = async () => String(await pickPort())

@@ -23,8 +23,9 @@ import {
   STATUSES,
   type StoredStatus,
 } from '../../src/domain/check.ts'
+import type { CheckEvent, Outcome } from '../../src/domain/check-event.ts'
 import { eventOf } from '../../src/domain/event.ts'
-import { type CheckEvent, deadlineOf, newState, type Outcome, transition } from '../../src/domain/transition.ts'
+import { evaluationOf, newState, transition } from '../../src/domain/transition.ts'
 import { type LockedCheck, lockStates } from '../../src/store/checks/states.ts'
 import type { Database, Queryable } from '../../src/store/postgres/database.ts'
 
@@ -164,14 +165,15 @@ function compareOutcome(
 ): unknown {
   if (entry.kind === 'ping' && entry.durationMs !== outcome.durationMs)
     return { storedDurationMs: entry.durationMs, replayedDurationMs: outcome.durationMs }
-  const expected: { flip: Flip; gap: Gap | null }[] = []
-  const { outage, flip } = outcome
+  const expected: { flip: Flip; notice: Outcome['notice']; gap: Gap | null }[] = []
+  const { outage, flip, notice } = outcome
   if (outage !== null)
     expected.push({
       flip: { from: before.status, to: before.status, reason: 'outage', at: outage.endedAt },
+      notice: null,
       gap: outage,
     })
-  if (flip !== null) expected.push({ flip, gap: null })
+  if (flip !== null) expected.push({ flip, notice, gap: null })
 
   const storedFlips = stored.map(({ from, to, reason, at, detectedAt }) => ({ from, to, reason, at, detectedAt }))
   const replayedFlips = expected.map(({ flip: { from, to, reason, at } }) => ({
@@ -185,8 +187,8 @@ function compareOutcome(
   if (entry.kind === 'flip' && stored.length === 0) return { missing: entry }
 
   const storedEvents = stored.map(({ id }) => (events.get(id) ?? []).map(({ type, data }) => ({ type, data })))
-  const replayedEvents = expected.map(({ flip: one, gap }) => {
-    const event = eventOf(one, { since: before.since, detectedAt: now, gap })
+  const replayedEvents = expected.map(({ flip: one, notice: noticed, gap }) => {
+    const event = eventOf(one, { notice: noticed, detectedAt: now, gap })
     return event === null ? [] : [event]
   })
   return isDeepStrictEqual(storedEvents, replayedEvents) ? null : { storedEvents, replayedEvents }
@@ -198,7 +200,7 @@ function widen(spec: CheckSpec, states: readonly CheckState[], gaps: readonly Ga
   for (const [index, { endedAt }] of gaps.entries()) {
     for (const state of [...all]) {
       // The first look at which it had passed and the gap was known; a later one would have come to the same.
-      const lookedAt = Math.max(deadlineOf(state) ?? Number.POSITIVE_INFINITY, endedAt)
+      const lookedAt = Math.max(evaluationOf(state) ?? Number.POSITIVE_INFINITY, endedAt)
       if (lookedAt === Number.POSITIVE_INFINITY || lookedAt > until) continue
       const {
         state: spared,

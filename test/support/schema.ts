@@ -1,4 +1,4 @@
-/** The schema as text, read back from the catalog: what all migrations together really made. */
+/** The schema as text, read back from the catalog: what all migrations together really made. Without the index that is optional. */
 
 import type { Queryable } from '../../src/store/postgres/database.ts'
 
@@ -14,8 +14,16 @@ export async function describeSchema(database: Queryable): Promise<string> {
            select 1000, format('constraint %I %s', k.conname, pg_get_constraintdef(k.oid)) from pg_constraint k where k.conrelid = c.oid and k.contype <> 'n') lines),
         coalesce(' with (' || array_to_string(c.reloptions, ', ') || ')', ''),
         coalesce((select string_agg(E'\\n' || pg_get_indexdef(i.indexrelid) || ';', '' order by i.indexrelid::regclass::text) from pg_index i
-          where i.indrelid = c.oid and not exists (select from pg_constraint k where k.conindid = i.indexrelid)), '')) as text
+          where i.indrelid = c.oid and i.indexrelid is distinct from to_regclass('checks_search') and not exists (select from pg_constraint k where k.conindid = i.indexrelid)), '')) as text
       from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' order by c.relname`,
   )
-  return `-- Written by \`npm run db:schema\` from what the migrations made; compared in test/db/schema.test.ts.\n\n${rows.map(({ text }) => `${text}\n`).join('\n')}`
+  const { rows: others } = await database.query<{ text: string }>(
+    `select pg_get_functiondef(p.oid) || ';' as text from pg_proc p
+        where p.pronamespace = 'public'::regnamespace and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')
+      union all
+      select pg_get_triggerdef(t.oid) || ';' from pg_trigger t join pg_class c on c.oid = t.tgrelid
+        where c.relnamespace = 'public'::regnamespace and not t.tgisinternal
+      order by text`,
+  )
+  return `-- Written by \`npm run db:schema\` from what the migrations made; compared in test/db/schema.test.ts.\n\n${[...rows, ...others].map(({ text }) => `${text}\n`).join('\n')}`
 }

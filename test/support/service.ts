@@ -1,23 +1,30 @@
 /** The product as tests meet it: on real sockets, over a database of its own. */
 
-import { randomUUID } from 'node:crypto'
 import { createAuthenticate } from '../../src/auth/authenticate.ts'
+import { createSignIn } from '../../src/auth/sign-in.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
 import type { ChannelContext } from '../../src/channels/context.ts'
 import { createSealer } from '../../src/channels/seal.ts'
 import { createCheckCache } from '../../src/checks/ping/cache.ts'
 import { createPingRecorder, type Ping } from '../../src/checks/ping/record.ts'
-import type { Caller, Scope } from '../../src/domain/access.ts'
+import { createChangeHub } from '../../src/checks/watch-changes.ts'
+import { createTargetRule } from '../../src/delivery/targets.ts'
+import type { Scope } from '../../src/domain/access.ts'
+import type { AuditEntry } from '../../src/domain/audit.ts'
 import { API_PREFIX, type ApiParts, createApiApp } from '../../src/http/api/app.ts'
+import { createDashboardApp, type DashboardParts } from '../../src/http/dashboard/app.ts'
+import { createLive, type Live } from '../../src/http/dashboard/live.ts'
+import { routeManagement } from '../../src/http/management.ts'
 import { createHttpServer } from '../../src/http/server.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
+import { type Clock, systemClock } from '../../src/runtime/clock.ts'
 import type { Context } from '../../src/store/context.ts'
 import { createApiKey } from '../../src/tenancy/api-keys.ts'
 import { bootstrap } from '../../src/tenancy/bootstrap.ts'
 import { type ApiClient, createApiClient } from './api-client.ts'
 import { createTestDatabase } from './database.ts'
+import { LOW_COST } from './passwords.ts'
 import { silentLog } from './silent-log.ts'
-import { addTenant } from './tenant.ts'
+import { addTenant, anAdmin } from './tenant.ts'
 
 /** An organization with one project, and a key of each scope for the whole of it. */
 export interface TestOrganization {
@@ -27,10 +34,14 @@ export interface TestOrganization {
 }
 
 export interface TestApi extends TestOrganization, AsyncDisposable {
+  /** Updates of open pages. */
+  readonly live: Live
   /** Base address, with /api/v1. */
   readonly url: string
   readonly database: Context['database']
   readonly context: ChannelContext
+  /** Each audit entry after its commit. */
+  readonly audited: readonly AuditEntry[]
   readonly admin: { readonly email: string; readonly password: string }
   /** Calls with the admin key by default. */
   readonly client: ApiClient
@@ -46,13 +57,23 @@ export interface TestApi extends TestOrganization, AsyncDisposable {
 const SECRET_KEY = Buffer.alloc(32, 7)
 const ADMIN = { email: 'admin@example.com', password: 'correct horse battery' }
 
-export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<TestApi> {
-  const { database, close: closeDatabase } = await createTestDatabase()
+type Overrides = Partial<ApiParts & DashboardParts> & {
+  /** Of the updates of open pages. */
+  readonly clock?: Clock
+}
+
+/** `overrides`: of the API and the dashboard. */
+export async function startTestApi({ clock = systemClock, ...overrides }: Overrides = {}): Promise<TestApi> {
+  const { database, url: databaseUrl, close: closeDatabase } = await createTestDatabase()
   let offsetMs = 0
+  const audited: AuditEntry[] = []
   const context: ChannelContext = {
     database,
+    onAudit: (entry) => audited.push(entry),
     clock: { now: () => systemClock.now() + offsetMs },
     sealer: createSealer(SECRET_KEY),
+    passwordCost: LOW_COST,
+    reach: { findObjection: createTargetRule([]).findObjection, hasSmtp: true },
   }
   const { projectId: project } = await bootstrap(context, ADMIN)
   const tokens = createTokens(SECRET_KEY, context.clock)
@@ -69,20 +90,30 @@ export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<T
     },
   })
 
+  const throwError = (error: unknown) => {
+    throw error
+  }
+  const changes = createChangeHub({ context, databaseUrl, clock, onProblem: throwError })
+  const live = createLive({ context, changes, clock, onProblem: throwError })
   let url = ''
-  const app = createApiApp({
+  const parts = {
+    live,
     context,
     tokens,
     authenticate: createAuthenticate(context, tokens),
     rateLimitPerMinute: 1_000_000,
     baseUrl: () => url,
+    pingUrl: () => 'https://ping.example.com',
     log: silentLog,
     isStopping: () => false,
+    signIn: createSignIn(context, SECRET_KEY, []),
     ...overrides,
-  })
+  }
+  const api = createApiApp(parts).callback()
+  const dashboard = createDashboardApp(parts).callback()
   const server = createHttpServer({
     name: 'api',
-    handler: app.callback(),
+    handler: routeManagement({ api, dashboard }),
     bindAddress: '127.0.0.1',
     port: 0,
     errorText: (error) => ({ type: 'application/json; charset=utf-8', text: JSON.stringify({ error }) }),
@@ -90,15 +121,19 @@ export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<T
   const { port } = await server.listen()
   url = `http://127.0.0.1:${port}${API_PREFIX}`
   const close = async () => {
+    await live.stop()
     await server.close(0)
+    await changes.stop()
     await recorder.stop()
     await closeDatabase()
   }
   return {
     ...organization,
+    live,
     url,
     database,
     context,
+    audited,
     admin: ADMIN,
     client: await createApiClient(url, organization.keys.admin),
     async addOrganization() {
@@ -119,7 +154,7 @@ export async function startTestApi(overrides: Partial<ApiParts> = {}): Promise<T
 }
 
 async function addKeys(context: Context, organizationId: string, project: string): Promise<TestOrganization> {
-  const caller: Caller = { kind: 'user', id: randomUUID(), organizationId, projectId: null, scope: 'admin' }
+  const caller = anAdmin(organizationId)
   const makeKey = async (scope: Scope) => (await createApiKey(context, caller, { name: scope, scope })).key
   const keys = { read: await makeKey('read'), write: await makeKey('write'), admin: await makeKey('admin') }
   return { organizationId, project, keys }

@@ -63,8 +63,18 @@ export interface Workplace {
   event(name: string, reason: string): Promise<KubernetesEvent>
 }
 
-const GROUP = '/apis/heartbeat-operator.io/v1alpha1'
+const GROUP = '/apis/heartbeat-operator.io/v1'
 const HOURLY = { periodSeconds: 3_600 }
+
+/** Returns a call as the admin, which throws what the API server says when it rejects one. */
+export function callerOf(cluster: Pick<TestCluster, 'api'>) {
+  // biome-ignore lint/suspicious/noExplicitAny: a test asserts the shape by reading it
+  return async <T = any>(method: string, path: string, body?: object, contentType?: string): Promise<T> => {
+    const answer = await cluster.api(method, path, body, contentType)
+    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${answer.body?.message}`)
+    return answer.body
+  }
+}
 
 export async function openWorkplace(cluster: TestCluster, annotations?: Record<string, string>): Promise<Workplace> {
   return workIn(cluster, (await cluster.makeNamespace(annotations)).name)
@@ -75,12 +85,7 @@ export function workIn(cluster: TestCluster, namespace: string): Workplace {
   const core = `/api/v1/namespaces/${namespace}`
   const pathOf = (name: string) => `${checks}/${name}`
 
-  async function call<T>(method: string, path: string, body?: object, contentType?: string): Promise<T> {
-    const answer = await cluster.api(method, path, body, contentType)
-    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${answer.body?.message}`)
-    return answer.body
-  }
-
+  const call = callerOf(cluster)
   const get = (name: string) => call<HeartbeatCheck>('GET', pathOf(name))
   const isGone = async (name: string) => (await cluster.api('GET', pathOf(name))).status === 404
   const apply = (name: string, spec: object = HOURLY, metadata: object = {}) =>
@@ -88,7 +93,7 @@ export function workIn(cluster: TestCluster, namespace: string): Workplace {
       'PATCH',
       `${pathOf(name)}?fieldManager=test&force=true`,
       {
-        apiVersion: 'heartbeat-operator.io/v1alpha1',
+        apiVersion: 'heartbeat-operator.io/v1',
         kind: 'HeartbeatCheck',
         metadata: { name, namespace, ...metadata },
         spec,

@@ -34,12 +34,32 @@ describe('a secret', () => {
     [
       'API key of another form is rejected',
       { BOOTSTRAP_API_KEY: SECRET },
-      'BOOTSTRAP_API_KEY must have the form hbk_<prefix>_<secret>: 1-32 letters or digits, and 6-128 letters, digits, - or _',
+      'BOOTSTRAP_API_KEY must have the form hbk_<prefix>_<secret>: 1-32 letters or digits, and 32-128 letters, digits, - or _',
+    ],
+    [
+      'L3: API key with a secret of less than 32 characters is rejected',
+      { BOOTSTRAP_API_KEY: `hbk_a_${'x'.repeat(31)}` },
+      'BOOTSTRAP_API_KEY must have the form hbk_<prefix>_<secret>: 1-32 letters or digits, and 32-128 letters, digits, - or _',
     ],
     [
       'password that is too short is rejected',
       { BOOTSTRAP_PASSWORD: SECRET },
-      'BOOTSTRAP_PASSWORD must have at least 8 characters',
+      'BOOTSTRAP_PASSWORD must be text of 12 to 200 characters',
+    ],
+    [
+      'password that is common is rejected',
+      { BOOTSTRAP_PASSWORD: 'Password1234' },
+      'BOOTSTRAP_PASSWORD is one of the most common passwords: choose another, such as four random words',
+    ],
+    [
+      'password that is the e-mail address is rejected',
+      { BOOTSTRAP_EMAIL: 'Ann@example.com', BOOTSTRAP_PASSWORD: 'ann@EXAMPLE.com' },
+      'BOOTSTRAP_PASSWORD must not be the e-mail address',
+    ],
+    [
+      'e-mail address beyond ASCII is rejected',
+      { BOOTSTRAP_EMAIL: 'adm\u0130n@example.com' },
+      'BOOTSTRAP_EMAIL must be an e-mail address',
     ],
   ])('%s', (_name, changes, fault) => {
     expect(faultsOf({ ...database, ...changes })).toEqual([fault])
@@ -63,6 +83,39 @@ describe('a secret', () => {
   })
 })
 
+describe('METRICS_TOKEN', () => {
+  it('is null unless it is given, and text that a header can carry', () => {
+    const tokenOf = (environment: Record<string, string>) => readConfig(environment, false).secrets.metricsToken
+    expect([tokenOf({}), tokenOf({ METRICS_TOKEN: '' }), tokenOf({ METRICS_TOKEN: 'x'.repeat(1_000) })]).toEqual([
+      null,
+      null,
+      'x'.repeat(1_000),
+    ])
+    const fault =
+      'METRICS_TOKEN must be 1 to 1,000 characters of ASCII without spaces: make one with `openssl rand -hex 32`'
+    for (const token of [`${SECRET} x`, `${SECRET}\u00fc`, SECRET.padEnd(1_001, 'x')])
+      expect(faultsOf({ METRICS_TOKEN: token })).toEqual([fault])
+  })
+})
+
+describe('METRIC_LABELS', () => {
+  it('is a list of names of labels, each once', () => {
+    const labelsOf = (text: string) => readConfig({ METRIC_LABELS: text }, false).metricLabels
+    expect(readConfig({}, false).metricLabels).toEqual([])
+    expect(labelsOf(' team, app.kubernetes.io/part-of,,team ')).toEqual(['team', 'app.kubernetes.io/part-of'])
+    expect(labelsOf('a,b,c,d,e,f,g,h,i,j')).toHaveLength(10)
+  })
+
+  it.each([
+    ['a,b,c,d,e,f,g,h,i,j,k', 'must have at most 10 entries, and has 11'],
+    [
+      'team,not a name',
+      'must be names of labels separated by commas, such as team,app.kubernetes.io/part-of: entry 2 is not valid',
+    ],
+    ['a.b,a-b', 'must not have both a.b and a-b: each would be the label label_a_b of a series'],
+  ])('may not be %s', (text, fault) => expect(faultsOf({ METRIC_LABELS: text })).toEqual([`METRIC_LABELS ${fault}`]))
+})
+
 describe('a variable for channels', () => {
   const urlOf = (length: number) => `https://example.com/${'x'.repeat(length - 'https://example.com/'.length)}`
   const peers = (count: number) => Array.from({ length: count }, (_, at) => `http://peer-${at}:9093`).join(',')
@@ -73,6 +126,8 @@ describe('a variable for channels', () => {
     ['ALLOWED_TARGETS', '0.0.0.0/0,10.0.0.0/32'],
     ['ALLOWED_TARGETS', '::/0,::1/128, fd00::/8 ,FE80::1,::ffff:10.0.0.1/128'],
     ['ALLOWED_TARGETS', '127.0.0.0/8,'],
+    ['TRUSTED_PROXIES', '10.0.0.0/8, fd00::/8,192.0.2.1'],
+    ['PASSWORD_LOGIN', 'off'],
     ['ALERTMANAGER_URL', 'http://alertmanager:9093'],
     ['ALERTMANAGER_URL', 'https://user:p%2Css@[::1]:9093/prefix'],
     ['ALERTMANAGER_URL', urlOf(2_048)],
@@ -96,6 +151,8 @@ describe('a variable for channels', () => {
 
   const wrong: [string, string, string][] = [
     ['ALLOWED_TARGETS', '10.0.0.0/33', '"10.0.0.0/33" is not valid'],
+    ['TRUSTED_PROXIES', 'proxy.example.com', '"proxy.example.com" is not valid'],
+    ['PASSWORD_LOGIN', 'no', 'must be one of on, off'],
     ['ALLOWED_TARGETS', '10.0.0.1, ::1/129', '"::1/129" is not valid'],
     ['ALLOWED_TARGETS', '10.0.0.0/', '"10.0.0.0/" is not valid'],
     ['ALLOWED_TARGETS', '10.0.0.0/08', '"10.0.0.0/08" is not valid'],
@@ -219,6 +276,79 @@ describe('NAME_FILE', () => {
   it('of a file with an invalid value is rejected', () => {
     expect(faultsOf({ LOG_LEVEL_FILE: inFile('level', 'loud\n') })).toEqual([
       'LOG_LEVEL must be one of debug, info, warn, error, silent',
+    ])
+  })
+})
+
+describe('CronJobs', () => {
+  it('are watched by their labels, in UTC, without their logs, by default', () => {
+    expect(readConfig({}, false).cronJobs).toEqual({ watch: 'labelled', timeZone: 'Etc/UTC', logs: 'off' })
+  })
+
+  it.each(['labelled', 'all', 'off'])('are watched as WATCH_CRONJOBS says: %s', (watch) => {
+    expect(readConfig({ WATCH_CRONJOBS: watch }, false).cronJobs.watch).toBe(watch)
+  })
+
+  it('have the time zone and the logs that are set', () => {
+    const { cronJobs } = readConfig({ CRONJOB_TIME_ZONE: 'Europe/Berlin', CRONJOB_LOGS: 'failed' }, false)
+    expect(cronJobs).toEqual({ watch: 'labelled', timeZone: 'Europe/Berlin', logs: 'failed' })
+  })
+
+  it('reports each wrong value', () => {
+    const zone = 'CRONJOB_TIME_ZONE must be the name of an IANA time zone such as Europe/Berlin or Etc/UTC'
+    expect(faultsOf({ WATCH_CRONJOBS: 'none', CRONJOB_TIME_ZONE: 'europe/berlin', CRONJOB_LOGS: 'all' })).toEqual([
+      'WATCH_CRONJOBS must be one of labelled, all, off',
+      zone,
+      'CRONJOB_LOGS must be one of off, failed',
+    ])
+    expect(faultsOf({ CRONJOB_TIME_ZONE: 'Local' })).toEqual([zone])
+  })
+})
+
+describe('PROJECTS', () => {
+  const like = 'PROJECTS must be a JSON object such as {"shop":["payments","shared"]}'
+
+  it('is a map of namespaces to slugs, which replaces the annotation', () => {
+    const { projects, isProjectAnnotationOn, revival } = readConfig(
+      { PROJECTS: '{"shop": ["payments", "shared"], "empty": []}', PROJECT_ANNOTATION: 'off', REVIVAL: 'uid' },
+      false,
+    )
+    expect([...projects!]).toEqual([
+      ['shop', ['payments', 'shared']],
+      ['empty', []],
+    ])
+    expect([isProjectAnnotationOn, revival]).toEqual([false, 'uid'])
+  })
+
+  it('is absent by default, and the annotation decides', () => {
+    const { projects, isProjectAnnotationOn, revival } = readConfig({}, false)
+    expect([projects, isProjectAnnotationOn, revival]).toEqual([null, true, 'name'])
+  })
+
+  it.each([
+    ['{', 'it is no JSON'],
+    ['[]', 'it is no object'],
+    ['null', 'it is no object'],
+    ['{"Shop": []}', '"Shop" is no name of a namespace'],
+    ['{"shop": "payments"}', 'shop has no array of slugs'],
+    ['{"shop": ["payments", "Pay!"]}', 'entry 2 of shop is no slug of a project'],
+    ['{"shop": [1]}', 'entry 1 of shop is no slug of a project'],
+  ])('%s is rejected', (PROJECTS, fault) => {
+    expect(faultsOf({ PROJECTS })).toEqual([`${like}: ${fault}`])
+  })
+})
+
+describe('TAKE_OVER', () => {
+  const id = '2F0C5AA1-2B9D-4A7A-9C3E-0B1A5D6E7F80'
+  it('is the id of an installation, as the resources have it', () => {
+    expect(readConfig({ TAKE_OVER: id }, false).takeOver).toBe(id.toLowerCase())
+    // As the chart sets it when its value is empty.
+    expect(readConfig({ TAKE_OVER: '' }, false).takeOver).toBeNull()
+  })
+
+  it.each(['production', `${id},${id}`, id.slice(1)])('is rejected when it is "%s"', (TAKE_OVER) => {
+    expect(faultsOf({ TAKE_OVER })).toEqual([
+      'TAKE_OVER must be the id of an installation, a UUID: status.installation of its HeartbeatChecks',
     ])
   })
 })

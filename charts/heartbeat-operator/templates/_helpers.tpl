@@ -69,6 +69,19 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 {{- .Values.bootstrap.existingSecret | default (include "heartbeat-operator.fullname" .) -}}
 {{- end -}}
 
+{{/* The Secret with the token of /metrics; empty: /metrics needs none. */}}
+{{- define "heartbeat-operator.metricsSecret" -}}
+{{- with .Values.metricsToken -}}
+{{- .existingSecret | default (empty .value | ternary "" (printf "%s-metrics" (include "heartbeat-operator.fullname" $))) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "heartbeat-operator.metricsSecretKey" -}}
+{{- with .Values.metricsToken -}}
+{{- empty .existingSecret | ternary "METRICS_TOKEN" .existingSecretKey -}}
+{{- end -}}
+{{- end -}}
+
 {{/*
 A value of a Secret, in base64: what the cluster has, else this one. So it is generated once, and an upgrade, or an installation
 where an earlier one left the Secret, changes nothing. (list $ "name of the Secret" "key" "value")
@@ -88,4 +101,29 @@ where an earlier one left the Secret, changes nothing. (list $ "name of the Secr
 {{- end -}}
 {{- if gt (int $replicas) 1 }}true{{ end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* Whether the cluster has this object of the cluster, from another release or from none. (list $ "apiVersion" "Kind" "name") */}}
+{{- define "heartbeat-operator.isOfAnotherRelease" -}}
+{{- $root := index . 0 -}}
+{{- with lookup (index . 1) (index . 2) "" (index . 3) -}}
+{{- $annotations := .metadata.annotations | default dict -}}
+{{- $owner := printf "%s/%s" (index $annotations "meta.helm.sh/release-namespace") (index $annotations "meta.helm.sh/release-name") -}}
+{{- if ne $owner (printf "%s/%s" $root.Release.Namespace $root.Release.Name) }}true{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+`labelled`, `all` or `off`. YAML reads off without quotes as false. With --reuse-values, the values of a release before this one have
+neither.
+*/}}
+{{- define "heartbeat-operator.watchCronJobs" -}}
+{{- $watch := (.Values.cronJobs | default dict).watch -}}
+{{- if kindIs "bool" $watch }}off{{ else }}{{ $watch | default "labelled" }}{{ end -}}
+{{- end -}}
+
+{{/* `failed` or `off`, in the same way. */}}
+{{- define "heartbeat-operator.cronJobLogs" -}}
+{{- $logs := (.Values.cronJobs | default dict).logs -}}
+{{- if kindIs "bool" $logs }}off{{ else }}{{ $logs | default "off" }}{{ end -}}
 {{- end -}}

@@ -65,6 +65,17 @@ affinity:
       name: {{ .Values.database.existingSecret | quote }}
       key: {{ .Values.database.existingSecretKey | quote }}
       {{- end }}
+{{- with include "heartbeat-operator.metricsSecret" . }}
+- name: METRICS_TOKEN
+  valueFrom:
+    secretKeyRef:
+      name: {{ . | quote }}
+      key: {{ include "heartbeat-operator.metricsSecretKey" $ | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* Variables of the api only: what opens channels, signs tokens, and makes the first user. The controller waits for the api to do so. */}}
+{{- define "heartbeat-operator.apiEnv" -}}
 - name: SECRET_KEY
   valueFrom:
     secretKeyRef:
@@ -76,7 +87,7 @@ affinity:
       name: {{ include "heartbeat-operator.secretKeySecret" . | quote }}
       key: PREVIOUS_SECRET_KEYS
       optional: true
-# The pod that starts first sets an empty database up.
+# For the first start, while the database is empty.
 - name: BOOTSTRAP_PASSWORD
   valueFrom:
     secretKeyRef:
@@ -87,6 +98,19 @@ affinity:
     secretKeyRef:
       name: {{ include "heartbeat-operator.bootstrapSecret" . | quote }}
       key: BOOTSTRAP_API_KEY
+{{- with .Values.signIn.existingSecret }}
+- name: SIGN_IN
+  valueFrom:
+    secretKeyRef:
+      name: {{ . | quote }}
+      key: {{ $.Values.signIn.existingSecretKey | quote }}
+{{- end }}
+- name: BOOTSTRAP_EMAIL
+  value: {{ .Values.bootstrap.email | quote }}
+{{- with .Values.bootstrap.projectId }}
+- name: BOOTSTRAP_PROJECT_ID
+  value: {{ . | quote }}
+{{- end }}
 {{- end -}}
 
 {{/* Variables of the api only: receivers of notifications, with their credentials. */}}
@@ -105,7 +129,7 @@ affinity:
 {{/* Variables of the user. One that the chart sets too would make the pod invalid, with an unclear message. */}}
 {{- define "heartbeat-operator.extraEnv" -}}
 {{- $own := list "ROLE" "DRAIN_SECONDS" }}
-{{- range list "env" "deliveryEnv" }}
+{{- range list "env" "apiEnv" "deliveryEnv" }}
 {{- range include (print "heartbeat-operator." .) $ | fromYamlArray }}
 {{- $own = append $own .name }}
 {{- end }}

@@ -5,6 +5,8 @@
 
 import type { Event, EventCheck, EventPing, NotifiedCheck } from '../../domain/event.ts'
 import { toIso } from '../../domain/instant.ts'
+import { FLAPPING } from '../../domain/limits.ts'
+import { cleanOutput, toOneLine } from '../../domain/plain-text.ts'
 
 export interface EventText {
   /** The name of the check, on one line; empty for a test. */
@@ -13,9 +15,12 @@ export interface EventText {
   readonly change: string
   /** `name` and `change`: `Nightly backup is down`. */
   readonly headline: string
-  /** Why, and since when: one sentence without a full stop. */
+  /** Why, and since when: one sentence, which ends without a full stop of ours. */
   readonly reason: string
-  /** Where its check is: `HeartbeatCheck shop/nightly-backup in cluster default, project shop`. Null for a test. */
+  /**
+   * Where its check is: `HeartbeatCheck shop/nightly-backup in cluster default, project shop`; of one that follows a CronJob
+   * `Job nightly-backup-29384620 of CronJob shop/nightly-backup in cluster default, project shop`. Null for a test.
+   */
   readonly location: string | null
   /** Null unless the job wrote something, and it belongs to the event: the output does not explain a pause. */
   readonly output: JobOutput | null
@@ -43,42 +48,65 @@ export function describeEvent(event: Event): EventText {
 function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reason'> {
   const { down_for_seconds: downFor, gap } = event.facts
   const at = formatInstant(event.facts.occurred_at)
+  const detail = toOneLine(event.facts.detail ?? '')
   switch (event.type) {
     case 'check.down':
       return { change: ' is down', reason: explainDown(event, at) }
     case 'check.up':
       return {
         change: ` is up again${downFor === null ? '' : ` after ${formatDuration(downFor)}`}`,
-        reason: `The job reported a success at ${at}`,
+        reason: hasRuns(event.check) ? `A run succeeded at ${at}` : `The job reported a success at ${at}`,
       }
     case 'check.paused':
       return {
         change: ' is paused',
-        reason: `It was paused at ${at}, and sends no notification until it is resumed`,
+        reason: `It was paused at ${at}, and sends no notification until it is resumed${detail === '' ? '' : `: ${detail}`}`,
       }
     case 'check.resumed':
       return { change: ' is watched again', reason: `It was resumed at ${at}` }
+    case 'check.flapping':
+      return { change: ' is flapping', reason: explainFlapping(event, at) }
     case 'check.late':
-      return { change: ' is late', reason: `A ping was expected at ${at}; its grace time is running` }
+      return { change: ' is late', reason: `${explainLate(event, at)}; its grace time is running` }
     case 'check.unknown': {
       const when =
         gap === null ? 'for a while' : `from ${formatInstant(gap.started_at)} to ${formatInstant(gap.ended_at)}`
       return {
         change: ': we cannot tell whether it ran',
-        reason: `We could not take pings ${when}, so we cannot tell whether the job ran`,
+        reason: `We could not ${hasRuns(event.check) ? 'record runs' : 'take pings'} ${when}, so we cannot tell whether the job ran`,
       }
     }
   }
 }
 
-function explainDown({ facts, lastPing }: NotifiedCheck, at: string): string {
+function explainLate({ check }: NotifiedCheck, at: string): string {
+  return hasRuns(check) ? `A run should have started at ${at}` : `A ping was expected at ${at}`
+}
+
+/** Whether Jobs report its runs, so that no ping is expected. */
+const hasRuns = ({ kubernetes }: EventCheck) => kubernetes?.cron_job !== undefined
+
+function explainFlapping({ facts: { flips = null, status } }: NotifiedCheck, at: string): string {
+  const window = formatDuration(FLAPPING.windowMs / 1_000)
+  const often = flips === null ? 'too often' : `${flips} times within ${window}`
+  return `It went down or up ${often}, last ${status} at ${at}; further changes are not notified until it stays the same for ${window}`
+}
+
+function explainDown({ facts, check, lastPing }: NotifiedCheck, at: string): string {
+  const detail = toOneLine(facts.detail ?? '')
+  const because = detail === '' ? '' : `: ${detail}`
   switch (facts.reason) {
     case 'failed':
-      return `The job reported a failure${showExitCode(lastPing)} at ${at}`
+      // The detail has the exit code, and the container that it is of.
+      return `${hasRuns(check) ? 'A run failed' : 'The job reported a failure'}${because === '' ? showExitCode(lastPing) : ''} at ${at}${because}`
     case 'overran':
-      return `The run took longer than allowed: it should have ended by ${at}`
+      return because === ''
+        ? `The run took longer than allowed: it should have ended by ${at}`
+        : `The run should have ended by ${at}${because}`
     default:
-      return `No ping came in time: it was due at ${at}`
+      return hasRuns(check)
+        ? `No run started in time: it was due at ${at}${because}`
+        : `No ping came in time: it was due at ${at}`
   }
 }
 
@@ -89,16 +117,20 @@ function showExitCode(ping: EventPing | null): string {
 
 function locate({ kubernetes, project }: EventCheck): string {
   if (kubernetes === null) return `Project ${project.slug}`
-  const { cluster, namespace, name } = kubernetes
+  const { cluster, namespace, name, cron_job: cronJob, job } = kubernetes
+  if (cronJob !== undefined) {
+    const of = job === undefined ? '' : `Job ${job} of `
+    return `${of}CronJob ${namespace}/${cronJob} in cluster ${cluster}, project ${project.slug}`
+  }
   return `HeartbeatCheck ${namespace}/${name} in cluster ${cluster}, project ${project.slug}`
 }
 
-function findOutput({ type, lastPing }: NotifiedCheck): JobOutput | null {
+function findOutput({ type, check, lastPing }: NotifiedCheck): JobOutput | null {
   if (lastPing === null || (type !== 'check.down' && type !== 'check.up')) return null
   const text = cleanOutput(lastPing.body ?? '')
   if (text === '') return null
   const about = `${lastPing.type}${showExitCode(lastPing)}, ${formatInstant(lastPing.created_at)}`
-  return { title: `Output of the last ping (${about})`, text }
+  return { title: hasRuns(check) ? `Last report (${about})` : `Output of the last ping (${about})`, text }
 }
 
 const UNITS = [
@@ -125,29 +157,4 @@ export function formatDuration(seconds: number): string {
 /** `2026-11-21 03:00:00 UTC`, from an ISO 8601 time in UTC. */
 function formatInstant(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`
-}
-
-/** They would reverse the text after them, ours too. The marks U+200E and U+200F do not, and stay. */
-const DIRECTION_CHANGES = /[\u202a-\u202e\u2066-\u2069]/g
-/** A line break in a name would end a subject, or begin a line of its own. */
-const BREAKS_AND_CONTROLS = /[\p{Zl}\p{Zp}\p{Cc}]+/gu
-
-/** An untrusted name, made safe for a line of text. */
-export function toOneLine(text: string): string {
-  return text.toWellFormed().replace(DIRECTION_CHANGES, '').replace(BREAKS_AND_CONTROLS, ' ').trim()
-}
-
-/** ECMA-48: an escape, [, parameters, a letter. Jobs colour their output when they assume a terminal. */
-const ESCAPE_SEQUENCES = /[^\P{Cc}\n\t\r]\[[0-?]*[ -/]*[@-~]/gu
-const CONTROLS = /[^\P{Cc}\n\t]/gu
-
-function cleanOutput(text: string): string {
-  return text
-    .toWellFormed()
-    .replace(ESCAPE_SEQUENCES, '')
-    .replace(/\r\n?|[\p{Zl}\p{Zp}]/gu, '\n')
-    .replace(CONTROLS, '')
-    .replace(DIRECTION_CHANGES, '')
-    .replace(/^\s*\n/, '')
-    .trimEnd()
 }

@@ -15,14 +15,27 @@ export function configOf<Shape extends z.ZodRawShape>(shape: Shape) {
   return z.strictObject(shape, rule('must be an object'))
 }
 
-/** An http or https URL. `extra`: a further condition, and its words after those of the rule. */
+/** The same for documents, in a form that every regular expression library reads. `without`: a character that is not allowed either. */
+const documentedPattern = (without: string) => {
+  const excluded = `\\s\\x00-\\x20\\x7f-\\x9f#${without}`
+  return `^[hH][tT][tT][pP][sS]?://[^/\\\\${excluded}][^${excluded}]*$`
+}
+
+/** An http or https URL. `extra`: a further condition, its words after those of the rule, and a character that it excludes. */
 export function webUrl(
   description: string,
-  extra?: { readonly words: string; readonly holds: (url: string) => boolean },
+  extra?: { readonly words: string; readonly holds: (url: string) => boolean; readonly without: string },
 ) {
   const error = rule(extra === undefined ? URL_RULE : `${URL_RULE}, and ${extra.words}`)
   const isFit = (text: string) => isWebUrl(text) && (extra?.holds(text) ?? true)
-  return z.string(error).refine(isFit, error).meta({ maxLength: MAX_URL_LENGTH, description })
+  return z
+    .string(error)
+    .refine(isFit, error)
+    .meta({
+      description,
+      maxLength: MAX_URL_LENGTH,
+      pattern: documentedPattern(extra?.without ?? ''),
+    })
 }
 
 function isWebUrl(text: string): boolean {

@@ -7,8 +7,27 @@ import type { ChannelSettings } from '../../domain/channel.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Database } from '../../store/postgres/database.ts'
 
+/** A field of `config` in a form for people. */
+export interface ConfigField {
+  /** Its name in `config`. */
+  readonly name: string
+  readonly label: string
+  readonly meaning: string
+  /** `line`: text. `lines`: a list, an item on each line. `pairs`: an object, `name=value` on each line. */
+  readonly as: 'line' | 'lines' | 'pairs'
+  readonly example: string
+  /** Its value can be a credential: a browser must not store it. */
+  readonly isSecret?: true
+}
+
 /** The config of a channel is what the API takes (`Input`) and shows (`Shown`); the settings are what is stored. */
 export interface KindConfig<Settings extends ChannelSettings, Input extends object, Shown extends object> {
+  /** Its name for people. */
+  readonly title: string
+  /** What it is for: one sentence. */
+  readonly purpose: string
+  /** Every field of `config`, in the order of a form. */
+  readonly form: readonly ConfigField[]
   /** Reads the `config` of a request. Its faults name fields of `config`. */
   readonly input: z.ZodType<Input>
   /** Describes the `config` of a response. */
@@ -22,6 +41,10 @@ export interface KindConfig<Settings extends ChannelSettings, Input extends obje
   show(settings: Settings): Shown
   /** Hides more, for callers that may not change the channel. Default: they see the same. */
   showToReader?(config: Shown): Shown
+  /** Where it sends by HTTP, and the field of `config` with the URL. */
+  urlsOf?(settings: Settings): readonly { readonly url: string; readonly field: string }[]
+  /** It sends through the mail server of SMTP_URL. */
+  readonly needsSmtp?: true
   /** A secret that is shown once, in the response that creates the channel. */
   newSecret?(settings: Settings): string
 }
@@ -58,13 +81,22 @@ export function defineKind<Settings extends ChannelSettings, Input extends objec
   return { config, createSender: createSender as Kind['createSender'] } as Kind
 }
 
-/** Links into the management API, for people and programs. */
 export interface Links {
-  /** `{base_url}/checks/{id}`; its history is at `/pings` and `/flips` below it. */
+  /** For programs, with a credential: `{base_url}/checks/{id}`. Its history is at `/pings` and `/flips` below it. */
   check(checkId: string): string
+  /** For people: the page of the check, at the origin of the base URL. Null while the dashboard is off. */
+  dashboard(checkId: string): string | null
+}
+
+/** Where a person finds the check. */
+export function linkForPeople(links: Links, checkId: string): string {
+  return links.dashboard(checkId) ?? links.check(checkId)
 }
 
 /** @param baseUrl returns BASE_URL, with or without a slash at its end. It is called for each link: the port can be unknown before the start. */
-export function createLinks(baseUrl: () => string): Links {
-  return { check: (checkId) => `${baseUrl().replace(/\/+$/, '')}/checks/${checkId}` }
+export function createLinks(baseUrl: () => string, isDashboardOn = false): Links {
+  return {
+    check: (checkId) => `${baseUrl().replace(/\/+$/, '')}/checks/${checkId}`,
+    dashboard: (checkId) => (isDashboardOn ? new URL(`/checks/${checkId}`, baseUrl()).href : null),
+  }
 }

@@ -4,6 +4,7 @@
  */
 
 import type { FlipReason } from '../../domain/check.ts'
+import { FLAPPING } from '../../domain/limits.ts'
 import { saveChanges } from '../../store/checks/change-sets.ts'
 import { type LockedCheck, lockDueStates, postponeWake } from '../../store/checks/states.ts'
 import { listGaps, SHORTEST_GAP_MS } from '../../store/history/gaps.ts'
@@ -60,7 +61,10 @@ export async function expireOverdue({ database, cache, now }: ExpireOptions, lim
         async (tx, due) => {
           if (due === null) return { ...NOTHING, saved: null }
           const { checks, gaps, isLateWanted } = due
-          const changes = checks.map(({ key }) => ({ key, event: { kind: 'deadline' as const, gaps }, at: due.now }))
+          const changes = checks.map(({ key, seenUntil }) => {
+            const seen = seenUntil === null ? {} : { seenUntil }
+            return { key, event: { kind: 'deadline' as const, gaps, ...seen }, at: due.now }
+          })
           const { decisions, changeSet, after } = decideChanges(checks, changes, { isLateWanted })
           const failed = decisions.flatMap((decision, index) =>
             decision.kind === 'failed' ? [{ key: checks[index]!.key, error: decision.error }] : [],
@@ -76,7 +80,7 @@ export async function expireOverdue({ database, cache, now }: ExpireOptions, lim
               seconds: Math.max(0, detectedAt - at) / 1_000,
             })),
             failed,
-            isFull: checks.length === limit,
+            isFull: checks.length >= limit,
             saved: version === null ? null : { checks: after, version },
           }
         },
@@ -90,7 +94,9 @@ export async function expireOverdue({ database, cache, now }: ExpireOptions, lim
   }
 }
 
-/** Gaps that ended earlier cannot have hidden anything: neither a completion nor the end of an open run. */
+/** Gaps that ended earlier cannot have hidden anything: neither a completion, nor the end of an open run, nor a change of a check that flaps. */
 function awaitedSince({ state }: LockedCheck): number {
-  return Math.min(state.lastPingAt ?? state.since, ...state.runs.map((run) => run.startedAt))
+  const { lastPingAt, since, quietAt, runs } = state
+  const lastChangeAt = quietAt === null ? [] : [quietAt - FLAPPING.windowMs]
+  return Math.min(lastPingAt ?? since, ...lastChangeAt, ...runs.map((run) => run.startedAt))
 }

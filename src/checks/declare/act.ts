@@ -1,21 +1,31 @@
 /** Carries a plan out. Each function returns the check as it is stored. */
 
 import { randomUUID } from 'node:crypto'
+import { report, toEntries } from '../../audit/audited.ts'
+import { controllerOf } from '../../domain/access.ts'
 import type { CheckSpec } from '../../domain/check.ts'
-import { stampAfter } from '../../domain/instant.ts'
+import type { CheckEvent } from '../../domain/check-event.ts'
+import { isUuid } from '../../domain/ids.ts'
+import { stampAfter, toMicrosecond } from '../../domain/instant.ts'
 import { deriveSlug } from '../../domain/slug.ts'
 import { newState, transition } from '../../domain/transition.ts'
 import { newId } from '../../runtime/ids.ts'
-import { type StoredCheck, saveSpec } from '../../store/checks/checks.ts'
-import { textsOf } from '../../store/checks/columns.ts'
-import { saveDeclared } from '../../store/checks/declared-checks.ts'
+import { type StoredCheck, saveSpec, saveUpdatedAt } from '../../store/checks/checks.ts'
+import { type CheckOrigin, isSameOrigin, NO_ORIGIN, textsOf } from '../../store/checks/columns.ts'
+import { isPublicIdFree, saveDeclared, saveOrigin } from '../../store/checks/declared-checks.ts'
+import { deleteRetention } from '../../store/checks/retained-checks.ts'
 import { type LockedCheck, lockStates } from '../../store/checks/states.ts'
 import { deleteTombstone } from '../../store/checks/tombstones.ts'
 import type { Context } from '../../store/context.ts'
+import { findLastDown, type LastDown } from '../../store/history/flips.ts'
+import { skipHistory } from '../../store/history/reported-flips.ts'
+import { toStoredText } from '../../store/jobs/cron-jobs.ts'
 import { makeAlertsDue } from '../../store/outbox/alerts.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 import { addCheck, addFirstCheck, findFreeSlug } from '../add-check.ts'
-import { applyEvents } from '../with-locked-check.ts'
+import { type Abouts, aboutPause, applyEvents } from '../with-locked-check.ts'
+import { actOfCreation } from './acts.ts'
+import { originOf } from './place.ts'
 import type { Change, Creation, Declaration } from './plan.ts'
 
 /** A declaration at work; `spec` is its spec as the state machine reads it. */
@@ -27,51 +37,91 @@ export interface Declaring {
 
 /** Creates the check in the transaction that holds the resource's lock. */
 export async function create(declaring: Declaring, tx: Queryable, plan: Creation): Promise<StoredCheck> {
-  const { row, like, stored, events, toCheck } = describeNew(declaring, plan)
+  const { publicId = null } = declaring.wanted
+  const isGiven = plan.tombstone === null && publicId !== null && isUuid(publicId)
+  const given = isGiven && (await isPublicIdFree(tx, publicId)) ? publicId : undefined
+  const { row, like, stored, events, toCheck } = describeNew(declaring, plan, given)
   if (plan.tombstone !== null) await deleteTombstone(tx, plan.tombstone.key)
   // Never null: a taken slug gets a number.
   const added = (await addCheck(tx, row, { like }, stored))!
+  if (plan.tombstone !== null) await skipHistory(tx, added.key)
   if (events.length === 0) return toCheck(added)
   const [locked] = await lockStates(tx, [added.key])
-  return { ...toCheck(added), state: await applyEvents(tx, locked!, events, declaring.context) }
+  const lastDown = events.some(({ kind }) => kind === 'restore') ? await findLastDown(tx, added.key) : null
+  return {
+    ...toCheck(added),
+    state: await applyEvents(tx, locked!, events, declaring.context, {
+      ...aboutPause(declaring.wanted.pauseDetail),
+      ...aboutRestore(lastDown),
+    }),
+  }
+}
+
+/** The recipients know the check as paused since its resource was deleted, so its flip is dated now. */
+function aboutRestore(lastDown: LastDown | null): Abouts {
+  const why = lastDown?.detail == null ? '' : `: ${lastDown.detail}`
+  const detail = toStoredText(`as before its HeartbeatCheck was deleted${why}`)
+  return { restore: { detail, job: lastDown?.job ?? null } }
 }
 
 /** Creates the check in one statement, without a lock. Null when something is in its way (insertFirstCheck). */
 export async function createFirst(declaring: Declaring, plan: Creation): Promise<StoredCheck | null> {
   const { row, like, stored, events, toCheck } = describeNew(declaring, plan)
-  const added = events.length > 0 ? null : await addFirstCheck(declaring.context.database, row, like, stored)
-  return added === null ? null : toCheck(added)
+  if (events.length > 0) return null
+  const { context, wanted } = declaring
+  const entries = toEntries(context, controllerOf(wanted.resource.cluster), [actOfCreation(row, plan)])
+  const added = await addFirstCheck(context.database, row, like, stored, entries[0]!)
+  if (added === null) return null
+  report(context, entries)
+  return toCheck(added)
 }
 
 /** What a new check begins with; `events` are those that still have to happen to it. */
-function describeNew({ context, wanted, spec }: Declaring, { tombstone, events: [begin, ...events] }: Creation) {
+function describeNew({ context, wanted, spec }: Declaring, { tombstone, events }: Creation, givenPublicId?: string) {
   const { resource, projectId, suspend } = wanted
   const stampedAt = stampAfter(tombstone?.stampedAt ?? 0, context.clock.now())
   const now = Math.floor(stampedAt)
   const { id, publicId, createdAt } = tombstone ?? {
     id: newId(stampedAt),
-    publicId: randomUUID(),
+    publicId: givenPublicId ?? randomUUID(),
     createdAt: stampedAt,
   }
-  const identity = { id, publicId, projectId, createdAt, ...textsOf(wanted) }
-  const stored = { spec: wanted.spec, state: transition(spec, newState(now), begin, now).state, stampedAt }
+  const updatedAt = tombstone === null ? createdAt : stampedAt
+  const identity = { id, publicId, projectId, createdAt, updatedAt, ...textsOf(wanted) }
+  const origin = originOf(wanted, tombstone?.kubernetesAdopted ?? null)
+  // It begins armed and with what was kept of it: the rest is history.
+  const isHistory = ({ kind }: CheckEvent) => kind === 'pause' || kind === 'restore'
+  const state = events
+    .filter((event) => !isHistory(event))
+    .reduce((before, event) => transition(spec, before, event, now).state, newState(now))
+  const stored = { spec: wanted.spec, state, stampedAt }
   return {
-    row: { ...identity, ...(tombstone === null ? {} : { key: tombstone.key }), kubernetes: { ...resource, suspend } },
+    row: {
+      ...identity,
+      ...(tombstone === null ? {} : { key: tombstone.key }),
+      kubernetes: { ...resource, suspend, origin },
+    },
     like: tombstone?.slug ?? deriveSlug(resource.name, 'check'),
     stored,
-    events,
+    events: events.filter(isHistory),
     toCheck: (added: { readonly key: number; readonly slug: string }): StoredCheck => ({
       ...identity,
       ...added,
-      ...ownerOf(wanted),
+      ...ownerOf(wanted, origin),
       spec: stored.spec,
       state: stored.state,
     }),
   }
 }
 
-function ownerOf({ resource, suspend }: Declaration) {
-  return { managedBy: 'kubernetes', kubernetes: resource, kubernetesSuspend: suspend } as const
+function ownerOf({ resource, suspend }: Declaration, origin: CheckOrigin) {
+  const isKnown = !isSameOrigin(origin, NO_ORIGIN)
+  return {
+    managedBy: 'kubernetes',
+    kubernetes: resource,
+    kubernetesSuspend: suspend,
+    origin: isKnown ? origin : undefined,
+  } as const
 }
 
 /**
@@ -81,16 +131,31 @@ function ownerOf({ resource, suspend }: Declaration) {
 export async function change(
   { context, wanted, spec }: Declaring,
   tx: Queryable,
-  { check, isMoved, isRedescribed, isRescheduled, events }: Change,
+  { kind, check, isMoved, isRedescribed, isRescheduled, isRelocated, origin, events }: Change,
   locked: LockedCheck,
 ): Promise<StoredCheck> {
   const { projectId } = wanted
   const slug = isMoved ? await findFreeSlug(tx, projectId, check.slug) : check.slug
   if (isRedescribed) {
-    await saveDeclared(tx, check.key, { ...wanted, slug })
+    await saveDeclared(tx, check.key, { ...wanted, slug, origin })
     await makeAlertsDue(tx, check.key)
-  }
+  } else if (isRelocated) await saveOrigin(tx, check.key, wanted.resource, origin)
+  if (kind !== 'change') await deleteRetention(tx, check.key)
   if (isRescheduled) await saveSpec(tx, check.key, wanted.spec)
-  const state = events.length === 0 ? check.state : await applyEvents(tx, { ...locked, spec }, events, context)
-  return { ...check, ...textsOf(wanted), ...ownerOf(wanted), projectId, slug, spec: wanted.spec, state }
+  const updatedAt = isRedescribed || isRescheduled ? toMicrosecond(context.clock.now()) : check.updatedAt
+  if (updatedAt !== check.updatedAt) await saveUpdatedAt(tx, check.key, updatedAt)
+  const state =
+    events.length === 0
+      ? check.state
+      : await applyEvents(tx, { ...locked, spec }, events, context, aboutPause(wanted.pauseDetail))
+  return {
+    ...check,
+    ...textsOf(wanted),
+    ...ownerOf(wanted, origin),
+    projectId,
+    slug,
+    spec: wanted.spec,
+    state,
+    updatedAt,
+  }
 }

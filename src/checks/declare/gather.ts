@@ -3,6 +3,7 @@
 import { isUuid } from '../../domain/ids.ts'
 import type { Resource } from '../../store/checks/checks.ts'
 import { findAnyCheck, findDeclaredCheck, lockResource } from '../../store/checks/declared-checks.ts'
+import { findRetention } from '../../store/checks/retained-checks.ts'
 import { type LockedCheck, lockStates } from '../../store/checks/states.ts'
 import { findTombstone } from '../../store/checks/tombstones.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
@@ -11,12 +12,12 @@ import type { LockedWork } from '../with-locked-check.ts'
 import { type Declaration, type Facts, NOTHING_THERE } from './plan.ts'
 
 export interface Gathered extends Facts {
-  /** The locked row of `check`, else of `adoptee`. */
+  /** The locked row of `check`, else of `retained` or `adoptee`. */
   readonly locked: LockedCheck | null
 }
 
 export async function gather(tx: Queryable, wanted: Declaration): Promise<Gathered> {
-  const { resource, projectId, adoptId } = wanted
+  const { resource, projectId, adoptId, isKnownId = false } = wanted
   const found = await lockDeclared(tx, resource)
   if (found !== null) {
     const { record: check, locked } = found
@@ -25,19 +26,22 @@ export async function gather(tx: Queryable, wanted: Declaration): Promise<Gather
   }
   // PostgreSQL takes no text with a NUL, which an annotation can hold.
   const isIdPossible = adoptId === null || isUuid(adoptId)
-  const [isKept, tombstone] = await Promise.all([
+  const [isKept, tombstone, retention] = await Promise.all([
     // First, in the order in which the removal of a project takes these locks: its tombstones go with it.
     hasProject(tx, null, projectId, 'keep'),
     isIdPossible ? findTombstone(tx, resource, adoptId) : null,
+    adoptId === null || isKnownId ? findRetention(tx, resource) : null,
   ])
-  const adopted = isKept && tombstone === null && adoptId !== null ? await lockAnyCheck(tx, adoptId) : null
-  return {
-    check: null,
-    tombstone,
-    hasProject: isKept,
-    adoptee: adopted?.record ?? null,
-    locked: adopted?.locked ?? null,
+  const none: Gathered = { ...NOTHING_THERE, tombstone, hasProject: isKept, locked: null }
+  if (!isKept) return none
+  if (retention !== null && (adoptId === null || adoptId === retention.id)) {
+    const found = await lockAnyCheck(tx, retention.id)
+    // Another resource may have adopted it meanwhile.
+    if (found?.record.managedBy === 'api')
+      return { ...none, retained: { check: found.record, retention }, locked: found.locked }
   }
+  const adopted = tombstone === null && adoptId !== null ? await lockAnyCheck(tx, adoptId) : null
+  return { ...none, adoptee: adopted?.record ?? null, locked: adopted?.locked ?? null }
 }
 
 /**

@@ -1,24 +1,43 @@
 /** What a declaration changes (design, section 6). Pure: gather.ts reads the facts, act.ts carries the plan out. */
 
-import type { CheckTexts } from '../../domain/check.ts'
+import { type CheckState, type CheckTexts, type Instant, REASONS_OF } from '../../domain/check.ts'
+import { type CheckEvent, NEXT } from '../../domain/check-event.ts'
 import type { ErrorCode } from '../../domain/errors.ts'
-import { type CheckEvent, isUnarmed, NEXT } from '../../domain/transition.ts'
+import { isAwaitedInVain, isUnarmed } from '../../domain/transition.ts'
 import type { Resource, StoredCheck } from '../../store/checks/checks.ts'
-import { isSameSpec, isSameTexts, type StoredSpec } from '../../store/checks/columns.ts'
+import {
+  type CheckOrigin,
+  isOnlyElsewhere,
+  isSameOrigin,
+  isSameSpec,
+  isSameTexts,
+  NO_ORIGIN,
+  type StoredSpec,
+} from '../../store/checks/columns.ts'
+import type { Retention } from '../../store/checks/retained-checks.ts'
 import type { Tombstone } from '../../store/checks/tombstones.ts'
 import { describeResource } from '../with-locked-check.ts'
+import { isOfPlace, originOf, type Placed, updateOrigin } from './place.ts'
 
-export interface Declaration extends CheckTexts {
+export interface Declaration extends CheckTexts, Placed {
   readonly resource: Resource
   /** As tenancy/namespace-projects.ts resolved it. When it differs from the check's project, the check moves with its history. */
   readonly projectId: string
   readonly spec: StoredSpec
   /** Null: pausing and resuming belong to the API. */
   readonly suspend: boolean | null
+  /** Why it is suspended, in words. Default: null. */
+  readonly pauseDetail?: string | null
+  /** When the newest run of its source that has ended did so, if it succeeded; null: it failed, or none is known. Default: null. */
+  readonly succeededAt?: Instant | null
   /** The id of a check of the API that becomes this resource's; any text. */
   readonly adoptId: string | null
-  /** A hint that the resource has no check yet. */
-  readonly isNew?: boolean
+  /** False: its ping URL is not published yet, so nothing is expected of its job; call armCheck() when it is. Default: true. */
+  readonly isPublished?: boolean
+  /** `adoptId` is not a person's choice: the resource had this check before. */
+  readonly isKnownId?: boolean
+  /** The public id of a new check, unless another check has it: the URL of a check that was lost. Any text. */
+  readonly publicId?: string | null
 }
 
 /** What the database holds that a declaration depends on. */
@@ -29,40 +48,56 @@ export interface Facts {
   readonly tombstone: Tombstone | null
   /** Whether the declared project exists. */
   readonly hasProject: boolean
+  /** The check that the resource declared until it was deleted with deletionPolicy Retain. Read only where `check` is null. */
+  readonly retained: { readonly check: StoredCheck; readonly retention: Retention } | null
   /** The check with the id to adopt, of any project. Read only where `check` and `tombstone` are null. */
   readonly adoptee: StoredCheck | null
 }
 
 /** What is true for most new resources. */
-export const NOTHING_THERE: Facts = { check: null, tombstone: null, hasProject: true, adoptee: null }
+export const NOTHING_THERE: Facts = {
+  check: null,
+  tombstone: null,
+  hasProject: true,
+  retained: null,
+  adoptee: null,
+}
 
 export type Plan =
   | { readonly kind: 'nothing'; readonly check: StoredCheck }
   | Creation
   | Change
   /** `field`: the one at fault, where there is one. */
-  | { readonly kind: 'reject'; readonly code: ErrorCode; readonly message: string; readonly field?: 'adoptId' }
+  | {
+      readonly kind: 'reject'
+      readonly code: ErrorCode
+      readonly message: string
+      readonly field?: 'adoptId' | 'retained'
+    }
 
 /** A new check, with the identity that a tombstone kept or with a new one. The events happen to its state, in this order. */
 export interface Creation {
   readonly kind: 'create' | 'revive'
   readonly tombstone: Tombstone | null
-  readonly events: readonly [CheckEvent, ...CheckEvent[]]
+  readonly events: readonly CheckEvent[]
 }
 
 /** A check that differs from its declaration. The events happen to its state, in this order. */
 export interface Change {
-  readonly kind: 'change' | 'adopt'
+  readonly kind: 'change' | 'adopt' | 'readopt'
   readonly check: StoredCheck
   readonly isMoved: boolean
   /** Texts, owner or project differ. */
   readonly isRedescribed: boolean
   readonly isRescheduled: boolean
+  /** Where the resource is differs, and perhaps nothing else: nothing that people see. */
+  readonly isRelocated: boolean
+  readonly origin: CheckOrigin
   readonly events: readonly CheckEvent[]
 }
 
 export function plan(facts: Facts, wanted: Declaration): Plan {
-  const { check, tombstone, hasProject, adoptee } = facts
+  const { check, hasProject, adoptee } = facts
   const { adoptId } = wanted
   if (check !== null) {
     if (adoptId !== null && check.id !== adoptId.toLowerCase())
@@ -73,23 +108,27 @@ export function plan(facts: Facts, wanted: Declaration): Plan {
     return planChange('change', check, wanted, hasProject)
   }
   if (!hasProject) return NO_PROJECT
-  if (tombstone !== null || adoptId === null) return planCreation(tombstone, wanted)
+  const retained = findRetained(facts, wanted)
+  if (retained !== null) return planReadoption(retained, wanted)
+  const tombstone = isOfPlace(facts.tombstone, wanted) ? facts.tombstone : null
+  const isElsewhere = tombstone?.kubernetesAdopted === true && tombstone.projectId !== wanted.projectId
+  if (tombstone !== null && !isElsewhere) return planCreation(tombstone, wanted)
+  if (adoptId === null) return planCreation(null, wanted)
+  if (isElsewhere) return rejectForeign(adoptId)
   if (adoptee === null)
     return rejectAdoption(
       'not_found',
       `there is no check with the id "${adoptId}" to adopt: correct the id, or remove it`,
     )
-  if (adoptee.projectId !== wanted.projectId)
-    return rejectAdoption(
-      'forbidden',
-      `the check ${adoptId} belongs to another project: only one of this resource's own project can be adopted`,
-    )
+  if (adoptee.projectId !== wanted.projectId) return rejectForeign(adoptId)
   if (adoptee.managedBy === 'kubernetes' || adoptee.kubernetes !== null)
     return rejectAdoption(
       'conflict',
       `the check ${adoptId} is managed by ${describeResource(adoptee.kubernetes)}: delete that one with deletionPolicy Retain first`,
     )
-  return planChange('adopt', adoptee, wanted, hasProject)
+  // The mark of a check that the resource had before may be lost with its owner.
+  const isAdopted = wanted.isKnownId === true ? (adoptee.origin?.kubernetesAdopted ?? true) : true
+  return planChange('adopt', adoptee, wanted, hasProject, isAdopted)
 }
 
 const NO_PROJECT: Plan = { kind: 'reject', code: 'not_found', message: 'project not found' }
@@ -98,24 +137,103 @@ function rejectAdoption(code: ErrorCode, message: string): Plan {
   return { kind: 'reject', code, message, field: 'adoptId' }
 }
 
-function planCreation(tombstone: Tombstone | null, { suspend }: Declaration): Plan {
-  const begin: CheckEvent = tombstone === null ? { kind: 'arm' } : { kind: 'revive', last: tombstone }
-  const events = [begin, ...(suspend === true ? [{ kind: 'pause' } as const] : [])] as const
+function rejectForeign(adoptId: string): Plan {
+  return rejectAdoption(
+    'forbidden',
+    `the check ${adoptId} belongs to another project: only one of this resource's own project can be adopted`,
+  )
+}
+
+/**
+ * The retained check of the resource, unless it is in another project, which no adoption leaves, or the resource had another check
+ * since. An id that a person gave decides instead.
+ */
+function findRetained({ retained, tombstone }: Facts, wanted: Declaration): Facts['retained'] {
+  if (retained === null || retained.check.projectId !== wanted.projectId) return null
+  const { check, retention } = retained
+  if (tombstone !== null && tombstone.deletedAt > retention.retainedAt) return null
+  const { adoptId, isKnownId = false } = wanted
+  if (adoptId !== null && !(isKnownId && adoptId === check.id)) return null
+  return isOfPlace(retention, wanted) ? retained : null
+}
+
+function planReadoption({ check, retention }: NonNullable<Facts['retained']>, wanted: Declaration): Plan {
+  if (check.updatedAt === retention.updatedAt)
+    return planChange('readopt', check, wanted, true, retention.kubernetesAdopted)
+  return {
+    kind: 'reject',
+    code: 'conflict',
+    message: `the check ${check.id} was retained when this resource was deleted, and was changed through the API since. To manage it by this resource, whose specification then replaces those changes, set the annotation heartbeat-operator.io/adopt-check-id: "${check.id}" on the resource; to begin with a new check, remove that one through the API: DELETE /api/v1/checks/${check.id}`,
+    field: 'retained',
+  }
+}
+
+/** Whether the plan changes nothing but where the check is known to be. */
+export function isOnlyRelocated({ isRedescribed, isRescheduled, events }: Change): boolean {
+  return !isRedescribed && !isRescheduled && events.length === 0
+}
+
+function planCreation(tombstone: Tombstone | null, wanted: Declaration): Plan {
+  const { suspend, spec, isPublished = true, succeededAt = null } = wanted
+  const events: CheckEvent[] = []
+  // The Jobs of a CronJob tell how it is; of a job that pings nothing is known until it does.
+  const reason = spec.jobArea === null ? null : (tombstone?.reason ?? null)
+  const isUp = suspend !== true && REASONS_OF.up.some((one) => one === reason)
+  // A run that succeeded meanwhile is recorded next: with it an open incident ends.
+  const hasRecovered = tombstone !== null && succeededAt !== null && succeededAt > tombstone.deletedAt
+  const downReason = suspend === true || hasRecovered ? undefined : REASONS_OF.down.find((one) => one === reason)
+  if (tombstone !== null) events.push({ kind: 'revive', kept: tombstone, ...(isUp ? { isUp } : {}) })
+  if (isPublished) events.push({ kind: 'arm' })
+  if (downReason !== undefined) events.push({ kind: 'restore', reason: downReason })
+  // A check that begins suspended has nothing to notify, unless its recipients still know it as down.
+  const isSilent = tombstone === null || tombstone.incidentSince === null || reason !== null
+  if (suspend === true) events.push({ kind: 'pause', isSilent })
   return { kind: tombstone === null ? 'create' : 'revive', tombstone, events }
 }
 
-function planChange(kind: Change['kind'], check: StoredCheck, wanted: Declaration, hasProject: boolean): Plan {
+/** `isAdopted`: of a check that the resource gets now. */
+function planChange(
+  kind: Change['kind'],
+  check: StoredCheck,
+  wanted: Declaration,
+  hasProject: boolean,
+  isAdopted: boolean | null = null,
+): Plan {
   const isMoved = check.projectId !== wanted.projectId
+  const stored = check.origin ?? NO_ORIGIN
+  if (isMoved && stored.kubernetesAdopted === true) return rejectMove(check)
   if (isMoved && !hasProject) return NO_PROJECT
+  const origin = kind === 'change' ? updateOrigin(stored, wanted) : originOf(wanted, isAdopted)
+  const isRelocated = !isSameOrigin(origin, stored)
   const isRedescribed = isMoved || !isOwner(check, wanted) || !isSameTexts(check, wanted)
   const isRescheduled = !isSameSpec(check.spec, wanted.spec)
   const events: CheckEvent[] = []
-  if (isRescheduled) events.push({ kind: 'update' })
-  if (isUnarmed(check.state)) events.push({ kind: 'arm' })
-  const turn = wanted.suspend === null ? null : wanted.suspend ? 'pause' : 'resume'
-  if (turn !== null && NEXT[check.state.status][turn] !== check.state.status) events.push({ kind: turn })
-  if (!isRedescribed && events.length === 0) return { kind: 'nothing', check }
-  return { kind, check, isMoved, isRedescribed, isRescheduled, events }
+  // Where watches have changed, a run that is overdue stays so.
+  if (isRescheduled && !isOnlyElsewhere(check.spec, wanted.spec)) events.push({ kind: 'update' })
+  const { suspend, isPublished = true } = wanted
+  if (isPublished) events.push(...planArming(check.state, suspend))
+  if (suspend === true && NEXT[check.state.status].pause !== check.state.status) events.push({ kind: 'pause' })
+  if (!isRedescribed && !isRelocated && !isRescheduled && events.length === 0) return { kind: 'nothing', check }
+  return { kind, check, isMoved, isRedescribed, isRescheduled, isRelocated, origin, events }
+}
+
+function rejectMove({ id }: StoredCheck): Plan {
+  return {
+    kind: 'reject',
+    code: 'forbidden',
+    message: `the check ${id} was adopted, and an adopted check stays in its project, but this resource is in another project now: let an administrator allow the namespace that project again, or give the check back with deletionPolicy Retain by deleting the resource`,
+  }
+}
+
+/** What a check whose ping URL is published needs to expect its first completion; a suspended one expects none. */
+export function planArming(state: CheckState, suspend: boolean | null): CheckEvent[] {
+  if (isUnarmed(state)) return [{ kind: 'arm' }]
+  return suspend === false && NEXT[state.status].resume !== state.status ? [{ kind: 'resume' }] : []
+}
+
+/** What a check whose ping URL never was published must not expect, whatever armed it. */
+export function planDisarming(state: CheckState): CheckEvent[] {
+  return isAwaitedInVain(state) ? [{ kind: 'disarm' }] : []
 }
 
 function isOwner(

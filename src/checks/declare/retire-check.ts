@@ -1,32 +1,117 @@
-import { deleteCheck, type Resource } from '../../store/checks/checks.ts'
+import { type Audited, audited } from '../../audit/audited.ts'
+import { controllerOf } from '../../domain/access.ts'
+import { REASONS_OF } from '../../domain/check.ts'
+import { type CheckEvent, NEXT } from '../../domain/check-event.ts'
+import { deleteCheck, type Resource, type StoredCheck, saveSpec } from '../../store/checks/checks.ts'
+import { NO_ORIGIN } from '../../store/checks/columns.ts'
 import { detachFromResource } from '../../store/checks/declared-checks.ts'
+import { insertRetention, type PublishedObjectName } from '../../store/checks/retained-checks.ts'
+import { type LockedCheck, lockStates } from '../../store/checks/states.ts'
 import { insertTombstone } from '../../store/checks/tombstones.ts'
 import type { Context } from '../../store/context.ts'
+import { saveSource } from '../../store/jobs/cron-jobs.ts'
 import { makeAlertsDue } from '../../store/outbox/alerts.ts'
+import type { Queryable } from '../../store/postgres/database.ts'
+import { readSpec } from '../read-spec.ts'
+import { actOn, actsOfChange, applyEvents } from '../with-locked-check.ts'
+import { actsOfEvents } from './acts.ts'
 import { lockDeclared } from './gather.ts'
 
 /**
  * Detaches or deletes the check of a resource that is deleted (design, section 6). `Delete`: its pings are unknown at once; a tombstone
  * keeps what a re-created resource gets back, until pruning deletes it and the history after seven days. `Retain`: from now on the
- * check belongs to the API. Returns `absent` when the resource has no check.
+ * check belongs to the API, and follows no source; the resource gets it back when it is declared again, and `published` keeps the URL for it. Returns `absent` when the resource has no check.
  */
 export function retireCheck(
   context: Context,
   resource: Resource,
   policy: 'Delete' | 'Retain',
+  published: PublishedObjectName | null = null,
 ): Promise<'removed' | 'released' | 'absent'> {
-  return context.database.transaction(async (tx) => {
+  return audited<'removed' | 'released' | 'absent'>(context, controllerOf(resource.cluster), async (tx) => {
     const found = await lockDeclared(tx, resource)
-    if (found === null) return 'absent'
+    if (found === null) return { result: 'absent', acts: [] }
     const { record, locked } = found
+    if (policy === 'Delete') return { result: 'removed', acts: await bury(context, tx, resource, record, locked) }
     await makeAlertsDue(tx, record.key)
-    if (policy === 'Retain') {
-      await detachFromResource(tx, record.key)
-      return 'released'
-    }
-    const tombstone = { ...record, ...locked.state, stampedAt: locked.stampedAt }
-    await insertTombstone(tx, resource, tombstone, context.clock.now())
-    await deleteCheck(tx, record.key)
-    return 'removed'
+    await detachFromResource(tx, record.key)
+    const events = await detachFromSource(context, tx, record, locked)
+    const { origin = NO_ORIGIN, updatedAt } = record
+    await insertRetention(
+      tx,
+      record.key,
+      resource,
+      { ...origin, updatedAt, retainedAt: context.clock.now() },
+      published,
+    )
+    const acts = [...actsOfChange(record, { ...record, managedBy: 'api' }), ...actsOfEvents(record, events)]
+    return { result: 'released', acts }
   })
+}
+
+/**
+ * A check of the API follows no source. It is paused until a person resumes it, since its job need not know its ping URL: with nothing that reports,
+ * an alert would follow. Returns what happened to it.
+ */
+async function detachFromSource(
+  context: Context,
+  tx: Queryable,
+  { key, spec: stored, state }: StoredCheck,
+  locked: LockedCheck,
+): Promise<readonly CheckEvent[]> {
+  if (stored.jobArea === null) return []
+  const detached = { ...stored, jobArea: null }
+  await saveSpec(tx, key, detached)
+  await saveSource(tx, key, null)
+  // A schedule that cannot be read has nothing to expect.
+  if (locked.spec === null) return []
+  const pause: CheckEvent[] = NEXT[state.status].pause === state.status ? [] : [{ kind: 'pause' }]
+  const events: readonly CheckEvent[] = [{ kind: 'update' }, ...pause]
+  await applyEvents(tx, { ...locked, spec: readSpec(detached) }, events, context)
+  return events
+}
+
+/** Removes the check of a resource, whose lock the transaction holds, and leaves its tombstone. Returns what was done. */
+export async function bury(
+  context: Pick<Context, 'clock'>,
+  tx: Queryable,
+  resource: Resource,
+  record: StoredCheck,
+  locked: LockedCheck,
+): Promise<Audited<unknown>['acts']> {
+  const { state } = locked
+  await makeAlertsDue(tx, record.key)
+  const { origin = NO_ORIGIN } = record
+  const { stampedAt } = await closeIncident(context, tx, locked)
+  // An older release flips without a reason.
+  const reason = REASONS_OF[state.status].find((one) => one === state.reason) ?? null
+  await insertTombstone(tx, resource, {
+    ...record,
+    ...origin,
+    ...state,
+    reason,
+    stampedAt,
+    deletedAt: context.clock.now(),
+  })
+  await deleteCheck(tx, record.key)
+  return [actOn(record, 'check.removed')]
+}
+
+const REMOVED = { pause: { detail: 'its HeartbeatCheck was deleted, and the check with it' } } as const
+
+/**
+ * The recipients of check.down wait for an end, which a check of a CronJob that is gone never reports. Returns the check as it is then; its
+ * tombstone keeps what it was before.
+ */
+async function closeIncident(
+  context: Pick<Context, 'clock'>,
+  tx: Queryable,
+  locked: LockedCheck,
+): Promise<Pick<LockedCheck, 'stampedAt'>> {
+  const { key, spec, state } = locked
+  const isKnownAsDown = state.incidentSince !== null && state.status !== 'paused'
+  if (spec?.awaits !== 'start' || !isKnownAsDown) return locked
+  await applyEvents(tx, locked, [{ kind: 'pause' }], context, REMOVED)
+  const [paused] = await lockStates(tx, [key])
+  return paused!
 }

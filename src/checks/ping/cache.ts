@@ -6,7 +6,14 @@
  * which makes a ping about a tenth more expensive (docs/design/ping-path.md).
  */
 
-import { type CheckSpec, type CheckState, type Run, STATUSES } from '../../domain/check.ts'
+import {
+  type CheckSpec,
+  type CheckState,
+  type Instant,
+  type Run,
+  STATUS_REASONS,
+  STATUSES,
+} from '../../domain/check.ts'
 import type { ExpectedRow, RowVersion } from '../../store/checks/change-sets.ts'
 import { fieldsOf } from '../../store/checks/column-lists.ts'
 import { STATE, statusCode } from '../../store/checks/columns.ts'
@@ -29,27 +36,34 @@ export interface CheckCache {
   drop(keys: Iterable<number>): void
 }
 
-/** About 150 bytes each. */
+/** About 200 bytes each. */
 const MAX_CHECKS = 20_000
 /** A check may have a hundred open runs of 130 bytes; pings with run ids are locked anyway. */
 const MAX_RUNS = 2
 const NO_RUNS: readonly Run[] = []
+const NO_CHANGES: readonly Instant[] = []
 
 /** The columns of a row: the fields of a state that are numbers, then the others. NaN stands for null. */
-const FIELDS = fieldsOf<CheckState>(STATE).filter((field) => field !== 'status' && field !== 'runs') as NumberField[]
-type NumberField = Exclude<keyof CheckState, 'status' | 'runs'>
+const OTHER_FIELDS = ['status', 'notified', 'reason', 'runs', 'changes'] as const satisfies (keyof CheckState)[]
+type NumberField = Exclude<keyof CheckState, (typeof OTHER_FIELDS)[number]>
+const FIELDS = fieldsOf<CheckState>(STATE).filter(
+  (field) => !(OTHER_FIELDS as readonly string[]).includes(field),
+) as NumberField[]
 const AT = Object.fromEntries(FIELDS.map((field, index) => [field, index])) as Record<NumberField, number>
 const STATUS = FIELDS.length
-const STAMPED_AT = STATUS + 1
-const WAKE_AT = STATUS + 2
-const VERSION = STATUS + 3
-const COLUMNS = STATUS + 4
+const NOTIFIED = STATUS + 1
+const REASON = STATUS + 2
+const STAMPED_AT = STATUS + 3
+const WAKE_AT = STATUS + 4
+const VERSION = STATUS + 5
+const COLUMNS = STATUS + 6
 
 /** When it is full, the check that was added first goes. */
 export function createCheckCache(limit = MAX_CHECKS): CheckCache {
   const numbers = new Float64Array(limit * COLUMNS)
   const specs: (CheckSpec | null)[] = []
   const runs: (readonly Run[])[] = []
+  const changes: (readonly Instant[])[] = []
   /** The index of each check's row. */
   const rows = new Map<number, number>()
   /** By row. A dropped check leaves its row unused until it is the next one. */
@@ -64,9 +78,12 @@ export function createCheckCache(limit = MAX_CHECKS): CheckCache {
     const row = rows.get(key) ?? addRow(key)
     specs[row] = spec
     runs[row] = state.runs.length === 0 ? NO_RUNS : state.runs
+    changes[row] = state.changes.length === 0 ? NO_CHANGES : state.changes
     const at = row * COLUMNS
     for (let index = 0; index < FIELDS.length; index += 1) numbers[at + index] = state[FIELDS[index]!] ?? Number.NaN
     numbers[at + STATUS] = statusCode(state.status)
+    numbers[at + NOTIFIED] = state.notified === null ? Number.NaN : statusCode(state.notified)
+    numbers[at + REASON] = state.reason === null ? Number.NaN : STATUS_REASONS.indexOf(state.reason)
     numbers[at + STAMPED_AT] = stampedAt
     numbers[at + WAKE_AT] = wakeAt ?? Number.NaN
     numbers[at + VERSION] = version
@@ -90,6 +107,7 @@ export function createCheckCache(limit = MAX_CHECKS): CheckCache {
       state: {
         status: STATUSES[numbers[at + STATUS]!]!,
         since: numbers[at + AT.since]!,
+        reason: STATUS_REASONS[numbers[at + REASON]!] ?? null,
         lastPingAt: toNullable(numbers[at + AT.lastPingAt]!),
         lastSuccessAt: toNullable(numbers[at + AT.lastSuccessAt]!),
         lastDurationMs: toNullable(numbers[at + AT.lastDurationMs]!),
@@ -97,6 +115,11 @@ export function createCheckCache(limit = MAX_CHECKS): CheckCache {
         expectedAt: toNullable(numbers[at + AT.expectedAt]!),
         dueAt: toNullable(numbers[at + AT.dueAt]!),
         runs: runs[row]!,
+        pingsTotal: numbers[at + AT.pingsTotal]!,
+        incidentSince: toNullable(numbers[at + AT.incidentSince]!),
+        changes: changes[row]!,
+        notified: STATUSES[numbers[at + NOTIFIED]!] ?? null,
+        quietAt: toNullable(numbers[at + AT.quietAt]!),
       },
       stampedAt: numbers[at + STAMPED_AT]!,
       wakeAt: toNullable(numbers[at + WAKE_AT]!),

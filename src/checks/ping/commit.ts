@@ -14,6 +14,7 @@ import {
   sqlStateOf,
 } from '../../store/postgres/sqlstate.ts'
 import type { CheckCache } from './cache.ts'
+import type { PingCounts } from './counts.ts'
 import { commitLocked, type LockedCommit } from './locked.ts'
 import { commitOptimistically, type OptimisticCommit } from './optimistic.ts'
 import { type Ping, type PingChange, type PingFailure, type PingOutcome, toChange } from './ping.ts'
@@ -28,6 +29,8 @@ export interface PendingPing {
 
 export interface CommitOptions {
   readonly cache: CheckCache
+  /** Default: pings are not counted. */
+  readonly counts?: Pick<PingCounts, 'add'>
   readonly now: () => number
   /** A transaction has committed. */
   readonly onGroup: (size: number, seconds: number) => void
@@ -51,7 +54,7 @@ export const PING_LIMITS = {
 const MAX_KEYS = 200_000
 
 export function createGroupCommitter(options: CommitOptions): CommitGroup {
-  const { cache, now, onGroup, limits = PING_LIMITS } = options
+  const { cache, counts, now, onGroup, limits = PING_LIMITS } = options
   /** Keys of checks by public id. */
   const keys = new Map<string, number>()
   let policy = OPTIMISTIC
@@ -126,14 +129,16 @@ export function createGroupCommitter(options: CommitOptions): CommitGroup {
   /** Looks up the keys that are not known yet. Null for an id that names no check. */
   async function toChanges(session: Session, group: readonly PendingPing[]): Promise<(PingChange | null)[]> {
     if (keys.size > MAX_KEYS) keys.clear()
-    const unknown = group.filter(({ ping }) => !keys.has(ping.publicId)).map(({ ping }) => ping.publicId)
-    if (unknown.length > 0) {
-      const found = await session.within(budgetOf(group), (db) => findKeys(db, unknown))
-      for (const [publicId, key] of found) keys.set(publicId, key)
-    }
-    return group.map(({ ping }) => {
-      const key = keys.get(ping.publicId)
-      return key === undefined ? null : toChange(ping, key)
+    // Of this group alone: the other one in flight may clear `keys` while this one waits.
+    const known = group.map(({ ping }) => keys.get(ping.publicId))
+    const unknown = group.filter((_, index) => known[index] === undefined).map(({ ping }) => ping.publicId)
+    const found = unknown.length === 0 ? null : await session.within(budgetOf(group), (db) => findKeys(db, unknown))
+    for (const [publicId, key] of found ?? []) keys.set(publicId, key)
+    return group.map(({ ping }, index) => {
+      const key = known[index] ?? found?.get(ping.publicId)
+      if (key === undefined) return null
+      counts?.add(key)
+      return toChange(ping, key)
     })
   }
 

@@ -1,7 +1,7 @@
 /** A ping, and what became of it. */
 
 import type { PingType } from '../../domain/check.ts'
-import type { CheckEvent } from '../../domain/transition.ts'
+import type { CheckEvent } from '../../domain/check-event.ts'
 import type { Change, Decision } from '../change.ts'
 
 export interface Ping {
@@ -13,6 +13,8 @@ export interface Ping {
   readonly durationMs: number | null
   readonly runId: string | null
   readonly body: Buffer | null
+  /** Whether the client sent more text than `body`. Absent: no. */
+  readonly isBodyTruncated?: boolean | undefined
   /** Arrival, by the database's clock. */
   readonly at: number
 }
@@ -49,8 +51,8 @@ export type PingOutcome = Exclude<PingResult, 'unavailable'> | PingFailure
 export type PingChange = Change & { readonly ping: NonNullable<Change['ping']> }
 
 export function toChange(ping: Ping, key: number): PingChange {
-  const { type, exitCode, runId, body, at } = ping
-  return { key, event: toEvent(ping), at, ping: { type, exitCode, runId, body } }
+  const { type, exitCode, runId, body, isBodyTruncated, at } = ping
+  return { key, event: toEvent(ping), at, ping: { type, exitCode, runId, body, isBodyTruncated } }
 }
 
 function toEvent({ type, runId, durationMs }: Ping): CheckEvent {

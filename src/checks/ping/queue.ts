@@ -4,8 +4,8 @@ export interface PingQueue<Entry> {
   size(): number
   /** False when the queue is full. */
   add(entry: Entry): boolean
-  /** Removes and returns the next group; empty when nothing waits. */
-  takeGroup(): readonly Entry[]
+  /** Removes and returns the next group; empty when nothing waits. Of `some`: entries that are free, if there are `min` of them. */
+  takeGroup(some?: { readonly min: number; readonly isFree: (entry: Entry) => boolean }): readonly Entry[]
   /** Puts entries back, before all others. */
   putBack(entries: readonly Entry[]): void
   /** Removes and returns the entries that have waited since before `time`. */
@@ -24,7 +24,18 @@ export function createPingQueue<Entry extends { readonly since: number }>(): Pin
   return {
     size: () => entries.length,
     add: (entry) => entries.length < MAX_WAITING && entries.push(entry) > 0,
-    takeGroup: () => entries.splice(0, MAX_GROUP),
+    takeGroup(some) {
+      if (some === undefined) return entries.splice(0, MAX_GROUP)
+      const group: Entry[] = []
+      const others: Entry[] = []
+      for (const entry of entries) {
+        const line = group.length < MAX_GROUP && some.isFree(entry) ? group : others
+        line.push(entry)
+      }
+      if (group.length < some.min) return []
+      entries = others
+      return group
+    },
     putBack(again) {
       if (again.length > 0) entries = [...again, ...entries]
     },

@@ -1,6 +1,7 @@
 /**
  * Records pings in groups (design, section 10). Pings that arrive while a group commits form the next group; no ping waits for a group to fill,
- * and each gets its result when its own group has committed. One group is in flight at a time.
+ * and each gets its result when its own group has committed. While many wait, a second group is in flight on another connection, so that PostgreSQL
+ * goes on while this process reads and writes. The two never hold pings of the same check: those keep their order.
  *
  * A client must hear 503 within five seconds when the database hangs: a group is cut off, with its connection, when its oldest ping has waited
  * for four seconds. A ping that was certainly not written when its connection broke is sent once more, on another connection.
@@ -36,6 +37,15 @@ export interface PingRecorderOptions extends CommitOptions {
 
 const MAX_YIELD_MS = 20
 
+/** So many must wait for a second group to start: smaller ones cost more than they save (docs/design/ping-path.md). */
+const MIN_SECOND_GROUP = 24
+
+/** A group in flight; empty before the first one and after the last one of a connection. */
+interface Flight {
+  isConnected: boolean
+  group: readonly QueuedPing[]
+}
+
 interface QueuedPing extends PendingPing {
   readonly isRetry: boolean
   readonly settle: (result: PingResult) => void
@@ -45,8 +55,7 @@ interface QueuedPing extends PendingPing {
 export function createPingRecorder(options: PingRecorderOptions, commit = createGroupCommitter(options)): PingRecorder {
   const { database, now, onError, limits = PING_LIMITS } = options
   const queue = createPingQueue<QueuedPing>()
-  let inFlight: readonly QueuedPing[] = []
-  let isRunning = false
+  const flights = new Set<Flight>()
   let isWell = true
   let isStopping = false
   const onIdle = new Set<() => void>()
@@ -54,51 +63,73 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
   function record(ping: Ping): Promise<PingResult> {
     return new Promise((settle) => {
       if (isStopping || !queue.add({ ping, since: now(), isRetry: false, settle })) settle('unavailable')
-      else if (!isRunning) void run()
+      else if (flights.size === 0 || (flights.size === 1 && queue.size() % MIN_SECOND_GROUP === 0 && hasConnection()))
+        void fly()
     })
   }
 
-  async function run(): Promise<void> {
-    isRunning = true
-    while (queue.size() > 0) {
-      let isConnected = false
+  const hasConnection = () => [...flights].some(({ isConnected }) => isConnected)
+
+  async function fly(): Promise<void> {
+    const flight: Flight = { isConnected: false, group: [] }
+    flights.add(flight)
+    do {
       try {
         await database.session((session) => {
-          isConnected = true
-          return commitAll(session)
+          flight.isConnected = true
+          return commitAll(session, flight)
         })
       } catch (error) {
-        isWell = false
+        const wasConnected = flight.isConnected
+        flight.isConnected = false
         // Nothing in flight where a connection broke; a fault of the commit itself leaves its group here.
-        giveUp(inFlight, error)
-        inFlight = []
+        giveUp(flight.group, error)
+        flight.group = []
+        // The other flight stores what waits, or fails too. One that only tries to connect may be followed by such another for ever.
+        if (hasConnection()) {
+          giveUpInTime(error)
+          break
+        }
+        isWell = false
         const stale = queue.takeOlderThan(now() - limits.retryMs)
         // Without a connection a group fails at each attempt, or it would be tried for ever.
-        giveUp(stale.length > 0 || isConnected ? stale : queue.takeGroup(), error)
+        giveUp(stale.length > 0 || wasConnected ? stale : queue.takeGroup(), error)
       }
-    }
-    isRunning = false
+      flight.isConnected = false
+      // The other flight takes what waits now.
+    } while (flights.size === 1 && queue.size() > 0)
+    flights.delete(flight)
+    if (flights.size > 0) return
     for (const resolve of onIdle) resolve()
   }
 
-  /** Resolves when nothing waits. Throws the error that broke the connection, once its group is settled. */
-  async function commitAll(session: Session): Promise<void> {
-    let committing = commitNext(session)
-    while (inFlight.length > 0) {
+  /** Resolves when nothing waits for this flight. Throws the error that broke the connection, once its group is settled. */
+  async function commitAll(session: Session, flight: Flight): Promise<void> {
+    let committing = commitNext(session, flight)
+    while (flight.group.length > 0) {
       const outcomes = await committing
-      const group = inFlight
+      const { group } = flight
       const broken = outcomes.find(isDisconnected)
       // The next group is sent before the responses of this one are written: the database works while this process does.
-      if (broken === undefined) committing = commitNext(session)
-      else inFlight = []
+      if (broken === undefined) committing = commitNext(session, flight)
+      else flight.group = []
       settle(group, outcomes)
       if (broken !== undefined) throw broken.error
     }
   }
 
-  function commitNext(session: Session): Promise<readonly PingOutcome[]> {
-    inFlight = queue.takeGroup()
-    return inFlight.length === 0 ? Promise.resolve([]) : commit(session, inFlight)
+  function commitNext(session: Session, flight: Flight): Promise<readonly PingOutcome[]> {
+    flight.group = []
+    const other = [...flights].find(({ group }) => group.length > 0)
+    flight.group = other === undefined ? queue.takeGroup() : takeSecond(other.group)
+    return flight.group.length === 0 ? Promise.resolve([]) : commit(session, flight.group)
+  }
+
+  /** A group beside `first`; empty when too few pings wait for other checks. */
+  function takeSecond(first: readonly QueuedPing[]): readonly QueuedPing[] {
+    if (queue.size() < MIN_SECOND_GROUP) return []
+    const taken = new Set(first.map(({ ping }) => ping.publicId))
+    return queue.takeGroup({ min: MIN_SECOND_GROUP / 2, isFree: ({ ping }) => !taken.has(ping.publicId) })
   }
 
   function settle(group: readonly QueuedPing[], outcomes: readonly PingOutcome[]): void {
@@ -123,9 +154,23 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
     for (const { settle } of group) settle('unavailable')
   }
 
+  /**
+   * What waits now is left to the other flight, which may hang with a group that is younger: pings that it does not take within the time that
+   * a group has, at most half a second later, are given up.
+   */
+  function giveUpInTime(error: unknown, leftAt = now()): void {
+    const oldest = queue.oldestSince()
+    if (oldest > leftAt) return
+    const mostMs = limits.budgetMs + limits.minBudgetMs
+    startTimer(Math.max(1, oldest + mostMs - now()), () => {
+      giveUp(queue.takeOlderThan(now() - limits.budgetMs), error)
+      giveUpInTime(error, leftAt)
+    })
+  }
+
   /** `longestMs`: undefined for no limit. */
   function whenIdle(longestMs?: number): Promise<void> {
-    if (!isRunning) return Promise.resolve()
+    if (flights.size === 0) return Promise.resolve()
     return new Promise((resolve) => {
       const stopTimer = longestMs === undefined ? () => {} : startTimer(longestMs, () => finish())
       const finish = () => {
@@ -144,7 +189,10 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
       isWell = true
     },
     waiting: queue.size,
-    oldestWaitMs: () => Math.max(0, now() - Math.min(oldestOf(inFlight), queue.oldestSince())),
+    oldestWaitMs() {
+      const groups = [...flights].map(({ group }) => oldestOf(group))
+      return Math.max(0, now() - Math.min(queue.oldestSince(), ...groups))
+    },
     yieldToPings: () => whenIdle(MAX_YIELD_MS),
     async stop() {
       isStopping = true

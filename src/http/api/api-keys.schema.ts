@@ -10,13 +10,16 @@ export const NewApiKey = z
       .uuid('Binds the key to one project. All other projects are then not found for it.')
       .nullable()
       .optional(),
-    expires_at: field
-      .moment()
-      .nullable()
-      .optional()
-      .meta({ description: 'The time when the key expires. Null: never.' }),
+    expires_at: field.moment().nullable().optional().meta({
+      description:
+        'The time when the key expires. Null: never. A key that a key creates expires no later than its creator.',
+    }),
   })
   .meta({ id: 'NewApiKey' })
+
+export const ApiKeyUpdate = z
+  .strictObject({ name: field.name('key').optional() })
+  .meta({ id: 'ApiKeyUpdate', description: 'Omitted fields keep their values.' })
 
 const fields = {
   id: z.string().meta({ format: 'uuid' }),
@@ -27,6 +30,7 @@ const fields = {
   expires_at: field.instant('The time when the key expires.').nullable(),
   last_used_at: field.instant('The time of the last use, accurate to about a minute.').nullable(),
   created_at: field.instant('When the key was made.'),
+  created_by: field.creator(),
 }
 
 export const ApiKey = z.object(fields).meta({ id: 'ApiKey' })
@@ -39,7 +43,9 @@ export const CreatedApiKey = z
   .meta({ id: 'CreatedApiKey' })
 
 export const ApiKeyList = z
-  .object({ api_keys: z.array(ApiKey), next_cursor: field.nextCursor() })
+  .object({ api_keys: z.array(ApiKey), next_cursor: field.nextCursor('api_keys') })
   .meta({ id: 'ApiKeyList' })
+
+export const ApiKeyListQuery = field.pageQuery('api_keys')
 
 export const ApiKeyParams = field.idOf('API key')

@@ -1,25 +1,35 @@
 /** API keys: credentials for programs (design, sections 3.4 and 3.5). */
 
+import { inPieces } from '../../domain/page.ts'
 import {
   type ApiKeyRecord,
   createApiKey as create,
+  getApiKey as get,
   listApiKeys as list,
   revokeApiKey as revoke,
+  updateApiKey as update,
 } from '../../tenancy/api-keys.ts'
-import { ApiKeyList, ApiKeyParams, CreatedApiKey, NewApiKey } from './api-keys.schema.ts'
-import { PageQuery } from './fields.ts'
-import { presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
+import {
+  ApiKey,
+  ApiKeyList,
+  ApiKeyListQuery,
+  ApiKeyParams,
+  ApiKeyUpdate,
+  CreatedApiKey,
+  NewApiKey,
+} from './api-keys.schema.ts'
+import { given, presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listApiKeys = endpoint({
   id: 'listApiKeys',
   summary: 'List the API keys, without their secrets',
-  query: PageQuery,
+  query: ApiKeyListQuery,
   status: 200,
   response: ApiKeyList,
-  async handle({ context, caller, query }) {
-    const page = await list(context, caller, toPageRequest(query))
-    return { api_keys: page.rows.map(presentApiKey), ...presentNext(page) }
+  async *handle({ context, caller, query }) {
+    for await (const page of inPieces(toPageRequest(query), (piece) => list(context, caller, piece)))
+      yield { api_keys: page.rows.map(presentApiKey), ...presentNext(page) }
   },
 })
 
@@ -37,16 +47,38 @@ export const createApiKey = endpoint({
   },
 })
 
+export const getApiKey = endpoint({
+  id: 'getApiKey',
+  summary: 'Get an API key without its secret',
+  params: ApiKeyParams,
+  status: 200,
+  response: ApiKey,
+  handle: async ({ context, caller, params }) => presentApiKey(await get(context, caller, params.id)),
+})
+
+export const updateApiKey = endpoint({
+  id: 'updateApiKey',
+  summary: 'Change the name of an API key',
+  params: ApiKeyParams,
+  body: ApiKeyUpdate,
+  status: 200,
+  response: ApiKey,
+  handle: async ({ context, caller, params, body }) =>
+    presentApiKey(await update(context, caller, params.id, given(body))),
+})
+
 export const revokeApiKey = endpoint({
   id: 'revokeApiKey',
-  summary: 'Revoke an API key: it becomes invalid at once',
+  summary: 'Revoke an API key: it becomes invalid at once; the last admin cannot be removed',
   params: ApiKeyParams,
   status: 204,
   response: null,
+  errors: ['conflict'],
   handle: ({ context, caller, params }) => revoke(context, caller, params.id),
 })
 
-function presentApiKey({ id, name, prefix, scope, projectId, expiresAt, lastUsedAt, createdAt }: ApiKeyRecord) {
+function presentApiKey(key: ApiKeyRecord) {
+  const { id, name, prefix, scope, projectId, expiresAt, lastUsedAt, createdAt, createdBy } = key
   return {
     id,
     name,
@@ -56,5 +88,6 @@ function presentApiKey({ id, name, prefix, scope, projectId, expiresAt, lastUsed
     expires_at: toIsoOrNull(expiresAt),
     last_used_at: toIsoOrNull(lastUsedAt),
     created_at: toIso(createdAt),
+    created_by: createdBy,
   }
 }

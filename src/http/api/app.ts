@@ -7,16 +7,21 @@ import type { Tokens } from '../../auth/tokens.ts'
 import type { ChannelContext } from '../../channels/context.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Log } from '../../runtime/log.ts'
+import { createPacer } from '../../runtime/pacer.ts'
 import { takeCall } from '../../tenancy/rate-limit.ts'
+import { createFindClientAddress, type FindClientAddress } from '../client-address.ts'
 import { type Admit, createAdmit } from '../middleware/admit.ts'
 import { renderErrors } from '../middleware/errors.ts'
+import { limitRejections } from '../middleware/limit-rejections.ts'
 import { type OnRequest, observe } from '../middleware/observe.ts'
+import { PIECE_BYTES, writeBytes } from '../write.ts'
 import { parsePart } from './faults.ts'
 import { readJsonObject } from './json.ts'
-import { describeRoutes } from './openapi.ts'
+import { describeRoutes, withServers } from './openapi.ts'
 import { readQuery } from './query.ts'
-import type { Api, Route } from './route.ts'
+import { type Api, PlainText, type Route, Text } from './route.ts'
 import { ROUTES } from './routes.ts'
+import { createPageSender, type Pages, type SendPages } from './send-pages.ts'
 
 export interface ApiParts {
   readonly context: ChannelContext
@@ -24,54 +29,135 @@ export interface ApiParts {
   readonly tokens: Tokens
   /** Calls of an organization. */
   readonly rateLimitPerMinute: number
+  /** Default: no proxy is trusted. */
+  readonly findClientAddress?: FindClientAddress
+  /** Whether users may log in with their password. Default: true. */
+  readonly isPasswordLoginOn?: boolean
   /** The public address of this API, with /api/v1. A function, because the port may be known only after listening. */
   readonly baseUrl: () => string
+  /** That of the ping API, without a slash at its end. */
+  readonly pingUrl: () => string
   readonly log: Log
   /** When true, responses ask clients to close their connections. */
   readonly isStopping: () => boolean
   readonly onRequest?: OnRequest
+  /** Resolves when no ping is being stored, or after a short time. Default: at once. */
+  readonly yieldToPings?: () => Promise<void>
 }
 
 export const API_PREFIX = '/api/v1'
 
 /** Mount its `callback()` on a node server, and call `deferContinue` (http/body.ts) for that server. */
 export function createApiApp(given: ApiParts): Koa {
-  const { context, authenticate, tokens, rateLimitPerMinute, baseUrl, log, isStopping, onRequest } = given
-  const document = describeRoutes(ROUTES)
-  const api: Api = { context, tokens, describe: () => ({ ...document, servers: [{ url: baseUrl() }] }) }
-  const admit = createAdmit(authenticate, (organizationId) => takeCall(context, organizationId, rateLimitPerMinute))
+  const {
+    context,
+    authenticate,
+    tokens,
+    rateLimitPerMinute,
+    baseUrl,
+    pingUrl,
+    log,
+    isStopping,
+    onRequest,
+    yieldToPings = async () => {},
+    findClientAddress = createFindClientAddress([]),
+    isPasswordLoginOn = true,
+  } = given
+  const api: Api = { context, tokens, isPasswordLoginOn, pingUrl, describe: createDescribe(baseUrl, pingUrl) }
+  const pace = createPacer()
+  const onBroken = (error: unknown) => log.error({ error }, 'a list broke off in the middle')
+  const sendPages = createPageSender({ yieldToPings, pace, onBroken })
+  const admit = createAdmit(authenticate, ({ organizationId, scope }) =>
+    takeCall(context, organizationId, scope, rateLimitPerMinute),
+  )
 
   const router = new Router({ prefix: API_PREFIX, sensitive: true })
   for (const route of ROUTES) {
-    router.register(route.path.replaceAll(/\{(\w+)\}/g, ':$1'), [route.method], serve(route, api, admit))
+    const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1')
+    router.register(path, [route.method], serve(route, { api, admit, sendPages, findClientAddress, pace }))
   }
   const app = new Koa({ env: 'production' })
   // An error after the response has begun: a client that left. Koa would print it.
   app.on('error', (error) => log.debug({ error }, 'response not delivered'))
   app.use(observe({ log, clock: context.clock, isStopping, onRequest }))
   app.use(renderErrors(log))
+  app.use(limitRejections(context.clock, (ctx) => findClientAddress(ctx.req)))
   app.use(router.routes())
   app.use(rejectUnmatched)
   return app
 }
 
+/** The document is made once for each address: it is open to all, and large. */
+function createDescribe(baseUrl: () => string, pingUrl: () => string): Api['describe'] {
+  const document = describeRoutes(ROUTES)
+  let made: { readonly baseUrl: string; readonly pingUrl: string; readonly text: Text } | undefined
+  return () => {
+    const urls = { baseUrl: baseUrl(), pingUrl: pingUrl() }
+    if (made?.baseUrl !== urls.baseUrl || made.pingUrl !== urls.pingUrl)
+      made = { ...urls, text: new Text(Buffer.from(JSON.stringify(withServers(document, urls)))) }
+    return made.text
+  }
+}
+
+interface Steps {
+  readonly api: Api
+  readonly admit: Admit
+  readonly sendPages: SendPages
+  readonly findClientAddress: FindClientAddress
+  readonly pace: () => Promise<void>
+}
+
 /** The steps of a request. Each step can reject it by throwing an AppError. */
-function serve({ path, scope, endpoint }: Route, api: Api, admit: Admit): Middleware {
+function serve(
+  { path, scope, endpoint }: Route,
+  { api, admit, sendPages, findClientAddress, pace }: Steps,
+): Middleware {
   return async (ctx) => {
     ctx.state.route = API_PREFIX + path
-    const caller = scope === null ? null : await admit(ctx, scope)
+    const address = findClientAddress(ctx.req)
+    const caller = scope === null ? null : await admit(ctx, scope, address)
     const params = readParams(endpoint, ctx)
     const { query: asked, body: sent } = endpoint
     const query = asked === undefined ? {} : parsePart('query', asked, readQuery(asked, ctx.querystring))
-    const body = sent === undefined ? undefined : parsePart('body', sent, await readJsonObject(ctx.req))
-    const address = ctx.req.socket.remoteAddress ?? 'unknown'
+    const body = sent === undefined ? undefined : parsePart('body', sent, await readJsonObject(ctx.req, pace))
 
-    const result = await endpoint.handle({ ...api, caller, params, query, body, address })
+    const handle = () => endpoint.handle({ ...api, caller, params, query, body, address })
 
-    ctx.status = endpoint.status
-    if (endpoint.response === null) return
-    ctx.type = 'json'
-    ctx.body = JSON.stringify(endpoint.response.parse(result))
+    const { status, response } = endpoint
+    const given = handle()
+    if (response !== null && Symbol.asyncIterator in given)
+      return sendPages(ctx, {
+        organizationId: caller?.organizationId ?? '',
+        status,
+        schema: response,
+        read: handle as () => Pages,
+      })
+    const result = await given
+    ctx.status = status
+    if (response === null) return
+    if (result === null) ctx.status = 204
+    else if (result instanceof Text) await sendText(ctx, result, response === PlainText ? TEXT_TYPE : 'json')
+    else await sendText(ctx, new Text(Buffer.from(JSON.stringify(response.parse(result)))), 'json')
+  }
+}
+
+const TEXT_TYPE = 'text/plain; charset=utf-8'
+
+async function sendText(ctx: Context, { bytes }: Text, type: string): Promise<void> {
+  ctx.type = type
+  if (bytes.length <= PIECE_BYTES || ctx.method === 'HEAD') {
+    ctx.body = bytes
+    return
+  }
+  ctx.respond = false
+  ctx.length = bytes.length
+  const { res } = ctx
+  res.on('error', () => {})
+  try {
+    await writeBytes(res, bytes)
+    res.end()
+  } catch {
+    res.destroy()
   }
 }
 
@@ -85,9 +171,16 @@ function readParams({ params }: Route['endpoint'], ctx: Context): unknown {
 function rejectUnmatched(ctx: Context): never {
   const layers: readonly { methods: readonly string[] }[] = ctx.matched ?? []
   const methods = [...new Set(layers.flatMap((layer) => layer.methods))].sort()
-  if (methods.length === 0) throw new AppError('not_found', 'not found')
+  if (methods.length === 0) throw new AppError('not_found', describeUnknown(ctx.path))
   const allowed = methods.join(', ')
   ctx.set('Allow', allowed)
   const message = `${ctx.method} is not allowed here; ${allowed} ${methods.length === 1 ? 'is' : 'are'}`
   throw new AppError('method_not_allowed', message)
+}
+
+/** Never quotes the path: it can contain a secret. */
+function describeUnknown(path: string): string {
+  const document = `GET ${API_PREFIX}/openapi.json`
+  if (path.startsWith(`${API_PREFIX}/`)) return `not found; ${document} lists the paths`
+  return `not found: the paths of this API begin with ${API_PREFIX}/; ${document} lists them`
 }

@@ -3,7 +3,10 @@ import * as field from './fields.ts'
 
 /** The form of the address and the password is not checked: a malformed one is just a wrong one. */
 export const LogIn = z
-  .strictObject({ email: field.credential('E-mail address.'), password: field.credential('Password.') })
+  .strictObject({
+    email: field.credential('E-mail address.'),
+    password: field.credential('Password.'),
+  })
   .meta({ id: 'LogIn' })
 
 export const RefreshToken = z

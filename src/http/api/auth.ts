@@ -1,6 +1,7 @@
 /** Log-in and log-out, for browsers and command lines (design, section 3.4). Without a credential; logIn has its own throttle. */
 
 import { logIn as enter, logOut as leave, type TokenPair as Pair, refresh as renew } from '../../auth/log-in.ts'
+import { AppError } from '../../domain/errors.ts'
 import { LogIn, RefreshToken, TokenPair } from './auth.schema.ts'
 import { openEndpoint } from './route.ts'
 
@@ -10,8 +11,11 @@ export const logIn = openEndpoint({
   body: LogIn,
   status: 200,
   response: TokenPair,
-  errors: ['unauthenticated', 'too_many_requests'],
-  handle: async ({ context, tokens, body, address }) => presentPair(await enter(context, tokens, { ...body, address })),
+  errors: ['unauthenticated', 'forbidden', 'too_many_requests'],
+  async handle({ context, tokens, isPasswordLoginOn, body, address }) {
+    if (!isPasswordLoginOn) throw new AppError('forbidden', 'password login is off: use the identity provider')
+    return presentPair(await enter(context, tokens, { ...body, address }))
+  },
 })
 
 export const refresh = openEndpoint({
@@ -20,17 +24,19 @@ export const refresh = openEndpoint({
   body: RefreshToken,
   status: 200,
   response: TokenPair,
-  errors: ['unauthenticated'],
-  handle: async ({ context, tokens, body }) => presentPair(await renew(context, tokens, body.refresh_token)),
+  errors: ['unauthenticated', 'too_many_requests'],
+  async handle({ context, tokens, body, address }) {
+    return presentPair(await renew(context, tokens, { refreshToken: body.refresh_token, address }))
+  },
 })
 
 export const logOut = openEndpoint({
   id: 'logOut',
-  summary: 'Log out: the refresh token and its successors become invalid',
+  summary: 'Log out: the session ends, with its access and refresh tokens',
   body: RefreshToken,
   status: 204,
   response: null,
-  handle: ({ context, body }) => leave(context, body.refresh_token),
+  handle: ({ context, body, address }) => leave(context, { refreshToken: body.refresh_token, address }),
 })
 
 function presentPair({ accessToken, expiresInSeconds, refreshToken }: Pair) {

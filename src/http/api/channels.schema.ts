@@ -4,8 +4,9 @@ import { KINDS } from '../../channels/kinds/index.ts'
 import { CHANNEL_KINDS, CHANNEL_MANAGERS, type ChannelKind } from '../../domain/channel.ts'
 import { rule } from '../../domain/errors.ts'
 import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../domain/event.ts'
-import { parsePart } from './faults.ts'
+import { parsePart, safeParse } from './faults.ts'
 import * as field from './fields.ts'
+import { documentAs } from './openapi-schemas.ts'
 
 // Requests ---------------------------------------------------------------------------------------------------------------
 
@@ -14,38 +15,45 @@ const events = () =>
   listOf(field.oneOf(CHECK_EVENT_TYPES), CHECK_EVENT_TYPES.length, `of ${CHECK_EVENT_TYPES.join(', ')}`)
 const muted = () => z.boolean(rule('must be true or false'))
 
+type ByKind<Value> = Readonly<Record<ChannelKind, Value>>
+
+/** For each kind, such as `WebhookConfigInput`. */
+const CONFIG_INPUTS = forKinds((kind) => KINDS[kind].config.input.meta({ id: `${titleOf(kind)}ConfigInput` }))
+
 /** Any object: the schema to apply depends on the kind. */
-const config = () =>
-  z.looseObject({}, rule('must be an object')).meta({
-    description: 'How to reach the receiver. The fields depend on the kind.',
-    anyOf: CHANNEL_KINDS.map((title) => {
-      const { $schema: _, ...schema } = z.toJSONSchema(KINDS[title].config.input, { io: 'input' })
-      return { title, ...schema }
-    }),
-  })
+const config = () => z.looseObject({}, rule('must be an object'))
 
 const KIND = 'Where the channel sends. It cannot change.'
 const PROJECT = 'The project whose checks notify the channel. Null: the checks of the whole organization.'
 const EVENTS = `Events that the channel receives. An alertmanager channel gets alerts when check.down is among them, and always the ends of these alerts. Default: ${STANDARD_EVENT_TYPES.join(', ')}.`
 const MUTED = 'A muted channel receives tests only. Muting fails its pending deliveries.'
 
-export const NewChannel = z
-  .strictObject({
-    kind: kind().meta({ description: KIND }),
-    name: field.name('channel'),
-    project_id: field.uuid(PROJECT).nullable().optional(),
-    events: events().optional().meta({ description: EVENTS }),
-    muted: muted().default(false).meta({ description: MUTED }),
-    config: config(),
-  })
-  .superRefine(
+const newFields = {
+  kind: kind().meta({ description: KIND }),
+  name: field.name('channel'),
+  project_id: field.uuid(PROJECT).nullable().optional(),
+  events: events().optional().meta({ description: EVENTS }),
+  muted: muted().default(false).meta({ description: MUTED }),
+  config: config(),
+}
+
+/** One object, so that the response reports all faults, also beside a wrong kind. The document shows it as a union by kind. */
+export const NewChannel = documentAs(
+  z.strictObject(newFields).superRefine(
     (body, context) => {
-      const result = KINDS[body.kind].config.input.safeParse(body.config)
+      const result = safeParse(KINDS[body.kind].config.input, body.config)
       for (const issue of result.error?.issues ?? []) context.addIssue({ ...issue, path: ['config', ...issue.path] })
     },
     { when: ({ value }) => hasKindAndConfig(value) },
-  )
-  .meta({ id: 'NewChannel' })
+  ),
+  unionByKind('NewChannel', (kind) =>
+    z.strictObject({
+      ...newFields,
+      kind: z.literal(kind).meta({ description: KIND }),
+      config: CONFIG_INPUTS[kind].meta({ description: 'How to reach the receiver.' }),
+    }),
+  ),
+)
 
 /** Then its config is checked, whatever else is wrong, so that the response reports all faults. */
 function hasKindAndConfig(value: unknown): boolean {
@@ -59,21 +67,31 @@ function hasKindAndConfig(value: unknown): boolean {
   )
 }
 
-export const ChannelUpdate = z
-  .strictObject({
-    kind: kind().optional().meta({ description: KIND }),
-    name: field.name('channel').optional(),
-    project_id: field.uuid(PROJECT).nullable().optional(),
-    events: events().optional().meta({ description: EVENTS }),
-    muted: muted().optional().meta({ description: MUTED }),
-    config: config().optional(),
-  })
-  .meta({ id: 'ChannelUpdate', description: 'Omitted fields keep their values.' })
+const Update = z.strictObject({
+  kind: kind().optional().meta({ description: KIND }),
+  name: field.name('channel').optional(),
+  project_id: field.uuid(PROJECT).nullable().optional(),
+  events: events().optional().meta({ description: EVENTS }),
+  muted: muted().optional().meta({ description: MUTED }),
+  config: config().optional(),
+})
+
+export const ChannelUpdate = documentAs(
+  Update,
+  Update.extend({
+    config: z
+      .union(Object.values(CONFIG_INPUTS))
+      .optional()
+      .meta({ description: 'How to reach the receiver, for the kind of the channel.' }),
+  }).meta({ id: 'ChannelUpdate', description: 'Omitted fields keep their values.' }),
+)
 
 /** Reads `body.config` as the config of this kind. Throws AppError `invalid`. */
 export function readConfig(kind: ChannelKind, config: unknown): object {
   return parsePart('body', z.object({ config: KINDS[kind].config.input }), { config }).config
 }
+
+export const ChannelListQuery = field.pageQuery('channels')
 
 export const ChannelParams = field.idOf('channel')
 
@@ -81,38 +99,44 @@ export const ChannelParams = field.idOf('channel')
 
 const fields = {
   id: z.string().meta({ format: 'uuid' }),
-  kind: z.enum(CHANNEL_KINDS),
   name: z.string(),
   project_id: z.string().nullable().meta({ format: 'uuid', description: PROJECT }),
   events: z.array(z.enum(CHECK_EVENT_TYPES)).meta({ description: EVENTS }),
   muted: z.boolean().meta({ description: MUTED }),
-  config: z
-    .union(CHANNEL_KINDS.map((title) => KINDS[title].config.shown.meta({ title })))
-    .nullable()
-    .meta({
-      description:
-        'Without secrets. Null when it is sealed under another SECRET_KEY: set that in PREVIOUS_SECRET_KEYS, or update the channel with its whole config (a webhook then has a new signing secret; rotate it to see it).',
-    }),
   managed_by: z
     .enum(CHANNEL_MANAGERS)
     .meta({ description: '`configuration`: the channel of ALERTMANAGER_URL. The API cannot change it.' }),
+  warnings: z
+    .array(z.string())
+    .optional()
+    .meta({ description: 'Why nothing can be delivered to the channel at the moment, and what to do.' }),
   created_at: field.instant('When the channel was created.'),
 }
 
-export const Channel = z.object(fields).meta({ id: 'Channel' })
+/** Such as `WebhookConfig`. */
+const CONFIGS = forKinds((kind) => KINDS[kind].config.shown.meta({ id: `${titleOf(kind)}Config` }))
+const SHOWN_CONFIG =
+  'Without secrets. Null when it is sealed under another SECRET_KEY: set that in PREVIOUS_SECRET_KEYS, or update the channel with its whole config (a webhook then has a new signing secret; rotate it to see it).'
+const byKind = (kind: ChannelKind) => ({
+  kind: z.literal(kind),
+  config: CONFIGS[kind].nullable().meta({ description: SHOWN_CONFIG }),
+})
 
-export const CreatedChannel = z
-  .object({
+export const Channel = unionByKind('Channel', (kind) => z.object({ ...fields, ...byKind(kind) }))
+
+export const CreatedChannel = unionByKind('CreatedChannel', (kind) =>
+  z.object({
     ...fields,
+    ...byKind(kind),
     secret: z
       .string()
       .optional()
       .meta({ description: 'Of a webhook: the key to verify its signatures with. It is not shown again.' }),
-  })
-  .meta({ id: 'CreatedChannel' })
+  }),
+)
 
 export const ChannelList = z
-  .object({ channels: z.array(Channel), next_cursor: field.nextCursor() })
+  .object({ channels: z.array(Channel), next_cursor: field.nextCursor('channels') })
   .meta({ id: 'ChannelList' })
 
 export const QueuedTest = z
@@ -128,3 +152,22 @@ export const RotatedSecret = z
     }),
   })
   .meta({ id: 'RotatedSecret' })
+
+// Kinds ------------------------------------------------------------------------------------------------------------------
+
+function forKinds<Value>(make: (kind: ChannelKind) => Value): ByKind<Value> {
+  return Object.fromEntries(CHANNEL_KINDS.map((kind) => [kind, make(kind)])) as ByKind<Value>
+}
+
+function titleOf(kind: ChannelKind): string {
+  return kind.charAt(0).toUpperCase() + kind.slice(1)
+}
+
+/** `NewChannel` has the members `NewWebhookChannel`, `NewSlackChannel` ...: clients tell them apart by `kind`. */
+function unionByKind<Member extends z.ZodObject<{ kind: z.ZodLiteral<ChannelKind> } & z.ZodRawShape>>(
+  id: string,
+  make: (kind: ChannelKind) => Member,
+) {
+  const members = CHANNEL_KINDS.map((kind) => make(kind).meta({ id: id.replace('Channel', `${titleOf(kind)}Channel`) }))
+  return z.discriminatedUnion('kind', members as unknown as [Member, ...Member[]]).meta({ id })
+}

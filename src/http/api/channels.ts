@@ -1,17 +1,17 @@
 /** Channels: where events go (design, sections 3.5 and 5). */
 
 import { createChannel as create } from '../../channels/create-channel.ts'
-import { type ChannelRecord, getChannel as get, listChannels as list } from '../../channels/find-channels.ts'
-import { KINDS } from '../../channels/kinds/index.ts'
+import { type ChannelRecord, getChannel as get, listChannels as list, showFor } from '../../channels/find-channels.ts'
 import { removeChannel as remove } from '../../channels/remove-channel.ts'
 import { rotateSecret as rotate } from '../../channels/rotate-secret.ts'
 import { testChannel as test } from '../../channels/test-channel.ts'
 import { updateChannel as update } from '../../channels/update-channel.ts'
-import { type Caller, includesScope } from '../../domain/access.ts'
 import type { ChannelKind } from '../../domain/channel.ts'
+import { inPieces } from '../../domain/page.ts'
 import {
   Channel,
   ChannelList,
+  ChannelListQuery,
   ChannelParams,
   ChannelUpdate,
   CreatedChannel,
@@ -20,19 +20,21 @@ import {
   RotatedSecret,
   readConfig,
 } from './channels.schema.ts'
-import { PageQuery } from './fields.ts'
 import { given, presentNext, toIso, toPageRequest } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listChannels = endpoint({
   id: 'listChannels',
   summary: 'List the channels without their secrets',
-  query: PageQuery,
+  query: ChannelListQuery,
   status: 200,
   response: ChannelList,
-  async handle({ context, caller, query }) {
-    const page = await list(context, caller, toPageRequest(query))
-    return { channels: page.rows.map((channel) => presentFor(caller, channel)), ...presentNext(page) }
+  async *handle({ context, caller, query }) {
+    for await (const page of inPieces(toPageRequest(query), (piece) => list(context, caller, piece)))
+      yield {
+        channels: page.rows.map((channel) => presentChannel(showFor(caller.scope, channel))),
+        ...presentNext(page),
+      }
   },
 })
 
@@ -58,7 +60,8 @@ export const getChannel = endpoint({
   params: ChannelParams,
   status: 200,
   response: Channel,
-  handle: async ({ context, caller, params }) => presentFor(caller, await get(context, caller, params.id)),
+  handle: async ({ context, caller, params }) =>
+    presentChannel(showFor(caller.scope, await get(context, caller, params.id))),
 })
 
 export const updateChannel = endpoint({
@@ -93,6 +96,7 @@ export const testChannel = endpoint({
   params: ChannelParams,
   status: 202,
   response: QueuedTest,
+  errors: ['too_many_requests'],
   async handle({ context, caller, params }) {
     const { deliveryId } = await test(context, caller, params.id)
     return { delivery_id: deliveryId }
@@ -109,14 +113,8 @@ export const rotateSecret = endpoint({
   handle: ({ context, caller, params }) => rotate(context, caller, params.id),
 })
 
-function presentFor({ scope }: Caller, channel: ChannelRecord) {
-  const { showToReader } = KINDS[channel.kind].config
-  if (channel.config === null || showToReader === undefined || includesScope(scope, 'admin'))
-    return presentChannel(channel)
-  return presentChannel({ ...channel, config: showToReader(channel.config) })
-}
-
-function presentChannel({ id, kind, name, projectId, events, muted, config, managedBy, createdAt }: ChannelRecord) {
+function presentChannel(channel: ChannelRecord) {
+  const { id, kind, name, projectId, events, muted, config, managedBy, warnings, createdAt } = channel
   return {
     id,
     kind,
@@ -126,6 +124,7 @@ function presentChannel({ id, kind, name, projectId, events, muted, config, mana
     muted,
     config,
     managed_by: managedBy,
+    ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
     created_at: toIso(createdAt),
   }
 }

@@ -1,7 +1,20 @@
 import { z } from 'zod'
-import { MANAGERS, SHOWN_STATUSES, TAGS } from '../../domain/check.ts'
-import { LIMITS } from '../../domain/limits.ts'
-import { PAGE_LIMIT } from '../../domain/page.ts'
+import { MANAGERS, SHOWN_STATUSES, STATUS_REASONS, TAGS } from '../../domain/check.ts'
+import { rule } from '../../domain/errors.ts'
+import {
+  isLabelName,
+  isLabelValue,
+  LABEL_NAME,
+  LABEL_NAME_RULE,
+  LABEL_VALUE,
+  LABEL_VALUE_RULE,
+  LABELS,
+  type Labels,
+  sortLabels,
+} from '../../domain/labels.ts'
+import { RUN_OUTCOMES } from '../../domain/last-run.ts'
+import { FLAPPING, LIMITS } from '../../domain/limits.ts'
+import { explainUnknown } from './faults.ts'
 import * as field from './fields.ts'
 
 const period = () => field.seconds(LIMITS.periodSeconds)
@@ -18,8 +31,8 @@ const WhenFields = {
   max_runtime_seconds: maxRuntime().nullable().optional().meta({ description: MAX_RUNTIME }),
 }
 
-const TAG = `must be a tag: 1 to 50 characters of A-Z, a-z, 0-9, _, ., :, / and -`
-const MANY_TAGS = `must be a list of at most ${TAGS.max} different tags`
+const TAG = rule('must be a tag: 1 to 50 characters of A-Z, a-z, 0-9, _, ., :, / and -')
+const MANY_TAGS = rule(`must be a list of at most ${TAGS.max} different tags`)
 const tag = () =>
   z
     .string(TAG)
@@ -32,8 +45,36 @@ const tags = () =>
     .refine((given) => new Set(given).size === given.length, MANY_TAGS)
     .meta({ description: 'Words to group and to find checks by, in this order.', uniqueItems: true })
 
+const LABELS_RULE = `must be an object of at most ${LABELS.max} labels`
+const labels = () =>
+  z
+    .unknown()
+    .superRefine((value, context) => {
+      // By hand: zod's record drops a label named `__proto__` in silence.
+      if (value === null) return context.addIssue('cannot be null')
+      if (typeof value !== 'object' || Array.isArray(value)) return context.addIssue(LABELS_RULE)
+      const entries = Object.entries(value)
+      if (entries.length > LABELS.max) return context.addIssue(LABELS_RULE)
+      for (const [name, text] of entries) {
+        const message = isLabelName(name) ? (isLabelValue(text) ? null : LABEL_VALUE_RULE) : LABEL_NAME_RULE
+        if (message !== null) context.addIssue({ code: 'custom', path: [name], message })
+      }
+    })
+    .transform((value) => sortLabels(value as Labels))
+    .meta({
+      type: 'object',
+      maxProperties: LABELS.max,
+      propertyNames: { pattern: LABEL_NAME, maxLength: LABELS.nameLength },
+      additionalProperties: { type: 'string', maxLength: LABELS.valueLength, pattern: LABEL_VALUE },
+      description: `Names and values by the rules of Kubernetes' labels, for routes, events and metrics. They replace all labels that the check has.`,
+    })
+
 /** Exactly one of the two forms (design, section 3.1). For the document only: checks/read-spec.ts validates a request together with what is stored. */
-const ONE_FORM = { not: { required: ['period_seconds', 'schedule'] } }
+const ONE_FORM = {
+  not: { type: 'object', required: ['period_seconds', 'schedule'], properties: { period_seconds: {}, schedule: {} } },
+} as const
+
+const STATUS = 'is not a known field; PATCH /checks/{id}/pause and PATCH /checks/{id}/resume change the status'
 
 /** `description` and `max_runtime_seconds` may be null as in a response, so that a check can be created from another's response. */
 export const NewCheck = z
@@ -43,13 +84,19 @@ export const NewCheck = z
     slug: field.slug('check').optional(),
     description: field.description().nullable().optional(),
     tags: tags().optional(),
+    labels: labels().optional(),
     period_seconds: period()
       .optional()
       .meta({ description: `${PERIOD} Without it and without \`schedule\`: ${LIMITS.periodSeconds.default}.` }),
     grace_seconds: grace().default(LIMITS.graceSeconds.default).meta({ description: GRACE }),
     ...WhenFields,
+    armed: z.boolean(rule('must be true or false')).default(false).meta({
+      description:
+        'True: the first completion is expected from now on, so that a job that never runs is detected. False: from the first ping on.',
+    }),
   })
   .meta({ id: 'NewCheck', ...ONE_FORM, dependentRequired: { time_zone: ['schedule'] } })
+explainUnknown(NewCheck, { status: STATUS })
 
 export const CheckUpdate = z
   .strictObject({
@@ -57,6 +104,7 @@ export const CheckUpdate = z
     slug: field.slug('check').optional(),
     description: field.description().nullable().optional(),
     tags: tags().optional(),
+    labels: labels().optional(),
     period_seconds: period()
       .optional()
       .meta({ description: `${PERIOD} Ends \`schedule\`.` }),
@@ -68,11 +116,15 @@ export const CheckUpdate = z
     description: 'Omitted fields keep their values. Null clears a field that allows it.',
     ...ONE_FORM,
   })
+explainUnknown(CheckUpdate, {
+  status: STATUS,
+  project_id: 'cannot be changed: create a check in the other project instead',
+})
 
 const Status = z.enum(SHOWN_STATUSES).meta({
   id: 'CheckStatus',
   description:
-    'new: no ping yet; late: expected, and still within its grace time; down: missed, failed or overran; paused: sends no alerts.',
+    'new: nothing to judge yet: no completion since it was made or resumed; late: expected, and still within its grace time; down: missed, failed or overran; paused: sends no alerts.',
 })
 
 const shared = {
@@ -80,6 +132,17 @@ const shared = {
   name: z.string(),
   slug: z.string(),
   status: Status,
+  status_since: field.instant(
+    'When the status began: the time of the last flip. A missed ping has the time of its deadline; late is a part of up.',
+  ),
+  status_reason: z.enum(STATUS_REASONS).nullable().meta({
+    description:
+      'Reason of the last flip. Null for a flip that an old version stored and that is no longer in the history.',
+  }),
+  status_detail: z.string().nullable().meta({
+    description:
+      'Why the check is down or paused, in words, of one that follows a CronJob: what a run that failed reported, what one that did not start waits for. At most 1,024 characters. Null elsewhere, and where it is not known.',
+  }),
   period_seconds: z
     .int()
     .nullable()
@@ -88,8 +151,29 @@ const shared = {
   schedule: z.string().nullable().meta({ description: 'Cron expression. Null with a period.' }),
   time_zone: z.string().nullable().meta({ description: 'IANA time zone of the schedule.' }),
   last_ping_at: field.instant('Last completion.').nullable(),
-  running: z.int().meta({ description: 'How many runs are open: started, not completed.' }),
+  expected_at: field.instant('When the next completion is expected.').nullable(),
+  due_at: field.instant('The earliest moment at which the check goes down if nothing happens.').nullable(),
+  running: z.int().meta({
+    description:
+      'How many runs are in progress: started, not completed, and not closed by the maximum run time. The run of a CronJob is in progress until its Job ends.',
+  }),
+  managed_by: z.enum(MANAGERS).meta({ description: 'Who may change and delete it.' }),
 }
+
+const LastRun = z
+  .object({
+    job: z.string().meta({ description: 'Name of the Job.' }),
+    start_time: z.string().nullable().meta({ format: 'date-time', description: 'When the Job started.' }),
+    completion_time: z.string().nullable().meta({ format: 'date-time', description: 'When it ended.' }),
+    outcome: z.enum(RUN_OUTCOMES).meta({ description: 'Deleted: the Job was deleted before it ended.' }),
+    exit_code: z.int().nullable().meta({ description: 'Of the container that failed.' }),
+    reason: z
+      .string()
+      .nullable()
+      .meta({ description: 'Why it failed, in one word: of the container, else of the pod, else of the Job.' }),
+    message: z.string().nullable().meta({ description: 'Why it failed, in one sentence.' }),
+  })
+  .meta({ id: 'LastRun', description: 'A run of a CronJob, as its Job and its pods showed it.' })
 
 export const Check = z
   .object({
@@ -98,17 +182,45 @@ export const Check = z
       format: 'uuid',
       description: 'Identifier for the ping API, and the right to ping. Null for callers with the scope read.',
     }),
+    ping_url: z.string().nullable().meta({
+      format: 'uri',
+      description: 'Where the job sends its pings. Null for callers with the scope read.',
+    }),
     project_id: z.string().meta({ format: 'uuid' }),
     description: z.string().nullable(),
     tags: z.array(z.string()).meta({ description: 'Words to group and to find checks by.' }),
+    labels: z.record(z.string(), z.string()).meta({
+      description: 'Part of events and of alerts. Of a declared check: the labels of its HeartbeatCheck.',
+    }),
     max_runtime_seconds: z.int().nullable().meta({ description: MAX_RUNTIME }),
+    flapping: z.boolean().meta({
+      description: `True: the check went down or up more than ${FLAPPING.changes} times within ${FLAPPING.windowMs / 60_000} minutes. Its changes are not notified until it stays the same for as long.`,
+    }),
     last_start_at: field.instant('Last start ping.').nullable(),
+    last_duration_ms: z
+      .int()
+      .nullable()
+      .meta({ description: "Milliseconds that the last completion's run took. Null when unknown." }),
+    pings_total: z.int().meta({
+      description: 'Pings stored since the check was made, also those that are no longer in the history.',
+    }),
     created_at: field.instant('When the check was made.'),
-    expected_at: field.instant('When the next completion is expected.').nullable(),
-    due_at: field.instant('The earliest moment at which the check goes down if nothing happens.').nullable(),
-    managed_by: z.enum(MANAGERS).meta({ description: 'Who may change and delete it.' }),
+    updated_at: field.instant(
+      'When its configuration was changed last, at first when it was made. Pings, pauses and resumes do not move it.',
+    ),
     kubernetes: z
-      .object({ cluster: z.string(), namespace: z.string(), name: z.string() })
+      .object({
+        cluster: z.string(),
+        namespace: z.string(),
+        name: z.string(),
+        cron_job: z
+          .object({
+            name: z.string(),
+            last_run: LastRun.nullable().meta({ description: 'Its newest run. Null: none was reported yet.' }),
+          })
+          .nullable()
+          .meta({ description: 'The CronJob whose Jobs report, instead of pings. Null if it follows none.' }),
+      })
       .nullable()
       .meta({ description: 'The HeartbeatCheck that declares it.' }),
   })
@@ -117,7 +229,14 @@ export const Check = z
 export const CheckSummary = z.object(shared).meta({ id: 'CheckSummary' })
 
 export const CheckList = z
-  .object({ checks: z.array(CheckSummary), next_cursor: field.nextCursor() })
+  .object({
+    checks: z.array(CheckSummary),
+    next_cursor: field.nextCursor('checks'),
+    truncated: z.literal(true).optional().meta({
+      description:
+        'Present when `q` was searched for in 10,000 checks and there are more: `next_cursor` goes on behind them.',
+    }),
+  })
   .meta({ id: 'CheckList' })
 
 export const CheckListQuery = z.object({
@@ -126,8 +245,7 @@ export const CheckListQuery = z.object({
   slug: field.words('Only the check of this slug.'),
   q: field.words('Only checks whose name or slug contains this, whatever its capitals.'),
   tag: z.array(tag()).optional().meta({ description: 'Only checks with this tag; repeated: with all of them.' }),
-  limit: field.limit(PAGE_LIMIT),
-  cursor: field.cursor(),
+  ...field.page('checks'),
 })
 
 export const CheckParams = field.idOf('check')

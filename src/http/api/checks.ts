@@ -1,17 +1,26 @@
 /** The endpoints of checks (interface, section 4.1; design, section 3.2). */
 
-import { createCheck as create } from '../../checks/create-check.ts'
-import { type CheckRecord, getCheck as get, listChecks as list, textsOf } from '../../checks/find-checks.ts'
+import type { z } from 'zod'
+import { createCheck as create, type NewCheck as New } from '../../checks/create-check.ts'
+import {
+  type CheckRecord,
+  getCheck as get,
+  type ListedCheck,
+  listChecks as list,
+  textsOf,
+} from '../../checks/find-checks.ts'
 import { pauseCheck as pause, resumeCheck as resume } from '../../checks/pause-resume.ts'
 import { removeCheck as remove } from '../../checks/remove-check.ts'
 import { type CheckUpdate as Update, updateCheck as update } from '../../checks/update-check.ts'
 import { type Caller, includesScope } from '../../domain/access.ts'
-import { type Instant, isOpen, shownStatus } from '../../domain/check.ts'
+import { type Instant, isFlapping, isRunning, shownStatus } from '../../domain/check.ts'
+import { sortLabels } from '../../domain/labels.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { deadlineOf } from '../../domain/transition.ts'
 import { Check, CheckList, CheckListQuery, CheckParams, CheckUpdate, NewCheck } from './checks.schema.ts'
+import { parsePart } from './faults.ts'
 import { given, presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
-import { endpoint } from './route.ts'
+import { type Api, endpoint } from './route.ts'
 
 export const listChecks = endpoint({
   id: 'listChecks',
@@ -20,11 +29,13 @@ export const listChecks = endpoint({
   status: 200,
   response: CheckList,
   errors: ['not_found'],
-  async handle({ context, caller, query }) {
+  async *handle({ context, caller, query }) {
     const { project_id, limit, cursor, ...filter } = query
-    const page = await list(context, caller, project_id, given(filter), toPageRequest({ limit, cursor }))
-    const now = context.clock.now()
-    return { checks: page.rows.map((check) => presentShared(check, now)), ...presentNext(page) }
+    for await (const page of list(context, caller, project_id, given(filter), toPageRequest({ limit, cursor }))) {
+      const now = context.clock.now()
+      const rest = { ...presentNext(page), ...(page.isTruncated ? { truncated: true as const } : {}) }
+      yield { checks: page.rows.map((check) => presentShared(check, now)), ...rest }
+    }
   },
 })
 
@@ -35,12 +46,9 @@ export const createCheck = endpoint({
   status: 201,
   response: Check,
   errors: ['not_found', 'conflict'],
-  async handle({ context, caller, body }) {
-    const { spec, rest } = splitSpec(body)
-    const { project_id: projectId, name, ...texts } = rest
-    const fields = { projectId, name, ...given(texts), spec: toSpec(body.grace_seconds, spec) }
-    const check = await create(context, caller, fields)
-    return presentCheck(check, caller, context.clock.now())
+  async handle({ context, caller, body, pingUrl }) {
+    const check = await create(context, caller, toNewCheck(body))
+    return presentCheck(check, caller, { now: context.clock.now(), pingUrl })
   },
 })
 
@@ -50,8 +58,8 @@ export const getCheck = endpoint({
   params: CheckParams,
   status: 200,
   response: Check,
-  handle: async ({ context, caller, params }) =>
-    presentCheck(await get(context, caller, params.id), caller, context.clock.now()),
+  handle: async ({ context, caller, params, pingUrl }) =>
+    presentCheck(await get(context, caller, params.id), caller, { now: context.clock.now(), pingUrl }),
 })
 
 export const updateCheck = endpoint({
@@ -62,8 +70,11 @@ export const updateCheck = endpoint({
   status: 200,
   response: Check,
   errors: ['conflict'],
-  handle: async ({ context, caller, params, body }) =>
-    presentCheck(await update(context, caller, params.id, toUpdate(body)), caller, context.clock.now()),
+  handle: async ({ context, caller, params, body, pingUrl }) =>
+    presentCheck(await update(context, caller, params.id, toUpdate(body)), caller, {
+      now: context.clock.now(),
+      pingUrl,
+    }),
 })
 
 export const removeCheck = endpoint({
@@ -83,8 +94,8 @@ export const pauseCheck = endpoint({
   status: 200,
   response: Check,
   errors: ['conflict'],
-  handle: async ({ context, caller, params }) =>
-    presentCheck(await pause(context, caller, params.id), caller, context.clock.now()),
+  handle: async ({ context, caller, params, pingUrl }) =>
+    presentCheck(await pause(context, caller, params.id), caller, { now: context.clock.now(), pingUrl }),
 })
 
 export const resumeCheck = endpoint({
@@ -94,11 +105,11 @@ export const resumeCheck = endpoint({
   status: 200,
   response: Check,
   errors: ['conflict'],
-  handle: async ({ context, caller, params }) =>
-    presentCheck(await resume(context, caller, params.id), caller, context.clock.now()),
+  handle: async ({ context, caller, params, pingUrl }) =>
+    presentCheck(await resume(context, caller, params.id), caller, { now: context.clock.now(), pingUrl }),
 })
 
-type CheckUpdateBody = (typeof CheckUpdate)['_output']
+type CheckUpdateBody = z.output<typeof CheckUpdate>
 
 /** The fields of the spec under the names of the verbs, and the other fields. */
 function splitSpec<Body extends CheckUpdateBody>(body: Body) {
@@ -109,15 +120,26 @@ function splitSpec<Body extends CheckUpdateBody>(body: Body) {
     timeZone: time_zone,
     graceSeconds: grace_seconds,
     maxRuntimeSeconds: max_runtime_seconds,
-  } satisfies Record<keyof CheckRecord['spec'], unknown>
+  } satisfies Record<Exclude<keyof CheckRecord['spec'], 'jobArea'>, unknown>
   return { spec, rest }
+}
+
+/** What the verbs take of a body that is not checked yet. They throw as `parsePart` does. */
+export const readNewCheck = (body: unknown): New => toNewCheck(parsePart('body', NewCheck, body))
+export const readCheckUpdate = (body: unknown): Update => toUpdate(parsePart('body', CheckUpdate, body))
+
+function toNewCheck(body: z.output<typeof NewCheck>): New {
+  const { spec, rest } = splitSpec(body)
+  const { project_id: projectId, name, armed, ...texts } = rest
+  return { projectId, name, armed, ...given(texts), spec: toSpec(body.grace_seconds, spec) }
 }
 
 /** A contradiction is passed on: the verb rejects it. */
 function toSpec(graceSeconds: number, spec: ReturnType<typeof splitSpec>['spec']): CheckRecord['spec'] {
   const { periodSeconds, schedule = null, timeZone = null, maxRuntimeSeconds = null } = spec
   const standard = schedule === null ? LIMITS.periodSeconds.default : null
-  return { periodSeconds: periodSeconds ?? standard, schedule, timeZone, graceSeconds, maxRuntimeSeconds }
+  const limits = { graceSeconds, maxRuntimeSeconds, jobArea: null }
+  return { periodSeconds: periodSeconds ?? standard, schedule, timeZone, ...limits }
 }
 
 function toUpdate(body: CheckUpdateBody): Update {
@@ -125,35 +147,54 @@ function toUpdate(body: CheckUpdateBody): Update {
   return given({ ...rest, ...spec })
 }
 
-function presentCheck(check: CheckRecord, caller: Caller, now: Instant) {
+function presentCheck(check: CheckRecord, caller: Caller, { now, pingUrl }: Pick<Api, 'pingUrl'> & { now: Instant }) {
   const { state, spec } = check
+  // They are the right to ping, which the scope read does not include.
+  const mayPing = includesScope(caller.scope, 'write')
   return {
     ...presentShared(check, now),
     ...textsOf(check),
-    // It is the right to ping, which the scope read does not include.
-    public_id: includesScope(caller.scope, 'write') ? check.publicId : null,
+    labels: sortLabels(check.labels),
+    public_id: mayPing ? check.publicId : null,
+    ping_url: mayPing ? `${pingUrl()}/ping/${check.publicId}` : null,
     project_id: check.projectId,
     max_runtime_seconds: spec.maxRuntimeSeconds,
+    flapping: isFlapping(state),
     last_start_at: toIsoOrNull(state.lastStartAt),
+    last_duration_ms: state.lastDurationMs,
+    pings_total: state.pingsTotal,
     created_at: toIso(check.createdAt),
-    expected_at: toIsoOrNull(state.expectedAt),
-    due_at: toIsoOrNull(deadlineOf(state)),
-    managed_by: check.managedBy,
-    kubernetes: check.kubernetes,
+    updated_at: toIso(check.updatedAt),
+    kubernetes: check.kubernetes === null ? null : { ...check.kubernetes, cron_job: presentCronJob(check) },
   }
 }
 
-function presentShared({ id, name, slug, spec, state }: CheckRecord, now: Instant) {
+function presentCronJob({ cronJob }: CheckRecord) {
+  if (cronJob === undefined) return null
+  const { name, lastRun } = cronJob
+  if (lastRun === null) return { name, last_run: null }
+  const { job, startTime, completionTime, outcome, exitCode, reason, message } = lastRun
+  const times = { start_time: startTime, completion_time: completionTime }
+  return { name, last_run: { job, ...times, outcome, exit_code: exitCode, reason, message } }
+}
+
+function presentShared({ id, name, slug, spec, state, statusDetail, managedBy }: ListedCheck, now: Instant) {
   return {
     id,
     name,
     slug,
     status: shownStatus(state, now),
+    status_since: toIso(state.since),
+    status_reason: state.reason,
+    status_detail: statusDetail ?? null,
     period_seconds: spec.periodSeconds,
     grace_seconds: spec.graceSeconds,
     schedule: spec.schedule,
     time_zone: spec.timeZone,
     last_ping_at: toIsoOrNull(state.lastPingAt),
-    running: state.runs.filter((run) => isOpen(run, now)).length,
+    expected_at: toIsoOrNull(state.expectedAt),
+    due_at: toIsoOrNull(deadlineOf(state)),
+    running: state.runs.filter((run) => isRunning(run, now)).length,
+    managed_by: managedBy,
   }
 }

@@ -9,8 +9,11 @@ export const DeliveryListQuery = z.object({
   channel_id: field.uuid('Only deliveries to this channel.').optional(),
   check_id: field.uuid('Only deliveries of events of this check.').optional(),
   status: field.oneOf(DELIVERY_STATUSES).optional().meta({ description: 'Only deliveries of this status.' }),
-  limit: field.limit(STANDARD_LIMIT),
-  cursor: field.cursor(),
+  since: field
+    .moment()
+    .optional()
+    .meta({ format: 'date-time', description: 'Only deliveries of events that happened at this time or later.' }),
+  ...field.page('deliveries', STANDARD_LIMIT),
 })
 
 export const Delivery = z
@@ -24,7 +27,7 @@ export const Delivery = z
     check_id: z.string().nullable().meta({ format: 'uuid', description: 'Null for a test.' }),
     status: z.enum(DELIVERY_STATUSES).meta({
       description:
-        'pending: still to be delivered; failed: rejected, or given up after 24 hours. A failed delivery can be retried.',
+        'pending: still to be delivered; failed: rejected, or given up after 24 hours. A failed or delivered one can be sent again.',
     }),
     attempts: z.int().meta({ description: 'Number of attempts, with a running one.' }),
     next_attempt_at: field
@@ -40,7 +43,7 @@ export const Delivery = z
   .meta({ id: 'Delivery' })
 
 export const DeliveryList = z
-  .object({ deliveries: z.array(Delivery), next_cursor: field.nextCursor() })
+  .object({ deliveries: z.array(Delivery), next_cursor: field.nextCursor('deliveries') })
   .meta({ id: 'DeliveryList' })
 
 export const DeliveryParams = field.idOf('delivery')

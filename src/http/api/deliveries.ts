@@ -1,7 +1,8 @@
 /** Deliveries: the state of each event for each channel (design, sections 3.5 and 5). */
 
-import { type DeliveryRecord, listDeliveries as list } from '../../channels/find-deliveries.ts'
+import { type DeliveryRecord, getDelivery as get, listDeliveries as list } from '../../channels/find-deliveries.ts'
 import { retryDelivery as retry } from '../../channels/retry-delivery.ts'
+import { inPieces } from '../../domain/page.ts'
 import { Delivery, DeliveryList, DeliveryListQuery, DeliveryParams } from './deliveries.schema.ts'
 import { given, presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
 import { endpoint } from './route.ts'
@@ -12,11 +13,21 @@ export const listDeliveries = endpoint({
   query: DeliveryListQuery,
   status: 200,
   response: DeliveryList,
-  async handle({ context, caller, query }) {
-    const { channel_id: channelId, check_id: checkId, status } = query
-    const page = await list(context, caller, given({ channelId, checkId, status }), toPageRequest(query))
-    return { deliveries: page.rows.map(presentDelivery), ...presentNext(page) }
+  async *handle({ context, caller, query }) {
+    const { channel_id: channelId, check_id: checkId, status, since } = query
+    const filter = given({ channelId, checkId, status, since })
+    for await (const page of inPieces(toPageRequest(query), (piece) => list(context, caller, filter, piece)))
+      yield { deliveries: page.rows.map(presentDelivery), ...presentNext(page) }
   },
+})
+
+export const getDelivery = endpoint({
+  id: 'getDelivery',
+  summary: 'Get a delivery',
+  params: DeliveryParams,
+  status: 200,
+  response: Delivery,
+  handle: async ({ context, caller, params }) => presentDelivery(await get(context, caller, params.id)),
 })
 
 export const retryDelivery = endpoint({

@@ -3,6 +3,8 @@
 import { z } from 'zod'
 import { PING_TYPES, STATUSES } from '../../domain/check.ts'
 import { EVENT_BODY_BYTES } from '../../domain/event.ts'
+import { DETAIL_CHARS } from '../../domain/last-run.ts'
+import { FLAPPING } from '../../domain/limits.ts'
 import * as field from './fields.ts'
 
 const uuid = (description: string) => z.string().meta({ format: 'uuid', description })
@@ -13,9 +15,21 @@ const EventCheck = z
     name: z.string(),
     slug: z.string(),
     tags: z.array(z.string()),
+    labels: z.record(z.string(), z.string()),
     project: z.object({ id: uuid('Project of the check.'), slug: z.string() }),
     kubernetes: z
-      .object({ cluster: z.string(), namespace: z.string(), name: z.string() })
+      .object({
+        cluster: z.string(),
+        namespace: z.string(),
+        name: z.string(),
+        cron_job: z
+          .string()
+          .optional()
+          .meta({ description: 'Name of the CronJob that the check follows. Absent if it follows none.' }),
+        job: z.string().optional().meta({
+          description: 'Name of the Job that failed, took too long, waits, or succeeded. Absent if there is none.',
+        }),
+      })
       .nullable()
       .meta({ description: 'The HeartbeatCheck that declares it.' }),
   })
@@ -35,8 +49,15 @@ const EventPing = z
   .meta({ id: 'EventPing', description: 'The ping that caused the event, else the last one before it.' })
 
 const EventLinks = z
-  .object({ check: z.string(), pings: z.string(), flips: z.string() })
-  .meta({ id: 'EventLinks', description: 'Resources of the management API; they need a credential.' })
+  .object({
+    check: z.string().meta({ description: 'The check in the management API; needs a credential, as the next two do.' }),
+    pings: z.string(),
+    flips: z.string(),
+    dashboard: z.string().optional().meta({
+      description: 'The page of the check, for people. Absent while the dashboard is off, and in releases before it.',
+    }),
+  })
+  .meta({ id: 'EventLinks', description: 'Where to read more.' })
 
 function head<const Type extends string>(type: Type) {
   return {
@@ -51,6 +72,8 @@ interface Facts {
   readonly reasons: readonly [string, ...string[]]
   readonly status: z.ZodType
   readonly downFor?: z.ZodType
+  readonly flips?: z.ZodType
+  readonly detail?: z.ZodType
   readonly gap?: z.ZodType
 }
 
@@ -58,7 +81,7 @@ function checkEvent<const Type extends string>(
   id: string,
   type: Type,
   description: string,
-  { reasons, status, downFor = z.null(), gap = z.null() }: Facts,
+  { reasons, status, downFor = z.null(), flips = z.null(), detail = z.null(), gap = z.null() }: Facts,
 ) {
   return z
     .object({
@@ -69,8 +92,17 @@ function checkEvent<const Type extends string>(
         detected_at: field.instant('When the service detected it.'),
         status: status.meta({ description: 'Status of the check after the event.' }),
         previous_status: z.enum(STATUSES).nullable().meta({ description: 'Status of the check before the event.' }),
-        down_for_seconds: downFor.meta({ description: 'Seconds that the check was down.' }),
+        down_for_seconds: downFor.meta({
+          description:
+            'Seconds from the time at which the check went down, by the first check.down since the last check.up.',
+        }),
+        flips: flips.meta({
+          description: `How often the check went down or up within the last ${FLAPPING.windowMs / 60_000} minutes.`,
+        }),
         gap: gap.meta({ description: 'Interval in which the service could not receive pings.' }),
+        detail: detail.meta({
+          description: `Why the run of a CronJob failed, did not start or took too long, or why nothing is expected of it, in words, at most ${DETAIL_CHARS} characters. Null if that is not known, and without a CronJob.`,
+        }),
         check: EventCheck,
         last_ping: EventPing.nullable(),
         links: EventLinks,
@@ -83,20 +115,33 @@ const CHECK_EVENTS = [
   checkEvent('CheckDownEvent', 'check.down', 'The job did not report in time, took too long, or failed.', {
     reasons: ['missed', 'failed', 'overran'],
     status: z.literal('down'),
+    detail: z.string().nullable(),
   }),
-  checkEvent('CheckUpEvent', 'check.up', 'The job works again.', {
+  checkEvent('CheckUpEvent', 'check.up', 'The job works again: its first success since check.down.', {
     reasons: ['recovered'],
     status: z.literal('up'),
     downFor: z.int(),
   }),
-  checkEvent('CheckPausedEvent', 'check.paused', 'A user paused the check. It sends no alerts until it is resumed.', {
-    reasons: ['paused'],
-    status: z.literal('paused'),
-  }),
+  checkEvent(
+    'CheckPausedEvent',
+    'check.paused',
+    'A user paused the check, or its CronJob is suspended, gone, or never due. It sends no alerts until it is resumed.',
+    {
+      reasons: ['paused'],
+      status: z.literal('paused'),
+      detail: z.string().nullable(),
+    },
+  ),
   checkEvent('CheckResumedEvent', 'check.resumed', 'A user resumed the check.', {
     reasons: ['resumed'],
     status: z.literal('new'),
   }),
+  checkEvent(
+    'CheckFlappingEvent',
+    'check.flapping',
+    `The check went down or up more than ${FLAPPING.changes} times within ${FLAPPING.windowMs / 60_000} minutes. Further changes are not notified until it stays the same for as long; then check.down or check.up follows if the last one was another.`,
+    { reasons: ['flapping'], status: z.enum(['up', 'down']), flips: z.int() },
+  ),
   checkEvent(
     'CheckLateEvent',
     'check.late',

@@ -4,15 +4,21 @@
  */
 
 import { z } from 'zod'
-import { isPassword, PASSWORD_LENGTH } from '../../auth/passwords.ts'
-import { isEmail } from '../../domain/email.ts'
+import { ASCII_EMAIL_RULE, isAscii, isEmail, toUserEmail, USER_EMAIL_RULE } from '../../domain/email.ts'
 import { rule } from '../../domain/errors.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { decodeCursor, PAGE_LIMIT } from '../../domain/page.ts'
+import { findPasswordFault, PASSWORD_LENGTH } from '../../domain/password.ts'
 
 const CONTROL = /\p{Cc}/u
 const CONTROL_EXCEPT_LAYOUT = /[^\P{Cc}\t\n\r]/u
+
+/** The same for the document, in a form that every regular expression library reads. */
+const NO_CONTROL = '[^\\x00-\\x1f\\x7f-\\x9f]'
+const NO_CONTROL_EXCEPT_LAYOUT = '[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f]'
+/** White space is dropped at both ends, and something must be left. */
+const NOT_BLANK = `^${NO_CONTROL}*[^\\x00-\\x1f\\x7f-\\x9f\\s]${NO_CONTROL}*$`
 
 interface TextOptions {
   readonly min: number
@@ -36,7 +42,10 @@ function text({ min, max, description, isLong = false }: TextOptions) {
     return points >= min && points <= max
   }
   const string = isLong ? z.string(says) : z.string(says).trim()
-  return string.refine(isFit, says).meta({ description, ...(min === 0 ? {} : { minLength: min }), maxLength: max })
+  const pattern = isLong ? `^${NO_CONTROL_EXCEPT_LAYOUT}*$` : min === 0 ? `^${NO_CONTROL}*$` : NOT_BLANK
+  return string
+    .refine(isFit, says)
+    .meta({ description, ...(min === 0 ? {} : { minLength: min }), maxLength: max, pattern })
 }
 
 export const name = (of: string) =>
@@ -111,40 +120,68 @@ export const timeZone = () =>
     'IANA time zone in which `schedule` is read. Default: UTC.',
   )
 
-/** A given credential: any text of a bounded length. */
+const CREDENTIAL_LENGTH = 1_024
+
+/** A given credential: any text of a bounded length that PostgreSQL can store. */
 export const credential = (what: string) => {
-  const says = rule('must be text of 1 to 1024 characters')
+  const says = rule(`must be text of 1 to ${CREDENTIAL_LENGTH} characters`)
+  const hasLength = (value: string) =>
+    value.length >= 1 && value.length <= 2 * CREDENTIAL_LENGTH && Array.from(value).length <= CREDENTIAL_LENGTH
   return z
     .string(says)
-    .refine(
-      (value) => value.length >= 1 && value.length <= 1_024 && value.isWellFormed() && !value.includes('\0'),
-      says,
-    )
-    .meta({ description: what, minLength: 1, maxLength: 1_024 })
+    .refine(hasLength, says)
+    .refine((value) => value.isWellFormed() && !value.includes('\0'), rule('must be text without the NUL character'))
+    .meta({ description: what, minLength: 1, maxLength: CREDENTIAL_LENGTH, pattern: '^[^\\x00]*$' })
 }
 
-export const email = () => {
-  const says = rule('must be an e-mail address')
-  return z.string(says).trim().refine(isEmail, says).meta({ description: 'E-mail address.', format: 'email' })
-}
+/** ASCII characters that an address of a user may have, those before the @ without those that quote, and labels behind it. */
+const EMAIL = '^[!#-;=?A-~]{1,64}@[!#-\\-/-;=?A-~]+(\\.[!#-\\-/-;=?A-~]+)*$'
 
+/** Of a user; becomes lower case. */
+export const email = () =>
+  z
+    .string(rule(USER_EMAIL_RULE))
+    .trim()
+    .refine(isAscii, { error: ASCII_EMAIL_RULE, abort: true })
+    .refine(isEmail, USER_EMAIL_RULE)
+    .meta({
+      description: 'E-mail address, of ASCII characters. It is stored in lower case.',
+      format: 'email',
+      maxLength: 254,
+      pattern: EMAIL,
+    })
+    .transform((value) => toUserEmail(value) ?? value)
+
+/** That it is not the user's e-mail address is checked where that is known. */
 export const newPassword = () => {
   const { min, max } = PASSWORD_LENGTH
-  const says = rule(`must be text of ${min} to ${max} characters`)
-  const isFit = (value: string) => isPassword(value) && value.isWellFormed()
   return z
-    .string(says)
-    .refine(isFit, says)
-    .meta({ description: 'Password.', format: 'password', minLength: min, maxLength: max })
+    .string(rule(`must be text of ${min} to ${max} characters`))
+    .superRefine((value, context) => {
+      const fault = findPasswordFault(value, null)
+      if (fault !== null) context.addIssue(fault)
+    })
+    .meta({
+      description: 'Password: neither the e-mail address nor one of the most common ones.',
+      format: 'password',
+      minLength: min,
+      maxLength: max,
+    })
 }
 
 export const oneOf = <const Values extends readonly [string, ...string[]]>(values: Values) =>
   z.enum(values, rule(`must be one of ${values.join(', ')}`))
 
+/** The years 1 to 9999 in UTC: PostgreSQL and we write others in forms that the other does not read (notes, L9). */
+const MOMENTS = { first: Date.parse('0001-01-01T00:00:00Z'), last: Date.parse('9999-12-31T23:59:59.999Z') }
+
 /** A moment in a request: ISO 8601 with its offset. Becomes milliseconds since the epoch. */
 export const moment = () => {
   const says = rule('must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z')
-  return z.iso.datetime({ offset: true, ...says }).transform((value) => Date.parse(value))
+  return z.iso
+    .datetime({ offset: true, ...says })
+    .transform((value) => Date.parse(value))
+    .refine((at) => at >= MOMENTS.first && at <= MOMENTS.last, 'must lie in the years 1 to 9999 in UTC')
 }
 
 // Query parameters arrive as text ----------------------------------------------------------------------------------------
@@ -165,16 +202,39 @@ export const limit = (standard: number) => {
     })
 }
 
-export const cursor = () =>
+/** The lists that have pages. A cursor begins with the name of its list, so that it is not taken for one of another. */
+type List =
+  | 'checks'
+  | 'pings'
+  | 'flips'
+  | 'channels'
+  | 'deliveries'
+  | 'projects'
+  | 'api_keys'
+  | 'users'
+  | 'sessions'
+  | 'audit'
+
+/** Without a name it is of an earlier version: a client may be in the middle of a list during an upgrade. */
+const CURSOR = /^(?:([a-z_]{1,20})\.)?([\w-]{51,71})$/
+
+export const cursor = (list: List) =>
   z
     .string()
     .transform((value, context) => {
-      const place = decodeCursor(value)
+      const [, of = list, text = ''] = CURSOR.exec(value) ?? []
+      const place = decodeCursor(text)
       if (place === null) context.addIssue('must be the next_cursor of an earlier response')
+      else if (of !== list)
+        context.addIssue(`must be the next_cursor of an earlier response of this list, not of the list ${of}`)
       return place
     })
     .optional()
-    .meta({ description: '`next_cursor` of the previous response: returns the page that follows it.' })
+    .meta({
+      description: '`next_cursor` of the previous response: returns the page that follows it.',
+      minLength: list.length + 52,
+      pattern: `^${list}\\.[A-Za-z0-9_-]{51,71}$`,
+    })
 
 /** Words to search for. Text that PostgreSQL cannot store is rejected. */
 export const words = (description: string) => text({ min: 0, max: LIMITS.nameLength, description }).optional()
@@ -184,8 +244,25 @@ export const words = (description: string) => text({ min: 0, max: LIMITS.nameLen
 /** ISO 8601, UTC, milliseconds, Z; written by `toIso`. */
 export const instant = (description: string) => z.string().meta({ format: 'date-time', description })
 
-export const nextCursor = () =>
-  z.string().optional().meta({ description: 'Present when there are more entries: pass it as `cursor`.' })
+/** Of a user or a key. */
+export const creator = () =>
+  z
+    .object({ kind: z.enum(['user', 'api_key']), id: z.string().meta({ format: 'uuid' }), name: z.string() })
+    .nullable()
+    .meta({
+      description:
+        "Who created it, by the e-mail address or the key's name of that moment. Null: the first start, a sign-in with an identity provider, or a release before this field.",
+    })
 
-/** For lists that are short in practice: a full page by default. */
-export const PageQuery = z.object({ limit: limit(PAGE_LIMIT), cursor: cursor() })
+/** From the text of `encodeCursor` (domain/page.ts). */
+export const nextCursor = (list: List) =>
+  z
+    .string()
+    .transform((text) => `${list}.${text}`)
+    .optional()
+    .meta({ description: 'Present when there are more entries: pass it as `cursor`.' })
+
+/** `limit` and `cursor`. `standard`: entries without a `limit`; a full page for lists that are short in practice. */
+export const page = (list: List, standard = PAGE_LIMIT) => ({ limit: limit(standard), cursor: cursor(list) })
+
+export const pageQuery = (list: List, standard?: number) => z.object(page(list, standard))

@@ -1,13 +1,39 @@
 import { z } from 'zod'
+import { BODY_CUT, BODY_FORMS } from '../../checks/find-history.ts'
 import { FLIP_REASONS, PING_SOURCES, PING_TYPES, STATUSES } from '../../domain/check.ts'
 import * as field from './fields.ts'
 
 /** Interface, section 4.1 leaves it open; design, section 3.2 says 100. */
 const STANDARD_LIMIT = 100
 
-export const HistoryQuery = z.object({ limit: field.limit(STANDARD_LIMIT), cursor: field.cursor() })
+const since = () =>
+  field.moment().optional().meta({ format: 'date-time', description: 'Only entries of this time or later.' })
+const until = () =>
+  field.moment().optional().meta({ format: 'date-time', description: 'Only entries before this time.' })
 
-const Ping = z
+export const PingListQuery = z.object({
+  type: field.oneOf(PING_TYPES).optional().meta({ description: 'Only pings of this type.' }),
+  since: since(),
+  until: until(),
+  body: field
+    .oneOf(BODY_FORMS)
+    .default('full')
+    .meta({ description: `How much of each body is returned: null, its first ${BODY_CUT} characters, or all of it.` }),
+  ...field.page('pings', STANDARD_LIMIT),
+})
+
+export const FlipListQuery = z.object({
+  since: since(),
+  until: until(),
+  ...field.page('flips', STANDARD_LIMIT),
+})
+
+/** Whether there is such a ping is asked after the check was found. */
+export const PingParams = field.idOf('check').extend({
+  ping_id: z.string().toLowerCase().meta({ format: 'uuid', description: 'Id of the ping.' }),
+})
+
+export const Ping = z
   .object({
     id: z.string().meta({ format: 'uuid' }),
     type: z.enum(PING_TYPES).meta({ description: 'An exit-code ping is success (0) or fail (anything else).' }),
@@ -19,16 +45,28 @@ const Ping = z
     duration_ms: z.int().nullable().meta({
       description: "Milliseconds: the job's own measurement, else completion minus start. Null when neither is known.",
     }),
-    run_id: z.string().nullable().meta({ format: 'uuid', description: 'The `rid` that the ping carried.' }),
+    run_id: z
+      .string()
+      .nullable()
+      .meta({ format: 'uuid', description: 'The `rid` that the ping carried, or the uid of the Job.' }),
     body: z
       .string()
       .nullable()
       .meta({ description: 'What a POST carried, as text; bytes that are not UTF-8 are shown as U+FFFD.' }),
-    source: z.enum(PING_SOURCES).meta({ description: 'How the ping came in.' }),
+    body_truncated: z.boolean().meta({
+      description:
+        'Whether the job sent more than `body`: the last 10,240 bytes are kept, and nothing of a body that is compressed or above 1 MB.',
+    }),
+    source: z.enum(PING_SOURCES).meta({
+      description:
+        'http: the ping API. job: the Job of a CronJob that the check follows; its times are those of the Job.',
+    }),
   })
   .meta({ id: 'Ping' })
 
-export const PingList = z.object({ pings: z.array(Ping), next_cursor: field.nextCursor() }).meta({ id: 'PingList' })
+export const PingList = z
+  .object({ pings: z.array(Ping), next_cursor: field.nextCursor('pings') })
+  .meta({ id: 'PingList' })
 
 const Flip = z
   .object({
@@ -38,7 +76,13 @@ const Flip = z
     to: z.enum(STATUSES),
     reason: z.enum(FLIP_REASONS),
     ping_id: z.string().nullable().meta({ format: 'uuid', description: 'The ping that caused it.' }),
+    detail: z.string().nullable().meta({
+      description:
+        'Why a run of a CronJob failed, did not start or took too long, or why nothing is expected of it, in words. Null where it is not known, and of checks that follow no CronJob.',
+    }),
   })
   .meta({ id: 'Flip' })
 
-export const FlipList = z.object({ flips: z.array(Flip), next_cursor: field.nextCursor() }).meta({ id: 'FlipList' })
+export const FlipList = z
+  .object({ flips: z.array(Flip), next_cursor: field.nextCursor('flips') })
+  .meta({ id: 'FlipList' })

@@ -2,7 +2,11 @@
 
 import { z } from 'zod'
 import { SCOPES } from '../../domain/access.ts'
+import { inPieces } from '../../domain/page.ts'
 import { describeCaller } from '../../tenancy/me.ts'
+import { changeOwnPassword, endOwnSession, listOwnSessions, type SessionRecord } from '../../tenancy/own-account.ts'
+import * as field from './fields.ts'
+import { presentNext, toIso, toPageRequest } from './present.ts'
 import { endpoint, openEndpoint } from './route.ts'
 
 const Me = z
@@ -29,6 +33,63 @@ export const getMe = endpoint({
   },
 })
 
+export const PasswordChange = z
+  .strictObject({ current_password: field.credential('The present password.'), new_password: field.newPassword() })
+  .meta({ id: 'PasswordChange' })
+
+export const changePassword = endpoint({
+  id: 'changePassword',
+  summary: 'Change your own password: all your other sessions end',
+  body: PasswordChange,
+  status: 204,
+  response: null,
+  handle: ({ context, caller, body, address }) =>
+    changeOwnPassword(context, caller, {
+      currentPassword: body.current_password,
+      newPassword: body.new_password,
+      address,
+    }),
+})
+
+const Session = z
+  .object({
+    id: z.string().meta({ format: 'uuid' }),
+    kind: z.enum(['token', 'dashboard']).meta({ description: '`token`: of `POST /auth/login`.' }),
+    created_at: field.instant('When the user logged in.'),
+    last_used_at: field.instant('The time of the last use, accurate to about a minute.'),
+    address: z
+      .string()
+      .nullable()
+      .meta({ description: 'Network address of the log-in or of the last refresh. Null: not known.' }),
+    current: z.boolean().meta({ description: 'Whether this call was made with the session.' }),
+  })
+  .meta({ id: 'Session' })
+
+const SessionList = z
+  .object({ sessions: z.array(Session), next_cursor: field.nextCursor('sessions') })
+  .meta({ id: 'SessionList' })
+
+export const listSessions = endpoint({
+  id: 'listSessions',
+  summary: 'List your own sessions; not for API keys',
+  query: field.pageQuery('sessions'),
+  status: 200,
+  response: SessionList,
+  async *handle({ context, caller, query }) {
+    for await (const page of inPieces(toPageRequest(query), (piece) => listOwnSessions(context, caller, piece)))
+      yield { sessions: page.rows.map(presentSession), ...presentNext(page) }
+  },
+})
+
+export const endSession = endpoint({
+  id: 'endSession',
+  summary: 'End one of your own sessions, with its tokens',
+  params: field.idOf('session'),
+  status: 204,
+  response: null,
+  handle: ({ context, caller, params }) => endOwnSession(context, caller, params.id),
+})
+
 const Document = z
   .record(z.string(), z.unknown())
   .meta({ id: 'OpenApiDocument', description: 'An OpenAPI 3.1 document.' })
@@ -38,5 +99,18 @@ export const getDocument = openEndpoint({
   summary: 'This document',
   status: 200,
   response: Document,
-  handle: async ({ describe }) => ({ ...describe() }),
+  // Of HTTP that is not valid, such as two Host headers.
+  errors: ['invalid'],
+  handle: async ({ describe }) => describe(),
 })
+
+function presentSession({ id, kind, createdAt, lastUsedAt, address, isCurrent }: SessionRecord) {
+  return {
+    id,
+    kind,
+    created_at: toIso(createdAt),
+    last_used_at: toIso(lastUsedAt),
+    address,
+    current: isCurrent,
+  }
+}

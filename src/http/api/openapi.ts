@@ -4,12 +4,13 @@ import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode } from '../../domain/errors.ts'
 import { STATUS } from '../middleware/errors.ts'
 import { WEBHOOK_HEADERS, WebhookPayload } from './event.schema.ts'
-import type { Route } from './route.ts'
+import { ERROR_EXAMPLES, EXAMPLE_ID, EXAMPLES, WEBHOOK_EXAMPLE, WEBHOOK_HEADER_EXAMPLES } from './examples.ts'
+import { describePings, PING_TAG } from './openapi-pings.ts'
+import { describeObject, describeSchemas, type Json, refTo } from './openapi-schemas.ts'
+import { PlainText, type Route } from './route.ts'
 
-type Json = Record<string, unknown>
-
-export const SCHEMAS = '#/components/schemas/'
 const RESPONSES = '#/components/responses/'
+const HEADERS = '#/components/headers/'
 
 const ERRORS = {
   invalid: 'The request is not valid: `error` names the first invalid field, `details` lists all of them.',
@@ -29,6 +30,31 @@ const ERRORS = {
 /** Errors that every operation can return. */
 const COMMON_ERRORS = ['internal', 'unavailable'] as const satisfies readonly ErrorCode[]
 
+/** Errors that come before the call is counted, or after which its count is unknown. */
+const UNCOUNTED: readonly ErrorCode[] = ['unauthenticated', 'internal', 'unavailable']
+
+/** IETF draft "RateLimit header fields", version 06. */
+const RATE_LIMIT_HEADERS = {
+  'RateLimit-Limit': 'Calls that the organization may make in a minute.',
+  'RateLimit-Remaining': 'Calls that this caller may still make now.',
+  'RateLimit-Reset': 'Seconds until calls are available again.',
+} as const
+
+/** The first part of a path is the tag of its operations. */
+const TAGS: Readonly<Record<string, string>> = {
+  checks: 'What is monitored: configuration, status and history of each job.',
+  channels: 'Where events are sent.',
+  deliveries: 'The state of each event for each channel.',
+  projects: 'What checks belong to.',
+  'api-keys': 'Credentials for programs.',
+  users: 'People who log in.',
+  me: 'The caller.',
+  auth: 'Log-in and log-out, for browsers and command lines.',
+  audit: 'Who changed what, and when.',
+  openapi: 'This document.',
+  ...PING_TAG,
+}
+
 const ErrorBody = z
   .object({
     error: z.string().meta({ description: 'What is wrong, and what to do.' }),
@@ -39,12 +65,20 @@ const ErrorBody = z
   })
   .meta({ id: 'Error' })
 
-const ABOUT = `A check monitors a job. Checks are configured here; jobs report through the ping API.
+const ABOUT = `A check monitors a job. Checks are configured through the management API; jobs report through the ping API, which has
+its own address (the \`servers\` of its paths) and needs no credential.
 
 Times are ISO 8601 in UTC with milliseconds. Durations are whole seconds unless the name of the field says otherwise. Fields
 and endpoints may be added at any time; within /api/v1 none is removed, and none changes its meaning.`
 
-/** The document without its servers: their address is known only when the port is open. */
+interface Addresses {
+  /** `{base_url}` of the interface. */
+  readonly baseUrl: string
+  /** `{ping_url}` of the interface. */
+  readonly pingUrl: string
+}
+
+/** The document without its servers: their addresses are known only when the ports are open. */
 export function describeRoutes(routes: readonly Route[]): Json {
   const paths: Record<string, Json> = {}
   for (const route of routes) {
@@ -52,16 +86,22 @@ export function describeRoutes(routes: readonly Route[]): Json {
     item[route.method.toLowerCase()] = describeOperation(route)
     paths[route.path] = item
   }
+  Object.assign(paths, describePings())
   return {
     openapi: '3.1.1',
     info: {
-      title: 'Heartbeat Operator management API',
+      title: 'Heartbeat Operator',
       version: '1',
       description: ABOUT,
+      contact: {
+        name: 'Heartbeat Operator',
+        url: 'https://github.com/heartbeat-operator/heartbeat-operator',
+      },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
+    tags: describeTags(paths),
     paths,
-    webhooks: { event: { post: describeWebhook() } },
+    webhooks: { event: { post: describeWebhook('receiveEvent') } },
     components: {
       securitySchemes: {
         bearer: {
@@ -71,54 +111,107 @@ export function describeRoutes(routes: readonly Route[]): Json {
             'An API key (`hbk_...`), the access token of a log-in, or a token of a configured OpenID Connect issuer.',
         },
       },
-      schemas: describeSchemas(routes),
-      responses: Object.fromEntries(ERROR_CODES.map((code) => [code, describeError(code)])),
+      schemas: describeSchemas([
+        ErrorBody,
+        WebhookPayload,
+        ...routes.flatMap(({ endpoint: { body, response } }) => [body, response].filter((schema) => schema != null)),
+      ]),
+      headers: Object.fromEntries(
+        Object.entries(RATE_LIMIT_HEADERS).map(([name, description]) => [
+          name,
+          { description, schema: { type: 'integer' } },
+        ]),
+      ),
+      responses: Object.fromEntries(listAllErrors(routes).map((code) => [code, describeError(code)])),
     },
   }
 }
 
+/** The document of a service that listens. Each path of the ping API has its own server. */
+export function withServers(document: Json, { baseUrl, pingUrl }: Addresses): Json {
+  const ofPings = Object.keys(describePings())
+  const paths = Object.entries(document.paths as Record<string, Json>).map(([path, item]) => [
+    path,
+    ofPings.includes(path) ? { servers: [{ url: pingUrl, description: 'The ping API.' }], ...item } : item,
+  ])
+  return { ...document, servers: [{ url: baseUrl }], paths: Object.fromEntries(paths) }
+}
+
+/** Those that operations use, in the order of TAGS. A tag without a description is listed, too: a test fails for it. */
+function describeTags(paths: Readonly<Record<string, Json>>): Json[] {
+  const operations = Object.values(paths).flatMap((item) => Object.values(item)) as { tags: string[] }[]
+  const used = new Set(operations.flatMap(({ tags }) => tags))
+  const names = [...Object.keys(TAGS).filter((name) => used.has(name)), ...[...used].filter((name) => !(name in TAGS))]
+  return names.map((name) => ({ name, ...(name in TAGS ? { description: TAGS[name] } : {}) }))
+}
+
 /** The request that a channel of the kind webhook sends to a receiver. */
-function describeWebhook(): Json {
+function describeWebhook(operationId: string): Json {
   return {
-    operationId: 'receiveEvent',
+    operationId,
     summary: 'Sent to each webhook channel that subscribes to the event',
     description:
       'Each event is delivered at least once, and the events of one check arrive in order. The request is signed according to Standard Webhooks, with the secret that the API returned when the channel was created or its secret was rotated.',
+    tags: ['channels'],
+    security: [],
     parameters: Object.entries(WEBHOOK_HEADERS).map(([name, description]) => ({
       name,
       in: 'header',
       required: true,
       description,
       schema: { type: 'string' },
+      example: WEBHOOK_HEADER_EXAMPLES[name as keyof typeof WEBHOOK_HEADERS],
     })),
-    requestBody: { required: true, content: asJson(WebhookPayload) },
+    requestBody: { required: true, content: asJson(WebhookPayload, WEBHOOK_EXAMPLE) },
     responses: {
       '2XX': {
         description: 'The event is delivered. Any other response, or none within 10 seconds, counts as a failure.',
       },
+      '4XX': {
+        description:
+          'The event is not delivered. It is sent again after 408, 425 and 429 only, as after an error of the receiver.',
+      },
       default: {
         description:
-          'The event is not delivered. After 408, 425, 429, 5xx or no response it is sent again for up to 24 hours, not before the time in `Retry-After`. After any other response it is not sent again. Redirects are not followed.',
+          'The event is not delivered. After 5xx or no response it is sent again for up to 24 hours, not before the time in `Retry-After`. After a redirect it is not sent again: redirects are not followed.',
       },
     },
   }
 }
 
+/** Channels of the kind webhook have a URL. Beside `webhooks`, so that generators that read only paths keep the schemas of events. */
+const CALLBACK_URL = '{$request.body#/config/url}'
+
 function describeOperation({ path, scope, endpoint }: Route): Json {
   const { id, summary, params, query, body, status, response } = endpoint
+  const example = EXAMPLES[id]
+  const headers = scope === null ? {} : { headers: RATE_LIMIT_REFS }
   return {
     operationId: id,
     summary,
+    description: scope === null ? 'Needs no credential.' : `Needs the scope \`${scope}\`.`,
     tags: [path.split('/')[1]!.replace('.json', '')],
-    ...(scope === null
-      ? { security: [] }
-      : { security: [{ bearer: [] }], description: `Needs the scope \`${scope}\`.` }),
+    security: scope === null ? [] : [{ bearer: [] }],
     parameters: [...describeParameters('path', params), ...describeParameters('query', query)],
-    ...(body === undefined ? {} : { requestBody: { required: true, content: asJson(body) } }),
+    ...(body === undefined ? {} : { requestBody: { required: true, content: asJson(body, example?.body) } }),
     responses: {
-      [status]: response === null ? { description: 'Done.' } : { description: 'Done.', content: asJson(response) },
+      ...describeSuccess(status, response, example?.response, headers),
       ...Object.fromEntries(listErrors({ scope, endpoint }).map((code) => [STATUS[code], { $ref: RESPONSES + code }])),
     },
+    ...(id === 'createChannel'
+      ? { callbacks: { event: { [CALLBACK_URL]: { post: describeWebhook('receiveEventOfChannel') } } } }
+      : {}),
+  }
+}
+
+function describeSuccess(status: number, response: z.ZodType | null, example: unknown, headers: Json): Json {
+  if (response === null) return { [status]: { description: 'Done.', ...headers } }
+  if (response !== PlainText)
+    return { [status]: { description: 'Done.', ...headers, content: asJson(response, example) } }
+  const content = { 'text/plain': { schema: { type: 'string' }, example } }
+  return {
+    [status]: { description: 'The text.', ...headers, content },
+    204: { description: 'There is no text.', ...headers },
   }
 }
 
@@ -133,81 +226,38 @@ export function listErrors({ scope, endpoint }: Pick<Route, 'scope' | 'endpoint'
   return ERROR_CODES.filter((code) => codes.has(code)).sort((one, other) => STATUS[one] - STATUS[other])
 }
 
+/** Those that at least one operation refers to: 405, for one, belongs to none, as it is the response to methods that are none. */
+function listAllErrors(routes: readonly Route[]): ErrorCode[] {
+  const used = new Set(routes.flatMap(listErrors))
+  return ERROR_CODES.filter((code) => used.has(code))
+}
+
+const RATE_LIMIT_REFS = Object.fromEntries(
+  Object.keys(RATE_LIMIT_HEADERS).map((name) => [name, { $ref: HEADERS + name }]),
+)
+
 function describeError(code: ErrorCode): Json {
   const header = (description: string, type: string) => ({ description, schema: { type } })
-  const headers: Json = {}
+  const headers: Json = UNCOUNTED.includes(code) ? {} : { ...RATE_LIMIT_REFS }
   if (code === 'unauthenticated') headers['WWW-Authenticate'] = header('`Bearer`', 'string')
-  if (code === 'method_not_allowed') headers.Allow = header('The methods that the path supports.', 'string')
   if (code === 'too_many_requests' || code === 'unavailable')
     headers['Retry-After'] = header('Seconds to wait.', 'integer')
-  return { description: ERRORS[code], headers, content: asJson(ErrorBody) }
+  return { description: ERRORS[code], headers, content: asJson(ErrorBody, ERROR_EXAMPLES[code]) }
 }
 
 function describeParameters(location: 'path' | 'query', schema: z.ZodType | undefined): Json[] {
   if (!(schema instanceof z.ZodObject)) return []
-  type ObjectSchema = { properties: Record<string, Json>; required?: string[] }
-  const { properties, required = [] } = toJsonSchema(schema) as ObjectSchema
+  const { properties, required = [] } = describeObject(schema)
   return Object.entries(properties).map(([name, { description, ...property }]) => ({
     name,
     in: location,
     required: required.includes(name),
     ...(description === undefined ? {} : { description }),
     schema: property,
+    ...(property.format === 'uuid' ? { example: EXAMPLE_ID } : {}),
   }))
 }
 
-function asJson(schema: z.ZodType): Json {
-  return { 'application/json': { schema: { $ref: SCHEMAS + idOf(schema) } } }
-}
-
-function idOf(schema: z.ZodType): string {
-  const id = schema.meta()?.id
-  if (id === undefined)
-    throw new Error('a schema of a request body or a response has no id: give it one with meta({ id })')
-  return id
-}
-
-function describeSchemas(routes: readonly Route[]): Json {
-  const registry = z.registry<{ id: string }>()
-  const add = (schema: unknown): void => {
-    if (!(schema instanceof z.ZodType) || registry.has(schema)) return
-    const id = schema.meta()?.id
-    if (id !== undefined) registry.add(schema, { id })
-    for (const inner of listInner(schema)) add(inner)
-  }
-  add(ErrorBody)
-  add(WebhookPayload)
-  for (const { endpoint } of routes) for (const schema of [endpoint.body, endpoint.response]) add(schema)
-  const { schemas } = z.toJSONSchema(registry, { ...SETTINGS, uri: (id) => SCHEMAS + id })
-  return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutHead(schema)]))
-}
-
-/** The schemas directly inside a schema. These are the kinds of zod in which our schemas nest. */
-function listInner(schema: z.ZodType): unknown[] {
-  if (schema instanceof z.ZodObject) return Object.values(schema.shape)
-  if (schema instanceof z.ZodUnion) return [...schema.options]
-  if (schema instanceof z.ZodArray) return [schema.element]
-  if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional) return [schema.unwrap()]
-  return []
-}
-
-/** `input`: requests before transformation; responses without `additionalProperties: false`, so that strict clients accept fields added later. */
-const SETTINGS = { io: 'input', target: 'draft-2020-12', override: tidy } as const
-
-/** Removes what zod adds (patterns of dates, bounds of JavaScript's integers) and adds what it omits (defaults of transformed fields). */
-function tidy(made: { zodSchema: z.core.$ZodType; jsonSchema: z.core.JSONSchema.BaseSchema }): void {
-  const { zodSchema, jsonSchema } = made
-  if (jsonSchema.format === 'date-time') delete jsonSchema.pattern
-  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
-  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
-  const standard = z.globalRegistry.get(zodSchema)?.default
-  if (standard !== undefined) jsonSchema.default = standard as number
-}
-
-function toJsonSchema(schema: z.ZodType): Json {
-  return withoutHead(z.toJSONSchema(schema, SETTINGS))
-}
-
-function withoutHead({ $schema: _schema, $id: _id, id: _name, ...schema }: Json): Json {
-  return schema
+function asJson(schema: z.ZodType, example: unknown): Json {
+  return { 'application/json': { schema: refTo(schema), ...(example === undefined ? {} : { example }) } }
 }

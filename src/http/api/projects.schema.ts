@@ -5,6 +5,10 @@ export const NewProject = z
   .strictObject({ name: field.name('project'), slug: field.slug('project').optional() })
   .meta({ id: 'NewProject' })
 
+export const ProjectUpdate = z
+  .strictObject({ name: field.name('project').optional() })
+  .meta({ id: 'ProjectUpdate', description: 'Omitted fields keep their values.' })
+
 export const Project = z
   .object({
     id: z.string().meta({ format: 'uuid' }),
@@ -15,7 +19,9 @@ export const Project = z
   .meta({ id: 'Project' })
 
 export const ProjectList = z
-  .object({ projects: z.array(Project), next_cursor: field.nextCursor() })
+  .object({ projects: z.array(Project), next_cursor: field.nextCursor('projects') })
   .meta({ id: 'ProjectList' })
+
+export const ProjectListQuery = field.pageQuery('projects')
 
 export const ProjectParams = field.idOf('project')

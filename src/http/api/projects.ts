@@ -1,25 +1,27 @@
 /** Projects: what checks belong to (design, section 3.5). */
 
+import { inPieces } from '../../domain/page.ts'
 import {
   createProject as create,
+  getProject as get,
   listProjects as list,
   type ProjectRecord,
   removeProject as remove,
+  updateProject as update,
 } from '../../tenancy/projects.ts'
-import { PageQuery } from './fields.ts'
-import { presentNext, toIso, toPageRequest } from './present.ts'
-import { NewProject, Project, ProjectList, ProjectParams } from './projects.schema.ts'
+import { given, presentNext, toIso, toPageRequest } from './present.ts'
+import { NewProject, Project, ProjectList, ProjectListQuery, ProjectParams, ProjectUpdate } from './projects.schema.ts'
 import { endpoint } from './route.ts'
 
 export const listProjects = endpoint({
   id: 'listProjects',
   summary: 'List the projects',
-  query: PageQuery,
+  query: ProjectListQuery,
   status: 200,
   response: ProjectList,
-  async handle({ context, caller, query }) {
-    const page = await list(context, caller, toPageRequest(query))
-    return { projects: page.rows.map(presentProject), ...presentNext(page) }
+  async *handle({ context, caller, query }) {
+    for await (const page of inPieces(toPageRequest(query), (piece) => list(context, caller, piece)))
+      yield { projects: page.rows.map(presentProject), ...presentNext(page) }
   },
 })
 
@@ -32,6 +34,26 @@ export const createProject = endpoint({
   errors: ['conflict'],
   handle: async ({ context, caller, body: { name, slug } }) =>
     presentProject(await create(context, caller, slug === undefined ? { name } : { name, slug })),
+})
+
+export const getProject = endpoint({
+  id: 'getProject',
+  summary: 'Get a project',
+  params: ProjectParams,
+  status: 200,
+  response: Project,
+  handle: async ({ context, caller, params }) => presentProject(await get(context, caller, params.id)),
+})
+
+export const updateProject = endpoint({
+  id: 'updateProject',
+  summary: 'Change the name of a project; its slug stays',
+  params: ProjectParams,
+  body: ProjectUpdate,
+  status: 200,
+  response: Project,
+  handle: async ({ context, caller, params, body }) =>
+    presentProject(await update(context, caller, params.id, given(body))),
 })
 
 export const removeProject = endpoint({

@@ -1,20 +1,37 @@
 /** Reads the query parameters that an endpoint declares. */
 
 import { z } from 'zod'
-import { invalidFields } from './faults.ts'
+import { AppError } from '../../domain/errors.ts'
+import { invalidFields, shorten } from './faults.ts'
+
+/** Unknown parameters that an error names. */
+const MAX_NAMED = 10
 
 /**
- * Returns the declared parameters as text, lists as lists of texts. Others are ignored: clients and proxies add their own. Malformed percent
- * encodings stay as they are. Throws AppError `invalid` for a parameter that is given twice and is not a list.
+ * Returns the parameters as text, lists as lists of texts. Malformed percent encodings stay as they are. Throws AppError `invalid` for unknown
+ * parameters, which are filters with a typo or of another service, and for a parameter that is given twice and is not a list.
  */
 export function readQuery(schema: z.ZodObject, querystring: string): Record<string, string | string[]> {
   const given = new URLSearchParams(querystring)
+  assertKnown(Object.keys(schema.shape), [...new Set(given.keys())])
   const known = Object.keys(schema.shape).filter((name) => given.has(name))
   const lists = new Set(known.filter((name) => isList(schema.shape[name] as z.ZodType)))
   const repeated = known.filter((name) => !lists.has(name) && given.getAll(name).length > 1)
   const faults = repeated.map((path) => ({ path, message: 'is given more than once' }))
   if (faults.length > 0) throw invalidFields('query', faults)
   return Object.fromEntries(known.map((name) => [name, lists.has(name) ? given.getAll(name) : given.get(name)!]))
+}
+
+function assertKnown(known: readonly string[], given: readonly string[]): void {
+  const names = given.filter((name) => !known.includes(name)).map((name) => (name === '' ? '""' : shorten(name)))
+  const unknown = [...new Set(names)]
+  if (unknown.length === 0) return
+  const named = unknown.slice(0, MAX_NAMED)
+  const rule = `the parameters of this list are ${known.join(', ')}`
+  const details = named.map((name) => ({ path: `query.${name}`, message: `is not a known parameter: ${rule}` }))
+  const more = unknown.length > MAX_NAMED ? ` and ${unknown.length - MAX_NAMED} more` : ''
+  const fault = unknown.length === 1 ? 'is not a known parameter' : 'are not known parameters'
+  throw new AppError('invalid', `${named.join(', ')}${more} ${fault}: ${rule}`, { details })
 }
 
 function isList(schema: z.ZodType): boolean {

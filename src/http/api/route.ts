@@ -1,17 +1,21 @@
 /** Operations of the management API as data: routing, validation and /openapi.json all follow from it and cannot disagree. */
 
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { Tokens } from '../../auth/tokens.ts'
 import type { ChannelContext } from '../../channels/context.ts'
 import type { Caller, Scope } from '../../domain/access.ts'
+import type { AuditAction } from '../../domain/audit.ts'
 import type { ErrorCode } from '../../domain/errors.ts'
 
 /** The context of all handlers. */
 export interface Api {
   readonly context: ChannelContext
   readonly tokens: Tokens
+  readonly isPasswordLoginOn: boolean
+  /** The public address of the ping API, without a slash at its end. */
+  readonly pingUrl: () => string
   /** The OpenAPI document. */
-  describe(): object
+  describe(): Text
 }
 
 /** A valid request of an admitted caller. `Who` is null for operations without a credential. */
@@ -20,11 +24,23 @@ export interface Call<Who extends Caller | null, Params, Query, Body> extends Ap
   readonly params: Params
   readonly query: Query
   readonly body: Body
-  /** The client's address from the socket: X-Forwarded-For can be forged. */
+  /** The client's network address (http/client-address.ts). */
   readonly address: string
 }
 
 type Schema = z.ZodType
+
+/** A response that is text already. Several responses may share it. */
+export class Text {
+  readonly bytes: Buffer
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
+  }
+}
+
+/** The response of an operation that returns text/plain: null for no text, with 204. */
+export const PlainText = z.custom<Text | null>()
 
 export interface Endpoint<
   Who extends Caller | null = Caller | null,
@@ -38,7 +54,7 @@ export interface Endpoint<
   readonly summary: string
   /** A fault is reported as `not_found`: a malformed id gets the same error as an unknown one. */
   readonly params?: Params
-  /** Parameters that are not declared are ignored. */
+  /** Of a list. Other parameters are rejected (query.ts); without it, all parameters are ignored. */
   readonly query?: Query
   /** Without it, a body is ignored. */
   readonly body?: Body
@@ -48,9 +64,12 @@ export interface Endpoint<
   /** Errors besides those that follow from the rest of the declaration. */
   readonly errors?: readonly ErrorCode[]
   // A method, not a property: then endpoints with different inputs fit into one list.
+  // A list returns its pages (send-pages.ts): each has the shape of the response.
   handle(
     call: Call<Who, z.output<Params>, z.output<Query>, z.output<Body>>,
-  ): Promise<Response extends Schema ? z.input<Response> : void>
+  ): Response extends Schema
+    ? Promise<z.input<Response> | Text> | AsyncIterable<z.input<Response> & object>
+    : Promise<void>
 }
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -62,6 +81,8 @@ export interface Route {
   /** Null: without a credential, and without a rate limit. */
   readonly scope: Scope | null
   readonly endpoint: Endpoint
+  /** What a successful call adds to the audit log. Empty for reads and for calls that change no configuration. */
+  readonly audits: readonly AuditAction[]
 }
 
 /** Declares an endpoint for callers with a credential. */

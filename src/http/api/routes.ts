@@ -1,7 +1,9 @@
 /** The management API: one line for each operation, with the scope that its caller needs. Paths are below {base_url}. */
 
 import type { Caller, Scope } from '../../domain/access.ts'
-import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts'
+import type { AuditAction } from '../../domain/audit.ts'
+import { createApiKey, getApiKey, listApiKeys, revokeApiKey, updateApiKey } from './api-keys.ts'
+import { listAudit } from './audit.ts'
 import { logIn, logOut, refresh } from './auth.ts'
 import {
   createChannel,
@@ -13,59 +15,90 @@ import {
   updateChannel,
 } from './channels.ts'
 import { createCheck, getCheck, listChecks, pauseCheck, removeCheck, resumeCheck, updateCheck } from './checks.ts'
-import { listDeliveries, retryDelivery } from './deliveries.ts'
-import { listFlips, listPings } from './history.ts'
-import { getDocument, getMe } from './me.ts'
-import { createProject, listProjects, removeProject } from './projects.ts'
+import { getDelivery, listDeliveries, retryDelivery } from './deliveries.ts'
+import { getPing, getPingBody, listFlips, listPings } from './history.ts'
+import { changePassword, endSession, getDocument, getMe, listSessions } from './me.ts'
+import { createProject, getProject, listProjects, removeProject, updateProject } from './projects.ts'
 import type { Endpoint, Method, Route } from './route.ts'
-import { createUser, listUsers, removeUser } from './users.ts'
+import { createUser, getUser, listUsers, removeUser, updateUser } from './users.ts'
+
+/** Of a call that changes no configuration: it is not in the audit log. */
+const NO_CHANGE = 'no change'
 
 export const ROUTES: readonly Route[] = [
   route('GET', '/checks', 'read', listChecks),
-  route('POST', '/checks', 'write', createCheck),
+  route('POST', '/checks', 'write', createCheck, 'check.created'),
   route('GET', '/checks/{id}', 'read', getCheck),
-  route('PUT', '/checks/{id}', 'write', updateCheck),
-  route('DELETE', '/checks/{id}', 'write', removeCheck),
-  route('PATCH', '/checks/{id}/pause', 'write', pauseCheck),
-  route('PATCH', '/checks/{id}/resume', 'write', resumeCheck),
+  route('PUT', '/checks/{id}', 'write', updateCheck, 'check.changed'),
+  route('DELETE', '/checks/{id}', 'write', removeCheck, 'check.removed'),
+  route('PATCH', '/checks/{id}/pause', 'write', pauseCheck, 'check.paused'),
+  route('PATCH', '/checks/{id}/resume', 'write', resumeCheck, 'check.resumed'),
   route('GET', '/checks/{id}/pings', 'read', listPings),
+  route('GET', '/checks/{id}/pings/{ping_id}', 'read', getPing),
+  route('GET', '/checks/{id}/pings/{ping_id}/body', 'read', getPingBody),
   route('GET', '/checks/{id}/flips', 'read', listFlips),
 
   route('GET', '/channels', 'read', listChannels),
-  route('POST', '/channels', 'admin', createChannel),
+  route('POST', '/channels', 'admin', createChannel, 'channel.created'),
   route('GET', '/channels/{id}', 'read', getChannel),
-  route('PUT', '/channels/{id}', 'admin', updateChannel),
-  route('DELETE', '/channels/{id}', 'admin', removeChannel),
-  route('POST', '/channels/{id}/test', 'admin', testChannel),
-  route('POST', '/channels/{id}/rotate-secret', 'admin', rotateSecret),
+  route('PUT', '/channels/{id}', 'admin', updateChannel, 'channel.changed'),
+  route('DELETE', '/channels/{id}', 'admin', removeChannel, 'channel.removed'),
+  route('POST', '/channels/{id}/test', 'admin', testChannel, NO_CHANGE),
+  route('POST', '/channels/{id}/rotate-secret', 'admin', rotateSecret, 'channel.secret_rotated'),
 
   route('GET', '/deliveries', 'read', listDeliveries),
-  route('POST', '/deliveries/{id}/retry', 'write', retryDelivery),
+  route('GET', '/deliveries/{id}', 'read', getDelivery),
+  route('POST', '/deliveries/{id}/retry', 'write', retryDelivery, NO_CHANGE),
 
   route('GET', '/projects', 'read', listProjects),
-  route('POST', '/projects', 'admin', createProject),
-  route('DELETE', '/projects/{id}', 'admin', removeProject),
+  route('POST', '/projects', 'admin', createProject, 'project.created'),
+  route('GET', '/projects/{id}', 'read', getProject),
+  route('PUT', '/projects/{id}', 'admin', updateProject, 'project.changed'),
+  route('DELETE', '/projects/{id}', 'admin', removeProject, 'project.removed'),
 
   route('GET', '/api-keys', 'admin', listApiKeys),
-  route('POST', '/api-keys', 'admin', createApiKey),
-  route('DELETE', '/api-keys/{id}', 'admin', revokeApiKey),
+  route('POST', '/api-keys', 'admin', createApiKey, 'api_key.created'),
+  route('GET', '/api-keys/{id}', 'admin', getApiKey),
+  route('PUT', '/api-keys/{id}', 'admin', updateApiKey, 'api_key.changed'),
+  route('DELETE', '/api-keys/{id}', 'admin', revokeApiKey, 'api_key.removed'),
 
   route('GET', '/users', 'admin', listUsers),
-  route('POST', '/users', 'admin', createUser),
-  route('DELETE', '/users/{id}', 'admin', removeUser),
+  route('POST', '/users', 'admin', createUser, 'user.created'),
+  route('GET', '/users/{id}', 'admin', getUser),
+  route('PUT', '/users/{id}', 'admin', updateUser, 'user.changed'),
+  route('DELETE', '/users/{id}', 'admin', removeUser, 'user.removed'),
+
+  route('GET', '/audit', 'admin', listAudit),
 
   route('GET', '/me', 'read', getMe),
+  route('PUT', '/me/password', 'read', changePassword, 'password.changed'),
+  route('GET', '/me/sessions', 'read', listSessions),
+  route('DELETE', '/me/sessions/{id}', 'read', endSession, 'session.ended'),
 
-  openRoute('POST', '/auth/login', logIn),
-  openRoute('POST', '/auth/refresh', refresh),
-  openRoute('POST', '/auth/logout', logOut),
+  openRoute('POST', '/auth/login', logIn, 'login.succeeded'),
+  openRoute('POST', '/auth/refresh', refresh, NO_CHANGE),
+  openRoute('POST', '/auth/logout', logOut, 'logout'),
   openRoute('GET', '/openapi.json', getDocument),
 ]
 
-function route(method: Method, path: Route['path'], scope: Scope, endpoint: Endpoint<Caller>): Route {
-  return { method, path, scope, endpoint }
+/** What a change adds to the audit log. */
+type Audits = readonly [AuditAction, ...AuditAction[]] | readonly [typeof NO_CHANGE]
+type Change = Exclude<Method, 'GET'>
+
+function route(method: 'GET', path: Route['path'], scope: Scope, endpoint: Endpoint<Caller>): Route
+function route(method: Change, path: Route['path'], scope: Scope, endpoint: Endpoint<Caller>, ...audits: Audits): Route
+function route(
+  method: Method,
+  path: Route['path'],
+  scope: Scope,
+  endpoint: Endpoint<Caller>,
+  ...audits: Audits | []
+): Route {
+  return { method, path, scope, endpoint, audits: audits.filter((action) => action !== NO_CHANGE) }
 }
 
-function openRoute(method: Method, path: Route['path'], endpoint: Endpoint<null>): Route {
-  return { method, path, scope: null, endpoint }
+function openRoute(method: 'GET', path: Route['path'], endpoint: Endpoint<null>): Route
+function openRoute(method: Change, path: Route['path'], endpoint: Endpoint<null>, ...audits: Audits): Route
+function openRoute(method: Method, path: Route['path'], endpoint: Endpoint<null>, ...audits: Audits | []): Route {
+  return { method, path, scope: null, endpoint, audits: audits.filter((action) => action !== NO_CHANGE) }
 }

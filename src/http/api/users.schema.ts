@@ -10,15 +10,30 @@ export const NewUser = z
   })
   .meta({ id: 'NewUser' })
 
+export const UserUpdate = z
+  .strictObject({
+    password: field
+      .newPassword()
+      .optional()
+      .meta({ description: 'New password: all sessions of the user end. Left out: no change.' }),
+    scope: field.oneOf(SCOPES).optional().meta({ description: 'What the user may do. Left out: no change.' }),
+  })
+  .meta({ id: 'UserUpdate' })
+
 export const User = z
   .object({
     id: z.string().meta({ format: 'uuid' }),
     email: z.string(),
     scope: z.enum(SCOPES),
     created_at: field.instant('When the user was added.'),
+    created_by: field.creator(),
   })
   .meta({ id: 'User' })
 
-export const UserList = z.object({ users: z.array(User), next_cursor: field.nextCursor() }).meta({ id: 'UserList' })
+export const UserList = z
+  .object({ users: z.array(User), next_cursor: field.nextCursor('users') })
+  .meta({ id: 'UserList' })
+
+export const UserListQuery = field.pageQuery('users')
 
 export const UserParams = field.idOf('user')

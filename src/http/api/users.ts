@@ -1,20 +1,27 @@
 /** Users: people who log in (design, section 3.5). */
 
-import { createUser as create, listUsers as list, removeUser as remove, type UserRecord } from '../../tenancy/users.ts'
-import { PageQuery } from './fields.ts'
+import { inPieces } from '../../domain/page.ts'
+import {
+  createUser as create,
+  getUser as get,
+  listUsers as list,
+  removeUser as remove,
+  type UserRecord,
+  updateUser as update,
+} from '../../tenancy/users.ts'
 import { presentNext, toIso, toPageRequest } from './present.ts'
 import { endpoint } from './route.ts'
-import { NewUser, User, UserList, UserParams } from './users.schema.ts'
+import { NewUser, User, UserList, UserListQuery, UserParams, UserUpdate } from './users.schema.ts'
 
 export const listUsers = endpoint({
   id: 'listUsers',
   summary: 'List the users',
-  query: PageQuery,
+  query: UserListQuery,
   status: 200,
   response: UserList,
-  async handle({ context, caller, query }) {
-    const page = await list(context, caller, toPageRequest(query))
-    return { users: page.rows.map(presentUser), ...presentNext(page) }
+  async *handle({ context, caller, query }) {
+    for await (const page of inPieces(toPageRequest(query), (piece) => list(context, caller, piece)))
+      yield { users: page.rows.map(presentUser), ...presentNext(page) }
   },
 })
 
@@ -28,6 +35,26 @@ export const createUser = endpoint({
   handle: async ({ context, caller, body }) => presentUser(await create(context, caller, body)),
 })
 
+export const getUser = endpoint({
+  id: 'getUser',
+  summary: 'Get a user',
+  params: UserParams,
+  status: 200,
+  response: User,
+  handle: async ({ context, caller, params }) => presentUser(await get(context, caller, params.id)),
+})
+
+export const updateUser = endpoint({
+  id: 'updateUser',
+  summary: 'Change the password or the scope of a user; the last admin cannot lose the scope',
+  params: UserParams,
+  body: UserUpdate,
+  status: 200,
+  response: User,
+  errors: ['conflict'],
+  handle: async ({ context, caller, params, body }) => presentUser(await update(context, caller, params.id, body)),
+})
+
 export const removeUser = endpoint({
   id: 'removeUser',
   summary: 'Remove a user; the last admin cannot be removed',
@@ -38,6 +65,6 @@ export const removeUser = endpoint({
   handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
 
-function presentUser({ id, email, scope, createdAt }: UserRecord) {
-  return { id, email, scope, created_at: toIso(createdAt) }
+function presentUser({ id, email, scope, createdAt, createdBy }: UserRecord) {
+  return { id, email, scope, created_at: toIso(createdAt), created_by: createdBy }
 }

@@ -6,23 +6,22 @@ import { type Caller, includesScope, type Scope } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { CallTaken } from '../../tenancy/rate-limit.ts'
 
-export type Admit = (ctx: Context, scope: Scope) => Promise<Caller>
+/** `address`: the client's network address. */
+export type Admit = (ctx: Context, scope: Scope, address: string) => Promise<Caller>
 
 /**
  * The returned function throws AppError `unauthenticated`, `too_many_requests` or `forbidden`. Calls are counted for an
  * organization over all its credentials (design, section 3.2); the headers are those of the IETF draft "RateLimit header fields", version 06.
  */
-export function createAdmit(
-  authenticate: Authenticate,
-  takeCall: (organizationId: string) => Promise<CallTaken>,
-): Admit {
-  return async (ctx, scope) => {
-    const caller = await authenticate(ctx.req.headers.authorization)
-    const { isAllowed, limit, remaining, resetSeconds } = await takeCall(caller.organizationId)
+export function createAdmit(authenticate: Authenticate, takeCall: (caller: Caller) => Promise<CallTaken>): Admit {
+  return async (ctx, scope, address) => {
+    const caller = await authenticate(ctx.req.headers.authorization, address)
+    const { isAllowed, limit, remaining, resetSeconds } = await takeCall(caller)
     const reset = Math.max(1, Math.ceil(resetSeconds))
     ctx.set({ 'RateLimit-Limit': `${limit}`, 'RateLimit-Remaining': `${remaining}`, 'RateLimit-Reset': `${reset}` })
     if (!isAllowed) {
-      const message = `more than ${limit} calls in a minute for this organization; try again in ${reset} s`
+      const rest = includesScope(caller.scope, 'admin') ? '' : ' (the last tenth is for callers with the scope admin)'
+      const message = `more than ${limit} calls in a minute for this organization${rest}; try again in ${reset} s`
       throw new AppError('too_many_requests', message, { retryAfterSeconds: reset })
     }
     if (!includesScope(caller.scope, scope)) {

@@ -24,8 +24,9 @@ export function observe({ log, clock, isStopping, onRequest }: ObserveOptions): 
     const requestId = newId(clock.now())
     ctx.state.requestId = requestId
     ctx.set({ 'X-Request-Id': requestId, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store' })
-    await next()
     // Kept connections must close, or the stop would wait for them.
+    if (isStopping()) ctx.set('Connection', 'close')
+    await next()
     if (isStopping() && !ctx.headerSent) ctx.set('Connection', 'close')
     const ms = performance.now() - startedAt
     const { method, status } = ctx

@@ -1,5 +1,6 @@
 /** Probes and metrics, for Kubernetes and Prometheus. No probe queries the database. */
 
+import { createHash, timingSafeEqual } from 'node:crypto'
 import Koa from 'koa'
 import { createMetricsHandler, type MetricsSource } from './metrics.ts'
 
@@ -8,16 +9,29 @@ export interface OpsAppOptions {
   readonly isStarted: () => boolean
   /** Null when ready, else the reason in a few words. */
   readonly whyNotReady: () => string | null
+  /** What a person should know of a ready process; null: nothing. */
+  readonly remark?: () => string | null
   readonly metrics: MetricsSource
+  /** What a client must send to read /metrics. Null: nothing. */
+  readonly metricsToken: string | null
   /** Called after each response. `route` is one of ours, or `other`. */
   readonly onRequest: (route: string, method: string, status: number, ms: number) => void
 }
 
 const CLIENT_GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
 
+/** Compares hashes, in constant time: they have one length. */
+function hasToken(authorization: string, token: string): boolean {
+  const [, given] = /^bearer +(\S+) *$/i.exec(authorization) ?? []
+  const hash = (text: string) => createHash('sha256').update(text).digest()
+  return given !== undefined && timingSafeEqual(hash(given), hash(token))
+}
+
+const describeReady = (remark: string | null) => (remark === null ? 'ok' : `ok; ${remark}`)
+
 const ROUTES = ['/livez', '/readyz', '/startupz', '/metrics']
 
-export function createOpsApp({ isStarted, whyNotReady, metrics, onRequest }: OpsAppOptions): Koa {
+export function createOpsApp({ isStarted, whyNotReady, remark, metrics, metricsToken, onRequest }: OpsAppOptions): Koa {
   const serveMetrics = createMetricsHandler(metrics)
   const app = new Koa()
   app.silent = true
@@ -42,10 +56,14 @@ export function createOpsApp({ isStarted, whyNotReady, metrics, onRequest }: Ops
         return respond(isStarted() ? 'ok' : 'starting', isStarted())
       case '/readyz': {
         const reason = whyNotReady()
-        return respond(reason ?? 'ok', reason === null)
+        return respond(reason ?? describeReady(remark?.() ?? null), reason === null)
       }
       case '/metrics':
-        return serveMetrics(ctx)
+        if (metricsToken === null || hasToken(ctx.get('Authorization'), metricsToken)) return serveMetrics(ctx)
+        ctx.status = 401
+        ctx.set('WWW-Authenticate', 'Bearer')
+        ctx.body = 'the token is missing or wrong: send the header Authorization: Bearer <METRICS_TOKEN>\n'
+        return
       default:
         ctx.status = 404
         ctx.body = 'not found: the paths are /metrics, /livez, /readyz and /startupz\n'

@@ -10,10 +10,11 @@
 
 import type { ExportedCheck } from '../../checks/export-checks.ts'
 import { type FlipReason, type Instant, SHOWN_STATUSES, type ShownStatus } from '../../domain/check.ts'
+import { RUN_OUTCOMES } from '../../domain/last-run.ts'
 import { yieldTurn } from '../../runtime/clock.ts'
 
 /** Characters in a piece. */
-const PIECE_LENGTH = 262_144
+const PIECE_LENGTH = 65_536
 /** Checks that are sorted at once, in a few milliseconds. A larger project consists of several sorted runs. */
 const RUN_LENGTH = 2_000
 const FIRST_CAPACITY = 1_024
@@ -31,6 +32,8 @@ const COLUMNS = {
   period: 6,
   grace: 7,
   running: 8,
+  flapping: 9,
+  lastRun: 10,
 } as const
 const WIDTH = Object.keys(COLUMNS).length
 
@@ -44,14 +47,23 @@ interface Group {
 
 export class CheckSeries {
   readonly #groups = new Map<string, Group>()
-  /** Escaped; one for each check. */
+  /** Escaped, and followed by the check's labels; one for each check. */
   readonly #names: string[] = []
   #numbers = new Float64Array(FIRST_CAPACITY * WIDTH)
   #dropped = 0
+  #arranged: Promise<readonly Group[]> | undefined
   /** The check added last and its group, which is mostly that of the next one too. */
   #last: { readonly check: ExportedCheck; readonly group: Group } | undefined
 
-  /** Checks left out because another one has the same labels, as in two organizations: Prometheus would reject the whole text. */
+  /** The beginnings of what follows a check's name: for each of its labels the end of the value before and the label's name. */
+  readonly #labelHeads: readonly string[]
+
+  /** @param labelNames the names in the text of `ExportedCheck.labels` */
+  constructor(labelNames: readonly string[] = []) {
+    this.#labelHeads = labelNames.map((name) => `",${name}="`)
+  }
+
+  /** Checks left out because another one has the same names, as in two organizations: Prometheus would reject the whole text. */
   get dropped(): number {
     return this.#dropped
   }
@@ -64,7 +76,7 @@ export class CheckSeries {
       return
     }
     group.names.add(name)
-    const index = this.#names.push(escapeValue(name)) - 1
+    const index = this.#names.push(escapeValue(name) + this.#formatLabels(check)) - 1
     group.indexes.push(index)
     if (this.#names.length * WIDTH > this.#numbers.length) {
       const smaller = this.#numbers
@@ -72,6 +84,16 @@ export class CheckSeries {
       this.#numbers.set(smaller)
     }
     writeNumbers(this.#numbers, index * WIDTH, check)
+  }
+
+  /** A label that the check lacks is left out: to Prometheus that is the same as an empty one. */
+  #formatLabels({ labels }: ExportedCheck): string {
+    let text = ''
+    for (let index = 0; index < this.#labelHeads.length; index += 1) {
+      const value = labels[index]
+      if (value) text += this.#labelHeads[index]! + escapeValue(value)
+    }
+    return text
   }
 
   #groupOf(check: ExportedCheck): Group {
@@ -88,9 +110,13 @@ export class CheckSeries {
     return group
   }
 
-  /** Yields whole lines. To be called once, after all checks were added. */
-  async *render(): AsyncGenerator<string> {
-    const groups = await this.#arrange()
+  /**
+   * Yields whole lines. To be called after all checks were added, also by several readers at the same time. `pace` resolves when the next piece
+   * may be made.
+   */
+  async *render(pace = yieldTurn): AsyncGenerator<string> {
+    this.#arranged ??= this.#arrange()
+    const groups = await this.#arranged
     let text = ''
     for (const { name: metric, help, sample } of METRICS) {
       text += `# HELP ${metric} ${help}\n# TYPE ${metric} gauge\n`
@@ -101,7 +127,7 @@ export class CheckSeries {
           if (text.length < PIECE_LENGTH) continue
           yield text
           text = ''
-          await yieldTurn()
+          await pace()
         }
       }
     }
@@ -126,7 +152,7 @@ export class CheckSeries {
   }
 }
 
-/** All labels except the check's name, which comes last so that similar lines share a long beginning. */
+/** The labels before the check's name, which comes after them so that similar lines share a long beginning. */
 function formatLabels({ namespace, project, cluster }: ExportedCheck): string {
   const labels = `namespace="${escapeValue(namespace)}",project="${escapeValue(project)}"`
   return cluster === null ? labels : `${labels},cluster="${escapeValue(cluster)}"`
@@ -150,6 +176,8 @@ function writeNumbers(numbers: Float64Array, at: number, check: ExportedCheck): 
   numbers[at + COLUMNS.period] = check.periodSeconds ?? Number.NaN
   numbers[at + COLUMNS.grace] = check.graceSeconds
   numbers[at + COLUMNS.running] = check.isRunning ? 1 : 0
+  numbers[at + COLUMNS.flapping] = check.isFlapping ? 1 : 0
+  numbers[at + COLUMNS.lastRun] = check.lastRunOutcome === undefined ? -1 : RUN_OUTCOMES.indexOf(check.lastRunOutcome)
 }
 
 function toSeconds(ms: Instant | null): number {
@@ -168,6 +196,9 @@ const UP_TAILS = SHOWN_STATUSES.map((status) => (UP_VALUES[status] === null ? nu
 /** For each status of a check, what follows the name in each of its lines. */
 const STATUS_TAILS = SHOWN_STATUSES.map((own) =>
   SHOWN_STATUSES.map((status) => `",status="${status}"} ${status === own ? 1 : 0}\n`),
+)
+const OUTCOME_TAILS = RUN_OUTCOMES.map((own) =>
+  RUN_OUTCOMES.map((outcome) => `",outcome="${outcome}"} ${outcome === own ? 1 : 0}\n`),
 )
 
 const METRICS: readonly CheckMetric[] = [
@@ -207,6 +238,20 @@ const METRICS: readonly CheckMetric[] = [
   numberOf('period', 'heartbeat_check_period_seconds', 'How often the job must report; no sample for a cron schedule'),
   numberOf('grace', 'heartbeat_check_grace_seconds', 'How late the job may be before the check goes down'),
   numberOf('running', 'heartbeat_check_running', '1 while a run has started and not ended, else 0'),
+  numberOf(
+    'flapping',
+    'heartbeat_check_flapping',
+    '1 while the check goes down and up so often that its changes are not notified, else 0',
+  ),
+  {
+    name: 'heartbeat_check_last_run_outcome',
+    help: '1 for the outcome of the newest run of the CronJob that the check follows, 0 for the other outcomes; no sample without a CronJob',
+    sample(head, name, numbers, at) {
+      let text = ''
+      for (const tail of OUTCOME_TAILS[numbers[at + COLUMNS.lastRun]!] ?? []) text += head + name + tail
+      return text
+    },
+  },
 ]
 
 function numberOf(column: keyof typeof COLUMNS, name: string, help: string): CheckMetric {

@@ -1,19 +1,24 @@
 /**
  * GET /metrics: the metrics of this process and, when this replica exports them, the series of all checks. These can be more than a hundred
- * megabytes, so they are written in pieces as the client reads, and one request at a time holds them in memory. A client that reads too slowly
- * is cut off, because others wait for it; Prometheus then counts a failed scrape, and never stores half of the checks.
+ * megabytes of text, so they are held as names and numbers and written in pieces as the client reads. Scrapes at the same time share what was
+ * read, each at its own pace, so that a slow one delays no other. A client that reads nothing, or takes too long, is cut off; Prometheus then counts a
+ * failed scrape, and never stores half of the checks.
  */
 
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import type { Context } from 'koa'
 import type { ExportedCheck } from '../../checks/export-checks.ts'
 import { startTimer } from '../../runtime/clock.ts'
+import { createPacer } from '../../runtime/pacer.ts'
+import { ClientLeft, writeBytes } from '../write.ts'
 import { CheckSeries } from './check-series.ts'
 
 export interface MetricsSource {
   readonly contentType: string
+  /** The names in the text of the labels that `readChecks` reads of each check. Default: none. */
+  readonly labelNames?: readonly string[]
   /** Calls `add` with each check, some even before an error. False: another replica exports them, or the database cannot be asked. */
   readonly readChecks: (add: (check: ExportedCheck) => void) => Promise<boolean>
   /** The metrics of this process, in whole lines. `dropped`: the number of checks that are left out. */
@@ -22,42 +27,104 @@ export interface MetricsSource {
   readonly onFault: (error: unknown) => void
   /** How long a client may take to read the response. Default: the timeout that it sends, as Prometheus does. */
   readonly writeMs?: number
+  /** How long a client may read nothing. For tests. */
+  readonly idleMs?: number
 }
 
 /** The default scrape timeout of Prometheus. */
 const WRITE_MS = 10_000
 const MAX_WRITE_MS = 60_000
+const IDLE_MS = 2_000
+/** One scrape, and those that share its checks. */
+export const SCRAPES_AT_ONCE = 3
+/** Checks that were read longer ago are not shared with a new scrape, which reads them again. */
+const SHARED_MS = 2_000
 /** Level 6 takes 4 times as long and saves a sixth. The high-water mark holds several pieces: a thread compresses one while the next is made. */
 const GZIP = { level: 1, chunkSize: 65_536, writableHighWaterMark: 2_097_152 }
 
-export function createMetricsHandler(source: MetricsSource): (ctx: Context) => Promise<void> {
-  const { contentType } = source
-  let last: Promise<unknown> = Promise.resolve()
+/** What scrapes share. It is held while one of them uses it. */
+interface Snapshot {
+  /** On the monotonic clock; infinity while it is being read. */
+  takenAt: number
+  users: number
+  readonly parts: Promise<{ readonly text: string; readonly series: CheckSeries | null }>
+}
 
-  async function write({ req, res }: Context, isCompressed: boolean): Promise<void> {
-    // The client may have left while it waited.
-    if (res.destroyed) return
-    const series = new CheckSeries()
+export function createMetricsHandler(source: MetricsSource): (ctx: Context) => Promise<void> {
+  const { contentType, idleMs = IDLE_MS } = source
+  let scrapes = 0
+  let newest: Snapshot | null = null
+  // Of all scrapes together one piece is made in a turn of the event loop: pings come between.
+  const pace = createPacer()
+
+  /** Checks are read by one scrape at a time: the others wait for its result. */
+  function takeSnapshot(): Snapshot {
+    if (newest !== null && performance.now() - newest.takenAt < SHARED_MS) return newest
+    const snapshot: Snapshot = { takenAt: Number.POSITIVE_INFINITY, users: 0, parts: read() }
+    const settle = () => {
+      snapshot.takenAt = performance.now()
+    }
+    snapshot.parts.then(settle, () => forget(snapshot))
+    newest = snapshot
+    return snapshot
+  }
+
+  async function read() {
+    const series = new CheckSeries(source.labelNames)
     const isActive = await source.readChecks(series.add)
     const text = await source.render({ isActive, dropped: isActive ? series.dropped : 0 })
-    const stopTimer = startTimer(source.writeMs ?? writeMsOf(req), () => res.destroy())
+    return { text, series: isActive ? series : null }
+  }
+
+  function forget(snapshot: Snapshot): void {
+    if (newest === snapshot) newest = null
+  }
+
+  async function write({ req, res }: Context, isCompressed: boolean): Promise<void> {
+    const snapshot = takeSnapshot()
+    snapshot.users += 1
     try {
-      await send(res, pieces(text, isActive ? series : null), isCompressed)
+      const { text, series } = await snapshot.parts
+      const stopTimer = startTimer(source.writeMs ?? writeMsOf(req), () => res.destroy())
+      const send = async (chunks: AsyncIterable<Buffer | string>) => {
+        for await (const chunk of chunks) await writeBytes(res, Buffer.from(chunk as string), idleMs)
+        res.end()
+      }
+      try {
+        const lines = pieces(text, series, pace)
+        await (isCompressed ? pipeline(lines, createGzip(GZIP), send) : send(lines))
+      } finally {
+        stopTimer()
+      }
+    } catch (error) {
+      if (res.headersSent || error instanceof ClientLeft) res.destroy()
+      if (!(error instanceof ClientLeft)) throw error
     } finally {
-      stopTimer()
+      snapshot.users -= 1
+      if (snapshot.users === 0) forget(snapshot)
     }
   }
 
   return async (ctx) => {
     const isCompressed = ctx.acceptsEncodings('gzip', 'identity') === 'gzip'
+    if (scrapes >= SCRAPES_AT_ONCE) {
+      ctx.status = 503
+      ctx.set('Retry-After', '1')
+      ctx.body = `${scrapes} scrapes are being served: try again in a second\n`
+      return
+    }
     ctx.status = 200
     ctx.set('Content-Type', contentType)
     ctx.vary('Accept-Encoding')
     if (isCompressed) ctx.set('Content-Encoding', 'gzip')
     if (ctx.method === 'HEAD') return
-    const written = last.then(() => write(ctx, isCompressed))
-    last = written.catch(() => {})
-    await written
+    scrapes += 1
+    ctx.res.on('error', () => {})
+    try {
+      await write(ctx, isCompressed)
+    } finally {
+      scrapes -= 1
+    }
     // The response is complete: Koa must not write one.
     ctx.respond = false
   }
@@ -68,17 +135,7 @@ function writeMsOf({ headers }: IncomingMessage): number {
   return seconds > 0 ? Math.min(seconds * 1_000, MAX_WRITE_MS) : WRITE_MS
 }
 
-async function* pieces(text: string, series: CheckSeries | null): AsyncGenerator<string> {
+async function* pieces(text: string, series: CheckSeries | null, pace: () => Promise<void>): AsyncGenerator<string> {
   yield text
-  if (series !== null) yield* series.render()
-}
-
-/** Resolves when all is written, or the client is gone. */
-async function send(res: ServerResponse, text: AsyncGenerator<string>, isCompressed: boolean): Promise<void> {
-  try {
-    await (isCompressed ? pipeline(text, createGzip(GZIP), res) : pipeline(text, res))
-  } catch (error) {
-    // The client went away, or was cut off for taking too long.
-    if (!res.destroyed) throw error
-  }
+  if (series !== null) yield* series.render(pace)
 }

@@ -4,18 +4,44 @@
  */
 
 import Koa, { type Context } from 'koa'
+import type { PingType } from '../../domain/check.ts'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
-import { hasBody, RequestAborted, readBody, respondAndDrain } from '../body.ts'
-import { PING_WARNINGS, type PingTarget, type PingWarning, parsePingMetadata, parsePingPath } from './request.ts'
+import { hasBody, RequestAborted, readTail, respondAndDrain } from '../body.ts'
+import { PING_WARNINGS, type PingPath, type PingWarning, parsePingMetadata, parsePingPath } from './request.ts'
+import {
+  type BodyLoss,
+  bodyLost,
+  invalidExitCode,
+  NO_CHECK,
+  OK_HEADERS,
+  PREFLIGHT_HEADERS,
+  REJECTION_HEADERS,
+  type Rejection,
+  UNAVAILABLE,
+  unknownSignal,
+  WRONG_METHOD,
+} from './responses.ts'
 
 /** checks/ping/record.ts implements it. */
-export type RecordPing = (
-  ping: PingTarget & { durationMs: number | null; runId: string | null; body: Buffer | null; at: number },
-) => Promise<'stored' | 'run_refused' | 'duplicate' | 'unknown' | 'unavailable'>
+export type RecordPing = (ping: {
+  /** Lower case. */
+  readonly publicId: string
+  readonly type: PingType
+  readonly exitCode: number | null
+  readonly durationMs: number | null
+  readonly runId: string | null
+  readonly body: Buffer | null
+  /** Whether the client sent more than `body`. */
+  readonly isBodyTruncated: boolean
+  /** Arrival, by the database's clock. */
+  readonly at: number
+}) => Promise<'stored' | 'run_refused' | 'duplicate' | 'unknown' | 'unavailable'>
 
 export interface PingAppOptions {
   readonly record: RecordPing
+  /** Whether a check has this public id. Throws when the database cannot be asked. */
+  readonly hasCheck: (publicId: string) => Promise<boolean>
   /** By the database's clock. */
   readonly now: () => number
   readonly isStopping?: () => boolean
@@ -27,17 +53,10 @@ export interface PingAppOptions {
   readonly onError: (error: unknown) => void
 }
 
-const HEADERS = {
-  'Content-Type': 'text/plain; charset=utf-8',
-  'Cache-Control': 'no-store',
-  'Access-Control-Allow-Origin': '*',
-  'Ping-Body-Limit': String(LIMITS.pingBodyBytes),
-}
-const OK_HEADERS = { ...HEADERS, 'Content-Length': '2' }
-const RETRY_AFTER_SECONDS = 5
+const METHODS = new Set(['GET', 'POST', 'HEAD'])
 
 export function createPingApp(options: PingAppOptions): Koa {
-  const { record, now, isStopping = () => false, onPing, onRequest, onWarning, onError } = options
+  const { record, hasCheck, now, isStopping = () => false, onPing, onRequest, onWarning, onError } = options
   const app = new Koa()
   app.silent = true
   app.use(async (ctx) => {
@@ -52,31 +71,64 @@ export function createPingApp(options: PingAppOptions): Koa {
   async function serve(ctx: Context, at: number): Promise<void> {
     // Without Koa's own rendering, which costs more (docs/benchmarks.md, plain Koa).
     ctx.respond = false
-    const target = parsePingPath(ctx.path)
-    const rejection = typeof target === 'string' ? REJECTED_PATHS[target] : rejectMethod(ctx.method)
-    if (typeof target === 'string' || rejection !== null) return reject(ctx, rejection!, 'unknown')
+    const path = parsePingPath(ctx.path)
+    if (path === null) return reject(ctx, NO_CHECK, 'unknown')
+    if (ctx.method === 'OPTIONS') return allow(ctx)
+    if (!METHODS.has(ctx.method)) return reject(ctx, WRONG_METHOD, 'unknown')
+    if (path.kind === 'invalid_exit_code') return reject(ctx, invalidExitCode(path.given), 'unknown')
+    return path.kind === 'ping' ? storePing(ctx, at, path) : explainSignal(ctx, path)
+  }
+
+  async function storePing(ctx: Context, at: number, path: PingPath & { kind: 'ping' }): Promise<void> {
+    const { signal, durationMs, runId, text, warnings } = parsePingMetadata(
+      path.signal,
+      durationHeader(ctx),
+      ctx.querystring,
+    )
+    const { type, exitCode } = signal
     try {
-      const body = await readPingBody(ctx)
-      const { durationMs, runId, warnings } = parsePingMetadata(target.type, durationHeader(ctx), ctx.querystring)
-      const result = await record({ ...target, durationMs, runId, body, at })
-      if (result === 'unknown') return reject(ctx, NOT_FOUND, target.type)
-      if (result === 'unavailable') return reject(ctx, UNAVAILABLE, target.type)
-      onPing(target.type, result === 'duplicate' ? 'duplicate' : 'stored')
-      accept(ctx, result === 'run_refused' ? [...warnings, 'run_refused'] : warnings)
+      const { bytes, loss } = await readPingBody(ctx)
+      const body = bytes ?? (text === null || loss !== null ? null : Buffer.from(text).subarray(-LIMITS.pingBodyBytes))
+      const isBodyTruncated = loss !== null
+      const result = await record({
+        publicId: path.publicId,
+        type,
+        exitCode,
+        durationMs,
+        runId,
+        body,
+        isBodyTruncated,
+        at,
+      })
+      if (result === 'unknown') return reject(ctx, NO_CHECK, type)
+      if (result === 'unavailable') return reject(ctx, UNAVAILABLE, type)
+      warn(ctx, result === 'run_refused' ? [...warnings, 'run_refused'] : warnings)
+      if (loss !== null) return reject(ctx, bodyLost(loss, result === 'duplicate'), type)
+      onPing(type, result === 'duplicate' ? 'duplicate' : 'stored')
+      ctx.res.writeHead(200, OK_HEADERS)
+      ctx.res.end(ctx.method === 'HEAD' ? undefined : 'OK')
     } catch (error) {
       if (error instanceof RequestAborted) return
-      if (!(error instanceof AppError)) onError(error)
-      reject(ctx, error instanceof AppError ? toRejection(error) : UNAVAILABLE, target.type)
+      onError(error)
+      reject(ctx, UNAVAILABLE, type)
     }
   }
 
-  function accept({ res, method }: Context, warnings: readonly PingWarning[]): void {
-    if (warnings.length > 0) {
-      for (const warning of warnings) onWarning(warning)
-      res.setHeader('Ping-Warning', warnings.map((warning) => PING_WARNINGS[warning]).join('; '))
+  /** Only a check that exists gets the list of signals. That costs a read, as a ping of an unknown check does. */
+  async function explainSignal(ctx: Context, path: PingPath & { kind: 'unknown_signal' }): Promise<void> {
+    try {
+      const isKnown = await hasCheck(path.publicId)
+      reject(ctx, isKnown ? unknownSignal(path.given) : NO_CHECK, 'unknown')
+    } catch (error) {
+      if (!(error instanceof AppError)) onError(error)
+      reject(ctx, UNAVAILABLE, 'unknown')
     }
-    res.writeHead(200, OK_HEADERS)
-    res.end(method === 'HEAD' ? undefined : 'OK')
+  }
+
+  function warn({ res }: Context, warnings: readonly PingWarning[]): void {
+    if (warnings.length === 0) return
+    for (const warning of warnings) onWarning(warning)
+    res.setHeader('Ping-Warning', warnings.map((warning) => PING_WARNINGS[warning]).join('; '))
   }
 
   function reject(ctx: Context, { status, message, result, headers }: Rejection, pingType: string): void {
@@ -86,7 +138,8 @@ export function createPingApp(options: PingAppOptions): Koa {
     const text = isJson ? JSON.stringify({ error: message }) : message
     res.statusCode = status
     const type = isJson ? { 'Content-Type': 'application/json; charset=utf-8' } : {}
-    for (const [name, value] of Object.entries({ ...HEADERS, ...type, ...headers })) res.setHeader(name, value)
+    for (const [name, value] of Object.entries({ ...REJECTION_HEADERS, ...type, ...headers }))
+      res.setHeader(name, value)
     // The rest of the body is still being sent.
     if (hasBody(req) && !req.readableEnded) return void respondAndDrain(req, res, text)
     res.setHeader('Content-Length', Buffer.byteLength(text))
@@ -94,58 +147,28 @@ export function createPingApp(options: PingAppOptions): Koa {
   }
 }
 
-interface Rejection {
-  readonly status: number
-  readonly message: string
-  /** Label of the counter. */
-  readonly result: string
-  readonly headers?: Record<string, string>
+/** A browser asks what it may send. That is no ping. */
+function allow({ res }: Context): void {
+  res.writeHead(204, PREFLIGHT_HEADERS)
+  res.end()
 }
 
-const NOT_FOUND: Rejection = { status: 404, message: 'not found', result: 'not_found' }
-const INVALID_EXIT_CODE: Rejection = { status: 400, message: 'invalid exit code', result: 'invalid_exit_code' }
-const WRONG_METHOD: Rejection = {
-  status: 405,
-  message: 'method not allowed: use GET, HEAD or POST',
-  result: 'wrong_method',
-  headers: { Allow: 'GET, HEAD, POST' },
-}
-const UNAVAILABLE: Rejection = {
-  status: 503,
-  message: 'the ping could not be stored; try again',
-  result: 'unavailable',
-  headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+interface PingBody {
+  readonly bytes: Buffer | null
+  /** Why `bytes` are not all that was sent; null when they are. */
+  readonly loss: BodyLoss | null
 }
 
-const REJECTED_PATHS = { not_found: NOT_FOUND, invalid_exit_code: INVALID_EXIT_CODE }
-
-function rejectMethod(method: string): Rejection | null {
-  return method === 'GET' || method === 'POST' || method === 'HEAD' ? null : WRONG_METHOD
-}
-
-function toRejection({ code, message }: AppError): Rejection {
-  switch (code) {
-    case 'too_large':
-      return {
-        status: 413,
-        message: `body too large: at most ${LIMITS.pingBodyBytes} bytes; the ping was not recorded`,
-        result: 'body_too_large',
-      }
-    case 'unsupported_media_type':
-      return { status: 415, message, result: 'body_compressed' }
-    default:
-      return UNAVAILABLE
-  }
-}
+const NO_BODY: PingBody = { bytes: null, loss: null }
 
 /** The body of a POST; null when empty. It is stored as bytes: the output of a job may not be valid text. */
-async function readPingBody({ req, method }: Context): Promise<Buffer | null> {
-  if (method !== 'POST' || !hasBody(req)) return null
-  if (isCompressed(req)) {
-    throw new AppError('unsupported_media_type', 'compressed bodies are not supported; the ping was not recorded')
-  }
-  const body = await readBody(req, LIMITS.pingBodyBytes)
-  return body.length === 0 ? null : body
+async function readPingBody({ req, method }: Context): Promise<PingBody> {
+  if (method !== 'POST' || !hasBody(req)) return NO_BODY
+  if (isCompressed(req)) return { bytes: null, loss: 'compressed' }
+  const tail = await readTail(req, { keepBytes: LIMITS.pingBodyBytes, mostBytes: LIMITS.pingBodyReadBytes })
+  if (tail === null) return { bytes: null, loss: 'too_large' }
+  const { bytes, isCut } = tail
+  return { bytes: bytes.length === 0 ? null : bytes, loss: isCut ? 'cut' : null }
 }
 
 /** Transfer codings other than `chunked` also compress; Node does not decode them. */

@@ -1,21 +1,22 @@
 /** The CustomResourceDefinition of HeartbeatCheck, made from its schema. `npm run manifests` writes it to crds/ and manifests/. */
 
 import { z } from 'zod'
-import { HEARTBEAT_CHECKS, KIND } from '../names.ts'
-import { describeRules } from './fields.ts'
-import { NAME_RULE, Spec } from './spec.ts'
+import { DEFINITION_NAME, HEARTBEAT_CHECKS, KIND, SERVED_VERSIONS, VERSION } from '../names.ts'
+import type { ConditionType } from './reasons.ts'
+import { Spec } from './spec.ts'
 import { Status } from './status.ts'
 
 type Json = Record<string, unknown>
 
-const { group, version, plural } = HEARTBEAT_CHECKS
+const { group, plural } = HEARTBEAT_CHECKS
 
-const ready = (field: string) => `.status.conditions[?(@.type=="Ready")].${field}`
+const of = (condition: ConditionType, field: string) => `.status.conditions[?(@.type=="${condition}")].${field}`
+const ready = (field: string) => of('Ready', field)
 
 export const RESOURCE_DEFINITION = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
-  metadata: { name: `${plural}.${group}`, labels: { 'app.kubernetes.io/name': 'heartbeat-operator' } },
+  metadata: { name: DEFINITION_NAME, labels: { 'app.kubernetes.io/name': 'heartbeat-operator' } },
   spec: {
     group,
     scope: 'Namespaced',
@@ -27,62 +28,60 @@ export const RESOURCE_DEFINITION = {
       shortNames: ['hbc'],
       categories: ['heartbeats'],
     },
-    versions: [
-      {
-        name: version,
-        served: true,
-        storage: true,
-        subresources: { status: {} },
-        additionalPrinterColumns: [
-          column('State', 'string', '.status.state', 'State of the job: new, up, late, down or paused.'),
-          column(
-            'Ready',
-            'string',
-            ready('status'),
-            'Whether the service holds this spec and the ping URL is published.',
-          ),
-          // A check has one of the two; kubectl shows the first that it finds.
-          column(
-            'Schedule',
-            'string',
-            ".spec['schedule','periodSeconds']",
-            'Cron expression, or the period in seconds.',
-          ),
-          column('Grace', 'integer', '.spec.graceSeconds', 'Seconds that a completion may be late.'),
-          column('Last Ping', 'date', '.status.lastPingTime', 'When the job last completed.'),
-          column('Age', 'date', '.metadata.creationTimestamp', 'When the resource was created.'),
-          { ...column('Reason', 'string', ready('reason'), 'Why the resource is ready or not ready.'), priority: 1 },
-          {
-            ...column('Published', 'string', '.status.published.name', 'Secret or ConfigMap that holds the ping URL.'),
-            priority: 1,
-          },
-        ],
-        selectableFields: [{ jsonPath: '.spec.project' }, { jsonPath: '.spec.suspend' }, { jsonPath: '.status.state' }],
-        schema: { openAPIV3Schema: describeResource() },
-      },
-    ],
+    conversion: { strategy: 'None' },
+    versions: SERVED_VERSIONS.map(describeVersion),
   },
+}
+
+function describeVersion(version: string) {
+  return {
+    name: version,
+    served: true,
+    storage: version === VERSION,
+    subresources: { status: {} },
+    additionalPrinterColumns: [
+      column('State', 'string', '.status.state', 'State of the job: new, up, late, down or paused.'),
+      column('Ready', 'string', ready('status'), 'Whether the service holds this spec and the ping URL is published.'),
+      column('Schedule', 'string', '.status.schedule', 'When the job runs: a cron expression, or how often.'),
+      column('Grace', 'integer', '.status.graceSeconds', 'Seconds that a completion may be late.'),
+      column('Last Ping', 'date', '.status.lastPingTime', 'When the job last completed.'),
+      column('Last Run', 'string', '.status.lastRun.outcome', 'How the last run ended.'),
+      column('Reason', 'string', ready('reason'), 'Why the resource is ready or not ready.'),
+      column('Age', 'date', '.metadata.creationTimestamp', 'When the resource was created.'),
+      wide('Time Zone', 'string', '.status.timeZone', 'Time zone of the cron expression.'),
+      wide('Published', 'string', '.status.published.name', 'Secret or ConfigMap that holds the ping URL.'),
+      wide('Run Reason', 'string', '.status.lastRun.reason', 'Why the last run failed.'),
+      wide('Why', 'string', of('Up', 'reason'), 'Why the job has its state.'),
+      wide('Since', 'date', '.status.stateTime', 'When the state last changed.'),
+    ],
+    selectableFields: [{ jsonPath: '.spec.project' }, { jsonPath: '.spec.suspend' }, { jsonPath: '.status.state' }],
+    schema: { openAPIV3Schema: describeResource() },
+  }
 }
 
 function column(name: string, type: string, jsonPath: string, description: string): Json {
   return { name, type, jsonPath, description }
 }
 
+/** Shown with `-o wide`. */
+function wide(...given: Parameters<typeof column>): Json {
+  return { ...column(...given), priority: 1 }
+}
+
 function describeResource(): Json {
   return {
     description:
-      'A scheduled job to monitor. The job reports to a ping URL, which the operator publishes in a Secret or ConfigMap. An alert is sent when a report is missing.',
+      'A scheduled job to monitor. The job reports to a ping URL, which the operator publishes in a Secret or ConfigMap, or the check follows a CronJob. An alert is sent when a report is missing.',
     type: 'object',
     required: ['spec'],
     properties: {
-      apiVersion: { type: 'string', description: `${group}/${version}` },
+      // The same text in each version: the API server rejects selectable fields that all versions share beside schemas that differ.
+      apiVersion: { type: 'string', description: SERVED_VERSIONS.map((version) => `${group}/${version}`).join(' or ') },
       kind: { type: 'string', description: KIND },
-      // The field at fault that a rule names must be in the schema.
-      metadata: { type: 'object', properties: { name: { type: 'string' } } },
+      metadata: { type: 'object' },
       spec: describeSchema(Spec),
       status: describeSchema(Status),
     },
-    ...describeRules([NAME_RULE]),
   }
 }
 

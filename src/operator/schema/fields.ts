@@ -13,6 +13,8 @@ export interface Rule<Value> {
   readonly holds?: (value: Value) => boolean
   /** What would be right, in words that follow the path of the field. */
   readonly message: string
+  /** The message says all: the operator writes no path before it. */
+  readonly isSentence?: true
   /** The path of the fault, relative to the value that has the rule: `.timeZone`. Default: the value itself. */
   readonly fieldPath?: `.${string}`
   readonly reason: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired'
@@ -36,16 +38,33 @@ export function withRules<Schema extends z.ZodType>(
 
 function checkRules<Value>(rules: readonly Rule<Value>[]) {
   return (value: Value, context: z.RefinementCtx): void => {
-    for (const { holds, message, fieldPath } of rules)
+    for (const { holds, message, fieldPath, isSentence } of rules)
       if (holds?.(value) === false)
-        context.addIssue({ code: 'custom', message, path: fieldPath?.slice(1).split('.') ?? [] })
+        context.addIssue({
+          code: 'custom',
+          message,
+          path: fieldPath?.slice(1).split('.') ?? [],
+          params: { isSentence },
+        })
   }
+}
+
+/** What is wrong, with the path of its field before it, unless the message says all. `root`: the path of what was checked. */
+export function describeIssue(root: string, issue: z.core.$ZodIssue): string {
+  const { path, message } = issue
+  if (issue.code === 'custom' && issue.params?.isSentence === true) return message
+  return `${[root, ...path.map(String)].join('.')} ${message}`
 }
 
 export function describeRules(rules: readonly Rule<never>[]): object {
   if (rules.length === 0) return {}
-  return { 'x-kubernetes-validations': rules.map(({ cel, holds: _, ...rule }) => ({ rule: cel, ...rule })) }
+  return {
+    'x-kubernetes-validations': rules.map(({ cel, holds: _, isSentence: __, ...rule }) => ({ rule: cel, ...rule })),
+  }
 }
+
+/** The shape of the names of most objects. */
+export const SUBDOMAIN = '[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*'
 
 interface TextOptions {
   readonly min?: number

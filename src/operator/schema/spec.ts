@@ -7,23 +7,22 @@
 import { z } from 'zod'
 import { type CheckTexts, TAGS } from '../../domain/check.ts'
 import { LIMITS } from '../../domain/limits.ts'
-import { DEFAULT_KEY, LABEL_LENGTH } from '../names.ts'
-import { oneOf, type Rule, seconds, shaped, text, withRules } from './fields.ts'
+import { DEFAULT_KEY } from '../names.ts'
+import { oneOf, seconds, shaped, text, withRules } from './fields.ts'
 import { publish } from './publish.ts'
-
-/** The name becomes the value of a label on what we publish, and a label's limit is shorter than a name's. A CronJob's name has at most 52. */
-export const NAME_RULE: Rule<never> = {
-  cel: `self.metadata.name.size() <= ${LABEL_LENGTH}`,
-  message: `must have at most ${LABEL_LENGTH} characters: it becomes the value of a label`,
-  fieldPath: '.metadata.name',
-  reason: 'FieldValueInvalid',
-}
+import { SOURCE_RULES, sourceRef } from './source-ref.ts'
 
 export const DELETION_POLICIES = ['Delete', 'Retain'] as const
 
+/** The property Bidi_Control of Unicode, which RE2 does not know by name. */
+const BIDI_CONTROL = String.raw`[\x{61C}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2066}-\x{2069}]`
+
+/** Of a check that follows a source (design, section 6, "CronJobs"). */
+export const FOLLOWED_DEFAULTS = { graceSeconds: 300, maxRuntimeSeconds: 43_200, beyondDeadlineSeconds: 60 } as const
+
 const displayName = text({
   max: LIMITS.nameLength,
-  description: `Name that people read in the dashboard and in alerts: 1 to ${LIMITS.nameLength} characters. White space around it is removed. Default: metadata.name. Example: Nightly backup`,
+  description: `Name that people read in the dashboard and in alerts: 1 to ${LIMITS.nameLength} characters. White space around it is removed. Default: metadata.name, its first ${LIMITS.nameLength} characters. Example: Nightly backup`,
   rules: [
     {
       cel: 'self.trim().size() > 0',
@@ -35,6 +34,12 @@ const displayName = text({
       cel: String.raw`!self.trim().matches(r'\p{Cc}')`,
       holds: (name) => !/\p{Cc}/u.test(name.trim()),
       message: 'must be one line, without control characters',
+      reason: 'FieldValueInvalid',
+    },
+    {
+      cel: `!self.matches(r'${BIDI_CONTROL}')`,
+      holds: (name) => !/\p{Bidi_Control}/u.test(name),
+      message: 'must not hold characters that change the direction of text: they make a name look like another',
       reason: 'FieldValueInvalid',
     },
   ],
@@ -130,12 +135,12 @@ const timeZone = text({
 
 const graceSeconds = seconds({
   ...LIMITS.graceSeconds,
-  description: `Seconds that a completion may be late before the check goes down: the usual run time of the job and a margin. ${LIMITS.graceSeconds.min} to ${LIMITS.graceSeconds.max}. Default: ${LIMITS.graceSeconds.default} (one hour)`,
+  description: `Seconds that a completion may be late before the check goes down: the usual run time of the job and a margin. ${LIMITS.graceSeconds.min} to ${LIMITS.graceSeconds.max}. Default: ${LIMITS.graceSeconds.default} (one hour); for an interval under ${LIMITS.graceSeconds.default * 10} seconds a tenth of it, and at least 60. With schedule, the interval is the shortest between two of its slots. With sourceRef: how late a run may start; default: ${FOLLOWED_DEFAULTS.graceSeconds}. status.graceSeconds is the value in use`,
 })
 
 const maxRuntimeSeconds = seconds({
   ...LIMITS.maxRuntimeSeconds,
-  description: `Seconds that one run may take after its start ping, ${LIMITS.maxRuntimeSeconds.min} to ${LIMITS.maxRuntimeSeconds.max}. The check goes down when a run takes longer. For jobs that send a start ping ($HEARTBEAT_URL/start): such a job counts as on time when it starts on time. Default: none, only completions count`,
+  description: `Seconds that one run may take after its start ping, ${LIMITS.maxRuntimeSeconds.min} to ${LIMITS.maxRuntimeSeconds.max}. The check goes down when a run takes longer. For jobs that send a start ping ($HEARTBEAT_URL/start): such a job counts as on time when it starts on time. Default: none, only completions count; with sourceRef, activeDeadlineSeconds of its Jobs + ${FOLLOWED_DEFAULTS.beyondDeadlineSeconds}, else ${FOLLOWED_DEFAULTS.maxRuntimeSeconds}`,
 })
 
 const suspend = z.boolean('must be true or false').meta({
@@ -168,14 +173,17 @@ const fields = z.object(
     periodSeconds: periodSeconds.optional(),
     schedule: schedule.optional(),
     timeZone: timeZone.optional(),
-    graceSeconds: graceSeconds.default(LIMITS.graceSeconds.default),
+    graceSeconds: graceSeconds.optional(),
     maxRuntimeSeconds: maxRuntimeSeconds.optional(),
     suspend: suspend.optional(),
     project: project.optional(),
+    sourceRef: sourceRef.optional().meta({
+      description:
+        'What the check follows: a CronJob in this namespace, whose schedule, time zone and suspension apply, and whose Jobs report. It cannot be changed later. Default: none',
+    }),
     deletionPolicy,
-    publish: publish.prefault({}).meta({
-      default: {},
-      description: `Where the operator writes the check's ping URL, for the job to read: a Secret or ConfigMap in the same namespace, which is owned by this resource and deleted with it. Default: a Secret with the name of this resource and the suffix -heartbeat, with the URL in the key ${DEFAULT_KEY}.`,
+    publish: publish.optional().meta({
+      description: `Where the operator writes the check's ping URL, for the job to read: a Secret or ConfigMap in the same namespace, which is owned by this resource and deleted with it. Default: a Secret with the name of this resource and the suffix -heartbeat, with the URL in the key ${DEFAULT_KEY}; with sourceRef, none.`,
     }),
   },
   'must be an object',
@@ -185,22 +193,26 @@ export const Spec = withRules(
   fields,
   [
     {
-      cel: 'has(self.periodSeconds) || has(self.schedule)',
-      holds: (spec) => spec.periodSeconds !== undefined || spec.schedule !== undefined,
-      message: 'or spec.schedule must be given: how often the job completes, or the cron expression by which it runs',
-      fieldPath: '.periodSeconds',
+      cel: 'has(self.periodSeconds) || has(self.schedule) || has(self.sourceRef)',
+      holds: ({ periodSeconds, schedule, sourceRef }) =>
+        periodSeconds !== undefined || schedule !== undefined || sourceRef !== undefined,
+      message: 'give spec.periodSeconds, spec.schedule or spec.sourceRef',
+      isSentence: true,
       reason: 'FieldValueRequired',
     },
     {
-      cel: '!has(self.periodSeconds) || !has(self.schedule)',
-      holds: (spec) => spec.periodSeconds === undefined || spec.schedule === undefined,
+      cel: '!has(self.periodSeconds) || !has(self.schedule) || has(self.sourceRef)',
+      holds: ({ periodSeconds, schedule, sourceRef }) =>
+        periodSeconds === undefined || schedule === undefined || sourceRef !== undefined,
       message: 'must be left out beside spec.periodSeconds: keep one of the two',
       fieldPath: '.schedule',
       reason: 'FieldValueForbidden',
     },
     {
-      cel: '!has(self.timeZone) || has(self.schedule)',
-      holds: (spec) => spec.timeZone === undefined || spec.schedule !== undefined,
+      // A rule of sourceRef reports it there.
+      cel: '!has(self.timeZone) || has(self.schedule) || has(self.sourceRef)',
+      holds: ({ timeZone, schedule, sourceRef }) =>
+        timeZone === undefined || schedule !== undefined || sourceRef !== undefined,
       message: 'must be left out without spec.schedule: a period is the same in every time zone',
       fieldPath: '.timeZone',
       reason: 'FieldValueForbidden',
@@ -213,17 +225,27 @@ export const Spec = withRules(
       fieldPath: '.project',
       reason: 'FieldValueForbidden',
     },
+    ...SOURCE_RULES,
   ],
   {
     description:
-      'What is expected of the job: how often it reports, and how late a report may be before an alert is sent. periodSeconds alone is enough.',
+      'What is expected of the job: how often it reports, and how late a report may be before an alert is sent. periodSeconds or sourceRef alone is enough.',
   },
 )
+
+/** Of a resource without spec.publish that follows no source. */
+export const DEFAULT_PUBLISH = publish.parse({})
 
 export type SpecInput = z.input<typeof Spec>
 export type SpecOutput = z.output<typeof Spec>
 
+/** The name of a check whose resource gives none. A resource's name may be longer than a check's. */
+export const nameOf = (resourceName: string): string => resourceName.slice(0, LIMITS.nameLength)
+
 /** What the service keeps of it for people. `resourceName`: the name of a check that has no other. */
-export function toTexts({ displayName, description, tags }: SpecOutput, resourceName: string): CheckTexts {
-  return { name: displayName?.trim() ?? resourceName, description: description ?? null, tags: tags ?? [] }
+export function toTexts(
+  { displayName, description, tags }: SpecOutput,
+  resourceName: string,
+): Omit<CheckTexts, 'labels'> {
+  return { name: displayName?.trim() ?? nameOf(resourceName), description: description ?? null, tags: tags ?? [] }
 }

@@ -1,8 +1,10 @@
 /** What the state machine decided, saved by one statement a table, in one round trip. Hot: rows are binary arrays. */
 
-import type { CheckState, FlipReason, Instant, PingType, StoredStatus } from '../../domain/check.ts'
+import type { CheckState, Instant, PingSource, PingType } from '../../domain/check.ts'
+import { insertFlips, type NewFlip } from '../history/new-flips.ts'
 import { insertEvents, type NewEvent } from '../outbox/events.ts'
 import {
+  boolArray,
   byteaArray,
   instantArray,
   int2Array,
@@ -15,7 +17,9 @@ import {
 } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { type Column, columnOf, fieldsOf } from './column-lists.ts'
-import { pingSourceCode, pingTypeCode, STATE, statusCode } from './columns.ts'
+import { pingSourceCode, pingTypeCode, STATE, settersOfWake } from './columns.ts'
+
+export type { NewFlip } from '../history/new-flips.ts'
 
 /** The transaction that wrote a row last: PostgreSQL's `xmin`. */
 export type RowVersion = number
@@ -23,6 +27,8 @@ export type RowVersion = number
 export interface ChangedState {
   readonly key: number
   readonly state: CheckState
+  /** The state that the row has, so that what is as it was need not be written. */
+  readonly was: CheckState
   readonly stampedAt: Instant
   /** Undefined: stays where it is. */
   readonly wakeAt?: Instant | null
@@ -36,24 +42,15 @@ export interface NewPing {
   readonly durationMs: number | null
   readonly runId: string | null
   readonly body: Buffer | null
+  /** Whether the client sent more text than `body`. Absent: no. */
+  readonly isBodyTruncated?: boolean | undefined
+  /** Absent: http. */
+  readonly source?: PingSource | undefined
   readonly at: Instant
 }
 
-export interface NewFlip {
-  readonly id: Buffer
-  readonly key: number
-  readonly at: Instant
-  readonly detectedAt: Instant
-  readonly from: StoredStatus | null
-  readonly to: StoredStatus
-  readonly reason: FlipReason
-  readonly pingId: Buffer | null
-}
-
-/** The channel of LISTEN and NOTIFY that announces the flips of declared checks. */
-export const FLIP_CHANNEL = 'heartbeat_flips'
-/** PostgreSQL rejects a longer payload, and the transaction with it. */
-const NOTICE_BYTES = 8_000
+/** Whether the ping has a row in `ping_bodies`. Its body may be null there. */
+const hasText = (ping: NewPing) => ping.body !== null || ping.isBodyTruncated === true
 
 export interface ChangeSet {
   readonly states: readonly ChangedState[]
@@ -76,7 +73,7 @@ export async function saveChanges(
   if (states.length > 0) statements.push(saveStates(states, pings))
   const woken = states.filter((changed) => changed.wakeAt !== undefined)
   if (woken.length > 0) statements.push(saveWakeTimes(woken))
-  const withBody = pings.filter((ping) => ping.body !== null)
+  const withBody = pings.filter(hasText)
   if (withBody.length > 0) statements.push(insertBodies(withBody))
   if (flips.length > 0) statements.push(insertFlips(flips))
   if (events.length > 0) statements.push(insertEvents(events))
@@ -92,7 +89,6 @@ export interface ExpectedRow {
   readonly version: RowVersion
   /** Besides the version: a standby that takes over counts transactions on from an earlier one. */
   readonly stampedAt: Instant
-  readonly state: CheckState
 }
 
 /**
@@ -105,7 +101,7 @@ export async function saveUnlocked(
   { states, pings }: Pick<ChangeSet, 'states' | 'pings'>,
   expected: readonly ExpectedRow[],
 ): Promise<{ version: RowVersion; stale: ReadonlySet<number> }> {
-  const withBody = pings.filter((ping) => ping.body !== null)
+  const withBody = pings.filter(hasText)
   const [row] = await db.queryColumns(saveExpected(states, pings, withBody, expected))
   const [version, count, saved] = row as [string, number, string[] | null]
   const stale = new Set<number>()
@@ -123,7 +119,9 @@ type StateType = (typeof STATE)[keyof CheckState]['type']
 const ARRAYS = {
   int2: int2Array,
   int4: int4Array,
+  int8: int8Array,
   jsonb: jsonbArray,
+  text: textArray,
   timestamptz: instantArray,
 } as const satisfies Record<StateType, (values: never) => Buffer>
 
@@ -166,11 +164,13 @@ const PING_COLUMNS: readonly ArrayColumn<NewPing>[] = [
 const RARE_PING_COLUMNS: readonly ArrayColumn<NewPing>[] = [
   ['duration_ms', 'int4', (rows) => int4Array(rows.map((ping) => ping.durationMs))],
   ['run_id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.runId))],
+  ['source', 'int2', (rows) => int2Array(rows.map((ping) => pingSourceCode(ping.source ?? 'http')))],
 ]
 const BODY_COLUMNS: readonly ArrayColumn<NewPing>[] = [
   ['check_key', 'int8', (rows) => int8Array(rows.map((ping) => ping.key))],
   ['ping_id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.id))],
   ['body', 'bytea', (rows) => byteaArray(rows.map((ping) => ping.body))],
+  ['is_truncated', 'bool', (rows) => boolArray(rows.map((ping) => ping.isBodyTruncated === true))],
 ]
 
 /** A subquery of the rows; the first array is parameter `first`. In a select list the arrays advance together. */
@@ -190,24 +190,38 @@ const HTTP = pingSourceCode('http')
 const ALL_STATE_COLUMNS = [STATE_KEY, ...STATE_COLUMNS, ...RARE_STATE_COLUMNS]
 const ALL_PING_COLUMNS = [...PING_COLUMNS, ...RARE_PING_COLUMNS]
 
-const SAVE_STATES = `with saved as (
-    update check_states s set ${settersOf(ALL_STATE_COLUMNS.slice(1))}
-    from ${rowsOf(ALL_STATE_COLUMNS, 1)}
-    where s.check_key = i.key),
-  added as (
-    insert into pings (${namesOf(ALL_PING_COLUMNS)}, source)
-    select i.*, ${HTTP} from ${rowsOf(ALL_PING_COLUMNS, 1 + ALL_STATE_COLUMNS.length)})
-  select pg_current_xact_id()::xid`
-
-function saveStates(states: readonly ChangedState[], pings: readonly NewPing[]) {
-  return {
-    name: 'save_states',
-    text: SAVE_STATES,
-    values: [...arraysOf(ALL_STATE_COLUMNS, states), ...arraysOf(ALL_PING_COLUMNS, pings)],
-  }
+/** Inserts pings. Without the column of their source they came over HTTP. */
+function insertPings(columns: readonly ArrayColumn<NewPing>[], first: number, condition = ''): string {
+  const hasSource = columns.includes(RARE_PING_COLUMNS.at(-1)!)
+  return `insert into pings (${namesOf(columns)}${hasSource ? '' : ', source'})
+    select i.*${hasSource ? '' : `, ${HTTP}`} from ${rowsOf(columns, first)}${condition}`
 }
 
-/** The statement of `saveUnlocked`. `isBrief`: without the columns that rarely change. */
+/** `isBrief`: without the columns that rarely change. */
+function lockedStatement(name: string, isBrief: boolean) {
+  const stateColumns = isBrief ? [STATE_KEY, ...STATE_COLUMNS] : ALL_STATE_COLUMNS
+  const pingColumns = isBrief ? PING_COLUMNS : ALL_PING_COLUMNS
+  const text = `with saved as (
+    update check_states s set ${settersOf(stateColumns.slice(1))}
+    from ${rowsOf(stateColumns, 1)}
+    where s.check_key = i.key),
+  added as (
+    ${insertPings(pingColumns, 1 + stateColumns.length)})
+  select pg_current_xact_id()::xid`
+  return { name, text, stateColumns, pingColumns }
+}
+
+const LOCKED_STATEMENTS = {
+  brief: lockedStatement('save_states_brief', true),
+  full: lockedStatement('save_states', false),
+}
+
+function saveStates(states: readonly ChangedState[], pings: readonly NewPing[]) {
+  const { name, text, stateColumns, pingColumns } = LOCKED_STATEMENTS[isBrief(states, pings) ? 'brief' : 'full']
+  return { name, text, values: [...arraysOf(stateColumns, states), ...arraysOf(pingColumns, pings)] }
+}
+
+/** The statement of `saveUnlocked`. */
 function expectedStatement(name: string, isBrief: boolean, hasBodies: boolean) {
   const stateColumns = isBrief ? STATE_COLUMNS : [...STATE_COLUMNS, ...RARE_STATE_COLUMNS]
   const pingColumns = isBrief ? PING_COLUMNS : ALL_PING_COLUMNS
@@ -224,8 +238,7 @@ function expectedStatement(name: string, isBrief: boolean, hasBodies: boolean) {
     where s.check_key = i.key and s.xmin = i.version and s.stamped_at = i.was_stamped_at
     returning s.check_key),
   added as (
-    insert into pings (${namesOf(pingColumns)}, source)
-    select i.*, ${HTTP} from ${rowsOf(pingColumns, firstPing)} where ${isSaved})${hasBodies ? addedBodies : ''},
+    ${insertPings(pingColumns, firstPing, ` where ${isSaved}`)})${hasBodies ? addedBodies : ''},
   counted as (select count(*)::int4 as count from saved)
   select pg_current_xact_id()::xid, count,
     case when count < cardinality($1::int8[]) then array(select check_key from saved) end
@@ -251,9 +264,7 @@ function saveExpected(
   expected: readonly ExpectedRow[],
 ) {
   const { name, text, stateColumns, pingColumns } =
-    EXPECTED_STATEMENTS[isBrief(states, pings, expected) ? 'brief' : 'full'][
-      withBody.length > 0 ? 'withBodies' : 'alone'
-    ]
+    EXPECTED_STATEMENTS[isBrief(states, pings) ? 'brief' : 'full'][withBody.length > 0 ? 'withBodies' : 'alone']
   return {
     name,
     text,
@@ -267,10 +278,11 @@ function saveExpected(
 }
 
 /** Whether all pings are plain completions, so that the columns that rarely change stay as they are: each costs time here and in the database. */
-function isBrief(states: readonly ChangedState[], pings: readonly NewPing[], expected: readonly ExpectedRow[]) {
+function isBrief(states: readonly ChangedState[], pings: readonly NewPing[]) {
   return (
-    pings.every((ping) => ping.durationMs === null && ping.runId === null) &&
-    states.every(({ state }, index) => isSameButForTimes(state, expected[index]!.state))
+    pings.every(
+      ({ durationMs, runId, source = 'http' }) => durationMs === null && runId === null && source === 'http',
+    ) && states.every(({ state, was }) => isSameButForTimes(state, was))
   )
 }
 
@@ -282,7 +294,7 @@ function isSameButForTimes(state: CheckState, was: CheckState): boolean {
 function saveWakeTimes(states: readonly ChangedState[]) {
   return {
     name: 'save_wake_times',
-    text: `update check_states s set wake_at = i.wake_at from unnest($1::int8[], $2::timestamptz[]) i (key, wake_at) where s.check_key = i.key`,
+    text: `update check_states s set ${settersOfWake('i.wake_at', 's.job_area')} from unnest($1::int8[], $2::timestamptz[]) i (key, wake_at) where s.check_key = i.key`,
     values: [
       int8Array(states.map((changed) => changed.key)),
       instantArray(states.map((changed) => changed.wakeAt ?? null)),
@@ -295,35 +307,5 @@ function insertBodies(pings: readonly NewPing[]) {
     name: 'insert_bodies',
     text: `insert into ping_bodies (${namesOf(BODY_COLUMNS)}) select * from ${rowsOf(BODY_COLUMNS, 1)}`,
     values: arraysOf(BODY_COLUMNS, pings),
-  }
-}
-
-/**
- * Notifies FLIP_CHANNEL (flip-notices.ts) of each flip of a declared check when the transaction commits: the resource as JSON, which saves
- * a look-up. Not of the first flip of a check, which its declarer knows. A name that is too long for a notice (written by hand) must
- * not stop a check: its flip is found by polling. The inner limit is a fence: a join would scan all checks as long as there are few,
- * and a plan lives long.
- */
-function insertFlips(flips: readonly NewFlip[]) {
-  return {
-    name: 'insert_flips',
-    text: `with added as (
-        insert into flips (id, check_key, at, detected_at, from_status, to_status, reason, ping_id)
-        select * from unnest($1::uuid[], $2::int8[], $3::timestamptz[], $4::timestamptz[], $5::int2[], $6::int2[], $7::text[], $8::uuid[])
-        returning check_key, from_status)
-      select pg_notify('${FLIP_CHANNEL}', notice) from added cross join lateral (
-          select json_build_array(c.kubernetes_cluster, c.kubernetes_namespace, c.kubernetes_name)::text as notice
-          from checks c where c.key = added.check_key and c.managed_by = 'kubernetes' limit 1) n
-        where added.from_status is not null and octet_length(notice) < ${NOTICE_BYTES}`,
-    values: [
-      uuidArray(flips.map((flip) => flip.id)),
-      int8Array(flips.map((flip) => flip.key)),
-      instantArray(flips.map((flip) => flip.at)),
-      instantArray(flips.map((flip) => flip.detectedAt)),
-      int2Array(flips.map((flip) => (flip.from === null ? null : statusCode(flip.from)))),
-      int2Array(flips.map((flip) => statusCode(flip.to))),
-      textArray(flips.map((flip) => flip.reason)),
-      uuidArray(flips.map((flip) => flip.pingId)),
-    ],
   }
 }

@@ -1,9 +1,10 @@
 /** What /metrics shows of every check, in one statement; for the replica that holds the lease (exporter.ts). */
 
 import { type CheckState, type FlipReason, type Instant, type Run, STATUSES } from '../../domain/check.ts'
+import type { RunOutcome } from '../../domain/last-run.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Column, columnOf, fieldsOf, type Marked, marked, positionsOf } from './column-lists.ts'
-import { lastSuccessOf, SPEC, STATE, type StoredSpec, statusCode } from './columns.ts'
+import { lastSuccessOf, REASON_IN_HISTORY, SPEC, STATE, type StoredSpec, statusCode } from './columns.ts'
 
 type ExportedSpec = Pick<StoredSpec, Marked<typeof SPEC, 'isExported'>>
 type ExportedState = Pick<CheckState, Marked<typeof STATE, 'isExported'>>
@@ -16,8 +17,12 @@ export interface CheckSeriesRow extends ExportedSpec, ExportedState {
   /** The resource's name, else the slug. */
   readonly name: string
   readonly cluster: string | null
-  /** The reason of the newest flip of a check that is down. */
+  /** The reason of the last flip of a check that is down. */
   readonly downReason: FlipReason | null
+  /** Of the newest run of the CronJob that it follows; null without one. */
+  readonly lastRunOutcome: RunOutcome | null
+  /** The values of its labels of these names, in their order; null for a label that it lacks. */
+  readonly labels: readonly (string | null)[]
 }
 
 const EXPORTED = { ...marked(STATE, 'isExported'), ...marked(SPEC, 'isExported') }
@@ -28,17 +33,20 @@ const SELECTED = fieldsOf(EXPORTED).map((field) => {
   const { type }: Column<never> = EXPORTED[field]
   return type === 'timestamptz' ? MS(column) : column
 })
-const FIRST = 5
+const FIRST = 6
 const AT = positionsOf(EXPORTED)
+const LABELS = FIRST + SELECTED.length
+const NO_LABELS: readonly (string | null)[] = []
 
 /**
- * Passes each check to `onCheck`, in the order of their keys: of checks with the same labels the oldest comes first. Returns false,
- * without any check, when the lease is not `holder`'s at that moment. The reason is a scalar subquery, since a join would look for the
- * reasons of all checks.
+ * Passes each check to `onCheck`, in the order of their keys: of checks with the same names the oldest comes first. Returns false,
+ * without any check, when the lease is not `holder`'s at that moment. The reason that a row lacks is a scalar subquery, since a join would look
+ * for the reasons of all checks.
  */
 export async function readCheckSeries(
   database: Pick<Database, 'eachRow'>,
   holder: string,
+  labelNames: readonly string[],
   onCheck: (check: CheckSeriesRow) => void,
 ): Promise<boolean> {
   let isHolder = false
@@ -47,24 +55,25 @@ export async function readCheckSeries(
       text: `select x.* from exporter e
         left join (
           select coalesce(c.kubernetes_namespace, ''), p.slug, coalesce(c.kubernetes_name, c.slug), c.kubernetes_cluster,
-            case when s.status = ${statusCode('down')} then
-              (select f.reason from flips f where f.check_key = s.check_key order by f.id desc limit 1) end,
-            ${SELECTED.join(', ')}
+            case when s.status = ${statusCode('down')} then coalesce(${REASON_IN_HISTORY}, s.reason) end,
+            j.last_run ->> 'outcome',
+            ${[...SELECTED, ...labelNames.map((_, index) => `c.labels ->> $${2 + index}::text`)].join(', ')}
           from checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key
+            left join cron_jobs j on j.check_key = c.key
           order by c.key) x on true
         where e.holder = $1 and e.expires_at > now()`,
-      values: [holder],
+      values: [holder, ...labelNames],
     },
     (row) => {
       isHolder = true
-      if (row[0] !== null) onCheck(toCheckSeries(row))
+      if (row[0] !== null) onCheck(toCheckSeries(row, labelNames.length))
     },
   )
   return isHolder
 }
 
 /** A literal like `toState`, for the same reason. */
-function toCheckSeries(row: readonly unknown[]): CheckSeriesRow {
+function toCheckSeries(row: readonly unknown[], labels: number): CheckSeriesRow {
   const status = STATUSES[row[FIRST + AT.status] as number]!
   const lastPingAt = row[FIRST + AT.lastPingAt] as Instant | null
   return {
@@ -73,6 +82,7 @@ function toCheckSeries(row: readonly unknown[]): CheckSeriesRow {
     name: row[2] as string,
     cluster: row[3] as string | null,
     downReason: row[4] as FlipReason | null,
+    lastRunOutcome: row[5] as RunOutcome | null,
     status,
     lastPingAt,
     lastSuccessAt: lastSuccessOf(status, lastPingAt, row[FIRST + AT.lastSuccessAt] as Instant | null),
@@ -80,7 +90,9 @@ function toCheckSeries(row: readonly unknown[]): CheckSeriesRow {
     expectedAt: row[FIRST + AT.expectedAt] as Instant | null,
     dueAt: row[FIRST + AT.dueAt] as Instant | null,
     runs: (row[FIRST + AT.runs] as readonly Run[] | null) ?? [],
+    notified: STATUSES[row[FIRST + AT.notified] as number] ?? null,
     periodSeconds: row[FIRST + AT.periodSeconds] as number | null,
     graceSeconds: row[FIRST + AT.graceSeconds] as number,
+    labels: labels === 0 ? NO_LABELS : (row.slice(LABELS) as (string | null)[]),
   }
 }

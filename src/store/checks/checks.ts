@@ -4,21 +4,26 @@
  */
 
 import type { Tenant } from '../../domain/access.ts'
-import type { CheckState, CheckTexts } from '../../domain/check.ts'
+import type { CheckState, CheckTexts, Instant, StatusReason } from '../../domain/check.ts'
+import type { LastRun } from '../../domain/last-run.ts'
 import type { Cursor } from '../../domain/page.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
-import { fieldsOf, namesOf, read, settersOf, valuesOf } from './column-lists.ts'
+import { fieldsOf, namesOf, parametersOf, read, settersOf, valuesOf } from './column-lists.ts'
 import {
   CHECK,
   type CheckFields,
   type CheckIdentity,
+  type CheckOrigin,
   type CheckOwner,
   type CheckRowsFilter,
   narrow,
+  REASON_IN_HISTORY,
   SPEC,
   STATE,
   type StoredSpec,
+  settersOfWake,
+  statusCode,
   TEXTS,
   toState,
   toStoredSpec,
@@ -37,28 +42,73 @@ export interface CheckRecord extends CheckIdentity, CheckTexts, Pick<CheckOwner,
   readonly kubernetes: Resource | null
   readonly spec: StoredSpec
   readonly state: CheckState
+  /** When its configuration changed last; at first its creation. */
+  readonly updatedAt: Instant
+  /** Left out where the check follows none. */
+  readonly cronJob?: FollowedCronJob | undefined
+  /** Why the check is down or paused, in words, of one that follows a CronJob. Left out where it is not known. */
+  readonly statusDetail?: string | undefined
+}
+
+/** The CronJob that a check follows. */
+export interface FollowedCronJob {
+  readonly name: string
+  /** Null: no Job of it was reported yet. */
+  readonly lastRun: LastRun | null
+  /** Names of the Jobs of its open runs. */
+  readonly openJobs: readonly string[]
 }
 
 export interface StoredCheck extends CheckRecord {
   /** spec.suspend of the resource: while it is set, pause and resume belong to the resource. */
   readonly kubernetesSuspend: boolean | null
+  /** Left out where nothing of it is known. */
+  readonly origin?: CheckOrigin | undefined
 }
 
+/** Runs are closed without a change of the names (checks/jobs/abandon-runs.ts). */
+const OPEN_JOBS = `array(select j.jobs ->> (r ->> 'id') from jsonb_array_elements(coalesce(s.runs, '[]')) r where j.jobs ? (r ->> 'id'))`
+const CRON_JOB = `(select jsonb_build_object('name', j.name, 'lastRun', j.last_run, 'openJobs', ${OPEN_JOBS}) from cron_jobs j where j.check_key = c.key)`
+
+/** The detail of the last flip. Only checks that follow a CronJob and are down or paused have one to look for. */
+const STATUS_DETAIL = `case when s.job_area is not null and s.status in (${statusCode('down')}, ${statusCode('paused')}) then
+    (select case when f.to_status = s.status then f.detail end from flips f
+      where f.check_key = s.check_key and f.reason <> 'outage' order by f.id desc limit 1) end`
+
 /** What `toCheck` reads. `c` is the check, `s` its state. */
-export const CHECK_COLUMNS = `c.key, ${namesOf(CHECK, 'c')}, ${namesOf(SPEC, 's')}, ${namesOf(STATE, 's')}`
+export const CHECK_COLUMNS = `c.key, ${namesOf(CHECK, 'c')}, ${namesOf(SPEC, 's')}, ${namesOf(STATE, 's')}, ${REASON_IN_HISTORY}, ${STATUS_DETAIL}, ${CRON_JOB}`
+
+/** The same without the description and the labels, which can have 16 and 12 KB and are in no list, and without the CronJob. */
+export const LISTED_COLUMNS = CHECK_COLUMNS.replace('c.description', 'null::text')
+  .replace('c.labels', `'{}'::jsonb`)
+  .replace(CRON_JOB, 'null::jsonb')
+export type ListedCheck = Omit<CheckRecord, 'description' | 'labels' | 'cronJob'>
 
 const SPEC_AT = 1 + fieldsOf(CHECK).length
 const STATE_AT = SPEC_AT + fieldsOf(SPEC).length
+const REASON_AT = STATE_AT + fieldsOf(STATE).length
+const DETAIL_AT = REASON_AT + 1
+const CRON_JOB_AT = DETAIL_AT + 1
 
 export function toCheck(row: readonly unknown[]): StoredCheck {
   const fields = read<CheckFields>(CHECK, row, 1)
-  const { kubernetesCluster: cluster, kubernetesNamespace: namespace, kubernetesName: name, ...check } = fields
+  const { kubernetesCluster: cluster, kubernetesNamespace: namespace, kubernetesName: name, ...others } = fields
+  const { kubernetesAdopted, kubernetesNamespaceUid, kubernetesClusterUid, ...check } = others
+  const hasOrigin = (kubernetesAdopted ?? kubernetesNamespaceUid ?? kubernetesClusterUid) !== null
+  const state = toState(row, STATE_AT)
+  const reason = row[REASON_AT] as StatusReason | null
+  const statusDetail = row[DETAIL_AT] as string | null
+  const cronJob = row[CRON_JOB_AT] as FollowedCronJob | null
   return {
     ...check,
+    updatedAt: check.updatedAt ?? check.createdAt,
     key: row[0] as number,
     kubernetes: cluster === null || namespace === null || name === null ? null : { cluster, namespace, name },
+    ...(hasOrigin ? { origin: { kubernetesAdopted, kubernetesNamespaceUid, kubernetesClusterUid } } : {}),
     spec: toStoredSpec(row, SPEC_AT),
-    state: toState(row, STATE_AT),
+    state: reason === null ? state : { ...state, reason },
+    ...(cronJob === null ? {} : { cronJob }),
+    ...(statusDetail === null ? {} : { statusDetail }),
   }
 }
 
@@ -90,21 +140,70 @@ export async function findCheckKey(tx: Queryable, tenant: Tenant, id: string): P
 /** Before the first check. */
 const START: Cursor = { at: 0, id: '00000000-0000-0000-0000-000000000000' }
 
+/** A check in the order of lists. */
+export interface CheckPlace extends Cursor {
+  readonly key: number
+}
+
 /** Up to `limit` checks of a project that pass the filter, by time of creation and id; `after`: null from the start. */
-export async function listCheckRows(
+export async function findCheckPlaces(
   tx: Queryable,
-  tenant: Tenant,
   projectId: string,
   filter: CheckRowsFilter,
   { after, limit }: { after: Cursor | null; limit: number },
-): Promise<StoredCheck[]> {
+): Promise<CheckPlace[]> {
   const { at, id } = after ?? START
-  const { sql, values } = narrow(filter, 7)
+  const { sql, values } = narrow(filter, 5)
+  const { rows } = await tx.query<CheckPlace>({
+    text: `select c.key, c.created_at as at, c.id from checks c join check_states s on s.check_key = c.key
+      where c.project_id = $1 and (c.created_at, c.id) > ($2::timestamptz, $3::uuid)${sql}
+      order by c.created_at, c.id limit $4`,
+    values: [projectId, timestamp(at), id, limit, ...values],
+  })
+  return rows
+}
+
+/** Made by a migration where PostgreSQL has the extension pg_trgm. It finds words with three letters or digits in a row. */
+export async function hasSearchIndex(db: Queryable): Promise<boolean> {
+  const { rows } = await db.query<{ found: boolean }>(`select to_regclass('checks_search') is not null as found`)
+  return rows[0]!.found
+}
+
+/** Checks that a search without an index reads. */
+export const SEARCHED_ROWS = 10_000
+
+/** Like `findCheckPlaces`, among the first SEARCHED_ROWS checks after `after`. `readTo`: the last of these; null: there are no more. */
+export async function searchCheckPlaces(
+  tx: Queryable,
+  projectId: string,
+  filter: CheckRowsFilter,
+  { after, limit }: { after: Cursor | null; limit: number },
+): Promise<{ places: CheckPlace[]; readTo: Cursor | null }> {
+  const { at, id } = after ?? START
+  const read = `select key, id, created_at, name, slug, tags from checks
+    where project_id = $1 and (created_at, id) > ($2::timestamptz, $3::uuid) order by created_at, id`
+  const { sql, values } = narrow(filter, 5)
+  const { rows: places } = await tx.query<CheckPlace>({
+    text: `select c.key, c.created_at as at, c.id
+      from (${read} limit ${SEARCHED_ROWS}) c join check_states s on s.check_key = c.key
+      where true${sql} order by c.created_at, c.id limit $4`,
+    values: [projectId, timestamp(at), id, limit, ...values],
+  })
+  if (places.length === limit) return { places, readTo: null }
+  const { rows: last } = await tx.query<Cursor>({
+    text: `select created_at as at, id from (${read} offset ${SEARCHED_ROWS - 1} limit 2) c`,
+    values: [projectId, timestamp(at), id],
+  })
+  return { places, readTo: last.length === 2 ? last[0]! : null }
+}
+
+/** The checks of these keys, in the order of lists. */
+export async function listCheckRows(tx: Queryable, keys: readonly number[]): Promise<ListedCheck[]> {
   const rows = await tx.queryColumns({
-    text: `select ${CHECK_COLUMNS} from ${CHECKS}
-      where ${OF_TENANT} and c.project_id = $3 and (c.created_at, c.id) > ($4::timestamptz, $5::uuid)${sql}
-      order by c.created_at, c.id limit $6`,
-    values: [tenant.organizationId, tenant.projectId, projectId, timestamp(at), id, limit, ...values],
+    name: 'list_checks',
+    text: `select ${LISTED_COLUMNS} from checks c join check_states s on s.check_key = c.key
+      where c.key = any($1::int8[]) order by c.created_at, c.id`,
+    values: [keys],
   })
   return rows.map(toCheck)
 }
@@ -115,13 +214,22 @@ export async function saveTexts(tx: Queryable, key: number, slug: string, texts:
   await tx.query(`update checks set slug = $2, ${settersOf(TEXTS, 3)} where key = $1`, values)
 }
 
-/** Names of a constraint and of an index in the schema. */
+/** Stores when the configuration changed: in the transaction that changes texts, owner or spec. */
+export async function saveUpdatedAt(tx: Queryable, key: number, updatedAt: Instant): Promise<void> {
+  await tx.query('update checks set updated_at = $2::timestamptz where key = $1', [key, timestamp(updatedAt)])
+}
+
+/** Names of constraints and of an index in the schema. */
 export const SLUG_IS_UNIQUE = 'checks_project_id_slug_key'
 export const RESOURCE_IS_UNIQUE = 'checks_resource'
+export const PUBLIC_ID_IS_UNIQUE = 'checks_public_id_key'
 
 export async function saveSpec(tx: Queryable, key: number, spec: StoredSpec): Promise<void> {
   const values = [key, ...valuesOf<StoredSpec>(SPEC, spec)]
-  await tx.query(`update check_states set ${settersOf(SPEC, 2)} where check_key = $1`, values)
+  const { jobArea } = parametersOf<StoredSpec>(SPEC, 2)
+  // A check may begin or cease to follow a source: an expression of an update reads the row as it was.
+  const wake = settersOfWake('coalesce(wake_at, job_wake_at)', jobArea)
+  await tx.query(`update check_states set ${settersOf(SPEC, 2)}, ${wake} where check_key = $1`, values)
 }
 
 /** The check and its state. Its history is deleted separately (pings.ts, flips.ts). */

@@ -7,6 +7,7 @@
  * compiler asks for.
  */
 
+import { changedFields } from '../../domain/audit.ts'
 import {
   type CheckState,
   type CheckTexts,
@@ -16,13 +17,16 @@ import {
   PING_TYPES,
   type PingSource,
   type PingType,
+  REASONS_OF,
   type Run,
   type ShownStatus,
   STATUSES,
+  type StatusReason,
   type StoredStatus,
 } from '../../domain/check.ts'
+import type { KeptState } from '../../domain/check-event.ts'
 import type { EventCheck } from '../../domain/event.ts'
-import type { LastPings } from '../../domain/transition.ts'
+import { incidentOf } from '../../domain/flapping.ts'
 import { timestamp } from '../postgres/instants.ts'
 import { type Columns, columnOf, fieldsOf, isSame, marked, pick, positionsOf } from './column-lists.ts'
 
@@ -54,6 +58,7 @@ export const TEXTS = {
   name: { type: 'text', isInEvents: true },
   description: { type: 'text' },
   tags: { type: 'text[]', isInEvents: true },
+  labels: { type: 'jsonb', isInEvents: true },
 } as const satisfies Columns<CheckTexts>
 
 /** The resource that declares or declared a check. */
@@ -63,7 +68,29 @@ export const RESOURCE = {
   kubernetesName: { type: 'text' },
 } as const
 
-export interface CheckOwner extends Readonly<Record<keyof typeof RESOURCE, string | null>> {
+/** How a resource came to its check, and where it is. Null: unknown. */
+export interface CheckOrigin {
+  /** The check was made through the API, and stays in its project. */
+  readonly kubernetesAdopted: boolean | null
+  /** That of the Namespace. */
+  readonly kubernetesNamespaceUid: string | null
+  /** That of the Namespace kube-system. */
+  readonly kubernetesClusterUid: string | null
+}
+
+export const ORIGIN = {
+  kubernetesAdopted: { type: 'bool' },
+  kubernetesNamespaceUid: { type: 'text' },
+  kubernetesClusterUid: { type: 'text' },
+} as const satisfies Columns<CheckOrigin>
+
+export const NO_ORIGIN: CheckOrigin = {
+  kubernetesAdopted: null,
+  kubernetesNamespaceUid: null,
+  kubernetesClusterUid: null,
+}
+
+export interface CheckOwner extends Readonly<Record<keyof typeof RESOURCE, string | null>>, CheckOrigin {
   readonly managedBy: Manager
   readonly kubernetesSuspend: boolean | null
 }
@@ -72,11 +99,19 @@ export const OWNER = {
   managedBy: { type: 'text' },
   ...RESOURCE,
   kubernetesSuspend: { type: 'bool' },
+  ...ORIGIN,
 } as const satisfies Columns<CheckOwner>
 
+/** Null: as it was created. */
+export interface CheckConfigured {
+  readonly updatedAt: Instant | null
+}
+
+export const CONFIGURED = { updatedAt: { type: 'timestamptz' } } as const satisfies Columns<CheckConfigured>
+
 /** All of `checks` but the key. */
-export const CHECK = { ...IDENTITY, ...TEXTS, ...OWNER }
-export interface CheckFields extends CheckIdentity, CheckTexts, CheckOwner {}
+export const CHECK = { ...IDENTITY, ...TEXTS, ...OWNER, ...CONFIGURED }
+export interface CheckFields extends CheckIdentity, CheckTexts, CheckOwner, CheckConfigured {}
 
 /** The fields of `checks`, called `c`, in the check of an event, as arguments of jsonb_build_object. */
 const EVENT_FIELDS: Columns<Omit<EventCheck, 'project' | 'kubernetes'>> = marked(CHECK, 'isInEvents')
@@ -84,10 +119,19 @@ export const EVENT_PAIRS = fieldsOf(EVENT_FIELDS)
   .map((field) => `'${columnOf(field)}', c.${columnOf(field)}`)
   .join(', ')
 
-/** `shownStatus` (domain/check.ts) in SQL, over a row `s` of check_states. `now`: a time in SQL. */
-export function shownStatusSql(now: string): string {
-  const names = STATUSES.map((status) => `'${status}'`).join(', ')
-  return `case when s.status = ${statusCode('up')} and s.expected_at <= ${now} then 'late' else (array[${names}])[s.status + 1] end`
+/**
+ * The reason of the last flip, from the history, where the row does not have it: a row from before the column, or one that a version
+ * without it has flipped since, so that its reason leads to another status. Null elsewhere. Over a row `s` of check_states.
+ */
+export const REASON_IN_HISTORY = `case when not coalesce(s.reason = any (case s.status ${STATUSES.map(
+  (status) => `when ${statusCode(status)} then array['${REASONS_OF[status].join("', '")}']`,
+).join(' ')} end), false) then
+    (select f.reason from flips f where f.check_key = s.check_key and f.reason <> 'outage' order by f.id desc limit 1) end`
+
+/** `shownStatus` (domain/check.ts) in SQL, over a row `s` of check_states. `now`: a time in SQL. `toSql`: what stands for a status, its name. */
+export function shownStatusSql(now: string, toSql = (status: ShownStatus): string => `'${status}'`): string {
+  const values = STATUSES.map(toSql).join(', ')
+  return `case when s.status = ${statusCode('up')} and s.expected_at <= ${now} then ${toSql('late')} else (array[${values}])[s.status + 1] end`
 }
 
 interface Filter {
@@ -137,6 +181,8 @@ export interface StoredSpec {
   readonly timeZone: string | null
   readonly graceSeconds: number
   readonly maxRuntimeSeconds: number | null
+  /** The check follows a source in this area (../jobs/seen-areas.ts), whose Jobs report its runs. Null: pings report them. */
+  readonly jobArea: string | null
 }
 
 export const SPEC = {
@@ -145,30 +191,47 @@ export const SPEC = {
   timeZone: { type: 'text' },
   graceSeconds: { type: 'int4', isExported: true },
   maxRuntimeSeconds: { type: 'int4' },
+  jobArea: { type: 'text' },
 } as const satisfies Columns<StoredSpec>
 
 const isEqual = (value: unknown, was: unknown) => value === was
+const areEmpty = (list: readonly unknown[], was: readonly unknown[]) => list.length === 0 && was.length === 0
 
 /** These survive in the tombstone of a removed check. */
-export const LAST_PINGS = {
+export const KEPT_STATE = {
   lastPingAt: { type: 'timestamptz', isExported: true },
   lastSuccessAt: { type: 'timestamptz', isExported: true },
   lastDurationMs: { type: 'int4', isUnchanged: isEqual, isExported: true },
   lastStartAt: { type: 'timestamptz', isUnchanged: isEqual },
-} as const satisfies Columns<LastPings>
+  pingsTotal: { type: 'int8' },
+  incidentSince: { type: 'timestamptz', isUnchanged: isEqual },
+} as const satisfies Columns<KeptState>
 
 export const STATE = {
   status: { type: 'int2', encode: statusCode, isUnchanged: isEqual, isExported: true },
   since: { type: 'timestamptz', isUnchanged: isEqual },
-  ...LAST_PINGS,
+  reason: { type: 'text', isUnchanged: isEqual },
+  ...KEPT_STATE,
   expectedAt: { type: 'timestamptz', isExported: true },
   dueAt: { type: 'timestamptz', isExported: true },
   runs: {
     type: 'jsonb',
     encode: (runs) => (runs.length === 0 ? null : runs),
-    isUnchanged: (runs, were) => runs.length === 0 && were.length === 0,
+    isUnchanged: areEmpty,
     isExported: true,
   },
+  changes: {
+    type: 'jsonb',
+    encode: (changes) => (changes.length === 0 ? null : changes),
+    isUnchanged: (changes, were) => changes === were || areEmpty(changes, were),
+  },
+  notified: {
+    type: 'int2',
+    encode: (status) => (status === null ? null : statusCode(status)),
+    isUnchanged: isEqual,
+    isExported: true,
+  },
+  quietAt: { type: 'timestamptz', isUnchanged: isEqual },
 } as const satisfies Columns<CheckState>
 
 export interface CheckTiming {
@@ -178,19 +241,40 @@ export interface CheckTiming {
   readonly wakeAt: Instant | null
 }
 
+/**
+ * Where `wakeAt` is stored: of a check that follows a source in a column of its own, which replicas of the release before do not know. They
+ * would evaluate it although its Jobs are not recorded yet (0023_followed_checks.sql).
+ */
+export interface StoredTiming extends CheckTiming {
+  readonly jobWakeAt: Instant | null
+}
+
 export const TIMING = {
   stampedAt: { type: 'timestamptz' },
   wakeAt: { type: 'timestamptz' },
-} as const satisfies Columns<CheckTiming>
+  jobWakeAt: { type: 'timestamptz' },
+} as const satisfies Columns<StoredTiming>
+
+export function toStoredTiming(
+  { jobArea }: Pick<StoredSpec, 'jobArea'>,
+  { stampedAt, wakeAt }: CheckTiming,
+): StoredTiming {
+  return jobArea === null ? { stampedAt, wakeAt, jobWakeAt: null } : { stampedAt, wakeAt: null, jobWakeAt: wakeAt }
+}
+
+/** Sets `wakeAt` of rows of `check_states` to the time `at`, in SQL; `jobArea`: theirs, in SQL. */
+export const settersOfWake = (at: string, jobArea = 'job_area'): string =>
+  `wake_at = case when ${jobArea} is null then ${at} end, job_wake_at = case when ${jobArea} is not null then ${at} end`
 
 /** All of `check_states` but the key. */
 export const STORED_STATE = { ...SPEC, ...STATE, ...TIMING }
-export interface StoredState extends StoredSpec, CheckState, CheckTiming {}
+export interface StoredState extends StoredSpec, CheckState, StoredTiming {}
 
 // Rows -----------------------------------------------------------------------------------------------------------------------
 
 const AT = { ...positionsOf<StoredSpec>(SPEC), ...positionsOf<CheckState>(STATE) }
 const NO_RUNS: readonly Run[] = []
+const NO_CHANGES: readonly Instant[] = []
 
 /** The spec in a row that has the columns of SPEC from `first` on. Like `toState` a literal: a loop takes three times as long. */
 export function toStoredSpec(row: readonly unknown[], first: number): StoredSpec {
@@ -200,16 +284,20 @@ export function toStoredSpec(row: readonly unknown[], first: number): StoredSpec
     timeZone: row[first + AT.timeZone] as string | null,
     graceSeconds: row[first + AT.graceSeconds] as number,
     maxRuntimeSeconds: row[first + AT.maxRuntimeSeconds] as number | null,
+    jobArea: row[first + AT.jobArea] as string | null,
   }
 }
 
 /** The state in a row that has the columns of STATE from `first` on. */
 export function toState(row: readonly unknown[], first: number): CheckState {
   const status = STATUSES[row[first + AT.status] as number]!
+  const since = row[first + AT.since] as Instant
   const lastPingAt = row[first + AT.lastPingAt] as Instant | null
+  const notified = STATUSES[row[first + AT.notified] as number] ?? null
   return {
     status,
-    since: row[first + AT.since] as Instant,
+    since,
+    reason: row[first + AT.reason] as StatusReason | null,
     lastPingAt,
     lastSuccessAt: lastSuccessOf(status, lastPingAt, row[first + AT.lastSuccessAt] as Instant | null),
     lastDurationMs: row[first + AT.lastDurationMs] as number | null,
@@ -217,6 +305,11 @@ export function toState(row: readonly unknown[], first: number): CheckState {
     expectedAt: row[first + AT.expectedAt] as Instant | null,
     dueAt: row[first + AT.dueAt] as Instant | null,
     runs: (row[first + AT.runs] as readonly Run[] | null) ?? NO_RUNS,
+    pingsTotal: row[first + AT.pingsTotal] as number,
+    incidentSince: incidentOf(status, since, notified, row[first + AT.incidentSince] as Instant | null),
+    changes: (row[first + AT.changes] as readonly Instant[] | null) ?? NO_CHANGES,
+    notified,
+    quietAt: row[first + AT.quietAt] as Instant | null,
   }
 }
 
@@ -231,7 +324,32 @@ export function lastSuccessOf(
 
 /** Whether the columns have the same values. */
 export const isSameTexts = (one: CheckTexts, other: CheckTexts) => isSame<CheckTexts>(TEXTS, one, other)
+export const isSameOrigin = (one: CheckOrigin, other: CheckOrigin) => isSame<CheckOrigin>(ORIGIN, one, other)
 export const isSameSpec = (one: StoredSpec, other: StoredSpec) => isSame<StoredSpec>(SPEC, one, other)
+/** Whether they differ in nothing but the area in which the check follows its source: then the check expects the same. */
+export const isOnlyElsewhere = (one: StoredSpec, other: StoredSpec) =>
+  one.jobArea !== null && other.jobArea !== null && isSameSpec({ ...one, jobArea: other.jobArea }, other)
+
+const { jobArea: _jobArea, ...GIVEN_SPEC } = SPEC
+
+/** What users configure of a check, here and in its resource. */
+const CONFIGURATION = {
+  projectId: IDENTITY.projectId,
+  slug: IDENTITY.slug,
+  managedBy: OWNER.managedBy,
+  ...TEXTS,
+  ...GIVEN_SPEC,
+} as const
+type Configured = Pick<CheckIdentity, 'projectId' | 'slug'> & Pick<CheckOwner, 'managedBy'> & CheckTexts
+
+/** The names of the configured fields that differ, as the API calls them. */
+export function changedConfiguration(
+  before: Configured & { readonly spec: StoredSpec },
+  after: Configured & { readonly spec: StoredSpec },
+): string[] {
+  const flat = ({ spec, ...check }: Configured & { readonly spec: StoredSpec }) => ({ ...check, ...spec })
+  return changedFields(flat(before), flat(after), fieldsOf<Configured & Omit<StoredSpec, 'jobArea'>>(CONFIGURATION))
+}
 
 /** The texts, without anything else that `source` has. */
 export const textsOf = (source: CheckTexts): CheckTexts => pick<CheckTexts>(TEXTS, source)

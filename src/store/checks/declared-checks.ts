@@ -1,11 +1,28 @@
 /** Checks by the resource that declares them, for the operator: reads here are not limited to a tenant. */
 
 import { type CheckState, type CheckTexts, type Instant, STATUSES } from '../../domain/check.ts'
+import type { LastRun, RunOutcome } from '../../domain/last-run.ts'
+import { skipHistoryOf } from '../history/reported-flips.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 import { RESOURCE_LOCKS } from '../postgres/locks.ts'
 import { CHECK_COLUMNS, type Resource, type StoredCheck, toCheck } from './checks.ts'
-import { settersOf, valuesOf } from './column-lists.ts'
-import { type CheckIdentity, type CheckOwner, IDENTITY, OWNER, TEXTS } from './columns.ts'
+import { fieldsOf, namesOf, parametersOf, settersOf, valuesOf } from './column-lists.ts'
+import {
+  type CheckIdentity,
+  type CheckOrigin,
+  type CheckOwner,
+  IDENTITY,
+  NO_ORIGIN,
+  ORIGIN,
+  OWNER,
+  SPEC,
+  STATE,
+  type StoredSpec,
+  settersOfWake,
+  statusCode,
+  TEXTS,
+} from './columns.ts'
 
 const CHECKS = 'checks c join check_states s on s.check_key = c.key'
 const OF_RESOURCE = 'c.kubernetes_cluster = $1 and c.kubernetes_namespace = $2 and c.kubernetes_name = $3'
@@ -45,21 +62,26 @@ export async function findAnyCheck(tx: Queryable, id: string): Promise<StoredChe
 export interface DeclaredState extends Pick<CheckState, 'status' | 'since' | 'lastPingAt' | 'expectedAt'> {
   readonly namespace: string
   readonly name: string
+  /** The newest run of its CronJob; null: it follows none, or none is known. */
+  readonly lastRun: Pick<LastRun, 'job' | 'outcome'> | null
 }
 
-type DeclaredRow = [string, string, number, Instant, Instant | null, Instant | null]
+type DeclaredRow = [string, string, number, Instant, Instant | null, Instant | null, string | null, RunOutcome | null]
 
 /** All declared checks of a cluster, in no order. */
 export async function listDeclaredStates(tx: Queryable, cluster: string): Promise<DeclaredState[]> {
   const rows = await tx.queryColumns({
     name: 'list_declared_states',
-    text: `select c.kubernetes_namespace, c.kubernetes_name, s.status, s.since, s.last_ping_at, s.expected_at from ${CHECKS}
+    text: `select c.kubernetes_namespace, c.kubernetes_name, s.status, s.since, s.last_ping_at, s.expected_at,
+        j.last_run->>'job', j.last_run->>'outcome'
+      from ${CHECKS} left join cron_jobs j on j.check_key = c.key
       where c.kubernetes_cluster = $1 and c.kubernetes_name is not null`,
     values: [cluster],
   })
   return rows.map((row) => {
-    const [namespace, name, status, since, lastPingAt, expectedAt] = row as DeclaredRow
-    return { namespace, name, status: STATUSES[status]!, since, lastPingAt, expectedAt }
+    const [namespace, name, status, since, lastPingAt, expectedAt, job, outcome] = row as DeclaredRow
+    const lastRun = job == null || outcome == null ? null : { job, outcome }
+    return { namespace, name, status: STATUSES[status]!, since, lastPingAt, expectedAt, lastRun }
   })
 }
 
@@ -69,15 +91,21 @@ interface Named extends CheckTexts, Pick<CheckIdentity, 'projectId' | 'slug'> {}
 export interface DeclaredFields extends Named {
   readonly resource: Resource
   readonly suspend: boolean | null
+  readonly origin: CheckOrigin
 }
 
-export function toOwner({ cluster, namespace, name }: Resource, suspend: boolean | null): CheckOwner {
+export function toOwner(
+  { cluster, namespace, name }: Resource,
+  suspend: boolean | null,
+  origin: CheckOrigin,
+): CheckOwner {
   return {
     managedBy: 'kubernetes',
     kubernetesCluster: cluster,
     kubernetesNamespace: namespace,
     kubernetesName: name,
     kubernetesSuspend: suspend,
+    ...origin,
   }
 }
 
@@ -87,15 +115,77 @@ export const OWNED_BY_API: CheckOwner = {
   kubernetesNamespace: null,
   kubernetesName: null,
   kubernetesSuspend: null,
+  ...NO_ORIGIN,
 }
 
 const DECLARED = { projectId: IDENTITY.projectId, slug: IDENTITY.slug, ...TEXTS, ...OWNER }
 
-/** Needs the lock on the check's state. Fails with a unique violation of SLUG_IS_UNIQUE when the slug is taken. */
+/**
+ * Needs the lock on the check's state. Fails with a unique violation of SLUG_IS_UNIQUE when the slug is taken. What happened to a check
+ * of the API before is not reported in the cluster.
+ */
 export async function saveDeclared(tx: Queryable, key: number, declared: DeclaredFields): Promise<void> {
-  const { resource, suspend } = declared
-  const values = valuesOf<Named & CheckOwner>(DECLARED, { ...declared, ...toOwner(resource, suspend) })
-  await tx.query(`update checks set ${settersOf(DECLARED, 2)} where key = $1`, [key, ...values])
+  const { resource, suspend, origin } = declared
+  const values = valuesOf<Named & CheckOwner>(DECLARED, { ...declared, ...toOwner(resource, suspend, origin) })
+  await tx.query(
+    `with skipped as (${skipHistoryOf("checks where key = $1 and managed_by = 'api'")})
+      update checks set ${settersOf(DECLARED, 2)} where key = $1`,
+    [key, ...values],
+  )
+}
+
+const FIRST = { expectedAt: STATE.expectedAt, dueAt: STATE.dueAt }
+const FIRST_AT = 3
+const SPEC_AT = FIRST_AT + fieldsOf(FIRST).length
+
+/**
+ * Saves the first expectation of a new check of which nothing is expected. Adds no history. False: it has another spec or state meanwhile, or
+ * is gone.
+ */
+export async function saveFirstExpectation(
+  db: Queryable,
+  { key, spec }: Pick<StoredCheck, 'key' | 'spec'>,
+  state: CheckState,
+  wakeAt: Instant | null,
+): Promise<boolean> {
+  const saved = await db.queryColumns({
+    name: 'save_first_expectation',
+    text: `update check_states set ${settersOfWake('$2::timestamptz')}, ${settersOf(FIRST, FIRST_AT)}
+      where check_key = $1 and status = ${statusCode('new')} and due_at is null and wake_at is null and job_wake_at is null
+        and (${namesOf(SPEC)}) is not distinct from (${Object.values(parametersOf<StoredSpec>(SPEC, SPEC_AT)).join(', ')})
+      returning check_key`,
+    values: [
+      key,
+      timestamp(wakeAt),
+      ...valuesOf<Pick<CheckState, 'expectedAt' | 'dueAt'>>(FIRST, state),
+      ...valuesOf<StoredSpec>(SPEC, spec),
+    ],
+  })
+  return saved.length > 0
+}
+
+/** In a statement of its own, without the lock on the check's state: no one else writes these columns while the resource has the check. */
+export async function saveOrigin(
+  db: Queryable,
+  key: number,
+  { cluster, namespace, name }: Resource,
+  origin: CheckOrigin,
+): Promise<void> {
+  await db.query(
+    `update checks set ${settersOf(ORIGIN, 5)}
+      where key = $1 and kubernetes_cluster = $2 and kubernetes_namespace = $3 and kubernetes_name = $4`,
+    [key, cluster, namespace, name, ...valuesOf<CheckOrigin>(ORIGIN, origin)],
+  )
+}
+
+/** Whether no check has the public id, and none that was removed can get it back. */
+export async function isPublicIdFree(tx: Queryable, publicId: string): Promise<boolean> {
+  const { rows } = await tx.query<{ free: boolean }>(
+    `select not exists (select from checks where public_id = $1)
+      and not exists (select from tombstones where public_id = $1) as free`,
+    [publicId],
+  )
+  return rows[0]!.free
 }
 
 /** From now on the check belongs to the API. Needs the lock on its state. */

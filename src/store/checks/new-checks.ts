@@ -1,17 +1,22 @@
 /** What the creation of a check writes. */
 
 import type { CheckState, CheckTexts, Instant } from '../../domain/check.ts'
+import { entryValues, insertEntryFrom, type NewEntry } from '../audit/entries.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 import type { Resource } from './checks.ts'
 import { fieldsOf, namesOf, parametersOf, valuesOf } from './column-lists.ts'
 import {
   CHECK,
+  type CheckConfigured,
   type CheckFields,
   type CheckIdentity,
+  type CheckOrigin,
+  type CheckTiming,
   STORED_STATE,
   type StoredSpec,
   type StoredState,
+  toStoredTiming,
 } from './columns.ts'
 import { OWNED_BY_API, toOwner } from './declared-checks.ts'
 
@@ -22,21 +27,18 @@ export async function findTakenSlugs(tx: Queryable, projectId: string, slugs: re
   return new Set(rows.map((row) => row.slug))
 }
 
-export interface NewCheckRow extends CheckIdentity, CheckTexts {
+export interface NewCheckRow extends CheckIdentity, CheckTexts, CheckConfigured {
   /** The key of a check that comes back to its history (tombstones.ts). Default: a new one. */
   readonly key?: number
   /** The resource that declares the check. Default: the check belongs to the API. */
-  readonly kubernetes?: Resource & { readonly suspend: boolean | null }
+  readonly kubernetes?: Resource & { readonly suspend: boolean | null; readonly origin: CheckOrigin }
 }
 
 export type NewDeclaredRow = NewCheckRow & { readonly kubernetes: NonNullable<NewCheckRow['kubernetes']> }
 
-export interface NewState {
+export interface NewState extends CheckTiming {
   readonly spec: StoredSpec
   readonly state: CheckState
-  /** The time of the newest history entry. */
-  readonly stampedAt: Instant
-  readonly wakeAt: Instant | null
 }
 
 /** Parameters: the key, CHECK, STORED_STATE, and what a statement adds. */
@@ -64,15 +66,17 @@ export async function insertCheck(tx: Queryable, check: NewCheckRow, state: NewS
 }
 
 /**
- * Inserts the first check of a resource and the flip that its history begins with, in one statement and a transaction by itself.
- * Returns its key; null when the project is gone, the slug is taken, or the resource has a check or a tombstone. It takes no lock:
- * each moment shows one of these two to a reader, and a concurrent writer meets it in a unique index.
+ * Inserts the first check of a resource, the flip that its history begins with, and the audit entry about it, in one statement and a
+ * transaction by itself.
+ * Returns its key; null when the project is gone, the slug is taken, or the resource has a check, a tombstone or a retained check. It takes
+ * no lock: each moment shows one of these to a reader, and a concurrent writer meets it in a unique index.
  */
 export async function insertFirstCheck(
   db: Queryable,
   check: NewDeclaredRow,
   state: NewState,
   flip: { readonly id: string; readonly at: Instant },
+  entry: NewEntry,
 ): Promise<number | null> {
   const { kubernetesCluster, kubernetesNamespace, kubernetesName, projectId } = CHECK_VALUES
   const ofResource = `kubernetes_cluster = ${kubernetesCluster} and kubernetes_namespace = ${kubernetesNamespace} and kubernetes_name = ${kubernetesName}`
@@ -80,28 +84,30 @@ export async function insertFirstCheck(
   const { rows } = await db.query<{ key: number }>({
     name: 'insert_first_check',
     text: `with kept as (
-        select from projects where id = ${projectId} for key share),
+        select organization_id from projects where id = ${projectId} for key share),
       made as (
         insert into checks (${COLUMNS}) overriding system value select ${VALUES} from kept
         where not exists (select from checks where ${ofResource})
           and not exists (select from tombstones where ${ofResource})
+          and not exists (select from retained_checks where ${ofResource})
         on conflict do nothing returning key),
       stated as (${INSERT_STATE}),
       flipped as (
         insert into flips (id, check_key, at, detected_at, from_status, to_status, reason, ping_id)
-        select ${flipId}, key, ${flipAt}, ${flipAt}, null, ${STATE_VALUES.status}, 'created', null from made)
+        select ${flipId}, key, ${flipAt}, ${flipAt}, null, ${STATE_VALUES.status}, 'created', null from made),
+      audited as (${insertEntryFrom('kept, made', NEXT + 2)})
       select key from made`,
-    values: [...toValues(check, state), flip.id, timestamp(flip.at)],
+    values: [...toValues(check, state), flip.id, timestamp(flip.at), ...entryValues(entry)],
   })
   return rows[0]?.key ?? null
 }
 
-function toValues(check: NewCheckRow, { spec, state, stampedAt, wakeAt }: NewState): unknown[] {
+function toValues(check: NewCheckRow, { spec, state, ...timing }: NewState): unknown[] {
   const { key, kubernetes } = check
-  const owner = kubernetes === undefined ? OWNED_BY_API : toOwner(kubernetes, kubernetes.suspend)
+  const owner = kubernetes === undefined ? OWNED_BY_API : toOwner(kubernetes, kubernetes.suspend, kubernetes.origin)
   return [
     key,
     ...valuesOf<CheckFields>(CHECK, { ...check, ...owner }),
-    ...valuesOf<StoredState>(STORED_STATE, { ...spec, ...state, stampedAt, wakeAt }),
+    ...valuesOf<StoredState>(STORED_STATE, { ...spec, ...state, ...toStoredTiming(spec, timing) }),
   ]
 }

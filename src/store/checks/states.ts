@@ -20,6 +20,7 @@ import {
   SPEC,
   STATE,
   type StoredSpec,
+  settersOfWake,
   shownStatusSql,
   TIMING,
   toState,
@@ -40,6 +41,7 @@ const SPEC_AT = 1
 const STATE_AT = SPEC_AT + fieldsOf(SPEC).length
 const TIMING_AT = STATE_AT + fieldsOf(STATE).length
 const NOW_AT = TIMING_AT + fieldsOf(TIMING).length
+const SEEN_AT = NOW_AT + 1
 
 /** The keys of checks by the public ids that pings carry. Unknown ids are left out. */
 export async function findKeys(tx: Queryable, publicIds: readonly string[]): Promise<Map<string, number>> {
@@ -65,24 +67,44 @@ export async function lockStates(
   return rows.map(toLockedCheck)
 }
 
+/** A check to evaluate. */
+export interface DueCheck extends LockedCheck {
+  /** All Jobs that changed before are recorded. Null: pings report its runs. */
+  readonly seenUntil: Instant | null
+}
+
 /**
- * Locks and reads up to `limit` checks whose time of the next evaluation has come, oldest first, without those that another replica
- * has locked. None while the service beat is older than `freshMs`: after an outage the gap must be on record before a check counts
- * as missed (design, section 4, "Own downtime"). `now`: the database's time, 0 without any check.
+ * Locks and reads checks whose time of the next evaluation has come, oldest first, without those that another replica has locked: up to `limit`
+ * that pings report, and up to `limit` that Jobs report. None while the service beat is older than `freshMs`: after an outage the gap must be on
+ * record before a check counts as missed (design, section 4, "Own downtime"). A check that follows a source waits until its area's Jobs are seen
+ * up to that time, and while something of it is not recorded. `now`: the database's time, 0 without any check.
  */
 export async function lockDueStates(
   tx: Queryable,
   limit: number,
   freshMs: number,
-): Promise<{ now: Instant; checks: LockedCheck[] }> {
+): Promise<{ now: Instant; checks: DueCheck[] }> {
   const rows = await tx.queryColumns({
     name: 'lock_due_states',
-    text: `select ${COLUMNS}, now() from check_states
-      where wake_at <= now() and exists (select from service_beat where beat_at > now() - $2 * interval '1 millisecond')
-      order by wake_at limit $1 for no key update skip locked`,
+    // Each part reads an index of its own (0023_followed_checks.sql). The limits stand inside, so that neither part keeps the other waiting.
+    text: `with beating as (select from service_beat where beat_at > now() - $2 * interval '1 millisecond'),
+      pinged as (select ${COLUMNS}, now() as read_at, null::timestamptz as seen_at from check_states
+        where wake_at <= now() and exists (select from beating)
+        order by wake_at limit $1 for no key update skip locked),
+      followed as (select due.*, now() as read_at, a.seen_at from seen_areas a cross join lateral (
+          select ${COLUMNS} from check_states
+          where job_area = a.area and job_wake_at <= least(now(), a.seen_at) and check_key <> all(a.held)
+            and exists (select from beating)
+          order by job_wake_at limit $1 for no key update skip locked) due
+        order by due.job_wake_at limit $1)
+      select * from pinged union all select * from followed`,
     values: [limit, freshMs],
   })
-  return { now: Math.floor((rows[0]?.[NOW_AT] as Instant | undefined) ?? 0), checks: rows.map(toLockedCheck) }
+  const checks = rows.map((row) => {
+    const seenAt = row[SEEN_AT] as Instant | null
+    return { ...toLockedCheck(row), seenUntil: seenAt === null ? null : Math.floor(seenAt) }
+  })
+  return { now: Math.floor((rows[0]?.[NOW_AT] as Instant | undefined) ?? 0), checks }
 }
 
 const isInstant = (column: { type: string }) => column.type === 'timestamptz'
@@ -97,11 +119,12 @@ function toLockedCheck(row: unknown[]): LockedCheck {
     spec: INSTANTS_AT.some((at) => Number.isNaN(row[at])) ? null : toSpec(toStoredSpec(row, SPEC_AT)),
     state: toState(row, STATE_AT),
     stampedAt: row[TIMING_AT] as Instant,
-    wakeAt: row[TIMING_AT + 1] as Instant | null,
+    wakeAt: (row[TIMING_AT + 1] ?? row[TIMING_AT + 2]) as Instant | null,
   }
 }
 
-function toSpec({ periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds }: StoredSpec): CheckSpec | null {
+function toSpec(stored: StoredSpec): CheckSpec | null {
+  const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds, jobArea } = stored
   const when =
     periodSeconds === null
       ? toCronSchedule(schedule!, timeZone!)
@@ -111,6 +134,7 @@ function toSpec({ periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSec
     schedule: when,
     graceMs: graceSeconds * 1_000,
     maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000,
+    awaits: jobArea === null ? 'completion' : 'start',
   }
 }
 
@@ -160,13 +184,20 @@ export function runPingKey(key: number, runId: string, type: PingType): string {
 /** Moves the next evaluation of checks that cannot be evaluated, so that they do not stop the others. */
 export async function postponeWake(tx: Queryable, keys: readonly number[], until: Instant): Promise<void> {
   const values = [keys, timestamp(until)]
-  await tx.query('update check_states set wake_at = $2::timestamptz where check_key = any($1::int8[])', values)
+  await tx.query(
+    `update check_states set ${settersOfWake('$2::timestamptz')} where check_key = any($1::int8[])`,
+    values,
+  )
 }
 
-/** How far behind the evaluator is, in seconds; 0 when nothing is overdue. */
+/** How far behind the evaluator is, in seconds; 0 when nothing is overdue. A check that follows a source is not overdue while its Jobs are not seen. */
 export async function oldestOverdueSeconds(tx: Queryable): Promise<number> {
   const { rows } = await tx.query<{ seconds: number }>(
-    'select greatest(0, extract(epoch from now() - min(wake_at)))::float8 as seconds from check_states where wake_at is not null',
+    `select greatest(0, extract(epoch from max(late)))::float8 as seconds from (
+        select now() - min(wake_at) as late from check_states where wake_at is not null
+        union all
+        select least(now(), a.seen_at) - (select min(s.job_wake_at) from check_states s where s.job_area = a.area and s.job_wake_at is not null and s.check_key <> all(a.held))
+        from seen_areas a) due`,
   )
   return rows[0]?.seconds ?? 0
 }

@@ -4,20 +4,36 @@
  * history (pruning.ts). A writer holds the resource's lock (declared-checks.ts).
  */
 
-import type { Instant } from '../../domain/check.ts'
-import type { LastPings } from '../../domain/transition.ts'
+import type { CheckState, Instant } from '../../domain/check.ts'
+import type { KeptState } from '../../domain/check-event.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 import type { Resource } from './checks.ts'
 import { namesOf, parametersOf, read, valuesOf } from './column-lists.ts'
-import { type CheckIdentity, type CheckTiming, IDENTITY, LAST_PINGS, TIMING } from './columns.ts'
+import {
+  type CheckIdentity,
+  type CheckOrigin,
+  type CheckTiming,
+  IDENTITY,
+  KEPT_STATE,
+  ORIGIN,
+  STATE,
+  TIMING,
+} from './columns.ts'
 
-interface Fields extends CheckIdentity, LastPings, Pick<CheckTiming, 'stampedAt'> {}
+/** `reason`: of the status that it had; null: unknown. */
+interface Fields
+  extends CheckIdentity,
+    KeptState,
+    CheckOrigin,
+    Pick<CheckTiming, 'stampedAt'>,
+    Pick<CheckState, 'reason'> {}
 /** Its columns besides the key, the resource and the time of its removal. */
-export const TOMBSTONE = { ...IDENTITY, ...LAST_PINGS, stampedAt: TIMING.stampedAt }
+export const TOMBSTONE = { ...IDENTITY, ...KEPT_STATE, ...ORIGIN, stampedAt: TIMING.stampedAt, reason: STATE.reason }
 
 export interface Tombstone extends Fields {
   readonly key: number
+  readonly deletedAt: Instant
 }
 
 const OF_RESOURCE = 'kubernetes_cluster = $1 and kubernetes_namespace = $2 and kubernetes_name = $3'
@@ -27,14 +43,13 @@ export async function insertTombstone(
   tx: Queryable,
   { cluster, namespace, name }: Resource,
   tombstone: Tombstone,
-  deletedAt: Instant,
 ): Promise<void> {
   const resource = [cluster, namespace, name]
   await tx.query(`delete from tombstones where ${OF_RESOURCE}`, resource)
   await tx.query(
     `insert into tombstones (kubernetes_cluster, kubernetes_namespace, kubernetes_name, check_key, deleted_at, ${namesOf(TOMBSTONE)})
       values ($1, $2, $3, $4, $5::timestamptz, ${Object.values(parametersOf(TOMBSTONE, 6)).join(', ')})`,
-    [...resource, tombstone.key, timestamp(deletedAt), ...valuesOf<Fields>(TOMBSTONE, tombstone)],
+    [...resource, tombstone.key, timestamp(tombstone.deletedAt), ...valuesOf<Fields>(TOMBSTONE, tombstone)],
   )
 }
 
@@ -46,11 +61,13 @@ export async function findTombstone(
 ): Promise<Tombstone | null> {
   const [row] = await tx.queryColumns({
     name: 'find_tombstone',
-    text: `select check_key, ${namesOf(TOMBSTONE)} from tombstones where ${OF_RESOURCE} and ($4::uuid is null or id = $4)
+    text: `select check_key, deleted_at, ${namesOf(TOMBSTONE)} from tombstones where ${OF_RESOURCE} and ($4::uuid is null or id = $4)
       for update`,
     values: [cluster, namespace, name, id],
   })
-  return row === undefined ? null : { key: row[0] as number, ...read<Fields>(TOMBSTONE, row, 1) }
+  return row === undefined
+    ? null
+    : { key: row[0] as number, deletedAt: row[1] as Instant, ...read<Fields>(TOMBSTONE, row, 2) }
 }
 
 export async function deleteTombstone(tx: Queryable, key: number): Promise<void> {

@@ -32,6 +32,16 @@ export async function listGaps(tx: Queryable, since: Instant): Promise<Gap[]> {
   return rows.map(({ startedAt, endedAt }) => ({ startedAt: Math.floor(startedAt), endedAt: Math.ceil(endedAt) }))
 }
 
+/** Up to `limit` gaps that ended at or after `since`, the newest ones, oldest first. */
+export async function listNewestGaps(tx: Queryable, since: Instant, limit: number): Promise<Gap[]> {
+  const { rows } = await tx.query<Gap>({
+    name: 'list_newest_gaps',
+    text: `select started_at as "startedAt", ended_at as "endedAt" from gaps where ended_at >= $1::timestamptz order by ended_at desc limit $2`,
+    values: [timestamp(since), limit],
+  })
+  return rows.reverse()
+}
+
 /** Writes what a ping writes, for a transaction that is rolled back. Fails when pings cannot be stored: a full disk accepts the beat's own row. */
 export async function rehearsePing(tx: Queryable): Promise<void> {
   await tx.query(

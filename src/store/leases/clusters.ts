@@ -32,3 +32,13 @@ export async function findClusterHolder(
   )
   return rows[0] ?? null
 }
+
+/** Up to `limit` clusters that were ever registered, by name. */
+export async function listClusters(db: Queryable, limit: number): Promise<{ name: string; seenSecondsAgo: number }[]> {
+  const { rows } = await db.query<{ name: string; seenSecondsAgo: number }>(
+    `select name, greatest(0, extract(epoch from clock_timestamp() - seen_at))::float8 as "seenSecondsAgo" from clusters
+      order by name limit $1`,
+    [limit],
+  )
+  return rows
+}

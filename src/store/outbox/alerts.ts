@@ -9,24 +9,33 @@
  */
 
 import { type Instant, STATUSES } from '../../domain/check.ts'
+import type { Labels } from '../../domain/labels.ts'
+import { pingTypeCode } from '../checks/columns.ts'
 import { instantArray, int8Array, jsonbArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { CHANNEL_COLUMNS, type ChannelRow } from './channels.ts'
-
-export type Labels = Readonly<Record<string, string>>
+import { BODY_END, toBodyText } from './events.ts'
 
 export interface StoredAlert {
   readonly labels: Labels
+  /** The labels of the check when the alert began: they are part of `labels` until it ends, whatever the check has since. */
+  readonly checkLabels: Labels
   readonly annotations: Labels
   readonly startsAt: Instant
   /** Null: firing. */
   readonly resolvedAt: Instant | null
 }
 
-const ALERT_COLUMNS = `a.labels, a.annotations, a.starts_at as "startsAt", a.resolved_at as "resolvedAt"`
+const ALERT_COLUMNS = `a.labels, a.check_labels as "checkLabels", a.annotations, a.starts_at as "startsAt", a.resolved_at as "resolvedAt"`
 /** Due at once, by every clock. */
 const AT_ONCE = `'epoch'`
 const DOWN = STATUSES.indexOf('down')
+/** Whether the recipients know the check, with the state `s`, as down. While it flaps, that is not its status. */
+const IS_DOWN = `coalesce(s.notified, s.status) = ${DOWN}`
+
+/** The smallest id of a ping of that time or later (runtime/ids.ts). */
+const FIRST_ID_AT = (at: string) =>
+  `rpad(lpad(to_hex(floor(extract(epoch from ${at}) * 1000)::int8), 12, '0'), 32, '0')::uuid`
 
 /** The lease of a row. `until` identifies it: no other lease ends at that time (leaseUntil). */
 export interface AlertLease {
@@ -48,21 +57,21 @@ export function leaseUntil(now: Instant, random = Math.random()): Instant {
 export async function raiseAlert(
   db: Queryable,
   { channelId, checkKey, until }: AlertLease,
-  { labels, annotations, startsAt }: Omit<StoredAlert, 'resolvedAt'>,
+  { labels, checkLabels, annotations, startsAt }: Omit<StoredAlert, 'resolvedAt'>,
 ): Promise<{ isNewest: boolean; before: StoredAlert | null }> {
   const { rows } = await db.query<StoredAlert & { isNewest: boolean; startsAt: Instant | null }>({
     name: 'raise_alert',
     text: `with raised as (
-        insert into alerts as a (channel_id, check_key, labels, annotations, starts_at, tell_at)
-        values ($1, $2, ($3::jsonb[])[1], ($3::jsonb[])[2], ($4::timestamptz[])[1], ($4::timestamptz[])[2])
+        insert into alerts as a (channel_id, check_key, labels, annotations, check_labels, starts_at, tell_at)
+        values ($1, $2, ($3::jsonb[])[1], ($3::jsonb[])[2], ($3::jsonb[])[3], ($4::timestamptz[])[1], ($4::timestamptz[])[2])
         on conflict (channel_id, check_key) do update
-        set labels = excluded.labels, annotations = excluded.annotations, starts_at = excluded.starts_at, resolved_at = null,
-          tell_at = excluded.tell_at
+        set labels = excluded.labels, annotations = excluded.annotations, check_labels = excluded.check_labels,
+          starts_at = excluded.starts_at, resolved_at = null, tell_at = excluded.tell_at
         where a.starts_at <= excluded.starts_at
         returning 1)
       select exists (select from raised) as "isNewest", ${ALERT_COLUMNS}
       from (select 1) one left join alerts a on a.channel_id = $1 and a.check_key = $2`,
-    values: [channelId, checkKey, jsonbArray([labels, annotations]), instantArray([startsAt, until])],
+    values: [channelId, checkKey, jsonbArray([labels, annotations, checkLabels]), instantArray([startsAt, until])],
   })
   const { isNewest, ...before } = rows[0]!
   return { isNewest, before: before.startsAt === null ? null : before }
@@ -102,14 +111,16 @@ export async function listChannelsWithDueAlerts(
 
 export interface LeasedAlert extends StoredAlert {
   readonly checkKey: number
-  /** The check is down, and the channel serves it and is not muted. */
+  /** The check is down, as far as recipients know, and the channel serves it and is not muted. */
   readonly isTrue: boolean
+  /** The end of the newest text that a failing ping has brought since the alert began; null for none. */
+  readonly newestText: string | null
   /** The present names of the check; null when it was removed. */
   readonly check: CheckNames | null
 }
 
 type NameColumns = { id: string | null; slug: string; project: string; namespace: string | null; name: string | null }
-type LeasedRow = Omit<LeasedAlert, 'check'> & NameColumns
+type LeasedRow = Omit<LeasedAlert, 'check' | 'newestText'> & NameColumns & { newestBody: Buffer | null }
 
 export interface CheckNames {
   readonly id: string
@@ -138,20 +149,26 @@ export async function leaseAlerts(
         update alerts a set tell_at = ($2::timestamptz[])[2] from due d
         where a.channel_id = $1 and a.check_key = d.check_key
         returning a.*)
-      select a.check_key as "checkKey", ${ALERT_COLUMNS}, c.id, c.slug, c.project, c.namespace, c.name, coalesce(
-          c.status = ${DOWN} and not h.muted and coalesce(h.organization_id = c.organization_id, true)
+      select a.check_key as "checkKey", ${ALERT_COLUMNS}, t.body as "newestBody", c.id, c.slug, c.project, c.namespace, c.name, coalesce(
+          c.is_down and not h.muted and coalesce(h.organization_id = c.organization_id, true)
             and coalesce(h.project_id = c.project_id, true), false) as "isTrue"
       from a left join channels h on h.id = $1
       left join lateral (
         select c.id, c.slug, c.project_id, c.kubernetes_namespace as namespace, c.kubernetes_name as name, p.organization_id,
-          p.slug as project, s.status
+          p.slug as project, ${IS_DOWN} as is_down
         from checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key
-        where c.key = a.check_key limit 1) c on true`,
+        where c.key = a.check_key limit 1) c on true
+      left join lateral (
+        select ${BODY_END('b.body')} as body
+        from pings p join ping_bodies b on b.check_key = p.check_key and b.ping_id = p.id and b.body is not null
+        where p.check_key = a.check_key and p.id >= ${FIRST_ID_AT('a.starts_at')} and p.type = ${pingTypeCode('fail')}
+        order by p.id desc limit 1) t on a.resolved_at is null`,
     values: [channelId, instantArray([now, until]), limit],
   })
-  return rows.map(({ id, slug, project, namespace, name, ...row }) => {
+  return rows.map(({ id, slug, project, namespace, name, newestBody, ...row }) => {
     const kubernetes = namespace === null || name === null ? null : { namespace, name }
-    return { ...row, check: id === null ? null : { id, slug, project, kubernetes } }
+    const check = id === null ? null : { id, slug, project, kubernetes }
+    return { ...row, newestText: newestBody === null ? null : toBodyText(newestBody), check }
   })
 }
 
@@ -159,6 +176,8 @@ export interface PostedAlert {
   readonly checkKey: number
   /** The labels that the Alertmanager has. */
   readonly labels: Labels
+  /** Null: as they are. */
+  readonly annotations: Labels | null
   readonly resolvedAt: Instant | null
   readonly nextAt: Instant
 }
@@ -176,10 +195,11 @@ export async function savePosted(
   const { rowCount } = await db.query({
     name: 'save_posted',
     text: `with i as materialized (
-        select * from unnest($2::int8[], $3::jsonb[], $4::timestamptz[], $5::timestamptz[]) i (check_key, labels, resolved_at, next_at)),
+        select * from unnest($2::int8[], $3::jsonb[], $4::timestamptz[], $5::timestamptz[], $7::jsonb[])
+          i (check_key, labels, resolved_at, next_at, annotations)),
       kept as (
-        update alerts a set labels = i.labels, resolved_at = i.resolved_at, tell_at = case
-          when i.resolved_at is not null or exists (select from check_states s where s.check_key = a.check_key and s.status = ${DOWN})
+        update alerts a set labels = i.labels, annotations = coalesce(i.annotations, a.annotations), resolved_at = i.resolved_at, tell_at = case
+          when i.resolved_at is not null or exists (select from check_states s where s.check_key = a.check_key and ${IS_DOWN})
           then i.next_at else ${AT_ONCE} end
         from i where a.channel_id = $1 and a.check_key = i.check_key and a.tell_at = ($6::timestamptz[])[1]
         returning a.check_key)
@@ -193,6 +213,7 @@ export async function savePosted(
       instantArray(posted.map(({ resolvedAt }) => resolvedAt)),
       instantArray(posted.map(({ nextAt }) => nextAt)),
       instantArray([until]),
+      jsonbArray(posted.map(({ annotations }) => annotations)),
     ],
   })
   return rowCount

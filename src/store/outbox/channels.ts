@@ -29,9 +29,23 @@ export interface ChannelRow {
 
 const FAILED_AT_ONCE = 10_000
 
+/** The place of check.flapping among the events of `channels c`, from 1; 0: it is not among them (migration 0009). A channel without one has it with check.down. */
+const FLAPPING_AT = `coalesce(c.flapping_at, case when 'check.down' = any(c.event_types) then cardinality(c.event_types) + 1 else 0 end)`
+/** The events that `channels c` receives. */
+export const WANTED_EVENTS = `case when ${FLAPPING_AT} = 0 then c.event_types
+  else c.event_types[:${FLAPPING_AT} - 1] || 'check.flapping'::text || c.event_types[${FLAPPING_AT}:] end`
+
+/** How the events of a channel are stored. */
+function toStored(eventTypes: readonly CheckEventType[]) {
+  return {
+    others: eventTypes.filter((type) => type !== 'check.flapping'),
+    flappingAt: eventTypes.indexOf('check.flapping') + 1,
+  }
+}
+
 /** The columns of a ChannelRow, from `channels c`. */
 export const CHANNEL_COLUMNS = `c.id, c.organization_id as "organizationId", c.project_id as "projectId", c.kind, c.name, c.sealed,
-  c.sealed_with as "sealedWith", c.event_types as "eventTypes", c.muted, c.created_at as "createdAt"`
+  c.sealed_with as "sealedWith", ${WANTED_EVENTS} as "eventTypes", c.muted, c.created_at as "createdAt"`
 
 /** $1 organization, $2 project of the tenant or null. */
 const VISIBLE = `(c.organization_id = $1 and ($2::uuid is null or c.project_id = $2)
@@ -56,7 +70,7 @@ export async function listChannelRows(
 export async function isEventWanted(tx: Queryable, type: CheckEventType): Promise<boolean> {
   const { rows } = await tx.query<{ wanted: boolean }>({
     name: 'is_event_wanted',
-    text: 'select exists (select from channels where not muted and $1 = any(event_types)) as wanted',
+    text: `select exists (select from channels c where not c.muted and $1 = any(${WANTED_EVENTS})) as wanted`,
     values: [type],
   })
   return rows[0]!.wanted
@@ -82,30 +96,36 @@ export async function lockChannel(
   return rows[0] ?? null
 }
 
-/** The channels of the organization and its projects. */
-export async function countChannels(db: Queryable, organizationId: string): Promise<number> {
-  const text = 'select count(*) as count from channels where organization_id = $1'
-  const { rows } = await db.query<{ count: number }>(text, [organizationId])
+/** The channels of a project, or those that serve the whole organization (null). */
+export async function countChannels(db: Queryable, organizationId: string, projectId: string | null): Promise<number> {
+  const text =
+    'select count(*) as count from channels where organization_id = $1 and project_id is not distinct from $2'
+  const { rows } = await db.query<{ count: number }>(text, [organizationId, projectId])
   return rows[0]!.count
 }
 
-export async function insertChannel(tx: Queryable, channel: ChannelRow): Promise<void> {
+/** False when the id is taken. */
+export async function insertChannel(tx: Queryable, channel: ChannelRow): Promise<boolean> {
   const { id, organizationId, projectId, kind, name, sealed, sealedWith, eventTypes, muted, createdAt } = channel
-  await tx.query(
-    `insert into channels (id, organization_id, project_id, kind, name, sealed, sealed_with, event_types, muted, created_at)
-      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::timestamptz)`,
-    [id, organizationId, projectId, kind, name, sealed, sealedWith, eventTypes, muted, timestamp(createdAt)],
+  const { others, flappingAt } = toStored(eventTypes)
+  const { rowCount } = await tx.query(
+    `insert into channels (id, organization_id, project_id, kind, name, sealed, sealed_with, event_types, flapping_at, muted, created_at)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::timestamptz)
+      on conflict (id) do nothing`,
+    [id, organizationId, projectId, kind, name, sealed, sealedWith, others, flappingAt, muted, timestamp(createdAt)],
   )
+  return rowCount > 0
 }
 
 /** Saves everything that can change. The caller holds the lock. */
 export async function saveChannel(tx: Queryable, channel: ChannelRow): Promise<void> {
   const { id, projectId, name, sealed, sealedWith, eventTypes, muted } = channel
+  const { others, flappingAt } = toStored(eventTypes)
   await tx.query(
     `update channels set project_id = $2, name = $3, sealed = $4, sealed_with = $5,
-        event_types = $6, muted = $7
+        event_types = $6, flapping_at = $7, muted = $8
       where id = $1`,
-    [id, projectId, name, sealed, sealedWith, eventTypes, muted],
+    [id, projectId, name, sealed, sealedWith, others, flappingAt, muted],
   )
 }
 
@@ -166,6 +186,20 @@ export async function listSealedOtherwise(
   return rows
 }
 
+/** Up to `limit` channels of organizations, in order of their ids, after `afterId`. */
+export async function listSealed(
+  db: Queryable,
+  afterId: string | null,
+  limit: number,
+): Promise<{ id: string; kind: ChannelKind; sealed: Buffer; sealedWith: Buffer }[]> {
+  const { rows } = await db.query<{ id: string; kind: ChannelKind; sealed: Buffer; sealedWith: Buffer }>(
+    `select id, kind, sealed, sealed_with as "sealedWith" from channels
+      where sealed is not null and ($1::uuid is null or id > $1) order by id limit $2`,
+    [afterId, limit],
+  )
+  return rows
+}
+
 /** Returns false when the channel was changed or removed since `before` was read. Such a change has sealed it already. */
 export async function replaceSealed(
   db: Queryable,
@@ -183,10 +217,13 @@ export async function saveInstallationChannel(
   db: Queryable,
   channel: Pick<ChannelRow, 'id' | 'name' | 'eventTypes'> & { readonly now: Instant },
 ): Promise<void> {
+  const { others, flappingAt } = toStored(channel.eventTypes)
   await db.query(
-    `insert into channels (id, kind, name, event_types, created_at, seen_at) values ($1, 'alertmanager', $2, $3, $4::timestamptz, $4::timestamptz)
-      on conflict (id) do update set name = excluded.name, event_types = excluded.event_types, seen_at = excluded.seen_at`,
-    [channel.id, channel.name, channel.eventTypes, timestamp(channel.now)],
+    `insert into channels (id, kind, name, event_types, flapping_at, created_at, seen_at)
+        values ($1, 'alertmanager', $2, $3, $4, $5::timestamptz, $5::timestamptz)
+      on conflict (id) do update set name = excluded.name, event_types = excluded.event_types, flapping_at = excluded.flapping_at,
+        seen_at = excluded.seen_at`,
+    [channel.id, channel.name, others, flappingAt, timestamp(channel.now)],
   )
 }
 

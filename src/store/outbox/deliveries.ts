@@ -10,6 +10,7 @@ import type { Instant } from '../../domain/check.ts'
 import type { Event } from '../../domain/event.ts'
 import { instantArray, int4Array, int8Array, textArray, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Database, Queryable, Statement } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 import { CHANNEL_COLUMNS, type ChannelRow } from './channels.ts'
 import { EVENT_COLUMNS, type EventRow, toEvent } from './events.ts'
 
@@ -187,4 +188,31 @@ export async function oldestPendingSeconds(db: Queryable, now: Instant): Promise
     [instantArray([now])],
   )
   return rows[0]?.seconds ?? 0
+}
+
+export interface Waiting {
+  /** Pending deliveries; at most `limit`. */
+  readonly count: number
+  /** When the event of the oldest of them happened. */
+  readonly oldestAt: Instant | null
+  /** Since when the one that has been due for longest is due without being sent; null when no delivery is due. */
+  readonly dueSince: Instant | null
+}
+
+/** The pending deliveries of an organization. Above `limit` the times are those of any `limit` of them. */
+export async function findWaiting(
+  db: Queryable,
+  organizationId: string,
+  { now, limit }: { now: Instant; limit: number },
+): Promise<Waiting> {
+  const { rows } = await db.query<Waiting>(
+    `select count(*) as count, min(created_at) as "oldestAt",
+        min(next_attempt_at) filter (where next_attempt_at <= $2::timestamptz and coalesce(claimed_until <= $2::timestamptz, true)) as "dueSince"
+      from (
+        select d.created_at, d.next_attempt_at, d.claimed_until from deliveries d
+        where d.status = 0 and d.organization_id = $1 and exists (select from channels c where c.id = d.channel_id)
+        limit $3) d`,
+    [organizationId, timestamp(now), limit],
+  )
+  return rows[0]!
 }

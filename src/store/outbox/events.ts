@@ -17,11 +17,12 @@ import { PATIENCE_MS } from '../../domain/retry.ts'
 import { EVENT_PAIRS } from '../checks/columns.ts'
 import { instantArray, int8Array, jsonbArray, textArray, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable, Statement } from '../postgres/database.ts'
+import { WANTED_EVENTS } from './channels.ts'
 
 export interface NewEvent {
   readonly id: Buffer
   readonly key: number
-  /** Null for check.late, which has no flip. */
+  /** Null for check.late, and for what is notified when a check stops flapping: these have no flip. */
   readonly flipId: Buffer | null
   /** The ping that caused the flip; null for the newest ping of the check. */
   readonly pingId: Buffer | null
@@ -39,38 +40,46 @@ const PING_TYPE = (type: string) => `(array['${PING_TYPES.join("', '")}'])[${typ
 
 /**
  * Inserts events, and a delivery for each channel that wants them. An Alertmanager gets check.down if its channel wants it, and always
- * check.up and check.paused, which end alerts. `limit 1` in the inner queries keeps index lookups in the plan: a plan made for small
+ * check.up and check.paused, which end alerts. What the flip says of the run of a CronJob is added; an event without a flip of its own takes that
+ * of the newest flip, if it is about that one. `limit 1` in the inner queries keeps index lookups in the plan: a plan made for small
  * tables would scan them, and plans are kept for long.
  */
 export function insertEvents(events: readonly NewEvent[]): Statement {
   return {
     name: 'insert_events',
     text: `with described as materialized (
-        select i.*, c.*, l.*
+        select i.*, f.detail, c.*, l.*
         from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[]) i (event_id, check_key, flip_id, type, data, at, ping_id)
+        left join lateral (
+          select case when about then detail end as detail, case when about then job end as job from (
+            select f.detail, f.job, f.reason = i.data ->> 'reason' as about from flips f
+            where f.check_key = i.check_key and (i.flip_id is null or f.id = i.flip_id) order by f.id desc limit 1) f) f on true
         left join lateral (
           select c.id as check_id, p.id as project_id, p.organization_id, jsonb_build_object(
               ${EVENT_PAIRS}, 'project', jsonb_build_object('id', p.id, 'slug', p.slug),
               'kubernetes', case when c.kubernetes_name is not null then jsonb_build_object(
-                'cluster', c.kubernetes_cluster, 'namespace', c.kubernetes_namespace, 'name', c.kubernetes_name) end) as subject
+                'cluster', c.kubernetes_cluster, 'namespace', c.kubernetes_namespace, 'name', c.kubernetes_name)
+                || jsonb_strip_nulls(jsonb_build_object('job', f.job,
+                  'cron_job', (select j.name from cron_jobs j where j.check_key = c.key))) end) as subject
           from checks c join projects p on p.id = c.project_id where c.key = i.check_key limit 1) c on true
         left join lateral (
           select jsonb_build_object('type', ${PING_TYPE('p.type')}, 'exit_code', p.exit_code, 'duration_ms', p.duration_ms,
               'created_at', ${ISO('p.created_at')}) as last_ping,
-            (select substring(b.body from greatest(1, octet_length(b.body) - ${EVENT_BODY_BYTES - 1})) from ping_bodies b
+            (select ${BODY_END('b.body')} from ping_bodies b
               where b.check_key = p.check_key and b.ping_id = p.id) as last_body
           from pings p where p.check_key = i.check_key and (i.ping_id is null or p.id = i.ping_id)
           order by p.id desc limit 1) l on true),
       added as (
         insert into events (id, check_key, flip_id, type, data, created_at, subject, last_ping, last_body)
-        select event_id, check_key, flip_id, type, data, at, subject, last_ping, last_body from described)
+        select event_id, check_key, flip_id, type, data || jsonb_strip_nulls(jsonb_build_object('detail', detail)), at, subject, last_ping, last_body
+        from described)
       insert into deliveries (event_id, channel_id, id, check_key, organization_id, project_id, check_id, type,
           next_attempt_at, give_up_at, created_at)
       select t.event_id, c.id, ${DELIVERY_ID('t.event_id')}, t.check_key, t.organization_id, t.project_id, t.check_id, t.type,
         t.at, ${GIVE_UP_AT('t.at')}, t.at
       from described t join channels c on (c.organization_id = t.organization_id or c.organization_id is null)
         and (c.project_id = t.project_id or c.project_id is null) and not c.muted
-        and case when c.kind <> 'alertmanager' or t.type = 'check.down' then t.type = any(c.event_types)
+        and case when c.kind <> 'alertmanager' or t.type = 'check.down' then t.type = any(${WANTED_EVENTS})
           else t.type in ('check.up', 'check.paused') end`,
     values: [
       uuidArray(events.map((event) => event.id)),
@@ -121,12 +130,16 @@ export const EVENT_COLUMNS = `e.type, e.data, e.subject, e.last_ping as "lastPin
 export function toEvent(id: string, { type, data, subject, lastPing, lastBody, at }: EventRow): Event | null {
   if (type === 'channel.test') return { id, type, at }
   if (subject === null) return null
-  const body = lastBody === null ? null : toText(lastBody)
+  const body = lastBody === null ? null : toBodyText(lastBody)
   return { id, type, at, facts: data, check: subject, lastPing: lastPing === null ? null : { ...lastPing, body } }
 }
 
-/** A body that was cut may begin in the middle of a character. The rest of that character is dropped. */
-function toText(bytes: Buffer): string {
+/** The end of the body of a ping, an expression of bytea. */
+export const BODY_END = (body: string) =>
+  `substring(${body} from greatest(1, octet_length(${body}) - ${EVENT_BODY_BYTES - 1}))`
+
+/** Reads a BODY_END. A body that was cut may begin in the middle of a character. The rest of that character is dropped. */
+export function toBodyText(bytes: Buffer): string {
   let start = 0
   if (bytes.length === EVENT_BODY_BYTES) while (start < 3 && (bytes[start]! & 0xc0) === 0x80) start += 1
   return bytes.toString('utf8', start)

@@ -4,8 +4,10 @@
  */
 
 import type { Tenant } from '../../domain/access.ts'
+import type { ChannelKind } from '../../domain/channel.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { EventType } from '../../domain/event.ts'
+import { firstIdAt } from '../../runtime/ids.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 import { DELIVERY_STATUSES, type DeliveryStatus } from './deliveries.ts'
@@ -27,40 +29,54 @@ export interface DeliveryRecord {
   readonly deliveredAt: Instant | null
 }
 
-type Row = Omit<DeliveryRecord, 'status'> & { status: number }
+/** A delivery with the present names of its channel and its check, for people. */
+export interface NamedDelivery extends DeliveryRecord {
+  readonly channelName: string
+  readonly channelKind: ChannelKind
+  /** Null for a test, and when the check was removed. */
+  readonly checkName: string | null
+}
+
+type Row = Omit<DeliveryRecord, 'status'> & { status: number; channelProjectId: string | null }
 
 const COLUMNS = `d.id, d.event_id as "eventId", d.type, d.channel_id as "channelId", d.check_id as "checkId", d.status, d.attempts,
   case when d.status = 0 then greatest(d.next_attempt_at, d.claimed_until) end as "nextAttemptAt", d.last_status as "lastStatus", d.last_error as "lastError", d.created_at as "createdAt",
-  d.delivered_at as "deliveredAt"`
+  d.delivered_at as "deliveredAt", (select c.project_id from channels c where c.id = d.channel_id) as "channelProjectId"`
 
 /** $1 organization, $2 project of the tenant or null. */
 const VISIBLE = 'd.organization_id = $1 and ($2::uuid is null or d.project_id = $2)'
 
-function toDelivery<R extends Row>({ status, ...row }: R): Omit<R, 'status'> & { status: DeliveryStatus } {
-  return { ...row, status: DELIVERY_STATUSES[status]! }
+/** Responses of a channel of the whole organization are not for callers that are bound to a project: they can hold what other projects sent. */
+function toDelivery({ status, channelProjectId, ...row }: Row, { projectId }: Tenant): DeliveryRecord {
+  const isHidden = projectId !== null && channelProjectId === null
+  return { ...row, status: DELIVERY_STATUSES[status]!, ...(isHidden ? { lastStatus: null, lastError: null } : {}) }
 }
 
 export interface DeliveryFilter {
   readonly channelId?: string
   readonly checkId?: string
   readonly status?: DeliveryStatus
+  /** Only deliveries of events that happened at this time or later. */
+  readonly since?: Instant
 }
 
 /** Up to `limit` deliveries older than `beforeId`, newest first; ids are in order of time. Without those of removed channels. */
 export async function listDeliveryRows(
   db: Queryable,
   tenant: Tenant,
-  { channelId, checkId, status }: DeliveryFilter,
+  { channelId, checkId, status, since }: DeliveryFilter,
   { beforeId, limit }: { beforeId: string | null; limit: number },
 ): Promise<DeliveryRecord[]> {
   const values: unknown[] = [tenant.organizationId, tenant.projectId, limit]
   const conditions: string[] = []
   // The statement has only the given conditions, so that the planner can choose an index for them.
-  const add = (column: string, comparison: '=' | '<', value: unknown) => {
+  const add = (column: string, comparison: '=' | '<' | '>=', value: unknown) => {
     values.push(value)
     conditions.push(`and d.${column} ${comparison} $${values.length}`)
   }
   if (beforeId !== null) add('id', '<', beforeId)
+  // By the id, which the index has, not by the time: a list that ends early does not read what is older.
+  if (since !== undefined) add('id', '>=', firstIdAt(since))
   if (channelId !== undefined) add('channel_id', '=', channelId)
   if (checkId !== undefined) add('check_id', '=', checkId)
   if (status !== undefined) add('status', '=', DELIVERY_STATUSES.indexOf(status))
@@ -70,7 +86,64 @@ export async function listDeliveryRows(
       order by d.id desc limit $3`,
     values,
   )
-  return rows.map(toDelivery)
+  return rows.map((row) => toDelivery(row, tenant))
+}
+
+/** Deliveries of a channel that are read to find its last one: many can wait, and those of the installation's channel are of all organizations. */
+const LOOK_BACK = 1_000
+
+/**
+ * The newest delivery of each channel that was attempted, among its newest LOOK_BACK; none of channels without one. `between` and the order by
+ * channel_id, twice, leave the planner only the index of a channel's deliveries: with `=` it walks the ids of all, the whole table for a channel without one.
+ */
+export async function listLastDeliveries(
+  db: Queryable,
+  tenant: Tenant,
+  channelIds: readonly string[],
+): Promise<DeliveryRecord[]> {
+  const { rows } = await db.query<Row>(
+    `select last.* from unnest($3::uuid[]) w (channel_id) cross join lateral (
+        select ${COLUMNS} from (
+          select * from deliveries o where o.channel_id between w.channel_id and w.channel_id
+          order by o.channel_id desc, o.id desc limit ${LOOK_BACK}) d
+        where ${VISIBLE} and d.attempts > 0 order by d.channel_id desc, d.id desc limit 1) last`,
+    [tenant.organizationId, tenant.projectId, channelIds],
+  )
+  return rows.map((row) => toDelivery(row, tenant))
+}
+
+/** The same with names. A check or channel that is removed in between is left out, or has no name. */
+export async function nameDeliveries(db: Queryable, deliveries: readonly DeliveryRecord[]): Promise<NamedDelivery[]> {
+  const idsOf = (of: (delivery: DeliveryRecord) => string | null) => [
+    ...new Set(deliveries.map(of).filter((id) => id !== null)),
+  ]
+  const [channels, checks] = await Promise.all([
+    db.query<{ id: string; name: string; kind: ChannelKind }>(
+      'select id, name, kind from channels where id = any($1::uuid[])',
+      [idsOf(({ channelId }) => channelId)],
+    ),
+    db.query<{ id: string; name: string }>('select id, name from checks where id = any($1::uuid[])', [
+      idsOf(({ checkId }) => checkId),
+    ]),
+  ])
+  const channelOf = new Map(channels.rows.map((row) => [row.id, row]))
+  const nameOf = new Map(checks.rows.map(({ id, name }) => [id, name]))
+  return deliveries.flatMap((delivery) => {
+    const channel = channelOf.get(delivery.channelId)
+    if (channel === undefined) return []
+    const checkName = delivery.checkId === null ? null : (nameOf.get(delivery.checkId) ?? null)
+    return [{ ...delivery, channelName: channel.name, channelKind: channel.kind, checkName }]
+  })
+}
+
+/** Null when the tenant has no such delivery, or its channel was removed. */
+export async function findDelivery(db: Queryable, tenant: Tenant, id: string): Promise<DeliveryRecord | null> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from deliveries d
+      where ${VISIBLE} and d.id = $3 and exists (select from channels c where c.id = d.channel_id)`,
+    [tenant.organizationId, tenant.projectId, id],
+  )
+  return rows[0] === undefined ? null : toDelivery(rows[0], tenant)
 }
 
 export interface LockedDelivery {
@@ -93,12 +166,13 @@ export async function lockDelivery(tx: Queryable, tenant: Tenant, id: string): P
   )
   if (rows[0] === undefined) return null
   const { isChannelMuted, isElsewhere, hasEvent, ...row } = rows[0]
-  return { delivery: toDelivery(row), isChannelMuted, isElsewhere, hasEvent }
+  return { delivery: toDelivery(row, tenant), isChannelMuted, isElsewhere, hasEvent }
 }
 
 /** Makes a delivery pending and due, with a new attempt count. The last status and error stay until the next attempt. */
 export async function renewDelivery(
   tx: Queryable,
+  tenant: Tenant,
   id: string,
   { now, giveUpAt }: { now: Instant; giveUpAt: Instant },
 ): Promise<DeliveryRecord> {
@@ -108,12 +182,17 @@ export async function renewDelivery(
       where d.id = $1 returning ${COLUMNS}`,
     [id, timestamp(now), timestamp(giveUpAt)],
   )
-  return toDelivery(rows[0]!)
+  return toDelivery(rows[0]!, tenant)
 }
 
 /** Makes a pending delivery due. */
-export async function makeDeliveryDue(tx: Queryable, id: string, now: Instant): Promise<DeliveryRecord> {
+export async function makeDeliveryDue(
+  tx: Queryable,
+  tenant: Tenant,
+  id: string,
+  now: Instant,
+): Promise<DeliveryRecord> {
   const text = `update deliveries d set next_attempt_at = $2::timestamptz where d.id = $1 returning ${COLUMNS}`
   const { rows } = await tx.query<Row>(text, [id, timestamp(now)])
-  return toDelivery(rows[0]!)
+  return toDelivery(rows[0]!, tenant)
 }

@@ -3,6 +3,7 @@
  * and parsed by the server. They throw RangeError for a number that does not fit.
  */
 
+const BOOL = 16
 const INT2 = 21
 const INT4 = 23
 const INT8 = 20
@@ -23,6 +24,8 @@ const POSTGRES_EPOCH_US = Date.UTC(2000, 0, 1) * 1_000
 
 type Nullable<T> = readonly (T | null)[]
 
+export const boolArray = (values: Nullable<boolean>) =>
+  fixed(BOOL, 1, values, ({ view }, value, at) => view.setUint8(at, value ? 1 : 0))
 export const int2Array = (values: Nullable<number>) =>
   fixed(INT2, 2, values, ({ view }, value, at) => view.setInt16(at, within(value, -TWO_15, TWO_15)))
 export const int4Array = (values: Nullable<number>) =>

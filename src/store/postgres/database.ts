@@ -1,5 +1,7 @@
 /** pg pools. After a timeout or a broken socket a connection is closed: the state of its transaction is unknown. */
 
+import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import pg from 'pg'
 import { unavailable } from '../../domain/errors.ts'
 import {
@@ -24,6 +26,8 @@ export interface Database extends Queryable {
   eachRow(statement: Statement, onRow: (columns: unknown[]) => void): Promise<void>
   /** One connection for a while, so that the next transaction can be sent as soon as the last one has committed. */
   session<T>(use: (session: Session) => Promise<T>): Promise<T>
+  /** Whether its connections leave this machine without TLS. */
+  isInClear(): Promise<boolean>
   connections(): { total: number; idle: number; waiting: number }
   close(): Promise<void>
 }
@@ -128,6 +132,7 @@ export function createDatabase(options: DatabaseOptions): Database {
 
     session: (use) => withClient((client) => use(sessionOn(client))),
 
+    isInClear: () => withClient(async (client) => isInClear(socketOf(client))),
     connections: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     async close() {
       await pool.end()
@@ -135,6 +140,13 @@ export function createDatabase(options: DatabaseOptions): Database {
       for (const client of clients) socketOf(client).unref()
     },
   }
+}
+
+/** A Unix socket has no remote address. */
+export function isInClear(socket: Pick<Socket, 'remoteAddress'>): boolean {
+  const address = socket.remoteAddress?.replace(/^::ffff:/, '')
+  const isLocal = address === undefined || address === '::1' || address.startsWith('127.')
+  return !isLocal && !(socket instanceof TLSSocket)
 }
 
 /** Without these, plans read along an index, in its order. */

@@ -2,6 +2,7 @@
 
 export const LOCK_NOT_AVAILABLE = '55P03'
 export const UNDEFINED_DATABASE = '3D000'
+export const FEATURE_NOT_SUPPORTED = '0A000'
 
 const RETRIABLE = new Set(['40001' /* serialization_failure */, '40P01' /* deadlock_detected */])
 const READ_ONLY_TRANSACTION = '25006'

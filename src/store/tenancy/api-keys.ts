@@ -1,10 +1,11 @@
 /** API keys. A caller that is bound to a project sees only the keys of that project. */
 
-import type { Scope, Tenant } from '../../domain/access.ts'
+import type { Creator, Scope, Tenant } from '../../domain/access.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { PageRequest } from '../../domain/page.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
+import { CREATOR, CREATOR_COLUMNS, creatorValues } from './creator.ts'
 
 export interface ApiKeyRow {
   readonly id: string
@@ -15,9 +16,11 @@ export interface ApiKeyRow {
   readonly expiresAt: Instant | null
   readonly lastUsedAt: Instant | null
   readonly createdAt: Instant
+  /** Null: the first start, or before creators were recorded. */
+  readonly createdBy: Creator | null
 }
 
-const COLUMNS = `id, name, prefix, scope, project_id as "projectId", expires_at as "expiresAt", last_used_at as "lastUsedAt", created_at as "createdAt"`
+const COLUMNS = `id, name, prefix, scope, project_id as "projectId", expires_at as "expiresAt", last_used_at as "lastUsedAt", created_at as "createdAt", ${CREATOR}`
 
 export interface NewApiKey extends Omit<ApiKeyRow, 'lastUsedAt'> {
   readonly organizationId: string
@@ -25,17 +28,26 @@ export interface NewApiKey extends Omit<ApiKeyRow, 'lastUsedAt'> {
   readonly hash: Buffer
 }
 
-/** Null when the prefix is taken. It is unique over all organizations. */
+/** Null when the prefix or the id is taken. Both are unique over all organizations. */
 export async function insertApiKey(db: Queryable, key: NewApiKey): Promise<ApiKeyRow | null> {
-  const { id, organizationId, projectId, name, prefix, hash, scope, expiresAt, createdAt } = key
+  const { id, organizationId, projectId, name, prefix, hash, scope, expiresAt, createdAt, createdBy } = key
   const { rows } = await db.query<ApiKeyRow>(
-    `insert into api_keys (id, organization_id, project_id, name, prefix, secret_hash, scope, expires_at, created_at)
-      values ($1, $2, $3, $4, $5, $6, $7, $8::timestamptz, $9::timestamptz)
-      on conflict (prefix) do nothing
+    `insert into api_keys (id, organization_id, project_id, name, prefix, secret_hash, scope, expires_at, created_at, ${CREATOR_COLUMNS})
+      values ($1, $2, $3, $4, $5, $6, $7, $8::timestamptz, $9::timestamptz, $10, $11, $12)
+      on conflict do nothing
       returning ${COLUMNS}`,
-    [id, organizationId, projectId, name, prefix, hash, scope, timestamp(expiresAt), timestamp(createdAt)],
+    [
+      ...[id, organizationId, projectId, name, prefix, hash, scope, timestamp(expiresAt), timestamp(createdAt)],
+      ...creatorValues(createdBy),
+    ],
   )
   return rows[0] ?? null
+}
+
+/** Of any organization. */
+export async function hasApiKey(db: Queryable, id: string): Promise<boolean> {
+  const { rowCount } = await db.query('select from api_keys where id = $1', [id])
+  return rowCount > 0
 }
 
 /** In order of creation. */
@@ -50,14 +62,43 @@ export async function listApiKeys(db: Queryable, tenant: Tenant, { limit, after 
   return rows
 }
 
-/** False when the tenant has no such key. */
-export async function deleteApiKey(db: Queryable, tenant: Tenant, id: string): Promise<boolean> {
-  const text = `delete from api_keys where id = $1 and organization_id = $2 and ($3::uuid is null or project_id = $3)`
-  const { rowCount } = await db.query(text, [id, tenant.organizationId, tenant.projectId])
-  return rowCount === 1
+const OF_TENANT = 'id = $1 and organization_id = $2 and ($3::uuid is null or project_id = $3)'
+
+/** Null when the tenant has no such key. */
+export async function findApiKeyOf(db: Queryable, tenant: Tenant, id: string): Promise<ApiKeyRow | null> {
+  const values = [id, tenant.organizationId, tenant.projectId]
+  const { rows } = await db.query<ApiKeyRow>(`select ${COLUMNS} from api_keys where ${OF_TENANT}`, values)
+  return rows[0] ?? null
 }
 
-export interface KnownApiKey extends Omit<ApiKeyRow, 'name' | 'prefix' | 'createdAt'> {
+/** `before`: its name until now. Null when the tenant has no such key. */
+export async function renameApiKey(
+  tx: Queryable,
+  tenant: Tenant,
+  id: string,
+  name: string,
+): Promise<(ApiKeyRow & { readonly before: string }) | null> {
+  const values = [id, tenant.organizationId, tenant.projectId]
+  const text = `select name from api_keys where ${OF_TENANT} for no key update`
+  const { rows: found } = await tx.query<{ name: string }>(text, values)
+  if (found[0] === undefined) return null
+  const { rows } = await tx.query<ApiKeyRow>(`update api_keys set name = $2 where id = $1 returning ${COLUMNS}`, [
+    id,
+    name,
+  ])
+  return { ...rows[0]!, before: found[0].name }
+}
+
+/** Null when the tenant has no such key. */
+export async function deleteApiKey(db: Queryable, tenant: Tenant, id: string): Promise<ApiKeyRow | null> {
+  const { rows } = await db.query<ApiKeyRow>(
+    `delete from api_keys where id = $1 and organization_id = $2 and ($3::uuid is null or project_id = $3) returning ${COLUMNS}`,
+    [id, tenant.organizationId, tenant.projectId],
+  )
+  return rows[0] ?? null
+}
+
+export interface KnownApiKey extends Omit<ApiKeyRow, 'prefix' | 'createdAt' | 'createdBy'> {
   readonly organizationId: string
   readonly hash: Buffer
 }
@@ -66,7 +107,7 @@ export interface KnownApiKey extends Omit<ApiKeyRow, 'name' | 'prefix' | 'create
 export async function findApiKey(db: Queryable, prefix: string): Promise<KnownApiKey | null> {
   const { rows } = await db.query<KnownApiKey>({
     name: 'find_api_key',
-    text: `select id, organization_id as "organizationId", project_id as "projectId", secret_hash as hash, scope,
+    text: `select id, name, organization_id as "organizationId", project_id as "projectId", secret_hash as hash, scope,
         expires_at as "expiresAt", last_used_at as "lastUsedAt"
       from api_keys where prefix = $1`,
     values: [prefix],

@@ -39,6 +39,15 @@ export async function insertProject(db: Queryable, project: NewProject): Promise
   return rows[0] ?? null
 }
 
+/** False when the project is bound to a namespace already. Fails with a unique violation when the namespace has a project. */
+export async function bindProject(tx: Queryable, id: string, { cluster, namespace }: Namespace): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `update projects set kubernetes_cluster = $2, kubernetes_namespace = $3 where id = $1 and kubernetes_namespace is null`,
+    [id, cluster, namespace],
+  )
+  return rowCount === 1
+}
+
 /**
  * `bound`: the project that is bound to the namespace. `named`: the organization's project with the slug. Each is null when there
  * is none. `organizationId` null stands for the oldest organization.
@@ -97,11 +106,11 @@ export async function findOldestProject(db: Queryable, organizationId: string): 
   return rows[0]?.id ?? null
 }
 
-const LOCKS = { read: '', keep: 'for key share', remove: 'for update' } as const
+const LOCKS = { read: '', keep: 'for key share', change: 'for no key update', remove: 'for update' } as const
 
 /**
  * Whether the project exists and belongs to the tenant; a null tenant stands for every tenant. `id` may be any text. `keep`: the
- * project stays until the transaction ends. `remove`: also, nothing can be added to it until then.
+ * project stays until the transaction ends. `change`: also, it does not change. `remove`: also, nothing can be added to it until then.
  */
 export async function hasProject(
   tx: Queryable,
@@ -118,13 +127,50 @@ export async function hasProject(
   return rowCount === 1
 }
 
+/** Null for an unknown, foreign or malformed id. */
+export async function findProject(db: Queryable, tenant: Tenant, id: string): Promise<ProjectRow | null> {
+  if (!isUuid(id)) return null
+  const { rows } = await db.query<ProjectRow>(
+    `select ${COLUMNS} from projects where id = $1 and organization_id = $2 and ($3::uuid is null or id = $3)`,
+    [id, tenant.organizationId, tenant.projectId],
+  )
+  return rows[0] ?? null
+}
+
+/** By slug or id; a slug that has the form of an id comes second. Null for an unknown or foreign one, and for any other text. */
+export async function findProjectByName(db: Queryable, tenant: Tenant, slugOrId: string): Promise<ProjectRow | null> {
+  // PostgreSQL rejects text with a NUL.
+  if (slugOrId.includes('\0') || !slugOrId.isWellFormed()) return null
+  const { rows } = await db.query<ProjectRow>(
+    `select ${COLUMNS} from projects
+      where organization_id = $1 and ($2::uuid is null or id = $2) and (slug = $3 or id = $4::uuid)
+      order by (id = $4::uuid) is true desc limit 1`,
+    [tenant.organizationId, tenant.projectId, slugOrId, isUuid(slugOrId) ? slugOrId : null],
+  )
+  return rows[0] ?? null
+}
+
+export async function saveProjectName(tx: Queryable, id: string, name: string): Promise<void> {
+  await tx.query('update projects set name = $2 where id = $1', [id, name])
+}
+
 export async function countChecks(tx: Queryable, projectId: string): Promise<number> {
   const text = 'select count(*) as count from checks where project_id = $1'
   const { rows } = await tx.query<{ count: number }>(text, [projectId])
   return rows[0]!.count
 }
 
-/** Also deletes the API keys that are bound to it, and the tombstones of deleted checks. */
-export async function deleteProject(tx: Queryable, id: string): Promise<void> {
+interface Removed {
+  readonly id: string
+  readonly name: string
+}
+
+/** Also deletes the API keys and the channels that are bound to it, which it returns, and the tombstones of deleted checks. */
+export async function deleteProject(tx: Queryable, id: string): Promise<{ keys: Removed[]; channels: Removed[] }> {
+  const { rows: keys } = await tx.query<Removed>('delete from api_keys where project_id = $1 returning id, name', [id])
+  const { rows: channels } = await tx.query<Removed>('delete from channels where project_id = $1 returning id, name', [
+    id,
+  ])
   await tx.query('delete from projects where id = $1', [id])
+  return { keys, channels }
 }

@@ -1,6 +1,7 @@
 /**
- * Counters of fixed windows, shared by the replicas and dated by the database's clock. A window starts with its first call.
- * `used` grows up to one more than the limit, which means that a call was rejected; a rejected call changes nothing else.
+ * Counters, shared by the replicas and dated by the database's clock. A window starts with its first call, or follows the one before without a
+ * pause, and then also counts the share of that one that lies within the last `seconds`, as if its calls had been evenly spread. A rejected
+ * call is not counted.
  */
 
 import type { Queryable } from '../postgres/database.ts'
@@ -11,51 +12,49 @@ export interface RateWindow {
   readonly seconds: number
 }
 
-export interface Taken {
+export interface Slid {
   readonly isAllowed: boolean
-  readonly used: number
-  /** Until the window ends; at least 1. */
+  /** Calls that count now, with this one. */
+  readonly counted: number
+  /** Until a call is allowed again, when none is; at least 1. Otherwise until the present window ends. */
   readonly resetSeconds: number
 }
 
-/** One statement: the row's lock lets exactly `limit` calls through, however many replicas take them at once. */
-export async function takeFromWindow(db: Queryable, { bucket, limit, seconds }: RateWindow): Promise<Taken> {
-  const { rows } = await db.query<{ used: number; leftSeconds: number }>({
-    name: 'take_from_window',
-    // A window can begin after now(), the start of this transaction, because the statement waited for the row. After the
-    // server's clock was set back it is in the future, which must not reject calls for longer than the window's length.
+/** One statement: the row's lock lets exactly as many calls through as the limit allows, however many replicas take them at once. */
+export async function takeFromSlidingWindow(db: Queryable, { bucket, limit, seconds }: RateWindow): Promise<Slid> {
+  const { rows } = await db.query<{ used: number; previous: number; isRejected: boolean; age: number }>({
+    name: 'take_from_sliding_window',
+    // `age` can be negative, because the statement waited for the row after the start of its transaction, now(). After the server's
+    // clock was set back a window in the future must not reject calls for long: then a new one begins.
     text: `insert into rate_windows as w (bucket, started_at, used) values ($1, now(), 1)
-      on conflict (bucket) do update set
-        started_at = case when abs(extract(epoch from now() - w.started_at)) < $3::int then w.started_at else now() end,
-        used = case when abs(extract(epoch from now() - w.started_at)) < $3::int then least(w.used, $2) + 1 else 1 end
-      returning used, extract(epoch from started_at - now())::float8 + $3::int as "leftSeconds"`,
+      on conflict (bucket) do update set (started_at, used, previous, is_rejected) = (
+        select n.started_at, n.used + (not r.is_full)::int, n.previous, r.is_full
+        from extract(epoch from now() - w.started_at) age
+          cross join lateral (
+            select w.started_at, w.used, w.previous, age where abs(age) < $3::int
+            union all
+            select w.started_at + $3::int * interval '1 second', 0, w.used, age - $3::int where age >= $3::int and age < 2 * $3::int
+            union all
+            select now(), 0, 0, 0 where age <= -$3::int or age >= 2 * $3::int) n (started_at, used, previous, age)
+          cross join lateral (
+            select n.used + floor(n.previous * (1 - greatest(n.age, 0) / $3::int)) >= $2::int) r (is_full))
+      returning used, previous, is_rejected as "isRejected", greatest(extract(epoch from now() - started_at), 0)::float8 as age`,
     values: [bucket, limit, seconds],
   })
-  const { used, leftSeconds } = rows[0]!
-  return { isAllowed: used <= limit, used: Math.min(used, limit), resetSeconds: toWholeSeconds(leftSeconds, seconds) }
+  const { used, previous, isRejected, age } = rows[0]!
+  const counted = used + Math.floor(previous * (1 - age / seconds))
+  const waitSeconds = counted < limit ? seconds - age : untilFree({ used, previous, age }, { limit, seconds })
+  return { isAllowed: !isRejected, counted, resetSeconds: Math.max(1, Math.ceil(waitSeconds)) }
 }
 
-/** Seconds until all these windows allow a call; null when all allow one now. Counts nothing. */
-export async function findFullWindow(db: Queryable, windows: readonly RateWindow[]): Promise<number | null> {
-  const { rows } = await db.query<{ leftSeconds: number | null }>({
-    name: 'find_full_window',
-    text: `select max(extract(epoch from w.started_at - now())::float8 + i.seconds) as "leftSeconds"
-      from unnest($1::text[], $2::int[], $3::int[]) i (bucket, most, seconds)
-        join rate_windows w using (bucket)
-      where w.used >= i.most and abs(extract(epoch from now() - w.started_at)) < i.seconds`,
-    values: [windows.map((one) => one.bucket), windows.map((one) => one.limit), windows.map((one) => one.seconds)],
-  })
-  const left = rows[0]!.leftSeconds
-  return left === null ? null : toWholeSeconds(left, Math.max(...windows.map((one) => one.seconds)))
-}
-
-/** After a success: removes the bucket `cleared`, and takes one from the count of `givenBack`. */
-export async function forgiveWindows(db: Queryable, cleared: string, givenBack: string): Promise<void> {
-  await db.query(
-    `with cleared as (delete from rate_windows where bucket = $1)
-      update rate_windows set used = greatest(used - 1, 0) where bucket = $2`,
-    [cleared, givenBack],
-  )
+/** Seconds until `used` and the share of `previous` are below the limit. */
+function untilFree(
+  { used, previous, age }: { used: number; previous: number; age: number },
+  { limit, seconds }: Pick<RateWindow, 'limit' | 'seconds'>,
+): number {
+  // The share of n calls of the window before is below m when the present window is older than (1 - m / n) of its length.
+  const ageBelow = (calls: number, most: number) => Math.max(0, (1 - most / calls) * seconds)
+  return used < limit ? ageBelow(previous, limit - used) - age : seconds - age + ageBelow(used, limit)
 }
 
 /** Deletes at most `limit` windows that began more than `seconds` ago. Returns how many. */
@@ -66,8 +65,4 @@ export async function deleteOldWindows(db: Queryable, seconds: number, limit: nu
     [seconds, limit],
   )
   return rowCount
-}
-
-function toWholeSeconds(left: number, most: number): number {
-  return Math.min(Math.max(Math.ceil(left), 1), most)
 }

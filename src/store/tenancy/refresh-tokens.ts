@@ -1,6 +1,6 @@
 /**
- * Refresh tokens, by their SHA-256. Every transaction that changes a family first locks its user's row with `lockFamily`, so that
- * a family that is being ended gets no new token.
+ * Refresh tokens, by their SHA-256. Every transaction that changes a family first locks its user's row, so that a family that is being ended
+ * gets no new token. A family is a session (sessions.ts), which deletes it.
  */
 
 import type { Instant } from '../../domain/check.ts'
@@ -16,14 +16,13 @@ export interface NewRefreshToken {
   readonly createdAt: Instant
 }
 
-/** False when the user is gone. */
-export async function insertRefreshToken(db: Queryable, token: NewRefreshToken): Promise<boolean> {
-  const { rowCount } = await db.query(
+/** The caller holds the lock of the user's row. */
+export async function insertRefreshToken(tx: Queryable, token: NewRefreshToken): Promise<void> {
+  await tx.query(
     `insert into refresh_tokens (token_hash, family_id, user_id, expires_at, created_at)
-      select $1, $2, id, $4::timestamptz, $5::timestamptz from users where id = $3 for key share`,
+      values ($1, $2, $3, $4::timestamptz, $5::timestamptz)`,
     [token.hash, token.familyId, token.userId, timestamp(token.expiresAt), timestamp(token.createdAt)],
   )
-  return rowCount === 1
 }
 
 /** Null when no such token is known. */
@@ -32,7 +31,7 @@ export async function lockFamily(
   hash: Buffer,
 ): Promise<{ readonly familyId: string; readonly user: KnownUser } | null> {
   const { rows } = await tx.query<KnownUser & { familyId: string }>(
-    `select t.family_id as "familyId", u.id, u.organization_id as "organizationId", u.scope
+    `select t.family_id as "familyId", u.id, u.organization_id as "organizationId", u.email, u.scope
       from refresh_tokens t join users u on u.id = t.user_id where t.token_hash = $1 for no key update of u`,
     [hash],
   )
@@ -57,10 +56,6 @@ export async function spendRefreshToken(
   const { rows } = await tx.query<{ isSpent: boolean }>(text, [hash])
   if (rows[0] === undefined) return 'gone'
   return rows[0].isSpent ? 'spent before' : 'expired'
-}
-
-export async function deleteFamily(tx: Queryable, familyId: string): Promise<void> {
-  await tx.query('delete from refresh_tokens where family_id = $1', [familyId])
 }
 
 /** Deletes at most `limit` tokens that expired before `now`. Returns how many. */

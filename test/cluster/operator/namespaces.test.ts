@@ -16,7 +16,7 @@ it('ends with the checks that are not retained; applied again, its resources hav
   const ping = async () => (await fetch(url)).status
 
   await cluster.api('DELETE', path)
-  // It takes nothing new, which operator/publish.ts recognizes by this cause.
+  // It takes nothing new, which operator/publish/publish.ts recognizes by this cause.
   expect(await cluster.api('POST', `${path}/secrets`, { metadata: { name: 'late' } })).toMatchObject({
     status: 403,
     body: { details: { causes: [{ reason: 'NamespaceTerminating' }] } },

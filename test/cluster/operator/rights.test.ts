@@ -9,7 +9,14 @@ import { cluster } from '../../support/cluster.ts'
 import { readMetric, type Scene, startScene } from '../../support/operator.ts'
 import { eventually } from '../../support/until.ts'
 import { conditionOf, openWorkplace, type Workplace, workIn } from '../../support/workplace.ts'
-import { INSTALLED, installNamespacedRights, installRights, reach } from './stage.ts'
+import {
+  INSTALLED,
+  installNamespacedRights,
+  installRights,
+  reach,
+  releaseDeleted,
+  whenPolicyIsEnforced,
+} from './stage.ts'
 
 const RIGHTS = [
   ['list', '', 'secrets'],
@@ -18,13 +25,33 @@ const RIGHTS = [
   ['deletecollection', '', 'secrets'],
   ['list', '', 'configmaps'],
   ['watch', '', 'configmaps'],
-  ['list', '', 'namespaces'],
   ['update', '', 'namespaces'],
   ['get', '', 'pods'],
   ['list', 'events.k8s.io', 'events'],
+  ['update', 'heartbeat-operator.io', 'heartbeatchecks'],
+  ['deletecollection', 'heartbeat-operator.io', 'heartbeatchecks'],
+  ['create', 'batch', 'jobs'],
+  ['patch', 'batch', 'jobs'],
+  ['delete', 'batch', 'jobs'],
+  ['create', 'batch', 'cronjobs'],
+  ['update', 'batch', 'cronjobs'],
+  ['patch', 'batch', 'cronjobs'],
+  ['delete', '', 'pods'],
+  ['get', '', 'pods', 'log'],
+  ['watch', '', 'events'],
+  ['*', '*', '*'],
+] as const
+
+/** Of the ClusterRole heartbeat-operator-cronjobs (cronjobs, section 8). */
+const FOR_CRON_JOBS = [
+  ...(['cronjobs', 'jobs'] as const).flatMap((resource) =>
+    (['get', 'list', 'watch'] as const).map((verb) => [verb, 'batch', resource] as const),
+  ),
+  ['list', '', 'pods'],
+  ['watch', '', 'pods'],
+  ['list', '', 'events'],
   ['create', 'heartbeat-operator.io', 'heartbeatchecks'],
   ['delete', 'heartbeat-operator.io', 'heartbeatchecks'],
-  ['*', '*', '*'],
 ] as const
 
 describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
@@ -43,7 +70,11 @@ describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
     if (!isEverywhere) return
     // An operator of the whole cluster sees the namespaces that earlier files deleted: their contents go one by one, and take no Events.
     const phases = () => cluster.kubectl('get', 'namespaces', '-o', 'jsonpath={.items[*].status.phase}')
-    await eventually('no namespace is being deleted', async () => !(await phases()).includes('Terminating'), 60_000)
+    const isQuiet = async () => {
+      await releaseDeleted()
+      return !(await phases()).includes('Terminating')
+    }
+    await eventually('no namespace is being deleted', isQuiet, 60_000)
   })
   afterAll(async () => {
     await scene?.[Symbol.asyncDispose]()
@@ -79,8 +110,17 @@ describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
     else expect(await forbidden()).toEqual([expect.stringMatching(/^\d+ GET$/)])
   })
 
-  it.each(RIGHTS)('has no right to %s %s/%s', async (verb, group, resource) => {
-    expect(await may(account, place.name, { verb, group, resource })).toBe(false)
+  it.each(RIGHTS)('has no right to %s %s/%s', async (verb, group, resource, subresource?: string) => {
+    expect(await may(account, place.name, { verb, group, resource, subresource })).toBe(false)
+  })
+
+  it.each(FOR_CRON_JOBS)('has the right to %s %s/%s, here', async (verb, group, resource) => {
+    expect(await may(account, place.name, { verb, group, resource })).toBe(true)
+    expect(await may(account, 'default', { verb, group, resource })).toBe(isEverywhere)
+  })
+
+  it('has the right to watch Namespaces if it serves all of them', async () => {
+    expect(await may(account, place.name, { verb: 'watch', group: '', resource: 'namespaces' })).toBe(isEverywhere)
   })
 
   it('has the right to get a Secret by its name, here', async () => {
@@ -91,18 +131,71 @@ describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
 
   if (!isEverywhere) return
 
+  describe('M5: a stolen token of the controller', () => {
+    const owned = {
+      ownerReferences: [{ apiVersion: 'heartbeat-operator.io/v1', kind: 'HeartbeatCheck', name: 'x', uid: 'x' }],
+    }
+    const annotations = { 'kubernetes.io/service-account.name': 'default' }
+    let kubeconfigPath: string
+    const attempt = (object: object, ...args: string[]) =>
+      cluster.kubectlWith(
+        { kubeconfigPath, input: JSON.stringify({ apiVersion: 'v1', ...object }) },
+        '-n',
+        place.name,
+        ...args,
+      )
+
+    beforeAll(async () => {
+      kubeconfigPath = await installRights()
+      await kubectl('create', 'secret', 'generic', 'of-others', '--from-literal=password=x')
+      await whenPolicyIsEnforced()
+    })
+
+    it.each([
+      [
+        'get a token of another account',
+        { kind: 'Secret', type: 'kubernetes.io/service-account-token', metadata: { name: 'x', annotations, ...owned } },
+        'the operator creates only Secrets of type Opaque',
+      ],
+      [
+        'leave a Secret behind',
+        { kind: 'Secret', metadata: { name: 'x' } },
+        'the operator creates only what belongs to a HeartbeatCheck',
+      ],
+      [
+        'leave a ConfigMap behind',
+        { kind: 'ConfigMap', metadata: { name: 'x' } },
+        'the operator creates only what belongs to a HeartbeatCheck',
+      ],
+    ])('does not let its holder %s', async (_, object, message) => {
+      await expect(attempt(object, 'create', '-f', '-')).rejects.toThrow(message)
+    })
+
+    it('does not let its holder change or delete a Secret of others, unless it was handed over', async () => {
+      const change = ['patch', 'secret', 'of-others', '-p', '{"stringData":{"password":"y"}}']
+      const message = 'the operator changes and deletes only what it created'
+      await expect(attempt({}, ...change)).rejects.toThrow(message)
+      await expect(attempt({}, 'delete', 'secret', 'of-others')).rejects.toThrow(message)
+      await expect(attempt({}, 'annotate', 'secret', 'of-others', 'heartbeat-operator.io/adopt=true')).rejects.toThrow(
+        message,
+      )
+      await kubectl('annotate', 'secret', 'of-others', 'heartbeat-operator.io/adopt=true')
+      await attempt({}, ...change)
+    })
+  })
+
   it('shows in kubectl the columns that people look for, and is waited for by its conditions', async () => {
     await place.apply('nightly-backup', { schedule: '0 2 * * *' })
     await kubectl('wait', '--for=condition=Ready', 'hbc/nightly-backup', '--timeout=15s')
     const table = async (...wide: string[]) => (await kubectl('get', 'hbc', 'nightly-backup', ...wide)).split('\n')
     const [head, line] = await table()
-    expect(head).toMatch(/^NAME +STATE +READY +SCHEDULE +GRACE +LAST PING +AGE$/)
-    expect(line).toMatch(/^nightly-backup +new +True +0 2 \* \* \* +3600 +\d+s$/)
+    expect(head).toMatch(/^NAME +STATE +READY +SCHEDULE +GRACE +LAST PING +LAST RUN +REASON +AGE$/)
+    expect(line).toMatch(/^nightly-backup +new +True +0 2 \* \* \* +3600 +Synced +\d+s$/)
     const [wideHead, wideLine] = await table('-o', 'wide')
-    expect(wideHead).toMatch(/AGE +REASON +PUBLISHED$/)
-    expect(wideLine).toMatch(/\d+s +Synced +nightly-backup-heartbeat$/)
+    expect(wideHead).toMatch(/AGE +TIME ZONE +PUBLISHED +RUN REASON +WHY +SINCE$/)
+    expect(wideLine).toMatch(/\d+s +UTC +nightly-backup-heartbeat +New +\d+s$/)
     await fetch(await place.pingUrl('nightly-backup'))
-    await eventually('the ping is shown', async () => /up +True .* 3600 +\d+s +\d+s/.test((await table())[1]!))
+    await eventually('the ping is shown', async () => /up +True .* 3600 +\d+s +Synced +\d+s/.test((await table())[1]!))
     expect(await kubectl('get', 'hbc', '--field-selector', 'status.state=up', '-o', 'name')).toContain(
       '/nightly-backup',
     )
@@ -130,14 +223,14 @@ describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
 
   it('leaves the spec to the manager that applied it, and the defaults to the API server', async () => {
     const manifest = {
-      apiVersion: 'heartbeat-operator.io/v1alpha1',
+      apiVersion: 'heartbeat-operator.io/v1',
       kind: 'HeartbeatCheck',
       metadata: { name: 'applied', labels: { team: 'shop' }, annotations: { note: 'ours' } },
       spec: { periodSeconds: 3_600 },
     }
     await cluster.kubectlWith({ input: JSON.stringify(manifest) }, '-n', place.name, 'apply', '-f', '-')
     const { metadata, spec } = await place.ready('applied')
-    expect(spec).toMatchObject({ periodSeconds: 3_600, graceSeconds: 3_600 })
+    expect(spec).toMatchObject({ periodSeconds: 3_600, deletionPolicy: 'Delete' })
     expect(metadata.labels).toEqual({ team: 'shop' })
     const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
     expect(Object.keys(metadata.annotations ?? {}).sort()).toEqual([lastApplied, 'note'])

@@ -1,13 +1,15 @@
-import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createHmac, hkdfSync, randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { makeApiKey } from '../../../src/auth/api-key.ts'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
-import { logIn } from '../../../src/auth/log-in.ts'
+import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createApiKey } from '../../../src/tenancy/api-keys.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { anOrganization, LOW_COST, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
+import { LOW_COST } from '../../support/passwords.ts'
+import { until } from '../../support/until.ts'
+import { anOrganization, manualClock, PASSWORD, SECRET_KEY, START, tokensOf } from './fixtures.ts'
 
 let test: TestDatabase
 let clock: ReturnType<typeof manualClock>
@@ -23,23 +25,28 @@ beforeEach(async () => {
   organization = await anOrganization(test.database)
 })
 
-const context = () => ({ database: test.database, clock })
+const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
 const authenticate = (header: string | undefined, database: Database = test.database) =>
-  createAuthenticate({ database, clock }, tokensOf(clock))(header)
+  createAuthenticate({ database, clock }, tokensOf(clock))(header, ADDRESS)
 const aKey = (input: Partial<Parameters<typeof createApiKey>[2]> = {}) =>
   createApiKey(context(), organization.caller, { name: 'ci', scope: 'write', ...input })
 
-/** Every refusal is this one, but for those of expired credentials. */
-const UNKNOWN = {
-  name: 'AppError',
-  code: 'unauthenticated',
-  message: 'missing or unknown credential: send the header "Authorization: Bearer" with an API key or an access token',
-}
+const ADDRESS = '192.0.2.1'
+const HEADER = 'send the header "Authorization: Bearer <API key or access token>"'
+const rejection = (message: string) => ({ name: 'AppError', code: 'unauthenticated', message: `${message}${HEADER}` })
+const NOTHING = rejection('no credential was received: ')
+const NO_SCHEME = rejection('the credential has no scheme, not Bearer: ')
+const UNKNOWN_KEY = rejection('the credential is an unknown or revoked API key: ')
+const UNKNOWN_TOKEN = rejection(
+  'the credential is neither an API key nor an access token that is valid here: log in again, and ',
+)
+const ENDED = rejection('the credential is an access token of a session that has ended: log in again, and ')
 
 describe('a call with an API key', () => {
   it('is made as that key, in its organization and with its scope', async () => {
     const { id, key } = await aKey()
-    const caller = { kind: 'api_key', id, organizationId: organization.id, projectId: null, scope: 'write' }
+    const rights = { projectId: null, scope: 'write', expiresAt: null, sessionId: null, address: ADDRESS }
+    const caller = { kind: 'api_key', id, name: 'ci', organizationId: organization.id, ...rights }
     expect(await authenticate(`Bearer ${key}`)).toEqual(caller)
     expect(await authenticate(`bearer   ${key} `)).toEqual(caller)
   })
@@ -50,28 +57,32 @@ describe('a call with an API key', () => {
     expect(await authenticate(`Bearer ${key}`)).toMatchObject({ organizationId: organization.id, projectId })
   })
 
-  it('is rejected with the same text for every reason', async () => {
+  it('is rejected with what was received and the right header, never with the credential', async () => {
     const { key, prefix } = await aKey()
     const other = await aKey()
-    const refused = [
-      undefined,
-      '',
-      key,
-      `Basic ${key}`,
-      'Bearer',
-      'Bearer ',
-      `Bearer${key}`,
-      `Bearer ${key} ${key}`,
-      `Bearer ${key}x`,
-      `Bearer ${makeApiKey()}`,
-      `Bearer hbk_${prefix}_${'a'.repeat(40)}`,
-      `Bearer hbk_${prefix}_${other.key.split('_')[2]}`,
-      `Bearer ${key.slice(0, -1)}`,
-      `Bearer hbk_' or true --_${'a'.repeat(40)}`,
-      `Bearer ${'x'.repeat(5_000)}`,
-      `Bearer hbk_${'a'.repeat(1_000_000)}`,
+    const scheme = (name: string) => rejection(`the credential has the scheme ${name}, not Bearer: `)
+    const rejected: [string | undefined, object][] = [
+      [undefined, NOTHING],
+      ['', NOTHING],
+      ['Bearer', NOTHING],
+      ['Bearer ', NOTHING],
+      [key, NO_SCHEME],
+      [`Bearer${key}`, NO_SCHEME],
+      [`Basic ${key}`, scheme('Basic')],
+      [`basic ${key}`, scheme('Basic')],
+      [`${key} ${key}`, scheme('of another kind')],
+      [`Bearer ${key} ${key}`, UNKNOWN_TOKEN],
+      [`Bearer ${key}x`, UNKNOWN_KEY],
+      [`Bearer ${makeApiKey()}`, UNKNOWN_KEY],
+      [`Bearer hbk_${prefix}_${'a'.repeat(40)}`, UNKNOWN_KEY],
+      [`Bearer hbk_${prefix}_${other.key.split('_')[2]}`, UNKNOWN_KEY],
+      [`Bearer ${key.slice(0, -1)}`, UNKNOWN_KEY],
+      [`Bearer hbk_' or true --_${'a'.repeat(40)}`, UNKNOWN_TOKEN],
+      [`Bearer hbk_'or-true--_${'a'.repeat(40)}`, UNKNOWN_KEY],
+      [`Bearer ${'x'.repeat(5_000)}`, UNKNOWN_TOKEN],
+      [`Bearer hbk_${'a'.repeat(1_000_000)}`, UNKNOWN_TOKEN],
     ]
-    for (const header of refused) await expect(authenticate(header)).rejects.toMatchObject(UNKNOWN)
+    for (const [header, error] of rejected) await expect(authenticate(header), header).rejects.toMatchObject(error)
   })
 
   it('is rejected as soon as the key expires, and only its holder learns that it has expired', async () => {
@@ -81,9 +92,9 @@ describe('a call with an API key', () => {
     clock.time = START + 1_000
     await expect(authenticate(`Bearer ${key}`)).rejects.toMatchObject({
       code: 'unauthenticated',
-      message: 'this API key has expired: have an administrator make a new one',
+      message: `this API key has expired: have an administrator create a new one, and ${HEADER}`,
     })
-    await expect(authenticate(`Bearer hbk_${prefix}_${'a'.repeat(40)}`)).rejects.toMatchObject(UNKNOWN)
+    await expect(authenticate(`Bearer hbk_${prefix}_${'a'.repeat(40)}`)).rejects.toMatchObject(UNKNOWN_KEY)
   })
 
   it('stores no text of a key', async () => {
@@ -105,7 +116,7 @@ describe('the last use of a key', () => {
     const { id, key, lastUsedAt } = await aKey()
     expect(lastUsedAt).toBeNull()
     await authenticate(`Bearer ${key}`)
-    await vi.waitUntil(async () => (await lastUsed(id)) === START)
+    await until(async () => (await lastUsed(id)) === START)
 
     const { database, touches, settled } = watched(test.database)
     clock.time = START + 59_999
@@ -125,7 +136,9 @@ describe('the last use of a key', () => {
     const { id, key } = await aKey()
     const { database, written, settled } = watched(test.database)
     const replicas = Array.from({ length: 3 }, () => createAuthenticate({ database, clock }, tokensOf(clock)))
-    await Promise.all(replicas.flatMap((replica) => Array.from({ length: 10 }, () => replica(`Bearer ${key}`))))
+    await Promise.all(
+      replicas.flatMap((replica) => Array.from({ length: 10 }, () => replica(`Bearer ${key}`, ADDRESS))),
+    )
     await settled()
     expect(await written()).toBe(1)
     expect(await lastUsed(id)).toBe(START)
@@ -168,10 +181,14 @@ describe('the last use of a key', () => {
 })
 
 describe('a call with an access token', () => {
+  const tokenOf = async (userId: string) => tokensOf(clock).issueAccessToken(await organization.addSession(userId))
+
   it('is made as its user, with the scope that the database has now', async () => {
     const user = await organization.addUser('ann@example.com', 'read')
-    const token = await tokensOf(clock).issueAccessToken({ ...user, scope: 'admin' })
-    const caller = { kind: 'user', id: user.id, organizationId: organization.id, projectId: null }
+    const of = await organization.addSession(user.id)
+    const token = await tokensOf(clock).issueAccessToken(of)
+    const fixed = { projectId: null, expiresAt: null, sessionId: of.sessionId, address: ADDRESS }
+    const caller = { kind: 'user', id: user.id, name: 'ann@example.com', organizationId: organization.id, ...fixed }
     expect(await authenticate(`Bearer ${token}`)).toEqual({ ...caller, scope: 'read' })
     await test.database.query(`update users set scope = 'write' where id = $1`, [user.id])
     expect(await authenticate(`Bearer ${token}`)).toEqual({ ...caller, scope: 'write' })
@@ -179,16 +196,53 @@ describe('a call with an access token', () => {
 
   it('is rejected as soon as the user is removed', async () => {
     const user = await organization.addUser('ann@example.com', 'read')
-    const token = await tokensOf(clock).issueAccessToken(user)
+    const token = await tokenOf(user.id)
     await removeUser(context(), organization.caller, user.id)
-    await expect(authenticate(`Bearer ${token}`)).rejects.toMatchObject(UNKNOWN)
+    await expect(authenticate(`Bearer ${token}`)).rejects.toMatchObject(ENDED)
+  })
+
+  it('L5: is rejected as soon as its session has ended: log-out, replay', async () => {
+    await organization.addUser('ann@example.com')
+    const address = '192.0.2.1'
+    const enter = () => logIn(context(), tokensOf(clock), { email: 'ann@example.com', password: PASSWORD, address })
+    const left = await enter()
+    expect(await authenticate(`Bearer ${left.accessToken}`)).toMatchObject({ kind: 'user' })
+    await logOut(context(), { ...left, address })
+    await expect(authenticate(`Bearer ${left.accessToken}`)).rejects.toMatchObject(ENDED)
+
+    const stolen = await enter()
+    const kept = await enter()
+    const renewed = await refresh(context(), tokensOf(clock), { ...stolen, address })
+    await expect(refresh(context(), tokensOf(clock), { ...stolen, address })).rejects.toThrow('spent')
+    for (const { accessToken } of [stolen, renewed])
+      await expect(authenticate(`Bearer ${accessToken}`)).rejects.toMatchObject(ENDED)
+    expect(await authenticate(`Bearer ${kept.accessToken}`)).toMatchObject({ kind: 'user' })
+  })
+
+  it('is rejected with the session of another user', async () => {
+    const [ann, bob] = [await organization.addUser('ann@example.com'), await organization.addUser('bob@example.com')]
+    const { sessionId } = await organization.addSession(bob.id)
+    const token = await tokensOf(clock).issueAccessToken({ userId: ann.id, sessionId })
+    await expect(authenticate(`Bearer ${token}`)).rejects.toMatchObject(ENDED)
+  })
+
+  it('of the release before sessions is accepted until it expires', async () => {
+    const { id } = await organization.addUser('ann@example.com')
+    const key = Buffer.from(hkdfSync('sha256', SECRET_KEY, '', 'heartbeat-operator access token v1', 32))
+    const claims = { iss: 'heartbeat-operator', aud: 'heartbeat-operator/api', sub: id, exp: START / 1_000 + 900 }
+    const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url')
+    const signed = `${encode({ alg: 'HS256', typ: 'at+jwt' })}.${encode(claims)}`
+    const token = `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`
+    expect(await authenticate(`Bearer ${token}`)).toMatchObject({ kind: 'user', id, sessionId: null })
+    clock.time += 15 * 60_000
+    await expect(authenticate(`Bearer ${token}`)).rejects.toMatchObject({ code: 'unauthenticated' })
   })
 
   it('is rejected when the token has expired, is forged, or is not a token', async () => {
     const user = await organization.addUser('ann@example.com')
-    const token = await tokensOf(clock).issueAccessToken(user)
-    await expect(authenticate(`Bearer ${token.slice(0, -3)}`)).rejects.toMatchObject(UNKNOWN)
-    await expect(authenticate(`Bearer ${randomUUID()}`)).rejects.toMatchObject(UNKNOWN)
+    const token = await tokenOf(user.id)
+    await expect(authenticate(`Bearer ${token.slice(0, -3)}`)).rejects.toMatchObject(UNKNOWN_TOKEN)
+    await expect(authenticate(`Bearer ${randomUUID()}`)).rejects.toMatchObject(UNKNOWN_TOKEN)
     clock.time = START + 15 * 60_000
     await expect(authenticate(`Bearer ${token}`)).rejects.toMatchObject({
       code: 'unauthenticated',
@@ -199,9 +253,21 @@ describe('a call with an access token', () => {
   it('is rejected with a refresh token in its place', async () => {
     await organization.addUser('ann@example.com')
     const login = { email: 'ann@example.com', password: PASSWORD, address: '192.0.2.1' }
-    const { accessToken, refreshToken } = await logIn(context(), tokensOf(clock), login, LOW_COST)
+    const { accessToken, refreshToken } = await logIn(context(), tokensOf(clock), login)
     expect(await authenticate(`Bearer ${accessToken}`)).toMatchObject({ kind: 'user' })
-    await expect(authenticate(`Bearer ${refreshToken}`)).rejects.toMatchObject(UNKNOWN)
+    await expect(authenticate(`Bearer ${refreshToken}`)).rejects.toMatchObject(UNKNOWN_TOKEN)
+  })
+
+  it('is noted as a use of its session, at most once in a minute', async () => {
+    const user = await organization.addUser('ann@example.com')
+    const token = await tokenOf(user.id)
+    const lastUsed = async () =>
+      (await test.database.query<{ at: number }>('select last_used_at as at from sessions')).rows[0]!.at
+    clock.time = START + 59_999
+    await authenticate(`Bearer ${token}`)
+    clock.time = START + 60_000
+    await authenticate(`Bearer ${token}`)
+    await until(async () => (await lastUsed()) === START + 60_000)
   })
 })
 

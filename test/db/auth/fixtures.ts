@@ -7,7 +7,10 @@ import type { Caller, Scope } from '../../../src/domain/access.ts'
 import type { Database, Queryable } from '../../../src/store/postgres/database.ts'
 import { insertOrganization } from '../../../src/store/tenancy/organizations.ts'
 import { insertProject } from '../../../src/store/tenancy/projects.ts'
+import { saveSession } from '../../../src/store/tenancy/sessions.ts'
 import { insertUser } from '../../../src/store/tenancy/users.ts'
+import { LOW_COST } from '../../support/passwords.ts'
+import { anAdmin } from '../../support/tenant.ts'
 
 export const START = Date.UTC(2026, 10, 21, 12)
 export const SECRET_KEY = Buffer.alloc(32, 7)
@@ -25,14 +28,17 @@ export function manualClock(time = START) {
 
 export const tokensOf = (clock: { now(): number }) => createTokens(SECRET_KEY, clock)
 
-/** A fifth of a second for each password would be most of the time of these tests. */
-export const LOW_COST = { logN: 4, r: 8, p: 1 }
+let organizations = 0
 
-/** A new organization; `caller` is an admin key of the whole organization that exists in no table. */
+/**
+ * A new organization, younger than those before it, as the oldest is that of the installation; `caller` is an admin key of the whole organization
+ * that exists in no table.
+ */
 export async function anOrganization(database: Database, name = 'acme') {
   const id = randomUUID()
-  await insertOrganization(database, { id, name, createdAt: START })
-  const caller: Caller = { kind: 'api_key', id: randomUUID(), organizationId: id, projectId: null, scope: 'admin' }
+  organizations += 1
+  await insertOrganization(database, { id, name, createdAt: START + organizations })
+  const caller = anAdmin(id)
   return {
     id,
     caller,
@@ -42,10 +48,16 @@ export async function anOrganization(database: Database, name = 'acme') {
       return projectId
     },
     async addUser(email: string, scope: Scope = 'admin', stored?: string) {
-      const user = { id: randomUUID(), organizationId: id, email, scope, createdAt: START }
+      const user = { id: randomUUID(), organizationId: id, email, scope, createdAt: START, createdBy: null }
       await insertUser(database, { ...user, passwordHash: stored ?? (await hashPassword(PASSWORD, LOW_COST)) })
-      const asCaller: Caller = { kind: 'user', id: user.id, organizationId: id, projectId: null, scope }
-      return { ...user, caller: asCaller }
+      return { ...user, caller: anAdmin(id, { kind: 'user', id: user.id, name: email, scope }) }
+    },
+    /** A session as a log-in at the start of the test makes it: what an access token names. */
+    async addSession(userId: string, address = '192.0.2.1') {
+      const sessionId = randomUUID()
+      const expiresAt = START + 30 * 86_400_000
+      await saveSession(database, { id: sessionId, userId, kind: 'token', address, now: START, expiresAt })
+      return { userId, sessionId }
     },
     /** A caller of this organization that is bound to one project. */
     boundTo: (projectId: string): Caller => ({ ...caller, projectId }),

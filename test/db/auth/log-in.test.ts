@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { logIn } from '../../../src/auth/log-in.ts'
 import { hashPassword } from '../../../src/auth/passwords.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { anOrganization, LOW_COST, manualClock, PASSWORD, tokensOf } from './fixtures.ts'
+import { LOW_COST } from '../../support/passwords.ts'
+import { anOrganization, manualClock, PASSWORD, tokensOf } from './fixtures.ts'
 
 const EMAIL = 'Ann@example.com'
 const WRONG = { name: 'AppError', code: 'unauthenticated', message: 'wrong e-mail address or password' }
@@ -23,9 +24,9 @@ beforeEach(async () => {
   user = await organization.addUser(EMAIL, 'write')
 })
 
-const context = () => ({ database: test.database, clock })
+const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
 const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
-  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input }, LOW_COST)
+  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
 const countTokens = async () => {
   const { rows } = await test.database.query<{ count: number }>('select count(*) as count from refresh_tokens')
   return rows[0]!.count
@@ -39,11 +40,39 @@ describe('a log-in', () => {
       expiresInSeconds: 900,
       refreshToken: expect.stringMatching(/^hbr_[\w-]{43}$/),
     })
-    expect(await tokensOf(clock).verifyAccessToken(pair.accessToken)).toEqual({ userId: user.id })
+    expect(await tokensOf(clock).verifyAccessToken(pair.accessToken)).toEqual({
+      userId: user.id,
+      sessionId: expect.any(String),
+    })
   })
 
   it('ignores case and blanks around the address', async () => {
     expect(await enter({ email: ' aNN@EXAMPLE.com ' })).toMatchObject({ expiresInSeconds: 900 })
+  })
+
+  it('L1: lower-cases as the database does: İ is no i', async () => {
+    await organization.addUser('ali@example.com')
+    const notAscii = { code: 'invalid', field: 'email', message: expect.stringContaining('of ASCII characters') }
+    await expect(enter({ email: 'al\u0130@example.com' })).rejects.toMatchObject(notAscii)
+    await organization.addUser('J\u00fcrgen@example.com')
+    expect(await enter({ email: 'J\u00fcrgen@example.com' }), 'of a release before').toBeDefined()
+    await expect(enter({ email: 'j\u00fcrgen@example.com' })).rejects.toMatchObject(notAscii)
+  })
+
+  it('begins no session with a password that was replaced, or of a user who was removed, meanwhile', async () => {
+    const stale = async (change: string) => {
+      const { database } = test
+      const transaction: typeof database.transaction = async (work) => {
+        await database.query(change)
+        return database.transaction(work)
+      }
+      const login = { email: EMAIL, password: PASSWORD, address: '192.0.2.1' }
+      return logIn({ ...context(), database: { ...database, transaction } }, tokensOf(clock), login)
+    }
+    await expect(stale(`update users set password_hash = password_hash || 'x'`)).rejects.toMatchObject(WRONG)
+    await test.database.query(`update users set password_hash = rtrim(password_hash, 'x')`)
+    await expect(stale('delete from users')).rejects.toMatchObject(WRONG)
+    expect(await countTokens()).toBe(0)
   })
 
   it('rejects a wrong password, an unknown address and a malformed one in the same way', async () => {
@@ -69,7 +98,11 @@ describe('a log-in', () => {
     const stored = await hashPassword(PASSWORD, LOW_COST)
     // At the cost of the service.
     const enter = (password: string) =>
-      logIn(context(), tokensOf(clock), { email: 'old@example.com', password, address: '192.0.2.1' })
+      logIn({ database: test.database, clock }, tokensOf(clock), {
+        email: 'old@example.com',
+        password,
+        address: '192.0.2.1',
+      })
     await organization.addUser('old@example.com', 'read', stored)
     const readHash = async () => {
       const { rows } = await test.database.query<{ hash: string }>(

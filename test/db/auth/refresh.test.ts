@@ -4,7 +4,8 @@ import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
 import { deleteExpiredRefreshTokens } from '../../../src/store/tenancy/refresh-tokens.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { anOrganization, LOW_COST, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
+import { LOW_COST } from '../../support/passwords.ts'
+import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
 
 const DAY_MS = 86_400_000
 const EMAIL = 'Ann@example.com'
@@ -30,10 +31,12 @@ beforeEach(async () => {
   user = await organization.addUser(EMAIL, 'write')
 })
 
-const context = () => ({ database: test.database, clock })
+const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
 const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
-  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input }, LOW_COST)
-const renew = (token: string) => refresh(context(), tokensOf(clock), token)
+  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
+const ADDRESS = '192.0.2.1'
+const renew = (refreshToken: string) => refresh(context(), tokensOf(clock), { refreshToken, address: ADDRESS })
+const leave = (refreshToken: string) => logOut(context(), { refreshToken, address: ADDRESS })
 const countTokens = async () => {
   const { rows } = await test.database.query<{ count: number }>('select count(*) as count from refresh_tokens')
   return rows[0]!.count
@@ -42,10 +45,12 @@ const countTokens = async () => {
 describe('a refresh', () => {
   it('returns a new pair for a refresh token', async () => {
     const first = await enter()
+    const of = await tokensOf(clock).verifyAccessToken(first.accessToken)
+    expect(of).toEqual({ userId: user.id, sessionId: expect.any(String) })
     clock.time = START + 15 * 60_000
     const second = await renew(first.refreshToken)
     expect(second.refreshToken).not.toBe(first.refreshToken)
-    expect(await tokensOf(clock).verifyAccessToken(second.accessToken)).toEqual({ userId: user.id })
+    expect(await tokensOf(clock).verifyAccessToken(second.accessToken)).toEqual(of)
     const third = await renew(second.refreshToken)
     expect(third.refreshToken).not.toBe(second.refreshToken)
   })
@@ -101,6 +106,16 @@ describe('a refresh', () => {
     }
   })
 
+  it('of a family of the release before begins a session', async () => {
+    const { accessToken } = await renew(await enterFast())
+    const { sessionId } = await tokensOf(clock).verifyAccessToken(accessToken)
+    const { rows } = await test.database.query('select from sessions where id = $1 and user_id = $2', [
+      sessionId,
+      user.id,
+    ])
+    expect(rows).toHaveLength(1)
+  })
+
   it('is rejected after the user was removed', async () => {
     const { refreshToken } = await enter()
     await removeUser(context(), organization.caller, user.id)
@@ -123,24 +138,24 @@ describe('a log-out', () => {
     const elsewhere = await enter()
     const first = await enter()
     const second = await renew(first.refreshToken)
-    await logOut(context(), first.refreshToken)
+    await leave(first.refreshToken)
     await expect(renew(second.refreshToken)).rejects.toMatchObject(UNUSABLE)
     expect(await renew(elsewhere.refreshToken)).toMatchObject({ expiresInSeconds: 900 })
   })
 
   it('is idempotent, and accepts an unknown token', async () => {
     const { refreshToken } = await enter()
-    await logOut(context(), refreshToken)
-    await logOut(context(), refreshToken)
-    await logOut(context(), '')
-    await logOut(context(), `hbr_${'a'.repeat(43)}`)
+    await leave(refreshToken)
+    await leave(refreshToken)
+    await leave('')
+    await leave(`hbr_${'a'.repeat(43)}`)
     expect(await countTokens()).toBe(0)
   })
 
   it('at the same time as a refresh leaves no token', async () => {
     for (let round = 1; round <= 10; round += 1) {
       const token = await enterFast()
-      await Promise.allSettled([renew(token), logOut(context(), token)])
+      await Promise.allSettled([renew(token), leave(token)])
       expect(await countTokens()).toBe(0)
     }
   })

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { ChannelContext } from '../../../src/channels/context.ts'
 import { createChannel, type NewChannel } from '../../../src/channels/create-channel.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
+import { SYSTEM } from '../../../src/domain/access.ts'
 import type { ChannelSettings } from '../../../src/domain/channel.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { newId } from '../../../src/runtime/ids.ts'
@@ -12,8 +13,11 @@ import { manualClock } from '../auth/fixtures.ts'
 
 export const KEY = Buffer.alloc(32, 7)
 
+/** Channels may reach every address. */
+export const REACH = { findObjection: () => null, hasSmtp: true }
+
 export function contextOf(database: Database, overrides: Partial<ChannelContext> = {}) {
-  return { database, clock: manualClock(), sealer: createSealer(KEY), ...overrides }
+  return { database, clock: manualClock(), sealer: createSealer(KEY), reach: REACH, ...overrides }
 }
 
 export function aChannel(
@@ -22,7 +26,7 @@ export function aChannel(
   overrides: Partial<NewChannel> = {},
 ): ReturnType<typeof createChannel> {
   const channel = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } } as const
-  return createChannel(context, { organizationId, projectId: null }, { ...channel, ...overrides })
+  return createChannel(context, { ...SYSTEM, organizationId, projectId: null }, { ...channel, ...overrides })
 }
 
 export async function openStored({ database, sealer }: ChannelContext, id: string): Promise<ChannelSettings> {

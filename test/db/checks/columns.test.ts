@@ -35,6 +35,7 @@ it.each<[string, Record<string, Column<never>>, string[]]>([
 
 it.each([
   ['check_states', 'status', STATUSES],
+  ['check_states', 'notified', STATUSES],
   ['flips', 'from_status', STATUSES],
   ['flips', 'to_status', STATUSES],
   ['pings', 'type', PING_TYPES],

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { createCheck } from '../../../src/checks/create-check.ts'
-import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
+import { getCheck } from '../../../src/checks/find-checks.ts'
 import { isUuid } from '../../../src/domain/ids.ts'
+import { listFlips } from '../../support/lists.ts'
 import {
   addCheck,
   addProject,
@@ -55,6 +56,7 @@ describe('a new check', () => {
     expect(made.state).toEqual({
       status: 'new',
       since: NOW,
+      reason: 'created',
       lastPingAt: null,
       lastSuccessAt: null,
       lastDurationMs: null,
@@ -62,6 +64,11 @@ describe('a new check', () => {
       expectedAt: null,
       dueAt: null,
       runs: [],
+      pingsTotal: 0,
+      incidentSince: null,
+      changes: [],
+      notified: null,
+      quietAt: null,
     })
     const { rows } = await fixture.database.query(
       'select wake_at, stamped_at, (select count(*) from events) as events from check_states',
@@ -102,7 +109,7 @@ describe('the project of a new check', () => {
 
   test('has to be the one that the key is bound to', async () => {
     const second = await addProject(fixture, tenant)
-    const bound = { organizationId: tenant.organizationId, projectId: second }
+    const bound = { ...tenant, projectId: second }
     await expect(
       createCheck(fixture.context, bound, { projectId: tenant.project, name: 'Backup', spec: periodSpec() }),
     ).rejects.toMatchObject({ code: 'not_found' })

@@ -130,7 +130,16 @@ describe('what is exported', () => {
       periodSeconds: 3_600,
       graceSeconds: 600,
       isRunning: false,
+      isFlapping: false,
+      labels: [],
     })
+  })
+
+  test('has the labels that are asked for, in this order, and null for one that it lacks', async () => {
+    const labels = { team: 'shop', 'app.kubernetes.io/name': 'backup', other: 'x', empty: '' }
+    await addCheck(fixture, tenant, { labels })
+    exporter = createExporter(fixture.context, ['team', 'none', 'app.kubernetes.io/name', 'empty'])
+    expect(await read()).toMatchObject({ isFlapping: false, labels: ['shop', null, 'backup', ''] })
   })
 
   test('is called as its resource is, in a cluster only where that has a name', async () => {
@@ -139,6 +148,12 @@ describe('what is exported', () => {
     expect(await read()).toMatchObject({ namespace: 'payments', name: 'nightly', cluster: null })
     await fixture.database.query(`update checks set kubernetes_cluster = 'eu-1'`)
     expect(await read()).toMatchObject({ namespace: 'payments', name: 'nightly', cluster: 'eu-1' })
+  })
+
+  test('is flapping as long as its changes are not notified', async () => {
+    await addCheck(fixture, tenant)
+    await fixture.database.query('update check_states set notified = 0')
+    expect(await read()).toMatchObject({ isFlapping: true })
   })
 
   test('has no period for a cron schedule', async () => {
@@ -238,6 +253,13 @@ describe('what is exported', () => {
       expect(await read()).toMatchObject({ status: 'down', downReason: reason })
     },
   )
+
+  test('says why a check is down also when its flip has left the history', async () => {
+    const check = await addCheck(fixture, tenant)
+    await fixture.database.transaction((tx) => ping(tx, check, 'fail', NOW))
+    await fixture.database.query('delete from flips')
+    expect(await read()).toMatchObject({ status: 'down', downReason: 'failed' })
+  })
 
   test('are the checks of every organization, the oldest first', async () => {
     const stranger = await addTenant(fixture, 'theirs')

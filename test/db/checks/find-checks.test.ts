@@ -1,11 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type CheckFilter, getCheck, listChecks, listFlips, listPings } from '../../../src/checks/find-checks.ts'
+import { type CheckFilter, getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { Tenant } from '../../../src/domain/access.ts'
 import { SHOWN_STATUSES, shownStatus } from '../../../src/domain/check.ts'
 import { type Cursor, decodeCursor, encodeCursor, type Page } from '../../../src/domain/page.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { listChecks, listFlips, listPings } from '../../support/lists.ts'
 import {
   addCheck,
   addPingRow,
@@ -175,7 +176,7 @@ describe('the history of pings', () => {
     await pinged(check, 'log', NOW + 3_000, { body: Buffer.from('hi') })
     const { rows, next } = await listPings(fixture.context, tenant, check.id, everything)
     expect(next).toBeNull()
-    expect(rows.map(({ id, ...ping }) => ping)).toEqual([
+    expect(rows.map(({ id, isBodyTruncated, ...ping }) => ping)).toEqual([
       {
         type: 'log',
         exitCode: null,

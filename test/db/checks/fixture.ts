@@ -62,7 +62,15 @@ export function contextWithin({ context }: Fixture, tx: Queryable): Context {
 }
 
 export function periodSpec(spec: Partial<StoredSpec> = {}): StoredSpec {
-  return { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 600, maxRuntimeSeconds: null, ...spec }
+  return {
+    periodSeconds: 3_600,
+    schedule: null,
+    timeZone: null,
+    graceSeconds: 600,
+    maxRuntimeSeconds: null,
+    jobArea: null,
+    ...spec,
+  }
 }
 
 export function cronSpec(schedule: string, spec: Partial<StoredSpec> = {}): StoredSpec {
@@ -164,7 +172,7 @@ export async function openTransaction(
   }
 }
 
-export const KEEP_ALL: PruneLimits = { maxPings: 1_000_000, maxDays: 36_500 }
+export const KEEP_ALL: PruneLimits = { maxPings: 1_000_000, maxDays: 36_500, auditMaxDays: 36_500 }
 
 /** The whole walk: how many rows of which table went, and the places where it was. */
 export async function pruneAll({ context }: Fixture, limits: Partial<PruneLimits>, batch?: PruneBatch) {

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
+import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { listFlips } from '../../support/lists.ts'
 import {
   addCheck,
   addProject,
@@ -60,6 +61,7 @@ describe('pausing', () => {
     expect(paused.state).toEqual({
       status: 'paused',
       since: NOW + 2 * MINUTE_MS,
+      reason: 'paused',
       lastPingAt: NOW,
       lastSuccessAt: NOW,
       lastDurationMs: null,
@@ -67,6 +69,11 @@ describe('pausing', () => {
       expectedAt: null,
       dueAt: null,
       runs: [],
+      pingsTotal: 2,
+      incidentSince: null,
+      changes: [],
+      notified: null,
+      quietAt: null,
     })
     expect(await getCheck(fixture.context, tenant, check.id)).toEqual(paused)
     expect((await reasons())[0]).toEqual(['up', 'paused', 'paused'])
@@ -147,7 +154,7 @@ describe('resuming', () => {
 describe('who may pause and resume', () => {
   test('a caller of another organization or project finds no check, nor does a malformed id', async () => {
     const other = await addTenant(fixture)
-    const bound = { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) }
+    const bound = { ...tenant, projectId: await addProject(fixture, tenant) }
     for (const who of [other, bound]) {
       await expect(pause(who)).rejects.toMatchObject({ code: 'not_found' })
       await expect(resume(who)).rejects.toMatchObject({ code: 'not_found' })

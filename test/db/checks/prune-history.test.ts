@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { listFlips, listPings } from '../../../src/checks/find-checks.ts'
 import type { PruneLimits } from '../../../src/checks/prune-history.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { PingType } from '../../../src/domain/check.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { listFlips, listPings } from '../../support/lists.ts'
 import {
   addCheck,
   addPingRow,
@@ -217,10 +217,10 @@ describe('of the rest', () => {
     expect(await left('refresh_tokens', 'expires_at')).toEqual(expiries.slice(1))
   })
 
-  test('rate windows stay for a day', async () => {
+  test('rate windows stay for two days, as those of a day count in part for the next one', async () => {
     for (const [bucket, age] of [
-      ['old', '25 hours'],
-      ['young', '23 hours'],
+      ['old', '49 hours'],
+      ['young', '47 hours'],
       ['now', '0 hours'],
     ]) {
       await fixture.database.query(

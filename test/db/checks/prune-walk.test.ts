@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { listPings } from '../../../src/checks/find-checks.ts'
 import {
   createPruner,
   PRUNE_START,
@@ -11,6 +10,7 @@ import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
 import { tryPruneLock } from '../../../src/store/history/pruning.ts'
+import { listPings } from '../../support/lists.ts'
 import {
   addCheck,
   addPingRow,
@@ -101,11 +101,16 @@ describe('the pruner', () => {
   test('does a batch a run and says when there is more', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
     const pruned: number[] = []
-    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, onPruned: (rows) => pruned.push(rows) })
+    const run = createPruner(fixture.context, {
+      maxPings: 1,
+      maxDays: 90,
+      auditMaxDays: 365,
+      onPruned: (rows) => pruned.push(rows),
+    })
     const outcomes: unknown[] = []
     do outcomes.push(await run(going))
     while (outcomes.at(-1) === 'again')
-    expect(outcomes).toHaveLength(8)
+    expect(outcomes).toHaveLength(11)
     expect(pruned).toEqual([2])
     await addPingRow(fixture, check.key, NOW + 9)
     expect(await run(going)).toBe('again')
@@ -114,14 +119,14 @@ describe('the pruner', () => {
 
   test('does nothing when it is to stop', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
-    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, onPruned: () => {} })
+    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, auditMaxDays: 365, onPruned: () => {} })
     expect(await run(AbortSignal.abort())).toBe('done')
     expect(await pings()).toHaveLength(3)
   })
 
   test('leaves the work to another replica that is at it, and keeps its place', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
-    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, onPruned: () => {} })
+    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, auditMaxDays: 365, onPruned: () => {} })
     const other = await openTransaction(fixture, tryPruneLock)
     expect(await run(going)).toBe('done')
     expect(await pings()).toHaveLength(3)
@@ -131,7 +136,7 @@ describe('the pruner', () => {
   })
 
   test('rests after a pass in proportion to what it cost', async () => {
-    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, onPruned: () => {} })
+    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, auditMaxDays: 365, onPruned: () => {} })
     expect(await run(going)).toBe('again')
     fixture.clock.time += 10_000
     while ((await run(going)) === 'again');
@@ -159,7 +164,7 @@ describe('the pruner', () => {
     }
     const run = createPruner(
       { ...fixture.context, database },
-      { maxPings: 1, maxDays: 36_500, onPruned: (rows) => pruned.push(rows) },
+      { maxPings: 1, maxDays: 36_500, auditMaxDays: 365, onPruned: (rows) => pruned.push(rows) },
     )
     await expect(run(going)).rejects.toThrow('too slow')
     expect(await run(going)).toBe('again')

@@ -72,7 +72,7 @@ describe('removing a check', () => {
     )
     await remove()
     expect(await leftOf(check)).toMatchObject({ check_states: 0, pings: 500, ping_bodies: 500 })
-    await pruneHistory(fixture.context, { maxPings: 1_000, maxDays: 90 }, PRUNE_START)
+    await pruneHistory(fixture.context, { maxPings: 1_000, maxDays: 90, auditMaxDays: 365 }, PRUNE_START)
     expect(await leftOf(check)).toMatchObject({ pings: 0, ping_bodies: 0 })
   })
 })
@@ -80,7 +80,7 @@ describe('removing a check', () => {
 describe('who may remove', () => {
   test('a caller of another organization or project finds no check, nor does a malformed id', async () => {
     const other = await addTenant(fixture)
-    const bound = { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) }
+    const bound = { ...tenant, projectId: await addProject(fixture, tenant) }
     for (const who of [other, bound]) await expect(remove(who)).rejects.toMatchObject({ code: 'not_found' })
     await expect(removeCheck(fixture.context, tenant, 'no-uuid')).rejects.toMatchObject({ code: 'not_found' })
     expect(await leftOf(check)).toMatchObject({ check_states: 1 })

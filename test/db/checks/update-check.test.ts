@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { getCheck, listFlips } from '../../../src/checks/find-checks.ts'
+import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { type CheckUpdate, updateCheck } from '../../../src/checks/update-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { listFlips } from '../../support/lists.ts'
 import {
   addCheck,
   addProject,
@@ -180,6 +181,13 @@ describe('an update of the schedule', () => {
     })
   })
 
+  test('ends that a check of the API follows a source, since a release that did not know of it retained it', async () => {
+    const check = await addCheck(fixture, tenant, { armed: true, spec: periodSpec({ jobArea: 'default' }) })
+    expect(await wakeOf(check)).toBeNull()
+    expect((await update(check, { graceSeconds: 60 })).spec).toEqual(periodSpec({ graceSeconds: 60 }))
+    await expectWoken(check, (await read(check)).state.dueAt!)
+  })
+
   test('can replace a stored schedule that cannot be read', async () => {
     const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
     await fixture.database.query(`update check_states set schedule = 'broken'`)
@@ -241,7 +249,7 @@ describe('who may update', () => {
   test('a caller of another organization or project finds no check, nor does a malformed id', async () => {
     const check = await addCheck(fixture, tenant)
     const other = await addTenant(fixture)
-    const bound = { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) }
+    const bound = { ...tenant, projectId: await addProject(fixture, tenant) }
     for (const who of [other, bound])
       await expect(update(check, { name: 'x' }, who)).rejects.toMatchObject({ code: 'not_found' })
     await expect(updateCheck(fixture.context, tenant, 'no-uuid', {})).rejects.toMatchObject({ code: 'not_found' })

@@ -37,12 +37,12 @@ beforeEach(async () => {
 })
 afterEach(() => t.cleanUp())
 
-/** Evaluates until nothing is overdue. Returns the reasons of the flips. */
+/** Evaluates until nothing is overdue. Returns the reasons of the flips. No search counts as a stall, however long it takes. */
 async function expire({ database, cache }: Replica): Promise<string[]> {
   await keepBeat({ database, recorder: { isWell: () => true, recovered: () => {} }, onGap: () => {} })
   const reasons: string[] = []
   for (;;) {
-    const { flips, failed, isFull } = await expireOverdue({ database, cache, now: clock.now }, 500)
+    const { flips, failed, isFull } = await expireOverdue({ database, cache, now: () => 0 }, 500)
     expect(failed).toEqual([])
     reasons.push(...flips.map(({ reason }) => reason))
     if (!isFull) return reasons

@@ -34,7 +34,7 @@ beforeEach(async () => {
   await fixture.ping(check, { type: 'fail' })
 })
 
-const links = createLinks(() => 'https://heartbeat.example.com/api/v1')
+const links = createLinks(() => 'https://heartbeat.example.com/api/v1', true)
 const createSender = (database = fixture.database) =>
   createAlertmanagerSender({ client: fakes, clock: fixture.clock, links, database })
 
@@ -88,7 +88,7 @@ describe('check.down', () => {
       labels,
       startsAt: new Date(now).toISOString(),
       endsAt: new Date(now + 15 * MINUTE).toISOString(),
-      generatorURL: `https://heartbeat.example.com/api/v1/checks/${check.id}`,
+      generatorURL: `https://heartbeat.example.com/checks/${check.id}`,
     }
     expect(fakes.posts).toMatchObject([
       { host: 'a:9093', isTrusted: false, alerts: [alert] },

@@ -91,6 +91,7 @@ export async function deliver(check: CheckRecord, type: 'check.down' | 'check.up
     check: {
       id: check.id,
       slug: check.slug,
+      labels: check.labels,
       project: { id: check.projectId, slug: 'test' },
       kubernetes: check.kubernetes,
     },

@@ -70,6 +70,33 @@ describe('which channels an event goes to', () => {
     expect(await typesFor(none)).toEqual(['check.paused', 'check.up'])
   })
 
+  it('down, paused, resumed, success: each channel that got check.down and wants check.up gets it', async () => {
+    const both = await fixture.addChannel()
+    const downOnly = await fixture.addChannel({ eventTypes: ['check.down'] })
+    const muted = await fixture.addChannel()
+    const removed = await fixture.addChannel()
+    const settings = { kind: 'alertmanager', urls: ['http://a.example.com'], labels: {} } as const
+    const alertmanager = await fixture.addChannel({ settings, eventTypes: ['check.down'] })
+    const check = await fixture.addCheck()
+    await fixture.ping(check)
+    await fixture.ping(check, FAILED)
+    await pauseCheck(context(), fixture.tenant(), check.id)
+    await fixture.database.query('update channels set muted = true where id = $1', [muted])
+    await fixture.database.query('delete from channels where id = $1', [removed])
+    await resumeCheck(context(), fixture.tenant(), check.id)
+    await fixture.ping(check)
+    expect(await typesFor(both)).toEqual(['check.down', 'check.paused', 'check.resumed', 'check.up'])
+    expect(await typesFor(downOnly)).toEqual(['check.down'])
+    expect(await typesFor(muted)).toEqual(['check.down', 'check.paused'])
+    expect(await typesFor(removed)).toEqual(['check.down', 'check.paused'])
+    expect(await typesFor(alertmanager)).toEqual(['check.down', 'check.paused', 'check.up'])
+    const up = (await receivedEvents()).find(({ type }) => type === 'check.up')
+    expect(up).toMatchObject({
+      facts: { reason: 'recovered', status: 'up', previous_status: 'new', down_for_seconds: 60 },
+      lastPing: { type: 'success' },
+    })
+  })
+
   it('includes the channel of the installation while it is configured', async () => {
     const check = await fixture.addCheck()
     await setInstallationChannel(context(), true)
@@ -126,11 +153,11 @@ describe('an event', () => {
   beforeEach(() => fixture.addChannel())
 
   it('contains the check and the ping of its time, and never the public id', async () => {
-    const check = await fixture.addCheck({ name: 'Nightly "backup"', tags: ['b', 'a'] })
+    const check = await fixture.addCheck({ name: 'Nightly "backup"', tags: ['b', 'a'], labels: { team: 'shop' } })
     await fixture.ping(check, { ...FAILED, durationMs: 1_500, body: Buffer.from('disk full') })
     const at = fixture.clock.now()
     await fixture.ping(check, { body: Buffer.from('fine again') })
-    await fixture.database.query(`update checks set name = 'renamed', slug = 'renamed', tags = '{c}'`)
+    await fixture.database.query(`update checks set name = 'renamed', slug = 'renamed', tags = '{c}', labels = '{}'`)
 
     const [down, up] = await receivedEvents()
     expect(down).toMatchObject({
@@ -142,6 +169,7 @@ describe('an event', () => {
         name: 'Nightly "backup"',
         slug: check.slug,
         tags: ['b', 'a'],
+        labels: { team: 'shop' },
         project: { id: check.projectId, slug: 'test' },
         kubernetes: null,
       },

@@ -36,7 +36,14 @@ describe('the alert of a check', () => {
       projectId,
       name: 'Backup',
       ...NO_TEXTS,
-      spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 300, maxRuntimeSeconds: null },
+      spec: {
+        periodSeconds: 3_600,
+        schedule: null,
+        timeZone: null,
+        graceSeconds: 300,
+        maxRuntimeSeconds: null,
+        jobArea: null,
+      },
       suspend: null,
       adoptId,
     })
@@ -114,6 +121,34 @@ describe('the alert of a check', () => {
     await fixture.clock.advance(MINUTE)
     await keep()
     expectReplaced({ severity: 'critical' }, { severity: 'warning', team: 'storage' })
+  })
+
+  it('keeps the labels that its check had when it began, until it begins again', async () => {
+    const check = await raise({ labels: { team: 'storage', severity: 'warning' } })
+    const [began] = lastAlerts()
+    expect(began!.labels).toMatchObject({ team: 'storage', severity: 'warning' })
+    await updateCheck(context(), fixture.tenant(), check.id, { labels: { team: 'payments', tier: 'gold' } })
+    await fixture.clock.advance(MINUTE)
+    await keep()
+    expect(lastAlerts().map(({ labels }) => labels)).toEqual([began!.labels])
+
+    const { slug } = await updateCheck(context(), fixture.tenant(), check.id, { slug: 'weekly-backup' })
+    await keep()
+    expectReplaced(began!.labels, { ...began!.labels, check: slug })
+
+    const changed = { ...check, slug, labels: { team: 'payments', tier: 'gold' } }
+    await fixture.clock.advance(MINUTE)
+    await deliver(changed, 'check.up')
+    expect(lastAlerts().map(({ labels }) => labels)).toEqual([{ ...began!.labels, check: slug }])
+    await deliver(changed)
+    expect(fakes.posts.at(-1)!.alerts.at(-1)!.labels).toMatchObject({
+      team: 'payments',
+      tier: 'gold',
+      severity: 'critical',
+    })
+    await fixture.clock.advance(MINUTE)
+    await keep()
+    expect(lastAlerts().at(-1)!.labels).toMatchObject({ team: 'payments', tier: 'gold', severity: 'critical' })
   })
 
   it('keeps its labels until a peer has accepted the new ones', async () => {

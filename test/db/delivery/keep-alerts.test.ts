@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { createSealer } from '../../../src/channels/seal.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
+import { STATUSES, type StoredStatus } from '../../../src/domain/check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { leaseAlerts, leaseUntil } from '../../../src/store/outbox/alerts.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
@@ -50,6 +51,67 @@ describe('an alert of a check that is down', () => {
       expect(await rows()).toMatchObject([{ resolved_at: null, tell_at: now + MINUTE }])
     }
     expect(fakes.firing(B)).toEqual([check.slug])
+  })
+
+  it('stays as its recipients know the check while that flaps: it fires after check.down, and ends after check.up', async () => {
+    const check = await raise()
+    const flap = (status: StoredStatus, notified: StoredStatus) =>
+      fixture.database.query('update check_states set status = $1, notified = $2, incident_since = now()', [
+        STATUSES.indexOf(status),
+        STATUSES.indexOf(notified),
+      ])
+    await flap('up', 'down')
+    await fixture.clock.advance(MINUTE)
+    await keep()
+    expect(fakes.firing(A)).toEqual([check.slug])
+    expect(await rows()).toMatchObject([{ resolved_at: null, tell_at: fixture.clock.now() + MINUTE }])
+    await flap('down', 'up')
+    await fixture.clock.advance(MINUTE)
+    await keep()
+    expect(fakes.firing(A)).toEqual([])
+  })
+
+  it('carries the newest text of a failing ping from its next post on, under the same labels', async () => {
+    const ping = (type: 'fail' | 'success' | 'log' | 'start', text: string | null) =>
+      fixture.ping(check, { type, exitCode: null, body: text === null ? null : Buffer.from(text) })
+    const check = await fixture.addCheck()
+    await ping('fail', 'of an earlier time')
+    await ping('success', null)
+    await ping('fail', 'disk full')
+    await deliver(check)
+    const labels = lastAlerts()[0]!.labels
+    const bodyAfter = async (ms: number) => {
+      await fixture.clock.advance(ms)
+      await keep()
+      expect(lastAlerts()[0]!.labels).toEqual(labels)
+      return lastAlerts()[0]!.annotations.body
+    }
+    expect(await bodyAfter(MINUTE)).toBe('disk full')
+    await ping('fail', 'still full\u001b[0m\n')
+    await ping('log', 'a log')
+    await ping('fail', null)
+    await fixture.ping(check, { type: 'fail', exitCode: null, body: null, isBodyTruncated: true })
+    await ping('start', 'a start')
+    expect(await bodyAfter(0)).toBe('still full')
+    expect(await bodyAfter(MINUTE)).toBe('still full')
+    await ping('fail', `${'x'.repeat(5_000)}end`)
+    expect(await bodyAfter(0)).toBe(`${'x'.repeat(4_093)}end`)
+    await ping('success', 'well')
+    expect(await bodyAfter(0)).toBe(`${'x'.repeat(4_093)}end`)
+    expect(fakes.firing(A)).toEqual([])
+  })
+
+  it('gets no text of a failing ping that came before the check went down', async () => {
+    const check = await fixture.addCheck()
+    await fixture.ping(check, { type: 'fail', body: Buffer.from('disk full') })
+    await fixture.ping(check)
+    await fixture.database.query(`update check_states set status = ${STATUSES.indexOf('down')}`)
+    await fixture.clock.advance(MINUTE)
+    await deliver(check)
+    await fixture.clock.advance(MINUTE)
+    await keep()
+    expect(fakes.firing(A)).toEqual([check.slug])
+    expect(lastAlerts()[0]!.annotations.body).toBeUndefined()
   })
 
   it('is posted soon to a peer that was away', async () => {

@@ -269,7 +269,7 @@ describe('the deliveries of a check', () => {
     await pollUntil(one, () => types().includes('check.up'))
     isRejecting = false
     const [down] = await fixture.deliveries()
-    await retryDelivery({ ...fixture, sealer: fixture.sealer }, fixture.tenant(), down!.id)
+    await retryDelivery(fixture, fixture.tenant(), down!.id)
     let polls = 0
     await pollUntil(two, () => ++polls > 6)
     // check.up is still being sent: it has arrived once.

@@ -76,6 +76,7 @@ describe('adopting a check of the API', () => {
     await t.retire()
     expect(await adopt()).toMatchObject({ change: 'adopted', check: { id: own.id } })
     await t.retire('Retain')
+    await removeCheck(t.context, t.tenant, own.id)
     expect(await t.declare()).toMatchObject({ change: 'revived', check: { id: earlier.id } })
   })
 

@@ -41,15 +41,18 @@ describe('a new resource', () => {
       name: 'Nachtsicherung',
       slug: 'nightly-backup',
       tags: [],
+      labels: {},
       description: 'all of it',
       managedBy: 'kubernetes',
       kubernetes: RESOURCE,
       kubernetesSuspend: null,
       createdAt: NOW,
+      updatedAt: NOW,
       spec: periodSpec(),
       state: {
         status: 'new',
         since: NOW,
+        reason: 'created',
         lastPingAt: null,
         lastSuccessAt: null,
         lastDurationMs: null,
@@ -57,6 +60,11 @@ describe('a new resource', () => {
         expectedAt: NOW + HOUR_MS,
         dueAt: NOW + HOUR_MS + 10 * MINUTE_MS,
         runs: [],
+        pingsTotal: 0,
+        incidentSince: null,
+        changes: [],
+        notified: null,
+        quietAt: null,
       },
     })
     expect(await getCheck(t.context, t.tenant, check.id)).toEqual(check)
@@ -187,7 +195,35 @@ describe('a changed resource', () => {
       [3, 0, 'resumed'],
       [0, 3, 'paused'],
     ])
-    expect(await t.events()).toEqual(['check.paused', 'check.resumed', 'check.paused'])
+    // It began paused: that is in the history, and no event.
+    expect(await t.events()).toEqual(['check.resumed', 'check.paused'])
+  })
+
+  test.each([
+    ['a first declaration', true],
+    ['a declaration that looks first', false],
+  ])('that begins suspended sends nothing: %s', async (_, isNew) => {
+    const { check } = await t.declare({ isNew, suspend: true })
+    expect(check.state.status).toBe('paused')
+    t.clock.time = NOW + MINUTE_MS
+    await t.retire()
+    expect(await t.declare({ isNew, suspend: true })).toMatchObject({
+      change: 'revived',
+      check: { id: check.id, state: { status: 'paused' } },
+    })
+    expect(await t.events()).toEqual([])
+    await t.declare({ suspend: false })
+    await t.declare({ suspend: true })
+    expect(await t.events()).toEqual(['check.resumed', 'check.paused'])
+  })
+
+  test('that is created again while its recipients know it as down says that it is paused', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'fail', NOW)
+    await t.retire()
+    t.clock.time = NOW + MINUTE_MS
+    expect((await t.declare({ suspend: true })).change).toBe('revived')
+    expect(await t.events()).toEqual(['check.down', 'check.paused'])
   })
 
   test('is armed by the new schedule when it resumes with another one', async () => {

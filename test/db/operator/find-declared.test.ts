@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
-import { listFlipsSince, listStates } from '../../../src/checks/declare/find-declared.ts'
+import { listStates } from '../../../src/checks/declare/find-declared.ts'
 import { registerCluster } from '../../../src/checks/declare/register-cluster.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
-import { addCheck, DAY_MS, HOUR_MS, MINUTE_MS, NOW } from '../checks/fixture.ts'
+import { addCheck, HOUR_MS, NOW } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
@@ -37,62 +35,20 @@ describe('the states of declared checks', () => {
     await addCheck(t, t.tenant)
     const states = await listStates(t.context, 'default')
     expect(states.sort((one, other) => (one.name < other.name ? -1 : 1))).toEqual([
-      { namespace: 'a', name: 'new', status: 'new', since: NOW, lastPingAt: null, expectedAt: NOW + HOUR_MS },
-      { ...withoutCluster(), status: 'down', since: NOW + 5, lastPingAt: NOW + 5, expectedAt: null },
+      {
+        namespace: 'a',
+        name: 'new',
+        status: 'new',
+        since: NOW,
+        lastPingAt: null,
+        expectedAt: NOW + HOUR_MS,
+        lastRun: null,
+      },
+      { ...withoutCluster(), status: 'down', since: NOW + 5, lastPingAt: NOW + 5, expectedAt: null, lastRun: null },
     ])
   })
 
   const withoutCluster = () => ({ namespace: RESOURCE.namespace, name: RESOURCE.name })
-})
-
-describe('the flips of a check since a time', () => {
-  const reasons = async (key: number, since: number) =>
-    (await listFlipsSince(t.context, key, since)).map(({ reason }) => reason)
-
-  test('are given oldest first, by when they were put on record', async () => {
-    const { check } = await t.declare()
-    await t.pinged(check, 'success', NOW + MINUTE_MS)
-    await t.pinged(check, 'fail', NOW + 2 * MINUTE_MS)
-    await t.pinged(check, 'success', NOW + 3 * MINUTE_MS)
-    expect(await reasons(check.key, 0)).toEqual(['created', 'first_success', 'failed', 'recovered'])
-    expect(await reasons(check.key, NOW + 2 * MINUTE_MS)).toEqual(['failed', 'recovered'])
-    expect(await reasons(check.key, NOW + DAY_MS)).toEqual([])
-    const [flip] = await listFlipsSince(t.context, check.key, NOW + 3 * MINUTE_MS)
-    expect(flip).toEqual({
-      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
-      at: NOW + 3 * MINUTE_MS,
-      from: 'down',
-      to: 'up',
-      reason: 'recovered',
-      pingId: expect.any(String),
-    })
-  })
-
-  test('hold one that was dated before and found after it', async () => {
-    const { check } = await t.declare()
-    await t.database.query('update service_beat set beat_at = now()')
-    await t.database.query(
-      `update check_states set wake_at = now() - interval '1 minute', due_at = now() - interval '1 hour', expected_at = now() - interval '2 hours',
-         since = now() - interval '1 day', stamped_at = now() - interval '1 day'`,
-    )
-    const before = Date.now() - MINUTE_MS
-    await expireOverdue({ database: t.database, cache: createCheckCache(), now: () => 0 }, 10)
-    const [flip] = await listFlipsSince(t.context, check.key, before)
-    expect(flip).toMatchObject({ reason: 'missed' })
-    expect(flip!.at).toBeLessThan(before)
-  })
-
-  test('are the newest hundred when there are more', async () => {
-    const { check } = await t.declare()
-    for (let i = 0; i < 51; i += 1) {
-      await t.pinged(check, 'fail', NOW + 2 * i)
-      await t.pinged(check, 'success', NOW + 2 * i + 1)
-    }
-    const flips = await listFlipsSince(t.context, check.key, 0)
-    expect(flips).toHaveLength(100)
-    expect(flips.at(-1)).toMatchObject({ reason: 'recovered', at: NOW + 101 })
-    expect(flips[0]).toMatchObject({ reason: 'failed', at: NOW + 2 })
-  })
 })
 
 describe('the name of a cluster', () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { type Declaration, type Declared, declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { findDeclared, type Resource, type StoredCheck } from '../../../src/checks/declare/find-declared.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
+import { SYSTEM } from '../../../src/domain/access.ts'
 import { NO_TEXTS, type PingType } from '../../../src/domain/check.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
 import {
@@ -53,7 +54,7 @@ async function fill(self: OperatorFixture): Promise<void> {
   const own: OperatorFixture = {
     ...fixture,
     clock,
-    tenant: { organizationId: '', projectId: null, project: '' },
+    tenant: { ...SYSTEM, organizationId: '', projectId: null, project: '' },
     async reset() {
       await fixture.clear()
       clock.time = NOW

@@ -6,8 +6,9 @@ import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
-import { type FlipListener, type FlipListenerOptions, listenForFlips } from '../../../src/store/outbox/flip-notices.ts'
+import { type FlipListenerOptions, listenForFlips } from '../../../src/store/outbox/flip-notices.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
+import type { Listener } from '../../../src/store/postgres/listener.ts'
 import { until } from '../../support/until.ts'
 import { addCheck, contextWithin, NOW, openTransaction, ping } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
@@ -16,7 +17,7 @@ const t = useOperatorFixture()
 let heard: unknown[]
 let connections: number
 let problems: unknown[]
-let listener: FlipListener | undefined
+let listener: Listener | undefined
 beforeEach(async () => {
   heard = []
   problems = []
@@ -174,7 +175,9 @@ describe('the statements of a ping', () => {
     const { check } = await t.declare()
     const flipping = ['find_keys', 'begin', 'lock_states wait', 'save_states', 'insert_flips', 'commit']
     expect(await statementsOf(check.publicId, 'success')).toEqual(flipping)
-    const silent = flipping.filter((name) => name !== 'insert_flips')
+    const silent = flipping
+      .filter((name) => name !== 'insert_flips')
+      .map((name) => (name === 'save_states' ? 'save_states_brief' : name))
     expect(await statementsOf(check.publicId, 'success')).toEqual(silent)
     expect(problems).toEqual([])
   })
@@ -203,7 +206,7 @@ describe('the listener', () => {
     proxy.freeze()
     const frozenAt = performance.now()
     await until(() => problems.length > 0)
-    expect(performance.now() - frozenAt).toBeLessThan(4_000)
+    expect(performance.now() - frozenAt).toBeLessThan(10_000)
     proxy.thaw()
     await until(() => connections === 2)
     await t.pinged(check, 'fail', NOW)

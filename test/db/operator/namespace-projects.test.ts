@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { createCheck } from '../../../src/checks/create-check.ts'
+import { SYSTEM } from '../../../src/domain/access.ts'
 import { type ProjectRequest, resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { createProject, listProjects, removeProject } from '../../../src/tenancy/projects.ts'
-import { contextWithin, openTransaction, untilWaiting } from '../checks/fixture.ts'
+import { addCheck, contextWithin, openTransaction, periodSpec, untilWaiting } from '../checks/fixture.ts'
 import { useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
@@ -119,7 +121,7 @@ describe('a namespace whose annotation names projects', () => {
   test('never gets one of another organization', async () => {
     const organizationId = randomUUID()
     await t.database.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Other'])
-    await createProject(t.context, { organizationId, projectId: null }, { name: 'x', slug: 'one' })
+    await createProject(t.context, { ...SYSTEM, organizationId, projectId: null }, { name: 'x', slug: 'one' })
     await expect(resolve({ allowed: ['one'] })).rejects.toMatchObject({ code: 'not_found' })
   })
 })
@@ -152,5 +154,76 @@ describe('resolving at the same time', () => {
     await creating.commit()
     await expect(asking).rejects.toMatchObject({ code: 'forbidden' })
     expect((await resolve()).slug).toBe('payments-2')
+  })
+})
+
+describe('the namespace default', () => {
+  const inDefault = (given: Partial<ProjectRequest> = {}) => resolve({ namespace: 'default', ...given })
+  /** The tenant's project is the oldest one. */
+  const setSlug = () => t.database.query("update projects set slug = 'default' where id = $1", [t.tenant.project])
+
+  test.each([null, 'default'])('gets the project of the first start, also if it asks for it: %j', async (wanted) => {
+    await setSlug()
+    expect(await inDefault({ wanted })).toEqual(expect.objectContaining({ id: t.tenant.project, slug: 'default' }))
+    expect(await slugs()).toEqual([])
+    await addCheck(t, t.tenant)
+    expect((await inDefault()).id).toBe(t.tenant.project)
+    const { rows } = await t.database.query("select action, detail from audit_log where action = 'project.changed'")
+    expect(rows).toEqual([{ action: 'project.changed', detail: { changed: ['namespace'] } }])
+  })
+
+  test('gets one of its own if that one holds a check, and may not ask for that one', async () => {
+    await setSlug()
+    await addCheck(t, t.tenant)
+    await expect(inDefault({ wanted: 'default' })).rejects.toMatchObject({ code: 'forbidden' })
+    expect((await inDefault()).slug).toBe('default-2')
+  })
+
+  test('gets one of its own if that one is bound to another namespace', async () => {
+    await setSlug()
+    await t.database.query(
+      "update projects set kubernetes_cluster = 'eu-1', kubernetes_namespace = 'x' where id = $1",
+      [t.tenant.project],
+    )
+    expect((await inDefault()).slug).toBe('default-2')
+  })
+
+  test('gets one of its own if an administrator created that one later', async () => {
+    await t.database.query('update projects set created_at = to_timestamp(0) where id = $1', [t.tenant.project])
+    await create('default')
+    expect((await inDefault()).slug).toBe('default-2')
+  })
+
+  test.each([
+    ['another namespace', { namespace: 'payments' }, 'payments'],
+    ['the one of another cluster', { cluster: 'eu-1' }, 'eu-1-default'],
+  ])('is no other: %s', async (_, given, slug) => {
+    await setSlug()
+    expect((await inDefault(given)).slug).toBe(slug)
+  })
+
+  test('waits for a check that is created at the same time', async () => {
+    await setSlug()
+    const creation = await openTransaction(t, (tx) =>
+      createCheck(contextWithin(t, tx), t.tenant, { projectId: t.tenant.project, name: 'x', spec: periodSpec() }),
+    )
+    const resolving = inDefault()
+    await untilWaiting(t, 1)
+    await creation.commit()
+    expect((await resolving).slug).toBe('default-2')
+  })
+})
+
+describe('projects by configuration', () => {
+  test('are named as the place to change', async () => {
+    const place = 'its projects in the variable PROJECTS (chart value projects)'
+    const decidedBy = 'configuration'
+    await create('one')
+    await expect(resolve({ allowed: null, wanted: 'one', decidedBy })).rejects.toMatchObject({
+      message: expect.stringContaining(`let an administrator add "one" to ${place}`),
+    })
+    await expect(resolve({ allowed: ['two'], decidedBy })).rejects.toMatchObject({
+      message: expect.stringContaining(`in spec.project or in ${place}`),
+    })
   })
 })

@@ -1,8 +1,8 @@
 /** Replicas that commit pings, rows that a test holds, and what is stored in the end. */
 
 import pg from 'pg'
-import { expect, vi } from 'vitest'
-import { getCheck, listFlips, listPings } from '../../../src/checks/find-checks.ts'
+import { expect } from 'vitest'
+import { getCheck } from '../../../src/checks/find-checks.ts'
 import { type CheckCache, createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { createGroupCommitter, isDisconnected } from '../../../src/checks/ping/commit.ts'
 import type { PingFailure, PingOutcome, PingResult } from '../../../src/checks/ping/ping.ts'
@@ -13,7 +13,9 @@ import { lockStates } from '../../../src/store/checks/states.ts'
 import { createDatabase, type Database, type Session } from '../../../src/store/postgres/database.ts'
 import { addCheck, type CheckInput } from '../../support/check.ts'
 import { createTestDatabase } from '../../support/database.ts'
+import { listFlips, listPings } from '../../support/lists.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
+import { until } from '../../support/until.ts'
 
 export const clock = { now: systemClock.now }
 
@@ -196,23 +198,22 @@ export async function createPingFixture() {
       return { cached: cache.find([key])?.[0] ?? null, row }
     },
 
+    /** As if the service had run all the while: what a test does before may take longer than a gap, five seconds, on a busy machine. */
+    stayUp: () => test.database.query('update service_beat set beat_at = clock_timestamp()'),
+
     /** A transaction that holds what the statement did until it is ended. */
     hold,
     holdRow: ({ key }: CheckRecord) => hold('select from check_states where check_key = $1 for update', [key]),
     /** Resolves with the process id of the replica's connection that waits for a lock, once there is one. */
     untilBlocked: ({ name }: Replica): Promise<number> =>
-      vi.waitFor(
-        async () => {
-          const { rows } = await test.database.query<{ pid: number }>(
-            `select pid from pg_stat_activity
-              where datname = current_database() and application_name = $1 and wait_event_type = 'Lock'`,
-            [`heartbeat-operator ${name}`],
-          )
-          expect(rows).toHaveLength(1)
-          return rows[0]!.pid
-        },
-        { timeout: 1_200, interval: 5 },
-      ),
+      until(async () => {
+        const { rows } = await test.database.query<{ pid: number }>(
+          `select pid from pg_stat_activity
+            where datname = current_database() and application_name = $1 and wait_event_type = 'Lock'`,
+          [`heartbeat-operator ${name}`],
+        )
+        return rows.length === 1 && rows[0]!.pid
+      }),
     cut: (pid: number) => test.database.query('select pg_terminate_backend($1)', [pid]),
   }
 }

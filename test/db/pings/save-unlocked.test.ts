@@ -33,7 +33,8 @@ it('rows that are as expected are saved, once, and their new version is returned
   expect(stale).toEqual(new Set())
   for (const [index, check] of checks.entries()) {
     const { row } = await t.readBoth(one, check)
-    expect(row).toEqual({ ...rows[index], stampedAt: changeSet.states[index]!.stampedAt, version })
+    const { state, stampedAt } = changeSet.states[index]!
+    expect(row).toEqual({ ...rows[index], state, stampedAt, version })
     expect(await t.textsOf(check)).toEqual(['x', null])
   }
   expect((await saveUnlocked(t.database, changeSet, rows)).stale).toEqual(new Set(checks.map(({ key }) => key)))
@@ -46,6 +47,11 @@ it.each([
   ['runs', { state: { runs: [{ id: null, startedAt: 1_795_000_000_000, deadlineAt: null }] } }],
   ['status', { state: { status: 'paused' } }],
   ['since', { state: { since: 1_795_000_000_000 } }],
+  ['reason', { state: { reason: 'recovered' } }],
+  ['changes', { state: { changes: [1_795_000_000_000] } }],
+  ['notified', { state: { notified: 'new' } }],
+  ['quiet_at', { state: { quietAt: 1_795_000_000_000 } }],
+  ['incident_since', { state: { notified: 'down', incidentSince: 1_795_000_000_000 } }],
   ['duration_ms of the ping', { ping: { durationMs: 5_000 } }],
   ['run_id of the ping', { ping: { runId: '6f9619ff-8b86-4011-b42d-00c04fc964ff' } }],
 ] as [string, { state?: Partial<CheckState>; ping?: Partial<NewPing> }][])(

@@ -43,6 +43,7 @@ describe('creating an API key', () => {
       expiresAt: null,
       lastUsedAt: null,
       createdAt: START,
+      createdBy: { kind: 'api_key', id: acme.caller.id, name: 'test' },
     })
     expect((await listApiKeys(context(), acme.caller, ALL)).rows).toEqual([record])
     const { rows } = await test.database.query<{ hash: Buffer }>('select secret_hash as hash from api_keys')
@@ -73,6 +74,17 @@ describe('creating an API key', () => {
     await expect(refused).rejects.toMatchObject(NO_PROJECT)
   })
 
+  it('M8: made by a key expires no later than that key', async () => {
+    const make = (expiresAt: number | null, caller: Partial<typeof acme.caller>) =>
+      createApiKey(context(), { ...acme.caller, ...caller }, { name: 'child', scope: 'admin', expiresAt })
+    const expiring = { expiresAt: START + 3_000 }
+    expect(await make(null, expiring)).toMatchObject(expiring)
+    expect(await make(START + 3_001, expiring)).toMatchObject(expiring)
+    expect(await make(START + 2_999, expiring)).toMatchObject({ expiresAt: START + 2_999 })
+    expect(await make(START + 3_001, { expiresAt: null })).toMatchObject({ expiresAt: START + 3_001 })
+    expect(await make(null, { kind: 'user' })).toMatchObject({ expiresAt: null })
+  })
+
   it('rejects an expiry that is not in the future', async () => {
     clock.time = START + 0.5
     const make = (expiresAt: number) => createApiKey(context(), acme.caller, { name: 'ci', scope: 'read', expiresAt })
@@ -94,6 +106,7 @@ describe('creating an API key', () => {
       scope: 'read',
       expiresAt: null,
       createdAt: START,
+      createdBy: null,
     } as const
     const chosen = `hbk_taken_${'a'.repeat(40)}`
     await insertKey(test.database, row, chosen)
@@ -130,7 +143,7 @@ describe('listing API keys', () => {
 describe('revoking an API key', () => {
   it('makes it invalid at once', async () => {
     const { id, key } = await createApiKey(context(), acme.caller, { name: 'ci', scope: 'read' })
-    const authenticate = createAuthenticate(context(), tokensOf(clock))
+    const authenticate = (header: string) => createAuthenticate(context(), tokensOf(clock))(header, '192.0.2.1')
     expect(await authenticate(`Bearer ${key}`)).toMatchObject({ id })
     await revokeApiKey(context(), acme.caller, id)
     await expect(authenticate(`Bearer ${key}`)).rejects.toMatchObject({ code: 'unauthenticated' })

@@ -6,6 +6,7 @@ import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { lockBootstrap } from '../../../src/store/tenancy/organizations.ts'
 import { type Bootstrap, bootstrap } from '../../../src/tenancy/bootstrap.ts'
 import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
+import { LOW_COST } from '../../support/passwords.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from '../auth/fixtures.ts'
 
 const EMAIL = 'admin@example.com'
@@ -20,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => test.close())
 beforeEach(() => test.clear())
 
-const context = () => ({ database: test.database, clock })
+const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
 /** Everything that a bootstrap writes, without ids. */
 const readAll = async () => {
   const read = async (sql: string) => (await test.database.query<object>(sql)).rows
@@ -52,7 +53,7 @@ describe('the first start', () => {
     const { rows } = await test.database.query<{ id: string }>('select id from projects')
     expect(rows).toEqual([{ id: projectId }])
 
-    const caller = await createAuthenticate(context(), tokensOf(clock))(`Bearer ${apiKey}`)
+    const caller = await createAuthenticate(context(), tokensOf(clock))(`Bearer ${apiKey}`, '192.0.2.1')
     expect(caller).toMatchObject({ kind: 'api_key', scope: 'admin', projectId: null })
     const login = { email: EMAIL, password, address: '192.0.2.1' }
     expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
@@ -63,7 +64,7 @@ describe('the first start', () => {
     const given = { email: EMAIL, password: PASSWORD, apiKey: API_KEY, projectId: projectId.toUpperCase() }
     const made = { email: EMAIL, password: PASSWORD, apiKey: API_KEY }
     expect(await bootstrap(context(), given)).toEqual({ projectId, made })
-    const caller = await createAuthenticate(context(), tokensOf(clock))(`Bearer ${API_KEY}`)
+    const caller = await createAuthenticate(context(), tokensOf(clock))(`Bearer ${API_KEY}`, '192.0.2.1')
     expect(caller).toMatchObject({ kind: 'api_key', scope: 'admin' })
     const login = { email: EMAIL, password: PASSWORD, address: '192.0.2.1' }
     expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })

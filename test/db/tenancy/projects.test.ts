@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createApiKey, listApiKeys } from '../../../src/tenancy/api-keys.ts'
-import { createProject, listProjects, removeProject } from '../../../src/tenancy/projects.ts'
+import { createProject, getProject, listProjects, removeProject, updateProject } from '../../../src/tenancy/projects.ts'
 import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
 import { addCheck, anOrganization, manualClock, START } from '../auth/fixtures.ts'
 
@@ -27,6 +27,33 @@ beforeEach(async () => {
 
 const context = () => ({ database: test.database, clock })
 const listIds = async (tenant = acme.caller) => (await listProjects(context(), tenant, ALL)).rows.map(({ id }) => id)
+
+describe('changing a project', () => {
+  it('keeps its slug', async () => {
+    const made = await createProject(context(), acme.caller, { name: 'Jobs' })
+    expect(await updateProject(context(), acme.caller, made.id, { name: 'Backups' })).toEqual({
+      ...made,
+      name: 'Backups',
+    })
+    expect(await updateProject(context(), acme.caller, made.id, {})).toEqual({ ...made, name: 'Backups' })
+    expect(await getProject(context(), acme.caller, made.id)).toEqual({ ...made, name: 'Backups' })
+  })
+
+  it('is possible for callers that see it', async () => {
+    const [own, sibling] = [await acme.addProject('own'), await acme.addProject('sibling')]
+    const bound = acme.boundTo(own)
+    expect(await updateProject(context(), bound, own, { name: 'Mine' })).toMatchObject({ id: own, name: 'Mine' })
+    for (const [caller, id] of [
+      [bound, sibling],
+      [other.caller, own],
+      [acme.caller, randomUUID()],
+      [acme.caller, '1'],
+    ] as const) {
+      await expect(updateProject(context(), caller, id, { name: 'x' })).rejects.toMatchObject(NOT_FOUND)
+      await expect(getProject(context(), caller, id)).rejects.toMatchObject(NOT_FOUND)
+    }
+  })
+})
 
 describe('creating a project', () => {
   it('sets its id, its time and a slug derived from its name', async () => {

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Scope } from '../../../src/domain/access.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { deleteOldWindows } from '../../../src/store/tenancy/rate-windows.ts'
-import { takeCall } from '../../../src/tenancy/rate-limit.ts'
+import { shareOf, takeCall } from '../../../src/tenancy/rate-limit.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 
 let test: TestDatabase
@@ -14,7 +15,8 @@ beforeAll(async () => {
 afterAll(() => test.close())
 beforeEach(() => test.clear())
 
-const take = (limit: number, id = organization) => takeCall({ database: test.database }, id, limit)
+const take = (limit: number, id = organization, scope: Scope = 'admin') =>
+  takeCall({ database: test.database }, id, scope, limit)
 /** Moves the windows back in time, as if that much had passed. */
 const age = (seconds: number) =>
   test.database.query(`update rate_windows set started_at = started_at - $1 * interval '1 second'`, [seconds])
@@ -42,22 +44,77 @@ describe('takeCall', () => {
     expect((await take(5)).isAllowed).toBe(true)
   })
 
-  it('returns the rest of the window, at least one second', async () => {
-    await take(1)
+  it('returns how long the present window lasts while calls remain, at least one second', async () => {
+    await take(10)
     await age(45)
-    const { resetSeconds } = await take(1)
-    expect(resetSeconds).toBeGreaterThanOrEqual(14)
-    expect(resetSeconds).toBeLessThanOrEqual(15)
-    await age(14.99 - (15 - resetSeconds))
-    expect((await take(1)).resetSeconds).toBe(1)
+    expect((await take(10)).resetSeconds).toBe(15)
+    await age(14.9)
+    expect((await take(10)).resetSeconds).toBe(1)
   })
 
-  it('starts a new window with the first call after a minute', async () => {
+  it('counts the share of the window before that lies within the last minute', async () => {
+    /** The present window began so long ago, whatever time this test takes. */
+    const takeAt = async (seconds: number) => {
+      await test.database.query(`update rate_windows set started_at = now() - $1 * interval '1 second'`, [seconds])
+      return take(100)
+    }
+    await take(100)
+    await test.database.query('update rate_windows set used = 100')
+    // Nearly a quarter of the window before is over: 76 of its calls count.
+    expect(await takeAt(74.05)).toEqual({ isAllowed: true, limit: 100, remaining: 23, resetSeconds: 46 })
+    for (let call = 1; call <= 23; call += 1) expect(await takeAt(14.05)).toMatchObject({ isAllowed: true })
+    expect(await takeAt(14.05)).toMatchObject({ isAllowed: false, remaining: 0 })
+    // These 24 are the window before that.
+    expect(await takeAt(74.05)).toMatchObject({ isAllowed: true, remaining: 100 - 18 - 1 })
+  })
+
+  it('allows at most the limit within a minute across the boundary of two windows', async () => {
+    for (let call = 1; call <= 10; call += 1) await take(10)
+    await age(59)
+    expect(await take(10)).toMatchObject({ isAllowed: false })
+    await age(1.5)
+    expect(await take(10)).toMatchObject({ isAllowed: true, remaining: 0 })
+    expect(await take(10)).toMatchObject({ isAllowed: false })
+  })
+
+  it.each([0, 20, 59])('forbids for as long as it says, and allows then (%s s into the window)', async (seconds) => {
+    for (let call = 1; call <= 10; call += 1) await take(10)
+    await age(60 + seconds)
+    while ((await take(10)).isAllowed);
+    const { resetSeconds } = await take(10)
+    await age(resetSeconds - 1.2)
+    expect(await take(10)).toMatchObject({ isAllowed: false })
+    await age(1.2)
+    expect(await take(10)).toMatchObject({ isAllowed: true })
+  })
+
+  it('forgets both windows after two minutes', async () => {
     for (let call = 1; call <= 3; call += 1) await take(2)
-    await age(60)
+    await age(120)
     expect(await take(2)).toEqual({ isAllowed: true, limit: 2, remaining: 1, resetSeconds: 60 })
     expect(await take(2)).toMatchObject({ isAllowed: true, remaining: 0 })
     expect(await take(2)).toMatchObject({ isAllowed: false })
+  })
+
+  it('M7: keeps the last tenth for admins', async () => {
+    for (const scope of ['read', 'write'] as const) {
+      while ((await take(30, organization, scope)).isAllowed);
+      expect(await take(30, organization, scope)).toMatchObject({ isAllowed: false, limit: 30, remaining: 0 })
+    }
+    expect(await take(30)).toMatchObject({ isAllowed: true, limit: 30, remaining: 2 })
+    expect(await take(30, organization, 'read')).toMatchObject({ isAllowed: false, remaining: 0 })
+    for (const remaining of [1, 0]) expect(await take(30)).toMatchObject({ isAllowed: true, remaining })
+    expect(await take(30)).toMatchObject({ isAllowed: false })
+  })
+
+  it.each([
+    [1_000, 900],
+    [25, 22],
+    [10, 9],
+    [9, 8],
+    [1, 1],
+  ])('of %s calls others than admins may use %s', (limit, share) => {
+    expect([shareOf('admin', limit), shareOf('write', limit), shareOf('read', limit)]).toEqual([limit, share, share])
   })
 
   it('counts each organization separately', async () => {
@@ -85,7 +142,7 @@ describe('takeCall', () => {
     const other = createDatabase({ url: test.url, name: 'other', connections: 5 })
     for (let round = 1; round <= 3; round += 1) {
       const calls = Array.from({ length: 150 }, (_, place) =>
-        takeCall({ database: place % 2 === 0 ? test.database : other }, organization, limit),
+        takeCall({ database: place % 2 === 0 ? test.database : other }, organization, 'admin', limit),
       )
       const taken = await Promise.all(calls)
       const allowed = taken.filter(({ isAllowed }) => isAllowed)
@@ -97,7 +154,7 @@ describe('takeCall', () => {
         expect(resetSeconds).toBeGreaterThanOrEqual(58)
         expect(resetSeconds).toBeLessThanOrEqual(60)
       }
-      await age(60)
+      await age(120)
     }
     await other.close()
   })

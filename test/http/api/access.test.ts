@@ -30,19 +30,26 @@ describe.each(guarded)('$title', ({ method, path, scope, endpoint }) => {
     api.client.call(method, fill(path, id), { key, ...(endpoint.body === undefined ? {} : { json: {} }) })
 
   it.each([
-    ['no credential', null],
-    ['an unknown key', 'hbk_unknownkey_unknownunknownunknown'],
-    ['something else', 'x'],
-  ])('needs a credential, and rejects %s', async (_, key) => {
+    ['no credential', null, 'no credential was received'],
+    ['an unknown key', 'hbk_unknownkey_unknownunknownunknown', 'the credential is an unknown or revoked API key'],
+    ['something else', 'x', 'the credential is neither an API key nor an access token that is valid here'],
+  ])('needs a credential, and rejects %s', async (_, key, received) => {
     const { status, headers, body } = await call(key)
     expect(status).toBe(401)
     expect(headers.get('www-authenticate')).toBe('Bearer')
     expect(headers.get('ratelimit-limit')).toBeNull()
-    expect(body).toEqual({ error: expect.stringContaining('credential') })
+    expect(body.error.startsWith(received)).toBe(true)
+    expect(body.error).toContain('send the header "Authorization: Bearer <API key or access token>"')
   })
 
   it.each(SCOPES)('accepts or rejects a key of the scope %s', async (held) => {
     const { status, body } = await call(api.keys[held])
+    // Users have passwords and sessions; keys, whatever their scope, do not.
+    if (path.startsWith('/me/sessions'))
+      return expect({ status, body }).toEqual({
+        status: 403,
+        body: { error: expect.stringMatching(/^an API key has no/) },
+      })
     if (includesScope(held, scope)) return expect(status).not.toBe(403)
     expect(status).toBe(403)
     expect(body).toEqual({ error: `this call needs the scope ${scope}; the given credential has ${held}` })
@@ -64,12 +71,12 @@ describe.each(guarded)('$title', ({ method, path, scope, endpoint }) => {
         expect({ id, status, body }).toEqual({
           id,
           status: 404,
-          body: { error: expect.stringMatching(/^(check|project|user|API key|channel|delivery) not found$/) },
+          body: { error: expect.stringMatching(/^(check|project|user|API key|channel|delivery|session) not found$/) },
         })
       }
     })
 
-  if (endpoint.params !== undefined)
+  if (endpoint.params !== undefined && !path.startsWith('/me/'))
     it('returns the same error for an unknown id', async () => {
       const unknown = await call(api.keys.admin)
       const malformed = await call(api.keys.admin, '1')

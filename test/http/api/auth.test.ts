@@ -1,4 +1,7 @@
+import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createFindClientAddress } from '../../../src/http/client-address.ts'
+import { startTestApp } from '../../support/app.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 
 let api: TestApi
@@ -41,10 +44,16 @@ describe('POST /auth/login', () => {
     [{ password: '' }, 'password must be text of 1 to 1024 characters'],
     [{ password: 'x'.repeat(1_025) }, 'password must be text of 1 to 1024 characters'],
     [{ email: ['admin@example.com'] }, 'email must be text of 1 to 1024 characters'],
-    [{ email: 'a\u0000@b' }, 'email must be text of 1 to 1024 characters'],
+    [{ email: 'a\u0000@b' }, 'email must be text without the NUL character'],
     [{ otp: '1' }, 'otp is not a known field'],
   ])('rejects %j', async (fields, error) => {
     expect(await logIn(fields)).toMatchObject({ status: 400, body: { error } })
+  })
+
+  it.each(['adm\u0130n@example.com', 'admin@ex\u00e4mple.com'])('L1: rejects %s, which is not ASCII', async (email) => {
+    const error =
+      'email must be an e-mail address of ASCII characters: write an international domain in punycode (xn--...)'
+    expect(await logIn({ email })).toMatchObject({ status: 400, body: { error } })
   })
 
   it('is throttled with Retry-After, whatever a forwarded address says', async () => {
@@ -63,6 +72,46 @@ describe('POST /auth/login', () => {
     expect(last.status).toBe(429)
     expect(Number(last.headers.get('retry-after'))).toBeGreaterThan(0)
     expect(last.body).toEqual({ error: expect.any(String) })
+  })
+})
+
+describe('POST /auth/login behind a proxy', () => {
+  it('M2: fifty failed log-ins behind a proxy do not shut log-in for other clients', async () => {
+    const findClientAddress = createFindClientAddress(['127.0.0.0/8'])
+    await using proxied = await startTestApi({ findClientAddress })
+    const from = (address: string, fields: object = {}) =>
+      proxied.client.post(
+        '/auth/login',
+        { ...proxied.admin, ...fields },
+        // What the client claims, and what the proxy appends.
+        { ...open, headers: { 'x-forwarded-for': `198.51.100.200, ${address}` } },
+      )
+    await proxied.database.query(
+      `insert into login_failures (bucket, failed_at, last_at) values ($1, array_fill(now(), array[49]), now())`,
+      [`address:${createHash('sha256').update('203.0.113.7').digest('base64url')}`],
+    )
+    expect((await from('203.0.113.7', { email: 'nobody@example.com' })).status).toBe(401)
+    expect((await from('203.0.113.7')).status).toBe(429)
+    expect((await from('203.0.113.8')).status).toBe(200)
+  })
+})
+
+it('the running service hashes passwords at its own cost', async () => {
+  await using app = await startTestApp({ passwordCost: null })
+  const readHash = async () =>
+    (await app.database.query<{ hash: string }>('select password_hash as hash from users')).rows[0]!.hash
+  expect(await readHash()).toMatch(/^scrypt\$4\$/)
+  expect((await app.call('POST', '/auth/login', app.logIn, null)).status).toBe(200)
+  expect(await readHash()).toMatch(/^scrypt\$15\$8\$3\$/)
+})
+
+describe('POST /auth/login with PASSWORD_LOGIN off', () => {
+  it('is rejected', async () => {
+    await using off = await startTestApi({ isPasswordLoginOn: false })
+    expect(await off.client.post('/auth/login', off.admin, open)).toMatchObject({
+      status: 403,
+      body: { error: 'password login is off: use the identity provider' },
+    })
   })
 })
 

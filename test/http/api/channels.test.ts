@@ -89,6 +89,18 @@ describe('a channel', () => {
     expect(await get(body.id)).toEqual(body)
   })
 
+  it.each([
+    [['check.down', 'check.up']],
+    [['check.flapping', 'check.up', 'check.late']],
+    [['check.late', 'check.flapping', 'check.down']],
+    [['check.paused', 'check.flapping']],
+  ])('has the events that were chosen, in their order: %j', async (events) => {
+    const { id } = await make({ events: ['check.down'] })
+    expect((await api.client.put(`/channels/${id}`, { events })).body.events).toEqual(events)
+    expect((await get(id)).events).toEqual(events)
+    expect(await get((await make({ events })).id)).toMatchObject({ events })
+  })
+
   it('has no secret in any response and none in clear text in the database', async () => {
     const secrets = []
     for (const [kind, config] of [
@@ -192,8 +204,8 @@ describe('updating a channel', () => {
   it.each<[object, string]>([
     [{ config: { urls: ['https://example.com'] } }, 'config.url is required'],
     [{ config: { url: 'x' } }, `config.url ${URL_RULE}`],
-    [{ config: null }, 'config must be an object'],
-    [{ name: null }, 'name must be text of 1 to 100 characters, without control characters'],
+    [{ config: null }, 'config cannot be null'],
+    [{ name: null }, 'name cannot be null'],
     [{ events: [] }, `events must be a list of 1 to ${CHECK_EVENT_TYPES.length} of ${CHECK_EVENT_TYPES.join(', ')}`],
     [{ id: '0199aaaa-0000-7000-8000-00000000000a' }, 'id is not a known field'],
   ])('with %j is rejected and changes nothing', async (fields, error) => {

@@ -33,12 +33,18 @@ describe('creating a check', () => {
     expect(await created()).toEqual({
       id: expect.stringMatching(UUID_V7),
       public_id: expect.stringMatching(UUID_V4),
+      ping_url: expect.stringMatching(/^https:\/\/ping\.example\.com\/ping\/[0-9a-f-]{36}$/),
       project_id: project,
       name: 'Nightly backup',
       slug: 'nightly-backup',
       description: null,
       tags: [],
+      labels: {},
       status: 'new',
+      status_since: expect.stringMatching(ISO),
+      status_reason: 'created',
+      status_detail: null,
+      flapping: false,
       period_seconds: 86_400,
       grace_seconds: 3_600,
       schedule: null,
@@ -46,7 +52,10 @@ describe('creating a check', () => {
       max_runtime_seconds: null,
       last_ping_at: null,
       last_start_at: null,
+      last_duration_ms: null,
+      pings_total: 0,
       created_at: expect.stringMatching(ISO),
+      updated_at: expect.stringMatching(ISO),
       expected_at: null,
       due_at: null,
       running: 0,
@@ -55,11 +64,32 @@ describe('creating a check', () => {
     })
   })
 
+  it('armed expects the first completion from now on, so that a job that never runs is detected', async () => {
+    const { created_at, expected_at, due_at, status } = await created({
+      armed: true,
+      period_seconds: 60,
+      grace_seconds: 10,
+    })
+    const expectedAt = Date.parse(expected_at)
+    expect([expectedAt - Date.parse(created_at), Date.parse(due_at) - expectedAt, status]).toEqual([
+      60_000,
+      10_000,
+      'new',
+    ])
+    const { rows } = await api.database.query<{ wake_at: number }>(
+      'select wake_at from check_states where wake_at is not null',
+    )
+    expect(rows.map(({ wake_at }) => wake_at)).toContain(Date.parse(due_at))
+    expect(await created({ armed: false })).toMatchObject({ expected_at: null, due_at: null })
+    expect((await create({ armed: 1 })).body.error).toBe('armed must be true or false')
+  })
+
   it('takes every field', async () => {
     const fields = {
       slug: 'db_1',
       description: 'line 1\n\tline 2',
       tags: ['z', 'a'],
+      labels: { team: 'shop' },
       period_seconds: 60,
       grace_seconds: 0,
       max_runtime_seconds: 30,
@@ -117,7 +147,7 @@ describe('creating a check', () => {
     'description must be text of at most 4096 characters, without control characters other than line breaks and tabs'
   it.each<[object, string]>([
     [{ name: undefined }, 'name is required'],
-    [{ name: null }, NAME],
+    [{ name: null }, 'name cannot be null'],
     [{ name: 7 }, NAME],
     [{ name: '' }, NAME],
     [{ name: ' \t ' }, NAME],
@@ -128,7 +158,7 @@ describe('creating a check', () => {
     [{ name: 'a\u0085b' }, NAME],
     [{ name: 'a\ud800b' }, NAME],
     [{ slug: '' }, SLUG],
-    [{ slug: null }, SLUG],
+    [{ slug: null }, 'slug cannot be null'],
     [{ slug: 'Backup' }, SLUG],
     [{ slug: '-backup' }, SLUG],
     [{ slug: 'backup_' }, SLUG],
@@ -142,18 +172,18 @@ describe('creating a check', () => {
     [{ period_seconds: 31_536_001 }, `period_seconds ${INTEGER(10)}`],
     [{ period_seconds: 60.5 }, `period_seconds ${INTEGER(10)}`],
     [{ period_seconds: '60' }, `period_seconds ${INTEGER(10)}`],
-    [{ period_seconds: null }, `period_seconds ${INTEGER(10)}`],
+    [{ period_seconds: null }, 'period_seconds cannot be null'],
     [{ period_seconds: true }, `period_seconds ${INTEGER(10)}`],
     [{ period_seconds: 1e300 }, `period_seconds ${INTEGER(10)}`],
     [{ grace_seconds: -1 }, `grace_seconds ${INTEGER(0)}`],
     [{ grace_seconds: 31_536_001 }, `grace_seconds ${INTEGER(0)}`],
-    [{ grace_seconds: null }, `grace_seconds ${INTEGER(0)}`],
+    [{ grace_seconds: null }, 'grace_seconds cannot be null'],
     [{ max_runtime_seconds: 0 }, `max_runtime_seconds ${INTEGER(1)}`],
     [{ max_runtime_seconds: 31_536_001 }, `max_runtime_seconds ${INTEGER(1)}`],
     [{ project_id: undefined }, 'project_id is required'],
     [{ project_id: 'x' }, 'project_id must be a UUID'],
-    [{ project_id: null }, 'project_id must be a UUID'],
-    [{ schedule: null }, 'schedule must be a cron expression of at most 200 characters'],
+    [{ project_id: null }, 'project_id cannot be null'],
+    [{ schedule: null }, 'schedule cannot be null'],
     [{ schedule: '* '.repeat(101) }, 'schedule must be a cron expression of at most 200 characters'],
     [{ managed_by: 'api' }, 'managed_by is not a known field'],
     [{ id: 'x' }, 'id is not a known field'],
@@ -216,8 +246,50 @@ describe('getting a check', () => {
 
   it('hides the right to ping from those who may only read', async () => {
     const { id, public_id } = await created()
-    expect((await api.client.get(`/checks/${id}`, { key: api.keys.read })).body.public_id).toBeNull()
-    expect((await api.client.get(`/checks/${id}`, { key: api.keys.write })).body.public_id).toBe(public_id)
+    const [read, write] = await Promise.all(
+      [api.keys.read, api.keys.write].map(async (key) => (await api.client.get(`/checks/${id}`, { key })).body),
+    )
+    expect([read.public_id, read.ping_url]).toEqual([null, null])
+    expect([write.public_id, write.ping_url]).toEqual([public_id, `https://ping.example.com/ping/${public_id}`])
+  })
+
+  it('shows since when and why it has its status, how long its last run took, and counts every stored ping', async () => {
+    const { id, public_id, created_at } = await created()
+    const get = async () => (await api.client.get(`/checks/${id}`)).body
+    await api.ping(public_id, { durationMs: 1_234 })
+    const up = await get()
+    expect(up).toMatchObject({ status_reason: 'first_success', status_since: up.last_ping_at, last_duration_ms: 1_234 })
+    for (const type of ['log', 'start', 'success', 'fail', 'fail'] as const) await api.ping(public_id, { type })
+    const down = await get()
+    expect(down).toMatchObject({ status: 'down', status_reason: 'failed', pings_total: 6, last_duration_ms: null })
+    expect(down.status_since <= down.last_ping_at && down.status_since >= up.status_since).toBe(true)
+    await api.client.patch(`/checks/${id}/pause`)
+    expect(await get()).toMatchObject({ status_reason: 'paused', pings_total: 6, updated_at: created_at })
+    await api.client.patch(`/checks/${id}/resume`)
+    expect(await get()).toMatchObject({ status_reason: 'resumed', updated_at: created_at })
+  })
+
+  it('moves updated_at with the configuration alone', async () => {
+    const { id, updated_at, created_at } = await created({ tags: ['a'], labels: { a: 'b' } })
+    expect(updated_at).toBe(created_at)
+    let last = updated_at
+    for (const change of [{ name: 'Other' }, { tags: [] }, { labels: {} }, { grace_seconds: 1 }, { slug: 'other' }]) {
+      const { body } = await api.client.put(`/checks/${id}`, change)
+      expect(body.updated_at > last, JSON.stringify(change)).toBe(true)
+      expect((await api.client.put(`/checks/${id}`, change)).body).toEqual(body)
+      expect((await api.client.get(`/checks/${id}`)).body).toEqual(body)
+      last = body.updated_at
+    }
+  })
+
+  it('flaps after eleven changes within ten minutes', async () => {
+    const { id, public_id } = await created()
+    const get = async () => (await api.client.get(`/checks/${id}`)).body
+    for (let change = 1; change <= 10; change += 1)
+      await api.ping(public_id, { type: change % 2 === 1 ? 'fail' : 'success' })
+    expect(await get()).toMatchObject({ status: 'up', flapping: false })
+    await api.ping(public_id, { type: 'fail' })
+    expect(await get()).toMatchObject({ status: 'down', flapping: true })
   })
 
   it('tells times, deadlines and open runs', async () => {
@@ -255,7 +327,10 @@ describe('getting a check', () => {
 
 describe('changing a check', () => {
   it('keeps what is left out', async () => {
-    const check = await created({ description: 'x', max_runtime_seconds: 5 })
+    const check = {
+      ...(await created({ description: 'x', max_runtime_seconds: 5 })),
+      updated_at: expect.stringMatching(ISO),
+    }
     const put = (fields: object) => api.client.put(`/checks/${check.id}`, fields)
     expect(await put({})).toMatchObject({ status: 200, body: check })
     expect((await put({ name: ' New ' })).body).toEqual({ ...check, name: 'New' })
@@ -304,6 +379,22 @@ describe('changing a check', () => {
     expect(body.error).toMatch(new RegExp(`^${field} `))
     expect(body.details).toMatchObject([{ path: `body.${field}` }])
     expect((await api.client.get(`/checks/${check.id}`)).body).toEqual(check)
+  })
+
+  it.each<[object, string]>([
+    [{ time_zone: 'UTC' }, 'time_zone goes with schedule; this check has period_seconds'],
+    [{ project_id: null }, 'project_id cannot be changed: create a check in the other project instead'],
+    [
+      { status: 'paused' },
+      'status is not a known field; PATCH /checks/{id}/pause and PATCH /checks/{id}/resume change the status',
+    ],
+    [{ schedule: null }, 'schedule cannot be null'],
+    [{ timezone: 'UTC' }, 'timezone is not a known field; the nearest known one is time_zone'],
+    [{ timeout: 60 }, 'timeout is not a known field'],
+  ])('clients, section 7: an update with %j says what to do', async (fields, error) => {
+    const { id } = await created()
+    const { status, body } = await api.client.put(`/checks/${id}`, fields)
+    expect({ status, error: body.error }).toEqual({ status: 400, error })
   })
 
   it('answers 409 when the slug is taken', async () => {

@@ -3,8 +3,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Declaration, declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
+import type { JobEntry } from '../../../src/checks/jobs/job-report.ts'
+import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
 import { NO_TEXTS } from '../../../src/domain/check.ts'
 import type { StoredCheck } from '../../../src/store/checks/checks.ts'
+import { saveSource } from '../../../src/store/jobs/cron-jobs.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 
@@ -26,10 +29,137 @@ beforeEach(async () => {
 })
 
 async function declare(given: Partial<Declaration> = {}): Promise<StoredCheck> {
-  const spec = { periodSeconds: null, schedule: '0 2 * * *', timeZone: null, graceSeconds: 60, maxRuntimeSeconds: null }
+  const spec = {
+    periodSeconds: null,
+    schedule: '0 2 * * *',
+    timeZone: null,
+    graceSeconds: 60,
+    maxRuntimeSeconds: null,
+    jobArea: null,
+  }
   const declaration = { resource: RESOURCE, projectId, name: 'Nightly', ...NO_TEXTS, spec, suspend: null }
   return (await declareCheck(api.context, { ...declaration, adoptId: null, ...given })).check
 }
+
+describe('a check that follows a CronJob', () => {
+  const spec = {
+    periodSeconds: null,
+    schedule: '0 2 * * *',
+    timeZone: null,
+    graceSeconds: 300,
+    maxRuntimeSeconds: null,
+    jobArea: RESOURCE.cluster,
+  }
+  const ENDED = '2026-06-15T02:01:33Z'
+  const FAILED = {
+    job: 'nightly-backup-1',
+    startTime: '2026-06-15T02:00:00Z',
+    completionTime: ENDED,
+    outcome: 'Failed',
+    exitCode: 137,
+    reason: 'OOMKilled',
+    message: 'container backup was OOMKilled (exit code 137)',
+  } as const
+
+  it('is shown with its newest run, and with what its Jobs reported', async () => {
+    check = await declare({ spec })
+    const cronJob = async () => (await api.client.get(`/checks/${check.id}`)).body.kubernetes
+    expect(await cronJob()).toEqual({ ...RESOURCE, cron_job: null })
+    await saveSource(api.context.database, check.key, 'nightly')
+    expect(await cronJob()).toEqual({ ...RESOURCE, cron_job: { name: 'nightly', last_run: null } })
+    const runId = '0199aaaa-0000-7000-8000-00000000000a'
+    const entry = {
+      type: 'fail',
+      at: Date.parse(ENDED),
+      durationMs: 93_000,
+      exitCode: 137,
+      body: FAILED.message,
+    } as const
+    const report = { resource: RESOURCE, source: 'nightly', runId, job: FAILED.job, entries: [entry], lastRun: FAILED }
+    expect(await recordJobs(api.context, [report])).toEqual(['recorded'])
+    const { startTime, completionTime, exitCode, ...rest } = FAILED
+    expect(await cronJob()).toEqual({
+      ...RESOURCE,
+      cron_job: {
+        name: 'nightly',
+        last_run: { ...rest, start_time: startTime, completion_time: completionTime, exit_code: exitCode },
+      },
+    })
+    const { body } = await api.client.get(`/checks/${check.id}/pings`)
+    expect(body.pings).toMatchObject([
+      {
+        type: 'fail',
+        source: 'job',
+        run_id: runId,
+        created_at: '2026-06-15T02:01:33.000Z',
+        duration_ms: 93_000,
+        body: FAILED.message,
+      },
+    ])
+  })
+})
+
+describe('why a check that follows a CronJob has its status', () => {
+  const spec = {
+    periodSeconds: null,
+    schedule: '0 2 * * *',
+    timeZone: null,
+    graceSeconds: 300,
+    maxRuntimeSeconds: 60,
+    jobArea: RESOURCE.cluster,
+  }
+  const HOSTILE = '</script><script>alert("1")</script>\u202e'
+  const report = (job: string, ...entries: readonly JobEntry[]) =>
+    recordJobs(api.context, [
+      {
+        resource: RESOURCE,
+        source: 'nightly',
+        runId: crypto.randomUUID(),
+        job,
+        entries,
+        lastRun: {
+          job,
+          startTime: null,
+          completionTime: null,
+          outcome: 'Failed',
+          exitCode: 1,
+          reason: null,
+          message: null,
+        },
+      },
+    ])
+  const read = async () => {
+    const { body: one } = await api.client.get(`/checks/${check.id}`)
+    const { body: list } = await api.client.get(`/checks?project_id=${projectId}`)
+    const [listed] = list.checks
+    expect([listed.status, listed.status_detail]).toEqual([one.status, one.status_detail])
+    const { body: history } = await api.client.get(`/checks/${check.id}/flips`)
+    return [one.status, one.status_detail, history.flips[0].detail]
+  }
+
+  it('is in the check, in the list and in its flips, until the next change', async () => {
+    check = await declare({ spec })
+    expect(await read()).toEqual(['new', null, null])
+    const at = api.context.clock.now()
+    const fail = { type: 'fail', at: at + 1, durationMs: null, exitCode: 1, body: `${HOSTILE}\nmore` } as const
+    expect(await report('nightly-1', fail)).toEqual(['recorded'])
+    const first = '</script><script>alert("1")</script>'
+    expect(await read()).toEqual(['down', expect.stringContaining(first), expect.stringContaining(first)])
+    // An entry about an outage changes no status.
+    await api.database.query(
+      `insert into flips (id, check_key, at, detected_at, from_status, to_status, reason)
+        select 'ffffffff-ffff-7fff-bfff-ffffffffffff', $1, now(), now(), 2, 2, 'outage'`,
+      [check.key],
+    )
+    expect((await read())[1]).toContain(first)
+    await api.database.query(`delete from flips where reason = 'outage'`)
+    await report('nightly-2', { type: 'success', at: at + 2, durationMs: null })
+    expect(await read()).toEqual(['up', null, null])
+    check = await declare({ spec, suspend: true, pauseDetail: 'the CronJob nightly is suspended' })
+    const paused = 'the CronJob nightly is suspended'
+    expect(await read()).toEqual(['paused', paused, paused])
+  })
+})
 
 describe('a declared check', () => {
   it('is shown with the resource that manages it, in its namespace’s project', async () => {

@@ -106,7 +106,22 @@ describe('the list of deliveries', () => {
       expect(await list(query), query).toEqual(now.filter(isWanted))
   })
 
+  it('is filtered by time: from the time of an event on, with it', async () => {
+    await makeChannel()
+    await makeDown()
+    const [{ created_at: at }] = await list()
+    api.moveClock(1_000)
+    await makeDown()
+    const all = await list()
+    expect(await list(`?since=${at}`)).toEqual(all)
+    const after = new Date(Date.parse(at) + 1).toISOString()
+    expect(await list(`?since=${after}`)).toEqual(all.slice(0, 1))
+    expect(await list(`?since=${after}&limit=1`)).toEqual(all.slice(0, 1))
+    expect(await list('?since=2099-01-01T00:00:00%2B01:00')).toEqual([])
+  })
+
   it.each([
+    ['since=yesterday', 'since must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z'],
     ['status=late', 'status must be one of pending, delivered, failed'],
     ['status=', 'status must be one of pending, delivered, failed'],
     ['channel_id=1', 'channel_id must be a UUID'],

@@ -45,6 +45,7 @@ describe('the pings of a check', () => {
       duration_ms: null,
       run_id: null,
       body: null,
+      body_truncated: false,
       source: 'http',
     }
     expect(await pings()).toEqual({
@@ -79,13 +80,137 @@ describe('the pings of a check', () => {
   )
 })
 
+describe('the filters of a history', () => {
+  const moments = async () => {
+    const later = async (ping: Parameters<typeof api.ping>[1]) => {
+      api.moveClock(1_000)
+      await api.ping(publicId, ping)
+    }
+    await later({ body: Buffer.from('ü'.repeat(250)) })
+    await later({ type: 'fail', exitCode: 1, body: Buffer.from('💾'.repeat(201)) })
+    await later({ type: 'log', exitCode: null, body: Buffer.from('short') })
+    return (await pings()).pings as { id: string; created_at: string; body: string | null }[]
+  }
+
+  it('type, since (inclusive) and until (exclusive) narrow the pings', async () => {
+    const [log, fail, success] = await moments()
+    expect((await pings('?type=fail')).pings).toEqual([fail])
+    expect((await pings(`?since=${fail!.created_at}`)).pings).toEqual([log, fail])
+    expect((await pings(`?until=${fail!.created_at}`)).pings).toEqual([success])
+    expect((await pings(`?since=${fail!.created_at}&until=${log!.created_at}&type=fail`)).pings).toEqual([fail])
+    const first = await pings(`?limit=1&until=${log!.created_at}`)
+    expect(first.pings).toEqual([fail])
+    expect(await pings(`?until=${log!.created_at}&cursor=${first.next_cursor}`)).toEqual({ pings: [success] })
+  })
+
+  it('body: none has no texts, cut the first 200 characters, full all of them', async () => {
+    const full = await moments()
+    const bodies = async (form: string) =>
+      (await pings(`?body=${form}`)).pings.map(({ body }: { body: string }) => body)
+    expect(await bodies('full')).toEqual(full.map(({ body }) => body))
+    expect(await bodies('cut')).toEqual(['short', '💾'.repeat(200), 'ü'.repeat(200)])
+    expect(await bodies('none')).toEqual([null, null, null])
+  })
+
+  it('since and until narrow the flips', async () => {
+    await moments()
+    const all = (await flips()).flips as { at: string; reason: string }[]
+    expect(all.map(({ reason }) => reason)).toEqual(['failed', 'first_success', 'created'])
+    expect((await flips(`?since=${all[0]!.at}`)).flips).toEqual([all[0]])
+    expect((await flips(`?until=${all[0]!.at}`)).flips).toEqual(all.slice(1))
+  })
+
+  it.each([
+    ['pings', 'type=exit', 'type must be one of success, start, fail, log'],
+    ['pings', 'body=half', 'body must be one of none, cut, full'],
+    ['pings', 'since=yesterday', 'since must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z'],
+    ['flips', 'until=1', 'until must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z'],
+  ])('of %s are rejected for ?%s', async (list, query, error) => {
+    const { status, body } = await api.client.get(`/checks/${id}/${list}?${query}`)
+    expect([status, body.error]).toEqual([400, error])
+  })
+})
+
+describe('one ping', () => {
+  it('has all that it carried, and its text alone with the bytes that were sent', async () => {
+    const bytes = Buffer.from([0xe4, 0x00, 0x1b, 0x0a])
+    await api.ping(publicId, { body: bytes })
+    const [ping] = (await pings()).pings
+    expect((await api.client.get(`/checks/${id}/pings/${ping.id}`)).body).toEqual(ping)
+    const response = await fetch(`${api.url}/checks/${id}/pings/${ping.id}/body`, {
+      headers: { authorization: `Bearer ${api.keys.read}` },
+    })
+    expect(Buffer.from(await response.arrayBuffer())).toEqual(bytes)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toMatch(/^text\/plain/)
+    expect(response.headers.get('x-content-type-options')).toBe('nosniff')
+  })
+
+  it('without a text has none: 204', async () => {
+    await api.ping(publicId)
+    const [ping] = (await pings()).pings
+    const { status, body, headers } = await api.client.get(`/checks/${id}/pings/${ping.id}/body`)
+    expect([status, body, headers.get('content-type')]).toEqual([204, null, null])
+  })
+
+  it.each(['', '/body'])('that is unknown, or of another check, is 404 (%s)', async (rest) => {
+    await api.ping(publicId)
+    const [ping] = (await pings()).pings
+    const other = (await api.client.post('/checks', { project_id: api.project, name: 'other' })).body
+    for (const path of [`${id}/pings/${RUN}`, `${id}/pings/1`, `${other.id}/pings/${ping.id}`]) {
+      const { status, body } = await api.client.get(`/checks/${path}${rest}`)
+      expect([path, status, body]).toEqual([path, 404, { error: 'ping not found' }])
+    }
+    expect((await api.client.get(`/checks/1/pings/${ping.id}${rest}`)).body).toEqual({ error: 'check not found' })
+  })
+})
+
+describe('H1: a history that is larger than 1 MB', () => {
+  it('is complete, control characters and all', async () => {
+    await api.database.query(
+      `with pinged as (
+          insert into pings (id, check_key, type, source, created_at)
+          select gen_random_uuid(), key, 3, 0, now() from checks, generate_series(1, 200) where checks.id = $1
+          returning id, check_key)
+        insert into ping_bodies (check_key, ping_id, body) select check_key, id, decode(repeat('01', 10240), 'hex') from pinged`,
+      [id],
+    )
+    const response = await fetch(`${api.url}/checks/${id}/pings?limit=1000`, {
+      headers: { authorization: `Bearer ${api.keys.read}` },
+    })
+    const text = await response.text()
+    expect(text.length).toBeGreaterThan(200 * 6 * 10_240)
+    const { pings: all, next_cursor } = JSON.parse(text)
+    expect(next_cursor).toBeUndefined()
+    expect(all).toHaveLength(200)
+    expect(all.every(({ body }: { body: string }) => body === '\u0001'.repeat(10_240))).toBe(true)
+  })
+})
+
+describe('unknown query parameters', () => {
+  it('of a list are rejected by name, with the known ones', async () => {
+    const { status, body } = await api.client.get(`/checks/${id}/pings?limit=1&tpye=fail`)
+    const message = 'is not a known parameter: the parameters of this list are type, since, until, body, limit, cursor'
+    expect([status, body]).toEqual([400, { error: `tpye ${message}`, details: [{ path: 'query.tpye', message }] }])
+    for (const list of ['projects', 'channels', 'deliveries', 'api-keys', 'users', `checks/${id}/flips`])
+      expect([list, (await api.client.get(`/${list}?page=2`)).status]).toEqual([list, 400])
+    expect((await api.client.get(`/checks?project_id=${api.project}&staus=down`)).status).toBe(400)
+  })
+
+  it('of other operations are ignored', async () => {
+    for (const path of [`/checks/${id}`, '/me', '/openapi.json'])
+      expect([path, (await api.client.get(`${path}?page=2`)).status]).toEqual([path, 200])
+    expect((await api.client.patch(`/checks/${id}/pause?force=1`)).status).toBe(200)
+  })
+})
+
 describe('the flips of a check', () => {
   it('come newest first, with what caused them', async () => {
     await api.ping(publicId)
     await api.ping(publicId, { type: 'fail', exitCode: 1 })
     await api.client.patch(`/checks/${id}/pause`)
     const [failed, succeeded] = (await pings()).pings
-    const common = { id: expect.stringMatching(UUID_V7), at: expect.stringMatching(ISO) }
+    const common = { id: expect.stringMatching(UUID_V7), at: expect.stringMatching(ISO), detail: null }
     expect(await flips()).toEqual({
       flips: [
         { ...common, from: 'down', to: 'paused', reason: 'paused', ping_id: null },

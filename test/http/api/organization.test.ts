@@ -69,6 +69,7 @@ describe('API keys', () => {
       expires_at,
       last_used_at: null,
       created_at: expect.stringMatching(ISO),
+      created_by: { kind: 'api_key', id: expect.stringMatching(UUID), name: 'admin' },
     })
     expect(key).toMatch(new RegExp(`^hbk_${made.prefix}_\\w+$`))
     expect((await api.client.get('/me', { key })).body).toMatchObject({
@@ -105,6 +106,15 @@ describe('API keys', () => {
       'expires_at must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z',
     ],
     [{ name: 'x', scope: 'read', expires_at: '2020-01-01T00:00:00Z' }, 'expires_at must be in the future'],
+    // L9: stored, it would be a time of the year 997.
+    [
+      { name: 'x', scope: 'read', expires_at: '9999-12-31T23:59:59-00:01' },
+      'expires_at must lie in the years 1 to 9999 in UTC',
+    ],
+    [
+      { name: 'x', scope: 'read', expires_at: '0001-01-01T00:00:00+00:01' },
+      'expires_at must lie in the years 1 to 9999 in UTC',
+    ],
   ])('are not created from %j', async (fields, error) => {
     expect(await api.client.post('/api-keys', fields)).toMatchObject({ status: 400, body: { error } })
   })
@@ -113,26 +123,27 @@ describe('API keys', () => {
     const made = await api.client.post('/api-keys', {
       name: 'x',
       scope: 'read',
-      expires_at: '2090-01-01T01:00:00+01:00',
+      expires_at: '9999-12-31T23:59:59.999+00:00',
     })
-    expect(made.body.expires_at).toBe('2090-01-01T00:00:00.000Z')
+    expect(made.body.expires_at).toBe('9999-12-31T23:59:59.999Z')
     expect(
       (await api.client.post('/api-keys', { name: 'x', scope: 'read', project_id: null, expires_at: null })).body,
     ).toMatchObject({ project_id: null, expires_at: null })
   })
 })
 
-describe('users', () => {
-  const person = { email: 'Ann@Example.com', password: 'a long password', scope: 'write' }
+const person = { email: 'Ann@Example.com', password: 'a long password', scope: 'write' }
 
+describe('users', () => {
   it('are added, listed and removed', async () => {
     const { status, body } = await api.client.post('/users', person)
     expect(status).toBe(201)
     expect(body).toEqual({
       id: expect.stringMatching(UUID),
-      email: 'Ann@Example.com',
+      email: 'ann@example.com',
       scope: 'write',
       created_at: expect.stringMatching(ISO),
+      created_by: { kind: 'api_key', id: expect.stringMatching(UUID), name: 'admin' },
     })
     const { users } = (await api.client.get('/users')).body
     expect(users).toEqual([expect.objectContaining({ email: api.admin.email, scope: 'admin' }), body])
@@ -144,12 +155,92 @@ describe('users', () => {
   it.each([
     [{ email: 'x' }, 'email must be an e-mail address'],
     [{ email: 'a@b\u0000' }, 'email must be an e-mail address'],
-    [{ password: '1234567' }, 'password must be text of 8 to 200 characters'],
-    [{ password: 'x'.repeat(201) }, 'password must be text of 8 to 200 characters'],
-    [{ password: 12_345_678 }, 'password must be text of 8 to 200 characters'],
-    [{ scope: null }, 'scope must be one of read, write, admin'],
+    [
+      { email: 'adm\u0130n@example.com' },
+      'email must be an e-mail address of ASCII characters: write an international domain in punycode (xn--...)',
+    ],
+    [{ password: '12345678901' }, 'password must be text of 12 to 200 characters'],
+    [{ password: 'x'.repeat(201) }, 'password must be text of 12 to 200 characters'],
+    [{ password: 123_456_789_012 }, 'password must be text of 12 to 200 characters'],
+    [
+      { password: 'QWERTY123456' },
+      'password is one of the most common passwords: choose another, such as four random words',
+    ],
+    [{ password: 'ann@example.com' }, 'password must not be the e-mail address'],
+    [{ scope: null }, 'scope cannot be null'],
   ])('are not added with %j', async (fields, error) => {
     expect(await api.client.post('/users', { ...person, ...fields })).toMatchObject({ status: 400, body: { error } })
+  })
+})
+
+describe('PUT /users/{id}', () => {
+  it('sets scope and password', async () => {
+    const { id } = (await api.client.post('/users', { ...person, email: 'put@example.com' })).body
+    const { status, body } = await api.client.put(`/users/${id}`, { scope: 'read', password: 'a longer password' })
+    expect([status, body]).toEqual([200, expect.objectContaining({ id, email: 'put@example.com', scope: 'read' })])
+    const login = { email: 'put@example.com', password: 'a longer password' }
+    expect((await api.client.post('/auth/login', login, { key: null })).status).toBe(200)
+    expect((await api.client.put(`/users/${id}`, { email: 'x@example.com' })).status).toBe(400)
+    expect((await api.client.delete(`/users/${id}`)).status).toBe(204)
+  })
+
+  it('with the last admin, and DELETE of it, is a conflict', async () => {
+    await using own = await startTestApi()
+    const { users } = (await own.client.get('/users')).body
+    const { api_keys: keys } = (await own.client.get('/api-keys')).body
+    for (const { id, scope, name } of keys)
+      if (scope === 'admin' && name !== 'admin') expect((await own.client.delete(`/api-keys/${id}`)).status).toBe(204)
+    expect((await own.client.put(`/users/${users[0].id}`, { scope: 'write' })).status).toBe(200)
+    const last = keys.find(({ name }: { name: string }) => name === 'admin')
+    expect(await own.client.delete(`/api-keys/${last.id}`)).toMatchObject({
+      status: 409,
+      body: { error: expect.stringContaining('this is the last admin') },
+    })
+  })
+})
+
+describe('the own account', () => {
+  it('has a password and sessions', async () => {
+    await using own = await startTestApi()
+    const enter = async () => (await own.client.post('/auth/login', own.admin, { key: null })).body.access_token
+    const [key, other] = [await enter(), await enter()]
+    const { sessions } = (await own.client.get('/me/sessions', { key })).body
+    expect(sessions).toEqual(
+      [true, false].map((current) => ({
+        id: expect.stringMatching(UUID),
+        kind: 'token',
+        created_at: expect.stringMatching(ISO),
+        last_used_at: expect.stringMatching(ISO),
+        address: '127.0.0.1',
+        current,
+      })),
+    )
+    const change = (fields: object = {}) =>
+      own.client.put(
+        '/me/password',
+        { current_password: own.admin.password, new_password: 'a longer password', ...fields },
+        { key },
+      )
+    expect(await change({ current_password: 'x' })).toMatchObject({
+      status: 403,
+      body: { error: 'the current password is wrong' },
+    })
+    expect(await change({ new_password: own.admin.email })).toMatchObject({
+      status: 400,
+      body: { error: 'new_password must not be the e-mail address' },
+    })
+    expect(await change()).toMatchObject({ status: 204, body: null })
+    expect((await own.client.get('/me', { key: other })).status).toBe(401)
+    expect((await own.client.delete(`/me/sessions/${sessions[1].id}`, { key })).status).toBe(404)
+    expect((await own.client.delete(`/me/sessions/${sessions[0].id}`, { key })).status).toBe(204)
+    expect((await own.client.get('/me', { key })).status).toBe(401)
+  })
+
+  it('is not one of a key', async () => {
+    expect(await api.client.get('/me/sessions')).toMatchObject({
+      status: 403,
+      body: { error: 'an API key has no sessions: send the access token of a log-in' },
+    })
   })
 })
 

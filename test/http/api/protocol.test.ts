@@ -19,7 +19,7 @@ describe('paths and methods', () => {
     '/',
     '/check',
     '/checks/1/2',
-    '/checks/1/pings/2',
+    '/checks/1/pings/2/text',
     '/Checks',
     '/%',
     '/%zz',
@@ -30,14 +30,16 @@ describe('paths and methods', () => {
   ])('the unknown path %s is 404, with or without a credential', async (path) => {
     for (const key of [api.keys.admin, null]) {
       const { status, body } = await api.client.get(path, { key })
-      expect({ status, body }).toEqual({ status: 404, body: { error: 'not found' } })
+      const error = 'not found; GET /api/v1/openapi.json lists the paths'
+      expect({ status, body }).toEqual({ status: 404, body: { error } })
     }
   })
 
-  it('every path outside the base path is 404', async () => {
+  it('every path outside the base path is 404 with a pointer to the document', async () => {
+    const error = 'not found: the paths of this API begin with /api/v1/; GET /api/v1/openapi.json lists them'
     for (const path of ['/', '/checks', '/api/v2/checks', '/api/v1', '/api/v1checks']) {
       const { status, text } = await exchange(api.url, writeHead('GET', path, authorization()))
-      expect({ path, status, text }).toEqual({ path, status: 404, text: '{"error":"not found"}' })
+      expect({ path, status, body: JSON.parse(text) }).toEqual({ path, status: 404, body: { error } })
     }
   })
 

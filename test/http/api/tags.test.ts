@@ -30,7 +30,7 @@ describe('the tags of a check', () => {
   it.each([
     ['twenty-one', manyTags(21), 'tags must be a list of at most 20 different tags'],
     ['one twice', ['a', 'b', 'a'], 'tags must be a list of at most 20 different tags'],
-    ['null', null, 'tags must be a list of at most 20 different tags'],
+    ['null', null, 'tags cannot be null'],
     ['text', 'a', 'tags must be a list of at most 20 different tags'],
     ['an empty one', ['a', ''], 'tags.1 must be a tag: 1 to 50 characters of A-Z, a-z, 0-9, _, ., :, / and -'],
     ['fifty-one characters', ['t'.repeat(51)], 'tags.0 must be a tag:'],

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createApiKey } from '../../../src/tenancy/api-keys.ts'
 import { type ApiAnswer, startTestApp } from '../../support/app.ts'
-import { addTenant } from '../../support/tenant.ts'
+import { addTenant, anAdmin } from '../../support/tenant.ts'
 import { aMessage, type Client, LONGEST_MS, startClient } from './client.ts'
 
 let app: Client['app']
@@ -109,8 +109,7 @@ describe('8. Limits', () => {
     expect(new Set(await times(999, () => get(Math.random() < 0.5 ? own.apiKey : second.key)))).toEqual(new Set([200]))
     for (const key of [own.apiKey, second.key]) expect(await get(key)).toBe(429)
     const { organizationId } = await addTenant(own)
-    const caller = { kind: 'user', id: randomUUID(), organizationId, projectId: null, scope: 'admin' } as const
-    const other = await createApiKey({ database: own.database, clock: systemClock }, caller, {
+    const other = await createApiKey({ database: own.database, clock: systemClock }, anAdmin(organizationId), {
       name: 'Other',
       scope: 'read',
     })
@@ -142,7 +141,9 @@ describe('8. Limits', () => {
 describe('9. Versioning', () => {
   it('9: the management API carries the version in its path prefix, the ping endpoints carry none', async () => {
     const { publicId } = await aCheck()
-    expect((await fetch(app.apiUrl.replace('/api/v1', '/checks'))).status).toBe(404)
+    // Without the credential it is a page of the dashboard.
+    const headers = { authorization: `Bearer ${app.apiKey}` }
+    expect((await fetch(app.apiUrl.replace('/api/v1', '/checks'), { headers })).status).toBe(404)
     expect((await fetch(`${app.pingUrl}/api/v1/ping/${publicId}`)).status).toBe(404)
     expect(await ping(publicId)).toBe(200)
   })

@@ -55,7 +55,7 @@ const CONFIGS = [
   }),
 ]
 
-/** Nobody listens there, and it is not allowed either: deliveries fail at once. */
+/** Names that do not resolve, and addresses that are rejected. */
 const makeChannel = (random: Random) => ({
   name: `Fuzzed ${random.word(5)}`,
   events: ['check.down', random.pick(['check.up', 'check.unknown'])],
@@ -81,7 +81,7 @@ export async function makeMaterial(app: TestApp): Promise<Material> {
   const channelIds = await ids(10, '/channels', (index) => ({
     name: `Channel ${index}`,
     kind: 'webhook',
-    config: { url: 'http://127.0.0.1:1/' },
+    config: { url: 'http://hook.invalid/' },
   }))
   const tests = await Promise.all(channelIds.map((id) => app.call('POST', `/channels/${id}/test`)))
   return {
@@ -93,7 +93,7 @@ export async function makeMaterial(app: TestApp): Promise<Material> {
     apiKeyIds: await ids(5, '/api-keys', (index) => ({ name: `Key ${index}`, scope: 'read' })),
     userIds: await ids(2, '/users', (index) => ({
       email: `user${index}@example.com`,
-      password: 'long enough',
+      password: 'long enough to pass',
       scope: 'read',
     })),
     cursors,
@@ -165,6 +165,22 @@ export function pickOperation(random: Random, material: Material): Operation {
       }),
     ],
     [3, () => ({ method: 'POST', path: ['deliveries', random.pick(material.deliveryIds), 'retry'] })],
+    [2, () => ({ method: 'GET', path: ['deliveries', random.pick(material.deliveryIds)] })],
+    [
+      4,
+      () => ({
+        method: 'GET',
+        path: ['audit'],
+        query: {
+          action: random.pick(['check.created', 'login.failed', 'x']),
+          actor_id: check,
+          target_id: check,
+          ...page(),
+        },
+      }),
+    ],
+    [2, () => ({ method: 'PUT', path: ['projects', random.pick(material.emptyProjectIds)], body: { name: 'Fuzzed' } })],
+    [2, () => ({ method: 'PUT', path: ['api-keys', random.pick(material.apiKeyIds)], body: { name: 'Fuzzed' } })],
     [6, () => ({ method: 'POST', path: ['projects'], body: { name: 'Fuzzed', slug: `p${random.int(0, 1e6)}` } })],
     [1, () => ({ method: 'DELETE', path: ['projects', random.pick(material.emptyProjectIds)] })],
     [
@@ -186,7 +202,7 @@ export function pickOperation(random: Random, material: Material): Operation {
       () => ({
         method: 'POST',
         path: ['users'],
-        body: { email: `u${random.int(0, 1e6)}@example.com`, password: 'long enough', scope: 'read' },
+        body: { email: `u${random.int(0, 1e6)}@example.com`, password: 'long enough to pass', scope: 'read' },
       }),
     ],
     [1, () => ({ method: 'DELETE', path: ['users', random.pick(material.userIds)] })],

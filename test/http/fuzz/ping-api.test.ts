@@ -9,7 +9,7 @@ import { METHODS, writeRequest } from './requests.ts'
 import { fuzz } from './run.ts'
 import { startWatchedApp, type WatchedApp } from './watched-app.ts'
 
-const REQUESTS = 4_000
+const REQUESTS = 3_000
 const RESTS = ['', '/', '/start', '/fail', '/log', '/0', '/1', '/255', '/256', '/-1', '/start/', '/x', '//', '/1.5']
 const NUMBERS = [
   '0',
@@ -87,8 +87,8 @@ it('the ping API responds to every random request without 500, and still works a
       return writeRequest(random, { method, target: makeTarget(random, rids), headers: makeHeaders(random), body })
     },
     judge({ status, text, headers }, method) {
-      expect([200, 400, 404, 405, 413, 415, 431]).toContain(status)
-      if (method === 'HEAD') return
+      expect([200, 204, 400, 404, 405, 413, 415, 431]).toContain(status)
+      if (method === 'HEAD' || status === 204) return
       if (status === 200) expect(text).toBe('OK')
       else if (headers['content-type']?.startsWith('application/json')) expect(JSON.parse(text).error).toMatch(/./)
       else expect(text).toMatch(/^[\x20-\x7e]+$/)

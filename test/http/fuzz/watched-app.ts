@@ -11,13 +11,13 @@ export interface WatchedApp {
   expectWell(): Promise<void>
 }
 
-export async function startWatchedApp(): Promise<WatchedApp> {
+export async function startWatchedApp(environment: Record<string, string> = {}): Promise<WatchedApp> {
   const faults: unknown[] = []
   const ignore = () => {}
   const note = (...line: unknown[]) => faults.push(line)
   const log = { debug: ignore, info: ignore, warn: ignore, error: note } as unknown as Log
   process.on('unhandledRejection', note)
-  const app = await startTestApp({ environment: { RATE_LIMIT_PER_MINUTE: '1000000' }, log })
+  const app = await startTestApp({ environment: { RATE_LIMIT_PER_MINUTE: '1000000', ...environment }, log })
   const { publicId } = await app.createCheck({ name: 'Witness' })
   return {
     app,

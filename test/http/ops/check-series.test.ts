@@ -12,7 +12,7 @@ import { until } from '../../support/until.ts'
 let app: TestApp
 
 beforeAll(async () => {
-  app = await startTestApp()
+  app = await startTestApp({ environment: { METRIC_LABELS: 'team,app.kubernetes.io/part-of' } })
   await until(async () => (await read()).active === '1')
 })
 afterAll(() => app.close())
@@ -47,6 +47,7 @@ describe('the series', () => {
       `heartbeat_check_period_seconds{${labels}} 3600`,
       `heartbeat_check_grace_seconds{${labels}} 300`,
       `heartbeat_check_running{${labels}} 0`,
+      `heartbeat_check_flapping{${labels}} 0`,
     ]
     expect((await read()).samples).toEqual([...status('new'), ...spec])
 
@@ -84,6 +85,19 @@ describe('the series', () => {
     expect((await read()).samples.filter((sample) => /deadline|duration/.test(sample))).toEqual([])
   })
 
+  it('have the labels of METRIC_LABELS that the check has, and no others', async () => {
+    const labels = { team: 'shop', 'app.kubernetes.io/part-of': 'web.shop', other: 'not-exported' }
+    await app.createCheck({ slug: 'nightly', labels })
+    await app.createCheck({ slug: 'weekly', labels: { team: '', 'app.kubernetes.io/part-of': 'x' } })
+    const { text, samples } = await read()
+    const of = (name: string) => `heartbeat_check_running{namespace="",project="default",check="${name}"`
+    expect(samples.filter((sample) => sample.startsWith('heartbeat_check_running'))).toEqual([
+      `${of('nightly')},label_team="shop",label_app_kubernetes_io_part_of="web.shop"} 0`,
+      `${of('weekly')},label_app_kubernetes_io_part_of="x"} 0`,
+    ])
+    expect(text).not.toContain('not-exported')
+  })
+
   it('hold no id, no text and no body', async () => {
     const { id, publicId } = await app.createCheck({ name: 'Private name', description: 'private text' })
     await fetch(`${app.pingUrl}/ping/${publicId}/fail`, { method: 'POST', body: 'private body' })
@@ -91,6 +105,32 @@ describe('the series', () => {
     expect(samples.length).toBeGreaterThan(8)
     for (const secret of [id, publicId, 'Private', 'private text', 'private body', app.projectId])
       expect(text.includes(secret), 'a secret stands in /metrics').toBe(false)
+  })
+
+  it('of a CronJob have the outcome of its newest run, and the time up to which Jobs are recorded, without any controller', async () => {
+    const { key } = await addCheck(app, await addTenant(app), { slug: 'nightly', spec: { jobArea: 'default/b' } })
+    await app.createCheck({ slug: 'pinged' })
+    const seen = /^heartbeat_cronjobs_seen_timestamp_seconds.*$/gm
+    await app.database.query(
+      `insert into seen_areas (area, cluster, seen_at) values ('default/b', 'default', '2026-11-21T12:00:00Z'),
+        ('default/a', 'default', now()), ('default/unused', 'default', '2026-11-21T11:00:00Z'), ('idle', 'idle', now())`,
+    )
+    expect((await read()).text).not.toMatch(seen)
+    await app.database.query(
+      `insert into cron_jobs (check_key, name, last_run) values ($1, 'nightly', '{"outcome": "Succeeded"}')`,
+      [key],
+    )
+    const { samples, text } = await read()
+    expect(text.match(seen)).toEqual([
+      `heartbeat_cronjobs_seen_timestamp_seconds{cluster="default"} ${Date.UTC(2026, 10, 21, 12) / 1_000}`,
+    ])
+    expect(samples.filter((sample) => sample.startsWith('heartbeat_check_last_run'))).toEqual([
+      expect.stringMatching(/check="nightly",outcome="Running"\} 0$/),
+      expect.stringMatching(/check="nightly",outcome="Succeeded"\} 1$/),
+      expect.stringMatching(/check="nightly",outcome="Failed"\} 0$/),
+      expect.stringMatching(/check="nightly",outcome="Deleted"\} 0$/),
+    ])
+    await app.database.query('delete from seen_areas')
   })
 
   it('with the same labels in two organizations are exported once, and the other check is counted', async () => {
@@ -127,7 +167,7 @@ describe('a replica', () => {
 
   it('that cannot read them serves the other metrics', async () => {
     await app.createCheck()
-    expect((await read()).metrics).toHaveLength(11)
+    expect((await read()).metrics).toHaveLength(13)
     await app.database.query('alter table exporter rename to exporter_away')
     try {
       const away = await read()

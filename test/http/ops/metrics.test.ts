@@ -46,11 +46,14 @@ function aCheck(name: string): ExportedCheck {
     periodSeconds: 60,
     graceSeconds: 60,
     isRunning: false,
+    isFlapping: false,
+    labels: [],
   }
 }
 
-async function startOps(overrides: Partial<MetricsSource> = {}): Promise<string> {
+async function startOps(overrides: Partial<MetricsSource> = {}, metricsToken: string | null = null): Promise<string> {
   const app = createOpsApp({
+    metricsToken,
     isStarted: () => true,
     whyNotReady: () => null,
     onRequest: (_route, method, status) => calls.push(`${method} ${status}`),
@@ -207,44 +210,95 @@ describe('GET /metrics', () => {
   )
 })
 
-describe('of several clients', () => {
-  it('one has its turn at a time, and one that is gone by then costs nothing', async () => {
-    const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+/** Resolves when nothing more is written: the client reads nothing, and the kernel takes no more. Counts our timers, which are fakes. */
+async function untilStalled(): Promise<void> {
+  for (let quiet = 0; quiet < 300; ) {
+    const before = vi.getTimerCount()
+    await new Promise((resolve) => setImmediate(resolve))
+    quiet = before === 2 && vi.getTimerCount() === 2 ? quiet + 1 : 0
+  }
+}
+
+function useFakeTimers(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+}
+
+/** A scrape whose client reads nothing. */
+function openIdle(url: string, ...headers: string[]) {
+  const connection = openConnection(url)
+  onTestFinished(() => void connection.socket.destroy())
+  connection.socket.pause()
+  connection.send(writeHead('GET', '/metrics', ...headers))
+  return connection
+}
+
+describe('M3: of several clients', () => {
+  it('up to three share what one has read, a fourth is 503 with Retry-After: 1, and the next reads again', async () => {
+    const gate = Promise.withResolvers<void>()
     let reads = 0
     const url = await startOps({
-      async readChecks() {
-        await gates[reads++]?.promise
+      async readChecks(add) {
+        reads += 1
+        await gate.promise
+        add(aCheck(`job-${reads}`))
         return true
       },
     })
-    const first = ask(url)
+    const sharing = [ask(url), ask(url), ask(url)]
     await until(() => reads === 1)
-    const leaving = openConnection(url)
-    leaving.send(writeHead('GET', '/metrics'))
-    const third = ask(url)
-    // An answer to something else says that both were taken in.
+    // A response to something else shows that all three have arrived.
     expect((await fetch(`${url}/livez`)).status).toBe(200)
+    const { status, headers, body } = await ask(url)
+    expect({ status, retryAfter: headers['retry-after'] }).toEqual({ status: 503, retryAfter: '1' })
+    expect(body.toString()).toBe('3 scrapes are being served: try again in a second\n')
+    gate.resolve()
+    for (const { status, body } of await Promise.all(sharing)) {
+      expect(status).toBe(200)
+      expect(body.toString()).toContain('job-1')
+    }
     expect(reads).toBe(1)
-    leaving.socket.resetAndDestroy()
-    expect((await fetch(`${url}/livez`)).status).toBe(200)
-    gates[0]!.resolve()
-    await first
-    await until(() => reads === 2)
-    gates[1]!.resolve()
-    await third
-    expect(reads).toBe(2)
+    expect((await ask(url)).body.toString()).toContain('job-2')
   })
 
-  it('one that goes away in the middle ends the work, and the next has its turn', async () => {
-    const url = await startOps({ readChecks: exportSome(MANY), writeMs: 60_000 })
-    const connection = openConnection(url)
-    connection.send(writeHead('GET', '/metrics'))
-    await new Promise((resolve) => connection.socket.once('data', resolve))
-    connection.socket.pause()
-    const next = ask(url)
-    connection.socket.destroy()
-    expect(countSamples((await next).body.toString())).toBe(MANY)
-    await until(() => calls.filter((call) => call === 'GET 200').length === 2)
+  it('each has its own pace: one that reads nothing delays no other', async () => {
+    const url = await startOps({ readChecks: exportSome(MANY), idleMs: 60_000 })
+    openIdle(url)
+    openIdle(url)
+    await until(() => calls.includes('render'))
+    for (let scrape = 0; scrape < 2; scrape += 1) expect(countSamples((await ask(url)).body.toString())).toBe(MANY)
+  })
+
+  it('none gets checks that were read more than two seconds ago', async () => {
+    const url = await startOps({ readChecks: exportSome(MANY), idleMs: 60_000 })
+    const now = vi.spyOn(performance, 'now')
+    onTestFinished(() => now.mockRestore())
+    // Whole: of a fraction, two seconds later less two seconds may be another.
+    const startedAt = Math.ceil(performance.now())
+    now.mockImplementation(() => startedAt)
+    openIdle(url)
+    await until(() => calls.includes('render'))
+    // The time of the read is taken once it has ended.
+    await ask(url)
+    now.mockImplementation(() => startedAt + 1_999)
+    await ask(url)
+    expect(calls.filter((call) => call === 'read')).toHaveLength(1)
+    now.mockImplementation(() => startedAt + 2_000)
+    await ask(url)
+    expect(calls.filter((call) => call === 'read')).toHaveLength(2)
+  })
+
+  it('one that goes away in the middle ends the work, and gives its place back', async () => {
+    const url = await startOps({ readChecks: exportSome(MANY), writeMs: 60_000, idleMs: 60_000 })
+    for (let scrape = 0; scrape < 4; scrape += 1) {
+      const connection = openConnection(url)
+      connection.send(writeHead('GET', '/metrics'))
+      await new Promise((resolve) => connection.socket.once('data', resolve))
+      connection.socket.pause()
+      connection.socket.destroy()
+      await until(() => calls.filter((call) => call === 'GET 200').length > scrape)
+    }
+    expect(countSamples((await ask(url)).body.toString())).toBe(MANY)
   })
 
   it.each(['gzip', 'identity'])(
@@ -269,16 +323,12 @@ describe('of several clients', () => {
     ['soon', 10_000],
   ])('one that says that it waits for %s s is cut off after %d ms, and not before', async (seconds, limitMs) => {
     const headers = seconds === undefined ? [] : [`X-Prometheus-Scrape-Timeout-Seconds: ${seconds}`]
-    const url = await startOps({ readChecks: exportSome(MANY) })
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    onTestFinished(() => void vi.useRealTimers())
-    const connection = openConnection(url)
-    onTestFinished(() => void connection.socket.destroy())
-    connection.socket.pause()
-    connection.send(writeHead('GET', '/metrics', ...headers))
-    while (vi.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve))
+    const url = await startOps({ readChecks: exportSome(MANY), idleMs: 600_000 })
+    useFakeTimers()
+    const connection = openIdle(url, ...headers)
+    await untilStalled()
     vi.advanceTimersByTime(limitMs - 1)
-    expect(vi.getTimerCount()).toBe(1)
+    expect(vi.getTimerCount()).toBe(2)
     vi.advanceTimersByTime(1)
     vi.useRealTimers()
     await until(() => calls.includes('GET 200'))
@@ -287,16 +337,42 @@ describe('of several clients', () => {
     expect(rest.endsWith('0\r\n\r\n')).toBe(false)
   })
 
-  it('one that does not read is cut off in time, and the next has its turn', async () => {
+  it('one that reads nothing is cut off after two seconds, and not before', async () => {
     const url = await startOps({ readChecks: exportSome(MANY) })
-    const connection = openConnection(url)
-    connection.socket.pause()
-    connection.send(writeHead('GET', '/metrics', 'X-Prometheus-Scrape-Timeout-Seconds: 0.3'))
-    await until(() => calls.includes('render'))
-    const { status } = await ask(url, { 'Accept-Encoding': 'gzip' })
-    expect(status).toBe(200)
+    useFakeTimers()
+    const connection = openIdle(url, 'X-Prometheus-Scrape-Timeout-Seconds: 60')
+    await untilStalled()
+    vi.advanceTimersByTime(1_999)
+    expect(vi.getTimerCount()).toBe(2)
+    vi.advanceTimersByTime(1)
+    vi.useRealTimers()
+    await until(() => calls.includes('GET 200'))
     connection.socket.resume()
     const { rest } = await connection.ended
     expect(rest.endsWith('0\r\n\r\n')).toBe(false)
+  })
+})
+
+describe('with METRICS_TOKEN', () => {
+  it.each([
+    [undefined, 401],
+    ['Bearer ', 401],
+    ['Bearer other', 401],
+    ['Bearer secret-token2', 401],
+    ['Basic secret-token', 401],
+    ['secret-token', 401],
+    ['Bearer secret-token', 200],
+    ['bearer  secret-token', 200],
+  ])('the header Authorization: %s is %d', async (authorization, expected) => {
+    const url = await startOps({}, 'secret-token')
+    const { status, headers } = await ask(url, authorization === undefined ? {} : { Authorization: authorization })
+    expect([status, headers['www-authenticate']]).toEqual([expected, expected === 401 ? 'Bearer' : undefined])
+  })
+
+  it('HEAD needs it too, the probes do not', async () => {
+    const url = await startOps({}, 'secret-token')
+    expect((await ask(url, {}, 'HEAD')).status).toBe(401)
+    expect(calls).toEqual(['HEAD 401'])
+    for (const probe of ['livez', 'readyz', 'startupz']) expect((await fetch(`${url}/${probe}`)).status).toBe(200)
   })
 })

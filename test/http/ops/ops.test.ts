@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { PING_TYPES, SHOWN_STATUSES } from '../../../src/domain/check.ts'
+import { PING_WARNINGS } from '../../../src/http/ping/request.ts'
 import { startTestApp, type TestApp } from '../../support/app.ts'
 import { exchange, writeHead, writePost } from '../../support/http.ts'
 
@@ -99,12 +100,10 @@ describe('/metrics', () => {
           (result) => `heartbeat_pings_total{type="${type}",result="${result}"}`,
         ),
       ),
-      ...['not_found', 'invalid_exit_code', 'wrong_method'].map(
+      ...['not_found', 'unknown_signal', 'invalid_exit_code', 'wrong_method'].map(
         (result) => `heartbeat_pings_total{type="unknown",result="${result}"}`,
       ),
-      ...['duration_invalid', 'duration_unexpected', 'run_id_invalid', 'run_refused'].map(
-        (warning) => `heartbeat_ping_warnings_total{warning="${warning}"}`,
-      ),
+      ...Object.keys(PING_WARNINGS).map((warning) => `heartbeat_ping_warnings_total{warning="${warning}"}`),
       ...['missed', 'overran', 'outage'].map((reason) => `heartbeat_flips_total{reason="${reason}"}`),
       ...SHOWN_STATUSES.map((status) => `heartbeat_checks{status="${status}"}`),
       ...['beat', 'expire', 'clock', 'prune'].map((loop) => `heartbeat_loop_failures_total{loop="${loop}"}`),

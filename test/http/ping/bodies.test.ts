@@ -1,4 +1,4 @@
-/** Bodies of pings: stored byte by byte up to 10,240 bytes, rejected beyond, without a reset (design, section 3.3). */
+/** Bodies of pings: stored byte by byte; of a longer one the last 10,240 bytes (design, section 3.3). No body costs a ping. */
 
 import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
@@ -28,14 +28,27 @@ const bodies = async () => (await stored()).map(({ body }) => body)
 const shown = async () => (await app.call('GET', `/checks/${id}/pings`)).body.pings[0].body
 const post = (body: Buffer | string, ...headers: string[]) => exchange(app.pingUrl, writePost(target, body, ...headers))
 
-/** Rejected with a message, and nothing is stored. */
-async function expectTooLarge({ status, text }: { status: number; text: string }): Promise<void> {
-  expect({ status, text }).toEqual({
-    status: 413,
-    text: 'body too large: at most 10240 bytes; the ping was not recorded',
+const CUT = 'body too large: 10240 bytes at most; the ping was recorded with the last 10240'
+const WITHOUT = 'body too large: 10240 bytes at most; the ping was recorded without it'
+const MEGABYTE = 1_048_576
+/** Whose end cannot be mistaken for another part. */
+const longBody = (length: number) => Buffer.from('0123456789abcdef'.repeat(Math.ceil(length / 15))).subarray(-length)
+
+/** What the API shows of the newest ping. */
+const newest = async () => (await app.call('GET', `/checks/${id}/pings`)).body.pings[0]
+
+/** A 413, and a ping that counts, with the end of `body`; without a body, with none. */
+async function expectRecorded({ status, text }: { status: number; text: string }, body: Buffer | null): Promise<void> {
+  expect({ status, text }).toEqual({ status: 413, text: body === null ? WITHOUT : CUT })
+  expect(await stored()).toMatchObject([{ body: body === null ? null : body.subarray(-LIMIT), isBodyTruncated: true }])
+  expect(await newest()).toMatchObject({
+    body: body === null ? null : body.subarray(-LIMIT).toString(),
+    body_truncated: true,
   })
-  expect(await stored()).toEqual([])
-  expect((await app.call('GET', `/checks/${id}`)).body).toMatchObject({ status: 'new', last_ping_at: null })
+  expect((await app.call('GET', `/checks/${id}`)).body).toMatchObject({
+    status: 'up',
+    last_ping_at: expect.stringMatching(/Z$/),
+  })
 }
 
 describe('a body', () => {
@@ -102,38 +115,41 @@ describe('a body', () => {
   })
 })
 
-describe('the limit', () => {
-  it('is 10,240 bytes by Content-Length', async () => {
+describe('clients: a body over 10 KB', () => {
+  it('is stored whole at 10,240 bytes, by Content-Length', async () => {
     expect((await post('x'.repeat(LIMIT))).status).toBe(200)
-    expect((await bodies())[0]).toHaveLength(LIMIT)
+    expect(await stored()).toMatchObject([{ body: { length: LIMIT }, isBodyTruncated: false }])
+    expect(await newest()).toMatchObject({ body_truncated: false })
   })
 
-  it('counts bytes, not characters', async () => {
-    await expectTooLarge(await post('€'.repeat(3_414)))
+  it.each([LIMIT + 1, 3 * LIMIT, MEGABYTE])('of %s bytes is stored with its last 10,240', async (length) => {
+    const body = longBody(length)
+    await expectRecorded(await post(body), body)
+  })
+
+  it('is measured in bytes, not in characters, and may be cut within one', async () => {
+    await expectRecorded(await post('€'.repeat(3_414)), Buffer.from('€'.repeat(3_414)))
     expect((await post('€'.repeat(3_413))).status).toBe(200)
-  })
-
-  it('rejects 10,241 bytes by Content-Length alone: the response comes before the body', async () => {
-    const connection = openConnection(app.pingUrl)
-    connection.send(writeHead('POST', target, `Content-Length: ${LIMIT + 1}`))
-    await expectTooLarge(await connection.receive())
-    connection.socket.destroy()
   })
 
   it.each([
     ['one chunk', [LIMIT]],
     ['many chunks', Array(40).fill(256)],
-  ])('is 10,240 bytes in %s', async (_, sizes: number[]) => {
+  ])('is stored whole at 10,240 bytes in %s', async (_, sizes: number[]) => {
     const chunks = sizes.map((size) => writeChunk('x'.repeat(size)))
     expect((await exchange(app.pingUrl, writeHead('POST', target, CHUNKED), ...chunks, LAST_CHUNK)).status).toBe(200)
-    expect((await bodies())[0]).toHaveLength(LIMIT)
+    expect(await bodies()).toEqual([Buffer.from('x'.repeat(LIMIT))])
   })
 
-  it('rejects one byte more in chunks, as they arrive', async () => {
-    const connection = openConnection(app.pingUrl)
-    connection.send(writeHead('POST', target, CHUNKED), writeChunk('x'.repeat(LIMIT)), writeChunk('y'))
-    await expectTooLarge(await connection.receive())
-    connection.socket.destroy()
+  it.each([
+    ['10,241 bytes', LIMIT + 1, 1_000],
+    ['a megabyte', MEGABYTE, 65_536],
+  ])('of %s in chunks is stored with its last 10,240', async (_, length, size) => {
+    const body = longBody(length)
+    const chunks: Buffer[] = []
+    for (let at = 0; at < length; at += size) chunks.push(writeChunk(body.subarray(at, at + size)))
+    const response = await exchange(app.pingUrl, writeHead('POST', target, CHUNKED), ...chunks, LAST_CHUNK)
+    await expectRecorded(response, body)
   })
 
   it('does not count the framing of chunks', async () => {
@@ -142,22 +158,116 @@ describe('the limit', () => {
     expect(status).toBe(200)
     expect((await bodies())[0]).toHaveLength(1_000)
   })
+
+  it('above a megabyte is recorded without text, before any of it comes, and the connection is closed', async () => {
+    const connection = openConnection(app.pingUrl)
+    connection.send(writeHead('POST', target, `Content-Length: ${MEGABYTE + 1}`))
+    const response = await connection.receive('POST')
+    await expectRecorded(response, null)
+    expect(response.headers.connection).toBe('close')
+    expect((await connection.ended).error).toBeNull()
+  })
+
+  it('above a megabyte in chunks is recorded without text as soon as it is, and the connection is closed', async () => {
+    const connection = openConnection(app.pingUrl)
+    connection.send(writeHead('POST', target, CHUNKED), writeChunk(longBody(MEGABYTE)), writeChunk('y'))
+    const response = await connection.receive('POST')
+    await expectRecorded(response, null)
+    expect(response.headers.connection).toBe('close')
+    expect((await connection.ended).error).toBeNull()
+  })
+
+  it('of a failure still marks the check down and notifies: 30 KB, as borgmatic sends by default', async () => {
+    const body = longBody(30_000)
+    await post('done')
+    const { status, text } = await exchange(app.pingUrl, writePost(`${target}/fail`, body))
+    expect({ status, text }).toEqual({ status: 413, text: CUT })
+    expect((await app.call('GET', `/checks/${id}`)).body.status).toBe('down')
+    const { rows } = await app.database.query<{ type: string; text: Buffer }>(
+      'select e.type, e.last_body as text from events e join checks c on c.key = e.check_key where c.public_id = $1',
+      [publicId],
+    )
+    expect(rows).toEqual([{ type: 'check.down', text: body.subarray(-4_096) }])
+  })
+
+  it('may be sent again, as some clients do after any error: a failure is one flip and one event', async () => {
+    for (let i = 0; i < 3; i += 1)
+      expect((await exchange(app.pingUrl, writePost(`${target}/fail`, longBody(20_000)))).status).toBe(413)
+    expect(await stored()).toHaveLength(3)
+    expect((await app.call('GET', `/checks/${id}/flips`)).body.flips.map(({ to }: { to: string }) => to)).toEqual([
+      'down',
+      'new',
+    ])
+    const { rows } = await app.database.query(
+      'select from events e join checks c on c.key = e.check_key where c.public_id = $1',
+      [publicId],
+    )
+    expect(rows).toHaveLength(1)
+  })
+
+  it('with a run id is stored once, and a repeat gets the same status', async () => {
+    const rid = randomUUID()
+    const send = (length: number) => exchange(app.pingUrl, writePost(`${target}/fail?rid=${rid}`, longBody(length)))
+    expect(await send(20_000)).toMatchObject({ status: 413, text: CUT })
+    expect(await send(20_000)).toMatchObject({
+      status: 413,
+      text: 'body too large: 10240 bytes at most; the ping was recorded before',
+    })
+    expect((await send(100)).status).toBe(200)
+    expect(await stored()).toHaveLength(1)
+  })
+
+  it('keeps its warnings', async () => {
+    const { status, headers } = await exchange(app.pingUrl, writePost(`${target}?duration=soon`, longBody(20_000)))
+    expect({ status, warning: headers['ping-warning'] }).toEqual({
+      status: 413,
+      warning: 'duration ignored: not an integer from 0 to 604800000',
+    })
+  })
+
+  it.each([
+    ['of 20 KB', (path: string) => writePost(path, longBody(20_000))],
+    ['above a megabyte', (path: string) => writeHead('POST', path, `Content-Length: ${MEGABYTE + 1}`)],
+    ['that is compressed', (path: string) => writePost(path, 'x', 'Content-Encoding: gzip')],
+  ])('%s to an unknown check gets 404', async (_, write) => {
+    expect(await exchange(app.pingUrl, write(`/ping/${randomUUID()}`))).toMatchObject({
+      status: 404,
+      text: 'no such check',
+    })
+  })
 })
 
 describe('a compressed body', () => {
-  it.each(['gzip', 'GZIP', 'br', 'deflate', 'zstd', 'gzip, identity'])('is not supported: %s', async (encoding) => {
-    const { status, text } = await post(gzipSync('disk full'), `Content-Encoding: ${encoding}`)
-    expect({ status, text }).toEqual({
-      status: 415,
-      text: 'compressed bodies are not supported; the ping was not recorded',
-    })
-    expect(await stored()).toEqual([])
-  })
+  it.each(['gzip', 'GZIP', 'br', 'deflate', 'zstd', 'gzip, identity'])(
+    'is not read, and its ping counts: %s',
+    async (encoding) => {
+      const { status, text } = await exchange(
+        app.pingUrl,
+        writePost(`${target}/fail`, gzipSync('disk full'), `Content-Encoding: ${encoding}`),
+      )
+      expect({ status, text }).toEqual({
+        status: 415,
+        text: 'compressed bodies are not supported; the ping was recorded without it',
+      })
+      expect(await stored()).toMatchObject([{ type: 'fail', body: null, isBodyTruncated: true }])
+      expect(await newest()).toMatchObject({ body: null, body_truncated: true })
+      expect((await app.call('GET', `/checks/${id}`)).body.status).toBe('down')
+    },
+  )
 
-  it('is not supported as a transfer coding', async () => {
+  it('is not read as a transfer coding', async () => {
     const head = writeHead('POST', target, 'Transfer-Encoding: gzip, chunked')
     expect((await exchange(app.pingUrl, head, writeChunk(gzipSync('x')), LAST_CHUNK)).status).toBe(415)
-    expect(await stored()).toEqual([])
+    expect(await stored()).toMatchObject([{ body: null, isBodyTruncated: true }])
+  })
+
+  it('with a run id that was recorded before', async () => {
+    const path = `${target}?rid=${randomUUID()}`
+    await exchange(app.pingUrl, writePost(path, 'done'))
+    expect(await exchange(app.pingUrl, writePost(path, 'x', 'Content-Encoding: gzip'))).toMatchObject({
+      status: 415,
+      text: 'compressed bodies are not supported; the ping was recorded before',
+    })
   })
 
   it.each(['identity', 'Identity', ''])('is not a body with Content-Encoding: %j', async (encoding) => {

@@ -35,6 +35,7 @@ async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> 
       if (result instanceof Error) throw result
       return result
     },
+    hasCheck: async () => true,
     now: () => 0,
     onPing: () => {},
     onRequest: () => {},
@@ -88,23 +89,28 @@ describe('curl', () => {
     expect(await stored()).toHaveLength(1)
   })
 
-  it.each([10_240, 10_241, 100_000, 2_000_000])('learns whether %s bytes are too many', async (length) => {
-    const body = Buffer.alloc(length, 'x')
-    for (const args of [
-      ['--data-binary', '@-'],
-      ['-T', '-', '-H', 'Transfer-Encoding: chunked'],
-      ['--data-binary', '@-', '-H', 'Expect:'],
-    ]) {
-      const { status, errors } = await curl(body, ...USUAL, '-X', 'POST', ...args, url)
-      if (length <= 10_240) expect({ status, errors }).toEqual({ status: 0, errors: '' })
-      else
-        expect({ status, errors: errors.trim() }).toEqual({
-          status: 22,
-          errors: 'curl: (22) The requested URL returned error: 413',
-        })
-    }
-    expect(await stored()).toHaveLength(length <= 10_240 ? 3 : 0)
-  })
+  it.each([10_240, 10_241, 100_000, 2_000_000])(
+    'learns whether %s bytes are too many, and each ping counts',
+    async (length) => {
+      const body = Buffer.alloc(length, 'x')
+      for (const args of [
+        ['--data-binary', '@-'],
+        ['-T', '-', '-H', 'Transfer-Encoding: chunked'],
+        ['--data-binary', '@-', '-H', 'Expect:'],
+      ]) {
+        const { status, errors } = await curl(body, ...USUAL, '-X', 'POST', ...args, url)
+        if (length <= 10_240) expect({ status, errors }).toEqual({ status: 0, errors: '' })
+        else
+          expect({ status, errors: errors.trim() }).toEqual({
+            status: 22,
+            errors: 'curl: (22) The requested URL returned error: 413',
+          })
+      }
+      const kept = length <= 1_048_576 ? { length: Math.min(length, 10_240) } : null
+      const ping = { body: kept, isBodyTruncated: length > 10_240 }
+      expect(await stored()).toMatchObject([ping, ping, ping])
+    },
+  )
 
   it('gives up at once on an unknown check', async () => {
     await using server = await startScriptedServer('unknown', 'unknown', 'unknown', 'unknown')
@@ -188,6 +194,16 @@ describe('a wrapper in the manner of runitor', () => {
     expect(await plain.text()).toBe('the ping could not be stored; try again')
     const json = await fetch(server.url, { headers: { Accept: 'application/json' } })
     expect(await json.json()).toEqual({ error: 'the ping could not be stored; try again' })
+  })
+
+  it.each([
+    ['of 20 KB', 'x'.repeat(20_000), {}],
+    ['above a megabyte', 'x'.repeat(1_048_577), {}],
+    ['that is compressed', 'x', { 'Content-Encoding': 'gzip' }],
+  ])('gets 503, not 413 or 415, when a ping with a body %s could not be stored', async (_, body, headers) => {
+    await using server = await startScriptedServer('unavailable')
+    const { status } = await fetch(server.url, { method: 'POST', body, headers })
+    expect(status).toBe(503)
   })
 
   it('gets 503 for a fault of the service, so that it tries again', async () => {

@@ -2,9 +2,10 @@
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startTestApp, type TestApp } from '../../support/app.ts'
 import { exchange, openConnection, writeHead, writePost } from '../../support/http.ts'
+import { eventually, until } from '../../support/until.ts'
 
 let app: TestApp
 let publicId: string
@@ -82,8 +83,34 @@ describe('a request that breaks off', () => {
     const connection = openConnection(app.pingUrl)
     await new Promise<void>((resolve) => connection.socket.write(get(), () => resolve()))
     connection.socket.destroy()
-    await vi.waitFor(async () => expect(await stored()).toHaveLength(1), { timeout: 5_000, interval: 10 })
+    await until(async () => (await stored()).length > 0)
+    expect(await stored()).toHaveLength(1)
   })
+})
+
+it('I1: MAX_CONNECTIONS of a port may be open; one more is closed at once and counted, and a closed one makes room', async () => {
+  await using own = await startTestApp({ environment: { MAX_CONNECTIONS: '2' } })
+  for (const [server, url] of [
+    ['ping', own.pingUrl],
+    ['api', new URL(own.apiUrl).origin],
+    ['ops', own.opsUrl],
+  ] as const) {
+    const open = [openConnection(url), openConnection(url)]
+    for (const connection of open) {
+      connection.send(writeHead('GET', '/nowhere'))
+      expect([401, 404]).toContain((await connection.receive()).status)
+    }
+    expect((await openConnection(url).ended).rest).toBe('')
+    for (const { socket, ended } of open) {
+      socket.destroy()
+      await ended
+    }
+    await eventually('there is room', async () => (await exchange(url, writeHead('GET', '/'))).status > 0)
+    const metrics = await eventually('there is room to scrape', async () =>
+      (await fetch(`${own.opsUrl}/metrics`, { headers: { connection: 'close' } })).text(),
+    )
+    expect(metrics).toMatch(new RegExp(`^heartbeat_connections_dropped_total\\{server="${server}"\\} [1-9]`, 'm'))
+  }
 })
 
 describe('a connection', () => {
@@ -129,6 +156,8 @@ describe('a connection', () => {
     ['404 for an unknown check, body read', () => writePost(`/ping/${randomUUID()}`, 'x'.repeat(10_240))],
     ['400', () => writeHead('GET', `${target}/256`)],
     ['405', () => writeHead('DELETE', target)],
+    ['413 for a body that was read', () => writePost(target, 'x'.repeat(10_241))],
+    ['204', () => writeHead('OPTIONS', target)],
   ])('goes on after a %s', async (_, write) => {
     const connection = openConnection(app.pingUrl)
     connection.send(write())
@@ -139,7 +168,7 @@ describe('a connection', () => {
   })
 
   it.each([
-    ['413', () => writePost(target, 'x'.repeat(10_241))],
+    ['413 for a body that was not read', () => writeHead('POST', target, 'Content-Length: 1048577')],
     ['415', () => writePost(target, 'x', 'Content-Encoding: gzip')],
     ['404 with a large body', () => writePost('/nowhere', 'x'.repeat(20_000))],
   ])('is closed after a %s, with Connection: close and without a reset', async (_, write) => {

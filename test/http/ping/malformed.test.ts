@@ -97,6 +97,18 @@ describe('what is not HTTP', () => {
     expect({ status, text }).toEqual({ status: 400, text: 'the request has no Host header' })
     expect(await stored()).toEqual([])
   })
+
+  it('I1: a request with two Host headers is 400 on every port, also if they are equal', async () => {
+    for (const url of [app.pingUrl, new URL(app.apiUrl).origin, app.opsUrl]) {
+      for (const other of ['Host: other', 'host: test', 'HOST:']) {
+        const { status, text } = await exchange(url, writeHead('GET', target, other))
+        expect(status).toBe(400)
+        expect(text).toContain('the request has more than one Host header')
+      }
+    }
+    expect((await exchange(app.pingUrl, `GET ${target} HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n`)).status).toBe(400)
+    expect(await stored()).toEqual([])
+  })
 })
 
 describe('the size of a head', () => {

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startTestApp, type TestApp } from '../../support/app.ts'
-import { exchange, writeHead } from '../../support/http.ts'
+import { exchange, writeHead, writePost } from '../../support/http.ts'
 
 let app: TestApp
 let id: string
@@ -68,9 +68,45 @@ it('a header that is sent twice, or is not ASCII, is an invalid duration', async
   expect((await ping('', `X-Service-Duration: ${Buffer.from('１２').toString('latin1')}`)).warning).toBe(INVALID)
 })
 
-it('other parameters are ignored', async () => {
-  expect(await ping('?utm_source=cron&create=1&%zz&=&&a[b]=c&__proto__=1')).toEqual({ status: 200, warning: undefined })
+it('clients: other parameters are ignored, with a warning that names the known ones', async () => {
+  expect(await ping('?utm_source=cron&create=1&%zz&=&&a[b]=c&__proto__=1')).toEqual({
+    status: 200,
+    warning: 'unknown parameters ignored: the known ones are duration, rid, state and status',
+  })
   expect(await stored()).toHaveLength(1)
+})
+
+describe('clients: the signals of other services', () => {
+  it.each([
+    ['?state=run', 'start'],
+    ['?state=complete', 'success'],
+    ['?state=fail', 'fail'],
+    ['?status=up&msg=OK&ping=', 'success'],
+    ['?status=down&msg=disk+full&ping=', 'fail'],
+  ])('%s is a %s', async (rest, type) => {
+    expect(await ping(rest)).toEqual({ status: 200, warning: undefined })
+    expect(await stored()).toMatchObject([{ type, exitCode: type === 'success' ? 0 : null }])
+  })
+
+  it('the path takes precedence, with a warning', async () => {
+    expect(await ping('/fail?state=complete')).toEqual({
+      status: 200,
+      warning: 'state and status ignored: the path takes precedence',
+    })
+    expect((await readCheck()).status).toBe('down')
+  })
+
+  it('an unknown value counts as the path says, with a warning', async () => {
+    expect(await ping('?state=over')).toEqual({ status: 200, warning: 'state ignored: not run, complete or fail' })
+    expect(await last()).toMatchObject({ type: 'success' })
+  })
+
+  it('the message of a failure is its text, unless it has a body', async () => {
+    await ping('?status=down&msg=disk%20full&ping=12')
+    expect(await last()).toMatchObject({ type: 'fail', durationMs: 12, body: Buffer.from('disk full') })
+    await exchange(app.pingUrl, writePost(`/ping/${publicId}?status=down&msg=short`, 'long'))
+    expect(await last()).toMatchObject({ body: Buffer.from('long') })
+  })
 })
 
 it('a duration that is not given is the time since the start of the run, also in place of an invalid one', async () => {

@@ -38,6 +38,7 @@ describe('a ping that is accepted', () => {
       'cache-control': 'no-store',
       'access-control-allow-origin': '*',
       'ping-body-limit': '10240',
+      'access-control-expose-headers': 'Ping-Warning, Ping-Body-Limit',
     })
     expect(headers).not.toHaveProperty('ping-warning')
   })
@@ -89,14 +90,44 @@ describe('the path of a ping', () => {
 describe('what is not a ping', () => {
   beforeAll(newCheck)
 
-  it.each(['/', '/ping/x', '/ping/{id}/stop', '*'])('%s is not found', async (path) => {
+  it.each(['/', '/ping/x', '/ping/{id}x', '*'])('%s is no check', async (path) => {
     const { status, text } = await send('GET', path.replace('{id}', publicId))
-    expect({ status, text }).toEqual({ status: 404, text: 'not found' })
+    expect({ status, text }).toEqual({ status: 404, text: 'no such check' })
   })
 
-  it('256 is not an exit code', async () => {
-    const { status, text } = await send('POST', `/ping/${publicId}/256`)
-    expect({ status, text }).toEqual({ status: 400, text: 'invalid exit code' })
+  it.each(['GET', 'POST', 'HEAD'])('clients: a typo in the signal is explained (%s)', async (method) => {
+    const { status, text, headers } = await send(method, `/ping/${publicId}/strat`)
+    const expected = 'unknown signal "strat": use start, fail, log or an exit code from 0 to 255'
+    expect({ status, length: headers['content-length'] }).toEqual({ status: 404, length: String(expected.length) })
+    expect(text).toBe(method === 'HEAD' ? '' : expected)
+  })
+
+  it('clients: a typo in the signal of an unknown check is not explained, nor of a deleted one', async () => {
+    expect(await send('GET', `/ping/${randomUUID()}/strat`)).toMatchObject({ status: 404, text: 'no such check' })
+    const check = await app.createCheck({ name: 'Gone' })
+    expect((await send('GET', `/ping/${check.publicId}`)).status).toBe(200)
+    await app.call('DELETE', `/checks/${check.id}`)
+    expect(await send('GET', `/ping/${check.publicId}/strat`)).toMatchObject({ status: 404, text: 'no such check' })
+  })
+
+  it.each([
+    ['<b>"x"', '?b??x?'],
+    ['%0d%0aX', '%0d%0aX'],
+    ['%1b[31m', '%1b?31m'],
+    ['x'.repeat(5_000), `${'x'.repeat(40)}...`],
+  ])('a signal is repeated in part, and harmless: %s', async (given, shown) => {
+    const { text, headers } = await send('GET', `/ping/${publicId}/${given}`)
+    expect(text).toBe(`unknown signal "${shown}": use start, fail, log or an exit code from 0 to 255`)
+    expect(headers).toMatchObject({ 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' })
+  })
+
+  it.each([
+    ['256', '256'],
+    ['-1', '-1'],
+    ['9'.repeat(5_000), `${'9'.repeat(40)}...`],
+  ])('clients: %s is not an exit code, and the response says what is', async (given, shown) => {
+    const { status, text } = await send('POST', `/ping/${publicId}/${given}`)
+    expect({ status, text }).toEqual({ status: 400, text: `invalid exit code ${shown}: 0 to 255` })
   })
 
   it('an unknown id is not found', async () => {
@@ -117,14 +148,35 @@ describe('what is not a ping', () => {
     expect((await send('GET', `/ping/${check.publicId}`)).status).toBe(404)
   })
 
-  it.each(['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY'])(
-    'a %s is not allowed',
-    async (method) => {
-      const { status, headers, text } = await send(method, `/ping/${publicId}`)
-      expect({ status, allow: headers.allow }).toEqual({ status: 405, allow: 'GET, HEAD, POST' })
-      expect(text).toBe('method not allowed: use GET, HEAD or POST')
+  it.each(['PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND', 'QUERY'])('a %s is not allowed', async (method) => {
+    const { status, headers, text } = await send(method, `/ping/${publicId}`)
+    expect({ status, allow: headers.allow }).toEqual({ status: 405, allow: 'GET, HEAD, POST, OPTIONS' })
+    expect(text).toBe('method not allowed: use GET, HEAD, POST or OPTIONS')
+  })
+
+  it.each(['', '/', '/start', '/fail', '/7', '?rid=x', '/strat'])(
+    'clients: a browser asks by OPTIONS what it may send: %j',
+    async (rest) => {
+      const { status, headers, body } = await send(
+        'OPTIONS',
+        `/ping/${publicId}${rest}`,
+        'Origin: https://example.com',
+        'Access-Control-Request-Method: POST',
+        'Access-Control-Request-Headers: x-service-duration',
+      )
+      expect({ status, length: body.length }).toEqual({ status: 204, length: 0 })
+      expect(headers).toMatchObject({
+        'access-control-allow-origin': '*',
+        'access-control-allow-methods': 'GET, HEAD, POST',
+        'access-control-allow-headers': 'Content-Type, X-Service-Duration',
+        'access-control-max-age': '86400',
+      })
     },
   )
+
+  it('OPTIONS of what is no ping URL is not found', async () => {
+    for (const path of ['/', '/ping/x', '*']) expect((await send('OPTIONS', path)).status).toBe(404)
+  })
 
   it('nothing of it was stored', async () => {
     expect(await typesStored()).toEqual([])
@@ -135,6 +187,7 @@ describe('a rejection', () => {
   beforeAll(newCheck)
   const rejections: [status: number, method: string, path: string][] = [
     [404, 'GET', '/nowhere'],
+    [404, 'GET', '/ping/{id}/strat'],
     [400, 'GET', '/ping/{id}/256'],
     [405, 'DELETE', '/ping/{id}'],
     [413, 'POST', '/ping/{id}'],
@@ -156,6 +209,7 @@ describe('a rejection', () => {
       'cache-control': 'no-store',
       'access-control-allow-origin': '*',
       'ping-body-limit': '10240',
+      'access-control-expose-headers': 'Ping-Warning, Ping-Body-Limit',
     })
     expect(text).toMatch(/^[^\n]+$/)
   })
@@ -183,11 +237,11 @@ describe('a rejection', () => {
 
   it('has no text for a HEAD', async () => {
     const { status, headers, body } = await send('HEAD', '/nowhere')
-    expect({ status, length: headers['content-length'] }).toEqual({ status: 404, length: '9' })
+    expect({ status, length: headers['content-length'] }).toEqual({ status: 404, length: '13' })
     expect(body).toHaveLength(0)
   })
 
-  it('never contains text of the request', async () => {
+  it('never contains the id of the request', async () => {
     const secret = randomUUID()
     expect((await send('GET', `/ping/${secret}/<b>`)).text).not.toContain(secret)
   })

@@ -7,6 +7,8 @@ import { startTestApp, type TestApp } from '../../support/app.ts'
 import { type Connection, exchange, openConnection, writeChunk, writeHead, writePost } from '../../support/http.ts'
 
 const LIMIT = 10_240
+/** A longer body is not read. */
+const READ_LIMIT = 1_048_576
 const CHUNKED = 'Transfer-Encoding: chunked'
 
 let app: TestApp
@@ -26,7 +28,7 @@ const stored = () => app.storedPings(publicId)
 
 async function expectTooLarge({ status }: { status: number }): Promise<void> {
   expect(status).toBe(413)
-  expect(await stored()).toEqual([])
+  expect(await stored()).toMatchObject([{ isBodyTruncated: true }])
 }
 
 describe('Expect: 100-continue', () => {
@@ -52,9 +54,19 @@ describe('Expect: 100-continue', () => {
       expect((await stored())[0]!.body).toHaveLength(LIMIT)
     }))
 
-  it('is rejected without a 100 when the body is too large', () =>
+  it('gets its 100 for a body that is read and not kept whole, and then its 413', () =>
     withConnection(async (connection) => {
       connection.send(expecting(LIMIT + 1))
+      expect((await connection.receive()).status).toBe(100)
+      connection.send('x'.repeat(LIMIT + 1))
+      const response = await connection.receive()
+      await expectTooLarge(response)
+      expect(response.headers.connection).toBe('keep-alive')
+    }))
+
+  it('is rejected without a 100 when the body is not read', () =>
+    withConnection(async (connection) => {
+      connection.send(expecting(READ_LIMIT + 1))
       await expectTooLarge(await connection.receive())
       expect(await connection.ended).toEqual({ rest: '', error: null })
     }))
@@ -95,8 +107,8 @@ describe('a client that is still sending', () => {
   }
 
   it('gets the 413 and no reset, by Content-Length', async () => {
-    const head = writeHead('POST', target, `Content-Length: ${64 * 8_192}`)
-    const { response, ended } = await sendThenRead(head, Buffer.alloc(8_192, 'x'), 64)
+    const head = writeHead('POST', target, `Content-Length: ${64 * 32_768}`)
+    const { response, ended } = await sendThenRead(head, Buffer.alloc(32_768, 'x'), 64)
     await expectTooLarge(response)
     expect(response.headers.connection).toBe('close')
     expect(ended).toEqual({ rest: '', error: null })
@@ -105,7 +117,7 @@ describe('a client that is still sending', () => {
   it('gets the 413 and no reset, in chunks without end', async () => {
     const { response, ended } = await sendThenRead(
       writeHead('POST', target, CHUNKED),
-      writeChunk(Buffer.alloc(8_192, 'x')),
+      writeChunk(Buffer.alloc(32_768, 'x')),
       64,
     )
     await expectTooLarge(response)

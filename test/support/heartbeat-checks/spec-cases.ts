@@ -9,13 +9,6 @@ const manyTags = (count: number) => Array.from({ length: count }, (_, index) => 
 const scheduled = (schedule: string, fields: object = {}) => ({ spec: { schedule, ...fields } })
 
 const TEXTS: readonly RuleCase[] = [
-  aCase(
-    '',
-    'must have at most 63 characters: it becomes the value of a label',
-    { name: 'n'.repeat(63), ...withPeriod({}) },
-    { name: 'n'.repeat(64), ...withPeriod({}) },
-    { at: 'metadata.name' },
-  ),
   aCase('', 'required spec', withPeriod({}), { spec: undefined }, { says: 'Required value', at: 'spec' }),
   longest('spec.displayName', LIMITS.nameLength, (displayName) => withPeriod({ displayName }), '😀'),
   aCase(
@@ -29,6 +22,12 @@ const TEXTS: readonly RuleCase[] = [
     'must be one line, without control characters',
     withPeriod({ displayName: 'Sauvegarde de nuit – 🌙' }),
     withPeriod({ displayName: 'Nightly\u0007backup' }),
+  ),
+  aCase(
+    'spec.displayName',
+    'must not hold characters that change the direction of text: they make a name look like another',
+    withPeriod({ displayName: 'גיבוי לילי' }),
+    withPeriod({ displayName: 'Nightly \u202epukcab' }),
   ),
   longest('spec.description', LIMITS.descriptionLength, (description) => withPeriod({ description }), 'é'),
   aCase(
@@ -66,13 +65,9 @@ const TEXTS: readonly RuleCase[] = [
 ]
 
 const TIMES: readonly RuleCase[] = [
-  aCase(
-    'spec',
-    'or spec.schedule must be given: how often the job completes, or the cron expression by which it runs',
-    withPeriod({}),
-    { spec: { graceSeconds: 60 } },
-    { at: 'spec.periodSeconds' },
-  ),
+  aCase('spec', 'give spec.periodSeconds, spec.schedule or spec.sourceRef', withPeriod({}), {
+    spec: { graceSeconds: 60 },
+  }),
   aCase(
     'spec',
     'must be left out beside spec.periodSeconds: keep one of the two',
@@ -124,8 +119,8 @@ const KEYS =
   'must have keys such as team or example.com/team: up to 63 letters, digits, -, _ and ., after a prefix or without one'
 
 const PUBLISHING: readonly RuleCase[] = [
-  aCase('spec.publish.kind', 'enum', publish({ kind: 'ConfigMap' }), publish({ kind: 'Pod' }), {
-    says: 'Unsupported value: "Pod": supported values: "Secret", "ConfigMap"',
+  aCase('spec.publish.kind', 'enum', publish({ kind: 'None' }), publish({ kind: 'Pod' }), {
+    says: 'Unsupported value: "Pod": supported values: "Secret", "ConfigMap", "None"',
   }),
   longest('spec.publish.name', 253, (name) => publish({ name })),
   aCase(
@@ -146,6 +141,12 @@ const PUBLISHING: readonly RuleCase[] = [
     'must be the name of an environment variable: letters, digits and _, not beginning with a digit, such as HEARTBEAT_URL',
     publish({ key: '_ping_URL2' }),
     publish({ key: 'ping-url' }),
+  ),
+  aCase(
+    'spec.publish.key',
+    'must not be a variable that controls a process, such as PATH, LD_PRELOAD or NODE_OPTIONS: give a name of its own, such as BACKUP_PING_URL',
+    publish({ key: 'PATH_URL' }),
+    publish({ key: 'LD_PRELOAD' }),
   ),
   mostEntries('spec.publish.labels', 16, (labels) => publish({ labels })),
   aCase(
@@ -188,11 +189,50 @@ const PUBLISHING: readonly RuleCase[] = [
   }),
 ]
 
-export const SPEC_CASES: readonly RuleCase[] = [...TEXTS, ...TIMES, ...PUBLISHING]
+const followed = (sourceRef: object, fields: object = {}) => ({ spec: { sourceRef, ...fields } })
+const CRON_JOB = { kind: 'CronJob', name: 'nightly-backup' }
+const TAKEN = 'schedule, periodSeconds, timeZone and suspend are taken from the CronJob: leave them out'
+
+const FOLLOWING: readonly RuleCase[] = [
+  ...[{ schedule: '@daily' }, { periodSeconds: 60 }, { timeZone: 'UTC' }, { suspend: false }].map((taken) =>
+    aCase(
+      'spec',
+      TAKEN,
+      followed(CRON_JOB, { graceSeconds: 60, maxRuntimeSeconds: 60, displayName: 'x', publish: { kind: 'Secret' } }),
+      followed(CRON_JOB, taken),
+    ),
+  ),
+  aCase('spec.sourceRef', 'required kind', followed(CRON_JOB), followed({ name: 'a' }), {
+    says: 'Required value',
+    at: 'spec.sourceRef.kind',
+  }),
+  aCase('spec.sourceRef', 'required name', followed(CRON_JOB), followed({ kind: 'CronJob' }), {
+    says: 'Required value',
+    at: 'spec.sourceRef.name',
+  }),
+  aCase('spec.sourceRef.kind', 'enum', followed(CRON_JOB), followed({ ...CRON_JOB, kind: 'Job' }), {
+    says: 'Unsupported value: "Job": supported values: "CronJob"',
+  }),
+  longest('spec.sourceRef.name', 253, (name) => followed({ kind: 'CronJob', name })),
+  aCase(
+    'spec.sourceRef.name',
+    'must be the name of a CronJob, such as nightly-backup',
+    followed({ kind: 'CronJob', name: 'a.b-c' }),
+    followed({ kind: 'CronJob', name: 'Backup' }),
+  ),
+]
+
+export const SPEC_CASES: readonly RuleCase[] = [...TEXTS, ...TIMES, ...PUBLISHING, ...FOLLOWING]
 
 /** A rule on a change: from `before` to either. */
 export const PROJECT_RULE = {
   field: 'spec',
   rule: 'cannot be changed, added or removed: to use another project, delete this HeartbeatCheck and create it again',
   at: 'spec.project',
+}
+/** Another one. */
+export const SOURCE_RULE = {
+  field: 'spec',
+  rule: 'cannot be changed, added or removed: delete this HeartbeatCheck and create it again',
+  at: 'spec.sourceRef',
 }

@@ -24,17 +24,60 @@ const time = (field: string, place: (value: string) => ReturnType<typeof status>
 
 const inCondition = (field: string) => ({ at: `status.conditions[0].${field}` })
 
+const cronJob = (fields: object) => status({ cronJob: { name: 'x', uid: 'u', suspended: false, ...fields } })
+const lastRun = (fields: object) => status({ lastRun: { job: 'x-1', outcome: 'Running', ...fields } })
+const requiredIn = (field: string, name: string, place: (fields: object) => ReturnType<typeof status>): RuleCase =>
+  aCase(field, `required ${name}`, place({}), place({ [name]: undefined }), {
+    says: 'Required value',
+    at: `${field}.${name}`,
+  })
+const names = (count: number) => Array.from({ length: count }, (_, index) => `x-${index}`)
+
+const CRON_JOB_CASES: readonly RuleCase[] = [
+  ...['name', 'uid', 'suspended'].map((name) => requiredIn('status.cronJob', name, cronJob)),
+  longest('status.cronJob.name', 253, (name) => cronJob({ name })),
+  longest('status.cronJob.uid', 64, (uid) => cronJob({ uid })),
+  time('status.cronJob.lastScheduleTime', (lastScheduleTime) => cronJob({ lastScheduleTime })),
+  aCase('status.cronJob.active', 'maxItems', cronJob({ active: names(20) }), cronJob({ active: names(21) }), {
+    says: 'must have at most 20 items',
+  }),
+  longest('status.cronJob.active[]', 253, (name) => cronJob({ active: [name] }), 'n', {
+    at: 'status.cronJob.active[0]',
+  }),
+]
+
+const LAST_RUN_CASES: readonly RuleCase[] = [
+  ...['job', 'outcome'].map((name) => requiredIn('status.lastRun', name, lastRun)),
+  longest('status.lastRun.job', 253, (job) => lastRun({ job })),
+  longest('status.lastRun.outcome', 63, (outcome) => lastRun({ outcome })),
+  time('status.lastRun.startTime', (startTime) => lastRun({ startTime })),
+  time('status.lastRun.completionTime', (completionTime) => lastRun({ completionTime })),
+  aCase('status.lastRun.exitCode', 'minimum', lastRun({ exitCode: 0 }), lastRun({ exitCode: -1 }), {
+    says: 'should be greater than or equal to 0',
+  }),
+  longest('status.lastRun.reason', 1_024, (reason) => lastRun({ reason })),
+  longest('status.lastRun.message', 1_024, (message) => lastRun({ message })),
+]
+
 export const STATUS_CASES: readonly RuleCase[] = [
   aCase('status.observedGeneration', 'minimum', status({ observedGeneration: 0 }), status({ observedGeneration: -1 }), {
     says: 'should be greater than or equal to 0',
   }),
+  longest('status.installation', 36, (installation) => status({ installation })),
   longest('status.checkId', 36, (checkId) => status({ checkId })),
   longest('status.slug', 100, (slug) => status({ slug })),
-  aCase('status.state', 'enum', status({ state: 'late' }), status({ state: 'running' }), {
-    says: 'Unsupported value: "running": supported values: "new", "up", "late", "down", "paused"',
+  longest('status.state', 63, (state) => status({ state })),
+  time('status.stateTime', (stateTime) => status({ stateTime })),
+  longest('status.schedule', 200, (schedule) => status({ schedule })),
+  longest('status.timeZone', 100, (timeZone) => status({ timeZone })),
+  aCase('status.graceSeconds', 'minimum', status({ graceSeconds: 0 }), status({ graceSeconds: -1 }), {
+    says: 'should be greater than or equal to 0',
   }),
-  time('status.lastTransitionTime', (lastTransitionTime) => status({ lastTransitionTime })),
   time('status.lastPingTime', (lastPingTime) => status({ lastPingTime })),
+  time('status.lastHandledReconcileTime', (lastHandledReconcileTime) => status({ lastHandledReconcileTime })),
+  longest('status.lastHandledReconcileRequest', 64, (lastHandledReconcileRequest) =>
+    status({ lastHandledReconcileRequest }),
+  ),
   aCase(
     'status.published',
     'required kind',
@@ -49,14 +92,10 @@ export const STATUS_CASES: readonly RuleCase[] = [
     status({ published: { kind: 'Secret' } }),
     { says: 'Required value', at: 'status.published.name' },
   ),
-  aCase(
-    'status.published.kind',
-    'enum',
-    status({ published: { kind: 'ConfigMap', name: 'x' } }),
-    status({ published: { kind: 'Pod', name: 'x' } }),
-    { says: 'supported values: "Secret", "ConfigMap"' },
-  ),
+  longest('status.published.kind', 63, (kind) => status({ published: { kind, name: 'x' } })),
   longest('status.published.name', 253, (name) => status({ published: { kind: 'Secret', name } })),
+  ...CRON_JOB_CASES,
+  ...LAST_RUN_CASES,
   aCase('status.conditions', 'maxItems', conditions(16), conditions(17), { says: 'must have at most 16 items' }),
   ...['type', 'status', 'reason', 'message', 'lastTransitionTime'].map(required),
   longest('status.conditions[].type', 316, (type) => condition({ type }), 'T', inCondition('type')),

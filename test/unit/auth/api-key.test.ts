@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { isApiKey, isSameHash, makeApiKey, parseApiKey } from '../../../src/auth/api-key.ts'
+import { isSameHash, makeApiKey, parseApiKey } from '../../../src/auth/api-key.ts'
 import { randomText } from '../../../src/auth/random-text.ts'
+import { findBootstrapKeyFault } from '../../../src/domain/api-key.ts'
 
 const a = (length: number) => 'a'.repeat(length)
 
@@ -32,8 +33,16 @@ describe('the text of an API key', () => {
     ['nothing', '', false],
     ['a megabyte', `hbk_${a(8)}_${a(1_000_000)}`, false],
   ])('%s: is one of ours or not', (_, text, isOurs) => {
-    expect(isApiKey(text)).toBe(isOurs)
     expect(parseApiKey(text) !== null).toBe(isOurs)
+  })
+
+  it.each([
+    [31, false],
+    [32, true],
+    [128, true],
+    [129, false],
+  ])('L3: for BOOTSTRAP_API_KEY has a secret of 32 to 128 characters: %i', (length, isGood) => {
+    expect(findBootstrapKeyFault(`hbk_demo_${a(length)}`) === null).toBe(isGood)
   })
 
   it('is compared by its hash, whatever the lengths', () => {

@@ -7,7 +7,10 @@ import { type ReceiverAnswer, startReceiver } from '../../support/receiver.ts'
 
 const START = Date.UTC(2026, 10, 21, 12)
 const MINUTE = 60_000
-const REFUSED = { code: 'unauthenticated', message: expect.stringMatching(/^missing or unknown credential/) }
+const REFUSED = {
+  code: 'unauthenticated',
+  message: expect.stringMatching(/^the credential is neither an API key nor an access token/),
+}
 
 let time: number
 let issuer: TestIssuer

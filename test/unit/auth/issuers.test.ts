@@ -18,7 +18,10 @@ import {
 const START = Date.UTC(2026, 10, 21, 12)
 const NOW = START / 1_000
 const SECRET_KEY = Buffer.alloc(32, 7)
-const REFUSED = { code: 'unauthenticated', message: expect.stringMatching(/^missing or unknown credential/) }
+const REFUSED = {
+  code: 'unauthenticated',
+  message: expect.stringMatching(/^the credential is neither an API key nor an access token/),
+}
 
 const clock = {
   time: START,
@@ -128,7 +131,7 @@ describe('a token of an issuer', () => {
     expect(await bothIssuers().verify(token)).toMatchObject({ email: 'ann@example.com' })
     await expect(bothIssuers().verify(await issuer.sign({ exp: NOW - 30 }))).rejects.toMatchObject({
       code: 'unauthenticated',
-      message: 'this token has expired: get a new one from its issuer',
+      message: expect.stringMatching(/^this token has expired: get a new one from its issuer/),
     })
     await expect(bothIssuers().verify(forged)).rejects.toMatchObject(REFUSED)
   })
@@ -217,9 +220,8 @@ describe('a token of an unknown issuer', () => {
 
   it('is ignored when it is our own', async () => {
     const token = await createTokens(SECRET_KEY, clock).issueAccessToken({
-      id: '0192a0b4-0000-7000-8000-000000000001',
-      organizationId: '0192a0b4-0000-7000-8000-000000000002',
-      scope: 'admin',
+      userId: '0192a0b4-0000-7000-8000-000000000001',
+      sessionId: '0192a0b4-0000-7000-8000-000000000002',
     })
     expect(await bothIssuers().verify(token)).toBeNull()
     expect(await createIssuers([], clock).verify(token)).toBeNull()
@@ -230,7 +232,7 @@ describe('a token of an unknown issuer', () => {
     const parts = fc.array(fc.oneof(fc.string({ unit: 'binary' }), fc.base64String(), json), { maxLength: 6 })
     const issuers = bothIssuers()
     await fc.assert(fc.asyncProperty(parts, async (texts) => (await issuers.verify(texts.join('.'))) === null))
-  }, 20_000)
+  })
 
   it('with any header and claims of a known issuer is rejected', async () => {
     const issuers = bothIssuers({ jwks: { keys: [issuer.key.jwk] } })
@@ -250,7 +252,7 @@ describe('a token of an unknown issuer', () => {
         await expect(issuers.verify(token)).rejects.toMatchObject(REFUSED)
       }),
     )
-  }, 20_000)
+  })
 })
 
 function pemOf({ jwk }: TestKey): string {

@@ -4,6 +4,7 @@ import {
   buildAlert,
   buildTestAlert,
   fire,
+  reannotateAlert,
   relabelAlert,
   resolve,
 } from '../../../src/channels/kinds/alertmanager/alert.ts'
@@ -45,6 +46,45 @@ it("is overridden by the channel's labels", () => {
   })
 })
 
+it.each([
+  ['its own name', { team: 'shop' }, { team: 'shop' }],
+  ['_ for other characters', { 'app.kubernetes.io/part-of': 'web' }, { app_kubernetes_io_part_of: 'web' }],
+  ['our severity replaced', { severity: 'warning' }, { severity: 'warning' }],
+  [
+    'a prefix where the name is one of ours',
+    { alertname: 'a', namespace: 'b', check: 'c', project: 'd', reason: 'e' },
+    { label_alertname: 'a', label_namespace: 'b', label_check: 'c', label_project: 'd', label_reason: 'e' },
+  ],
+  ['a prefix where the name begins with a digit', { '2nd': 'x' }, { label_2nd: 'x' }],
+  ['the value of the label that has the name as it is', { 'a-b': '1', a_b: '2', 'a.b': '3' }, { a_b: '2' }],
+  ['the value of the first by name', { 'a.b': '1', 'a-b': '2' }, { a_b: '2' }],
+  ['a prefixed name of its own', { check: '1', label_check: '2' }, { label_check: '2' }],
+  ['nothing for a label without a value', { severity: '', team: '', 'a.b': '', 'a-b': '' }, {}],
+  ['names that objects have', { constructor: 'a', 'to-string': 'b' }, { constructor: 'a', to_string: 'b' }],
+])('has the labels of the check, with %s', (_, labels, expected) => {
+  const event = aFlipEvent({ check: { kubernetes: KUBERNETES } })
+  const ours = buildAlert(event, {}).labels
+  expect(buildAlert(aFlipEvent({ check: { kubernetes: KUBERNETES, labels } }), {}).labels).toEqual({
+    ...ours,
+    ...expected,
+  })
+})
+
+it('has no namespace of a check of the API, also by a label', () => {
+  const { labels } = buildAlert(aFlipEvent({ check: { labels: { namespace: 'payments' } } }), {})
+  expect(labels).toMatchObject({ label_namespace: 'payments' })
+  expect(labels).not.toHaveProperty('namespace')
+})
+
+it("has a channel's labels before those of the check", () => {
+  const event = aFlipEvent({ check: { labels: { severity: 'warning', team: 'shop', tier: 'gold' } } })
+  expect(buildAlert(event, { severity: 'info', team: 'storage' }).labels).toMatchObject({
+    severity: 'info',
+    team: 'storage',
+    tier: 'gold',
+  })
+})
+
 it('describes the event and the output of the job', () => {
   const failed = aFlipEvent({ facts: { reason: 'failed' }, lastPing: aLastPing({ body: 'disk\u0000 full\r\nsorry' }) })
   expect(buildAlert(failed, {})).toMatchObject({
@@ -55,6 +95,24 @@ it('describes the event and the output of the job', () => {
     },
     startsAt: Date.UTC(2026, 10, 21, 3),
   })
+})
+
+it('L10: breaks the control sequences of chat tools in the text of a later ping, too', () => {
+  const alert = stored(aFlipEvent({ lastPing: aLastPing({ body: 'first' }) }))
+  const { body, ...others } = reannotateAlert(alert, '<!channel> second')
+  expect({ ...others, body: 'first' }).toEqual(alert.annotations)
+  expect(body).toBe('<\u200b!channel> second')
+  for (const text of [null, '', '\u001b[0m\n', 'first']) expect(reannotateAlert(alert, text)).toBe(alert.annotations)
+})
+
+it('L10: breaks the control sequences of chat tools in all texts', () => {
+  const name = 'x <!channel> @HERE'
+  const lastPing = aLastPing({ body: '<@U1> @channel @everyone <!here> <#C1> a@heron.example @all, <b>' })
+  const { annotations } = buildAlert(aFlipEvent({ check: { name }, facts: { reason: 'failed' }, lastPing }), {})
+  expect(annotations.summary).toBe('x <\u200b!channel> @\u200bHERE is down')
+  expect(annotations.body).toBe(
+    '<\u200b@U1> @\u200bchannel @\u200beveryone <\u200b!here> <\u200b#C1> a@heron.example @\u200ball, <b>',
+  )
 })
 
 it('has no annotation for the body of a job without output', () => {
@@ -105,6 +163,19 @@ it('loses a label that its channel does not have any more, and the namespace of 
   const alert = stored(aFlipEvent({ check: { kubernetes: KUBERNETES } }), { team: 'storage' })
   const check = { id: '1', slug: 'nightly-backup', project: 'shop', kubernetes: null }
   expect(relabelAlert(alert, check, {})).toEqual(stored().labels)
+})
+
+it('keeps the labels that the check had when it began, under other names of the check and in other channels', () => {
+  const alert = stored(aFlipEvent({ check: { labels: { team: 'shop', severity: 'info' } } }), { region: 'eu' })
+  const check = { id: '1', slug: 'weekly-backup', project: 'shop', kubernetes: null }
+  const { region, ...labels } = alert.labels
+  expect(relabelAlert(alert, check, { tier: 'gold' })).toEqual({
+    ...labels,
+    check: 'weekly-backup',
+    team: 'shop',
+    severity: 'info',
+    tier: 'gold',
+  })
 })
 
 it('of a test ends by itself after a minute', () => {

@@ -7,6 +7,7 @@ import { NewChannel } from '../../../src/http/api/channels.schema.ts'
 import { parsePart } from '../../../src/http/api/faults.ts'
 
 const aWebhook = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } }
+const DANGER_RULE = 'must not begin with -, and have no |, % or quotes before the @'
 const URL_RULE = 'must be an http or https URL of at most 2048 characters, without white space and without #'
 const PEER_RULE = `${URL_RULE}, and without ? and /api/v2/alerts at the end`
 const LABEL_RULE =
@@ -56,7 +57,7 @@ describe('a new channel', () => {
 
   it.each<[string, object, string, string]>([
     ['webhook', {}, 'config.url', 'is required'],
-    ['webhook', { url: null }, 'config.url', URL_RULE],
+    ['webhook', { url: null }, 'config.url', 'cannot be null'],
     ['webhook', { url: longUrl(2_049) }, 'config.url', URL_RULE],
     ['webhook', { url: 'example.com/hook' }, 'config.url', URL_RULE],
     ['webhook', { url: 'ftp://example.com/hook' }, 'config.url', URL_RULE],
@@ -93,7 +94,7 @@ describe('a new channel', () => {
     ['alertmanager', { urls: ['http://am/api/v2/alerts'] }, 'config.urls.0', PEER_RULE],
     ['alertmanager', { urls: ['http://am/api/v2/'] }, 'config.urls.0', PEER_RULE],
     ['alertmanager', { urls: ['http://am'], labels: [] }, 'config.labels', 'must be an object of at most 20 labels'],
-    ['alertmanager', { urls: ['http://am'], labels: null }, 'config.labels', 'must be an object of at most 20 labels'],
+    ['alertmanager', { urls: ['http://am'], labels: null }, 'config.labels', 'cannot be null'],
     [
       'alertmanager',
       { urls: ['http://am'], labels: Object.fromEntries(many(21, (index) => [`l${index}`, 'x'])) },
@@ -135,6 +136,13 @@ describe('a new channel', () => {
     ['email', { to: ['a@example.com\r\nBcc: b@example.com'] }, 'config.to.0', 'must be an e-mail address'],
     ['email', { to: ['a,b@example.com'] }, 'config.to.0', 'must be an e-mail address'],
     ['email', { to: ['Ann <a@example.com>'] }, 'config.to.0', 'must be an e-mail address'],
+    ['email', { to: ['"a b"@example.com'] }, 'config.to.0', 'must be an e-mail address'],
+    // L4: to some mail servers these are an option, a command, or another server to relay to.
+    ['email', { to: ['-oQx@example.com'] }, 'config.to.0', DANGER_RULE],
+    ['email', { to: ['|touch@example.com'] }, 'config.to.0', DANGER_RULE],
+    ['email', { to: ['user%evil.com@example.com'] }, 'config.to.0', DANGER_RULE],
+    ['email', { to: ["o'brien@example.com"] }, 'config.to.0', DANGER_RULE],
+    ['email', { to: ['`id`@example.com'] }, 'config.to.0', DANGER_RULE],
   ])('of the kind %s may not have the config %j', (kind, config, field, message) => {
     expect(faultOf({ ...aWebhook, kind, config })).toMatchObject({
       code: 'invalid',
@@ -155,10 +163,10 @@ describe('a new channel', () => {
     [{ events: ['check.lost'] }, `events.0 must be one of ${CHECK_EVENT_TYPES.join(', ')}`],
     [{ events: ['channel.test'] }, `events.0 must be one of ${CHECK_EVENT_TYPES.join(', ')}`],
     [{ muted: 'yes' }, 'muted must be true or false'],
-    [{ muted: null }, 'muted must be true or false'],
+    [{ muted: null }, 'muted cannot be null'],
     [{ config: undefined }, 'config is required'],
     [{ config: [] }, 'config must be an object'],
-    [{ config: null }, 'config must be an object'],
+    [{ config: null }, 'config cannot be null'],
     [{ config: 'https://example.com' }, 'config must be an object'],
     [{ managed_by: 'api' }, 'managed_by is not a known field'],
   ])('may not have %j', (fields, message) => {

@@ -7,7 +7,7 @@ import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
 import { type SmtpReceiver, startSmtpReceiver } from '../../support/smtp-receiver.ts'
 import { aSender, authority, closeSenders, deliver, FROM } from './mailing.ts'
 
-const LINK = 'https://heartbeat.example.com/api/v1/checks/0197a000-0000-7000-8000-000000000002?a=1&b=2'
+const LINK = 'https://heartbeat.example.com/checks/0197a000-0000-7000-8000-000000000002?a=1&b=2'
 const LOG_IN = { user: 'mailer@example.com', password: 'p/ss: w@rd' }
 const CREDENTIALS = `${encodeURIComponent(LOG_IN.user)}:${encodeURIComponent(LOG_IN.password)}`
 
@@ -59,7 +59,7 @@ Sent by Heartbeat Operator to the channel On call.
       '<title>Nightly backup is down</title>',
       'The job reported a failure with exit code 3 at 2026-11-21 03:00:00 UTC.<br>Project shop.',
       '>disk full</pre>',
-      '<a href="https://heartbeat.example.com/api/v1/checks/0197a000-0000-7000-8000-000000000002?a=1&amp;b=2">',
+      '<a href="https://heartbeat.example.com/checks/0197a000-0000-7000-8000-000000000002?a=1&amp;b=2">',
     ])
       expect(mail.html).toContain(words)
   })

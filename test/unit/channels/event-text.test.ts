@@ -3,6 +3,10 @@ import { describeEvent, formatDuration } from '../../../src/channels/kinds/event
 import type { Event } from '../../../src/domain/event.ts'
 import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
 
+const OF_CRON_JOB = { cluster: 'default', namespace: 'shop', name: 'backup', cron_job: 'nightly' }
+const OF_JOB = { ...OF_CRON_JOB, job: 'nightly-29384620' }
+const KILLED = 'container backup was OOMKilled (exit code 137)'
+
 const headline = (event: Event) => describeEvent(event).headline
 const locate = (event: Event) => describeEvent(event).location
 const findOutput = (event: Event) => describeEvent(event).output
@@ -34,10 +38,69 @@ describe('the text of an event', () => {
       'The run took longer than allowed: it should have ended by 2026-11-21 03:00:00 UTC',
     ],
     [
+      'a failure of a Job',
+      aFlipEvent({ facts: { reason: 'failed', detail: KILLED }, check: { kubernetes: OF_JOB }, lastPing: aLastPing() }),
+      'Nightly backup is down',
+      `A run failed at 2026-11-21 03:00:00 UTC: ${KILLED}`,
+    ],
+    [
+      'a run of a Job that took too long',
+      aFlipEvent({
+        facts: { reason: 'overran', detail: 'Job nightly-1 has run for longer than 60 s (the default)' },
+        check: { kubernetes: OF_JOB },
+      }),
+      'Nightly backup is down',
+      'The run should have ended by 2026-11-21 03:00:00 UTC: Job nightly-1 has run for longer than 60 s (the default)',
+    ],
+    [
+      'a run that has not started, on one line',
+      aFlipEvent({ facts: { detail: 'Job nightly-1 waits:\nexceeded quota' }, check: { kubernetes: OF_JOB } }),
+      'Nightly backup is down',
+      'No run started in time: it was due at 2026-11-21 03:00:00 UTC: Job nightly-1 waits: exceeded quota',
+    ],
+    [
+      'a run that has not started for an unknown reason',
+      aFlipEvent({ check: { kubernetes: OF_CRON_JOB } }),
+      'Nightly backup is down',
+      'No run started in time: it was due at 2026-11-21 03:00:00 UTC',
+    ],
+    [
+      'a run that is late',
+      aFlipEvent({ type: 'check.late', facts: { reason: 'late', status: 'late' }, check: { kubernetes: OF_CRON_JOB } }),
+      'Nightly backup is late',
+      'A run should have started at 2026-11-21 03:00:00 UTC; its grace time is running',
+    ],
+    [
+      'a ping that is late',
+      aFlipEvent({ type: 'check.late', facts: { reason: 'late', status: 'late' } }),
+      'Nightly backup is late',
+      'A ping was expected at 2026-11-21 03:00:00 UTC; its grace time is running',
+    ],
+    [
       'a recovery',
       aFlipEvent({ type: 'check.up', facts: { reason: 'recovered', status: 'up', down_for_seconds: 7_500 } }),
       'Nightly backup is up again after 2 h 5 min',
       'The job reported a success at 2026-11-21 03:00:00 UTC',
+    ],
+    [
+      'a recovery by a Job',
+      aFlipEvent({
+        type: 'check.up',
+        facts: { reason: 'recovered', status: 'up' },
+        check: { kubernetes: OF_JOB },
+      }),
+      'Nightly backup is up again',
+      'A run succeeded at 2026-11-21 03:00:00 UTC',
+    ],
+    [
+      'an interval that hid runs',
+      aFlipEvent({
+        type: 'check.unknown',
+        facts: { reason: 'outage', status: 'up' },
+        check: { kubernetes: OF_CRON_JOB },
+      }),
+      'Nightly backup: we cannot tell whether it ran',
+      'We could not record runs for a while, so we cannot tell whether the job ran',
     ],
     [
       'a recovery of unknown length',
@@ -46,10 +109,25 @@ describe('the text of an event', () => {
       'The job reported a success at 2026-11-21 03:00:00 UTC',
     ],
     [
+      'flapping',
+      aFlipEvent({ type: 'check.flapping', facts: { reason: 'flapping', status: 'down', flips: 11 } }),
+      'Nightly backup is flapping',
+      'It went down or up 11 times within 10 min, last down at 2026-11-21 03:00:00 UTC; further changes are not notified until it stays the same for 10 min',
+    ],
+    [
       'a pause',
       aFlipEvent({ type: 'check.paused', facts: { reason: 'paused', status: 'paused' } }),
       'Nightly backup is paused',
       'It was paused at 2026-11-21 03:00:00 UTC, and sends no notification until it is resumed',
+    ],
+    [
+      'a pause by a CronJob',
+      aFlipEvent({
+        type: 'check.paused',
+        facts: { reason: 'paused', status: 'paused', detail: 'the CronJob x\nis suspended' },
+      }),
+      'Nightly backup is paused',
+      'It was paused at 2026-11-21 03:00:00 UTC, and sends no notification until it is resumed: the CronJob x is suspended',
     ],
     [
       'its end',
@@ -91,6 +169,12 @@ describe('the text of an event', () => {
     const kubernetes = { cluster: 'default', namespace: 'shop-prod', name: 'backup' }
     expect(locate(aFlipEvent({ check: { kubernetes } }))).toBe(
       'HeartbeatCheck shop-prod/backup in cluster default, project shop',
+    )
+    expect(locate(aFlipEvent({ check: { kubernetes: OF_CRON_JOB } }))).toBe(
+      'CronJob shop/nightly in cluster default, project shop',
+    )
+    expect(locate(aFlipEvent({ check: { kubernetes: OF_JOB } }))).toBe(
+      'Job nightly-29384620 of CronJob shop/nightly in cluster default, project shop',
     )
     expect(locate(aFlipEvent())).toBe('Project shop')
     expect(locate(aTestEvent)).toBeNull()

@@ -9,7 +9,10 @@ import { aFlipEvent } from '../../support/events.ts'
 
 export const FROM = 'Heartbeat Operator <heartbeat@example.com>'
 /** With what has to be escaped in HTML. */
-export const links: Links = { check: (id) => `https://heartbeat.example.com/api/v1/checks/${id}?a=1&b=2` }
+export const links: Links = {
+  check: (id) => `https://heartbeat.example.com/api/v1/checks/${id}`,
+  dashboard: (id) => `https://heartbeat.example.com/checks/${id}?a=1&b=2`,
+}
 export const authority = createAuthority('mail-test')
 
 const opened = new Set<EmailSender>()

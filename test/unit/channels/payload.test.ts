@@ -2,10 +2,17 @@
 
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createLinks } from '../../../src/channels/kinds/kind.ts'
+import { createLinks, linkForPeople } from '../../../src/channels/kinds/kind.ts'
 import { renderPayload } from '../../../src/channels/kinds/webhook/payload.ts'
 import type { FlipReason } from '../../../src/domain/check.ts'
-import { type Event, eventOf, lateEvent, type NotifiedCheck } from '../../../src/domain/event.ts'
+import {
+  type Event,
+  eventOf,
+  lateEvent,
+  type Notice,
+  type NotifiedCheck,
+  noticeEvent,
+} from '../../../src/domain/event.ts'
 import { WEBHOOK_HEADERS, WebhookPayload } from '../../../src/http/api/event.schema.ts'
 import { describeRoutes } from '../../../src/http/api/openapi.ts'
 import { ROUTES } from '../../../src/http/api/routes.ts'
@@ -16,7 +23,7 @@ const links = createLinks(() => 'https://heartbeat.test/api/v1')
 const kubernetes = { cluster: 'default', namespace: 'shop', name: 'backup' }
 const down = aFlipEvent({
   facts: { reason: 'failed' },
-  check: { name: 'Nightly "backup"', tags: ['b', 'a'], kubernetes },
+  check: { name: 'Nightly "backup"', tags: ['b', 'a'], labels: { team: 'shop', 'example.com/a': '' }, kubernetes },
   lastPing: aLastPing({ body: 'no space left\n\u0000 😀 </script>' }),
 })
 
@@ -36,12 +43,15 @@ describe('the body of a webhook', () => {
           status: 'down',
           previous_status: 'up',
           down_for_seconds: null,
+          flips: null,
           gap: null,
+          detail: null,
           check: {
             id: '0197a000-0000-7000-8000-000000000002',
             name: 'Nightly "backup"',
             slug: 'nightly-backup',
             tags: ['b', 'a'],
+            labels: { 'example.com/a': '', team: 'shop' },
             project: { id: '0197a000-0000-7000-8000-000000000003', slug: 'shop' },
             kubernetes,
           },
@@ -58,9 +68,24 @@ describe('the body of a webhook', () => {
     )
   })
 
-  it('has no tags for an event from before checks had tags', () => {
-    const { tags, ...check } = down.check
-    expect(JSON.parse(renderPayload({ ...down, check }, links)).data.check.tags).toEqual([])
+  it('of a run of a CronJob says why, and names the CronJob and the Job where there are some', () => {
+    const dataOf = (names: object, detail?: string) => {
+      const event = aFlipEvent({
+        facts: detail === undefined ? {} : { detail },
+        check: { kubernetes: { ...kubernetes, ...names } },
+      })
+      return JSON.parse(renderPayload(event, links)).data
+    }
+    const names = { cron_job: 'backup', job: 'backup-29384620' }
+    expect(dataOf(names, 'exceeded quota')).toMatchObject({ detail: 'exceeded quota' })
+    expect(dataOf(names).check.kubernetes).toEqual({ ...kubernetes, ...names })
+    expect(dataOf({ cron_job: 'backup' }).check.kubernetes).toStrictEqual({ ...kubernetes, cron_job: 'backup' })
+    expect(dataOf({}).check.kubernetes).toStrictEqual(kubernetes)
+  })
+
+  it('has no tags and no labels for an event from before checks had them', () => {
+    const { tags, labels, ...check } = down.check
+    expect(JSON.parse(renderPayload({ ...down, check }, links)).data.check).toMatchObject({ tags: [], labels: {} })
   })
 
   it('is the same to the byte for any order of the parts of the event', () => {
@@ -120,6 +145,21 @@ it.each(['https://heartbeat.test/api/v1', 'https://heartbeat.test/api/v1/'])(
   },
 )
 
+describe('with the dashboard', () => {
+  const withPages = createLinks(() => 'https://heartbeat.test/api/v1', true)
+
+  it('people are led to the page of the check, at the origin of the base URL; without it to the API', () => {
+    expect(linkForPeople(withPages, '7')).toBe('https://heartbeat.test/checks/7')
+    expect(linkForPeople(links, '7')).toBe('https://heartbeat.test/api/v1/checks/7')
+  })
+
+  it('the body of a webhook has the page besides the other links, which stay as they are', () => {
+    const linksIn = (body: string) => JSON.parse(body).data.links
+    const page = 'https://heartbeat.test/checks/0197a000-0000-7000-8000-000000000002'
+    expect(linksIn(renderPayload(down, withPages))).toEqual({ ...linksIn(renderPayload(down, links)), dashboard: page })
+  })
+})
+
 describe('the OpenAPI document', () => {
   // biome-ignore lint/suspicious/noExplicitAny: the document as it is sent
   const document: any = JSON.parse(JSON.stringify(describeRoutes(ROUTES)))
@@ -131,17 +171,38 @@ describe('the OpenAPI document', () => {
       if (typeof value !== 'object' || value === null) return value
       if ('$ref' in value) return visit(document.components.schemas[String(value.$ref).split('/').at(-1)!])
       const inner = Object.fromEntries(Object.entries(value).map(([name, part]) => [name, visit(part)]))
-      return inner.type === 'object' ? { ...inner, additionalProperties: false } : inner
+      // Labels are a map, the one object without properties of its own.
+      return inner.type === 'object' && 'properties' in inner ? { ...inner, additionalProperties: false } : inner
     }
     const { schema } = document.webhooks.event.post.requestBody.content['application/json']
     return z.fromJSONSchema(visit(schema) as Parameters<typeof z.fromJSONSchema>[0])
   }
   const schema = readSchema()
 
+  const FLAPPING_NOTICE = {
+    type: 'check.flapping',
+    reason: 'flapping',
+    at: NOON,
+    from: 'up',
+    to: 'down',
+    downSince: null,
+    flips: 11,
+  } as const
+
   function anEvent(reason: FlipReason, to: 'new' | 'up' | 'down' | 'paused', changes: Partial<NotifiedCheck> = {}) {
     const flip = { reason, from: 'up', to, at: NOON } as Parameters<typeof eventOf>[0]
     const gap = reason === 'outage' ? { startedAt: NOON - 9, endedAt: NOON } : null
-    const made = eventOf(flip, { since: NOON - HOUR, detectedAt: NOON + 1, gap })!
+    const type = { down: 'check.down', up: 'check.up', new: null, paused: null }[to] as Notice['type'] | null
+    const known = {
+      reason,
+      at: NOON,
+      from: 'up',
+      to,
+      downSince: to === 'up' ? NOON - HOUR : null,
+      flips: null,
+    } as const
+    const notice = type === null || reason === 'outage' ? null : { ...known, type }
+    const made = eventOf(flip, { notice, detectedAt: NOON + 1, gap })!
     return { ...down, type: made.type, facts: made.data, ...changes }
   }
 
@@ -149,6 +210,13 @@ describe('the OpenAPI document', () => {
     ['check.down, missed', anEvent('missed', 'down')],
     ['check.down, failed', anEvent('failed', 'down')],
     ['check.down, overran', anEvent('overran', 'down')],
+    [
+      'check.down of a run of a CronJob',
+      anEvent('failed', 'down', {
+        facts: { ...down.facts, detail: 'container backup failed (exit code 3)' },
+        check: { ...down.check, kubernetes: { ...kubernetes, cron_job: 'backup', job: 'backup-1' } },
+      }),
+    ],
     ['check.down without a ping and without Kubernetes', aFlipEvent()],
     [
       'check.down after an empty ping',
@@ -157,13 +225,16 @@ describe('the OpenAPI document', () => {
     ['check.up', anEvent('recovered', 'up')],
     ['check.paused', anEvent('paused', 'paused')],
     ['check.resumed', anEvent('resumed', 'new')],
+    ['check.flapping', { ...down, type: 'check.flapping', facts: noticeEvent(FLAPPING_NOTICE, NOON + 1).data }],
     ['check.late', { ...down, type: 'check.late', facts: lateEvent(NOON, NOON + 1).data }],
     ['check.unknown', anEvent('outage', 'up')],
     ['channel.test', aTestEvent],
   ])('describes the body of %s', (_, event) => {
-    const payload = JSON.parse(renderPayload(event, links))
-    expect(schema.safeParse(payload)).toEqual({ success: true, data: payload })
-    expect(WebhookPayload.parse(payload)).toEqual(payload)
+    for (const each of [links, createLinks(() => 'https://heartbeat.test/api/v1', true)]) {
+      const payload = JSON.parse(renderPayload(event, each))
+      expect(schema.safeParse(payload)).toEqual({ success: true, data: payload })
+      expect(WebhookPayload.parse(payload)).toEqual(payload)
+    }
   })
 
   it.each<[string, (payload: Record<string, unknown>) => void]>([

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Links } from '../../../src/channels/kinds/kind.ts'
+import { createLinks, type Links } from '../../../src/channels/kinds/kind.ts'
 import { renderMessage, SLACK_LIMITS } from '../../../src/channels/kinds/slack/message.ts'
 import { createSlackSender } from '../../../src/channels/kinds/slack/send.ts'
 import type { Event } from '../../../src/domain/event.ts'
@@ -8,8 +8,8 @@ import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
 import { createFakeHttpClient } from '../../support/fake-http-client.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
-const links: Links = { check: (id) => `https://heartbeat.example.com/api/v1/checks/${id}` }
-const LINK = 'https://heartbeat.example.com/api/v1/checks/0197a000-0000-7000-8000-000000000002'
+const links = createLinks(() => 'https://heartbeat.example.com/api/v1', true)
+const LINK = 'https://heartbeat.example.com/checks/0197a000-0000-7000-8000-000000000002'
 const failedWith = (body: string, name = 'Nightly backup') =>
   aFlipEvent({ facts: { reason: 'failed' }, check: { name }, lastPing: aLastPing({ body }) })
 
@@ -129,7 +129,7 @@ describe('untrusted text', () => {
   })
 
   it('cannot leave the address of a link', () => {
-    const odd: Links = { check: () => 'https://example.com/?a=1&b=<2>|3 4' }
+    const odd: Links = { check: () => '', dashboard: () => 'https://example.com/?a=1&b=<2>|3 4' }
     const { text, blocks } = renderMessage(aFlipEvent(), odd)
     expect(text).toContain('<https://example.com/?a=1&amp;b=%3C2%3E%7C3%204>')
     expect(JSON.stringify(blocks)).toContain('<https://example.com/?a=1&amp;b=%3C2%3E%7C3%204|Check>')

@@ -3,7 +3,14 @@ import { readSpec } from '../../../src/checks/read-spec.ts'
 import { type AppError, describeError } from '../../../src/domain/errors.ts'
 import { describeInvalid } from '../../../src/operator/heartbeat-check.ts'
 
-const PERIOD = { periodSeconds: 60, schedule: null, timeZone: null, graceSeconds: 5, maxRuntimeSeconds: 7 }
+const PERIOD = {
+  periodSeconds: 60,
+  schedule: null,
+  timeZone: null,
+  graceSeconds: 5,
+  maxRuntimeSeconds: 7,
+  jobArea: null,
+}
 const CRON = { ...PERIOD, periodSeconds: null, schedule: '0 2 * * *', timeZone: 'Europe/Berlin' }
 
 function errorOf(spec: typeof PERIOD | typeof CRON | object): AppError {
@@ -24,6 +31,7 @@ describe('a spec', () => {
       schedule: { kind: 'period', periodMs: 60_000 },
       graceMs: 5_000,
       maxRuntimeMs: 7_000,
+      awaits: 'completion',
     })
   })
 
@@ -39,8 +47,8 @@ describe('a spec', () => {
     ],
     [
       { timeZone: 'UTC' },
-      'time_zone must be left out beside period_seconds: it belongs to a schedule',
-      'spec.timeZone must be left out beside spec.periodSeconds: it belongs to a schedule',
+      'time_zone goes with schedule; this check has period_seconds',
+      'spec.timeZone goes with spec.schedule; this check has spec.periodSeconds',
     ],
     [
       { schedule: '0 2 * * *' },

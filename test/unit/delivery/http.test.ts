@@ -277,7 +277,7 @@ describe('the body of a response', () => {
   it('that trickles is read for a limited time, and its socket closed', async () => {
     const receiver = await receive()
     receiver.answer({ status: 503, text: 'wait', body: 'trickle' })
-    const { status, text } = await makeClient({ bodyMs: 300 }).send({ url: receiver.url })
+    const { status, text } = await makeClient({ bodyMs: 1_000 }).send({ url: receiver.url })
     expect(status).toBe(503)
     expect(text).toMatch(/^wait\.+$/)
     await expect.poll(() => receiver.connections().open).toBe(0)
@@ -286,7 +286,13 @@ describe('the body of a response', () => {
   it('is returned as far as it arrived when the signal aborts', async () => {
     const receiver = await receive()
     receiver.answer({ status: 200, text: 'begun', body: 'trickle' })
-    const { status, text } = await makeClient({ bodyMs: 60_000 }).send({ url: receiver.url }, AbortSignal.timeout(200))
+    const stop = new AbortController()
+    const sending = makeClient({ bodyMs: 60_000 }).send({ url: receiver.url }, stop.signal)
+    await receiver.waitFor(1)
+    // The client is in this process: what the receiver has written is read before these turns of the event loop are over.
+    for (let turn = 0; turn < 20; turn += 1) await new Promise((next) => setImmediate(next))
+    stop.abort()
+    const { status, text } = await sending
     expect(status).toBe(200)
     expect(text).toMatch(/^begun\.*$/)
   })

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { REASONS } from '../../e2e/demo.ts'
 import { CHECKOUT, DOCUMENTS, findBrokenLinks, listBlocks, listFiles, readText } from '../../support/documents.ts'
 
 const RUNNABLE = ['sh', 'bash', 'js', 'python', 'go', 'powershell', 'php', 'ruby']
@@ -115,5 +116,18 @@ describe('src/README.md', () => {
     expect(drawn.length).toBeGreaterThan(20)
     expect(written.length).toBeGreaterThan(10)
     expect([...drawn, ...written].filter((path) => !isThere(path) && !existsSync(join(CHECKOUT, path)))).toEqual([])
+  })
+})
+
+describe('the demo of CronJobs', () => {
+  const text = readText('docs/cronjobs.md')
+
+  it('has the picture of the README, which the e2e lane compares with a cluster', () => {
+    const picture = /^```\n(NAME .*?)^```$/ms.exec(readText('README.md'))![1]!
+    expect(text).toContain(picture)
+  })
+
+  it.each(Object.entries(REASONS))('has the reason of %s as the e2e lane expects it', (name, reason) => {
+    expect(new RegExp(`^\\| \`${name}\` \\| \`(.*)\` \\|$`, 'm').exec(text)?.[1]).toMatch(reason)
   })
 })

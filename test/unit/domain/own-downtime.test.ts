@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Gap } from '../../../src/domain/check.ts'
-import { type CheckEvent, deadlineOf, transition } from '../../../src/domain/transition.ts'
+import type { CheckEvent } from '../../../src/domain/check-event.ts'
+import { deadlineOf, transition } from '../../../src/domain/transition.ts'
 import { aCronSpec, aSpec, aState, DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 
 const UP = aState()

@@ -19,10 +19,20 @@ describe('the slug of a name', () => {
     ['İstanbul ısı', 'istanbul-isi'],
     ['e\u0301te\u0301', 'ete'],
     ['Ｆｕｌｌ １２', 'full-12'],
-    ['резервная копия', 'check'],
+    ['резервная копия', 'rezervnaya-kopiya'],
+    ['объект', 'obekt'],
+    ['αντίγραφο', 'antigrafo'],
+    ['北京', 'beijing'],
+    ['バックアップ', 'batkuatpu'],
+    ['백업', 'baegeob'],
+    ['สำรองข้อมูล', 'samrongkhomul'],
+    ['Sao lưu dữ liệu', 'sao-luu-du-lieu'],
+    ['١٢', '12'],
+    ['💾 nightly', 'nightly'],
+    ['🎉', 'check'],
     ['!!!', 'check'],
     ['', 'check'],
-    ['夜間 backup', 'backup'],
+    ['夜間 backup', 'yejian-backup'],
   ])('%j gives %j', (name, slug) => {
     expect(deriveSlug(name, 'check')).toBe(slug)
   })
@@ -69,5 +79,5 @@ describe('a taken slug', () => {
 })
 
 test('a project whose name has no usable letter is called project', () => {
-  expect(deriveSlug('Платежи', 'project')).toBe('project')
+  expect(deriveSlug('!?', 'project')).toBe('project')
 })

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { CheckSpec, CheckState } from '../../../src/domain/check.ts'
+import type { CheckEvent } from '../../../src/domain/check-event.ts'
 import { LIMITS } from '../../../src/domain/limits.ts'
-import { type CheckEvent, deadlineOf, newState, transition } from '../../../src/domain/transition.ts'
+import { deadlineOf, newState, transition } from '../../../src/domain/transition.ts'
 import { aCronSpec, aSpec, DAY, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 
 const SPECS: CheckSpec[] = [
@@ -15,7 +16,20 @@ const SPECS: CheckSpec[] = [
 
 const runId = fc.constantFrom(null, 'a', 'b', 'c')
 const gap = fc.record({ before: fc.integer({ min: 0, max: DAY }), lengthMs: fc.integer({ min: 5 * SECOND, max: DAY }) })
-const KINDS = ['success', 'fail', 'start', 'log', 'deadline', 'pause', 'resume', 'update', 'arm', 'revive'] as const
+const KINDS = [
+  'success',
+  'fail',
+  'start',
+  'log',
+  'deadline',
+  'pause',
+  'resume',
+  'update',
+  'arm',
+  'disarm',
+  'revive',
+  'restore',
+] as const
 type Step = {
   afterMs: number
   kind: CheckEvent['kind']
@@ -34,7 +48,9 @@ const step: fc.Arbitrary<Step> = fc.record({
 function toEvent(kind: CheckEvent['kind'], { runId, gaps }: Step, now: number): CheckEvent {
   if (kind === 'success' || kind === 'fail') return { kind, runId, durationMs: null }
   if (kind === 'start') return { kind, runId }
-  if (kind === 'revive') return { kind, last: newState(now) }
+  if (kind === 'abandon') return { kind, runId: runId ?? '', at: null }
+  if (kind === 'restore') return { kind, reason: 'failed' }
+  if (kind === 'revive') return { kind, kept: newState(now) }
   if (kind !== 'deadline') return { kind }
   return {
     kind,

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { type CheckState, isOpen, STATUSES, type StoredStatus, shownStatus } from '../../../src/domain/check.ts'
+import { type CheckEvent, NEXT } from '../../../src/domain/check-event.ts'
 import { LIMITS, RUN_MEMORY_MS } from '../../../src/domain/limits.ts'
-import { type CheckEvent, deadlineOf, NEXT, newState, transition } from '../../../src/domain/transition.ts'
+import { deadlineOf, newState, transition } from '../../../src/domain/transition.ts'
 import { aCronSpec, aSpec, aState, DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 
 const success = (runId: string | null = null, durationMs: number | null = null): CheckEvent => ({
@@ -50,7 +51,8 @@ const QUIET: CheckEvent[] = [
   { kind: 'log' },
   { kind: 'update' },
   { kind: 'arm' },
-  { kind: 'revive', last: newState(NOON) },
+  { kind: 'disarm' },
+  { kind: 'revive', kept: newState(NOON) },
 ]
 
 describe('the transition table', () => {
@@ -131,8 +133,12 @@ describe('completions', () => {
     expect(expectedAfter(at(8, 54))).toBe(at(10, 0))
   })
 
-  it('a completion while paused moves only the last ping', () => {
-    expect(transition(aSpec(), IN.paused, fail(), LATER).state).toEqual({ ...IN.paused, lastPingAt: LATER })
+  it('a completion while paused moves only the last ping, and is counted', () => {
+    expect(transition(aSpec(), IN.paused, fail(), LATER).state).toEqual({
+      ...IN.paused,
+      lastPingAt: LATER,
+      pingsTotal: 2,
+    })
   })
 
   it('a success is the last success in every status, and a failure leaves that as it is', () => {
@@ -308,11 +314,40 @@ describe('arming', () => {
     for (const state of [arm(newState(NOON)), IN.up, IN.down, IN.paused]) expect(arm(state)).toEqual(state)
   })
 
-  it('a revived check is armed and knows its last pings again', () => {
+  it('disarms a new check whose job has reported nothing, and no other', () => {
+    const disarm = (state: CheckState) => transition(aSpec(), state, { kind: 'disarm' }, LATER).state
+    expect(disarm(arm(newState(NOON)))).toEqual(newState(NOON))
+    const revived = { ...newState(NOON), lastPingAt: NOON - 1, lastStartAt: NOON - 2 }
+    expect(disarm(arm(revived))).toEqual(revived)
+    const started = transition(aSpec(), newState(NOON), start(), NOON).state
+    for (const state of [started, IN.up, IN.down, IN.paused]) expect(disarm(state)).toEqual(state)
+  })
+
+  it('a revived check knows its last pings and its open incident again, and waits for nothing', () => {
     const last = { lastPingAt: NOON, lastSuccessAt: NOON - 2, lastDurationMs: 7, lastStartAt: NOON - 1 }
-    const { state, flip } = transition(aSpec(), newState(LATER), { kind: 'revive', last: { ...IN.up, ...last } }, LATER)
-    expect(state).toEqual({ ...arm(newState(LATER)), ...last })
+    const kept = { ...last, pingsTotal: 9, incidentSince: NOON - 3 }
+    const { state, flip } = transition(aSpec(), newState(LATER), { kind: 'revive', kept: { ...IN.up, ...kept } }, LATER)
+    expect(state).toEqual({ ...newState(LATER), ...kept })
     expect(flip).toBeNull()
+  })
+
+  it('a revived check that was up is up again from now on, and awaits its next completion', () => {
+    const kept = { ...IN.up, pingsTotal: 9 }
+    const { state, flip } = transition(aSpec(), newState(LATER), { kind: 'revive', kept, isUp: true }, LATER)
+    expect(state).toMatchObject({ status: 'up', since: LATER, reason: 'first_success', pingsTotal: 9 })
+    expect([state.dueAt, flip]).toEqual([LATER + HOUR + 5 * MINUTE, null])
+  })
+
+  it('a check is restored to down only while it is new, in the incident that is open', () => {
+    const revived = { ...arm(newState(LATER)), incidentSince: NOON }
+    const { state, flip, notice } = transition(aSpec(), revived, { kind: 'restore', reason: 'overran' }, LATER)
+    expect(state).toMatchObject({ status: 'down', since: LATER, reason: 'overran', dueAt: null, incidentSince: NOON })
+    expect([flip, notice]).toMatchObject([{ from: 'new', to: 'down', at: LATER }, { type: 'check.down' }])
+    for (const other of [IN.up, IN.down, IN.paused])
+      expect(transition(aSpec(), other, { kind: 'restore', reason: 'missed' }, LATER)).toMatchObject({
+        state: other,
+        flip: null,
+      })
   })
 
   it('the first start arms a check, and more of them do not postpone its deadline', () => {

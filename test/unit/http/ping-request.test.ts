@@ -1,8 +1,19 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { PING_WARNINGS, parsePingMetadata, parsePingPath } from '../../../src/http/ping/request.ts'
+import { PING_WARNINGS, parsePingMetadata, parsePingPath, type Signal } from '../../../src/http/ping/request.ts'
+import { startCpuTimer } from '../../support/cpu-time.ts'
 
 const ID = '0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f'
+
+function signalOf(rest: string): Signal | null {
+  const path = parsePingPath(`/ping/${ID}${rest}`)
+  if (path?.kind !== 'ping') throw new Error(`${rest} is not a ping`)
+  return path.signal
+}
+
+/** Of a completion without an exit code, unless `rest` names another signal. */
+const read = (header: string | undefined, query: string, rest = '/fail') =>
+  parsePingMetadata(signalOf(rest), header, query)
 
 describe('the path of a ping', () => {
   it.each([
@@ -19,22 +30,34 @@ describe('the path of a ping', () => {
     ['/255', 'fail', 255],
     ['/255/', 'fail', 255],
   ])('%s is a %s ping with exit code %s', (rest, type, exitCode) => {
-    expect(parsePingPath(`/ping/${ID}${rest}`)).toEqual({ publicId: ID, type, exitCode })
+    const { signal } = parsePingMetadata(signalOf(rest), undefined, '')
+    expect(signal).toEqual({ type, exitCode })
   })
 
   it.each(['/256', '/-1', '/+1', '/1000', '/007777', '/99999999999999999999', '/-0'])(
     '%s is an integer, but not an exit code',
     (rest) => {
-      expect(parsePingPath(`/ping/${ID}${rest}`)).toBe('invalid_exit_code')
+      expect(parsePingPath(`/ping/${ID}${rest}`)).toEqual({
+        kind: 'invalid_exit_code',
+        publicId: ID,
+        given: rest.slice(1),
+      })
     },
   )
 
-  it.each(['/stop', '/START', '//', '/start//', '/1.5', '/0x1', '/1e1', '/start/1', '/%73tart', '?', ' '])(
-    '%s is not a ping',
-    (rest) => {
-      expect(parsePingPath(`/ping/${ID}${rest}`)).toBe('not_found')
-    },
-  )
+  it.each([
+    ['/stop', 'stop'],
+    ['/stop/', 'stop'],
+    ['/START', 'START'],
+    ['//', ''],
+    ['/start//', 'start/'],
+    ['/1.5', '1.5'],
+    ['/0x1', '0x1'],
+    ['/start/1', 'start/1'],
+    ['/%73tart', '%73tart'],
+  ])('%s is an unknown signal', (rest, given) => {
+    expect(parsePingPath(`/ping/${ID}${rest}`)).toEqual({ kind: 'unknown_signal', publicId: ID, given })
+  })
 
   it.each([
     '',
@@ -46,18 +69,20 @@ describe('the path of a ping', () => {
     `/pings/${ID}`,
     `/ping//${ID}`,
     `/ping/${ID}x`,
+    `/ping/${ID}?`,
+    `/ping/${ID} `,
     `//ping/${ID}`,
     `/PING/${ID}`,
     `/ping/%7b${ID}%7d`,
     `/api/v1/ping/${ID}`,
     '*',
     '/ping/gggggggg-6f0c-4f6e-9d0e-0a4b4c3d2e1f',
-  ])('%s is not a ping', (path) => {
-    expect(parsePingPath(path)).toBe('not_found')
+  ])('%s names no check', (path) => {
+    expect(parsePingPath(path)).toBeNull()
   })
 
-  it('takes ids in either case', () => {
-    expect(parsePingPath(`/ping/${ID.toUpperCase()}/start`)).toMatchObject({ publicId: ID, type: 'start' })
+  it('has its id in either case', () => {
+    expect(parsePingPath(`/ping/${ID.toUpperCase()}/start`)).toMatchObject({ publicId: ID, signal: { type: 'start' } })
   })
 
   it('is parsed or rejected, whatever it is', () => {
@@ -68,9 +93,10 @@ describe('the path of a ping', () => {
           fc.string().map((rest) => `/ping/${ID}${rest}`),
         ),
         (path) => {
-          const target = parsePingPath(path)
-          if (typeof target === 'string') expect(['not_found', 'invalid_exit_code']).toContain(target)
-          else expect(target.exitCode === null || (target.exitCode >= 0 && target.exitCode <= 255)).toBe(true)
+          const parsed = parsePingPath(path)
+          if (parsed?.kind !== 'ping' || parsed.signal === null) return
+          const { exitCode } = parsed.signal
+          expect(exitCode === null || (exitCode >= 0 && exitCode <= 255)).toBe(true)
         },
       ),
     )
@@ -79,59 +105,45 @@ describe('the path of a ping', () => {
 
 describe('the duration', () => {
   it.each(['0', '1', '604800000'])('%s is taken from the header', (given) => {
-    expect(parsePingMetadata('success', given, '')).toEqual({ durationMs: Number(given), runId: null, warnings: [] })
+    expect(read(given, '')).toMatchObject({ durationMs: Number(given), runId: null, warnings: [] })
   })
 
   it.each(['', '-1', '1.5', '604800001', '1e3', ' 5', '1 2', 'abc', '0x10', '１２', '9'.repeat(20), '5, 6'])(
     '%j is ignored, with a warning',
     (given) => {
-      expect(parsePingMetadata('fail', given, '')).toEqual({
-        durationMs: null,
-        runId: null,
-        warnings: ['duration_invalid'],
-      })
+      expect(read(given, '')).toMatchObject({ durationMs: null, runId: null, warnings: ['duration_invalid'] })
     },
   )
 
   it('of the header wins, even if it is invalid', () => {
-    expect(parsePingMetadata('success', '5', 'duration=nonsense').durationMs).toBe(5)
-    expect(parsePingMetadata('success', 'nonsense', 'duration=5')).toMatchObject({
-      durationMs: null,
-      warnings: ['duration_invalid'],
-    })
-    expect(parsePingMetadata('success', undefined, 'duration=5').durationMs).toBe(5)
+    expect(read('5', 'duration=nonsense').durationMs).toBe(5)
+    expect(read('nonsense', 'duration=5')).toMatchObject({ durationMs: null, warnings: ['duration_invalid'] })
+    expect(read(undefined, 'duration=5').durationMs).toBe(5)
   })
 
   it('given twice in the query is invalid', () => {
-    expect(parsePingMetadata('success', undefined, 'duration=5&duration=6')).toMatchObject({
-      durationMs: null,
-      warnings: ['duration_invalid'],
-    })
+    expect(read(undefined, 'duration=5&duration=6')).toMatchObject({ durationMs: null, warnings: ['duration_invalid'] })
   })
 
-  it.each(['start', 'log'] as const)('does not belong to a %s ping', (type) => {
-    expect(parsePingMetadata(type, '5', '')).toEqual({
-      durationMs: null,
-      runId: null,
-      warnings: ['duration_unexpected'],
-    })
-    expect(parsePingMetadata(type, undefined, 'duration=5').warnings).toEqual(['duration_unexpected'])
+  it.each(['/start', '/log'])('does not belong to %s', (rest) => {
+    expect(read('5', '', rest)).toMatchObject({ durationMs: null, warnings: ['duration_unexpected'] })
+    expect(read(undefined, 'duration=5', rest).warnings).toEqual(['duration_unexpected'])
+  })
+
+  it('does not belong to a start that the query makes', () => {
+    expect(read('5', 'state=run', '')).toMatchObject({ durationMs: null, warnings: ['duration_unexpected'] })
   })
 })
 
 describe('the run id', () => {
   it('is a UUID in either case', () => {
-    expect(parsePingMetadata('start', undefined, `rid=${ID.toUpperCase()}`)).toEqual({
-      durationMs: null,
-      runId: ID,
-      warnings: [],
-    })
+    expect(read(undefined, `rid=${ID.toUpperCase()}`)).toMatchObject({ durationMs: null, runId: ID, warnings: [] })
   })
 
   it.each(['', 'x', ID.slice(1), ID.replaceAll('-', ''), ID.replace('0', 'z'), `${ID}&rid=${ID}`])(
     '%j is ignored, with a warning',
     (rid) => {
-      expect(parsePingMetadata('start', undefined, `rid=${rid}`)).toEqual({
+      expect(read(undefined, `rid=${rid}`)).toMatchObject({
         durationMs: null,
         runId: null,
         warnings: ['run_id_invalid'],
@@ -140,14 +152,99 @@ describe('the run id', () => {
   )
 })
 
+describe('clients: the signal of other services', () => {
+  const SUCCESS = { type: 'success', exitCode: 0 }
+  const START = { type: 'start', exitCode: null }
+  const FAIL = { type: 'fail', exitCode: null }
+
+  it.each([
+    ['state=run', START],
+    ['state=complete', SUCCESS],
+    ['state=fail', FAIL],
+    ['status=up', SUCCESS],
+    ['status=down', FAIL],
+    ['status=up&msg=OK&ping=', SUCCESS],
+    ['state=fail&status=down', FAIL],
+  ])('?%s on a path without one', (query, signal) => {
+    expect(read(undefined, query, '')).toMatchObject({ signal, warnings: [] })
+    expect(read(undefined, query, '/')).toMatchObject({ signal, warnings: [] })
+  })
+
+  it.each([
+    ['/fail', 'state=complete', FAIL],
+    ['/fail', 'status=up', FAIL],
+    ['/0', 'state=fail', SUCCESS],
+    ['/log', 'status=down', { type: 'log', exitCode: null }],
+    ['/7', 'state=run', { type: 'fail', exitCode: 7 }],
+  ])('of the path %s takes precedence over ?%s, with a warning', (rest, query, signal) => {
+    expect(read(undefined, query, rest)).toMatchObject({ signal, warnings: ['signal_overridden'] })
+  })
+
+  it('that is also the one of the path gets no warning', () => {
+    expect(read(undefined, 'state=fail', '/7')).toMatchObject({ signal: { exitCode: 7 }, warnings: [] })
+  })
+
+  it('of state takes precedence over that of status, with a warning', () => {
+    expect(read(undefined, 'state=fail&status=up', '')).toMatchObject({
+      signal: FAIL,
+      warnings: ['status_overridden'],
+    })
+  })
+
+  it.each([
+    ['', 'state=ok', 'state_invalid', SUCCESS],
+    ['', 'state=', 'state_invalid', SUCCESS],
+    ['', 'state=FAIL', 'state_invalid', SUCCESS],
+    ['', 'state=fail&state=run', 'state_invalid', SUCCESS],
+    ['/start', 'state=over', 'state_invalid', START],
+    ['', 'status=broken', 'status_invalid', SUCCESS],
+    ['', 'status=__proto__', 'status_invalid', SUCCESS],
+    ['/fail', 'status=1', 'status_invalid', FAIL],
+  ])('%j with an unknown value ?%s counts as the path says, with the warning %s', (rest, query, warning, signal) => {
+    expect(read(undefined, query, rest)).toMatchObject({ signal, warnings: [warning] })
+  })
+
+  it('of Uptime Kuma comes with a duration and a text', () => {
+    expect(read(undefined, 'status=down&msg=disk%20full&ping=17', '')).toMatchObject({
+      signal: FAIL,
+      durationMs: 17,
+      text: 'disk full',
+      warnings: [],
+    })
+    expect(read(undefined, 'status=up&msg=OK&ping=12.6', '')).toMatchObject({ durationMs: 13, text: null })
+    expect(read(undefined, 'status=up&ping=soon', '')).toMatchObject({ warnings: ['duration_invalid'] })
+    expect(read('5', 'status=up&ping=17', '').durationMs).toBe(5)
+  })
+
+  it('is as fast to find in a query as long as a head can be', () => {
+    const query = `${'a&'.repeat(8_000)}state=fail`
+    const cpuMs = startCpuTimer()
+    expect(read(undefined, query, '')).toMatchObject({ signal: FAIL, warnings: ['parameter_unknown'] })
+    expect(cpuMs()).toBeLessThan(200)
+  })
+})
+
+describe('a parameter', () => {
+  it.each(['create=1', 'create=0&rid=' + ID])('of ours or of healthchecks gets no warning: %s', (query) => {
+    expect(read(undefined, query).warnings).toEqual([])
+  })
+
+  it.each(['durationms=5', 'tag=x', 'utm_source=cron&%zz&=&&a[b]=c&__proto__=1', 'Duration=5', 'msg=x', 'ping=5'])(
+    'that is unknown gets one: %s',
+    (query) => {
+      expect(read(undefined, query)).toMatchObject({ durationMs: null, text: null, warnings: ['parameter_unknown'] })
+    },
+  )
+})
+
 it('metadata of any shape never throws, and warns only from the closed list', () => {
   fc.assert(
     fc.property(
-      fc.constantFrom('success', 'start', 'fail', 'log'),
+      fc.constantFrom('', '/start', '/fail', '/log', '/7'),
       fc.option(fc.string({ unit: 'binary-ascii' }), { nil: undefined }),
       fc.string({ unit: 'binary-ascii' }),
-      (type, header, query) => {
-        const { durationMs, warnings } = parsePingMetadata(type, header, query)
+      (rest, header, query) => {
+        const { durationMs, warnings } = read(header, query, rest)
         expect(durationMs === null || Number.isSafeInteger(durationMs)).toBe(true)
         for (const warning of warnings) expect(PING_WARNINGS).toHaveProperty(warning)
       },

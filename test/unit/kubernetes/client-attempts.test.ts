@@ -74,6 +74,13 @@ describe('another attempt', () => {
     expect(clock.now() - from).toBe(7_000)
   })
 
+  it('is made after four seconds at most when a proxy asks for more: it does not know when the API server is back', async () => {
+    server.disturb(anyRequest, { status: 503, headers: { 'retry-after': '20' } })
+    const from = clock.now()
+    await untilDone(clock, client.list(CONFIG_MAPS))
+    expect([attempts('GET'), clock.now() - from]).toEqual([2, 4_000])
+  })
+
   it('is not waited for when it would come too late', async () => {
     server.disturb(anyRequest, { status: 429, headers: { 'retry-after': '60' } })
     const error = await failureOf(client.get(CONFIG_MAPS, A))

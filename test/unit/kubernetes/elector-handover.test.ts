@@ -215,6 +215,18 @@ describe('a follower', () => {
     expect(elector.isLeader()).toBe(true)
   })
 
+  it('F5: leads at most 4 s after the return of the API server, however unluckily its looks fall', async () => {
+    const { clock, server } = aServer()
+    const { elector, behaviour, problems } = aQuickCandidate(server, clock, 'a', { random: () => 0.999 })
+    behaviour.get = 'fail'
+    elector.start()
+    await clock.advance(40_000)
+    expect(problems).toHaveLength(11)
+    behaviour.get = 'answer'
+    await clock.advance(4_000)
+    expect(elector.isLeader()).toBe(true)
+  })
+
   it('loses a race for a free lease without a word', async () => {
     const { clock, server } = aServer()
     const candidates = ['a', 'b', 'c'].map((identity) => aQuickCandidate(server, clock, identity))

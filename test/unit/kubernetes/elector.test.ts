@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ElectorOptions } from '../../../src/kubernetes/elector.ts'
 import type { Clock } from '../../../src/runtime/clock.ts'
-import { aCandidate, aLeader, aQuickCandidate, aServer, timeOf } from './candidates.ts'
+import { aCandidate, aLeader, aPair, aQuickCandidate, aServer, timeOf } from './candidates.ts'
 
 describe('one candidate', () => {
   it('creates the lease that is not there, and leads', async () => {
@@ -261,5 +261,39 @@ describe('one candidate', () => {
     const { clock, server } = aServer()
     aQuickCandidate(server, clock, 'a', { leaseMs: 10_001, renewMs: 10_000, retryMs: 2_000 })
     aQuickCandidate(server, clock, 'a', { leaseMs: 15_000, renewMs: 2_401, retryMs: 2_000 })
+  })
+})
+
+describe('annotations of the holder', () => {
+  const annotated = (owner: string) => ({ annotations: { 'example.com/owner': owner } })
+  const annotationsOf = ({ lease }: ReturnType<typeof aServer>['server']) => lease()?.metadata.annotations
+
+  it('are on the Lease from its creation, beside those of others, and stay when it is given back', async () => {
+    const { clock, server, elector } = await aLeader(annotated('one'))
+    expect(annotationsOf(server)).toEqual({ 'example.com/owner': 'one' })
+    server.edit((lease) => ({
+      ...lease,
+      metadata: { ...lease.metadata, annotations: { 'example.com/of-others': 'x' } },
+    }))
+    await clock.advance(5_000)
+    const both = { 'example.com/of-others': 'x', 'example.com/owner': 'one' }
+    expect(annotationsOf(server)).toEqual(both)
+    await elector.stop()
+    expect(annotationsOf(server)).toEqual(both)
+  })
+
+  it('are shown to who waits, and replaced by who follows', async () => {
+    const seen: unknown[] = []
+    const onHeld = ({ metadata }: { metadata: { annotations?: object } }) => void seen.push(metadata.annotations)
+    const { clock, server, a, b } = await aPair(annotated('one'), { ...annotated('two'), onHeld })
+    await clock.advance(5_000)
+    expect(seen.length).toBeGreaterThan(1)
+    expect(new Set(seen.map((annotations) => JSON.stringify(annotations)))).toEqual(
+      new Set(['{"example.com/owner":"one"}']),
+    )
+    await a.elector.stop()
+    await clock.advance(5_000)
+    expect(b.elector.isLeader()).toBe(true)
+    expect(annotationsOf(server)).toEqual({ 'example.com/owner': 'two' })
   })
 })

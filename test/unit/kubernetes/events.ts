@@ -1,6 +1,6 @@
 /** A recorder before an API server in memory that can refuse and withhold its answers. */
 
-import { ApiError, TransportError } from '../../../src/kubernetes/errors.ts'
+import { ApiError, type StatusDetails, TransportError } from '../../../src/kubernetes/errors.ts'
 import {
   createRecorder,
   type Occurrence,
@@ -35,13 +35,13 @@ interface Written {
   body: any
 }
 
-export const refusal = (status: number, reason: string) =>
+export const refusal = (status: number, reason: string, details: StatusDetails | null = null) =>
   new ApiError({
     request: 'an event',
     status,
     reason,
     message: `events: ${reason}`,
-    details: null,
+    details,
     retryAfterSeconds: null,
   })
 

@@ -345,3 +345,37 @@ it('reports how long keys wait and are processed, and the work in progress', asy
   expect(seen.worked).toEqual([3.5])
   expect(work()).toEqual({ unfinishedSeconds: 0.5, longestSeconds: 0.5 })
 })
+
+it('F10: takes keys round robin by namespace, in their order within each', async () => {
+  const { queue } = aQueue()
+  for (const key of ['a/1', 'a/2', 'a/3', 'a/4', 'b/1', 'b/2', 'node-1', 'node-2']) queue.add(key)
+  expect(await takeAll(queue)).toEqual(['a/1', 'b/1', 'node-1', 'a/2', 'b/2', 'node-2', 'a/3', 'a/4'])
+})
+
+it('F10: takes the single key of one namespace next, though 5,000 of another wait', async () => {
+  const { queue } = aQueue()
+  for (let n = 0; n < 5_000; n += 1) queue.add(`busy/n${n}`)
+  expect(await queue.take()).toBe('busy/n0')
+  queue.add('quiet/one')
+  expect([await queue.take(), await queue.take()].sort()).toEqual(['busy/n1', 'quiet/one'])
+  // It has no turn to make up for: the next one comes after the others again.
+  queue.add('quiet/two')
+  expect([await queue.take(), await queue.take()].sort()).toEqual(['busy/n2', 'quiet/two'])
+})
+
+it('F10: is fair in the background too, and gives no namespace a turn before live changes', async () => {
+  const { queue } = aQueue()
+  for (const key of ['a/1', 'a/2', 'b/1', 'a/3']) queue.add(key, 'background')
+  queue.add('a/3', 'live')
+  queue.add('a/4', 'live')
+  expect(await takeAll(queue)).toEqual(['a/3', 'a/4', 'a/1', 'b/1', 'a/2'])
+})
+
+it('F10: gives a namespace no turn for keys that were moved up', async () => {
+  const { queue } = aQueue()
+  for (const key of ['a/1', 'b/1', 'c/1', 'b/2']) queue.add(key, 'background')
+  queue.add('b/1')
+  queue.add('b/2')
+  queue.add('b/3', 'background')
+  expect(await takeAll(queue)).toEqual(['b/1', 'b/2', 'a/1', 'c/1', 'b/3'])
+})

@@ -112,6 +112,29 @@ describe('limits', () => {
 
 describe('faults', () => {
   it.each([
+    ['is being deleted', refusal(403, 'Forbidden', { causes: [{ reason: 'NamespaceTerminating' }] }), [], []],
+    ['is gone', refusal(404, 'NotFound', { kind: 'namespaces', name: 'shop' }), [], []],
+    [
+      'is there',
+      refusal(403, 'Forbidden', { causes: [{ reason: 'FieldValueForbidden' }] }),
+      ['the event Created could not be written: events: Forbidden'],
+      ['failed'],
+    ],
+  ])('F10: a rejected Event whose namespace %s', async (_, fault, expectedProblems, expectedDrops) => {
+    const { recorder, behaviour, written, dropped, problems, clock } = aRecorder()
+    behaviour.fail = fault
+    recorder.record(aRegarding(), anOccurrence())
+    await clock.advance(60 * MINUTE_MS)
+    expect(behaviour.tries).toBe(1)
+    expect([problems, dropped]).toEqual([expectedProblems, expectedDrops])
+    // It is forgotten: the next one is written.
+    behaviour.fail = undefined
+    recorder.record(aRegarding(), anOccurrence())
+    await clock.settle()
+    expect(verbs(written)).toEqual(['create 1'])
+  })
+
+  it.each([
     ['no answer', new TransportError('reset')],
     ['a busy server', refusal(429, 'TooManyRequests')],
     ['a server error', refusal(500, 'InternalError')],
@@ -252,5 +275,58 @@ describe('stop', () => {
     await stopped
     expect({ tries: behaviour.tries, dropped }).toEqual({ tries: 1, dropped: ['stopped'] })
     await recorder.stop()
+  })
+})
+
+describe('the outcome of an event with an id', () => {
+  const heard: string[] = []
+  const say = (recorder: ReturnType<typeof aRecorder>['recorder'], id: string) =>
+    recorder.record(aRegarding(), anOccurrence({ id, onSettled: (result) => heard.push(`${id} ${result}`) }))
+  const take = () => heard.splice(0)
+
+  it('is done once it is written, for each who recorded it', async () => {
+    const { recorder, clock } = aRecorder()
+    say(recorder, 'a')
+    say(recorder, 'a')
+    expect(take()).toEqual([])
+    await clock.settle()
+    expect(take()).toEqual(['a done', 'a done'])
+    say(recorder, 'a')
+    expect(take()).toEqual(['a done'])
+  })
+
+  it('is done when another process wrote it, and when the server rejects it', async () => {
+    for (const [status, reason] of [
+      [409, 'AlreadyExists'],
+      [403, 'Forbidden'],
+    ] as const) {
+      const { recorder, behaviour, clock } = aRecorder()
+      behaviour.fail = refusal(status, reason)
+      say(recorder, 'a')
+      await clock.settle()
+      expect(take(), reason).toEqual(['a done'])
+    }
+  })
+
+  it('is done when the object has had too many, and lost when too many wait or the server is away for too long', async () => {
+    const { recorder, behaviour, clock } = aRecorder()
+    behaviour.fail = new TransportError('refused')
+    for (let index = 0; index < 26; index += 1) say(recorder, `${index}`)
+    expect(take()).toEqual(['25 done'])
+    for (let index = 0; index < 975; index += 1) recorder.record(aRegarding({ uid: `uid-x${index}` }), anOccurrence())
+    say(recorder, 'more')
+    expect(take()).toEqual(['more lost'])
+    await clock.advance(60 * MINUTE_MS)
+    expect(take().sort()).toEqual(Array.from({ length: 25 }, (_, index) => `${index} lost`).sort())
+  })
+
+  it('is unknown after a stop', async () => {
+    const { recorder, behaviour, clock } = aRecorder()
+    behaviour.hang = true
+    say(recorder, 'a')
+    const stopped = recorder.stop()
+    await clock.advance(FLUSH_MS)
+    await stopped
+    expect(take()).toEqual([])
   })
 })

@@ -43,6 +43,22 @@ describe('a patient event', () => {
     expect(dropped).toEqual(['queue_full', 'queue_full'])
   })
 
+  it.each([
+    ['patient', patient],
+    ['urgent', urgent],
+  ])('leaves no room for what was lost while more than half of its limit waits: %s', async (_, occurrence) => {
+    const { recorder, behaviour, clock } = aRecorder({ isBusy: () => false, maxWaiting: 10 })
+    behaviour.fail = new TransportError('refused')
+    const say = (index: number) => recorder.record(aRegarding({ uid: `uid-${index}` }), occurrence)
+    for (let index = 0; index < 5; index += 1) say(index)
+    expect(recorder.hasRoom()).toBe(true)
+    say(5)
+    expect(recorder.hasRoom()).toBe(false)
+    delete behaviour.fail
+    await clock.advance(10_000)
+    expect(recorder.hasRoom()).toBe(true)
+  })
+
   it('makes a series as others do, which waits too', async () => {
     let isBusy = false
     const { recorder, written, clock } = aRecorder({ isBusy: () => isBusy })

@@ -160,6 +160,23 @@ describe('whatever else may go wrong', () => {
     expect([a.lists(), a.changes]).toEqual([2, ['shop/a: - -> 1', 'shop/a: 1 -> 2']])
     expect(a.problems).toEqual([])
   })
+
+  it.each([
+    [60_000, 2],
+    [600_000, 1],
+  ])('lists again at the end of a watch, if %i ms have passed: %i lists', async (relistMs, lists) => {
+    await using a = await startReflecting({ relistMs })
+    await a.follow()
+    for (let n = 0; n < 4; n += 1) {
+      await a.clock.advance(MINUTE_MS)
+      a.server.watches[0]!.bookmark()
+      await a.until(() => a.reflector.lastContactAt() === a.clock.now())
+    }
+    await a.clock.advance(58_000)
+    a.server.watches[0]!.end()
+    await a.until(() => a.watchesAsked() === 2)
+    expect(a.lists()).toBe(lists)
+  })
 })
 
 describe('what we are called with', () => {
@@ -186,15 +203,29 @@ describe('what we are called with', () => {
     expect(a.watchesAsked()).toBe(1)
   })
 
-  it('an object that cannot be trimmed is kept whole', async () => {
+  it('an object that cannot be trimmed stays as it is known: in a watch, in a list, and in the response to a write', async () => {
+    let isFailing = false
     await using a = await startReflecting({
-      trim() {
-        throw new Error('cannot trim')
+      trim(note) {
+        if (isFailing && note.metadata.name === 'a') throw new Error('cannot trim')
+        return note
       },
     })
     a.write('a', '1')
     await a.follow()
-    expect(a.problems).toEqual(['handler: cannot trim'])
-    expect(a.changes).toEqual(['shop/a: - -> 1'])
+    isFailing = true
+    a.write('a', '2')
+    a.write('b', '1')
+    await a.until(() => a.changes.length === 2)
+    a.server.watches[0]!.sendEvent('ERROR', { kind: 'Status', code: 500, message: 'etcd event lost' })
+    await a.until(() => a.watchesAsked() === 2)
+    a.reflector.put({ metadata: { ...a.reflector.get('shop/a')!.metadata, resourceVersion: '999' } })
+    expect(a.changes).toEqual(['shop/a: - -> 1', 'shop/b: - -> 1'])
+    expect(a.reflector.get('shop/a')?.data?.text).toBe('1')
+    expect(a.problems.filter((problem) => problem === 'handler: cannot trim')).toHaveLength(3)
+    isFailing = false
+    a.server.watches[0]!.sendEvent('ERROR', { kind: 'Status', code: 500, message: 'etcd event lost' })
+    await a.until(() => a.changes.length === 3)
+    expect(a.changes[2]).toBe('shop/a: 1 -> 2')
   })
 })

@@ -1,9 +1,10 @@
 /** What a reflector does while all is well; its faults are next door. */
 
 import { describe, expect, it } from 'vitest'
-import { createReflector } from '../../../src/kubernetes/reflector.ts'
-import type { Clock } from '../../../src/runtime/clock.ts'
-import { CONFIG_MAPS } from '../../support/fake-api-server.ts'
+import { createClient } from '../../../src/kubernetes/client.ts'
+import { createReflector, type ReflectorOptions } from '../../../src/kubernetes/reflector.ts'
+import { type Clock, systemClock } from '../../../src/runtime/clock.ts'
+import { CONFIG_MAPS, startFakeApiServer } from '../../support/fake-api-server.ts'
 import { type Note, startReflecting } from './reflecting.ts'
 import { untilSo } from './until-done.ts'
 
@@ -56,11 +57,31 @@ describe('a reflector', () => {
     expect(a.server.watches[0]!.query.get('timeoutSeconds')).toBe(String(seconds))
   })
 
-  it('keeps to a namespace and to labels', async () => {
-    await using a = await startReflecting({ namespace: 'shop', labelSelector: 'a=b' })
+  it('keeps to a namespace, to labels and to fields', async () => {
+    const fieldSelector = 'metadata.name!=c'
+    await using a = await startReflecting({ namespace: 'shop', labelSelector: 'a=b', fieldSelector })
     await a.follow()
     expect(new Set(a.server.requests.map(({ path }) => path))).toEqual(new Set(['/api/v1/namespaces/shop/configmaps']))
     expect(a.server.requests.map(({ query }) => query.get('labelSelector'))).toEqual(['a=b', 'a=b'])
+    expect(a.server.requests.map(({ query }) => query.get('fieldSelector'))).toEqual([fieldSelector, fieldSelector])
+  })
+
+  it('says of a change whether two lists differ, or the watch has reported it', async () => {
+    const changes: string[] = []
+    const onChange: ReflectorOptions<Note>['onChange'] = (key, { before, after, isListed }) =>
+      changes.push(`${key} ${before ? 1 : 0}${after ? 1 : 0} ${isListed ? 'listed' : 'watched'}`)
+    await using a = await startReflecting({ onChange })
+    a.write('a', '1')
+    await a.follow()
+    a.write('b', '1')
+    a.remove('b')
+    await a.until(() => changes.length === 3)
+    a.server.watches[0]!.silence()
+    a.remove('a')
+    a.server.expire()
+    a.server.watches[0]!.reset()
+    await a.until(() => changes.length === 4)
+    expect(changes).toEqual(['shop/a 01 listed', 'shop/b 01 watched', 'shop/b 10 watched', 'shop/a 10 listed'])
   })
 
   it('keeps only what is left after trimming, wherever it comes from', async () => {
@@ -76,6 +97,34 @@ describe('a reflector', () => {
     expect(a.changes).toEqual(['shop/a: - -> trimmed 1', 'shop/b: - -> trimmed 1'])
     expect(a.reflector.get('shop/a')).toMatchObject({ data: { text: 'trimmed 2' } })
     expect(a.reflector.get('shop/a')?.kind).toBeUndefined()
+  })
+
+  it('caches another shape than the API server sends, and makes it once for each version', async () => {
+    await using server = await startFakeApiServer()
+    const client = createClient({ connection: server.connection, clock: systemClock })
+    const made: string[] = []
+    const reflector = createReflector<{ metadata: Note['metadata']; text: string }, Note>({
+      client,
+      type: CONFIG_MAPS,
+      clock: systemClock,
+      relistMs: 0,
+      random: () => 0,
+      trim({ metadata, data }) {
+        made.push(metadata.name)
+        return { metadata, text: data?.text ?? '' }
+      },
+      onChange() {},
+      onProblem() {},
+    })
+    server.collection(CONFIG_MAPS).create({ metadata: { namespace: 'shop', name: 'a' }, data: { text: '1' } })
+    reflector.start()
+    await untilSo(() => server.watches.length === 1)
+    expect(reflector.get('shop/a')?.text).toBe('1')
+    server.watches[0]!.sendEvent('ERROR', { kind: 'Status', code: 410, message: 'too old resource version' })
+    await untilSo(() => server.requests.filter(({ isList }) => isList).length === 2 && server.watches.length === 1)
+    expect(made).toEqual(['a'])
+    await reflector.stop()
+    await client.close()
   })
 
   it('goes on from its bookmark when a watch has had its time, without a pause and without a list', async () => {

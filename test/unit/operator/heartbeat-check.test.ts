@@ -6,6 +6,7 @@ import {
   type HeartbeatCheckSpec,
   readHeartbeatCheck,
 } from '../../../src/operator/heartbeat-check.ts'
+import { labelValueOf } from '../../../src/operator/publish/long-names.ts'
 
 function aHeartbeatCheck(spec: HeartbeatCheckSpec, name = 'nightly-backup'): HeartbeatCheck {
   return { metadata: { name, namespace: 'shop', uid: 'u', resourceVersion: '1' }, spec }
@@ -29,7 +30,16 @@ describe('reading a HeartbeatCheck', () => {
       name: 'nightly-backup',
       description: null,
       tags: [],
-      spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 3_600, maxRuntimeSeconds: null },
+      labels: {},
+      droppedLabels: [],
+      spec: {
+        periodSeconds: 3_600,
+        schedule: null,
+        timeZone: null,
+        graceSeconds: 360,
+        maxRuntimeSeconds: null,
+        jobArea: null,
+      },
       suspend: null,
       project: null,
       deletionPolicy: 'Delete',
@@ -64,12 +74,15 @@ describe('reading a HeartbeatCheck', () => {
       name: 'Nightly backup',
       description: 'ask\nBob ',
       tags: ['team:b', 'a'],
+      labels: {},
+      droppedLabels: [],
       spec: {
         periodSeconds: null,
         schedule: '0 2 * * *',
         timeZone: 'Europe/Berlin',
         graceSeconds: 0,
         maxRuntimeSeconds: 7_200,
+        jobArea: null,
       },
       suspend: false,
       project: 'payments',
@@ -78,12 +91,50 @@ describe('reading a HeartbeatCheck', () => {
     })
   })
 
+  it('takes over its labels, of more than 32 the first by name', () => {
+    const declareWith = (labels: Record<string, string>) => {
+      const { metadata, spec } = aHeartbeatCheck({ periodSeconds: 3_600 })
+      const read = readHeartbeatCheck({ metadata: { ...metadata, labels }, spec })
+      return read.ok ? read.declaration : null
+    }
+    const label = (index: number) => [`label-${index}`, `${index}`] as const
+    const labels = Object.fromEntries(Array.from({ length: 32 }, (_, index) => label(41 - index)))
+    expect(declareWith(labels)).toMatchObject({ labels, droppedLabels: [] })
+    const { 'label-41': _, ...kept } = labels
+    const declared = declareWith({ 'label-42': '', ...labels, Zone: 'a' })
+    expect(declared).toMatchObject({ labels: { ...kept, Zone: 'a' }, droppedLabels: ['label-41', 'label-42'] })
+    expect(Object.keys(declared!.labels)).toHaveLength(32)
+  })
+
   it('sets UTC for a schedule without a time zone', () => {
-    expect(declare({ schedule: '@daily' }).spec.timeZone).toBe('UTC')
+    expect(declare({ schedule: '@daily' }).spec?.timeZone).toBe('UTC')
   })
 
   it('ignores fields that only a newer definition knows', () => {
-    expect(faultsOf({ periodSeconds: 60, cronJobRef: { name: 'backup' } })).toEqual([])
+    expect(faultsOf({ periodSeconds: 60, workflowRef: { name: 'backup' } })).toEqual([])
+  })
+
+  it('leaves to the CronJob what it takes from it, and publishes nothing', () => {
+    const sourceRef = { kind: 'CronJob', name: 'backup' } as const
+    expect(declare({ sourceRef })).toMatchObject({
+      spec: null,
+      suspend: null,
+      follows: { kind: 'CronJob', name: 'backup', graceSeconds: null, maxRuntimeSeconds: null },
+      publish: null,
+    })
+    const { follows } = declare({ sourceRef, graceSeconds: 0, maxRuntimeSeconds: 60 })
+    expect(follows).toMatchObject({ graceSeconds: 0, maxRuntimeSeconds: 60 })
+  })
+
+  it('publishes the ping URL beside a sourceRef where spec.publish is given', () => {
+    const sourceRef = { kind: 'CronJob', name: 'backup' } as const
+    expect(declare({ sourceRef, publish: {} }).publish).toMatchObject({
+      kind: 'Secret',
+      name: 'nightly-backup-heartbeat',
+    })
+    expect(declare({ sourceRef, publish: { kind: 'ConfigMap' } }).publish).toMatchObject({ kind: 'ConfigMap' })
+    expect(declare({ sourceRef, publish: { kind: 'None' } }).publish).toBeNull()
+    expect(declare({ periodSeconds: 60, publish: { kind: 'None' } }).publish).toBeNull()
   })
 })
 
@@ -109,12 +160,7 @@ describe('what the API server cannot validate is rejected with its field and wha
 describe('what the API server should have rejected is rejected again', () => {
   it.each<[unknown, string[]]>([
     [undefined, ['spec must be an object']],
-    [
-      {},
-      [
-        'spec.periodSeconds or spec.schedule must be given: how often the job completes, or the cron expression by which it runs',
-      ],
-    ],
+    [{}, ['give spec.periodSeconds, spec.schedule or spec.sourceRef']],
     [
       { schedule: 'TZ=UTC 0 2 * * *' },
       ['spec.schedule must not hold a time zone: give it as spec.timeZone, beside the schedule'],
@@ -129,18 +175,137 @@ describe('what the API server should have rejected is rejected again', () => {
     ],
     [
       { periodSeconds: 60, publish: { kind: 'Pod', labels: { a: 1 } } },
-      ['spec.publish.kind must be one of Secret, ConfigMap', 'spec.publish.labels.a must be text'],
+      ['spec.publish.kind must be one of Secret, ConfigMap, None', 'spec.publish.labels.a must be text'],
     ],
     [{ periodSeconds: 60, suspend: 'yes' }, ['spec.suspend must be true or false']],
   ])('%j', (spec, faults) => {
     expect(faultsOf(spec)).toEqual(faults)
   })
 
-  it('a name that is too long for a label is rejected', () => {
-    expect(faultsOf({ periodSeconds: 60 }, 'n'.repeat(63))).toEqual([])
-    expect(faultsOf({ periodSeconds: 60 }, 'n'.repeat(64))).toEqual([
-      'metadata.name must have at most 63 characters: it becomes the value of a label',
+  it.each([0x61c, 0x200e, 0x200f, 0x202a, 0x202e, 0x2066, 0x2069])('a display name with U+%s', (code) => {
+    expect(faultsOf({ periodSeconds: 60, displayName: `a${String.fromCodePoint(code)}b` })).toEqual([
+      expect.stringContaining('change the direction of text'),
     ])
+  })
+
+  it.each([
+    'PATH',
+    'LD_PRELOAD',
+    'LD_LIBRARY_PATH',
+    'LD_AUDIT',
+    'DYLD_INSERT_LIBRARIES',
+    'NODE_OPTIONS',
+    'PYTHONPATH',
+    'PERL5OPT',
+    'RUBYOPT',
+    'JAVA_TOOL_OPTIONS',
+    'BASH_ENV',
+    'ENV',
+    'IFS',
+    'GIT_SSH_COMMAND',
+    'KUBERNETES_SERVICE_HOST',
+    'https_proxy',
+    'SSL_CERT_FILE',
+    'HOME',
+  ])('the key %s, which controls a process', (key) => {
+    expect(faultsOf({ periodSeconds: 60, publish: { key } })).toEqual([
+      expect.stringContaining('spec.publish.key must not be a variable that controls a process'),
+    ])
+  })
+
+  it.each([
+    'HEARTBEAT_URL',
+    'path',
+    'MY_PATH',
+    'PATHS',
+    'LD',
+    'NODE_URL',
+    'PYTHON_JOB_URL',
+    'KUBERNETES_BACKUP_URL',
+    'PING_URL',
+    'HOMEPAGE',
+  ])('no key such as %s', (key) => {
+    expect(faultsOf({ periodSeconds: 60, publish: { key } })).toEqual([])
+  })
+})
+
+describe('a long name', () => {
+  const named = (name: string) => {
+    const read = readHeartbeatCheck(aHeartbeatCheck({ periodSeconds: 60 }, name))
+    if (!read.ok) throw new Error(read.faults.join())
+    return read.declaration
+  }
+
+  it('gives the check its first 100 characters', () => {
+    expect(named('n'.repeat(100)).name).toBe('n'.repeat(100))
+    expect(named(`${'n'.repeat(100)}x`).name).toBe('n'.repeat(100))
+  })
+
+  it('gives the Secret a name of at most 253 characters, with a hash where it is cut', () => {
+    expect(named('n'.repeat(243)).publish?.name).toBe(`${'n'.repeat(243)}-heartbeat`)
+    const [one, other] = ['x', 'y'].map((end) => named(`${'n'.repeat(243)}${end}`).publish?.name)
+    expect(one).toMatch(/^n{232}-[0-9a-f]{10}-heartbeat$/)
+    expect(one).toHaveLength(253)
+    expect(other).not.toBe(one)
+    // Dots and hyphens at the place of the cut would make it no name.
+    expect(named(`${'n'.repeat(230)}.${'-'.repeat(3)}${'n'.repeat(10)}`).publish?.name).toMatch(
+      /^n{230}-[0-9a-f]{10}-heartbeat$/,
+    )
+  })
+
+  it('is the value of a label up to 63 characters, and beyond that its beginning and a hash', () => {
+    expect(labelValueOf('n'.repeat(63))).toBe('n'.repeat(63))
+    const [one, other] = ['x', 'y'].map((end) => labelValueOf(`${'n'.repeat(63)}${end}`))
+    expect(one).toMatch(/^n{52}-[0-9a-f]{10}$/)
+    expect(other).not.toBe(one)
+  })
+})
+
+describe('the grace time of a spec that gives none', () => {
+  const graceOf = (spec: HeartbeatCheckSpec) => declare(spec).spec?.graceSeconds
+
+  it.each([
+    [10, 60],
+    [600, 60],
+    [609, 60],
+    [610, 61],
+    [3_600, 360],
+    [35_999, 3_599],
+    [36_000, 3_600],
+    [86_400, 3_600],
+  ])('is, with a period of %i seconds, %i', (periodSeconds, seconds) => {
+    expect(graceOf({ periodSeconds })).toBe(seconds)
+  })
+
+  it.each([
+    ['* * * * *', 60],
+    ['*/10 * * * *', 60],
+    ['*/15 * * * *', 90],
+    ['0 * * * *', 360],
+    ['0 */9 * * *', 2_160],
+    ['0 2,12 * * *', 3_600],
+    ['0 2,11 * * *', 3_240],
+    ['0 2 * * *', 3_600],
+    ['@weekly', 3_600],
+    // Hours apart in working time, a night or a weekend apart otherwise: what counts is the shortest.
+    ['0 9-17 * * 1-5', 360],
+    // The shortest is the one over midnight, where a day follows.
+    ['0 1,21 * * *', 1_440],
+    ['0 1,21 * * 1-5', 1_440],
+    ['0 1,21 * * 1', 3_600],
+    ['0 1,21 31 * *', 3_600],
+    ['0 1,21 30,31 * *', 1_440],
+    ['0 1,21 28,29 2 *', 1_440],
+    ['0 1,21 1 * 0', 1_440],
+  ])('is, with the schedule %s, %i', (schedule, seconds) => {
+    expect(graceOf({ schedule })).toBe(seconds)
+    // Also where clocks change by half an hour.
+    expect(graceOf({ schedule, timeZone: 'Australia/Lord_Howe' })).toBe(seconds)
+  })
+
+  it('is given up for the one that is given, zero included', () => {
+    expect(graceOf({ periodSeconds: 60, graceSeconds: 0 })).toBe(0)
+    expect(graceOf({ periodSeconds: 60, graceSeconds: 3_600 })).toBe(3_600)
   })
 })
 

@@ -46,6 +46,7 @@ it.each([
   ['a new specification', { generation: 2 }],
   ['a deletion', { deletionTimestamp: '2026-01-01T00:00:00Z' }],
   ['an annotation', { annotations: { 'heartbeat-operator.io/adopt-check-id': 'x' } }],
+  ['a label', { labels: { team: 'shop' } }],
   ['another object of the same name', { uid: 'u2' }],
 ])(
   '%s that comes with the answer to our own write is told: its event will be older than what is known',
@@ -66,5 +67,34 @@ it.each([
   watch.put(answered(metadata))
   expect(watch.get('shop/backup')?.metadata.resourceVersion).toBe('12')
   expect(changes).toEqual([])
+  await watch.stop()
+})
+
+const OURS = { installation: 'i1', checkId: 'c1', conditions: [] }
+const MANAGED_ELSEWHERE = {
+  type: 'Stalled',
+  status: 'True',
+  reason: 'ManagedElsewhere',
+  message: '',
+  lastTransitionTime: '2026-01-01T00:00:00Z',
+} as const
+
+const PUBLISHED = { ...MANAGED_ELSEWHERE, type: 'Published', reason: 'Published' } as const
+
+it.each([
+  [1, 'the id of another installation', { ...OURS, installation: 'i2' }],
+  [1, 'its check, a moment later', { ...OURS, checkId: 'c2' }],
+  [1, 'its report that it does not have the resource', { ...OURS, conditions: [MANAGED_ELSEWHERE] }],
+  [1, 'its report that it has published its URL', { ...OURS, conditions: [PUBLISHED] }],
+  [0, 'a status of our own', { ...OURS, state: 'late' } as const],
+])('%i change for %s', async (count, _what, status) => {
+  const { watch, changes } = await watchOne()
+  // The first status is no conflict: its version decides between two installations.
+  watch.put({ ...answered({ resourceVersion: '11' }), status: OURS })
+  expect(changes).toEqual([])
+  watch.put({ ...answered({}), status })
+  expect(changes).toHaveLength(count)
+  watch.put({ ...answered({ resourceVersion: '13' }), status })
+  expect(changes).toHaveLength(count)
   await watch.stop()
 })

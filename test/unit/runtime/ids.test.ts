@@ -24,6 +24,16 @@ it('ids a microsecond apart are in order, whatever their random bits, and the fi
   )
 })
 
+it('ids are in the order of moments that are no whole microseconds: the nearest one may be in the next millisecond', () => {
+  const moments = fc.tuple(fc.double({ min: 0, max: 10, noNaN: true }), fc.double({ min: 0.001, max: 5, noNaN: true }))
+  fc.assert(
+    fc.property(moments, ([after, later]) => {
+      expect(firstIdAt(NOON + after) <= firstIdAt(NOON + after + later)).toBe(true)
+    }),
+    { examples: [[[0.9985, 0.001]], [[0.9996, 0.0005]]] },
+  )
+})
+
 it('the first id of a moment before 1970 is that of 1970', () => {
   expect(firstIdAt(-1)).toBe(firstIdAt(0))
 })

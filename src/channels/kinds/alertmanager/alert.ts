@@ -3,8 +3,11 @@
 import type { Instant } from '../../../domain/check.ts'
 import type { ChannelTested, EventFacts, NotifiedCheck } from '../../../domain/event.ts'
 import { toIso } from '../../../domain/instant.ts'
-import type { CheckNames, Labels, StoredAlert } from '../../../store/outbox/alerts.ts'
+import { type Labels, toPrometheusName } from '../../../domain/labels.ts'
+import { cleanOutput } from '../../../domain/plain-text.ts'
+import type { CheckNames, StoredAlert } from '../../../store/outbox/alerts.ts'
 import { describeEvent } from '../event-text.ts'
+import { OUR_LABELS } from './config.ts'
 
 /** An element of the array that `POST /api/v2/alerts` takes. */
 export interface PostableAlert {
@@ -23,22 +26,58 @@ export const CLOCK_SKEW_MS = 2_000
 const TEST_LIFE_MS = 60_000
 
 type NewAlert = Omit<StoredAlert, 'resolvedAt'>
+/** What the Alertmanager gets of it. */
+type PostedAlert = Omit<NewAlert, 'checkLabels'>
 
 /** @param own the labels of the channel; they override ours */
 export function buildAlert(event: NotifiedCheck, own: Labels): NewAlert {
   const { check, facts } = event
   const { headline, reason, output } = describeEvent(event)
+  const texts = { summary: headline, description: reason, ...(output === null ? {} : { body: output.text }) }
+  const { labels: checkLabels = {} } = check
   return {
-    labels: labelAlert({ ...check, project: check.project.slug }, facts.reason, own),
-    annotations: { summary: headline, description: reason, ...(output === null ? {} : { body: output.text }) },
+    labels: labelAlert({ ...check, project: check.project.slug }, facts.reason, checkLabels, own),
+    checkLabels,
+    annotations: harmless(texts),
     startsAt: Date.parse(facts.occurred_at),
   }
+}
+
+/** Begin a mention or a channel in Slack, Mattermost and others, which the templates of an Alertmanager do not escape. */
+const CHAT_CONTROLS = /<(?=[!@#])|@(?=here|channel|everyone|all\b)/gi
+
+/** With a zero-width space in what a chat would take for a control sequence: jobs and names are untrusted (notes, L10). */
+function harmless(annotations: Labels): Labels {
+  const entries = Object.entries(annotations)
+  return Object.fromEntries(entries.map(([name, text]) => [name, text.replace(CHAT_CONTROLS, '$&\u200b')]))
+}
+
+/**
+ * The labels of a check under names that every Alertmanager accepts: `app.kubernetes.io/part-of` is `app_kubernetes_io_part_of`. A name that is one
+ * of ours, or begins with a digit, gets a prefix. Where two get the same name, the label that has it as it is comes first, then the first by name.
+ */
+function toAlertLabels(labels: Labels): Labels {
+  const names = Object.keys(labels).sort()
+  const isOwn = (name: string) => toAlertLabel(name) === name
+  const named: Record<string, string> = {}
+  for (const name of [...names.filter(isOwn), ...names.filter((name) => !isOwn(name))]) {
+    const label = toAlertLabel(name)
+    // An Alertmanager drops a label without a value, so it replaces none.
+    if (labels[name] !== '' && !Object.hasOwn(named, label)) named[label] = labels[name]!
+  }
+  return named
+}
+
+function toAlertLabel(name: string): string {
+  const label = toPrometheusName(name)
+  return OUR_LABELS.includes(label) || /^\d/.test(label) ? `label_${label}` : label
 }
 
 /** An Alertmanager identifies an alert by all of its labels. */
 export function labelAlert(
   { slug, project, kubernetes }: Pick<CheckNames, 'slug' | 'project' | 'kubernetes'>,
   reason: EventFacts['reason'],
+  checkLabels: Labels,
   own: Labels,
 ): Labels {
   return {
@@ -48,14 +87,25 @@ export function labelAlert(
     project,
     reason,
     severity: 'critical',
+    ...toAlertLabels(checkLabels),
     ...own,
   }
 }
 
-/** The labels of a stored alert under the present names of its check. The same object when they are equal. */
-export function relabelAlert({ labels }: StoredAlert, check: CheckNames, own: Labels): Labels {
-  const renamed = labelAlert(check, labels.reason as EventFacts['reason'], own)
-  return areEqual(labels, renamed) ? labels : renamed
+/** The labels of a stored alert under the present names of its check, with the labels that it had. The same object when they are equal. */
+export function relabelAlert({ labels, checkLabels }: StoredAlert, check: CheckNames, own: Labels): Labels {
+  return keepIfEqual(labels, labelAlert(check, labels.reason as EventFacts['reason'], checkLabels, own))
+}
+
+const keepIfEqual = (one: Labels, other: Labels) => (areEqual(one, other) ? one : other)
+
+/**
+ * The annotations of an alert that fires, with the text of the newest failing ping: a job that is tried again brings another one, and no event.
+ * The same object when they are equal.
+ */
+export function reannotateAlert({ annotations }: StoredAlert, newestText: string | null): Labels {
+  const body = newestText === null ? '' : cleanOutput(newestText)
+  return body === '' ? annotations : keepIfEqual(annotations, { ...annotations, ...harmless({ body }) })
 }
 
 export function areEqual(one: Labels, other: Labels): boolean {
@@ -63,7 +113,7 @@ export function areEqual(one: Labels, other: Labels): boolean {
   return names.length === Object.keys(other).length && names.every((name) => one[name] === other[name])
 }
 
-export function fire(alert: NewAlert, now: Instant, link: string | null): PostableAlert {
+export function fire(alert: PostedAlert, now: Instant, link: string | null): PostableAlert {
   return render(alert, now + ALERT_LIFE_MS, link)
 }
 
@@ -71,7 +121,7 @@ export function fire(alert: NewAlert, now: Instant, link: string | null): Postab
  * The alert with its end at `at` or a little earlier, never before its start (it would be rejected): a receiver whose clock is behind would see
  * an end in the future, and keep the later end that it has (`Alert.Merge` in its source).
  */
-export function resolve(alert: NewAlert, at: Instant, link: string | null): PostableAlert {
+export function resolve(alert: PostedAlert, at: Instant, link: string | null): PostableAlert {
   return render(alert, Math.max(at - CLOCK_SKEW_MS, alert.startsAt), link)
 }
 
@@ -79,11 +129,11 @@ export function resolve(alert: NewAlert, at: Instant, link: string | null): Post
 export function buildTestAlert(event: ChannelTested, own: Labels, now: Instant): PostableAlert {
   const { headline, reason } = describeEvent(event)
   const labels = { alertname: 'HeartbeatTest', severity: 'info', ...own }
-  const annotations = { summary: headline, description: reason }
+  const annotations = harmless({ summary: headline, description: reason })
   return render({ labels, annotations, startsAt: Math.min(event.at, now) }, now + TEST_LIFE_MS, null)
 }
 
-function render({ labels, annotations, startsAt }: NewAlert, endsAt: Instant, link: string | null): PostableAlert {
+function render({ labels, annotations, startsAt }: PostedAlert, endsAt: Instant, link: string | null): PostableAlert {
   const times = { startsAt: toIso(startsAt), endsAt: toIso(endsAt) }
   return { labels, annotations, ...times, ...(link === null ? {} : { generatorURL: link }) }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Labels } from '../../../store/outbox/alerts.ts'
+import type { Labels } from '../../../domain/labels.ts'
 import { configOf, hideCredentials, listOf, reveal, webUrl } from '../fields.ts'
 import type { KindConfig } from '../kind.ts'
 
@@ -20,9 +20,9 @@ const MAX_LABELS = 20
 const MAX_LABEL_LENGTH = 200
 
 /** Prometheus data model, "Metric names and labels". Names that begin with two underscores are reserved. */
-const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/
+const LABEL_NAME = /^(?:[a-zA-Z][a-zA-Z0-9_]*|_(?:[a-zA-Z0-9][a-zA-Z0-9_]*)?)$/
 /** They identify an alert. `severity` is not among them: the team that routes alerts decides what is critical. */
-const OUR_LABELS = ['alertname', 'namespace', 'check', 'project', 'reason']
+export const OUR_LABELS = ['alertname', 'namespace', 'check', 'project', 'reason']
 const LABELS_RULE = `must be an object of at most ${MAX_LABELS} labels`
 const NAME_RULE = `must have a name of at most ${MAX_LABEL_LENGTH} letters, digits and _ that begins with a letter or one _, and is not ${OUR_LABELS.slice(0, -1).join(', ')} or ${OUR_LABELS.at(-1)}`
 const VALUE_RULE = `must be text of 1 to ${MAX_LABEL_LENGTH} characters, without control characters`
@@ -31,6 +31,7 @@ const labels = z
   .unknown()
   .superRefine((value, context) => {
     // By hand: zod's record drops a label named `__proto__` in silence.
+    if (value === null) return context.addIssue('cannot be null')
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return context.addIssue(LABELS_RULE)
     const entries = Object.entries(value)
     if (entries.length > MAX_LABELS) return context.addIssue(LABELS_RULE)
@@ -45,7 +46,12 @@ const labels = z
     type: 'object',
     maxProperties: MAX_LABELS,
     propertyNames: { pattern: LABEL_NAME.source, maxLength: MAX_LABEL_LENGTH, not: { enum: OUR_LABELS } },
-    additionalProperties: { type: 'string', minLength: 1, maxLength: MAX_LABEL_LENGTH },
+    additionalProperties: {
+      type: 'string',
+      minLength: 1,
+      maxLength: MAX_LABEL_LENGTH,
+      pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*$',
+    },
     description: `Added to the labels of every alert, for routing. They override our \`severity\`. Not ${OUR_LABELS.join(', ')}. An update without them keeps them.`,
   })
 
@@ -57,10 +63,31 @@ function isLabelValue(value: unknown): boolean {
 
 const peer = webUrl('Address of a peer, without /api/v2/alerts.', {
   words: 'without ? and /api/v2/alerts at the end',
+  without: '?',
   holds: (url) => !url.includes('?') && !/\/api\/v\d+(\/alerts)?\/*$/.test(new URL(url).pathname),
 })
 
 export const alertmanagerConfig: KindConfig<AlertmanagerSettings, AlertmanagerInput, AlertmanagerConfig> = {
+  title: 'Alertmanager',
+  purpose: 'An alert that fires as long as the check is down, routed by your Alertmanager.',
+  form: [
+    {
+      name: 'urls',
+      label: 'Addresses',
+      meaning: `Every peer of the cluster, one on each line, at most ${MAX_PEERS}, without /api/v2/alerts. Later they are shown with … instead of credentials.`,
+      as: 'lines',
+      example: 'https://alertmanager.example.com',
+      isSecret: true,
+    },
+    {
+      name: 'labels',
+      label: 'Labels',
+      meaning:
+        'Added to every alert, for your routes: name=value on each line. They override our severity, which is critical.',
+      as: 'pairs',
+      example: 'team=payments',
+    },
+  ],
   input: configOf({
     urls: listOf(peer, MAX_PEERS, 'URLs').meta({
       description: 'Every peer of the Alertmanager cluster. Responses show … instead of credentials.',
@@ -76,5 +103,6 @@ export const alertmanagerConfig: KindConfig<AlertmanagerSettings, AlertmanagerIn
       labels: labels ?? stored?.labels ?? {},
     }
   },
+  urlsOf: ({ urls }) => urls.map((url, index) => ({ url, field: `urls.${index}` })),
   show: ({ urls, labels }) => ({ urls: urls.map(hideCredentials), labels }),
 }

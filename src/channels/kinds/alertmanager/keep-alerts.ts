@@ -7,11 +7,11 @@
 
 import type { OpenChannel } from '../../../domain/channel.ts'
 import type { Instant } from '../../../domain/check.ts'
+import type { Labels } from '../../../domain/labels.ts'
 import { startTimer } from '../../../runtime/clock.ts'
 import {
   deleteAlerts,
   deleteChannelAlerts,
-  type Labels,
   type LeasedAlert,
   leaseAlerts,
   leaseUntil,
@@ -21,8 +21,8 @@ import {
 import type { ChannelRow } from '../../../store/outbox/channels.ts'
 import { openChannel } from '../../open-channel.ts'
 import type { Sealer } from '../../seal.ts'
-import type { SenderContext } from '../kind.ts'
-import { ALERT_LIFE_MS, fire, type PostableAlert, relabelAlert, resolve } from './alert.ts'
+import { linkForPeople, type SenderContext } from '../kind.ts'
+import { ALERT_LIFE_MS, fire, type PostableAlert, reannotateAlert, relabelAlert, resolve } from './alert.ts'
 import type { AlertmanagerSettings } from './config.ts'
 import { createPeers, repeatDelayMs } from './peers.ts'
 
@@ -60,6 +60,7 @@ interface Plan {
   readonly ends: readonly PostableAlert[]
   readonly fires: readonly PostableAlert[]
   readonly newLabels: Labels
+  readonly newAnnotations: Labels
   /** Null: it fires. */
   readonly endsAt: Instant | null
 }
@@ -120,15 +121,19 @@ export function createAlertKeeper(options: AlertKeeperOptions): AlertKeeper {
   }
 
   function plan(alert: LeasedAlert, own: Labels, now: Instant): Plan {
-    const { labels, resolvedAt, isTrue, check } = alert
-    const link = check === null ? null : links.check(check.id)
+    const { labels, annotations, resolvedAt, isTrue, check } = alert
+    const link = check === null ? null : linkForPeople(links, check.id)
     // An end stays an end: if the check is down again, its event raises the alert.
     const endsAt = resolvedAt ?? (isTrue ? null : now)
-    if (endsAt !== null || check === null)
-      return { alert, ends: [resolve(alert, endsAt ?? now, link)], fires: [], newLabels: labels, endsAt: endsAt ?? now }
+    if (endsAt !== null || check === null) {
+      const ends = [resolve(alert, endsAt ?? now, link)]
+      return { alert, ends, fires: [], newLabels: labels, newAnnotations: annotations, endsAt: endsAt ?? now }
+    }
     const newLabels = relabelAlert(alert, check, own)
     const ends = newLabels === labels ? [] : [resolve(alert, now, link)]
-    return { alert, ends, fires: [fire({ ...alert, labels: newLabels }, now, link)], newLabels, endsAt }
+    const newAnnotations = reannotateAlert(alert, alert.newestText)
+    const fires = [fire({ ...alert, labels: newLabels, annotations: newAnnotations }, now, link)]
+    return { alert, ends, fires, newLabels, newAnnotations, endsAt }
   }
 
   /** Returns how many of the alerts were changed in between by another writer. */
@@ -142,10 +147,11 @@ export function createAlertKeeper(options: AlertKeeperOptions): AlertKeeper {
     const { outcome } = result
     if (!signal.aborted) report(channel.id, outcome.kind === 'delivered' ? (outcome.note ?? null) : outcome.error)
     const now = clock.now()
-    const posted = plans.map(({ alert: { checkKey, labels, resolvedAt }, newLabels, endsAt }) => ({
+    const posted = plans.map(({ alert: { checkKey, labels, resolvedAt }, newLabels, newAnnotations, endsAt }) => ({
       checkKey,
       // Until a peer has accepted the new labels, the alert to be ended is the one with the old labels.
       labels: outcome.kind === 'delivered' ? newLabels : labels,
+      annotations: newAnnotations,
       resolvedAt: endsAt,
       nextAt: now + repeatDelayMs(result, endsAt !== resolvedAt),
     }))

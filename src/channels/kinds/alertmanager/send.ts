@@ -10,7 +10,7 @@ import type { Instant } from '../../../domain/check.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { NotifiedCheck } from '../../../domain/event.ts'
 import { leaseUntil, type PostedAlert, raiseAlert, resolveAlert, savePosted } from '../../../store/outbox/alerts.ts'
-import type { SenderContext } from '../kind.ts'
+import { linkForPeople, type SenderContext } from '../kind.ts'
 import { areEqual, buildAlert, buildTestAlert, fire, type PostableAlert, resolve } from './alert.ts'
 import type { AlertmanagerSettings } from './config.ts'
 import { createPeers, repeatDelayMs } from './peers.ts'
@@ -32,10 +32,10 @@ export function createAlertmanagerSender(
     const alert = buildAlert(event, channel.settings.labels)
     const { isNewest, before } = await raiseAlert(database, lease, alert)
     if (!isNewest) return nothingToPost('a later alert of the check has replaced it')
-    const link = links.check(event.check.id)
+    const link = linkForPeople(links, event.check.id)
     const isReplacing = before !== null && !areEqual(before.labels, alert.labels)
     const ends = isReplacing ? [resolve(before, before.resolvedAt ?? now, link)] : []
-    const posted = { checkKey, labels: alert.labels, resolvedAt: null }
+    const posted = { checkKey, labels: alert.labels, annotations: null, resolvedAt: null }
     return post(channel, [...ends, fire(alert, now, link)], posted, lease.until, signal)
   }
 
@@ -45,8 +45,9 @@ export function createAlertmanagerSender(
     const alert = await resolveAlert(database, lease, event.at, now)
     if (alert === null) return nothingToPost('no alert of the check was firing')
     const resolvedAt = alert.resolvedAt ?? now
-    const end = resolve(alert, resolvedAt, links.check(event.check.id))
-    return post(channel, [end], { checkKey, labels: alert.labels, resolvedAt }, lease.until, signal)
+    const end = resolve(alert, resolvedAt, linkForPeople(links, event.check.id))
+    const posted = { checkKey, labels: alert.labels, annotations: null, resolvedAt }
+    return post(channel, [end], posted, lease.until, signal)
   }
 
   async function post(

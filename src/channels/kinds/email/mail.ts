@@ -3,8 +3,9 @@
 import { domainToASCII } from 'node:url'
 import type { SendMailOptions } from 'nodemailer'
 import type { Event } from '../../../domain/event.ts'
-import { describeEvent, type EventText, toOneLine } from '../event-text.ts'
-import type { Links } from '../kind.ts'
+import { toOneLine } from '../../../domain/plain-text.ts'
+import { describeEvent, type EventText } from '../event-text.ts'
+import { type Links, linkForPeople } from '../kind.ts'
 import { html } from './html.ts'
 
 export interface Mailbox {
@@ -29,7 +30,7 @@ export interface Mail {
 /** The same event gives the same Message-ID, so a mail program recognizes a repeat. The mails of one check form a thread. */
 export function renderMail({ event, links, sender, to, channelName }: Mail): SendMailOptions {
   const words = describeEvent(event)
-  const link = event.type === 'channel.test' ? null : links.check(event.check.id)
+  const link = event.type === 'channel.test' ? null : linkForPeople(links, event.check.id)
   const footer = `Sent by Heartbeat Operator to the channel ${toOneLine(channelName)}.`
   const content: Content = { ...words, link, footer }
   const domain = domainToASCII(sender.address.slice(sender.address.lastIndexOf('@') + 1)) || 'localhost'

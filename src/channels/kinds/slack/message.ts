@@ -9,7 +9,7 @@
 
 import type { Event } from '../../../domain/event.ts'
 import { describeEvent, type EventText, type JobOutput } from '../event-text.ts'
-import type { Links } from '../kind.ts'
+import { type Links, linkForPeople } from '../kind.ts'
 
 /** UTF-16 units of the escaped text, the strictest count. Slack rejects longer headers and sections, Discord longer texts. */
 export const SLACK_LIMITS = { header: 150, section: 3_000, text: 2_000 } as const
@@ -33,7 +33,7 @@ export interface SlackMessage {
 /** The same event gives the same bytes. */
 export function renderMessage(event: Event, links: Links): SlackMessage {
   const words = describeEvent(event)
-  const link = event.type === 'channel.test' ? null : escapeUrl(links.check(event.check.id))
+  const link = event.type === 'channel.test' ? null : escapeUrl(linkForPeople(links, event.check.id))
   return { text: renderText(words, link), blocks: renderBlocks(words, link), unfurl_links: false, unfurl_media: false }
 }
 

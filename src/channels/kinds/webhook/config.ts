@@ -13,6 +13,19 @@ export interface WebhookSettings {
 type WebhookConfig = Pick<WebhookSettings, 'url'>
 
 export const webhookConfig: KindConfig<WebhookSettings, WebhookConfig, WebhookConfig> = {
+  title: 'Webhook',
+  purpose: 'JSON by POST, signed: for programs of your own, and for services that take webhooks.',
+  form: [
+    {
+      name: 'url',
+      label: 'URL',
+      meaning:
+        'Where events are sent by POST. Credentials in it are sent as an Authorization header. Later it is shown with … instead of credentials and query.',
+      as: 'line',
+      example: 'https://hooks.example.com/heartbeat',
+      isSecret: true,
+    },
+  ],
   input: configOf({
     url: webUrl(
       'Where events are sent by POST. Credentials in it (https://user:password@host/) are sent as an Authorization header. Responses show … instead of credentials and query; a URL that is sent back as it was shown keeps its value.',
@@ -30,5 +43,6 @@ export const webhookConfig: KindConfig<WebhookSettings, WebhookConfig, WebhookCo
   show: ({ url }) => ({ url: hideCredentials(url) }),
   // In many services the path of a webhook is its credential.
   showToReader: ({ url }) => ({ url: hidePath(url) }),
+  urlsOf: ({ url }) => [{ url, field: 'url' }],
   newSecret: ({ secrets }) => secrets[0]!.secret,
 }

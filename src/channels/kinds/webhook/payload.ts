@@ -1,7 +1,8 @@
 /** The body of a webhook (design, section 3.5). Its JSON Schema is in http/api/event.schema.ts. */
 
-import type { Event, NotifiedCheck } from '../../../domain/event.ts'
+import type { Event, EventCheck, NotifiedCheck } from '../../../domain/event.ts'
 import { toIso } from '../../../domain/instant.ts'
+import { sortLabels } from '../../../domain/labels.ts'
 import type { Links } from '../kind.ts'
 
 /** Changes when a field changes its meaning or is removed. A new field does not change it. */
@@ -22,8 +23,9 @@ export function renderPayload(event: Event, links: Links): string {
 }
 
 function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Links) {
-  const { id, name, slug, tags = [], project, kubernetes } = check
+  const { id, name, slug, tags = [], labels = {}, project, kubernetes } = check
   const link = links.check(id)
+  const dashboard = links.dashboard(id)
   return {
     reason: facts.reason,
     occurred_at: facts.occurred_at,
@@ -31,17 +33,17 @@ function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Lin
     status: facts.status,
     previous_status: facts.previous_status,
     down_for_seconds: facts.down_for_seconds,
+    flips: facts.flips ?? null,
     gap: facts.gap === null ? null : { started_at: facts.gap.started_at, ended_at: facts.gap.ended_at },
+    detail: facts.detail ?? null,
     check: {
       id,
       name,
       slug,
       tags,
+      labels: sortLabels(labels),
       project: { id: project.id, slug: project.slug },
-      kubernetes:
-        kubernetes === null
-          ? null
-          : { cluster: kubernetes.cluster, namespace: kubernetes.namespace, name: kubernetes.name },
+      kubernetes: kubernetes === null ? null : presentResource(kubernetes),
     },
     last_ping:
       lastPing === null
@@ -53,6 +55,22 @@ function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Lin
             created_at: lastPing.created_at,
             body: lastPing.body,
           },
-    links: { check: link, pings: `${link}/pings`, flips: `${link}/flips` },
+    links: {
+      check: link,
+      pings: `${link}/pings`,
+      flips: `${link}/flips`,
+      ...(dashboard === null ? {} : { dashboard }),
+    },
+  }
+}
+
+/** The names of the CronJob and the Job are absent where there is none. */
+function presentResource({ cluster, namespace, name, cron_job, job }: NonNullable<EventCheck['kubernetes']>) {
+  return {
+    cluster,
+    namespace,
+    name,
+    ...(cron_job === undefined ? {} : { cron_job }),
+    ...(job === undefined ? {} : { job }),
   }
 }

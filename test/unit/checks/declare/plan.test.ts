@@ -1,13 +1,21 @@
 import { describe, expect, it } from 'vitest'
-import { type Declaration, type Facts, NOTHING_THERE, plan } from '../../../../src/checks/declare/plan.ts'
+import { type Declaration, type Facts, NOTHING_THERE, plan, planArming } from '../../../../src/checks/declare/plan.ts'
 import { NO_TEXTS } from '../../../../src/domain/check.ts'
 import { newState } from '../../../../src/domain/transition.ts'
 import type { StoredCheck } from '../../../../src/store/checks/checks.ts'
+import { NO_ORIGIN } from '../../../../src/store/checks/columns.ts'
 import type { Tombstone } from '../../../../src/store/checks/tombstones.ts'
 import { aState, NOON } from '../../../support/builders.ts'
 
 const RESOURCE = { cluster: 'default', namespace: 'payments', name: 'nightly' }
-const SPEC = { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 300, maxRuntimeSeconds: null }
+const SPEC = {
+  periodSeconds: 3_600,
+  schedule: null,
+  timeZone: null,
+  graceSeconds: 300,
+  maxRuntimeSeconds: null,
+  jobArea: null,
+}
 const ID = '0190b8a0-0000-7000-8000-00000000000a'
 const OTHER_ID = '0190b8a0-0000-7000-8000-00000000000b'
 
@@ -35,15 +43,25 @@ const aCheck = (given: Partial<StoredCheck> = {}): StoredCheck => ({
   kubernetes: RESOURCE,
   kubernetesSuspend: null,
   createdAt: NOON,
+  updatedAt: NOON,
   spec: SPEC,
   state: aState(),
   ...given,
 })
+const FOLLOWED = { ...SPEC, jobArea: 'default' }
+const UNPUBLISHED = { isPublished: false } as const
 const ofTheApi = { managedBy: 'api', kubernetes: null } as const
 
-const last = { lastPingAt: NOON, lastSuccessAt: null, lastDurationMs: 5, lastStartAt: null }
+const kept = {
+  lastPingAt: NOON,
+  lastSuccessAt: null,
+  lastDurationMs: 5,
+  lastStartAt: null,
+  pingsTotal: 7,
+  incidentSince: NOON,
+}
 const aTombstone: Tombstone = {
-  ...last,
+  ...kept,
   key: 1,
   id: ID,
   publicId: 'public',
@@ -51,6 +69,9 @@ const aTombstone: Tombstone = {
   slug: 'old',
   stampedAt: NOON,
   createdAt: NOON,
+  deletedAt: NOON,
+  reason: 'failed',
+  ...NO_ORIGIN,
 }
 
 const facts = (given: Partial<Facts> = {}): Facts => ({ ...NOTHING_THERE, ...given })
@@ -61,15 +82,53 @@ describe('a resource without a check', () => {
     ['gets a new one', {}, facts(), 'create', ['arm']],
     ['gets a paused one when it is suspended', { suspend: true }, facts(), 'create', ['arm', 'pause']],
     ['gets a running one when it is not suspended', { suspend: false }, facts(), 'create', ['arm']],
-    ['gets back what a tombstone kept', {}, facts({ tombstone: aTombstone }), 'revive', ['revive']],
-    ['gets it back paused', { suspend: true }, facts({ tombstone: aTombstone }), 'revive', ['revive', 'pause']],
+    ['gets back what a tombstone kept', {}, facts({ tombstone: aTombstone }), 'revive', ['revive', 'arm']],
+    ['gets it back paused', { suspend: true }, facts({ tombstone: aTombstone }), 'revive', ['revive', 'arm', 'pause']],
     [
       'gets back the check that it adopted before',
       { adoptId: ID },
       facts({ tombstone: aTombstone, adoptee: aCheck() }),
       'revive',
-      ['revive'],
+      ['revive', 'arm'],
     ],
+    [
+      'gets it back as it was, if it follows a CronJob: down',
+      { spec: FOLLOWED },
+      facts({ tombstone: aTombstone }),
+      'revive',
+      ['revive', 'arm', 'restore'],
+    ],
+    [
+      'so too, if its newest run succeeded before',
+      { spec: FOLLOWED, succeededAt: NOON },
+      facts({ tombstone: aTombstone }),
+      'revive',
+      ['revive', 'arm', 'restore'],
+    ],
+    [
+      'but new, if its newest run succeeded since',
+      { spec: FOLLOWED, succeededAt: NOON + 1 },
+      facts({ tombstone: aTombstone }),
+      'revive',
+      ['revive', 'arm'],
+    ],
+    [
+      'but paused, if its CronJob is suspended',
+      { spec: FOLLOWED, suspend: true },
+      facts({ tombstone: aTombstone }),
+      'revive',
+      ['revive', 'arm', 'pause'],
+    ],
+    [
+      'but new, if an older release has deleted it',
+      { spec: FOLLOWED },
+      facts({ tombstone: { ...aTombstone, reason: null } }),
+      'revive',
+      ['revive', 'arm'],
+    ],
+    ['gets one of which nothing is expected before its URL is published', UNPUBLISHED, facts(), 'create', []],
+    ['gets it back so', UNPUBLISHED, facts({ tombstone: aTombstone }), 'revive', ['revive']],
+    ['gets a paused one before that', { ...UNPUBLISHED, suspend: true }, facts(), 'create', ['pause']],
   ])('%s', (_, given, known, kind, events) => {
     const planned = plan(known, declaration(given))
     expect([planned.kind, kindsOf(planned)]).toEqual([kind, events])
@@ -97,7 +156,22 @@ describe('a check that differs is changed', () => {
     ['in who may pause it', { kubernetesSuspend: false }, {}, { isRedescribed: true }, []],
     ['in its project', { projectId: 'old' }, {}, { isRedescribed: true, isMoved: true }, []],
     ['in its spec', { spec: { ...SPEC, graceSeconds: 1 } }, {}, { isRescheduled: true }, ['update']],
+    [
+      'in where its source is watched: what is overdue stays so',
+      { spec: { ...SPEC, jobArea: 'default' } },
+      { spec: { ...SPEC, jobArea: 'default/payments' } },
+      { isRescheduled: true },
+      [],
+    ],
+    ['in that it follows a source', {}, { spec: { ...SPEC, jobArea: 'default' } }, { isRescheduled: true }, ['update']],
     ['in that it waits for nothing', { state: newState(NOON) }, {}, {}, ['arm']],
+    [
+      'in that it runs, also before its URL is published',
+      { kubernetesSuspend: true },
+      { ...UNPUBLISHED, suspend: true },
+      {},
+      ['pause'],
+    ],
     ['in that it runs', { kubernetesSuspend: true }, { suspend: true }, {}, ['pause']],
     ['in that it is paused', { ...paused, kubernetesSuspend: false }, { suspend: false }, {}, ['resume']],
     [
@@ -113,6 +187,29 @@ describe('a check that differs is changed', () => {
     const same = { isMoved: false, isRedescribed: false, isRescheduled: false }
     expect(planned).toMatchObject({ kind: 'change', check, ...same, ...differences })
     expect(kindsOf(planned)).toEqual(events)
+  })
+})
+
+describe('a check whose URL is not published', () => {
+  const paused = { state: aState({ status: 'paused', expectedAt: null, dueAt: null }), kubernetesSuspend: false }
+  it.each<[string, Partial<StoredCheck>, Partial<Declaration>]>([
+    ['is not armed', { state: newState(NOON) }, {}],
+    ['is not resumed', paused, { suspend: false }],
+    ['stays armed when it was: its URL was published before', {}, {}],
+  ])('%s', (_, stored, given) => {
+    const check = aCheck(stored)
+    expect(plan(facts({ check }), declaration({ ...given, ...UNPUBLISHED }))).toEqual({ kind: 'nothing', check })
+  })
+
+  it.each<[string, Partial<StoredCheck['state']>, boolean | null, string[]]>([
+    ['is armed when it is', newState(NOON), null, ['arm']],
+    ['is resumed then', paused.state, false, ['resume']],
+    ['stays paused when the resource says so', paused.state, true, []],
+    ['stays paused when the API did it', paused.state, null, []],
+    ['is left alone when it is armed', {}, false, []],
+    ['is left alone while it is down', { status: 'down', expectedAt: null, dueAt: null }, false, []],
+  ])('%s', (_, state, suspend, events) => {
+    expect(planArming(aState(state), suspend).map(({ kind }) => kind)).toEqual(events)
   })
 })
 

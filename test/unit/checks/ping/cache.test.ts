@@ -3,7 +3,12 @@ import { type CheckCache, createCheckCache } from '../../../../src/checks/ping/c
 import { newState } from '../../../../src/domain/transition.ts'
 import type { LockedCheck } from '../../../../src/store/checks/states.ts'
 
-const SPEC = { schedule: { kind: 'period', periodMs: 60_000 }, graceMs: 0, maxRuntimeMs: null } as const
+const SPEC = {
+  schedule: { kind: 'period', periodMs: 60_000 },
+  graceMs: 0,
+  maxRuntimeMs: null,
+  awaits: 'completion',
+} as const
 
 function aCheck(key: number, stampedAt = 0): LockedCheck {
   return { key, spec: SPEC, state: newState(0), stampedAt, wakeAt: null }
@@ -39,6 +44,7 @@ it.each([
   const state = {
     status: 'down',
     since: at,
+    reason: of(0) === null ? null : 'paused',
     lastPingAt: of(at + 1),
     lastSuccessAt: of(at + 2),
     lastDurationMs: of(604_800_000),
@@ -46,6 +52,11 @@ it.each([
     expectedAt: of(at + 4),
     dueAt: of(at + 5),
     runs: [{ id: null, startedAt: at, deadlineAt: null }],
+    pingsTotal: 2 ** 40,
+    incidentSince: of(at + 7),
+    changes: [1, 2],
+    notified: of(0) === null ? null : 'new',
+    quietAt: of(at + 8),
   } as const
   const check: LockedCheck = { key: 2 ** 40, spec: SPEC, state, stampedAt: at + 0.001, wakeAt: of(at + 6) }
   const cache = createFilled([1])

@@ -121,12 +121,12 @@ describe('groups', () => {
   })
 
   it('a group holds 500 pings at most, and 20,000 may wait', async () => {
-    await send('first')
-    await send(...many(20_001))
+    await send('a')
+    await send(...Array(20_001).fill('a'))
     expect(recorder.waiting()).toBe(20_000)
-    expect(settled).toEqual([['p20000', 'unavailable']])
+    expect(settled).toEqual([['a', 'unavailable']])
     await groups[0]!.end('stored')
-    expect(groups[1]!.pings).toEqual(many(500))
+    expect(groups[1]!.pings).toEqual(Array(500).fill('a'))
   })
 
   it('the oldest wait is that of a ping in flight, or of one that waits', async () => {
@@ -143,6 +143,87 @@ describe('groups', () => {
     expect(recorder.oldestWaitMs()).toBe(50)
     await groups[1]!.end('stored')
     expect(recorder.oldestWaitMs()).toBe(0)
+  })
+})
+
+describe('a second group', () => {
+  it('is in flight on another connection when 24 pings wait, and not before; a third one never is', async () => {
+    await send('a')
+    await send(...many(23))
+    expect(groups).toHaveLength(1)
+    await send('b')
+    expect(groups[1]).toMatchObject({ pings: [...many(23), 'b'], connection: 2 })
+    await send(...many(100))
+    expect(groups).toHaveLength(2)
+    expect(recorder.waiting()).toBe(100)
+  })
+
+  it('never holds a ping of a check of the first: that waits for its turn', async () => {
+    await send('a')
+    await send('a', ...many(23))
+    expect(groups[1]!.pings).toEqual(many(23))
+    await send('p0', 'a')
+    await groups[1]!.end('stored')
+    // Two pings wait, and one of them for the first group: no reason for a second one.
+    expect(groups).toHaveLength(2)
+    await groups[0]!.end('stored')
+    expect(groups[2]).toMatchObject({ pings: ['a', 'p0', 'a'], connection: 1 })
+    await groups[2]!.end('stored')
+    expect(settled.map(([id]) => id).filter((id) => id === 'a' || id === 'p0')).toEqual(['p0', 'a', 'a', 'p0', 'a'])
+    expect(recorder.waiting()).toBe(0)
+  })
+
+  it('does not start when most pings wait for checks of the first', async () => {
+    await send('a')
+    await send(...Array(13).fill('a'), ...many(11))
+    expect(groups).toHaveLength(1)
+    await groups[0]!.end('stored')
+    expect(groups[1]!.pings).toHaveLength(24)
+  })
+
+  it('goes on when the connection of the first one breaks, and takes its pings that were not sent', async () => {
+    await send('a')
+    await send(...many(24))
+    await groups[0]!.end(unsent)
+    expect(groups).toHaveLength(2)
+    await groups[1]!.end('stored')
+    expect(groups[2]).toMatchObject({ pings: ['a'], connection: 2 })
+    await groups[2]!.end('stored')
+    expect(resultsOf('a', 'p23')).toEqual(['stored', 'stored'])
+  })
+
+  it('leaves what waits to the first, when it gets no connection', async () => {
+    await send('a')
+    failuresToConnect = 1
+    now += 3_000
+    await send(...many(24))
+    expect(groups).toHaveLength(1)
+    expect(settled).toEqual([])
+    expect(recorder.isWell()).toBe(true)
+    await groups[0]!.end('stored')
+    expect(groups[1]!.pings).toEqual(many(24))
+  })
+
+  it('does not start while the first one only tries to connect', async () => {
+    failuresToConnect = 1
+    await send(...many(48))
+    // One failure, and all are given up with it: a second one would have waited for its own connection.
+    expect(resultsOf('p0', 'p47')).toEqual(['unavailable', 'unavailable'])
+    expect(connections).toBe(0)
+  })
+
+  it('counts for the oldest wait, for background work and for a stop', async () => {
+    await send('a')
+    now += 10
+    await send(...many(24))
+    const ended = Promise.all([recorder.yieldToPings(), recorder.stop()]).then(() => settled.push(['end', 'stored']))
+    await groups[0]!.end('stored')
+    expect(settled.at(-1)).toEqual(['a', 'stored'])
+    now += 10
+    expect(recorder.oldestWaitMs()).toBe(10)
+    await groups[1]!.end('stored')
+    await ended
+    expect(settled).toHaveLength(26)
   })
 })
 

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { CHANNEL_KINDS } from '../../../../src/domain/channel.ts'
+import { encodeCursor } from '../../../../src/domain/page.ts'
 import { describeRoutes } from '../../../../src/http/api/openapi.ts'
 import { ROUTES } from '../../../../src/http/api/routes.ts'
-import { createPromises, type OpenApi } from '../../../support/api-client.ts'
+import { createPromises, type OpenApi, readSchema } from '../../../support/api-client.ts'
 
 type Json = Record<string, unknown>
 interface Operation {
@@ -12,13 +14,22 @@ interface Operation {
   readonly parameters: readonly { name: string; in: string; required: boolean; schema: Json; description?: string }[]
   readonly requestBody?: Json
   readonly responses: Record<string, Json>
+  readonly description: string
+  readonly tags: readonly string[]
 }
 
 // As it is sent.
 const document = JSON.parse(JSON.stringify(describeRoutes(ROUTES))) as Json & {
   openapi: string
   paths: Record<string, Record<string, Operation>>
-  components: { schemas: Record<string, Json>; responses: Record<string, Json>; securitySchemes: Json }
+  webhooks: { event: { post: Operation } }
+  tags: readonly { name: string; description?: string }[]
+  components: {
+    schemas: Record<string, Json>
+    responses: Record<string, Json>
+    headers: Record<string, Json>
+    securitySchemes: Json
+  }
 }
 const operations = Object.values(document.paths).flatMap((item) => Object.values(item))
 
@@ -35,7 +46,11 @@ describe('the document', () => {
     const listed = Object.entries(document.paths).flatMap(([path, item]) =>
       Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
     )
-    expect(listed.sort()).toEqual(ROUTES.map(({ method, path }) => `${method} ${path}`).sort())
+    const ofPings = listed.filter((operation) => operation.includes(' /ping/'))
+    expect(ofPings).toHaveLength(10)
+    expect(listed.filter((operation) => !ofPings.includes(operation)).sort()).toEqual(
+      ROUTES.map(({ method, path }) => `${method} ${path}`).sort(),
+    )
   })
 
   it('gives every operation an id of its own and a summary', () => {
@@ -66,11 +81,14 @@ describe('the document', () => {
 
   it('refers only to what it holds, and holds only what it refers to', () => {
     const refs = new Set(places.flatMap(([, { $ref }]) => ($ref === undefined ? [] : [$ref as string])))
-    const held = (['schemas', 'responses'] as const).flatMap((kind) =>
+    for (const [, { discriminator }] of places) {
+      const { mapping = {} } = (discriminator ?? {}) as { mapping?: Record<string, string> }
+      for (const ref of Object.values(mapping)) expect(refs).toContain(ref)
+    }
+    const held = (['schemas', 'responses', 'headers'] as const).flatMap((kind) =>
       Object.keys(document.components[kind]).map((name) => `#/components/${kind}/${name}`),
     )
-    // 405 belongs to no operation: it answers methods that are none.
-    expect([...refs, '#/components/responses/method_not_allowed'].sort()).toEqual(held.sort())
+    expect([...refs].sort()).toEqual(held.sort())
   })
 
   it('is plain JSON Schema: no leftovers of the library', () => {
@@ -82,16 +100,107 @@ describe('the document', () => {
     for (const schema of Object.values(document.components.schemas)) expect(schema).not.toHaveProperty('id')
   })
 
-  it('refuses unknown fields in requests, and leaves answers room to grow', () => {
-    const requests = new Set(
-      operations.flatMap(({ requestBody }) =>
-        [...walk(requestBody, '')].flatMap(([, { $ref }]) => ($ref as string | undefined)?.split('/').at(-1) ?? []),
-      ),
-    )
+  /** The names of the schemas in `value`, with those inside of them. */
+  function listSchemas(value: unknown, found = new Set<string>()): Set<string> {
+    for (const [, { $ref }] of walk(value, '')) {
+      const name = ($ref as string | undefined)?.split('/schemas/')[1]
+      if (name === undefined || found.has(name)) continue
+      found.add(name)
+      listSchemas(document.components.schemas[name], found)
+    }
+    return found
+  }
+
+  it('rejects unknown fields in requests, and leaves responses room to grow', () => {
+    const requests = listSchemas(operations.map(({ requestBody }) => requestBody))
     expect(requests.size).toBeGreaterThan(5)
     for (const [name, schema] of Object.entries(document.components.schemas)) {
-      if (requests.has(name)) expect(schema.additionalProperties, name).toBe(false)
+      if (requests.has(name) && schema.type === 'object') expect(schema.additionalProperties, name).toBe(false)
       else expect(schema.additionalProperties, name).not.toBe(false)
+    }
+  })
+
+  it('clients, section 4: refers from its paths to each schema, also of events: generators drop those of webhooks alone', () => {
+    const paths = [...walk(document.paths, '#')].flatMap(([, { $ref }]) => ($ref as string | undefined) ?? [])
+    const inResponses = [...new Set(paths)].map((ref) => {
+      const [kind, name] = ref.split('/').slice(2) as ['schemas' | 'responses' | 'headers', string]
+      return kind === 'schemas' ? { $ref: ref } : document.components[kind][name]
+    })
+    expect([...listSchemas(inResponses)].sort()).toEqual(Object.keys(document.components.schemas).sort())
+  })
+
+  it('clients, section 4: has no default in a body: generators make such a field required', () => {
+    const withDefault = [...walk(document.components.schemas, '#')].filter(([, schema]) => 'default' in schema)
+    expect(withDefault.map(([place]) => place)).toEqual([])
+    const described = (name: string, field: string) =>
+      (document.components.schemas[name]!.properties as Record<string, Json>)[field]!.description
+    expect(described('NewCheck', 'grace_seconds')).toMatch(/ Default: 3600\.$/)
+    expect(described('NewWebhookChannel', 'muted')).toMatch(/ Default: false\.$/)
+  })
+
+  it.each(['NewChannel', 'Channel', 'CreatedChannel'])(
+    'clients, section 4: %s is a union by kind, and each kind has its own config',
+    (name) => {
+      const { oneOf, discriminator } = document.components.schemas[name] as {
+        oneOf: { $ref: string }[]
+        discriminator: { propertyName: string; mapping: Record<string, string> }
+      }
+      expect(discriminator.propertyName).toBe('kind')
+      expect(Object.keys(discriminator.mapping).sort()).toEqual([...CHANNEL_KINDS].sort())
+      expect(Object.values(discriminator.mapping)).toEqual(oneOf.map(({ $ref }) => $ref))
+      const configs = Object.entries(discriminator.mapping).map(([kind, ref]) => {
+        const { properties, required } = document.components.schemas[ref.split('/').at(-1)!] as {
+          properties: Record<string, Json>
+          required: string[]
+        }
+        expect(properties.kind).toMatchObject({ const: kind })
+        expect(required).toEqual(expect.arrayContaining(['kind', 'config']))
+        return [...listSchemas(properties.config)].join()
+      })
+      expect(new Set(configs).size).toBe(CHANNEL_KINDS.length)
+    },
+  )
+
+  it('clients, section 3: describes each tag that an operation has, and no other', () => {
+    const used = new Set(operations.flatMap(({ tags }) => tags))
+    expect(document.tags.map(({ name }) => name).sort()).toEqual([...used].sort())
+    const undescribed = document.tags.filter(({ description }) => description === undefined).map(({ name }) => name)
+    expect(undescribed, 'describe these tags in TAGS of src/http/api/openapi.ts').toEqual([])
+  })
+
+  it('clients, section 3: says that a webhook has no credential of ours', () => {
+    expect(document.webhooks.event.post.security).toEqual([])
+    for (const { operationId, description } of operations) expect(description, operationId).toMatch(/^[A-Z].*\.$/s)
+  })
+
+  it.each(ROUTES)(
+    'clients, section 3: declares the headers of the rate limit for $method $path',
+    ({ method, path, scope, endpoint }) => {
+      const { responses } = document.paths[path]![method.toLowerCase()]!
+      const declared = Object.entries(responses).filter(([, response]) => {
+        const { $ref } = response as { $ref?: string }
+        const { headers } = $ref === undefined ? response : document.components.responses[$ref.split('/').at(-1)!]!
+        return Object.keys((headers ?? {}) as Json).filter((name) => name.startsWith('RateLimit-')).length === 3
+      })
+      const statuses = declared.map(([status]) => Number(status))
+      if (scope !== null) expect(statuses).toEqual(expect.arrayContaining([endpoint.status, 403, 429]))
+      else expect(statuses).not.toContain(endpoint.status)
+      expect(statuses).not.toContain(401)
+    },
+  )
+
+  it('clients, section 2: gives each cursor the form of the cursors of its list', () => {
+    const place = { at: 1_763_700_000_000.123, id: '0199aaaa-0000-7000-8000-00000000000a' }
+    const cursors = operations.flatMap(({ operationId, parameters }) =>
+      parameters.filter(({ name }) => name === 'cursor').map(({ schema }) => ({ operationId, schema })),
+    )
+    expect(cursors.length).toBeGreaterThan(7)
+    for (const { operationId, schema } of cursors) {
+      const [, list] = /^\^(\w+)\\\./.exec(schema.pattern as string)!
+      const judge = (text: string) => z.fromJSONSchema(schema).safeParse(text).success
+      expect(judge(`${list}.${encodeCursor(place)}`), operationId).toBe(true)
+      expect(judge(''), operationId).toBe(false)
+      expect(schema.minLength, operationId).toBe(`${list}.${encodeCursor({ ...place, at: 0 })}`.length)
     }
   })
 
@@ -111,8 +220,7 @@ describe('the document', () => {
 
   it('judges the limits of a request as the service does', () => {
     // zod reads no `not`: that a period and a schedule exclude each other is left to the tests of the route.
-    const { not: _not, ...fields } = document.components.schemas.CheckUpdate!
-    const schema = z.fromJSONSchema(fields)
+    const schema = readSchema(document as unknown as OpenApi, { $ref: '#/components/schemas/CheckUpdate' })
     const judge = (value: unknown) => schema.safeParse(value).success
     const service = ROUTES.find(({ endpoint }) => endpoint.id === 'updateCheck')!.endpoint.body!
     const values = [
@@ -121,9 +229,16 @@ describe('the document', () => {
       { name: '' },
       { name: 'x'.repeat(101) },
       { name: null },
+      { name: ' ' },
+      { name: ' a ' },
+      { name: 'a\u001cb' },
+      { name: 'a\u0085b' },
+      { name: '💾'.repeat(100) },
       { slug: 'a_b' },
       { slug: '_' },
       { description: null },
+      { description: 'a\tb\r\nc' },
+      { description: 'a\u0000b' },
       { period_seconds: 9 },
       { period_seconds: 10 },
       { period_seconds: 10.5 },

@@ -19,6 +19,8 @@ function anExportedCheck(overrides: Partial<ExportedCheck> = {}): ExportedCheck 
     periodSeconds: 3_600,
     graceSeconds: 300,
     isRunning: false,
+    isFlapping: false,
+    labels: [],
     ...overrides,
   }
 }
@@ -54,7 +56,7 @@ const OF_ONE = 'namespace="shop",project="payments",check="nightly"'
 
 describe('the series of a check', () => {
   it('are, with all that is known', async () => {
-    expect(await samplesOf({ isRunning: true })).toEqual([
+    expect(await samplesOf({ isRunning: true, isFlapping: true })).toEqual([
       `heartbeat_check_up{${OF_ONE}} 1`,
       `heartbeat_check_status{${OF_ONE},status="new"} 0`,
       `heartbeat_check_status{${OF_ONE},status="up"} 1`,
@@ -68,6 +70,40 @@ describe('the series of a check', () => {
       `heartbeat_check_period_seconds{${OF_ONE}} 3600`,
       `heartbeat_check_grace_seconds{${OF_ONE}} 300`,
       `heartbeat_check_running{${OF_ONE}} 1`,
+      `heartbeat_check_flapping{${OF_ONE}} 1`,
+    ])
+  })
+
+  it('have the labels of the check that are asked for, behind its name; those that it lacks are left out', async () => {
+    const series = new CheckSeries(['label_team', 'label_tier', 'label_zone'])
+    for (const [name, labels] of [
+      ['a', ['shop', null, 'eu']],
+      ['b', [null, 'gold', '']],
+      ['c', [null, null, null]],
+      ['c', ['other', null, null]],
+    ] as const)
+      series.add(anExportedCheck({ ...UNKNOWN, name, labels }))
+    const text = (await piecesOf(series)).join('')
+    const of = (name: string) => `namespace="shop",project="payments",check="${name}"`
+    expect(text.split('\n').filter((line) => /^heartbeat_check_(?:running|status.*status="new)/.test(line))).toEqual([
+      `heartbeat_check_status{${of('a')},label_team="shop",label_zone="eu",status="new"} 1`,
+      `heartbeat_check_status{${of('b')},label_tier="gold",status="new"} 1`,
+      `heartbeat_check_status{${of('c')},status="new"} 1`,
+      `heartbeat_check_running{${of('a')},label_team="shop",label_zone="eu"} 0`,
+      `heartbeat_check_running{${of('b')},label_tier="gold"} 0`,
+      `heartbeat_check_running{${of('c')}} 0`,
+    ])
+    // Labels do not make another check of it: joins by its names stay right.
+    expect(series.dropped).toBe(1)
+  })
+
+  it('of a check that follows a CronJob have the outcome of its newest run', async () => {
+    const samples = await samplesOf({ lastRunOutcome: 'Failed' })
+    expect(samples.filter((sample) => sample.startsWith('heartbeat_check_last_run'))).toEqual([
+      `heartbeat_check_last_run_outcome{${OF_ONE},outcome="Running"} 0`,
+      `heartbeat_check_last_run_outcome{${OF_ONE},outcome="Succeeded"} 0`,
+      `heartbeat_check_last_run_outcome{${OF_ONE},outcome="Failed"} 1`,
+      `heartbeat_check_last_run_outcome{${OF_ONE},outcome="Deleted"} 0`,
     ])
   })
 
@@ -76,6 +112,7 @@ describe('the series of a check', () => {
     expect(samples.filter((sample) => !sample.startsWith('heartbeat_check_status'))).toEqual([
       `heartbeat_check_grace_seconds{${OF_ONE}} 300`,
       `heartbeat_check_running{${OF_ONE}} 0`,
+      `heartbeat_check_flapping{${OF_ONE}} 0`,
     ])
   })
 
@@ -165,12 +202,12 @@ describe('the text', () => {
       expect(help ?? type ?? sample, line).toBe(metrics.at(-1))
       expect(checks).toEqual([...checks].sort((one, other) => 'zabc'.indexOf(one) - 'zabc'.indexOf(other)))
     }
-    expect(metrics).toHaveLength(10)
-    expect(new Set(metrics).size).toBe(10)
+    expect(metrics).toHaveLength(12)
+    expect(new Set(metrics).size).toBe(12)
   })
 
   it('explains its metrics where there is no check', async () => {
-    expect((await piecesOf(aSeries())).join('').split('\n')).toHaveLength(21)
+    expect((await piecesOf(aSeries())).join('').split('\n')).toHaveLength(25)
   })
 
   it('comes in pieces of whole lines, and is whole with many checks in one project', async () => {

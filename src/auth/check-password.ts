@@ -1,0 +1,137 @@
+/**
+ * Judges an e-mail address and a password: for a log-in, and for a change of one's own password. Neither the outcome nor its time shows
+ * whether the account exists.
+ */
+
+import { type Audited, audited } from '../audit/audited.ts'
+import type { Instant } from '../domain/check.ts'
+import { isEmail, toUserEmail } from '../domain/email.ts'
+import { addressGroup } from '../runtime/addresses.ts'
+import { pause } from '../runtime/clock.ts'
+import type { Context } from '../store/context.ts'
+import type { Queryable } from '../store/postgres/database.ts'
+import { hasLoginAddress } from '../store/tenancy/login-addresses.ts'
+import { findUserByEmail, type KnownUser, lockUser, type UserWithHash } from '../store/tenancy/users.ts'
+import { actorOf, actsOfFailure } from './acts.ts'
+import { verifyPassword } from './passwords.ts'
+import { createLoginThrottle, type LoginThrottle, type ThrottleState } from './throttle.ts'
+
+export interface PasswordAttempt {
+  readonly email: string
+  readonly password: string
+  /** The client's network address. */
+  readonly address: string
+}
+
+/** `user` is null when there is no such account. `locks`: this failure was the last one that the limits allow. */
+export type PasswordOutcome<T> =
+  | { readonly kind: 'right'; readonly result: T }
+  | { readonly kind: 'wrong'; readonly user: KnownUser | null; readonly locks: boolean }
+  | { readonly kind: 'throttled'; readonly user: KnownUser | null; readonly waitMs: number }
+
+/** What a right password does, in the transaction that judges it. The user's row is locked. */
+export type OnRight<T> = (tx: Queryable, user: UserWithHash, now: Instant) => Promise<Audited<T>>
+
+/** The pruner deletes older addresses. */
+const KNOWN_ADDRESS_MS = 30 * 86_400_000
+/**
+ * Longer than the computation of a hash. Over a wide limit only passwords of accounts that know the address are computed, which must not show:
+ * it would name the accounts that log in from there.
+ */
+const ABOVE_WIDE_MS = 1_000
+
+/**
+ * A right password runs `right` in the transaction that judges the attempt; a wrong one is counted in it. Throws AppError `unavailable` when
+ * too many passwords are computed at once.
+ */
+export async function checkPassword<T>(
+  context: Context,
+  attempt: PasswordAttempt,
+  right: OnRight<T>,
+): Promise<PasswordOutcome<T>> {
+  const { database, clock } = context
+  const given = attempt.email.trim()
+  const email = toUserEmail(given) ?? given
+  const throttle = createLoginThrottle({ email, address: attempt.address })
+  const user = isEmail(email) ? await findUserByEmail(database, email) : null
+  const before = await throttle.read(database, clock.now())
+
+  async function decide(): Promise<PasswordOutcome<T>> {
+    // A throttled caller is rejected before it waits for the computation of the hash.
+    if (before.waitMs !== null && !(await passes(database, before, user, attempt.address, clock.now()))) {
+      return { kind: 'throttled', user, waitMs: before.waitMs }
+    }
+    const isRight = await verifyPassword(attempt.password, user?.passwordHash ?? null, context.passwordCost)
+    if (user === null || !isRight) return countFailure(context, throttle, user, attempt.address, before)
+    return judge(context, throttle, attempt, user, right)
+  }
+
+  if (before.wideMs === null) return decide()
+  const [outcome] = await Promise.all([decide(), pause(ABOVE_WIDE_MS)])
+  return outcome
+}
+
+/** Whether a right password is accepted: over the strict limit never, over a wide one if the account has logged in from this address lately. */
+async function passes(
+  db: Queryable,
+  { strictMs, wideMs }: ThrottleState,
+  user: KnownUser | null,
+  address: string,
+  now: Instant,
+): Promise<boolean> {
+  if (strictMs !== null) return false
+  return wideMs === null || (user !== null && (await isKnownAddress(db, user, address, now)))
+}
+
+function isKnownAddress(db: Queryable, user: KnownUser, address: string, now: Instant): Promise<boolean> {
+  return hasLoginAddress(db, user.id, addressGroup(address), now - KNOWN_ADDRESS_MS)
+}
+
+/**
+ * Of many attempts at the same time, only as many as are left learn their outcome. Where a right password would have passed a wide limit, the 429
+ * of a wrong one is an outcome: it counts for the strict limit, and has its entry. `before`: the limits when the attempt began.
+ */
+function countFailure(
+  context: Context,
+  throttle: LoginThrottle,
+  user: KnownUser | null,
+  address: string,
+  before: ThrottleState,
+): Promise<PasswordOutcome<never>> {
+  return audited<PasswordOutcome<never>>(context, actorOf(user, address), async (tx) => {
+    const now = context.clock.now()
+    const state = await throttle.lock(tx, now)
+    const waitMs = before.waitMs ?? state.waitMs
+    if (waitMs === null) {
+      await throttle.count(tx, now)
+      const locks = (await throttle.read(tx, now)).waitMs !== null
+      return { result: { kind: 'wrong', user, locks }, acts: await actsOfFailure(tx, user, locks) }
+    }
+    const result = { kind: 'throttled', user, waitMs } as const
+    if (!(await passes(tx, state, user, address, now))) return { result, acts: [] }
+    await throttle.countAboveWide(tx, now)
+    const locks = (await throttle.read(tx, now)).strictMs !== null
+    return { result, acts: await actsOfFailure(tx, user, locks) }
+  })
+}
+
+function judge<T>(
+  context: Context,
+  throttle: LoginThrottle,
+  { address }: PasswordAttempt,
+  user: UserWithHash,
+  right: OnRight<T>,
+): Promise<PasswordOutcome<T>> {
+  return audited<PasswordOutcome<T>>(context, actorOf(user, address), async (tx) => {
+    const now = context.clock.now()
+    const state = await throttle.lock(tx, now)
+    if (state.waitMs !== null && !(await passes(tx, state, user, address, now))) {
+      return { result: { kind: 'throttled', user, waitMs: state.waitMs }, acts: [] }
+    }
+    // Removed, or with another password since the computation began: its sessions have ended, and none may begin.
+    const current = await lockUser(tx, user.id, user.passwordHash)
+    if (current === null) return { result: { kind: 'wrong', user: null, locks: false }, acts: [] }
+    const { result, acts } = await right(tx, current, now)
+    return { result: { kind: 'right', result }, acts }
+  })
+}

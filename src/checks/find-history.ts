@@ -1,0 +1,119 @@
+/** Reads of the history of checks, newest first. Unknown, foreign and malformed ids all give AppError `not_found`. */
+
+import type { Tenant } from '../domain/access.ts'
+import type { Instant, PingType } from '../domain/check.ts'
+import { notFound } from '../domain/errors.ts'
+import { isUuid } from '../domain/ids.ts'
+import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { firstIdAt, timeOfId } from '../runtime/ids.ts'
+import type { Context } from '../store/context.ts'
+import { type FlipRecord, listFlipRows } from '../store/history/flips.ts'
+import { findPing, findPingIds, type PingRange, type PingRecord, readPings } from '../store/history/pings.ts'
+import { findKey } from './find-checks.ts'
+
+export type { FlipRecord } from '../store/history/flips.ts'
+export type { PingRecord } from '../store/history/pings.ts'
+
+export interface HistoryFilter {
+  /** From this time on. */
+  readonly since?: Instant
+  /** Before this time. */
+  readonly until?: Instant
+}
+
+export interface PingFilter extends HistoryFilter {
+  readonly type?: PingType
+}
+
+/** How much of a body is read: nothing, enough for BODY_CUT characters, or all of it. */
+export const BODY_FORMS = ['none', 'cut', 'full'] as const
+export type BodyForm = (typeof BODY_FORMS)[number]
+
+/** Characters of a body in the form `cut`. */
+export const BODY_CUT = 200
+/** A character has at most four bytes. More than a stored body has. */
+const BODY_BYTES: Record<BodyForm, number> = { none: 0, cut: 4 * BODY_CUT, full: 1_048_576 }
+
+/** Pings, and bytes of bodies, that one statement reads: a control character becomes six bytes of JSON. */
+const PIECE_PINGS = 100
+const PIECE_BYTES = 65_536
+
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+/**
+ * The pings of a check, in pages whose size in memory is bounded; `next` is the same in all of them. Which pings these are is decided first: those that
+ * arrive later are not among them.
+ */
+export async function* listPings(
+  context: Context,
+  tenant: Tenant,
+  checkId: string,
+  { type, since, until, body }: PingFilter & { body: BodyForm },
+  { limit, after }: PageRequest,
+): AsyncGenerator<Page<PingRecord>> {
+  const key = await findKey(context, tenant, checkId)
+  const untilId = until === undefined ? LAST_ID : firstIdAt(storable(until))
+  const beforeId = after !== null && after.id < untilId ? after.id : untilId
+  const range = {
+    beforeId,
+    fromId: since === undefined ? FIRST_ID : firstIdAt(storable(since)),
+    ...(type === undefined ? {} : { type }),
+  }
+  const ids = await findIds(context, key, range, limit + 1)
+  const last = ids.length > limit ? ids[limit - 1]! : null
+  const next = last === null ? null : { at: timeOfId(last), id: last }
+  const wanted = ids.slice(0, limit)
+  let at = 0
+  do {
+    const piece = wanted.slice(at, at + PIECE_PINGS)
+    const amount = { bodyBytes: BODY_BYTES[body], maxBytes: PIECE_BYTES }
+    const rows = piece.length === 0 ? [] : await readPings(context.database, key, piece, amount)
+    yield { rows, next }
+    // The rest of the piece was too large, unless it was deleted meanwhile: then it is empty the next time.
+    at += rows.length === 0 ? piece.length : piece.indexOf(rows.at(-1)!.id) + 1
+  } while (at < wanted.length)
+}
+
+/** Up to `count` ids, by statements that each read a bounded number of rows. */
+async function findIds({ database }: Context, key: number, range: PingRange, count: number): Promise<string[]> {
+  const ids: string[] = []
+  let beforeId: string | null = range.beforeId
+  while (beforeId !== null) {
+    const found = await findPingIds(database, key, { ...range, beforeId }, count - ids.length)
+    ids.push(...found.ids)
+    beforeId = found.readTo
+  }
+  return ids
+}
+
+/** One ping of a check, with all of its body. */
+export async function getPing(context: Context, tenant: Tenant, checkId: string, pingId: string): Promise<PingRecord> {
+  const key = await findKey(context, tenant, checkId)
+  const ping = isUuid(pingId) ? await findPing(context.database, key, pingId) : null
+  if (ping === null) throw notFound('ping')
+  return ping
+}
+
+/** The flips of a check. */
+export async function listFlips(
+  context: Context,
+  tenant: Tenant,
+  checkId: string,
+  { limit, after }: PageRequest,
+  { since, until }: HistoryFilter = {},
+): Promise<Page<FlipRecord>> {
+  const key = await findKey(context, tenant, checkId)
+  const range = {
+    beforeId: after?.id ?? null,
+    since: since === undefined ? null : storable(since),
+    until: until === undefined ? null : storable(until),
+  }
+  const rows = await listFlipRows(context.database, key, range, limit + 1)
+  return toPage(rows, limit, (flip) => ({ at: flip.at, id: flip.id }))
+}
+
+/** The nearest time that an entry can have: ids have none before 1970, and PostgreSQL's text has four digits for the year. */
+function storable(at: Instant): Instant {
+  return Math.min(Math.max(at, 0), Date.UTC(9999, 11, 31))
+}

@@ -1,0 +1,24 @@
+/** Up to when all Jobs of an area are recorded: deadlines after that wait (../deadlines/). */
+
+import type { Context } from '../../store/context.ts'
+import { type DeadlineDetail, saveDeadlineDetails } from '../../store/jobs/cron-jobs.ts'
+import { type Seen, saveSeen, saveUnseen } from '../../store/jobs/seen-areas.ts'
+
+export type { DeadlineDetail } from '../../store/jobs/cron-jobs.ts'
+
+/**
+ * Saves that all Jobs of these areas that changed before `until` are recorded, by the database's clock; an earlier time than the stored one changes
+ * nothing. In one transaction with the details, so that a deadline that has passed finds its detail.
+ */
+export async function markSeen({ database }: Context, seen: Seen, details: readonly DeadlineDetail[]): Promise<void> {
+  if (details.length === 0) return saveSeen(database, seen)
+  await database.transaction(async (tx) => {
+    await saveDeadlineDetails(tx, details)
+    await saveSeen(tx, seen)
+  })
+}
+
+/** Saves which areas of the cluster were never seen, of those in which HeartbeatChecks follow a source. Changes nothing of what is known. */
+export function markUnseen({ database }: Context, cluster: string, areas: readonly string[]): Promise<void> {
+  return saveUnseen(database, cluster, areas)
+}

@@ -1,0 +1,273 @@
+/**
+ * Finds which checks change, for those who look at them: one connection and one look a second for the process, whatever their number.
+ *
+ * Flips, changes and removals arrive as notices of their transactions. Nothing is written when a check becomes late, or when a ping ends that; so
+ * while an organization has watchers, a look each second compares its late checks with those of the look before. The same look finds new checks, and
+ * the pings of the checks that are watched on their own. When notices may have been lost, each watcher is asked to read everything again.
+ *
+ * Changes are gathered for a moment and passed on once for an organization. Nothing is kept for a watcher, so a slow one costs nothing here.
+ */
+
+import type { Instant } from '../domain/check.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { yieldTurn } from '../runtime/clock.ts'
+import { createLoop } from '../runtime/loop.ts'
+import { listenForChanges } from '../store/checks/change-notices.ts'
+import { findChecksAfter, findLateChecks, findNewestKey, findStamps } from '../store/checks/watched-checks.ts'
+import type { Context } from '../store/context.ts'
+
+/** The ids of checks that changed. Null: any may have changed. */
+export type Changed = readonly string[] | null
+
+export interface Watcher {
+  readonly organizationId: string
+  /** The only check of interest: then its pings count as changes too. Null: all checks of the organization. */
+  readonly checkId: string | null
+  /** When the watcher read what it shows, by the database's clock: older changes are not of interest. */
+  readonly since: Instant
+  /** Watchers of all checks of an organization get the same array. Must not throw. */
+  readonly onChange: (changed: Changed) => void
+}
+
+export interface ChangeHub {
+  /** Returns the end of the watch. The connection is opened for the first watcher, and kept. */
+  watch(watcher: Watcher): () => void
+  /** One look, now. Tests call it instead of waiting. */
+  look(): Promise<void>
+  /** No watcher is called after that. */
+  stop(): Promise<void>
+}
+
+export interface ChangeHubOptions {
+  readonly context: Context
+  readonly databaseUrl: string
+  /** This process's clock. */
+  readonly clock: Clock
+  /** For the log; the hub goes on. */
+  readonly onProblem: (error: unknown) => void
+  readonly checkEveryMs?: number
+  /** Default: 1,000 late checks of an organization. */
+  readonly mostLate?: number
+}
+
+/** The late checks of an organization at a look. */
+interface Late {
+  /** When each was expected. */
+  readonly ids: Map<string, Instant>
+  /** With those that are not among `ids`. */
+  total: number
+}
+
+const LOOK_MS = 1_000
+/** Looks may take this part of the time: the database has more to do. */
+const LOOK_SHARE = 1 / 5
+/** How long changes are gathered: a job that fails on many hosts at once is one message. */
+const GATHER_MS = 100
+/** More changed checks than this are `null`. */
+const MOST_IDS = 100
+/** Late checks of an organization that a look compares, those that became so last first. More are counted. */
+const MOST_LATE = 1_000
+/** Watchers that are called in one tick of the event loop. */
+const WATCHERS_PER_TICK = 25
+/** A page may have read the database so long before its time says, and clocks of replicas differ. */
+const MARGIN_MS = 1_000
+/** Organizations whose last change is remembered, for watchers that come a moment after it. */
+const MOST_REMEMBERED = 10_000
+
+export function createChangeHub(options: ChangeHubOptions): ChangeHub {
+  const { context, databaseUrl, clock, onProblem, checkEveryMs, mostLate = MOST_LATE } = options
+  const { database } = context
+  const { now } = context.clock
+  const watchers = new Map<string, Set<Watcher>>()
+  const pending = new Map<string, Set<string> | null>()
+  /** Checks with new entries in their history, and their organizations: for those who watch them alone. */
+  const pendingStamps = new Map<string, string>()
+  const lastChangeAt = new Map<string, Instant>()
+  let connectedAt = Number.POSITIVE_INFINITY
+  const stopping = new AbortController()
+  let isStarted = false
+  let isGathering = false
+  /** Of the last look. An organization without an entry had no watcher then. */
+  let late = new Map<string, Late>()
+  let stamps = new Map<string, Instant>()
+  let newestKey: number | null = null
+  let restUntil = 0
+  let lastLook: Promise<void> = Promise.resolve()
+
+  const listener = listenForChanges({
+    url: databaseUrl,
+    clock,
+    onChange: add,
+    onConnected() {
+      connectedAt = now()
+      for (const organizationId of watchers.keys()) add(organizationId, null)
+    },
+    onProblem,
+    ...(checkEveryMs === undefined ? {} : { checkEveryMs }),
+  })
+  const loop = createLoop({
+    everyMs: LOOK_MS,
+    clock,
+    async run() {
+      if (watchers.size === 0 || clock.now() < restUntil) return 'done'
+      const startedAt = clock.now()
+      await look()
+      restUntil = clock.now() + (clock.now() - startedAt) / LOOK_SHARE - LOOK_MS
+      return 'done'
+    },
+    onError: onProblem,
+  })
+
+  function remember(organizationId: string): void {
+    lastChangeAt.delete(organizationId)
+    lastChangeAt.set(organizationId, now())
+    // The first one is the oldest.
+    for (const oldest of lastChangeAt.keys()) {
+      if (lastChangeAt.size <= MOST_REMEMBERED) break
+      lastChangeAt.delete(oldest)
+    }
+  }
+
+  /** `checkId` null: any may have changed. */
+  function add(organizationId: string, checkId: string | null): void {
+    remember(organizationId)
+    if (!watchers.has(organizationId)) return
+    const ids = pending.get(organizationId)
+    if (checkId === null || (ids?.size ?? 0) >= MOST_IDS) pending.set(organizationId, null)
+    else if (ids === undefined) pending.set(organizationId, new Set([checkId]))
+    else ids?.add(checkId)
+    void passOn()
+  }
+
+  async function passOn(): Promise<void> {
+    if (isGathering) return
+    isGathering = true
+    await clock.sleep(GATHER_MS, stopping.signal)
+    isGathering = false
+    const changes = new Map([...pending].map(([id, ids]) => [id, ids === null ? null : [...ids]]))
+    const stamped = new Map(pendingStamps)
+    pending.clear()
+    pendingStamps.clear()
+    let called = 0
+    for (const watcher of [...watchers.values()].flatMap((set) => [...set])) {
+      if (stopping.signal.aborted) return
+      const { organizationId } = watcher
+      const changed = changedFor(watcher, changes.get(organizationId), stamped)
+      // It may have left while others were called.
+      if (changed === undefined || !watchers.get(organizationId)?.has(watcher)) continue
+      watcher.onChange(changed)
+      called += 1
+      if (called % WATCHERS_PER_TICK === 0) await yieldTurn()
+    }
+  }
+
+  /** One after the other: each compares what it finds with what the one before found. */
+  function look(): Promise<void> {
+    const compare = async () => {
+      await Promise.all([lookForLate(), lookForNew(), lookAtStamps()])
+    }
+    lastLook = lastLook.then(compare, compare)
+    return lastLook
+  }
+
+  async function lookForLate(): Promise<void> {
+    const organizationIds = [...watchers.keys()]
+    const lateNow = new Map<string, Late>(organizationIds.map((id) => [id, { ids: new Map(), total: 0 }]))
+    for (const { organizationId, id, expectedAt, total } of await findLateChecks(
+      database,
+      organizationIds,
+      now(),
+      mostLate,
+    )) {
+      const found = lateNow.get(organizationId)!
+      found.ids.set(id, expectedAt)
+      found.total = total
+    }
+    for (const [organizationId, found] of lateNow) compareLate(organizationId, late.get(organizationId), found)
+    late = lateNow
+  }
+
+  function compareLate(organizationId: string, before: Late | undefined, found: Late): void {
+    if (before === undefined) {
+      const since = earliestSince(organizationId)
+      for (const [id, expectedAt] of found.ids) if (expectedAt >= since) add(organizationId, id)
+      return
+    }
+    const begun = [...found.ids.keys()].filter((id) => !before.ids.has(id))
+    const ended = [...before.ids.keys()].filter((id) => !found.ids.has(id))
+    const isCut = Math.max(before.total, found.total) > mostLate
+    // Some of those that are not found are still late, and others of them not any more.
+    if (isCut && (before.total !== found.total || begun.length + ended.length > 0)) add(organizationId, null)
+    if (!isCut) for (const id of [...begun, ...ended]) add(organizationId, id)
+  }
+
+  function earliestSince(organizationId: string): Instant {
+    let earliest = Number.POSITIVE_INFINITY
+    for (const { since } of watchers.get(organizationId) ?? []) earliest = Math.min(earliest, since)
+    return earliest - MARGIN_MS
+  }
+
+  async function lookForNew(): Promise<void> {
+    if (newestKey === null) {
+      newestKey = await findNewestKey(database)
+      return
+    }
+    const found = await findChecksAfter(database, newestKey, MOST_IDS)
+    for (const { organizationId, id, key } of found) {
+      add(organizationId, id)
+      newestKey = Math.max(newestKey, key)
+    }
+  }
+
+  async function lookAtStamps(): Promise<void> {
+    const since = new Map<string, Instant>()
+    for (const set of watchers.values())
+      for (const watcher of set)
+        if (watcher.checkId !== null)
+          since.set(watcher.checkId, Math.min(watcher.since, since.get(watcher.checkId) ?? watcher.since))
+    const found = since.size === 0 ? [] : await findStamps(database, [...since.keys()])
+    const stampsNow = new Map<string, Instant>()
+    for (const { id, organizationId, stampedAt } of found) {
+      stampsNow.set(id, stampedAt)
+      if (stampedAt > (stamps.get(id) ?? since.get(id)! - MARGIN_MS)) pendingStamps.set(id, organizationId)
+    }
+    stamps = stampsNow
+    if (pendingStamps.size > 0) void passOn()
+  }
+
+  return {
+    watch(watcher) {
+      const { organizationId, since } = watcher
+      const set = watchers.get(organizationId) ?? new Set()
+      watchers.set(organizationId, set.add(watcher))
+      // What changed between its reading and now; where the notices of that time are not known, onConnected calls it later.
+      const knownFrom = Math.max(connectedAt, lastChangeAt.get(organizationId) ?? 0)
+      if (knownFrom < Number.POSITIVE_INFINITY && knownFrom >= since - MARGIN_MS) watcher.onChange(null)
+      if (!isStarted && !stopping.signal.aborted) {
+        isStarted = true
+        listener.start()
+        loop.start()
+      }
+      return () => {
+        set.delete(watcher)
+        if (set.size === 0 && watchers.get(organizationId) === set) watchers.delete(organizationId)
+      }
+    },
+    look,
+    async stop() {
+      stopping.abort()
+      await Promise.all([listener.stop(), loop.stop()])
+      watchers.clear()
+    },
+  }
+}
+
+/** Undefined: nothing that it watches. */
+function changedFor(
+  { checkId, organizationId }: Watcher,
+  changed: Changed | undefined,
+  stamped: ReadonlyMap<string, string>,
+): Changed | undefined {
+  if (checkId === null || changed === null) return changed
+  return changed?.includes(checkId) || stamped.get(checkId) === organizationId ? [checkId] : undefined
+}

@@ -1,0 +1,67 @@
+/**
+ * Reads SIGN_IN: a JSON array of identity providers with which users sign in to the dashboard. A fault names the entry and the
+ * field, and quotes no value: it may be a secret.
+ */
+
+import { z } from 'zod'
+import {
+  describeIssue,
+  findSubjectFault,
+  identifier,
+  issuerUrl,
+  readEntries,
+  textOf,
+  usersBySubject,
+} from './config-issuers.ts'
+import { SCOPES, type Scope } from './domain/access.ts'
+
+export interface SignInProvider {
+  /** Shown on its button, and part of the redirect URI. */
+  readonly name: string
+  /** Exactly as in the claim `iss`. */
+  readonly issuer: string
+  readonly clientId: string
+  readonly clientSecret: string
+  /** The e-mail address of a user for each value of the claim `sub`. */
+  readonly users: ReadonlyMap<string, string>
+  /** The scope of users that their first sign-in creates; null: it creates none. */
+  readonly newUserScope: Scope | null
+}
+
+const NAME = /^[A-Za-z0-9-]{1,32}$/
+const SECRET_LENGTH = 2_048
+const EXAMPLE =
+  '[{"name":"Example","issuer":"https://login.example.com","client_id":"heartbeat","client_secret":"..."}]'
+const FIELDS = 'name, issuer, client_id, client_secret, users and create_users'
+
+const ENTRY = z.strictObject(
+  {
+    name: z.string('must be text').regex(NAME, 'must be 1 to 32 letters, digits and -'),
+    issuer: issuerUrl,
+    client_id: identifier,
+    client_secret: textOf(SECRET_LENGTH),
+    users: usersBySubject,
+    create_users: z.strictObject({ scope: z.enum(SCOPES) }).optional(),
+  },
+  'must be an object',
+)
+
+export const signInProviders = z.string().transform((text, context): readonly SignInProvider[] => {
+  const providers: SignInProvider[] = []
+  const schema = { entry: ENTRY, example: EXAMPLE, describe }
+  const faults = readEntries(text, schema, ({ name, issuer, client_id, client_secret, users = {}, create_users }) => {
+    const isDouble = providers.some((provider) => provider.name === name)
+    const newUserScope = create_users?.scope ?? null
+    const client = { clientId: client_id, clientSecret: client_secret }
+    providers.push({ name, issuer, ...client, users: new Map(Object.entries(users)), newUserScope })
+    return [findSubjectFault(users), isDouble ? 'name is the same as in an entry before it: choose another' : null]
+  })
+  for (const fault of faults) context.addIssue(fault)
+  return providers
+})
+
+function describe(issue: z.core.$ZodIssue): string {
+  if (issue.path[0] === 'create_users')
+    return `create_users must be an object such as {"scope":"read"}, with a scope of ${SCOPES.join(', ')}`
+  return describeIssue(issue, FIELDS)
+}

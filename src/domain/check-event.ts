@@ -1,0 +1,116 @@
+/** What happens to a check, and what comes of it: the input and the output of the state machine (transition.ts). */
+
+import type { CheckState, DownReason, Flip, Gap, Instant, StatusReason, StoredStatus } from './check.ts'
+import type { Notice } from './event.ts'
+
+export type CheckEvent =
+  /** A completion. `durationMs` is the job's own measurement, which we trust. */
+  | {
+      readonly kind: 'success' | 'fail'
+      readonly runId: string | null
+      readonly durationMs: number | null
+      readonly job?: JobEnd
+    }
+  | { readonly kind: 'start'; readonly runId: string | null; readonly job?: JobStart }
+  | { readonly kind: 'log' }
+  /**
+   * The run has no completion: its Job was deleted before it ended. `at`: of the log that records it; null: it is not recorded. `overran`: its source
+   * ended it because the next run was due, so that it took too long.
+   */
+  | { readonly kind: 'abandon'; readonly runId: string; readonly at: Instant | null; readonly overran?: JobEnd }
+  /**
+   * The evaluator reads the check. `gaps`: our own downtimes, oldest first; those that do not concern the check are ignored. `seenUntil`: all Jobs
+   * that changed before are recorded, and a deadline after it has not passed. Left out: pings report the runs.
+   */
+  | { readonly kind: 'deadline'; readonly gaps: readonly Gap[]; readonly seenUntil?: Instant }
+  /** `isSilent`: the check begins paused, so no recipient knew it otherwise: the flip has no event. */
+  | { readonly kind: 'pause'; readonly isSilent?: boolean }
+  | { readonly kind: 'resume' }
+  /** The given spec is new; the state was reached under the old one. */
+  | { readonly kind: 'update' }
+  /** The first completion is expected from now on. For declared checks: a job that never runs must be noticed. */
+  | { readonly kind: 'arm' }
+  /** The job has no URL to report to: nothing is expected of it, unless it has reported since the check is new. */
+  | { readonly kind: 'disarm' }
+  /** The deleted resource of the check is created again: what was kept of it is known. `isUp`: it was up, and is again. */
+  | { readonly kind: 'revive'; readonly kept: KeptState; readonly isUp?: boolean }
+  /** The check, which is new, was down when its resource was deleted, and its recipients know it as paused since then: it is down again. */
+  | { readonly kind: 'restore'; readonly reason: DownReason }
+
+/** What a Job says of its start. Times of Jobs are whole seconds, and may be before the newest entry of the check. */
+export interface JobStart {
+  readonly at: Instant
+  /** The slot that the run is for; of a run without one, when its Job was created. */
+  readonly slotAt: Instant
+  /** When the check was created: a run that has started before is not over time because of that. */
+  readonly createdAt: Instant
+  /** The end of this run is stored already: it is not opened again. */
+  readonly isOver?: boolean
+  /** The start is stored already, and does not count again: the run is open again, as its Job was suspended or its check was deleted. */
+  readonly isStored?: boolean
+}
+
+/** What a Job says of its end. */
+export interface JobEnd {
+  readonly at: Instant
+  /** When the check was created: what ended before is history, and alarms about nothing. */
+  readonly createdAt: Instant
+  /** A later completion is reported together with this one. Of what ended before the creation only the newest counts. */
+  readonly isSuperseded?: boolean
+  /** A fail of this run is stored: a success is a log then. The caller need not say it of a fail without the run's id (Run.hasFailed). */
+  readonly isOverruled?: boolean
+}
+
+/** The part of a state that is kept when the resource of a check is deleted. */
+export type KeptState = Pick<
+  CheckState,
+  'lastPingAt' | 'lastSuccessAt' | 'lastDurationMs' | 'lastStartAt' | 'pingsTotal' | 'incidentSince'
+>
+
+export interface Outcome {
+  readonly state: CheckState
+  readonly flip: Flip | null
+  /** For a completion: the given duration, else completion minus the matching start. Null: unknown. */
+  readonly durationMs: number | null
+  /** The gap that excused an interval. */
+  readonly outage: Gap | null
+  /** The start opened no run, because too many are open. */
+  readonly runRefused: boolean
+  /** The completion is stored as a log: it does not override the fail that the container itself sent. */
+  readonly isLogged: boolean
+  /** What the recipients of check.down and check.up are to know of the flip. Null: nothing, or the event of its reason (event.ts). */
+  readonly notice: Notice | null
+  /** What they are to know because the check has stopped flapping: only of a deadline, before its flip, and without one. */
+  readonly settled: Notice | null
+}
+
+/** Events that leave every status as it is. */
+type QuietKind = 'start' | 'log' | 'abandon' | 'update' | 'arm' | 'disarm' | 'revive'
+
+/**
+ * The statuses that the other events lead to. A status that a deadline does not change has no deadline (`deadlineOf`); elsewhere
+ * `deadline` counts only when a deadline has passed, gaps considered.
+ */
+export const NEXT = {
+  new: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'new' },
+  up: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'up' },
+  down: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'down' },
+  paused: { success: 'paused', fail: 'paused', deadline: 'paused', pause: 'paused', resume: 'new' },
+} as const satisfies Record<StoredStatus, Record<Exclude<CheckEvent['kind'], QuietKind | 'restore'>, StoredStatus>>
+
+export function unchanged(state: CheckState): Outcome {
+  return {
+    state,
+    flip: null,
+    durationMs: null,
+    outage: null,
+    runRefused: false,
+    isLogged: false,
+    notice: null,
+    settled: null,
+  }
+}
+
+export function flipped(state: CheckState, to: StoredStatus, reason: StatusReason, at: Instant): Outcome {
+  return { ...unchanged({ ...state, status: to, since: at, reason }), flip: { from: state.status, to, reason, at } }
+}

@@ -1,0 +1,350 @@
+/**
+ * Examples for /openapi.json: of each request and response, by the id of its operation. Tests compare them with the schemas and
+ * with a running service: what lacks an example, or has another form, fails them.
+ */
+
+import type { ErrorCode } from '../../domain/errors.ts'
+import type { WEBHOOK_HEADERS } from './event.schema.ts'
+import type { Json } from './openapi-schemas.ts'
+
+interface Example {
+  readonly body?: Json
+  readonly response?: Json | string
+}
+
+/** Stands for any id of a path or a query. */
+export const EXAMPLE_ID = '0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d10'
+
+const PROJECT_ID = EXAMPLE_ID
+const PUBLIC_ID = '5f0c6d1e-9a0b-4c3d-8e2f-7a6b5c4d3e2f'
+const CHECK_ID = '01a1ffd6-704f-76e2-8164-e2405742933d'
+const CHANNEL_ID = '01a1ffd6-6bba-74f9-98c2-b90b38330784'
+const EVENT_ID = '01a1ffd6-784f-73b6-a84b-9e78d9fc783c'
+const DELIVERY_ID = '01a1ffd6-7850-7c1a-9f3e-5b6d7e8f9a01'
+const USER_ID = '01a1ffd0-1111-7222-8333-944445555666'
+const KEY_ID = '01a1ffd0-2222-7333-8444-955556666777'
+const PING_ID = '01a1ffd6-7800-7f00-8a00-1b2c3d4e5f60'
+
+const PROJECT = { id: PROJECT_ID, name: 'Shop', slug: 'shop', created_at: '2026-11-02T09:00:00.000Z' }
+
+const CHECK_SUMMARY = {
+  id: CHECK_ID,
+  name: 'Shop backup',
+  slug: 'shop-backup',
+  status: 'down',
+  status_since: '2026-11-21T02:01:33.512Z',
+  status_reason: 'failed',
+  status_detail: null,
+  period_seconds: 86_400,
+  grace_seconds: 1_800,
+  schedule: null,
+  time_zone: null,
+  last_ping_at: '2026-11-21T02:01:33.512Z',
+  expected_at: null,
+  due_at: null,
+  running: 0,
+  managed_by: 'api',
+}
+
+const CHECK = {
+  ...CHECK_SUMMARY,
+  public_id: PUBLIC_ID,
+  ping_url: `https://ping.example.com/ping/${PUBLIC_ID}`,
+  project_id: PROJECT_ID,
+  description: 'Dumps the databases of the shop. Ask the team shop.',
+  tags: ['team:shop'],
+  labels: { team: 'shop', 'app.kubernetes.io/part-of': 'webshop' },
+  max_runtime_seconds: 3_600,
+  flapping: false,
+  last_start_at: '2026-11-21T02:00:00.000Z',
+  last_duration_ms: 93_512,
+  pings_total: 38,
+  created_at: '2026-11-02T09:15:00.000Z',
+  updated_at: '2026-11-02T09:15:00.000Z',
+  kubernetes: null,
+}
+
+const NEW_CHECK = {
+  project_id: PROJECT_ID,
+  name: 'Shop backup',
+  description: 'Dumps the databases of the shop. Ask the team shop.',
+  tags: ['team:shop'],
+  labels: { team: 'shop', 'app.kubernetes.io/part-of': 'webshop' },
+  period_seconds: 86_400,
+  grace_seconds: 1_800,
+  max_runtime_seconds: 3_600,
+}
+
+const PING = {
+  id: PING_ID,
+  type: 'fail',
+  exit_code: 1,
+  created_at: '2026-11-21T02:01:33.512Z',
+  duration_ms: 93_512,
+  run_id: '4a3e8a2c-6c64-4b5d-9d8a-0d4c3b8f7e11',
+  body: 'dumping shop ... ok\npg_dump: error: connection to server failed: Connection refused\n',
+  body_truncated: false,
+  source: 'http',
+}
+
+const FLIP = {
+  id: '01a1ffd6-7800-7f01-8a00-1b2c3d4e5f61',
+  at: '2026-11-21T02:01:33.512Z',
+  from: 'up',
+  to: 'down',
+  reason: 'failed',
+  ping_id: PING_ID,
+  detail: null,
+}
+
+const CHANNEL = {
+  id: CHANNEL_ID,
+  kind: 'webhook',
+  name: 'Deployment log',
+  project_id: null,
+  events: ['check.down', 'check.up'],
+  muted: false,
+  config: { url: 'https://…@hooks.example.com/heartbeat?…' },
+  managed_by: 'api',
+  created_at: '2026-11-21T20:40:04.794Z',
+}
+
+const SECRET = 'whsec_zNkgReE+jEsWFMCcpB0XDdyeN7L43LPQ9CkzatMpdaI='
+
+const DELIVERY = {
+  id: DELIVERY_ID,
+  event_id: EVENT_ID,
+  type: 'check.down',
+  channel_id: CHANNEL_ID,
+  check_id: CHECK_ID,
+  status: 'pending',
+  attempts: 1,
+  next_attempt_at: '2026-11-21T02:01:45.000Z',
+  last_status: 503,
+  last_error: 'hooks.example.com answered 503 Service Unavailable; it is retried',
+  created_at: '2026-11-21T02:01:33.512Z',
+  delivered_at: null,
+}
+
+const API_KEY = {
+  id: KEY_ID,
+  name: 'deploy pipeline',
+  prefix: 'hbk_7f3a9c21',
+  scope: 'write',
+  project_id: PROJECT_ID,
+  expires_at: '2036-01-31T12:00:00.000Z',
+  last_used_at: '2026-11-21T20:40:00.000Z',
+  created_at: '2026-11-02T09:05:00.000Z',
+  created_by: { kind: 'user', id: USER_ID, name: 'ada@example.com' },
+}
+
+const USER = {
+  id: USER_ID,
+  email: 'ada@example.com',
+  scope: 'write',
+  created_at: '2026-11-02T09:10:00.000Z',
+  created_by: { kind: 'api_key', id: '01a1ffd0-3333-7444-8555-966667777888', name: 'bootstrap' },
+}
+
+const AUDIT_ENTRY = {
+  id: '01a1ffd6-7900-7a00-8a00-1b2c3d4e5f62',
+  at: '2026-11-21T20:45:00.000Z',
+  actor: { kind: 'user', id: USER_ID, name: 'ada@example.com' },
+  action: 'check.changed',
+  target: { kind: 'check', id: CHECK_ID, name: 'Shop backup' },
+  address: '192.0.2.7',
+  detail: { changed: ['grace_seconds'] },
+}
+
+const LOG_IN = { email: 'ada@example.com', password: 'correct horse battery staple' }
+
+const TOKENS = {
+  access_token: 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIwMWExIn0.c2lnbmF0dXJl',
+  token_type: 'Bearer',
+  expires_in: 900,
+  refresh_token: 'hbr_1c8f2d6b9e4a7053',
+}
+
+export const EXAMPLES: Readonly<Record<string, Example>> = {
+  listChecks: { response: { checks: [CHECK_SUMMARY] } },
+  createCheck: {
+    body: NEW_CHECK,
+    response: {
+      ...CHECK,
+      status: 'new',
+      status_since: CHECK.created_at,
+      status_reason: 'created',
+      last_ping_at: null,
+      last_start_at: null,
+      last_duration_ms: null,
+      pings_total: 0,
+    },
+  },
+  getCheck: { response: CHECK },
+  updateCheck: {
+    body: { name: 'Shop backup', schedule: '0 2 * * *', time_zone: 'Europe/Berlin', grace_seconds: 1_800 },
+    response: { ...CHECK, period_seconds: null, schedule: '0 2 * * *', time_zone: 'Europe/Berlin' },
+  },
+  pauseCheck: { response: { ...CHECK, status: 'paused', status_reason: 'paused' } },
+  resumeCheck: {
+    response: {
+      ...CHECK,
+      status: 'new',
+      status_reason: 'resumed',
+      expected_at: '2026-11-23T02:01:33.512Z',
+      due_at: '2026-11-23T02:31:33.512Z',
+    },
+  },
+  listPings: { response: { pings: [PING] } },
+  getPing: { response: PING },
+  getPingBody: { response: PING.body },
+  listFlips: { response: { flips: [FLIP] } },
+
+  listChannels: { response: { channels: [CHANNEL] } },
+  createChannel: {
+    body: {
+      kind: 'webhook',
+      name: 'Deployment log',
+      events: ['check.down', 'check.up'],
+      config: { url: 'https://robot:s3cret@hooks.example.com/heartbeat?team=42' },
+    },
+    response: { ...CHANNEL, secret: SECRET },
+  },
+  getChannel: { response: CHANNEL },
+  updateChannel: {
+    body: { name: 'Deployments', events: ['check.down'] },
+    response: { ...CHANNEL, name: 'Deployments', events: ['check.down'] },
+  },
+  testChannel: { response: { delivery_id: DELIVERY_ID } },
+  rotateSecret: { response: { secret: SECRET } },
+
+  listDeliveries: { response: { deliveries: [DELIVERY] } },
+  getDelivery: { response: DELIVERY },
+  retryDelivery: { response: DELIVERY },
+
+  listProjects: { response: { projects: [PROJECT] } },
+  createProject: { body: { name: 'Shop' }, response: PROJECT },
+  getProject: { response: PROJECT },
+  updateProject: { body: { name: 'Store' }, response: { ...PROJECT, name: 'Store' } },
+
+  listApiKeys: { response: { api_keys: [API_KEY] } },
+  createApiKey: {
+    body: { name: 'deploy pipeline', scope: 'write', project_id: PROJECT_ID, expires_at: '2036-01-31T12:00:00Z' },
+    response: { ...API_KEY, last_used_at: null, key: 'hbk_7f3a9c21_2b9e4d6f8a1c3e5b7d9f0a2c4e6b8d0f' },
+  },
+
+  getApiKey: { response: API_KEY },
+  updateApiKey: { body: { name: 'release pipeline' }, response: { ...API_KEY, name: 'release pipeline' } },
+
+  getUser: { response: USER },
+  listUsers: { response: { users: [USER] } },
+  createUser: { body: { ...LOG_IN, scope: 'write' }, response: USER },
+  updateUser: { body: { scope: 'read' }, response: { ...USER, scope: 'read' } },
+
+  listAudit: { response: { entries: [AUDIT_ENTRY] } },
+
+  getMe: {
+    response: {
+      kind: 'user',
+      organization: { id: '01a1ffd0-0000-7111-8222-933334444555', name: 'default' },
+      user: { id: USER_ID, email: 'ada@example.com' },
+      scope: 'write',
+      project_id: null,
+    },
+  },
+
+  changePassword: {
+    body: { current_password: LOG_IN.password, new_password: 'four other random words' },
+  },
+  listSessions: {
+    response: {
+      sessions: [
+        {
+          id: '01a1ffd6-7000-7a00-8b00-1c2d3e4f5a6b',
+          kind: 'token',
+          created_at: '2026-11-21T20:00:00.000Z',
+          last_used_at: '2026-11-21T20:40:00.000Z',
+          address: '203.0.113.7',
+          current: true,
+        },
+      ],
+    },
+  },
+
+  logIn: { body: LOG_IN, response: TOKENS },
+  refresh: { body: { refresh_token: TOKENS.refresh_token }, response: TOKENS },
+  logOut: { body: { refresh_token: TOKENS.refresh_token } },
+  getDocument: { response: { openapi: '3.1.1', info: { title: 'Heartbeat Operator', version: '1' } } },
+}
+
+export const ERROR_EXAMPLES = {
+  invalid: {
+    error: 'name is required',
+    details: [{ path: 'body.name', message: 'is required' }],
+  },
+  unauthenticated: {
+    error: 'no credential was received: send the header "Authorization: Bearer <API key or access token>"',
+  },
+  forbidden: { error: 'this call needs the scope write; the given credential has read' },
+  not_found: { error: 'check not found' },
+  method_not_allowed: { error: 'PATCH is not allowed here; DELETE, GET, PUT are' },
+  conflict: {
+    error: 'another check of the project has the slug "shop-backup": choose another',
+    details: [
+      { path: 'body.slug', message: 'another check of the project has the slug "shop-backup": choose another' },
+    ],
+  },
+  too_large: { error: 'body too large: at most 65536 bytes are accepted' },
+  unsupported_media_type: { error: 'the body must be JSON; send Content-Type: application/json' },
+  too_many_requests: { error: 'more than 1000 calls in a minute for this organization; try again in 12 s' },
+  internal: { error: 'internal error' },
+  unavailable: { error: 'the service cannot reach its database at the moment; try again shortly' },
+} as const satisfies Record<ErrorCode, Json>
+
+export const WEBHOOK_HEADER_EXAMPLES: Readonly<Record<keyof typeof WEBHOOK_HEADERS, string>> = {
+  'webhook-id': EVENT_ID,
+  'webhook-timestamp': '1795207293',
+  'webhook-signature': 'v1,fkvUNiuWvmq9VUdIZTgxsuRAHnaPsVnmF5Yp545ihwo=',
+}
+
+const LINK = `https://heartbeat.example.com/api/v1/checks/${CHECK_ID}`
+
+export const WEBHOOK_EXAMPLE: Json = {
+  version: 1,
+  id: EVENT_ID,
+  type: 'check.down',
+  timestamp: '2026-11-21T02:01:33.512Z',
+  data: {
+    reason: 'failed',
+    occurred_at: '2026-11-21T02:01:33.512Z',
+    detected_at: '2026-11-21T02:01:33.512Z',
+    status: 'down',
+    previous_status: 'up',
+    down_for_seconds: null,
+    flips: null,
+    gap: null,
+    detail: null,
+    check: {
+      id: CHECK_ID,
+      name: 'Shop backup',
+      slug: 'shop-backup',
+      tags: ['team:shop'],
+      labels: { 'app.kubernetes.io/part-of': 'webshop', team: 'shop' },
+      project: { id: PROJECT_ID, slug: 'shop' },
+      kubernetes: null,
+    },
+    last_ping: {
+      type: PING.type,
+      exit_code: PING.exit_code,
+      duration_ms: PING.duration_ms,
+      created_at: PING.created_at,
+      body: PING.body,
+    },
+    links: {
+      check: LINK,
+      pings: `${LINK}/pings`,
+      flips: `${LINK}/flips`,
+      dashboard: LINK.replace('/api/v1', ''),
+    },
+  },
+}

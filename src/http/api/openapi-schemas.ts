@@ -1,0 +1,102 @@
+/** JSON Schemas for /openapi.json, made from the schemas that requests and responses pass through. */
+
+import { z } from 'zod'
+
+export type Json = Record<string, unknown>
+
+export const SCHEMAS = '#/components/schemas/'
+
+/** For schemas that validate in another form than clients need: one object in code, a union by kind in the document. */
+const DOCUMENTED = new WeakMap<z.ZodType, z.ZodType>()
+
+const documented = (schema: z.ZodType): z.ZodType => DOCUMENTED.get(schema) ?? schema
+
+/** Shows `schema` as `shown` in the document. Returns `schema`. */
+export function documentAs<Schema extends z.ZodType>(schema: Schema, shown: z.ZodType): Schema {
+  DOCUMENTED.set(schema, shown)
+  return schema
+}
+
+/** A reference to the schema in the components. Throws for a schema without an id. */
+export function refTo(schema: z.ZodType): Json {
+  const id = documented(schema).meta()?.id
+  if (id === undefined)
+    throw new Error('a schema of a request body or a response has no id: give it one with meta({ id })')
+  return { $ref: SCHEMAS + id }
+}
+
+/** The components: each of `roots`, and each schema with an id inside of them. */
+export function describeSchemas(roots: readonly z.ZodType[]): Json {
+  const registry = z.registry<{ id: string }>()
+  const add = (given: unknown): void => {
+    if (!(given instanceof z.ZodType)) return
+    const schema = documented(given)
+    if (registry.has(schema)) return
+    const id = schema.meta()?.id
+    if (id !== undefined) registry.add(schema, { id })
+    for (const inner of listInner(schema)) add(inner)
+  }
+  for (const root of roots) add(root)
+  const { schemas } = z.toJSONSchema(registry, { ...SETTINGS, override: tidyBody, uri: (id) => SCHEMAS + id })
+  return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutHead(schema)]))
+}
+
+/** The schema of a query or of the parameters of a path. */
+export function describeObject(schema: z.ZodObject): { properties: Record<string, Json>; required?: string[] } {
+  return withoutHead(z.toJSONSchema(schema, { ...SETTINGS, override: tidy })) as {
+    properties: Record<string, Json>
+    required?: string[]
+  }
+}
+
+/** The schemas directly inside a schema. These are the kinds of zod in which our schemas nest. */
+function listInner(schema: z.ZodType): unknown[] {
+  if (schema instanceof z.ZodObject) return Object.values(schema.shape)
+  if (schema instanceof z.ZodUnion) return [...schema.options]
+  if (schema instanceof z.ZodArray) return [schema.element]
+  if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional) return [schema.unwrap()]
+  return []
+}
+
+/** `input`: requests before transformation; responses without `additionalProperties: false`, so that strict clients accept fields added later. */
+const SETTINGS = { io: 'input', target: 'draft-2020-12' } as const
+
+interface Made {
+  readonly zodSchema: z.core.$ZodType
+  readonly jsonSchema: z.core.JSONSchema.BaseSchema
+}
+
+/** Removes what zod adds (patterns of dates, bounds of JavaScript's integers) and adds what it omits (defaults of transformed fields). */
+function tidy({ zodSchema, jsonSchema }: Made): void {
+  if (jsonSchema.format === 'date-time') delete jsonSchema.pattern
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+  const standard = z.globalRegistry.get(zodSchema)?.default
+  if (standard !== undefined) jsonSchema.default = standard as number
+}
+
+/**
+ * A default is written in words: generators of clients require fields that have one. A union by a field names that field, so that
+ * generators can tell its members apart.
+ */
+function tidyBody(made: Made): void {
+  tidy(made)
+  const { zodSchema, jsonSchema } = made
+  if (jsonSchema.default !== undefined) {
+    const { description = '', default: standard } = jsonSchema
+    jsonSchema.description = `${description} Default: ${JSON.stringify(standard)}.`.trimStart()
+    delete jsonSchema.default
+  }
+  if (zodSchema instanceof z.ZodDiscriminatedUnion) {
+    const { discriminator: propertyName } = zodSchema.def
+    const options = zodSchema.options as readonly z.ZodObject[]
+    const mapping = Object.fromEntries(
+      options.map((option) => [(option.shape[propertyName] as z.ZodLiteral).value, refTo(option).$ref]),
+    )
+    Object.assign(jsonSchema, { discriminator: { propertyName, mapping } })
+  }
+}
+
+function withoutHead({ $schema: _schema, $id: _id, id: _name, ...schema }: Json): Json {
+  return schema
+}

@@ -1,0 +1,36 @@
+/** The network address of a client. X-Forwarded-For counts only as far as trusted proxies wrote it: anyone can send the header. */
+
+import type { IncomingMessage } from 'node:http'
+import { type Address, isWithin, parseAddress, parseBlock } from '../runtime/addresses.ts'
+
+/** An address without a port, an IPv4-mapped one as IPv4; `unknown` after the connection has closed. */
+export type FindClientAddress = (request: Pick<IncomingMessage, 'headers' | 'socket'>) => string
+
+/**
+ * For requests from one of `trustedProxies` (addresses and CIDRs) the rightmost address of X-Forwarded-For that is not one of them, because
+ * each proxy appends the address that it has seen. The socket's address for other requests, and if the header has no such address.
+ */
+export function createFindClientAddress(trustedProxies: readonly string[]): FindClientAddress {
+  const blocks = trustedProxies.map(parseBlock)
+  const isTrusted = (address: Address) => blocks.some((block) => isWithin(address, block))
+  return ({ headers, socket }) => {
+    const peer = parseAddress(socket.remoteAddress ?? '')
+    if (peer === null) return 'unknown'
+    // Node joins the lines of several headers in their order.
+    const entries = isTrusted(peer) ? String(headers['x-forwarded-for'] ?? '').split(',') : []
+    for (const entry of entries.reverse()) {
+      const address = parseEntry(entry.trim())
+      // What stands to the left of an entry that is no address was not written by a proxy that we know.
+      if (address === null) break
+      if (!isTrusted(address)) return address.toString()
+    }
+    return peer.toString()
+  }
+}
+
+/** `192.0.2.1`, `2001:db8::1`, `[2001:db8::1]`, and with a port `192.0.2.1:443`, `[2001:db8::1]:443`. */
+function parseEntry(text: string): Address | null {
+  const bracketed = /^\[([\da-f:.]+)\](?::\d{1,5})?$/i.exec(text)?.[1]
+  if (bracketed !== undefined) return bracketed.includes(':') ? parseAddress(bracketed) : null
+  return parseAddress(/^([\d.]+):\d{1,5}$/.exec(text)?.[1] ?? text)
+}

@@ -1,0 +1,356 @@
+/** The dashboard as a Koa application: sessions, the check of the sender's page, headers, errors as pages (dashboard design). */
+
+import { Router } from '@koa/router'
+import Koa, { type Context, type Middleware } from 'koa'
+import {
+  createFindDashboardCaller,
+  DASHBOARD_SESSION_MS,
+  type DashboardCaller,
+  isSessionToken,
+} from '../../auth/dashboard-session.ts'
+import { SIGN_IN_SECONDS } from '../../auth/sign-in.ts'
+import { includesScope } from '../../domain/access.ts'
+import { AppError } from '../../domain/errors.ts'
+import { yieldTurn } from '../../runtime/clock.ts'
+import type { Log } from '../../runtime/log.ts'
+import { RequestAborted, readBody } from '../body.ts'
+import { createFindClientAddress, type FindClientAddress } from '../client-address.ts'
+import { createRejectionCount } from '../middleware/limit-rejections.ts'
+import { type OnRequest, observe } from '../middleware/observe.ts'
+import { createWindows } from '../middleware/windows.ts'
+import { ASSETS_PATH, type Assets, compress, type Encoding, readAssets } from './assets.ts'
+import { renderErrorPages } from './errors.ts'
+import { type Around, renderDocument } from './layout.ts'
+import { LIVE_PATH, type Live } from './live.ts'
+import { isFromOwnPage, ownPath, pathOfReferrer } from './own-page.ts'
+import type { Dashboard, PageRoute, Redirect, Request, Response } from './page.ts'
+import { PAGES } from './routes.ts'
+import { createSharedReads, type ShareRead } from './shared-reads.ts'
+import { createTurns, type Turns } from './turns.ts'
+
+export interface DashboardParts extends Omit<Dashboard, 'yieldToPings' | 'isPasswordLoginOn' | 'kept'> {
+  readonly log: Log
+  /** When true, responses ask clients to close their connections. */
+  readonly isStopping: () => boolean
+  /** Default: no proxy is trusted. */
+  readonly findClientAddress?: FindClientAddress
+  readonly isPasswordLoginOn?: boolean
+  readonly onRequest?: OnRequest
+  /** Default: not known. */
+  readonly kept?: Dashboard['kept']
+  /** Default: pages change when they are loaded again. */
+  readonly live?: Live
+  /** Default: at once. */
+  readonly yieldToPings?: () => Promise<void>
+  /** How long a page waits for its turn (turns.ts). For tests. */
+  readonly turnWaitMs?: number
+  /** Requests of one user in a minute. For tests. */
+  readonly mostRequests?: number
+}
+
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join('; ')
+
+/** What the script sends with the requests that no user asked for (assets/dashboard.js): the time from which on the page must have been read. */
+const REFRESH_HEADER = 'X-Refresh'
+/** Of one user in a minute, in this process: some hundreds of open pages make two a minute each, and more when they connect again. */
+const MOST_REQUESTS = 6_000
+const HTML = 'text/html; charset=utf-8'
+const FORM_BYTES = 65_536
+/** Of brotli, for pages: at 4 it takes about a millisecond for a list. */
+const PAGE_QUALITY = 4
+const YEAR_SECONDS = 31_536_000
+
+/** Mount its `callback()` on a node server for all paths that are not the API's. */
+export function createDashboardApp(parts: DashboardParts): Koa {
+  const {
+    context,
+    log,
+    isStopping,
+    baseUrl,
+    onRequest,
+    findClientAddress = createFindClientAddress([]),
+    isPasswordLoginOn = true,
+    kept = null,
+  } = parts
+  const { pingUrl, signIn } = parts
+  // Requests that came in are read first: without a turn of the event loop none of their pings would be known.
+  const yieldToPings = async () => {
+    await yieldTurn()
+    await parts.yieldToPings?.()
+  }
+  const dashboard: Dashboard = { context, baseUrl, pingUrl, isPasswordLoginOn, signIn, kept, yieldToPings }
+  const assets = readAssets()
+  const findCaller = createFindDashboardCaller(context)
+  const countRejection = createRejectionCount(context.clock)
+  const { mostRequests = MOST_REQUESTS } = parts
+  const takeRequest = createWindows(context.clock, mostRequests)
+  const turns = createTurns({ yieldToPings, waitMs: parts.turnWaitMs })
+  const shareRead = createSharedReads<Compressed>(context.clock)
+
+  const router = new Router({ sensitive: true })
+  router.get(`${ASSETS_PATH}:name`, (ctx) => sendAsset(ctx, assets))
+  const { live } = parts
+  if (live !== undefined) {
+    router.get(LIVE_PATH, (ctx) => {
+      ctx.state.route = LIVE_PATH
+      const caller: DashboardCaller | null = ctx.state.caller ?? null
+      if (caller === null) sendRedirect(ctx, toLogIn(ctx), baseUrl())
+      else live.open(ctx, caller)
+    })
+  }
+  for (const route of PAGES) {
+    const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1')
+    router.register(path, [route.method], serve(route, { turns, dashboard, assets, findClientAddress, shareRead }))
+  }
+
+  const app = new Koa({ env: 'production' })
+  // An error after the response has begun: a client that left. Koa would print it.
+  app.on('error', (error) => log.debug({ error }, 'response not delivered'))
+  app.use(observe({ log, clock: context.clock, isStopping, onRequest }))
+  app.use(setHeaders)
+  app.use(
+    renderErrorPages({
+      log,
+      render: (ctx, page) => sendDocument(ctx, renderDocument(page, aroundOf(ctx, assets, context))),
+    }),
+  )
+  app.use(async (ctx, next) => {
+    if (!['GET', 'HEAD'].includes(ctx.method) && !isFromOwnPage(ctx.req, originOf(baseUrl()))) throw foreignPage()
+    if (!ctx.path.startsWith(ASSETS_PATH)) {
+      const token = ctx.cookies.get(cookieName('session', baseUrl()))
+      const isUse = ctx.path !== LIVE_PATH && ctx.get(REFRESH_HEADER) === ''
+      const address = findClientAddress(ctx.req)
+      const caller = await findCaller(token, address, isUse)
+      // Those whose session has ended can always log in.
+      if (caller === null && isSessionToken(token) && !isLogIn(ctx.path)) countRejection(address)
+      const waitSeconds = caller === null ? null : takeRequest(caller.id)
+      if (waitSeconds !== null) throw tooManyRequests(mostRequests, waitSeconds)
+      ctx.state.caller = caller
+    }
+    await next()
+  })
+  app.use(router.routes())
+  app.use(() => {
+    throw new AppError('not_found', 'there is no such page')
+  })
+  return app
+}
+
+const setHeaders: Middleware = (ctx, next) => {
+  ctx.set({ 'Content-Security-Policy': CONTENT_SECURITY_POLICY, 'Referrer-Policy': 'same-origin' })
+  return next()
+}
+
+interface Steps {
+  readonly turns: Turns
+  readonly dashboard: Dashboard
+  readonly assets: Assets
+  readonly findClientAddress: FindClientAddress
+  readonly shareRead: ShareRead<Compressed>
+}
+
+function serve(
+  { path, method, scope, isSame, respond }: PageRoute,
+  { turns, dashboard, assets, findClientAddress, shareRead }: Steps,
+): Middleware {
+  return async (ctx) => {
+    ctx.state.route = path
+    const caller: DashboardCaller | null = ctx.state.caller ?? null
+    if (scope !== null) {
+      if (caller === null) return sendRedirect(ctx, toLogIn(ctx), dashboard.baseUrl())
+      if (!includesScope(caller.scope, scope)) {
+        const message = `this page needs the scope ${scope}, and your account has ${caller.scope}: an admin of this service can change that`
+        throw new AppError('forbidden', message)
+      }
+    }
+    const request: Request<DashboardCaller | null> = {
+      ...dashboard,
+      caller,
+      params: ctx.params,
+      query: withoutNul(ctx.querystring),
+      form: method === 'GET' ? new URLSearchParams() : await readForm(ctx),
+      signInCookie: ctx.cookies.get(cookieName('sign_in', dashboard.baseUrl())),
+      address: findClientAddress(ctx.req),
+      path: ctx.url,
+      now: dashboard.context.clock.now(),
+    }
+    const notBefore = Date.parse(ctx.get(REFRESH_HEADER))
+    if (isSame === true && caller !== null && !Number.isNaN(notBefore)) {
+      const encoding = encodingOf(ctx)
+      const key = `${caller.organizationId} ${caller.scope} ${encoding} ${ctx.url}`
+      return sendCompressed(ctx, await shareRead(key, notBefore, (now) => readAgain({ ...request, now }, encoding)))
+    }
+    const around = { ...aroundOf(ctx, assets, dashboard.context), now: request.now }
+    const answer = () => {
+      if (ctx.res.destroyed) throw new RequestAborted()
+      return respond(request)
+    }
+    const response = await (caller === null ? answer() : turns[method === 'GET' ? 'read' : 'change'](caller, answer))
+    await send(ctx, response, around, dashboard.baseUrl())
+  }
+
+  /** Without the name of the user. */
+  async function readAgain(request: Request<DashboardCaller | null>, encoding: Encoding): Promise<Compressed> {
+    const response = await turns.read(request.caller!, () => respond(request))
+    if (response.kind !== 'page') throw new Error(`${path} is no page`)
+    const text = renderDocument(response, { caller: null, path: request.path, done: null, assets, now: request.now })
+    return {
+      status: response.status ?? 200,
+      encoding,
+      bytes: await compress(Buffer.from(text), encoding, PAGE_QUALITY),
+    }
+  }
+}
+
+interface Compressed {
+  readonly status: number
+  readonly encoding: Encoding
+  readonly bytes: Buffer
+}
+
+function sendCompressed(ctx: Context, { status, encoding, bytes }: Compressed): void {
+  ctx.status = status
+  ctx.type = HTML
+  ctx.vary('Accept-Encoding')
+  if (encoding !== 'identity') ctx.set('Content-Encoding', encoding)
+  ctx.body = bytes
+}
+
+function aroundOf(ctx: Context, assets: Assets, { clock }: Dashboard['context']): Around {
+  const done = new URLSearchParams(ctx.querystring).get('done')
+  return { caller: ctx.state.caller ?? null, path: ctx.path, done, assets, now: clock.now() }
+}
+
+async function send(ctx: Context, response: Response, around: Around, baseUrl: string): Promise<void> {
+  switch (response.kind) {
+    case 'redirect':
+      return sendRedirect(ctx, response, baseUrl)
+    case 'plain':
+      ctx.type = 'text/plain; charset=utf-8'
+      return sendBytes(ctx, response.bytes)
+    case 'fragment':
+      return sendDocument(ctx, response.body.toString())
+    case 'page':
+      ctx.status = response.status ?? 200
+      if (response.waitSeconds !== undefined) ctx.set('Retry-After', String(Math.ceil(response.waitSeconds)))
+      return sendDocument(ctx, renderDocument(response, around))
+  }
+}
+
+async function sendDocument(ctx: Context, text: string): Promise<void> {
+  ctx.type = HTML
+  await sendBytes(ctx, Buffer.from(text))
+}
+
+/** Shorter texts would not become smaller. */
+const COMPRESS_BYTES = 1_024
+
+async function sendBytes(ctx: Context, bytes: Buffer): Promise<void> {
+  ctx.vary('Accept-Encoding')
+  const encoding = bytes.length < COMPRESS_BYTES ? 'identity' : encodingOf(ctx)
+  if (encoding !== 'identity') ctx.set('Content-Encoding', encoding)
+  ctx.body = await compress(bytes, encoding, PAGE_QUALITY)
+}
+
+async function sendAsset(ctx: Context, assets: Assets): Promise<void> {
+  ctx.state.route = `${ASSETS_PATH}{name}`
+  const found = assets.find(ctx.params.name)
+  if (found === null) throw new AppError('not_found', 'there is no such file: load the page again')
+  const { asset, isOther } = found
+  const encoding = encodingOf(ctx)
+  ctx.vary('Accept-Encoding')
+  if (encoding !== 'identity') ctx.set('Content-Encoding', encoding)
+  ctx.set('Cache-Control', isOther ? 'no-store' : `public, max-age=${YEAR_SECONDS}, immutable`)
+  ctx.type = asset.type
+  ctx.body = await asset.bytes(encoding)
+}
+
+function encodingOf(ctx: Context): Encoding {
+  // Clients that accept both list them in any order.
+  if (ctx.acceptsEncodings('br')) return 'br'
+  return ctx.acceptsEncodings('gzip') ? 'gzip' : 'identity'
+}
+
+function sendRedirect(ctx: Context, { to, session, signIn }: Redirect, baseUrl: string): void {
+  ctx.status = 303
+  ctx.set('Location', to)
+  if (session !== undefined) setCookie(ctx, 'session', session, DASHBOARD_SESSION_MS, baseUrl)
+  if (signIn !== undefined) setCookie(ctx, 'sign_in', signIn, SIGN_IN_SECONDS * 1_000, baseUrl)
+}
+
+function setCookie(
+  ctx: Context,
+  name: 'session' | 'sign_in',
+  value: { readonly token: string } | 'end',
+  maxAge: number,
+  baseUrl: string,
+): void {
+  // Koa would reject a secure cookie without TLS, which ends at a proxy before us.
+  ctx.cookies.secure = true
+  ctx.cookies.set(cookieName(name, baseUrl), value === 'end' ? null : value.token, {
+    httpOnly: true,
+    sameSite: 'lax',
+    secure: isSecure(baseUrl),
+    path: '/',
+    overwrite: true,
+    ...(value === 'end' ? {} : { maxAge }),
+  })
+}
+
+/** The log-in leads back to the page, or to the page whose form was posted. */
+function toLogIn(ctx: Context): Redirect {
+  const next = ['GET', 'HEAD'].includes(ctx.method) ? ownPath(ctx.url) : pathOfReferrer(ctx)
+  return { kind: 'redirect', to: next === null ? '/login' : `/login?next=${encodeURIComponent(next)}` }
+}
+
+async function readForm(ctx: Context): Promise<URLSearchParams> {
+  const bytes = await readBody(ctx.req, FORM_BYTES)
+  if (bytes.length > 0 && !ctx.is('application/x-www-form-urlencoded'))
+    throw new AppError('unsupported_media_type', 'a form must be sent as application/x-www-form-urlencoded')
+  return withoutNul(bytes.toString())
+}
+
+/** PostgreSQL stores no NUL. */
+function withoutNul(text: string): URLSearchParams {
+  const fields = new URLSearchParams(text)
+  for (const [name, value] of fields)
+    if (`${name}${value}`.includes('\0')) throw new AppError('invalid', 'a text must not contain the NUL character')
+  return fields
+}
+
+/** Browsers reject the prefix without TLS. */
+function cookieName(name: 'session' | 'sign_in', baseUrl: string): string {
+  return `${isSecure(baseUrl) ? '__Host-' : ''}heartbeat_${name}`
+}
+
+function isSecure(baseUrl: string): boolean {
+  return baseUrl.startsWith('https:')
+}
+
+/** The dashboard's public address, without a slash at its end. */
+export function originOf(baseUrl: string): string {
+  return URL.parse(baseUrl)?.origin ?? ''
+}
+
+const isLogIn = (path: string) => path === '/login' || path.startsWith('/login/')
+
+function tooManyRequests(most: number, retryAfterSeconds: number): AppError {
+  const message = `your account has made more than ${most} requests in a minute: try again in ${retryAfterSeconds} s`
+  return new AppError('too_many_requests', message, { retryAfterSeconds })
+}
+
+function foreignPage(): AppError {
+  return new AppError(
+    'forbidden',
+    'this request does not come from a page of this dashboard: open the page here and try again',
+  )
+}

@@ -1,0 +1,97 @@
+/**
+ * Files of the dashboard: styles and scripts, our own and those of libraries. A name holds the hash of its content, so a browser may keep the
+ * file for ever. They are read and compressed once, at the first request.
+ */
+
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+
+const compressBr = promisify(brotliCompress)
+const compressGzip = promisify(gzip)
+const BR_QUALITY = 9
+
+export type Encoding = 'br' | 'gzip' | 'identity'
+
+export interface Asset {
+  readonly type: 'text/css; charset=utf-8' | 'text/javascript; charset=utf-8'
+  bytes(encoding: Encoding): Promise<Buffer>
+}
+
+export interface Assets {
+  /** Paths for the layout, `/assets/dashboard-1f2e3d4c5b6a.css`. */
+  readonly styles: string
+  /** Sets a global that `script`, a module, uses. */
+  readonly library: string
+  readonly script: string
+  /**
+   * Null for a file that no release has. `isOther`: the file of this release was asked for by the name that it has in another one, whose replicas
+   * run beside this one during an update. Their pages need a style and a script, and must not keep ours.
+   */
+  find(name: string): { readonly asset: Asset; readonly isOther: boolean } | null
+}
+
+export const ASSETS_PATH = '/assets/'
+
+const { resolve } = createRequire(import.meta.url)
+const own = (name: string) => new URL(`./assets/${name}`, import.meta.url)
+
+/** The files of packages. test/images keeps these in the image, and removes the others of the styles' package. */
+const PICO = '@picocss/pico/css/pico.min.css'
+const IDIOMORPH = 'idiomorph/dist/idiomorph.min.js'
+
+export function readAssets(): Assets {
+  const styles = readdirSync(own('.'))
+    .filter((name) => name.endsWith('.css'))
+    .sort()
+    .map((name) => readFileSync(own(name)))
+  const files = new Map<string, Asset>()
+  /** By name without hash. */
+  const newest = new Map<string, Asset>()
+
+  function add(name: string, kind: 'css' | 'js', content: Buffer): string {
+    const hash = createHash('sha256').update(content).digest('hex').slice(0, 12)
+    const file = `${name}-${hash}.${kind}`
+    const asset = createAsset(kind, content)
+    files.set(file, asset)
+    newest.set(`${name}.${kind}`, asset)
+    return ASSETS_PATH + file
+  }
+
+  return {
+    styles: add('dashboard', 'css', Buffer.concat([readFileSync(resolve(PICO)), ...styles])),
+    library: add('idiomorph', 'js', readFileSync(resolve(IDIOMORPH))),
+    script: add('dashboard', 'js', readFileSync(own('dashboard.js'))),
+    find(name) {
+      const own = files.get(name)
+      if (own !== undefined) return { asset: own, isOther: false }
+      const asset = newest.get(name.replace(/-[0-9a-f]{12}(?=\.\w+$)/, ''))
+      return asset === undefined || newest.has(name) ? null : { asset, isOther: true }
+    },
+  }
+}
+
+function createAsset(kind: 'css' | 'js', content: Buffer): Asset {
+  const made = new Map<Encoding, Promise<Buffer>>()
+  return {
+    type: kind === 'css' ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',
+    bytes(encoding) {
+      const known = made.get(encoding)
+      if (known !== undefined) return known
+      const bytes = compress(content, encoding, BR_QUALITY)
+      made.set(encoding, bytes)
+      return bytes
+    },
+  }
+}
+
+/** `quality`: of brotli, 0 to 11. */
+export async function compress(content: Buffer, encoding: Encoding, quality: number): Promise<Buffer> {
+  if (encoding === 'gzip') return compressGzip(content)
+  if (encoding === 'identity') return content
+  return compressBr(content, {
+    params: { [constants.BROTLI_PARAM_QUALITY]: quality, [constants.BROTLI_PARAM_SIZE_HINT]: content.length },
+  })
+}

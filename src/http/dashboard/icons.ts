@@ -1,0 +1,33 @@
+/** The icons. They stand beside a word, so screen readers skip them. The only home of Octicons. */
+
+import octicons from '@primer/octicons'
+import { type Html, trusted } from './html.ts'
+
+export type IconName = keyof typeof NAMES
+
+/** Our word for each icon, and that of the library. */
+const NAMES = {
+  up: 'check-circle-fill',
+  late: 'clock-fill',
+  down: 'x-circle-fill',
+  paused: 'pause',
+  new: 'circle',
+  running: 'play',
+  heart: 'heart-fill',
+  add: 'plus',
+  copy: 'copy',
+  search: 'search',
+  ascending: 'triangle-up',
+  descending: 'triangle-down',
+} as const
+
+const made = new Map<IconName, Html>()
+
+/** 16 pixels. Its colour is that of the text. */
+export function icon(name: IconName): Html {
+  const known = made.get(name)
+  if (known !== undefined) return known
+  const svg = trusted(octicons[NAMES[name]]!.toSVG({ class: `icon icon-${name}` }))
+  made.set(name, svg)
+  return svg
+}

@@ -1,0 +1,93 @@
+/** The document around the content of every page. */
+
+import type { DashboardCaller } from '../../auth/dashboard-session.ts'
+import type { Instant } from '../../domain/check.ts'
+import { toIso } from '../../domain/instant.ts'
+import { toOneLine } from '../../domain/plain-text.ts'
+import type { Assets } from './assets.ts'
+import { type Html, html } from './html.ts'
+import { icon } from './icons.ts'
+import { NOTICES } from './notices.ts'
+import type { Page } from './page.ts'
+
+export interface Around {
+  readonly caller: DashboardCaller | null
+  /** The path of the request, without its query. */
+  readonly path: string
+  /** The value of `?done=`. */
+  readonly done: string | null
+  readonly assets: Assets
+  readonly now: Instant
+}
+
+const SECTIONS = [
+  ['/checks', 'Checks'],
+  ['/channels', 'Channels'],
+  ['/deliveries', 'Deliveries'],
+  ['/settings', 'Settings'],
+  ['/service', 'Service'],
+] as const
+
+export function renderDocument(page: Page, { caller, path, done, assets, now }: Around): string {
+  // Anyone can make a link with `?done=`: without a session only the log-out can have happened.
+  const mayShow = done !== null && Object.hasOwn(NOTICES, done) && (caller === null) === (done === 'logged-out')
+  const notice = mayShow ? NOTICES[done] : undefined
+  const { title, main, mood = 'none', live = 'none', retryAfterSeconds, isError } = page
+  const document = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>${toOneLine(title)} - Heartbeat Operator</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="server-time" content="${toIso(now)}">
+${retryAfterSeconds === undefined ? '' : html`<noscript><meta http-equiv="refresh" content="${retryAfterSeconds}"></noscript>`}
+<link rel="icon" id="favicon" href="${FAVICONS[mood]}">
+<link rel="stylesheet" href="${assets.styles}">
+<script src="${assets.library}" defer></script>
+<script type="module" src="${assets.script}"></script>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+${renderHeader(caller, path)}
+<main id="main" class="container" data-live="${live}"${isError === true ? html` data-form="keep"` : ''}>
+${notice === undefined ? '' : html`<p class="notice" role="status" id="notice">${notice}</p>`}
+${main}
+</main>
+</body>
+</html>
+`
+  return document.toString()
+}
+
+function renderHeader(caller: DashboardCaller | null, path: string): Html {
+  const brand = html`<a class="brand" href="/checks">${icon('heart')} Heartbeat</a>`
+  if (caller === null) return html`<header class="top container">${brand}</header>`
+  return html`<header class="top container">
+${brand}
+<nav aria-label="Sections"><ul>
+${SECTIONS.map(([to, name]) => {
+  const isCurrent = path === to || path.startsWith(`${to}/`)
+  return html`<li><a href="${to}"${isCurrent ? html` aria-current="page"` : ''}>${name}</a></li>`
+})}
+</ul></nav>
+<form class="log-out" method="post" action="/logout">
+<span class="who" title="${caller.name}">${caller.name}</span>
+<button class="secondary outline" type="submit">Log out</button>
+</form>
+</header>`
+}
+
+const HEART =
+  'm8 14.25.345.666a.75.75 0 0 1-.69 0l-.008-.004-.018-.01a7.152 7.152 0 0 1-.31-.17 22.055 22.055 0 0 1-3.434-2.414C2.045 10.731 0 8.35 0 5.5 0 2.836 2.086 1 4.25 1 5.797 1 7.153 1.802 8 3.02 8.847 1.802 10.203 1 11.75 1 13.914 1 16 2.836 16 5.5c0 2.85-2.045 5.231-3.885 6.818a22.066 22.066 0 0 1-3.744 2.584l-.018.01-.006.003h-.002Z'
+
+const favicon = (colour: string) =>
+  `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="${colour}" d="${HEART}"/></svg>`)}`
+
+/** The heart in the colour of what is wrong. */
+const FAVICONS: Readonly<Record<NonNullable<Page['mood']>, string>> = {
+  down: favicon('#cf222e'),
+  late: favicon('#d29922'),
+  calm: favicon('#1a7f37'),
+  none: favicon('#0172ad'),
+}

@@ -1,0 +1,196 @@
+/**
+ * `/live`: a stream of Server-Sent Events for each open page (dashboard design, sections 2 and 7). An event says which checks changed; the script
+ * then reads its page again. A stream ends with its session, wherever that was ended, and when this process begins to stop. Nothing waits for a
+ * client that does not read: its connection is closed.
+ */
+
+import type { ServerResponse } from 'node:http'
+import type { Context as KoaContext } from 'koa'
+import { type DashboardCaller, findEndedSessions } from '../../auth/dashboard-session.ts'
+import type { ChannelContext } from '../../channels/context.ts'
+import type { Changed, ChangeHub } from '../../checks/watch-changes.ts'
+import { AppError } from '../../domain/errors.ts'
+import { isUuid } from '../../domain/ids.ts'
+import { toIso } from '../../domain/instant.ts'
+import { type Clock, yieldTurn } from '../../runtime/clock.ts'
+import { createLoop } from '../../runtime/loop.ts'
+
+export interface Live {
+  /** Begins a stream. `?since=`: the server's time in the page, in ISO 8601; `?check=`: the only check that the page shows. */
+  open(ctx: KoaContext, caller: DashboardCaller): void
+  /** Ends all streams at once; there are no new ones. */
+  stop(): Promise<void>
+  /** How many are open. */
+  count(): number
+}
+
+export interface LiveOptions {
+  readonly context: Pick<ChannelContext, 'database' | 'clock'>
+  readonly changes: ChangeHub
+  /** This process's clock. */
+  readonly clock: Clock
+  /** For the log; streams stay open. */
+  readonly onProblem: (error: unknown) => void
+  /** For tests. */
+  readonly mostStreams?: number
+}
+
+export const LIVE_PATH = '/live'
+/** Sessions are looked at in one statement for all. Well below the five seconds after which a stream must have ended. */
+const SESSIONS_MS = 2_000
+/** Proxies close a connection on which nothing was sent for a while, often a minute. */
+const BEAT_MS = 20_000
+/** A browser opens one for each visible window. */
+export const STREAMS_PER_SESSION = 20
+const MOST_STREAMS = 2_000
+/** What may wait for a client to read, in bytes: many more events than a page has use for. */
+const MOST_WAITING = 65_536
+const STREAMS_PER_TICK = 25
+/** After which a client other than our script connects again. */
+const RETRY_MS = 3_000
+
+const EVENT_STREAM = 'text/event-stream; charset=utf-8'
+const BEAT = Buffer.from(':\n\n')
+const message = (event: string, data: object) => Buffer.from(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
+/** Why the script must not connect again at once. */
+const ENDS = { session: message('end', { reason: 'session' }), many: message('end', { reason: 'many' }) } as const
+
+interface Stream {
+  readonly sessionId: string
+  readonly response: ServerResponse
+  leave(): void
+}
+
+export function createLive(options: LiveOptions): Live {
+  const { context, changes, clock, onProblem, mostStreams = MOST_STREAMS } = options
+  /** In the order of their beginning. */
+  const streams = new Set<Stream>()
+  const sessions = new Map<string, Set<Stream>>()
+  const messages = new WeakMap<NonNullable<Changed>, Buffer>()
+  let isStarted = false
+  let isStopped = false
+
+  const loops = [
+    createLoop({ everyMs: SESSIONS_MS, clock, run: endSessions, onError: onProblem }),
+    createLoop({ everyMs: BEAT_MS, clock, run: beat, onError: onProblem }),
+  ]
+
+  async function endSessions(): Promise<'done'> {
+    if (sessions.size === 0) return 'done'
+    for (const id of await findEndedSessions(context, [...sessions.keys()]))
+      for (const stream of [...(sessions.get(id) ?? [])]) end(stream, ENDS.session)
+    return 'done'
+  }
+
+  async function beat(): Promise<'done'> {
+    let written = 0
+    for (const stream of [...streams]) {
+      write(stream, BEAT)
+      written += 1
+      if (written % STREAMS_PER_TICK === 0) await yieldTurn()
+    }
+    return 'done'
+  }
+
+  function write(stream: Stream, bytes: Buffer): void {
+    const { response } = stream
+    // A response that was destroyed before it had begun does not close again.
+    if (response.destroyed) {
+      stream.leave()
+      return
+    }
+    if (response.writableEnded) return
+    response.write(bytes)
+    if (response.writableLength > MOST_WAITING) response.destroy()
+  }
+
+  function end(stream: Stream, last?: Buffer): void {
+    if (last !== undefined) write(stream, last)
+    stream.response.end()
+    stream.leave()
+  }
+
+  /** All watchers of an organization get the same array, whose message is made once. */
+  function messageOf(changed: Changed): Buffer {
+    // The page must be read at this time or later to show the change, by the clock that all replicas share.
+    const at = toIso(context.clock.now())
+    if (changed === null) return message('reload', { at })
+    const known = messages.get(changed)
+    if (known !== undefined) return known
+    const made = message('change', { at, checks: changed })
+    messages.set(changed, made)
+    return made
+  }
+
+  return {
+    open(ctx, { sessionId, organizationId }) {
+      if (isStopped)
+        throw new AppError('unavailable', 'this server is stopping; connect again', { retryAfterSeconds: 1 })
+      if (ctx.method === 'HEAD') {
+        ctx.body = ''
+        ctx.type = EVENT_STREAM
+        return
+      }
+      const now = context.clock.now()
+      const since = Date.parse(first(ctx.query.since))
+      const check = first(ctx.query.check)
+      const ofSession = sessions.get(sessionId) ?? new Set()
+      if (ofSession.size >= STREAMS_PER_SESSION) end(firstOf(ofSession), ENDS.many)
+      if (streams.size >= mostStreams) end(firstOf(streams), ENDS.many)
+
+      const {
+        req: { socket },
+        res: response,
+      } = ctx
+      ctx.respond = false
+      // The client has left while its session was looked up: `close` was emitted before.
+      if (response.destroyed || socket.destroyed) return
+      // The client may close the connection at any time; without a listener that error would end the process.
+      response.on('error', () => {})
+      response.writeHead(200, {
+        'Content-Type': EVENT_STREAM,
+        // nginx would else gather the events.
+        'X-Accel-Buffering': 'no',
+        Connection: 'close',
+      })
+      let unwatch = () => {}
+      const stream: Stream = {
+        sessionId,
+        response,
+        leave() {
+          unwatch()
+          socket.off('end', onEnd)
+          streams.delete(stream)
+          ofSession.delete(stream)
+          if (ofSession.size === 0 && sessions.get(sessionId) === ofSession) sessions.delete(sessionId)
+        },
+      }
+      // Our side of the connection stays open until then (http/server.ts).
+      const onEnd = () => end(stream)
+      socket.once('end', onEnd)
+      response.once('close', stream.leave)
+      streams.add(stream)
+      sessions.set(sessionId, ofSession.add(stream))
+      write(stream, Buffer.concat([Buffer.from(`retry: ${RETRY_MS}\n`), message('hello', { now: toIso(now) })]))
+      if (!streams.has(stream)) return
+      unwatch = changes.watch({
+        organizationId,
+        checkId: isUuid(check) ? check.toLowerCase() : null,
+        since: Number.isNaN(since) ? now : Math.min(since, now),
+        onChange: (changed) => write(stream, messageOf(changed)),
+      })
+      if (isStarted) return
+      isStarted = true
+      for (const loop of loops) loop.start()
+    },
+    async stop() {
+      isStopped = true
+      for (const stream of [...streams]) end(stream)
+      await Promise.all(loops.map((loop) => loop.stop()))
+    },
+    count: () => streams.size,
+  }
+}
+
+const first = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) ?? ''
+const firstOf = (set: ReadonlySet<Stream>) => set.values().next().value!

@@ -1,0 +1,26 @@
+/** What a page says after an action: `?done=` names one of these texts, so that no text of a URL is ever shown. */
+
+export const NOTICES: Readonly<Record<string, string>> = {
+  'channel-added': 'The channel is added. Send a test to see that it works.',
+  'channel-changed': 'The channel is changed.',
+  'channel-deleted': 'The channel is deleted.',
+  'channel-muted': 'The channel is muted.',
+  'channel-unmuted': 'The channel receives events again.',
+  'check-created': 'The check is created. Let its job ping it next.',
+  'check-deleted': 'The check is deleted.',
+  'check-paused': 'The check is paused. It sends no notification until it is resumed.',
+  'check-resumed': 'The check is watched again: a success is expected from now on.',
+  'check-saved': 'The changes are saved.',
+  'key-revoked': 'The API key is revoked.',
+  'logged-out': 'You are logged out.',
+  'password-changed': 'Your password is changed, and your other sessions have ended.',
+  'project-changed': 'The project is changed.',
+  'project-created': 'The project is created.',
+  'project-removed': 'The project is removed.',
+  'sent-again': 'The delivery is sent again, at once.',
+  'session-ended': 'The session has ended.',
+  'test-sent': 'A test is sent. Its outcome is below.',
+  'user-changed': 'The user is changed.',
+  'user-created': 'The user is created.',
+  'user-removed': 'The user is removed.',
+}

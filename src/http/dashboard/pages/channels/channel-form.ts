@@ -1,0 +1,255 @@
+/** `/channels/new` and `/channels/{id}/edit`: first the kind, then its fields. */
+
+import { createChannel } from '../../../../channels/create-channel.ts'
+import type { ChannelRecord } from '../../../../channels/find-channels.ts'
+import { KINDS } from '../../../../channels/kinds/index.ts'
+import { updateChannel } from '../../../../channels/update-channel.ts'
+import { CHANNEL_KINDS, type ChannelKind } from '../../../../domain/channel.ts'
+import { AppError } from '../../../../domain/errors.ts'
+import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../../../domain/event.ts'
+import { PAGE_LIMIT } from '../../../../domain/page.ts'
+import { toOneLine } from '../../../../domain/plain-text.ts'
+import { listProjects, type ProjectRecord } from '../../../../tenancy/projects.ts'
+import { NewChannel, readConfig } from '../../../api/channels.schema.ts'
+import { parsePart } from '../../../api/faults.ts'
+import { given } from '../../../api/present.ts'
+import { STATUS } from '../../../middleware/errors.ts'
+import { type Html, html } from '../../html.ts'
+import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { EVENT_MEANINGS, EVENT_WORDS } from '../../words/event-words.ts'
+import { isolated, sentence } from '../../words/words.ts'
+import { newIdField, readNewId } from '../settings/form-fields.ts'
+import { findChangeable } from './changeable-channel.ts'
+import { describeFault, inputOf, readConfigForm, writeConfigForm } from './channel-config.ts'
+import { showSecret } from './channel-secret.ts'
+
+export const channelFormRoutes = [
+  page('/channels/new', 'admin', ({ query, ...request }) => {
+    const kind = kindOf(query.get('kind'))
+    return kind === null ? chooseKind() : showNew(request, { kind, form: emptyForm(kind), faults: NONE })
+  }),
+  action('/channels/new', 'admin', create),
+  page('/channels/{id}/edit', 'admin', async (request) => {
+    const channel = await findChangeable(request)
+    return showEdit(request, { channel, form: formOf(channel), faults: NONE })
+  }),
+  action('/channels/{id}/edit', 'admin', change),
+]
+
+/** The text of each fault, by the name of its input; '' for those of no single field. */
+type Faults = ReadonlyMap<string, string>
+const NONE: Faults = new Map()
+
+function kindOf(text: string | null): ChannelKind | null {
+  return CHANNEL_KINDS.find((kind) => kind === text) ?? null
+}
+
+function chooseKind(): Page {
+  const main = html`<h1>Add a channel</h1>
+<p>Where do you want to be notified?</p>
+<ul class="kinds">
+${CHANNEL_KINDS.map((kind) => {
+  const { title, purpose } = KINDS[kind].config
+  return html`<li><article><h2><a href="/channels/new?kind=${kind}">${title}</a></h2><p>${purpose}</p></article></li>`
+})}
+</ul>
+<p><a href="/channels">Back to the channels</a></p>`
+  return { kind: 'page', title: 'Add a channel', main }
+}
+
+async function create(request: Request): Promise<Page | Redirect> {
+  const { context, caller, form } = request
+  const kind = kindOf(form.get('kind'))
+  if (kind === null) return chooseKind()
+  try {
+    const body = parsePart('body', NewChannel, { kind, ...readForm(kind, form) })
+    const { name, project_id: projectId, events } = body
+    const fields = {
+      ...readNewId(form),
+      kind,
+      name,
+      config: readConfig(kind, body.config),
+      ...given({ projectId, events }),
+    }
+    const { secret, ...channel } = await createChannel(context, caller, fields)
+    if (secret === null) return redirect(`/channels/${channel.id}`, 'channel-added')
+    return showSecret(channel, secret, 'The channel is added.')
+  } catch (error) {
+    const { faults, status } = readFaults(kind, error)
+    return { ...(await showNew(request, { kind, form, faults })), status }
+  }
+}
+
+async function change(request: Request): Promise<Page | Redirect> {
+  const { context, caller, form } = request
+  const channel = await findChangeable(request)
+  const { id, kind } = channel
+  try {
+    // By the schema of a new channel, which reads the config too, so that all faults are shown at once.
+    const body = parsePart('body', NewChannel, { kind, ...readForm(kind, form) })
+    const { name, project_id: projectId, events, config } = body
+    const changes = { ...given({ name, projectId, events }), readConfig: () => readConfig(kind, config) }
+    await updateChannel(context, caller, id, changes)
+    return redirect(`/channels/${id}`, 'channel-changed')
+  } catch (error) {
+    const { faults, status } = readFaults(kind, error)
+    return { ...(await showEdit(request, { channel, form, faults })), status }
+  }
+}
+
+// The form and the API ---------------------------------------------------------------------------------------------------
+
+function emptyForm(kind: ChannelKind): URLSearchParams {
+  const form = writeConfigForm(KINDS[kind].config.form, null)
+  for (const type of STANDARD_EVENT_TYPES) form.append('events', type)
+  return form
+}
+
+function formOf({ kind, name, projectId, events, config }: ChannelRecord): URLSearchParams {
+  const form = writeConfigForm(KINDS[kind].config.form, config)
+  form.set('name', name)
+  form.set('project_id', projectId ?? '')
+  for (const type of events) form.append('events', type)
+  return form
+}
+
+/** The body that the API would get. */
+function readForm(kind: ChannelKind, form: URLSearchParams): object {
+  return {
+    name: form.get('name') ?? '',
+    project_id: form.get('project_id') || null,
+    events: form.getAll('events'),
+    config: readConfigForm(KINDS[kind].config.form, form),
+  }
+}
+
+/** Rethrows what is no fault of the form. */
+function readFaults(kind: ChannelKind, error: unknown): { faults: Faults; status: number } {
+  if (!(error instanceof AppError)) throw error
+  const { code, details, field, message } = error
+  if (code === 'conflict') return { faults: new Map([['', sentence(message)]]), status: STATUS[code] }
+  // The channel itself was found: the project was removed meanwhile.
+  if (code === 'not_found')
+    return { faults: new Map([['project_id', 'This project does not exist any more: choose another.']]), status: 422 }
+  if (code !== 'invalid') throw error
+  const found = details ?? [{ path: `body.${field ?? ''}`, message }]
+  const faults = new Map<string, string>()
+  for (const { path, message } of found) {
+    const [input, text] = wordFault(kind, path.replace(/^body\.?/, ''), message)
+    faults.set(input, [...(faults.has(input) ? [faults.get(input)!] : []), `${text}.`].join(' '))
+  }
+  return { faults, status: 422 }
+}
+
+/** The input of a fault, and its text without a full stop. */
+function wordFault(kind: ChannelKind, path: string, message: string): [string, string] {
+  const [first, name, ...below] = path.split('.')
+  if (first === 'name') return ['name', `Name ${message}`]
+  if (first === 'project_id') return ['project_id', `Checks ${message}`]
+  if (first === 'events') return ['events', 'Choose at least one event']
+  const field = KINDS[kind].config.form.find((one) => first === 'config' && one.name === name)
+  return field === undefined
+    ? ['', `${path} ${message}`]
+    : [inputOf(field), describeFault(field, below.join('.'), message)]
+}
+
+// HTML -------------------------------------------------------------------------------------------------------------------
+
+interface Filled {
+  readonly form: URLSearchParams
+  readonly faults: Faults
+}
+
+async function showNew(
+  { context, caller, now }: Pick<Request, 'context' | 'caller' | 'now'>,
+  { kind, ...filled }: Filled & { readonly kind: ChannelKind },
+): Promise<Page> {
+  const { title, purpose } = KINDS[kind].config
+  const { rows: projects } = await listProjects(context, caller, { limit: PAGE_LIMIT, after: null })
+  const main = html`<h1>Add a channel: ${title}</h1>
+<p>${purpose} <a href="/channels/new">Choose another kind</a></p>
+<form method="post" action="/channels/new?kind=${kind}" class="channel-form" data-keep="channel-new-${kind}">
+<input type="hidden" name="kind" value="${kind}">
+${newIdField(now)}
+${fields({ kind, projects, ...filled })}
+<div class="buttons"><button type="submit">Add the channel</button></div>
+<p class="muted">Next, send a test to see that it works.</p>
+</form>`
+  return { kind: 'page', title: `Add a channel: ${title}`, main }
+}
+
+async function showEdit(
+  { context, caller }: Pick<Request, 'context' | 'caller'>,
+  { channel, ...filled }: Filled & { readonly channel: ChannelRecord },
+): Promise<Page> {
+  const { id, kind, name, config, warnings } = channel
+  const { rows: projects } = await listProjects(context, caller, { limit: PAGE_LIMIT, after: null })
+  const main = html`<h1>Edit ${isolated(name)}</h1>
+${config === null ? html`<p class="warning">${sentence(warnings[0]!)}</p>` : ''}
+<form method="post" action="/channels/${id}/edit" class="channel-form" data-keep="channel-${id}">
+${fields({ kind, projects, ...filled })}
+<div class="buttons"><button type="submit">Save</button>
+<a class="button secondary outline" href="/channels/${id}">Cancel</a></div>
+</form>`
+  return { kind: 'page', title: `Edit ${toOneLine(name)}`, main }
+}
+
+function fields({
+  kind,
+  projects,
+  form,
+  faults,
+}: Filled & { readonly kind: ChannelKind; readonly projects: readonly ProjectRecord[] }): Html {
+  const first = [...faults.keys()].find((input) => input !== '')
+  /** The attributes of an input, and the lines below it. */
+  const of = (input: string, meaning: string | null) => {
+    const fault = faults.get(input)
+    const described = [
+      ...(fault === undefined ? [] : [`${input}-fault`]),
+      ...(meaning === null ? [] : [`${input}-meaning`]),
+    ]
+    const attributes = html`name="${input}" id="${input}"${described.length === 0 ? '' : html` aria-describedby="${described.join(' ')}"`}${fault === undefined ? '' : html` aria-invalid="true"`}${input === (first ?? 'name') ? html` autofocus` : ''}`
+    const below = html`${fault === undefined ? '' : html`<small class="fault" id="${input}-fault">${fault}</small>`}
+${meaning === null ? '' : html`<small class="muted" id="${input}-meaning">${meaning}</small>`}`
+    return { attributes, below }
+  }
+  const name = of('name', 'How you recognize it, for example "Pager of the database team".')
+  const project = of('project_id', 'The checks that notify this channel.')
+  const chosen = form.getAll('events')
+  const general = faults.get('')
+  return html`${general === undefined ? '' : html`<p class="fault" role="alert">${general}</p>`}
+<label for="name">Name</label>
+<input type="text" ${name.attributes} value="${form.get('name') ?? ''}" maxlength="200" autocomplete="off" required>
+${name.below}
+${KINDS[kind].config.form.map((field) => {
+  const input = inputOf(field)
+  const { attributes, below } = of(input, field.meaning)
+  const value = form.get(input) ?? ''
+  const secret = field.isSecret ? html` data-secret` : ''
+  return html`<label for="${input}">${field.label}</label>
+${
+  field.as === 'line'
+    ? html`<input type="text" inputmode="url" ${attributes} value="${value}" placeholder="${field.example}" autocomplete="off" autocapitalize="off" spellcheck="false"${secret} required>`
+    : // A line break after the tag is dropped, so that one that was typed first stays.
+      html`<textarea rows="3" ${attributes} placeholder="${field.example}" autocomplete="off" autocapitalize="off" spellcheck="false"${secret}>
+${value}</textarea>`
+}
+${below}`
+})}
+<label for="project_id">Checks</label>
+<select ${project.attributes}>
+${[{ id: '', name: 'All checks of the organization' }, ...projects].map(
+  ({ id, name }) =>
+    html`<option value="${id}"${id === (form.get('project_id') ?? '') ? html` selected` : ''}>${id === '' ? name : `Project ${toOneLine(name)}`}</option>`,
+)}
+</select>
+${project.below}
+<fieldset id="events"${faults.has('events') ? html` aria-describedby="events-fault"` : ''}>
+<legend>Events</legend>
+${faults.has('events') ? html`<small class="fault" id="events-fault">${faults.get('events')}</small>` : ''}
+${CHECK_EVENT_TYPES.map(
+  (type) =>
+    html`<label><input type="checkbox" name="events" value="${type}"${chosen.includes(type) ? html` checked` : ''}> ${EVENT_WORDS[type]} <small class="muted">${EVENT_MEANINGS[type]}</small></label>`,
+)}
+</fieldset>`
+}

@@ -1,0 +1,260 @@
+/** `/channels` and `/channels/{id}`: where events go, and whether it works. */
+
+import { type ChannelRecord, getChannel, listChannels, showFor } from '../../../../channels/find-channels.ts'
+import {
+  type DeliveryRecord,
+  findLastDeliveries,
+  getDelivery,
+  listDeliveries,
+  listNamedDeliveries,
+  type NamedDelivery,
+} from '../../../../channels/find-deliveries.ts'
+import { KINDS } from '../../../../channels/kinds/index.ts'
+import { removeChannel } from '../../../../channels/remove-channel.ts'
+import { testChannel } from '../../../../channels/test-channel.ts'
+import { updateChannel } from '../../../../channels/update-channel.ts'
+import { includesScope } from '../../../../domain/access.ts'
+import { CHANNEL_KINDS } from '../../../../domain/channel.ts'
+import type { Instant } from '../../../../domain/check.ts'
+import { encodeCursor, PAGE_LIMIT } from '../../../../domain/page.ts'
+import { toOneLine } from '../../../../domain/plain-text.ts'
+import { pause } from '../../../../runtime/clock.ts'
+import { listProjects } from '../../../../tenancy/projects.ts'
+import { ChannelListQuery } from '../../../api/channels.schema.ts'
+import { parsePart } from '../../../api/faults.ts'
+import { given } from '../../../api/present.ts'
+import { type Html, html } from '../../html.ts'
+import { icon } from '../../icons.ts'
+import { action, type Page, page, type Request, redirect } from '../../page.ts'
+import { deliveryBadge, EVENT_WORDS } from '../../words/event-words.ts'
+import { ago, isolated, sentence } from '../../words/words.ts'
+import { deliveryList, responseWords } from '../delivery-list.ts'
+import { findChangeable } from './changeable-channel.ts'
+import { showField } from './channel-config.ts'
+
+export const channelsRoutes = [
+  page('/channels', 'read', showChannels),
+  page('/channels/{id}', 'read', showChannel),
+  action('/channels/{id}/test', 'admin', async ({ context, caller, params }) => {
+    const { deliveryId } = await testChannel(context, caller, params.id!)
+    await untilSent({ context, caller }, deliveryId)
+    return redirect(`/channels/${params.id}`, 'test-sent')
+  }),
+  page('/channels/{id}/mute', 'admin', confirmMute),
+  action('/channels/{id}/mute', 'admin', (request) => setMuted(request, true)),
+  action('/channels/{id}/unmute', 'admin', (request) => setMuted(request, false)),
+  page('/channels/{id}/delete', 'admin', confirmDelete),
+  action('/channels/{id}/delete', 'admin', async ({ context, caller, params }) => {
+    await removeChannel(context, caller, params.id!)
+    return redirect('/channels', 'channel-deleted')
+  }),
+]
+
+const ROWS = 100
+const SHOWN_DELIVERIES = 20
+
+// The list ---------------------------------------------------------------------------------------------------------------
+
+async function showChannels({ context, caller, query, now }: Request): Promise<Page> {
+  const { cursor } = parsePart('query', ChannelListQuery, given({ cursor: query.get('cursor') ?? undefined }))
+  const [{ rows, next }, projects] = await Promise.all([
+    listChannels(context, caller, { limit: ROWS, after: cursor ?? null }),
+    projectNames({ context, caller }),
+  ])
+  const last = await findLastDeliveries(
+    context,
+    caller,
+    rows.map(({ id }) => id),
+  )
+  const add = includesScope(caller.scope, 'admin')
+    ? html`<p><a class="button" href="/channels/new">${icon('add')} Add a channel</a></p>`
+    : ''
+  const groups = CHANNEL_KINDS.map((kind) => ({ kind, channels: rows.filter((channel) => channel.kind === kind) }))
+  const main = html`<h1>Channels</h1>
+<p class="muted">Channels receive a notification when a check goes down and when it is up again.</p>
+${rows.length === 0 ? empty(add) : add}
+${groups
+  .filter(({ channels }) => channels.length > 0)
+  .map(
+    ({ kind, channels }) => html`<section aria-labelledby="kind-${kind}">
+<h2 id="kind-${kind}">${KINDS[kind].config.title}</h2>
+<table class="row-table even-columns">
+<thead><tr><th scope="col">Channel</th><th scope="col">State</th><th scope="col">Checks</th><th scope="col">Last delivery</th></tr></thead>
+<tbody>
+${channels.map((channel) => row(channel, { last: last.get(channel.id), projects, now }))}
+</tbody>
+</table>
+</section>`,
+  )}
+${next === null ? '' : html`<nav class="pages" aria-label="Pages"><ul><li><a href="/channels?cursor=channels.${encodeCursor(next)}" rel="next">More channels</a></li></ul></nav>`}`
+  return { kind: 'page', title: 'Channels', main, live: 'list' }
+}
+
+function empty(add: Html | string): Html {
+  return html`<article class="empty-page">
+<p>No channel exists yet, so no one is notified when a check goes down.</p>
+${add === '' ? html`<p>An admin of this dashboard can add one.</p>` : add}
+</article>`
+}
+
+interface RowOptions {
+  readonly last: DeliveryRecord | undefined
+  readonly projects: ReadonlyMap<string, string>
+  readonly now: Instant
+}
+
+function row(channel: ChannelRecord, { last, projects, now }: RowOptions): Html {
+  const { id, name } = channel
+  return html`<tr id="channel-${id}">
+<th scope="row"><a href="/channels/${id}">${isolated(name)}</a></th>
+<td data-label="State">${stateBadge(channel, last)}</td>
+<td data-label="Checks">${servedWords(channel, projects)}</td>
+<td data-label="Last delivery">${last === undefined ? html`<span class="muted">none yet</span>` : html`<span>${EVENT_WORDS[last.type]} ${ago(last.createdAt, now)}</span>`}</td>
+</tr>`
+}
+
+/** Whether the channel works, by its last delivery. */
+function stateBadge({ muted, warnings }: ChannelRecord, last: DeliveryRecord | undefined): Html {
+  const [look, word] = muted
+    ? (['paused', 'Muted'] as const)
+    : warnings.length > 0
+      ? (['down', 'Cannot deliver'] as const)
+      : last === undefined
+        ? (['new', 'Not used yet'] as const)
+        : ({ delivered: ['up', 'Works'], failed: ['down', 'Failing'], pending: ['late', 'Tries again'] } as const)[
+            last.status
+          ]
+  return html`<span class="status status-${look}">${icon(look)} ${word}</span>`
+}
+
+async function projectNames({
+  context,
+  caller,
+}: Pick<Request, 'context' | 'caller'>): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await listProjects(context, caller, { limit: PAGE_LIMIT, after: null })
+  return new Map(rows.map(({ id, name }) => [id, name]))
+}
+
+function servedWords({ projectId, managedBy }: ChannelRecord, projects: ReadonlyMap<string, string>): Html {
+  if (managedBy === 'configuration') return html`all of the installation`
+  if (projectId === null) return html`all of the organization`
+  return html`<span>project <a href="/checks?project=${projectId}">${isolated(projects.get(projectId) ?? projectId)}</a></span>`
+}
+
+// One channel ------------------------------------------------------------------------------------------------------------
+
+async function showChannel({ context, caller, params, now }: Request): Promise<Page> {
+  const channel = showFor(caller.scope, await getChannel(context, caller, params.id!))
+  const { id, name, kind, events, config, muted, warnings, isInClear, managedBy } = channel
+  const [{ rows: deliveries }, hasPending, projects] = await Promise.all([
+    listNamedDeliveries(context, caller, { channelId: id }, { limit: SHOWN_DELIVERIES, after: null }),
+    hasPendingDeliveries({ context, caller }, id),
+    projectNames({ context, caller }),
+  ])
+  const { title, form } = KINDS[kind].config
+  const test = deliveries.find(({ type }) => type === 'channel.test')
+  const main = html`<p class="crumbs"><a href="/channels">Channels</a> / ${title}</p>
+<div class="check-head"><h1>${isolated(name)}</h1>
+<p>${stateBadge(
+    channel,
+    deliveries.find(({ attempts }) => attempts > 0),
+  )}</p></div>
+${warnings.map((warning) => html`<p class="warning" role="status">${sentence(warning)}</p>`)}
+${isInClear ? html`<p class="warning" role="status">The URL is http: what is sent can be read on its way. Use https where the network is not trusted.</p>` : ''}
+${muted ? html`<p>It receives tests only. What happens meanwhile is not sent later.</p>` : ''}
+${managedBy === 'configuration' ? html`<p>It belongs to the configuration of the installation (<code>ALERTMANAGER_URL</code>) and serves all organizations.</p>` : ''}
+${includesScope(caller.scope, 'admin') ? actions(channel, hasPending) : ''}
+${test === undefined ? '' : lastTest(test, now)}
+<dl class="facts">
+<div><dt>Checks</dt><dd>${servedWords(channel, projects)}</dd></div>
+<div><dt>Events</dt><dd>${events.map((type) => EVENT_WORDS[type]).join(', ')}</dd></div>
+${config === null || managedBy === 'configuration' ? '' : form.map((field) => html`<div><dt>${field.label}</dt><dd>${showField(field, config)}</dd></div>`)}
+<div><dt>Added</dt><dd>${ago(channel.createdAt, now)}</dd></div>
+</dl>
+<section aria-labelledby="deliveries">
+<h2 id="deliveries">Last deliveries</h2>
+${
+  deliveries.length === 0
+    ? html`<p class="muted">Nothing was sent to it yet.</p>`
+    : html`${deliveryList(deliveries, { caller, now, back: `/channels/${id}`, of: 'channel' })}
+<p><a href="/deliveries?channel=${id}">All deliveries of this channel</a></p>`
+}
+</section>`
+  return { kind: 'page', title: toOneLine(name), main, live: 'list' }
+}
+
+/** A test is a delivery: its outcome is that of the delivery. */
+function lastTest(test: NamedDelivery, now: Instant): Html {
+  const isWaiting = test.status === 'pending' && test.attempts === 0
+  return html`<p class="last-test"><strong>Last test</strong> ${ago(test.createdAt, now)}: ${deliveryBadge(test.status)} ${responseWords(test, now)}
+${isWaiting ? html`<a href="/channels/${test.channelId}">Show the outcome</a>` : ''}</p>`
+}
+
+function actions({ id, kind, muted, managedBy }: ChannelRecord, hasPending: boolean): Html {
+  const test = html`<form method="post" action="/channels/${id}/test"><button type="submit">Send a test</button></form>`
+  if (managedBy === 'configuration') return html`<nav class="buttons" aria-label="Actions">${test}</nav>`
+  const post = (what: string, text: string) =>
+    html`<form method="post" action="/channels/${id}/${what}"><button type="submit" class="secondary outline">${text}</button></form>`
+  const link = (what: string, text: string) =>
+    html`<a class="button secondary outline" href="/channels/${id}/${what}">${text}</a>`
+  // Muting is one click unless something is lost by it.
+  const mute = muted ? post('unmute', 'Unmute') : hasPending ? link('mute', 'Mute') : post('mute', 'Mute')
+  return html`<nav class="buttons" aria-label="Actions">
+${test}
+${link('edit', 'Edit')}
+${mute}
+${KINDS[kind].config.newSecret === undefined ? '' : link('rotate-secret', 'New secret')}
+${link('delete', 'Delete')}
+</nav>`
+}
+
+async function hasPendingDeliveries(
+  { context, caller }: Pick<Request, 'context' | 'caller'>,
+  channelId: string,
+): Promise<boolean> {
+  const filter = { channelId, status: 'pending' } as const
+  return (await listDeliveries(context, caller, filter, { limit: 1, after: null })).rows.length > 0
+}
+
+async function setMuted({ context, caller, params }: Request, muted: boolean) {
+  await updateChannel(context, caller, params.id!, { muted })
+  return redirect(`/channels/${params.id}`, muted ? 'channel-muted' : 'channel-unmuted')
+}
+
+async function confirmMute(request: Request): Promise<Page> {
+  const { id, name } = await findChangeable(request)
+  const main = html`<article class="confirm">
+<h1>Mute ${isolated(name)}?</h1>
+<p>Deliveries to it that are pending fail, and what happens until you unmute it is not sent later. Tests are sent.</p>
+<form method="post" action="/channels/${id}/mute" class="buttons">
+<button type="submit">Mute the channel</button>
+<a class="button secondary outline" href="/channels/${id}">Cancel</a>
+</form>
+</article>`
+  return { kind: 'page', title: `Mute ${toOneLine(name)}?`, main }
+}
+
+async function confirmDelete(request: Request): Promise<Page> {
+  const { id, name, kind } = await findChangeable(request)
+  const main = html`<article class="confirm">
+<h1>Delete ${isolated(name)}?</h1>
+<p>The ${KINDS[kind].config.title} channel receives nothing any more. Its deliveries are deleted, also those that are pending. This cannot be undone.</p>
+<form method="post" action="/channels/${id}/delete" class="buttons">
+<button type="submit" class="danger">Delete the channel</button>
+<a class="button secondary outline" href="/channels/${id}">Cancel</a>
+</form>
+</article>`
+  return { kind: 'page', title: `Delete ${toOneLine(name)}?`, main }
+}
+
+const POLLS = 10
+const POLL_MS = 100
+
+/** Waits up to a second for the outcome of a test: most receivers respond by then, and the next page shows what they responded. */
+async function untilSent({ context, caller }: Pick<Request, 'context' | 'caller'>, deliveryId: string): Promise<void> {
+  for (let poll = 0; poll < POLLS; poll += 1) {
+    const { status, lastError } = await getDelivery(context, caller, deliveryId)
+    if (status !== 'pending' || lastError !== null) return
+    await pause(POLL_MS)
+  }
+}

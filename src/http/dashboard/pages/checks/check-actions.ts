@@ -1,0 +1,97 @@
+/** Pause, resume and delete a check. */
+
+import { getCheck, type StoredCheck } from '../../../../checks/find-checks.ts'
+import { pauseCheck, resumeCheck } from '../../../../checks/pause-resume.ts'
+import { removeCheck } from '../../../../checks/remove-check.ts'
+import { toOneLine } from '../../../../domain/plain-text.ts'
+import { type Html, html } from '../../html.ts'
+import { icon } from '../../icons.ts'
+import { action, type Page, page, type Request, redirect } from '../../page.ts'
+import { ago, isolated } from '../../words/words.ts'
+import {
+  deleteCommand,
+  renderCommand,
+  resourceWords,
+  suspendCommand,
+  suspendCronJobCommand,
+} from './check-kubernetes.ts'
+
+export const checkActionRoutes = [
+  action('/checks/{id}/pause', 'write', async ({ context, caller, params }) => {
+    const { id } = await pauseCheck(context, caller, params.id!)
+    return redirect(`/checks/${id}`, 'check-paused')
+  }),
+  action('/checks/{id}/resume', 'write', async ({ context, caller, params }) => {
+    const { id } = await resumeCheck(context, caller, params.id!)
+    return redirect(`/checks/${id}`, 'check-resumed')
+  }),
+  page('/checks/{id}/delete', 'write', confirmDelete),
+  action('/checks/{id}/delete', 'write', async ({ context, caller, params }) => {
+    await removeCheck(context, caller, params.id!)
+    return redirect('/checks', 'check-deleted')
+  }),
+]
+
+/** For callers with the scope write. */
+export function renderActions(check: StoredCheck): Html {
+  const { id, spec, state, managedBy, kubernetesSuspend } = check
+  const isPaused = state.status === 'paused'
+  const isSuspendSet = managedBy === 'kubernetes' && kubernetesSuspend !== null
+  const turn = isPaused
+    ? html`<form method="post" action="/checks/${id}/resume"><button type="submit">${icon('running')} Resume</button></form>`
+    : html`<form method="post" action="/checks/${id}/pause"><button type="submit" class="secondary">${icon('paused')} Pause</button></form>`
+  return html`<nav class="buttons compact" aria-label="Actions">
+${isSuspendSet ? '' : turn}
+${spec.jobArea === null ? html`<a class="button secondary outline" href="/checks/${id}/how">How to ping</a>` : ''}
+<a class="button secondary outline" href="/checks/${id}/edit">${managedBy === 'kubernetes' ? 'Settings' : 'Edit'}</a>
+<a class="button secondary outline" href="/checks/${id}/delete">Delete</a>
+</nav>
+${isSuspendSet ? explainSuspend(check) : ''}`
+}
+
+function explainSuspend(check: StoredCheck): Html {
+  const wanted = check.state.status !== 'paused'
+  if (check.cronJob !== undefined && check.kubernetes !== null) {
+    const { namespace } = check.kubernetes
+    const how = wanted
+      ? 'To pause it, suspend its CronJob:'
+      : 'It is paused while its CronJob is suspended, not there or never due. To resume a suspended CronJob:'
+    return html`<p>${how}</p>
+${renderCommand('suspend-command', suspendCronJobCommand({ namespace, name: check.cronJob.name }, wanted))}`
+  }
+  return html`<p>${resourceWords(check.kubernetes)} sets <code>spec.suspend</code>, so ${wanted ? 'pause' : 'resume'} the check there:</p>
+${renderCommand('suspend-command', suspendCommand(check.kubernetes, wanted))}`
+}
+
+async function confirmDelete({ context, caller, params, now }: Request): Promise<Page> {
+  const check = await getCheck(context, caller, params.id!)
+  const { id, name, state, managedBy, kubernetes } = check
+  const title = `Delete ${toOneLine(name)}?`
+  const heading = html`<h1>Delete ${isolated(name)}?</h1>`
+  const back = html`<a class="button secondary outline" href="/checks/${id}">Keep it</a>`
+  if (managedBy === 'kubernetes') {
+    const main = html`<article class="confirm">${heading}
+<p>${resourceWords(kubernetes)} declares this check. If it were deleted here, the next reconcile would create it again. Delete the resource instead:</p>
+${renderCommand('delete-command', deleteCommand(kubernetes))}
+${check.cronJob === undefined ? '' : html`<p>If it was made for the label <code>heartbeat-operator.io/watch</code> of its CronJob or Namespace, it would be made again: remove that label, or set it to <code>"false"</code> on the CronJob.</p>`}
+<p>With <code>spec.deletionPolicy: Retain</code> the check stays, and belongs to the API from then on. With <code>Delete</code>, the default, it ends; if the resource is created again within 7 days, it gets its ping URL and its history back.</p>
+<p>${back}</p></article>`
+    return { kind: 'page', title, main }
+  }
+  const isAlive = state.lastPingAt !== null || state.lastStartAt !== null
+  const last = Math.max(state.lastPingAt ?? 0, state.lastStartAt ?? 0)
+  const main = html`<article class="confirm">${heading}
+<p>This is lost, and cannot be brought back:</p>
+<ul>
+<li>its history: pings (${state.pingsTotal} in all) with their texts, changes of status, uptime;</li>
+<li>its ping URL: a job that still uses it gets 404 from then on.${isAlive ? html` It reported ${ago(last, now)}.` : ''}</li>
+</ul>
+<p>Notifications that are on their way are still sent. To have no notifications for a while, ${
+    state.status === 'paused' ? 'leave it paused' : 'pause it'
+  } instead.</p>
+<form method="post" action="/checks/${id}/delete" class="buttons">
+<button type="submit" class="danger">Delete this check</button>
+${back}
+</form></article>`
+  return { kind: 'page', title, main }
+}

@@ -1,0 +1,76 @@
+/** The CronJob that a check follows, and its last run: texts of the cluster, which are shown as text. */
+
+import type { CheckRecord } from '../../../../checks/find-checks.ts'
+import type { CheckReview } from '../../../../checks/review-check.ts'
+import type { Instant } from '../../../../domain/check.ts'
+import type { LastRun, RunOutcome } from '../../../../domain/last-run.ts'
+import { type Html, html } from '../../html.ts'
+import type { FollowedFacts, StuckJob } from '../../words/check-words.ts'
+import { ago, durationWords, isolated } from '../../words/words.ts'
+import { deleteJobCommand, renderCommand } from './check-kubernetes.ts'
+
+/** Null for a check that follows no CronJob. */
+export function followedOf({ check, flips }: Pick<CheckReview, 'check' | 'flips'>): FollowedFacts | null {
+  if (check.spec.jobArea === null) return null
+  return { detail: check.statusDetail ?? null, stuck: stuckOf(check, flips) }
+}
+
+/** The Job of the last change, if that takes too long or blocks others, and has not ended. */
+function stuckOf({ state, cronJob }: CheckRecord, flips: CheckReview['flips']): StuckJob | null {
+  const job = flips.find(({ reason }) => reason !== 'outage')?.job ?? null
+  if (state.status !== 'down' || job === null) return null
+  // A missed run names the Job that waits, which has not started, or the one that blocks it. One that took too long may have ended since, or was replaced.
+  const isStuck = state.reason === 'missed' || state.reason === 'overran'
+  if (!isStuck || cronJob?.openJobs.includes(job) !== true) return null
+  const { lastRun } = cronJob
+  // Beside a run that takes too long a newer one may run.
+  return { job, startedAt: readTime(lastRun?.job === job ? lastRun.startTime : null) }
+}
+
+/** What to do about a Job that does not end. */
+export function renderStuck({ kubernetes }: CheckRecord, followed: FollowedFacts | null): Html | string {
+  if (kubernetes === null || followed === null || followed.stuck === null) return ''
+  return html`<p>If it hangs, delete the Job:</p>
+${renderCommand('delete-job', deleteJobCommand(kubernetes, followed.stuck.job))}`
+}
+
+/** Nothing for a check that follows no CronJob. */
+export function renderLastRun({ cronJob, kubernetes }: CheckRecord, now: Instant): Html {
+  if (cronJob === undefined) return html``
+  const { name, lastRun } = cronJob
+  const place = kubernetes === null ? name : `${kubernetes.namespace}/${name}`
+  return html`<section aria-labelledby="last-run-title">
+<h2 id="last-run-title">Last run</h2>
+<p>Of the CronJob <code>${isolated(place)}</code>, whose Jobs report by themselves.</p>
+${lastRun === null ? html`<p class="muted">No run has started since it is monitored.</p>` : renderRun(lastRun, now)}
+</section>`
+}
+
+const OUTCOME_WORDS: Readonly<Record<RunOutcome, string>> = {
+  Running: 'Running',
+  Succeeded: 'Succeeded',
+  Failed: 'Failed',
+  Deleted: 'Deleted before it ended',
+}
+
+function renderRun(run: LastRun, now: Instant): Html {
+  const { job, outcome, exitCode, reason, message } = run
+  const [start, end] = [readTime(run.startTime), readTime(run.completionTime)]
+  const fact = (name: string, value: Html | string | number | null) =>
+    value === null ? '' : html`<div><dt>${name}</dt><dd>${value}</dd></div>`
+  return html`<dl class="facts">
+${fact('Outcome', OUTCOME_WORDS[outcome] ?? outcome)}
+${fact('Job', html`<code>${isolated(job)}</code>`)}
+${fact('Started', start === null ? null : ago(start, now))}
+${fact('Ended', end === null ? null : html`${ago(end, now)}${start === null ? '' : `, took ${durationWords(end - start)}`}`)}
+${fact('Exit code', exitCode)}
+${fact('Reason', reason === null ? null : isolated(reason))}
+${message === null ? '' : html`<div class="wide"><dt>Why</dt><dd>${isolated(message)}</dd></div>`}
+</dl>`
+}
+
+/** Null: there is none, or it is no time. */
+function readTime(text: string | null): Instant | null {
+  const at = text === null ? Number.NaN : Date.parse(text)
+  return Number.isNaN(at) ? null : at
+}

@@ -1,0 +1,184 @@
+/** `/checks/new`, `/checks/{id}/edit` and the preview of a schedule. */
+
+import { createCheck, type NewCheck } from '../../../../checks/create-check.ts'
+import { type CheckRecord, getCheck } from '../../../../checks/find-checks.ts'
+import { updateCheck } from '../../../../checks/update-check.ts'
+import { AppError, invalidField } from '../../../../domain/errors.ts'
+import { PAGE_LIMIT } from '../../../../domain/page.ts'
+import { listProjects, type ProjectRecord } from '../../../../tenancy/projects.ts'
+import { readCheckUpdate, readNewCheck } from '../../../api/checks.ts'
+import { copyButton } from '../../copy-button.ts'
+import { html } from '../../html.ts'
+import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { isolated } from '../../words/words.ts'
+import { renderFields } from './check-fields.ts'
+import {
+  changedFields,
+  digestValues,
+  type Faults,
+  type FormBody,
+  faultsOf,
+  newValues,
+  readValues,
+  toNewBody,
+  toUpdateBody,
+  type Values,
+  valuesOfCheck,
+  WAS,
+} from './check-values.ts'
+import { renderHeartbeatCheck } from './heartbeat-check.ts'
+import { renderPreview } from './preview.ts'
+
+/** Before those of a check: `new` and `preview` are no ids. */
+export const checkFormRoutes = [
+  page('/checks/new', 'write', showNew),
+  action('/checks/new', 'write', create),
+  page('/checks/preview', 'write', ({ query, now }) => ({
+    kind: 'fragment',
+    body: renderPreview(readValues(query), now),
+  })),
+  page('/checks/{id}/edit', 'write', async (request) => showEdit(request, await getCheckOf(request))),
+  action('/checks/{id}/edit', 'write', save),
+]
+
+const getCheckOf = ({ context, caller, params }: Request) => getCheck(context, caller, params.id ?? '')
+
+// A new check ----------------------------------------------------------------------------------------------------------------------
+
+/** `?project=` names one by its slug or id. */
+async function showNew(request: Request): Promise<Page> {
+  const projects = await listAllProjects(request)
+  const wanted = request.query.get('project')
+  const chosen = projects.find(({ id, slug }) => id === wanted || slug === wanted) ?? projects[0]
+  return renderNew(request, projects, newValues(chosen?.id ?? ''), null)
+}
+
+async function create(request: Request): Promise<Page | Redirect> {
+  const { form } = request
+  const projects = await listAllProjects(request)
+  const sent = readValues(form)
+  const values = { ...sent, project_id: sent.project_id || (projects[0]?.id ?? '') }
+  const result = await tryForm(toNewBody(values), readNewCheck, (input) => createIn(request, input))
+  if ('faults' in result) return renderNew(request, projects, values, result.faults)
+  return redirect(`/checks/${result.done.id}/how`, 'check-created')
+}
+
+/** A project that was removed since the form was opened is a fault of its field. */
+async function createIn({ context, caller }: Request, input: NewCheck): Promise<CheckRecord> {
+  try {
+    return await createCheck(context, caller, input)
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'not_found')
+      throw invalidField('projectId', 'does not exist any more: choose another one')
+    throw error
+  }
+}
+
+async function listAllProjects({ context, caller }: Request): Promise<readonly ProjectRecord[]> {
+  return (await listProjects(context, caller, { limit: PAGE_LIMIT, after: null })).rows
+}
+
+/** `found`: the faults of what the user sent; null before that. */
+function renderNew({ now }: Request, projects: readonly ProjectRecord[], values: Values, found: Faults | null): Page {
+  const faults = found ?? {}
+  if (projects.length === 0) {
+    const main = html`<h1>New check</h1>
+<p>A check belongs to a project, and there is none yet.</p>
+<p><a class="button" href="/settings">Create a project first</a></p>`
+    return { kind: 'page', title: 'New check', main }
+  }
+  const main = html`<h1>New check</h1>
+<p class="muted">A check watches one job. A name is enough to begin with; all other fields can be changed later.</p>
+<form method="post" action="/checks/new" class="check-form" data-keep="new-check" novalidate>
+${projects.length === 1 ? html`<input type="hidden" name="project_id" value="${values.project_id}">` : ''}
+${renderFields({ values, faults, now, projects, isNew: true, isFresh: found === null })}
+<div class="actions"><button type="submit">Create check</button> <a href="/checks">Cancel</a></div>
+</form>`
+  return { kind: 'page', title: 'New check', main, ...statusOf(faults) }
+}
+
+// A change ---------------------------------------------------------------------------------------------------------------------------
+
+function showEdit({ now }: Request, check: CheckRecord): Page {
+  const values = valuesOfCheck(check)
+  return check.managedBy === 'api' ? renderEdit(check, values, now) : renderManaged(check, values, now)
+}
+
+async function save(request: Request): Promise<Page | Redirect> {
+  const { context, caller, params, form, now } = request
+  const id = params.id ?? ''
+  const check = await getCheckOf(request)
+  // Since the form was opened; the verb rejects it too.
+  if (check.managedBy !== 'api') return { ...showEdit(request, check), status: 409 }
+  const values = readValues(form, valuesOfCheck(check))
+  const result = await tryForm(toUpdateBody(values, changedFields(form, values)), readCheckUpdate, (update) =>
+    updateCheck(context, caller, id, update),
+  )
+  if ('faults' in result) return renderEdit(check, values, now, { faults: result.faults, was: form.get(WAS) })
+  return redirect(`/checks/${id}`, 'check-saved')
+}
+
+function renderEdit(
+  { id, name }: CheckRecord,
+  values: Values,
+  now: number,
+  { faults = {}, was = null }: { faults?: Faults; was?: string | null } = {},
+): Page {
+  const main = html`<h1>Change ${isolated(name)}</h1>
+<form method="post" action="/checks/${id}/edit" class="check-form" data-keep="edit-check-${id}" novalidate>
+<input type="hidden" name="${WAS}" value="${was ?? digestValues(values)}">
+${renderFields({ values, faults, now, isNew: false })}
+<div class="actions"><button type="submit">Save</button> <a href="/checks/${id}">Cancel</a></div>
+</form>`
+  return { kind: 'page', title: `Change ${name}`, main, ...statusOf(faults) }
+}
+
+function renderManaged(check: CheckRecord, values: Values, now: number): Page {
+  const { id, name, kubernetes } = check
+  const resource =
+    kubernetes === null
+      ? html`a HeartbeatCheck`
+      : html`the HeartbeatCheck <code>${kubernetes.namespace}/${kubernetes.name}</code> in the cluster <code>${kubernetes.cluster}</code>`
+  const manifest =
+    kubernetes === null
+      ? ''
+      : html`<section class="snippet">
+<h2>Manifest</h2>${copyButton('manifest', 'the manifest')}
+<p>Change its values here or in your repository, save it as <code>heartbeat-check.yaml</code>, and apply it with <code>kubectl apply -f heartbeat-check.yaml</code>.</p>
+<pre tabindex="0"><code id="manifest">${renderHeartbeatCheck(check)}</code></pre>
+</section>`
+  const main = html`<h1>${isolated(name)} is managed by Kubernetes</h1>
+<p>Its values come from ${resource}. A change here would be undone, so change the resource instead.</p>
+${manifest}
+${check.cronJob === undefined ? '' : html`<p>If it was made for the label <code>heartbeat-operator.io/watch</code>, annotate the CronJob instead, with <code>heartbeat-operator.io/grace-seconds</code> and the like: the operator keeps the HeartbeatCheck as the CronJob says.</p>`}
+<h2>Current values</h2>
+<div class="check-form">${renderFields({ values, faults: {}, now, isNew: false, isReadOnly: true })}</div>
+<p><a class="button" href="/checks/${id}">Back to the check</a></p>`
+  return { kind: 'page', title: `${name} is managed by Kubernetes`, main }
+}
+
+// Both ---------------------------------------------------------------------------------------------------------------------------------
+
+const statusOf = (faults: Faults) => (Object.keys(faults).length === 0 ? {} : { status: 422 })
+
+/** Runs a verb with the body of a form. The verb finds the faults that depend on what is stored; the others are found together, before it. */
+async function tryForm<Input, T>(
+  { body, faults }: FormBody,
+  read: (body: unknown) => Input,
+  run: (input: Input) => Promise<T>,
+): Promise<{ done: T } | { faults: Faults }> {
+  const result = await orFaults(() => read(body))
+  const found = { ...('faults' in result ? result.faults : {}), ...faults }
+  if ('faults' in result || Object.keys(found).length > 0) return { faults: found }
+  return orFaults(() => run(result.done))
+}
+
+async function orFaults<T>(work: () => T | Promise<T>): Promise<{ done: T } | { faults: Faults }> {
+  try {
+    return { done: await work() }
+  } catch (error) {
+    const faults = faultsOf(error)
+    if (faults === null) throw error
+    return { faults }
+  }
+}

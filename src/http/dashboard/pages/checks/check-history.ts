@@ -1,0 +1,138 @@
+/** The history on the page of a check: uptime, runs, durations, changes of status, deliveries. */
+
+import { listNamedDeliveries } from '../../../../channels/find-deliveries.ts'
+import type { CheckReview } from '../../../../checks/review-check.ts'
+import type { FlipReason, Instant } from '../../../../domain/check.ts'
+import { type Html, html } from '../../html.ts'
+import { icon } from '../../icons.ts'
+import type { Request } from '../../page.ts'
+import { renderDurations } from '../../plots/durations.ts'
+import { DRAWN_RUNS, OUTCOME_WORDS, renderTimeline } from '../../plots/run-timeline.ts'
+import { whenOf } from '../../words/check-times.ts'
+import { clockOf, shareWords } from '../../words/check-words.ts'
+import { durationWords, isolated, STATUS_WORDS } from '../../words/words.ts'
+import { deliveryList } from '../delivery-list.ts'
+
+/** A shorter time at the start of a window is not worth a word. */
+const WORTH_SAYING_MS = 60_000
+const SHOWN_FLIPS = 20
+
+export function renderUptime({ uptimes, check, now }: CheckReview): Html {
+  const clock = clockOf(check.spec.timeZone ?? 'UTC', now)
+  const gapMs = Math.max(...uptimes.map((window) => window.gapMs))
+  const rows = uptimes.map(({ days, from, share, downMs, downs, since }) => {
+    const isPart = since !== null && since - from > WORTH_SAYING_MS
+    return html`<tr><th scope="row">${days} days</th>
+<td>${share === null ? html`<span class="muted">no data yet</span>` : shareWords(share)}</td>
+<td>${share === null ? '' : downs === 0 ? 'never' : `${durationWords(downMs)}, ${downs === 1 ? 'once' : `${downs} times`}`}${
+      isPart ? html` <span class="muted">(counted since ${clock(since)})</span>` : ''
+    }</td></tr>`
+  })
+  return html`<section aria-labelledby="uptime-title">
+<h2 id="uptime-title">Uptime</h2>
+<table class="uptime"><thead><tr><th scope="col">Of the last</th><th scope="col">Up</th><th scope="col">Down</th></tr></thead>
+<tbody>${rows}</tbody></table>
+<p class="muted note">Late counts as up. Time while it was new or paused, or that the history does not reach, does not count.${
+    gapMs > 0
+      ? ` Neither does ${durationWords(gapMs)} in which this service could take no pings: that was our downtime, not the job's.`
+      : ''
+  }</p>
+</section>`
+}
+
+export function renderHistory({ check, runs, durations, spans, now }: CheckReview): Html {
+  const timeline = renderTimeline({ runs, spans, now })
+  if (timeline === null) return html``
+  const { maxRuntimeSeconds } = check.spec
+  const maxRuntimeMs = maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000
+  const plot = durations === null ? null : renderDurations({ runs, summary: durations, maxRuntimeMs })
+  const shown = runs.slice(0, DRAWN_RUNS)
+  const isFollowed = check.spec.jobArea !== null
+  const entry = isFollowed ? 'Report' : 'Ping'
+  const when = whenOf(check, now)
+  return html`<section aria-labelledby="runs-title">
+<h2 id="runs-title">Runs</h2>
+<figure>${timeline}
+<figcaption class="muted">The last ${shown.length === 1 ? 'run' : `${shown.length} runs`}, and below them the status. Times are UTC.
+<span class="keys"><span class="key run-success"></span> succeeded <span class="key run-fail"></span> failed <span class="key run-unfinished"></span> not finished</span></figcaption></figure>
+<details id="runs-table"><summary>Runs as a table</summary>
+<div class="scroll"><table class="runs-table"><thead><tr><th scope="col">When</th><th scope="col">Outcome</th><th scope="col">Took</th><th scope="col">${entry}</th></tr></thead><tbody>
+${shown.map(
+  ({ startedAt, endedAt, outcome, exitCode, durationMs, pingId }) =>
+    html`<tr><td>${when(endedAt ?? startedAt!)}</td><td>${OUTCOME_WORDS[outcome]}${exitCode === null || exitCode === 0 ? '' : `, exit code ${exitCode}`}</td><td>${
+      durationMs === null ? '' : durationWords(durationMs)
+    }</td><td><a href="/checks/${check.id}/pings/${pingId}">${entry}</a></td></tr>`,
+)}
+</tbody></table></div></details>
+</section>
+<section aria-labelledby="durations-title">
+<h2 id="durations-title">Durations</h2>
+${
+  plot === null
+    ? html`<p class="muted">No run that succeeded has a duration.${isFollowed ? '' : ' A start ping before each run, or a duration with the completion, shows how long runs take.'}</p>`
+    : html`<figure>${plot}</figure>`
+}
+</section>`
+}
+
+const FLIP_WORDS: Readonly<Record<FlipReason, string>> = {
+  created: 'created',
+  first_success: 'the first success',
+  missed: 'no ping came in time',
+  failed: 'the job reported a failure',
+  overran: 'the run took longer than allowed',
+  recovered: 'the job reported a success',
+  paused: 'paused',
+  resumed: 'resumed',
+  outage: 'this service could take no pings, so it is not known whether the job ran',
+}
+
+/** Of a check that follows a CronJob: no pings are expected of it. */
+const FOLLOWED_FLIP_WORDS: Readonly<Record<FlipReason, string>> = {
+  ...FLIP_WORDS,
+  first_success: 'the first run that succeeded',
+  missed: 'no run started in time',
+  failed: 'a run failed',
+  recovered: 'a run succeeded',
+  outage: 'this service could record no runs, so it is not known whether the job ran',
+}
+
+export function renderFlips({ check, flips, hasOlderFlips, now }: CheckReview): Html {
+  const shown = flips.slice(0, SHOWN_FLIPS)
+  if (shown.length === 0) return html``
+  const rest = flips.length - shown.length
+  const when = whenOf(check, now)
+  const isFollowed = check.spec.jobArea !== null
+  const words = isFollowed ? FOLLOWED_FLIP_WORDS : FLIP_WORDS
+  return html`<section aria-labelledby="flips-title">
+<h2 id="flips-title">Changes of status</h2>
+<ol class="rows flips">
+${shown.map(
+  ({ at, to, reason, pingId, detail = null }) =>
+    html`<li><span class="status status-${reason === 'outage' ? 'new' : to}">${icon(reason === 'outage' ? 'new' : to)} ${
+      reason === 'outage' ? 'Not known' : STATUS_WORDS[to]
+    }</span> <span class="grow">${words[reason]}${detail === null ? '' : html`: ${isolated(detail)}`}${
+      pingId === null
+        ? ''
+        : html` (<a href="/checks/${check.id}/pings/${pingId}">${isFollowed ? 'report' : 'ping'}</a>)`
+    }</span> ${when(at)}</li>`,
+)}
+</ol>
+${rest === 0 ? '' : html`<p class="muted">${hasOlderFlips ? 'Older changes are' : rest === 1 ? 'One older change is' : `${rest} older changes are`} in the API: <code>GET /api/v1/checks/${check.id}/flips</code></p>`}
+</section>`
+}
+
+const SHOWN_DELIVERIES = 10
+
+/** What was sent about the check, and to which channels. */
+export async function renderDeliveries({ context, caller }: Request, checkId: string, now: Instant): Promise<Html> {
+  const page = { limit: SHOWN_DELIVERIES, after: null }
+  const { rows, next } = await listNamedDeliveries(context, caller, { checkId }, page)
+  const none = html`<p class="muted">None was sent about this check. <a href="/channels">Channels</a> receive them.</p>`
+  const all = html`<p><a href="/deliveries?check=${checkId}">All deliveries of this check</a></p>`
+  return html`<section aria-labelledby="deliveries-title">
+<h2 id="deliveries-title">Deliveries</h2>
+${rows.length === 0 ? none : deliveryList(rows, { caller, now, back: `/checks/${checkId}`, of: 'check' })}
+${next === null ? '' : all}
+</section>`
+}

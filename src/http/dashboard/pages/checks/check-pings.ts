@@ -1,0 +1,196 @@
+/** The pings of a check: the newest ones on its page, all of them page by page, and one with its whole text. */
+
+import { getCheck, type StoredCheck } from '../../../../checks/find-checks.ts'
+import { getPing } from '../../../../checks/find-history.ts'
+import { listPingEnds, type PingRow, type PingWithEnd, TEXT_END_BYTES } from '../../../../checks/list-ping-ends.ts'
+import { type CheckReview, SHOWN_PINGS } from '../../../../checks/review-check.ts'
+import { PING_TYPES, type PingSource, type PingType } from '../../../../domain/check.ts'
+import { AppError } from '../../../../domain/errors.ts'
+import { decodeCursor, encodeCursor } from '../../../../domain/page.ts'
+import { toOneLine } from '../../../../domain/plain-text.ts'
+import { type Html, html } from '../../html.ts'
+import { type Page, type Plain, page, type Request } from '../../page.ts'
+import { type When, whenOf } from '../../words/check-times.ts'
+import { ago, durationWords, exactWords, isolated } from '../../words/words.ts'
+import { readJobText } from './job-text.ts'
+
+export const checkPingRoutes = [
+  page('/checks/{id}/pings', 'read', showPings),
+  page('/checks/{id}/pings/{ping_id}', 'read', showPing),
+  page('/checks/{id}/pings/{ping_id}/text', 'read', sendText),
+]
+
+const TYPE_WORDS: Readonly<Record<PingType, string>> = {
+  success: 'Success',
+  start: 'Start',
+  fail: 'Failure',
+  log: 'Log',
+}
+
+const SOURCE_WORDS: Readonly<Record<PingSource, string>> = { http: 'a ping', job: 'its Job' }
+
+/** `fail with exit code 3, took 2 min`. */
+export function describePing({ type, exitCode, durationMs }: PingRow): string {
+  const code = exitCode === null || exitCode === 0 ? '' : ` with exit code ${exitCode}`
+  return `${type}${code}${durationMs === null ? '' : `, took ${durationWords(durationMs)}`}`
+}
+
+export async function renderPings(
+  request: Pick<Request, 'yieldToPings'>,
+  { check, pings, hasOlderPings, now }: CheckReview,
+): Promise<Html> {
+  const { id: checkId } = check
+  const words = entriesOf(check)
+  const title = html`<h2 id="pings-title">${words}</h2>`
+  if (pings.length === 0)
+    return html`<section aria-labelledby="pings-title">${title}<p class="muted">${check.spec.jobArea === null ? 'No ping has come yet.' : 'No run has started yet.'}</p></section>`
+  return html`<section aria-labelledby="pings-title">
+${title}
+${await renderList(request, check, pings, whenOf(check, now))}
+<p>${hasOlderPings ? html`These are the newest ${SHOWN_PINGS}. <a href="${olderThan(checkId, pings.at(-1)!)}">Older ${words.toLowerCase()}</a> · ` : ''}<a href="/checks/${checkId}/pings">${words} by type</a></p>
+</section>`
+}
+
+/** What the entries of its history are called: Jobs that report do not ping. */
+function entriesOf({ spec }: Pick<StoredCheck, 'spec'>): 'Pings' | 'Reports' {
+  return spec.jobArea === null ? 'Pings' : 'Reports'
+}
+
+function olderThan(checkId: string, { id, createdAt }: PingRow): string {
+  return `/checks/${checkId}/pings?cursor=${encodeCursor({ at: createdAt, id })}`
+}
+
+/** Pings between two pauses: the text of each takes a part of a millisecond to clean and to escape, and pings to the service come first. */
+const PIECE_PINGS = 10
+
+async function renderList(
+  { yieldToPings }: Pick<Request, 'yieldToPings'>,
+  check: Pick<StoredCheck, 'id' | 'spec'>,
+  pings: readonly PingWithEnd[],
+  when: When,
+): Promise<Html> {
+  const rows: Html[] = []
+  for (const [index, ping] of pings.entries()) {
+    if (index % PIECE_PINGS === PIECE_PINGS - 1) await yieldToPings()
+    rows.push(renderRow(check, ping, when))
+  }
+  return html`<ol class="rows pings">${rows}</ol>`
+}
+
+function renderRow({ id: checkId, spec }: Pick<StoredCheck, 'id' | 'spec'>, ping: PingWithEnd, when: When): Html {
+  const { id, type, text, source, createdAt } = ping
+  // Where both may report, each entry says which did.
+  const from = spec.jobArea === null && source === 'http' ? null : `from ${SOURCE_WORDS[source]}`
+  return html`<li id="ping-${id}"><span class="ping ping-${type}">${TYPE_WORDS[type]}</span>
+<span class="grow">${metaOf(ping, from)}</span> <a class="quiet" href="/checks/${checkId}/pings/${id}">${when(createdAt)}</a>
+${text === null ? '' : html`<details id="text-${id}"><summary>Text, ${sizeWords(text)}</summary>${renderText(checkId, ping, 'end')}</details>`}</li>`
+}
+
+function metaOf({ exitCode, durationMs, runId }: PingRow, from: string | null): string {
+  const parts = [
+    from,
+    exitCode === null || exitCode === 0 ? null : `exit code ${exitCode}`,
+    durationMs === null ? null : durationWords(durationMs),
+    runId === null ? null : `run ${runId.slice(0, 8)}`,
+  ]
+  return parts.filter((part) => part !== null).join(' · ')
+}
+
+function sizeWords({ size, isTruncated }: NonNullable<PingWithEnd['text']>): string {
+  const bytes = size === 1 ? '1 byte' : size < 1_024 ? `${size} bytes` : `${Math.round(size / 102.4) / 10} KB`
+  return size === 0 ? 'not kept' : isTruncated ? `the last ${bytes} of a longer one` : bytes
+}
+
+/** The end of a ping's text. `place` makes its id unique on a page that shows it twice. */
+export function renderText(checkId: string, { id, text }: PingWithEnd, place: 'end' | 'last'): Html {
+  if (text === null) return html``
+  if (text.size === 0)
+    return html`<p class="muted">The text was not kept: it was compressed, or larger than 1 MB. The ping counts.</p>`
+  const isCut = text.size > text.bytes.length
+  const shown = readJobText(text.bytes, isCut || text.isTruncated)
+  const whole = html`<a href="/checks/${checkId}/pings/${id}">${isCut ? `The last ${TEXT_END_BYTES / 1_024} KB; show the whole text` : 'Whole text'}</a>`
+  if (shown === null)
+    return html`<p class="muted">The job sent binary data. <a href="/checks/${checkId}/pings/${id}/text">Show it</a></p>`
+  if (shown === '') return html`<p class="muted">The text is empty. ${whole}</p>`
+  return html`<div class="output-end" id="${place}-${id}" role="group" aria-label="Text of a ping" tabindex="0"><pre class="output" dir="auto">${shown}</pre></div><p class="after-output">${whole}</p>`
+}
+
+async function showPings(request: Request): Promise<Page> {
+  const { context, caller, params, query, yieldToPings, now } = request
+  const check = await getCheck(context, caller, params.id!)
+  const type = readType(query.get('type'))
+  const after = readCursor(query.get('cursor'))
+  const filter = type === null ? {} : { type }
+  const page = { limit: SHOWN_PINGS, after }
+  const { rows, next } = await listPingEnds({ ...context, yieldToPings }, caller, check.id, filter, page)
+  const path = `/checks/${check.id}/pings`
+  const chosen = type === null ? '' : `type=${type}`
+  const link = (to: string, words: string, isCurrent: boolean) =>
+    html`<li><a href="${to}"${isCurrent ? html` aria-current="page"` : ''}>${words}</a></li>`
+  const main = html`<p class="crumbs"><a href="/checks">Checks</a> / <a href="/checks/${check.id}">${isolated(check.name)}</a></p>
+<h1>${entriesOf(check)} of ${isolated(check.name)}</h1>
+<nav class="filter" aria-label="Types"><ul>
+${link(path, 'All', type === null)}
+${PING_TYPES.map((one) => link(`${path}?type=${one}`, TYPE_WORDS[one], type === one))}
+</ul></nav>
+${
+  rows.length === 0
+    ? html`<p class="muted">${after === null ? `No such ${check.spec.jobArea === null ? 'ping' : 'report'} is in the history.` : 'There are no older ones.'}</p>`
+    : await renderList(request, check, rows, whenOf(check, now))
+}
+<p class="buttons">
+${after === null ? '' : html`<a class="button secondary outline" href="${path}${chosen === '' ? '' : `?${chosen}`}">Newest</a>`}
+${next === null ? '' : html`<a class="button secondary" href="${path}?${chosen === '' ? '' : `${chosen}&`}cursor=${encodeCursor(next)}">Older</a>`}
+</p>`
+  return { kind: 'page', title: `${entriesOf(check)} of ${toOneLine(check.name)}`, main }
+}
+
+function readType(given: string | null): PingType | null {
+  if (given === null || given === '') return null
+  const type = PING_TYPES.find((one) => one === given)
+  if (type === undefined) throw new AppError('invalid', `type must be one of ${PING_TYPES.join(', ')}`)
+  return type
+}
+
+function readCursor(given: string | null) {
+  if (given === null || given === '') return null
+  const cursor = decodeCursor(given)
+  if (cursor === null)
+    throw new AppError('invalid', 'this address of older pings is broken: go back to the newest ones')
+  return cursor
+}
+
+async function showPing({ context, caller, params, now }: Request): Promise<Page> {
+  const check = await getCheck(context, caller, params.id!)
+  const ping = await getPing(context, caller, check.id, params.ping_id!)
+  const { id, type, exitCode, durationMs, runId, createdAt, source, body, isBodyTruncated } = ping
+  const bytes = body === null || body.length === 0 ? null : body
+  const text = bytes === null ? null : readJobText(bytes, isBodyTruncated)
+  const fact = (name: string, value: Html | string | number | null) =>
+    value === null ? '' : html`<div><dt>${name}</dt><dd>${value}</dd></div>`
+  const main = html`<p class="crumbs"><a href="/checks">Checks</a> / <a href="/checks/${check.id}">${isolated(check.name)}</a> / <a href="/checks/${check.id}/pings">${entriesOf(check)}</a></p>
+<h1>${TYPE_WORDS[type]} of ${isolated(check.name)}</h1>
+<dl class="facts">
+${fact('Came', html`${ago(createdAt, now)} <span class="muted">${exactWords(createdAt)}</span>`)}
+${fact('Exit code', exitCode)}
+${fact('Took', durationMs === null ? null : durationWords(durationMs))}
+${fact('Run id', runId === null ? null : html`<code>${runId}</code>`)}
+${fact('Source', source === 'http' ? 'HTTP' : 'the Job of a CronJob')}
+${fact('Id', html`<code>${id}</code>`)}
+</dl>
+<section aria-labelledby="text-title"><h2 id="text-title">Text</h2>
+${
+  bytes === null
+    ? html`<p class="muted">${isBodyTruncated ? 'The text was not kept: it was compressed, or larger than 1 MB.' : 'It came without a text.'}</p>`
+    : html`${isBodyTruncated ? html`<p class="muted">The job sent more: the last ${bytes.length} bytes are kept.</p>` : ''}
+${text === null ? html`<p class="muted">The job sent binary data: ${bytes.length} bytes.</p>` : html`<pre class="output" dir="auto">${text}</pre>`}
+<p><a href="/checks/${check.id}/pings/${id}/text">Original text</a></p>`
+}
+</section>`
+  return { kind: 'page', title: `${TYPE_WORDS[type]} of ${toOneLine(check.name)}`, main }
+}
+
+async function sendText({ context, caller, params }: Request): Promise<Plain> {
+  const { body } = await getPing(context, caller, params.id!, params.ping_id!)
+  return { kind: 'plain', bytes: body ?? Buffer.alloc(0) }
+}

@@ -1,0 +1,270 @@
+/**
+ * The fields of a check's form: what a user typed, the body of the API that it means, and the faults of each field. The rules are those of the
+ * API's body and of the verbs; only lengths of time are read as users write them.
+ */
+
+import { createHash } from 'node:crypto'
+import type { CheckRecord } from '../../../../checks/find-checks.ts'
+import { readSpec } from '../../../../checks/read-spec.ts'
+import type { Cron } from '../../../../domain/cron.ts'
+import { AppError, describeError } from '../../../../domain/errors.ts'
+import { sortLabels } from '../../../../domain/labels.ts'
+import { LIMITS } from '../../../../domain/limits.ts'
+import { parseDuration, spellDuration } from '../../words/duration-text.ts'
+import { sentence } from '../../words/words.ts'
+
+/** By their names in the API's body: the words beside each field. */
+export const LABELS = {
+  project_id: 'Project',
+  name: 'Name',
+  schedule: 'Schedule',
+  time_zone: 'Time zone',
+  period_seconds: 'Every',
+  grace_seconds: 'Grace',
+  description: 'Description',
+  slug: 'Slug',
+  tags: 'Tags',
+  labels: 'Labels',
+  max_runtime_seconds: 'Maximum run time',
+  armed: 'Expect the first ping from now on',
+} as const
+
+export type FieldName = keyof typeof LABELS
+export const FIELD_NAMES = Object.keys(LABELS) as FieldName[]
+
+/** As the user typed them; a field that was not sent is empty. */
+export type Values = Readonly<Record<FieldName, string>>
+/** A sentence for each field at fault. */
+export type Faults = Readonly<Partial<Record<FieldName, string>>>
+
+export const DEFAULT_ZONE = 'UTC'
+const NO_VALUES = Object.fromEntries(FIELD_NAMES.map((name) => [name, ''])) as Record<FieldName, string>
+
+export const newValues = (projectId: string): Values => ({
+  ...NO_VALUES,
+  project_id: projectId,
+  time_zone: DEFAULT_ZONE,
+})
+
+/** Of a form; a field that it lacks has the value of `rest`. Browsers send the line breaks of a text as CRLF. */
+export function readValues(form: URLSearchParams, rest: Values = NO_VALUES): Values {
+  const read = (name: FieldName) => form.get(name)?.replace(/\r\n?/g, '\n') ?? rest[name]
+  return Object.fromEntries(FIELD_NAMES.map((name) => [name, read(name)])) as Record<FieldName, string>
+}
+
+export function valuesOfCheck({ projectId, name, slug, description, tags, labels, spec }: CheckRecord): Values {
+  const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds } = spec
+  const length = (seconds: number | null) => (seconds === null ? '' : spellDuration(seconds))
+  return {
+    ...NO_VALUES,
+    project_id: projectId,
+    name,
+    slug,
+    description: description ?? '',
+    tags: tags.join(' '),
+    labels: Object.entries(sortLabels(labels))
+      .map(([name, value]) => `${name}=${value}`)
+      .join('\n'),
+    schedule: schedule ?? '',
+    time_zone: timeZone ?? DEFAULT_ZONE,
+    period_seconds: length(periodSeconds),
+    grace_seconds: length(graceSeconds),
+    max_runtime_seconds: length(maxRuntimeSeconds),
+  }
+}
+
+// What a user changed ------------------------------------------------------------------------------------------------------------
+
+/** The field of a form with the digest of the values that it showed. */
+export const WAS = 'was'
+
+/** Of the values that a form shows. It comes back with the form, so that only what the user changed is sent on. */
+export function digestValues(values: Values): string {
+  return FIELD_NAMES.map((name) => digest(values[name])).join('.')
+}
+
+function digest(value: string): string {
+  return createHash('sha256').update(value).digest('base64url').slice(0, 12)
+}
+
+/** The fields of a form that differ from those of `was`; all of its fields when that is of no form of ours. */
+export function changedFields(form: URLSearchParams, values: Values): ReadonlySet<FieldName> {
+  const before = form.get(WAS)?.split('.') ?? []
+  const isChanged = (name: FieldName, index: number) =>
+    form.has(name) && (before.length !== FIELD_NAMES.length || digest(values[name]) !== before[index])
+  return new Set(FIELD_NAMES.filter(isChanged))
+}
+
+// Bodies of the API ----------------------------------------------------------------------------------------------------------------
+
+export interface FormBody {
+  readonly body: Readonly<Record<string, unknown>>
+  readonly faults: Faults
+}
+
+/** The body of a new check: a field that is left empty has the API's default. */
+export function toNewBody(values: Values): FormBody {
+  const { name, slug, description, tags, schedule, armed, project_id } = values
+  const { lengths, faults } = readLengths(values)
+  const { labels, faults: ofLabels } = readLabels(values)
+  const body = {
+    project_id,
+    name: name.trim() === '' ? undefined : name,
+    slug: slug.trim() || undefined,
+    description: description === '' ? undefined : description,
+    tags: splitTags(tags),
+    labels,
+    ...lengths,
+    ...whenOf(values),
+    armed: armed !== '',
+  }
+  return {
+    body: withoutUndefined({ ...body, schedule: schedule.trim() || undefined }),
+    faults: { ...findScheduleFaults(values), ...faults, ...ofLabels },
+  }
+}
+
+/** The body of a change. A field that the user did not change keeps its value, also one that changed meanwhile. */
+export function toUpdateBody(values: Values, changed: ReadonlySet<FieldName>): FormBody {
+  const { schedule, period_seconds, description } = values
+  const read = readLengths(values)
+  const { labels, faults: ofLabels } = readLabels(values)
+  const hasSchedule = schedule.trim() !== ''
+  const hasPeriod = period_seconds.trim() !== ''
+  const all = {
+    name: values.name.trim() === '' ? undefined : values.name,
+    slug: values.slug.trim(),
+    description: description === '' ? null : description,
+    tags: splitTags(values.tags),
+    labels,
+    ...read.lengths,
+    max_runtime_seconds: read.lengths.max_runtime_seconds ?? null,
+    ...whenOf(values),
+    schedule: hasSchedule ? schedule.trim() : undefined,
+  }
+  const isSent = (field: string) => changed.has(field as FieldName)
+  const body = Object.fromEntries(Object.entries(all).filter(([field]) => isSent(field)))
+  const faults: Partial<Record<FieldName, string>> = Object.fromEntries(
+    Object.entries({ ...findScheduleFaults(values), ...read.faults, ...ofLabels }).filter(([field]) => isSent(field)),
+  )
+  // The API reads an absent field as unchanged. Here it is one that the user emptied.
+  if (isSent('name') && all.name === undefined) faults.name = `${LABELS.name} is required.`
+  if (isSent('grace_seconds') && all.grace_seconds === undefined) faults.grace_seconds ??= NO_LENGTH('grace_seconds')
+  if (!hasSchedule && !hasPeriod)
+    faults.period_seconds = `${LABELS.period_seconds} or ${LABELS.schedule} must be given.`
+  return { body: withoutUndefined(body), faults }
+}
+
+/** The zone goes with a schedule; beside a period the field has its default. */
+function whenOf({ schedule, time_zone }: Values): { time_zone: string | undefined } {
+  return { time_zone: schedule.trim() === '' ? undefined : time_zone.trim() || DEFAULT_ZONE }
+}
+
+/** Twice the same is a fault of the API's body, so it stays. */
+function splitTags(text: string): string[] {
+  return text.split(/[\s,]+/).filter(Boolean)
+}
+
+/** `name=value` on each line, or separated by commas as kubectl shows them; a name alone has an empty value. */
+function readLabels({ labels: text }: Values): { labels: Record<string, string>; faults: Faults } {
+  const pairs = text
+    .split(/[\n,]/)
+    .filter((pair) => pair.trim() !== '')
+    .map((pair) => {
+      const [name = '', ...value] = pair.split('=')
+      return [name.trim(), value.join('=').trim()] as const
+    })
+  const labels = Object.fromEntries(pairs)
+  const twice = pairs.find(([name], index) => pairs.findIndex(([other]) => other === name) < index)
+  return { labels, faults: twice === undefined ? {} : { labels: `${LABELS.labels} must not have ${twice[0]} twice.` } }
+}
+
+function withoutUndefined(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
+}
+
+const LENGTHS = {
+  period_seconds: LIMITS.periodSeconds,
+  grace_seconds: LIMITS.graceSeconds,
+  max_runtime_seconds: LIMITS.maxRuntimeSeconds,
+} as const
+type LengthName = keyof typeof LENGTHS
+
+const NO_LENGTH = (name: LengthName) => `${LABELS[name]} must be a length of time such as 15 min or 1h30m.`
+
+/** Lengths of time in seconds, within the limits of the API. */
+function readLengths(values: Values) {
+  const lengths: Partial<Record<LengthName, number>> = {}
+  const faults: Partial<Record<FieldName, string>> = {}
+  for (const [name, { min, max }] of Object.entries(LENGTHS) as [LengthName, { min: number; max: number }][]) {
+    if (values[name].trim() === '') continue
+    const seconds = parseDuration(values[name])
+    if (seconds === null) faults[name] = NO_LENGTH(name)
+    else if (seconds < min || seconds > max)
+      faults[name] = `${LABELS[name]} must be from ${spellDuration(min)} to ${spellDuration(max)}.`
+    else lengths[name] = seconds
+  }
+  return { lengths, faults }
+}
+
+/** A schedule and its zone as the verbs read them, or the faults of their fields. */
+export function readCron(texts: {
+  readonly schedule: string
+  readonly timeZone: string
+}): { cron: Cron } | { faults: Faults } {
+  // The rule of the body, which comes before that of the verbs.
+  if (texts.schedule.length > LIMITS.scheduleLength)
+    return {
+      faults: {
+        schedule: `${LABELS.schedule} must be a cron expression of at most ${LIMITS.scheduleLength} characters.`,
+      },
+    }
+  try {
+    const { schedule } = readSpec({
+      ...texts,
+      periodSeconds: null,
+      graceSeconds: 0,
+      maxRuntimeSeconds: null,
+      jobArea: null,
+    })
+    if (schedule.kind !== 'cron') throw new TypeError('a schedule has no period')
+    return { cron: schedule.cron }
+  } catch (error) {
+    const faults = faultsOf(error)
+    if (faults === null) throw error
+    return { faults }
+  }
+}
+
+function findScheduleFaults({ schedule, time_zone }: Values): Faults {
+  if (schedule.trim() === '') return {}
+  const read = readCron({ schedule: schedule.trim(), timeZone: time_zone.trim() || DEFAULT_ZONE })
+  return 'faults' in read ? read.faults : {}
+}
+
+// Faults --------------------------------------------------------------------------------------------------------------------------
+
+/** The label of a field that an AppError names: `periodSeconds` is Every. */
+export function labelOf(field: string): string {
+  const name = field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+  return LABELS[name as FieldName] ?? field
+}
+
+/** The faults of an AppError of the schema or of a verb. Null for an error about anything else. */
+export function faultsOf(error: unknown): Faults | null {
+  if (!(error instanceof AppError) || (error.code !== 'invalid' && error.code !== 'conflict')) return null
+  const { field, details = [] } = error
+  const faults: Partial<Record<FieldName, string>> = {}
+  if (field !== undefined) {
+    const name = FIELD_NAMES.find((one) => LABELS[one] === labelOf(field))
+    if (name === undefined) return null
+    faults[name] = sentence(describeError(error, labelOf).text)
+  }
+  for (const { path, message } of details) {
+    const [, name = '', ...inside] = path.split('.')
+    if (!Object.hasOwn(LABELS, name)) continue
+    const part = name === 'labels' ? `The label ${inside.join('.')}` : 'Each tag'
+    faults[name as FieldName] ??= sentence(`${inside.length > 0 ? part : labelOf(name)} ${message}`)
+  }
+  return Object.keys(faults).length === 0 ? null : faults
+}

@@ -1,0 +1,175 @@
+/** `/checks/{id}`: what an engineer on call must know first, then the history. */
+
+import type { StoredCheck } from '../../../../checks/find-checks.ts'
+import { readSpec } from '../../../../checks/read-spec.ts'
+import { type CheckReview, reviewCheck } from '../../../../checks/review-check.ts'
+import { includesScope } from '../../../../domain/access.ts'
+import { type Instant, isRunning, shownStatus } from '../../../../domain/check.ts'
+import { nextSlot } from '../../../../domain/cron.ts'
+import { type Labels, sortLabels } from '../../../../domain/labels.ts'
+import { toOneLine } from '../../../../domain/plain-text.ts'
+import { findBlindArea } from '../../../../service/find-blind.ts'
+import { getProject } from '../../../../tenancy/projects.ts'
+import { copyButton } from '../../copy-button.ts'
+import { type Html, html } from '../../html.ts'
+import { icon } from '../../icons.ts'
+import { type Page, page, type Request } from '../../page.ts'
+import { clockOf, flappingSentence, nextSentence, statusSentence } from '../../words/check-words.ts'
+import { scheduleWords } from '../../words/schedule-words.ts'
+import { ago, durationWords, exactWords, isolated, statusBadge } from '../../words/words.ts'
+import { blindBanner } from '../blind.ts'
+import { renderActions } from './check-actions.ts'
+import { followedOf, renderLastRun, renderStuck } from './check-cron-job.ts'
+import { renderDeliveries, renderFlips, renderHistory, renderUptime } from './check-history.ts'
+import { renderKubernetes } from './check-kubernetes.ts'
+import { describePing, renderPings, renderText } from './check-pings.ts'
+
+export const checkRoutes = [page('/checks/{id}', 'read', showCheck)]
+
+async function showCheck(request: Request): Promise<Page> {
+  const { context, caller, params, kept, yieldToPings } = request
+  const review = await reviewCheck({ ...context, yieldToPings }, caller, params.id!, kept)
+  const { check, now } = review
+  const project = await getProject(context, caller, check.projectId)
+  const mayWrite = includesScope(caller.scope, 'write')
+  const status = shownStatus(check.state, now)
+  const { jobArea } = check.spec
+  const blind = jobArea === null ? [] : await findBlindArea(context, jobArea)
+  const main = html`<p class="crumbs"><a href="/checks">Checks</a> / <a href="/checks?project=${encodeURIComponent(project.slug)}">${isolated(project.name)}</a></p>
+<header class="check-head">
+<h1>${isolated(check.name)}</h1>
+${statusBadge(status)}
+</header>
+${blindBanner(blind, now, 'This check is not evaluated.')}
+${renderStatus(review, mayWrite)}
+${check.description === null ? '' : html`<p class="description" dir="auto">${withLinks(check.description)}</p>`}
+${renderLastRun(check, now)}
+${renderOutput(review, mayWrite)}
+${renderFacts(review)}
+${mayWrite ? renderActions(check) : ''}
+${renderKubernetes(check, mayWrite)}
+${renderUptime(review)}
+${renderHistory(review)}
+${renderFlips(review)}
+${await renderDeliveries(request, check.id, now)}
+${await renderPings(request, review)}
+${renderAbout(review, project.slug, mayWrite ? `${request.pingUrl()}/ping/${check.publicId}` : null)}`
+  return { kind: 'page', title: `${toOneLine(check.name)} is ${status}`, main, live: 'check' }
+}
+
+/** The zone of the schedule, in which its users think. */
+function zoneOf({ check }: CheckReview): string {
+  return check.spec.timeZone ?? 'UTC'
+}
+
+function renderStatus(review: CheckReview, mayWrite: boolean): Html {
+  const { check, cause, now } = review
+  const { id, state } = check
+  const clock = clockOf(zoneOf(review), now)
+  const facts = {
+    state,
+    exitCode: cause?.exitCode ?? null,
+    isManaged: check.managedBy === 'kubernetes',
+    followed: followedOf(review),
+    now,
+    clock,
+  }
+  const open = state.runs.filter((run) => isRunning(run, now))
+  const running =
+    open.length === 0
+      ? ''
+      : html`<p class="open-runs">${icon('running')} ${open.length === 1 ? 'Running' : `${open.length} runs are open, the first`} since ${clock(Math.min(...open.map(({ startedAt }) => startedAt)))} (${durationWords(now - Math.min(...open.map(({ startedAt }) => startedAt)))}).</p>`
+  const flapping = flappingSentence(state)
+  const isUnused = mayWrite && facts.followed === null && state.status === 'new' && state.pingsTotal === 0
+  return html`<div class="status-lines status-lines-${shownStatus(state, now)}">
+<p class="sentence" id="status"><strong>${statusSentence(facts)}</strong></p>
+${flapping === null ? '' : html`<p>${flapping}</p>`}
+${running}
+<p id="next">${nextSentence({ ...facts, scheduledAt: nextRunAt(check, now) })}</p>
+${renderStuck(check, facts.followed)}
+${isUnused ? html`<p><a class="button" href="/checks/${id}/how">Send the first ping</a></p>` : ''}
+</div>`
+}
+
+/** A description often says what to do when the job fails, and where that is written. */
+function withLinks(text: string): Html {
+  const parts = text.split(/(https?:\/\/[^\s<>"']+)/)
+  return html`${parts.map((part, index) => (index % 2 === 0 ? part : html`<a href="${part}" rel="noopener noreferrer">${part}</a>`))}`
+}
+
+/** Null: the schedule says nothing, or cannot be read. */
+function nextRunAt({ spec, state }: StoredCheck, now: Instant): Instant | null {
+  try {
+    const { schedule } = readSpec(spec)
+    if (schedule.kind === 'cron') return nextSlot(schedule.cron, now)
+    const at = (state.lastPingAt ?? 0) + schedule.periodMs
+    return at > now ? at : null
+  } catch {
+    return null
+  }
+}
+
+function renderOutput({ check, lastText, pings, now }: CheckReview, mayWrite: boolean): Html {
+  if (lastText === null) {
+    if (pings.length === 0 || check.spec.jobArea !== null) return html``
+    const how = mayWrite ? html` <a href="/checks/${check.id}/how">How to send its output</a>` : ''
+    return html`<section aria-labelledby="output-title"><h2 id="output-title">Last output</h2>
+<p class="muted">The job has sent no text with its pings.${how}</p></section>`
+  }
+  const { ping, text } = lastText
+  const isNewest = pings[0]?.id === ping.id
+  const isOfJob = ping.source === 'job'
+  return html`<section aria-labelledby="output-title">
+<h2 id="output-title">${isOfJob && ping.type === 'fail' ? 'Last failure' : 'Last output'}</h2>
+<p class="muted">${isOfJob ? 'Of a Job' : `Came with ${isNewest ? 'the newest ping' : 'a ping'}`}: ${describePing(ping)}, ${ago(ping.createdAt, now)}</p>
+${renderText(check.id, { ...ping, text }, 'last')}
+</section>`
+}
+
+function renderFacts({ check, durations, now }: CheckReview): Html {
+  const { state, spec } = check
+  const normal =
+    durations === null
+      ? html`<span class="muted">not known: no run that succeeded has a duration</span>`
+      : durations.count === 1
+        ? `${durationWords(durations.medianMs)} (one run)`
+        : `${durationWords(durations.medianMs)}; 95 % within ${durationWords(durations.p95Ms)} (of ${durations.count} runs)`
+  const limit = spec.maxRuntimeSeconds === null ? null : durationWords(spec.maxRuntimeSeconds * 1_000)
+  return html`<dl class="facts">
+<div><dt>Last success</dt><dd>${state.lastSuccessAt === null ? 'never' : ago(state.lastSuccessAt, now)}</dd></div>
+<div><dt>${spec.jobArea === null ? 'Last ping' : 'Last report'}</dt><dd>${state.lastPingAt === null ? 'never' : ago(state.lastPingAt, now)}${
+    state.lastDurationMs === null ? '' : `, took ${durationWords(state.lastDurationMs)}`
+  }</dd></div>
+<div><dt>A run normally takes</dt><dd>${normal}</dd></div>
+<div><dt>Schedule</dt><dd>${scheduleWords(spec)}</dd></div>
+<div><dt>Grace time</dt><dd>${durationWords(spec.graceSeconds * 1_000)}</dd></div>
+${limit === null ? '' : html`<div><dt>Maximum run time</dt><dd>${limit}</dd></div>`}
+</dl>`
+}
+
+function renderLabels(labels: Labels): Html | string {
+  const pairs = Object.entries(sortLabels(labels))
+  if (pairs.length === 0) return ''
+  return html`<div class="wide"><dt>Labels</dt><dd>${pairs.map(([name, value]) => html`<span class="tag">${name}=${value}</span> `)}</dd></div>`
+}
+
+function renderAbout({ check, now }: CheckReview, projectSlug: string, pingUrl: string | null): Html {
+  const { tags, labels, slug, createdAt, updatedAt, state } = check
+  return html`<section aria-labelledby="about-title">
+<h2 id="about-title">About</h2>
+<dl class="facts">
+${
+  pingUrl === null
+    ? ''
+    : html`<div class="wide"><dt>Ping URL</dt><dd><code id="ping-url">${pingUrl}</code> ${copyButton('ping-url', 'the ping URL')}</dd></div>`
+}
+<div><dt>Slug</dt><dd><code>${slug}</code></dd></div>
+<div><dt>Project</dt><dd><code>${projectSlug}</code></dd></div>
+${tags.length === 0 ? '' : html`<div><dt>Tags</dt><dd>${tags.map((tag) => html`<span class="tag">${tag}</span> `)}</dd></div>`}
+${renderLabels(labels)}
+<div><dt>Created</dt><dd>${ago(createdAt, now)}</dd></div>
+<div><dt>Changed</dt><dd>${ago(updatedAt, now)}</dd></div>
+<div><dt>${check.spec.jobArea === null ? 'Pings' : 'Reports'} in all</dt><dd title="since ${exactWords(createdAt)}">${state.pingsTotal}</dd></div>
+</dl>
+</section>`
+}

@@ -1,0 +1,45 @@
+/** The HeartbeatCheck of a check, as a manifest that a user changes and applies. */
+
+import type { CheckRecord } from '../../../../checks/find-checks.ts'
+import { sortLabels } from '../../../../domain/labels.ts'
+import { LIMITS } from '../../../../domain/limits.ts'
+import { yamlText } from './yaml-text.ts'
+
+type DeclaredCheck = Pick<CheckRecord, 'cronJob' | 'kubernetes' | 'name' | 'description' | 'tags' | 'labels' | 'spec'>
+
+/** The API takes them, a HeartbeatCheck does not. */
+const BIDI_CONTROLS = /\p{Bidi_Control}/gu
+
+/** With the current values. What only the resource has (publish, project, ...) is not known here. */
+export function renderHeartbeatCheck(check: DeclaredCheck): string {
+  const { kubernetes, cronJob, name, description, tags, labels, spec } = check
+  const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds } = spec
+  const source = cronJob === undefined ? null : `{kind: CronJob, name: ${yamlText(cronJob.name)}}`
+  const isOwn = source === null
+  const displayName = name.replace(BIDI_CONTROLS, '')
+  const isDefault = name === kubernetes?.name.slice(0, LIMITS.nameLength)
+  const fields: [string, string | number | null][] = [
+    ['displayName', displayName.trim() === '' || isDefault ? null : yamlText(displayName)],
+    ['description', description === null ? null : yamlText(description)],
+    ['tags', tags.length === 0 ? null : `[${tags.map(yamlText).join(', ')}]`],
+    // These are taken from the CronJob.
+    ['sourceRef', source],
+    ['periodSeconds', isOwn ? periodSeconds : null],
+    ['schedule', isOwn && schedule !== null ? yamlText(schedule) : null],
+    ['timeZone', isOwn && timeZone !== null ? yamlText(timeZone) : null],
+    ['graceSeconds', graceSeconds],
+    ['maxRuntimeSeconds', maxRuntimeSeconds],
+  ]
+  const lines = fields.filter(([, value]) => value !== null).map(([field, value]) => `  ${field}: ${value}\n`)
+  const pairs = Object.entries(sortLabels(labels)).map(
+    ([label, value]) => `    ${yamlText(label)}: ${yamlText(value)}\n`,
+  )
+  return `apiVersion: heartbeat-operator.io/v1
+kind: HeartbeatCheck
+metadata:
+  name: ${yamlText(kubernetes?.name ?? '')}
+  namespace: ${yamlText(kubernetes?.namespace ?? '')}
+${pairs.length === 0 ? '' : `  labels:\n${pairs.join('')}`}spec:
+${lines.join('')}  # Keep the other fields of yours, such as publish, project, suspend and deletionPolicy.
+`
+}

@@ -1,0 +1,147 @@
+/** The table of checks: a row for each, which becomes a card on a narrow screen. Status, name, since when and why come first. */
+
+import type { SurveyedCheck } from '../../../../checks/survey-checks.ts'
+import {
+  DEFAULT_CLUSTER,
+  type Instant,
+  isFlapping,
+  isRunning,
+  type ShownStatus,
+  shownStatus,
+} from '../../../../domain/check.ts'
+import { firstBytes, toOneLine } from '../../../../domain/plain-text.ts'
+import { orderOf, type SurveyOrder, type SurveySort } from '../../../../domain/survey.ts'
+import { deadlineOf } from '../../../../domain/transition.ts'
+import { type Html, html } from '../../html.ts'
+import { icon } from '../../icons.ts'
+import { renderStrip } from '../../plots/strip.ts'
+import { scheduleWords } from '../../words/schedule-words.ts'
+import { ago, isolated, statusBadge } from '../../words/words.ts'
+
+export interface CheckTable {
+  readonly checks: readonly SurveyedCheck[]
+  readonly sort: SurveySort
+  readonly now: Instant
+  /** The address of the list with this filter in another order. */
+  readonly hrefOf: (sort: SurveySort) => string
+  /** Resolves when no ping is being stored, or after a short time. */
+  readonly yieldToPings: () => Promise<void>
+}
+
+/** Rows that are made at a time: about a millisecond. */
+const PIECE_ROWS = 10
+
+// The roles stand for the elements' own ones, which browsers drop where a row is shown as a card.
+export async function renderCheckTable({ checks, sort, now, hrefOf, yieldToPings }: CheckTable): Promise<Html> {
+  const rows: Html[] = []
+  for (const [index, check] of checks.entries()) {
+    if (index % PIECE_ROWS === PIECE_ROWS - 1) await yieldToPings()
+    rows.push(renderRow(check, now))
+  }
+  const heading = (order: SurveyOrder, text: string) => renderHeading(order, text, sort, hrefOf)
+  return html`<table class="checks" role="table" aria-label="Checks">
+<thead role="rowgroup"><tr role="row">
+${heading('status', 'Status')}${heading('name', 'Name')}<th role="columnheader" scope="col">Project</th>
+<th role="columnheader" scope="col">Schedule</th>${heading('last_ping', 'Last ping')}${heading('due', 'Next expected')}
+<th role="columnheader" scope="col">Last runs</th>
+</tr></thead>
+<tbody role="rowgroup">
+${rows}
+</tbody>
+</table>`
+}
+
+const ARIA_SORT = { false: 'ascending', true: 'descending' } as const
+
+/** A link that sorts by the column; by the one that sorts now: in reverse. */
+function renderHeading(order: SurveyOrder, text: string, sort: SurveySort, hrefOf: CheckTable['hrefOf']): Html {
+  const now = orderOf(sort)
+  if (now.order !== order)
+    return html`<th role="columnheader" scope="col" class="check-sort"><a href="${hrefOf(order)}">${text}</a></th>`
+  const reverse = now.isReverse ? order : (`-${order}` as const)
+  return html`<th role="columnheader" scope="col" class="check-sort" aria-sort="${ARIA_SORT[`${now.isReverse}`]}"><a href="${hrefOf(reverse)}">${text} ${icon(now.isReverse ? 'descending' : 'ascending')}</a></th>`
+}
+
+function renderRow(check: SurveyedCheck, now: Instant): Html {
+  const { id, name, tags, project, spec, state, runs } = check
+  const status = shownStatus(state, now)
+  const hasRun = state.runs.some((run) => isRunning(run, now))
+  const next = nextOf(check, status, now)
+  return html`<tr role="row" id="check-${id}" class="is-${status}">
+<td role="cell" class="check-status">${statusBadge(status)}${hasRun ? html` <span class="running">${icon('running')} Running</span>` : ''}${isFlapping(state) ? html` <span class="flapping">Flapping</span>` : ''}
+<span class="why">${whyOf(check, status, now)}</span></td>
+<th role="rowheader" scope="row" class="check-name"><a href="/checks/${id}">${isolated(name)}</a>${renderTags(tags)}</th>
+<td role="cell" class="check-place"><a href="/checks?project=${project.slug}">${isolated(project.name)}</a><span>${placeOf(check)}</span></td>
+<td role="cell" class="check-schedule">${scheduleWords(spec)}</td>
+<td role="cell" class="check-times"><span class="label">${spec.jobArea === null ? 'Last ping' : 'Last report'}</span> ${state.lastPingAt === null ? html`<span class="muted">never</span>` : ago(state.lastPingAt, now)}</td>
+<td role="cell" class="check-times${next === NOTHING ? ' is-nothing' : ''}"><span class="label">Next expected</span> ${next}</td>
+<td role="cell" class="check-runs">${renderStrip(runs)}</td>
+</tr>
+`
+}
+
+/** Of a check with more, the others are counted. */
+const SHOWN_TAGS = 5
+
+function renderTags(tags: readonly string[]): Html | string {
+  if (tags.length === 0) return ''
+  const others = tags.length - SHOWN_TAGS
+  return html`<span class="tags">${tags.slice(0, SHOWN_TAGS).map((tag) => html`<small>${tag}</small> `)}${others > 0 ? html`<small>+${others}</small>` : ''}</span>`
+}
+
+/** Since when, and why: few words. */
+function whyOf(check: SurveyedCheck, status: ShownStatus, now: Instant): Html {
+  const { statusDetail } = check
+  const what = sinceOf(check, status, now)
+  return statusDetail === undefined
+    ? what
+    : html`${what}: ${isolated(firstBytes(toOneLine(statusDetail), DETAIL_BYTES))}`
+}
+
+/** The page of the check has the whole sentence. */
+const DETAIL_BYTES = 160
+
+function sinceOf({ state, spec }: SurveyedCheck, status: ShownStatus, now: Instant): Html {
+  if (status === 'late') return html`expected ${ago(state.expectedAt!, now)}`
+  const since = ago(state.since, now)
+  switch (state.reason) {
+    case 'missed':
+      return html`due ${since}, no ${spec.jobArea === null ? 'ping came' : 'run started'}`
+    case 'failed':
+      return html`failed ${since}`
+    case 'overran':
+      return html`should have ended ${since}`
+    case 'recovered':
+      return html`recovered ${since}`
+    case 'first_success':
+      return html`first success ${since}`
+    case 'paused':
+      return html`paused ${since}`
+    case 'resumed':
+      return html`resumed ${since}, no result yet`
+    case 'created':
+      return html`created ${since}, no result yet`
+    case null:
+      return html`since ${since}`
+  }
+}
+
+/** The namespace that declares it, with the name of another cluster than the default one. */
+function placeOf({ managedBy, kubernetes }: SurveyedCheck): string | Html {
+  if (managedBy === 'api' || kubernetes === null) return 'API'
+  const { cluster, namespace } = kubernetes
+  return isolated(cluster === DEFAULT_CLUSTER ? namespace : `${cluster}/${namespace}`)
+}
+
+const NOTHING = html`<span class="muted">–</span>`
+
+function nextOf(
+  { state, spec }: Pick<SurveyedCheck, 'state' | 'spec'>,
+  status: ShownStatus,
+  now: Instant,
+): Html | string {
+  const deadline = deadlineOf(state)
+  if (deadline === null) return status === 'new' && spec.jobArea === null ? 'after its first ping' : NOTHING
+  if (status === 'late') return html`down ${ago(deadline, now)}`
+  return state.expectedAt === null ? html`to end ${ago(deadline, now)}` : ago(state.expectedAt, now)
+}

@@ -1,0 +1,18 @@
+/**
+ * Text as a scalar in a manifest that a user copies. Not by a library: a manifest of ours has a fixed shape, only its scalars vary, and a
+ * string of JSON is a string of YAML once the characters are escaped that YAML 1.1 (kubectl) folds or rejects.
+ */
+
+/**
+ * Characters that YAML takes for line breaks or rejects, and those that do not show: a text that reads from right to left must not
+ * change how the manifest looks.
+ */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu
+
+/** In double quotes, on one line, for every reader of YAML. */
+export function yamlText(text: string): string {
+  return JSON.stringify(text).replace(UNSEEN, (character) => {
+    const code = character.codePointAt(0)!
+    return code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`
+  })
+}

@@ -1,0 +1,151 @@
+/** `/deliveries`: what was sent to channels, what failed and why. */
+
+import { type ChannelRecord, listChannels } from '../../../channels/find-channels.ts'
+import { DELIVERY_STATUSES, listNamedDeliveries } from '../../../channels/find-deliveries.ts'
+import { retryDelivery } from '../../../channels/retry-delivery.ts'
+import { getCheck } from '../../../checks/find-checks.ts'
+import type { Scope } from '../../../domain/access.ts'
+import type { Instant } from '../../../domain/check.ts'
+import { AppError } from '../../../domain/errors.ts'
+import { encodeCursor } from '../../../domain/page.ts'
+import { toOneLine } from '../../../domain/plain-text.ts'
+import { DeliveryListQuery } from '../../api/deliveries.schema.ts'
+import { parsePart } from '../../api/faults.ts'
+import { given } from '../../api/present.ts'
+import { type Html, html } from '../html.ts'
+import { ownPath } from '../own-page.ts'
+import { action, type Page, page, type Request, redirect } from '../page.ts'
+import { deliveryWord } from '../words/event-words.ts'
+import { isolated } from '../words/words.ts'
+import { deliveryList } from './delivery-list.ts'
+import { filterAttribute, filterButton } from './settings/form-fields.ts'
+
+export const deliveriesRoutes = [
+  page('/deliveries', 'read', showDeliveries),
+  action('/deliveries/{id}/retry', 'write', async ({ context, caller, params, form }) => {
+    await retryDelivery(context, caller, params.id!)
+    return redirect(ownPath(form.get('back')) ?? '/deliveries', 'sent-again')
+  }),
+]
+
+const HOUR_MS = 3_600_000
+/** The choices of `since`. A link may also have a time, as the API takes it. */
+const SPANS: Readonly<Record<string, { readonly ms: number; readonly name: string }>> = {
+  '1h': { ms: HOUR_MS, name: 'The last hour' },
+  '24h': { ms: 24 * HOUR_MS, name: 'The last 24 hours' },
+  '7d': { ms: 7 * 24 * HOUR_MS, name: 'The last 7 days' },
+}
+const ROWS = 50
+/** More are found by the page of the channel. */
+const MAX_CHOICES = 200
+
+/** The filters as the query has them. */
+const FILTERS = ['status', 'channel', 'check', 'since'] as const
+type Filters = Partial<Record<(typeof FILTERS)[number], string>>
+
+async function showDeliveries({ context, caller, query, now }: Request): Promise<Page> {
+  const filters: Filters = Object.fromEntries(
+    FILTERS.flatMap((name) => (query.get(name) ? [[name, query.get(name)!]] : [])),
+  )
+  const cursor = query.get('cursor')
+  const { filter, after } = readQuery(filters, cursor, now)
+  const [{ rows, next }, { rows: channels }, checkName] = await Promise.all([
+    listNamedDeliveries(context, caller, filter, { limit: ROWS, after }),
+    listChannels(context, caller, { limit: MAX_CHOICES, after: null }),
+    filters.check === undefined ? null : nameOfCheck(filters.check, { context, caller }),
+  ])
+  const back = pathOf(filters, cursor)
+  const main = html`<h1>Deliveries</h1>
+<p class="muted">Each event that was sent, or waits to be sent, to a channel. The newest are first.</p>
+${filterForm(filters, channels, checkName, caller.scope)}
+${rows.length === 0 ? empty(filters, cursor) : deliveryList(rows, { caller, now, back })}
+${pager(filters, cursor, next === null ? null : `deliveries.${encodeCursor(next)}`)}`
+  return { kind: 'page', title: 'Deliveries', main, live: 'list' }
+}
+
+/** Throws AppError `invalid`, as the API does. */
+function readQuery({ status, channel, check, since }: Filters, cursor: string | null, now: Instant) {
+  const span = since === undefined ? undefined : SPANS[since]
+  const asked = given({
+    status,
+    channel_id: channel,
+    check_id: check,
+    since: span === undefined ? since : undefined,
+    cursor: cursor ?? undefined,
+  })
+  const read = parsePart('query', DeliveryListQuery, asked)
+  const from = span === undefined ? read.since : now - span.ms
+  const filter = given({
+    status: read.status,
+    channelId: read.channel_id,
+    checkId: read.check_id,
+    since: from === undefined ? undefined : Math.floor(from),
+  })
+  return { filter, after: read.cursor ?? null }
+}
+
+async function nameOfCheck(id: string, { context, caller }: Pick<Request, 'context' | 'caller'>): Promise<string> {
+  try {
+    return (await getCheck(context, caller, id)).name
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'not_found') return 'a check that does not exist any more'
+    throw error
+  }
+}
+
+function filterForm(
+  filters: Filters,
+  channels: readonly ChannelRecord[],
+  checkName: string | null,
+  scope: Scope,
+): Html {
+  const { status, channel, check, since } = filters
+  const isUnlisted = channel !== undefined && channels.every(({ id }) => id !== channel)
+  return html`<form method="get" action="/deliveries" class="delivery-filters"${filterAttribute(scope)}>
+<label>Outcome <select name="status">
+${option('', 'All', status ?? '')}
+${DELIVERY_STATUSES.map((one) => option(one, deliveryWord(one), status))}
+</select></label>
+<label>Channel <select name="channel">
+${option('', 'All', channel ?? '')}
+${channels.map(({ id, name }) => option(id, toOneLine(name), channel))}
+${isUnlisted ? option(channel, 'Another channel', channel) : ''}
+</select></label>
+<label>Time <select name="since">
+${option('', 'All', since ?? '')}
+${Object.entries(SPANS).map(([value, { name }]) => option(value, name, since))}
+${since !== undefined && !Object.hasOwn(SPANS, since) ? option(since, `Since ${since}`, since) : ''}
+</select></label>
+${check === undefined ? '' : html`<input type="hidden" name="check" value="${check}">`}
+${filterButton(scope)}
+${checkName === null ? '' : html`<p>Only of ${isolated(checkName)} <a href="${pathOf({ ...filters, check: undefined }, null)}">Show those of all checks</a></p>`}
+</form>`
+}
+
+function option(value: string, text: string, selected: string | undefined): Html {
+  return html`<option value="${value}"${value === selected ? html` selected` : ''}>${text}</option>`
+}
+
+function empty(filters: Filters, cursor: string | null): Html {
+  if (cursor !== null || Object.keys(filters).length > 0)
+    return html`<p>No delivery matches. <a href="/deliveries">Show all deliveries</a></p>`
+  return html`<article class="empty-page">
+<p>Nothing was sent yet. A check that goes down, or a test of a channel, is listed here.</p>
+<p><a class="button" href="/channels">Go to the channels</a></p>
+</article>`
+}
+
+function pager(filters: Filters, cursor: string | null, next: string | null): Html {
+  if (cursor === null && next === null) return html``
+  return html`<nav class="pages" aria-label="Pages"><ul>
+${cursor === null ? '' : html`<li><a href="${pathOf(filters, null)}">Newest</a></li>`}
+${next === null ? '' : html`<li><a href="${pathOf(filters, next)}" rel="next">Older</a></li>`}
+</ul></nav>`
+}
+
+function pathOf(filters: { [Name in keyof Filters]?: string | undefined }, cursor: string | null): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(filters)) if (value !== undefined) query.set(name, value)
+  if (cursor !== null) query.set('cursor', cursor)
+  return query.size === 0 ? '/deliveries' : `/deliveries?${query}`
+}

@@ -1,0 +1,76 @@
+/** Deliveries as a list: of all channels, of one channel, or of one check. */
+
+import type { DashboardCaller } from '../../../auth/dashboard-session.ts'
+import type { NamedDelivery } from '../../../channels/find-deliveries.ts'
+import { includesScope } from '../../../domain/access.ts'
+import type { Instant } from '../../../domain/check.ts'
+import { type Html, html } from '../html.ts'
+import { deliveryBadge, EVENT_WORDS } from '../words/event-words.ts'
+import { ago, isolated } from '../words/words.ts'
+
+export interface DeliveryListOptions {
+  readonly caller: DashboardCaller
+  readonly now: Instant
+  /** The path and query that "Send again" leads back to. */
+  readonly back: string
+  /** What all deliveries of the list have in common, and no row repeats. */
+  readonly of?: 'channel' | 'check'
+}
+
+/** A table; on a phone each row is a card (assets/channels.css). */
+export function deliveryList(deliveries: readonly NamedDelivery[], options: DeliveryListOptions): Html {
+  const { of, caller } = options
+  const maySend = includesScope(caller.scope, 'write')
+  return html`<table class="row-table">
+<thead><tr>
+<th scope="col">Event</th>
+${of === 'check' ? '' : html`<th scope="col">Check</th>`}
+${of === 'channel' ? '' : html`<th scope="col">Channel</th>`}
+<th scope="col">Outcome</th>
+<th scope="col">Response</th>
+${maySend ? html`<th scope="col"><span class="visually-hidden">Action</span></th>` : ''}
+</tr></thead>
+<tbody>
+${deliveries.map((delivery) => row(delivery, options, maySend))}
+</tbody>
+</table>`
+}
+
+function row(delivery: NamedDelivery, { of, now, back }: DeliveryListOptions, maySend: boolean): Html {
+  const { id, type, channelId, channelName, status, createdAt } = delivery
+  return html`<tr id="delivery-${id}">
+<td data-label="Event"><span>${EVENT_WORDS[type]} <small class="muted time">${ago(createdAt, now)}</small></span></td>
+${of === 'check' ? '' : html`<td data-label="Check">${checkOf(delivery)}</td>`}
+${of === 'channel' ? '' : html`<td data-label="Channel"><a href="/channels/${channelId}">${isolated(channelName)}</a></td>`}
+<td data-label="Outcome">${deliveryBadge(status)}</td>
+<td data-label="Response"><span>${responseWords(delivery, now)}</span></td>
+${maySend ? html`<td>${status === 'pending' ? '' : sendAgain(delivery, back)}</td>` : ''}
+</tr>`
+}
+
+function checkOf({ type, checkId, checkName }: NamedDelivery): Html {
+  if (type === 'channel.test') return html`<span class="muted">none, a test</span>`
+  if (checkId === null || checkName === null) return html`<span class="muted">a check that was deleted</span>`
+  return html`<a href="/checks/${checkId}">${isolated(checkName)}</a>`
+}
+
+/** What the receiver responded, why an attempt failed, and what follows. The text can hold words of the receiver. */
+export function responseWords(delivery: NamedDelivery, now: Instant): Html {
+  const { status, attempts, nextAttemptAt, lastStatus, lastError, deliveredAt } = delivery
+  const parts: Html[] = []
+  if (lastStatus !== null) parts.push(html`<strong>${lastStatus}</strong>`)
+  if (lastError !== null) parts.push(html`<span class="response">${isolated(lastError)}</span>`)
+  if (status === 'delivered' && deliveredAt !== null) parts.push(html`<span>accepted ${ago(deliveredAt, now)}</span>`)
+  if (status === 'pending' && attempts === 0) parts.push(html`<span>not sent yet</span>`)
+  if (status === 'pending' && attempts > 0 && nextAttemptAt !== null)
+    parts.push(html`<span>tried again ${ago(nextAttemptAt, now)}</span>`)
+  if (attempts > 1) parts.push(html`<small class="muted">${attempts} attempts</small>`)
+  return html`${parts.map((part, index) => (index === 0 ? part : html` <span aria-hidden="true">·</span> ${part}`))}`
+}
+
+function sendAgain({ id, type }: NamedDelivery, back: string): Html {
+  return html`<form method="post" action="/deliveries/${id}/retry">
+<input type="hidden" name="back" value="${back}">
+<button type="submit" class="secondary outline small" aria-label="Send again: ${EVENT_WORDS[type]}">Send again</button>
+</form>`
+}

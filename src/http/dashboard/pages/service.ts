@@ -1,0 +1,167 @@
+/** `/service`: whether the service itself is well. For every user: it shows facts of the installation, and no other organization's data. */
+
+import type { Instant } from '../../../domain/check.ts'
+import { findBlind } from '../../../service/find-blind.ts'
+import { type ClusterHealth, findHealth, MAX_WAITING, type ServiceHealth } from '../../../service/find-health.ts'
+import { type Html, html } from '../html.ts'
+import { icon } from '../icons.ts'
+import { type Page, page, type Request } from '../page.ts'
+import { ago, durationWords, exactWords, isolated } from '../words/words.ts'
+import { blindWords } from './blind.ts'
+
+export const serviceRoutes = [page('/service', 'read', showService)]
+
+const SECOND_MS = 1_000
+const DAY_MS = 86_400_000
+/** Deadlines are evaluated and deliveries claimed four times a second: a longer delay is a fault. */
+const LATE_MS = 60_000
+/** Two leaders for a few seconds are a change of the leader. */
+const CHANGE_MS = 60_000
+/** A cluster that was not seen for so long was taken down. */
+const GONE_SECONDS = 86_400
+
+async function showService({ context, caller, now }: Request): Promise<Page> {
+  const [health, blind] = await Promise.all([findHealth(context, caller), findBlind(context, caller)])
+  const problems = [...findProblems(health, now), ...blind.map((cluster) => blindWords(cluster, now))]
+  const main = html`<h1>Service</h1>
+${
+  problems.length === 0
+    ? html`<p class="verdict"><span class="status status-up">${icon('up')} All is well.</span> Pings are stored, deadlines are evaluated, and deliveries are sent.</p>`
+    : html`<div class="verdict verdict-bad"><p><span class="status status-down">${icon('down')} The service needs attention.</span></p>
+<ul>${problems.map((problem) => html`<li>${problem}</li>`)}</ul></div>`
+}
+${recentGaps(health, now)}
+${showFacts(health, now)}
+${showReplicas(health, now)}
+${health.clusters === null ? '' : showClusters(health.clusters, now)}
+${showGaps(health, now)}`
+  return { kind: 'page', title: 'Service', main, live: 'list' }
+}
+
+/** What is wrong, each with what to do. */
+function findProblems({ replicas, clusters, overdueSeconds, waiting }: ServiceHealth, now: Instant): Html[] {
+  const problems: Html[] = []
+  for (const { host, role, isLive, seenSecondsAgo } of replicas) {
+    const isReplaced = replicas.some((other) => other.isLive && other.host === host && other.role === role)
+    if (!isLive && !isReplaced)
+      problems.push(
+        html`The replica ${isolated(host)} has not reported for ${durationWords(seenSecondsAgo * SECOND_MS)} and did not stop cleanly. If it was not replaced, look at its log.`,
+      )
+  }
+  for (const cluster of clusters ?? []) {
+    const problem = problemOf(cluster, now)
+    if (problem !== null) problems.push(problem)
+  }
+  if (overdueSeconds * SECOND_MS > LATE_MS)
+    problems.push(
+      html`Deadlines are evaluated ${durationWords(overdueSeconds * SECOND_MS)} late: checks go down late. Look at the log of the api replicas and at the load of the database.`,
+    )
+  if (waiting.dueSince !== null && now - waiting.dueSince > LATE_MS)
+    problems.push(
+      html`A delivery is due since ${ago(waiting.dueSince, now)} and is not sent. Look at the log of the api replicas, and at <a href="/deliveries?status=pending">the pending deliveries</a>.`,
+    )
+  return problems
+}
+
+/** A restart of a single replica makes a gap, so a gap alone is no problem. */
+function recentGaps({ gaps }: ServiceHealth, now: Instant): Html {
+  const recent = gaps.filter(({ endedAt }) => now - endedAt < DAY_MS)
+  if (recent.length === 0) return html``
+  const ms = recent.reduce((sum, { startedAt, endedAt }) => sum + endedAt - startedAt, 0)
+  return html`<p>Within the last 24 hours no ping could be stored for ${durationWords(ms)}, the last time ${ago(recent[0]!.endedAt, now)}. Deadlines were moved accordingly.</p>`
+}
+
+function problemOf({ name, leaders, seenSecondsAgo, standbys }: ClusterHealth, now: Instant): Html | null {
+  if (leaders.length > 1 && leaders.every(({ since }) => now - since > CHANGE_MS))
+    return html`Several controllers lead under the cluster name ${isolated(name)}: give each cluster a <code>CLUSTER_NAME</code> of its own.`
+  if (leaders.length > 0 || isGone({ seenSecondsAgo, standbys })) return null
+  return html`No controller leads the cluster ${isolated(name)}: changes of its HeartbeatChecks have no effect. Pings and deadlines are not concerned. Look at the log of its controllers.`
+}
+
+function isGone({ seenSecondsAgo, standbys }: Pick<ClusterHealth, 'seenSecondsAgo' | 'standbys'>): boolean {
+  return standbys === 0 && seenSecondsAgo !== null && seenSecondsAgo > GONE_SECONDS
+}
+
+function showFacts({ version, waiting, overdueSeconds }: ServiceHealth, now: Instant): Html {
+  const { count, oldestAt } = waiting
+  const pending =
+    count === 0
+      ? html`none pending`
+      : html`<a href="/deliveries?status=pending">${count > MAX_WAITING ? `more than ${MAX_WAITING}` : count} pending</a>, the oldest ${ago(oldestAt!, now)}`
+  return html`<dl class="facts">
+<div><dt>Version</dt><dd>${version}</dd></div>
+<div><dt>Deliveries of your organization</dt><dd>${pending}</dd></div>
+<div><dt>Deadlines</dt><dd>${overdueSeconds * SECOND_MS > LATE_MS ? `${durationWords(overdueSeconds * SECOND_MS)} late` : 'evaluated on time'}</dd></div>
+</dl>`
+}
+
+function showReplicas({ replicas, version }: ServiceHealth, now: Instant): Html {
+  return html`<section aria-labelledby="replicas">
+<h2 id="replicas">Replicas</h2>
+<table class="row-table">
+<thead><tr><th scope="col">Host</th><th scope="col">State</th><th scope="col">Role</th><th scope="col">Version</th><th scope="col">Started</th></tr></thead>
+<tbody>
+${replicas.map(
+  ({ host, role, isLive, seenSecondsAgo, startedAt, ...replica }) => html`<tr>
+<th scope="row">${isolated(host)}</th>
+<td data-label="State"><span class="status status-${isLive ? 'up' : 'down'}">${icon(isLive ? 'up' : 'down')} ${isLive ? 'Works' : `Missing for ${durationWords(seenSecondsAgo * SECOND_MS)}`}</span></td>
+<td data-label="Role">${role}</td>
+<td data-label="Version">${replica.version}${replica.version === version ? '' : html` <small class="muted">differs from this replica</small>`}</td>
+<td data-label="Started">${ago(startedAt, now)}</td>
+</tr>`,
+)}
+</tbody>
+</table>
+</section>`
+}
+
+function showClusters(clusters: readonly ClusterHealth[], now: Instant): Html {
+  const rows = clusters.map(({ name, leaders, standbys, seenSecondsAgo }) => {
+    const state = isGone({ seenSecondsAgo, standbys }) && leaders.length === 0
+    return html`<tr>
+<th scope="row">${isolated(name)}</th>
+<td data-label="Leader">${
+      leaders.length === 0
+        ? state
+          ? html`<span class="muted">not seen for ${durationWords(seenSecondsAgo! * SECOND_MS)}</span>`
+          : html`<span class="status status-down">${icon('down')} None</span>`
+        : html`<span>${leaders.map(({ host, since }, index) => html`${index === 0 ? '' : ', '}${isolated(host)} <small class="muted">since ${ago(since, now)}</small>`)}</span>`
+    }</td>
+<td data-label="Standbys">${standbys}</td>
+</tr>`
+  })
+  return html`<section aria-labelledby="clusters">
+<h2 id="clusters">Kubernetes clusters</h2>
+${
+  rows.length === 0
+    ? html`<p class="muted">No controller runs. Only HeartbeatChecks in Kubernetes need one.</p>`
+    : html`<table class="row-table">
+<thead><tr><th scope="col">Cluster</th><th scope="col">Leader</th><th scope="col">Standbys</th></tr></thead>
+<tbody>${rows}</tbody>
+</table>`
+}
+</section>`
+}
+
+function showGaps({ gaps }: ServiceHealth, now: Instant): Html {
+  return html`<section aria-labelledby="gaps">
+<h2 id="gaps">Gaps</h2>
+<p class="muted">Times of five seconds or more in which no replica could store pings. No check goes down because of them.</p>
+${
+  gaps.length === 0
+    ? html`<p>None is on record.</p>`
+    : html`<table class="row-table">
+<thead><tr><th scope="col">Began</th><th scope="col">Lasted</th><th scope="col">Ended</th></tr></thead>
+<tbody>
+${gaps.map(
+  ({ startedAt, endedAt }) => html`<tr>
+<th scope="row">${exactWords(startedAt)}</th>
+<td data-label="Lasted">${durationWords(endedAt - startedAt)}</td>
+<td data-label="Ended">${ago(endedAt, now)}</td>
+</tr>`,
+)}
+</tbody>
+</table>`
+}
+</section>`
+}

@@ -1,0 +1,102 @@
+/** One's own account: the password and the sessions. Every user has it. */
+
+import { AppError } from '../../../../domain/errors.ts'
+import {
+  changeOwnPassword,
+  endOwnSession,
+  listOwnSessions,
+  type SessionRecord,
+} from '../../../../tenancy/own-account.ts'
+import { parsePart } from '../../../api/faults.ts'
+import { PasswordChange } from '../../../api/me.ts'
+import { type Html, html } from '../../html.ts'
+import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { ago, isolated, sentence } from '../../words/words.ts'
+import { findFaults, inputField, type Rejected } from './form-fields.ts'
+import { pager, type Section, type SectionView, showSection } from './section.ts'
+
+const LABELS = { current_password: 'Current password', new_password: 'New password' } as const
+
+export const account: Section = {
+  id: 'account',
+  title: 'Your account',
+  async render(request, view) {
+    const { caller } = request
+    return html`<p>You are ${isolated(caller.name)}, with the scope ${caller.scope}.</p>
+<h3>Password</h3>
+${renderPassword(request, view.rejected)}
+<h3>Sessions</h3>
+${await renderSessions(request, view)}`
+  },
+}
+
+export const accountRoutes = [
+  page('/settings/account', 'read', (request) => showSection(request, account)),
+  action('/settings/password', 'read', changePassword),
+  action('/settings/sessions/{id}/end', 'read', async ({ context, caller, params }) => {
+    await endOwnSession(context, caller, params.id!)
+    return redirect('/settings', 'session-ended')
+  }),
+]
+
+function renderPassword({ caller, isPasswordLoginOn, signIn }: Request, rejected?: Rejected): Html {
+  if (!isPasswordLoginOn) return html`<p>Log-in by password is off: you sign in with your identity provider.</p>`
+  const field = (name: keyof typeof LABELS, autocomplete: string) =>
+    inputField({
+      ...{ form: 'own', name, label: LABELS[name], type: 'password', autocomplete },
+      fault: rejected?.faults[name],
+    })
+  return html`<form method="post" action="/settings/password" class="settings-form" novalidate>
+<input type="hidden" name="username" autocomplete="username" value="${caller.name}">
+${field('current_password', 'current-password')}
+${field('new_password', 'new-password')}
+<button type="submit">Change the password</button>
+<p class="muted">All your other sessions end.${signIn.names.length === 0 ? '' : ' If you have no password yet, an administrator can set one.'}</p>
+</form>`
+}
+
+async function changePassword(request: Request): Promise<Page | Redirect> {
+  const { context, caller, address, form, isPasswordLoginOn } = request
+  if (!isPasswordLoginOn)
+    throw new AppError('forbidden', 'log-in by password is off: change your password at your identity provider')
+  try {
+    const given = { current_password: form.get('current_password') ?? '', new_password: form.get('new_password') ?? '' }
+    const { current_password, new_password } = parsePart('body', PasswordChange, given)
+    await changeOwnPassword(context, caller, { currentPassword: current_password, newPassword: new_password, address })
+    return redirect('/settings', 'password-changed')
+  } catch (error) {
+    const faults = findFaults(error, LABELS)
+    if (faults !== null) return showSection(request, account, { values: form, faults })
+    if (!(error instanceof AppError) || !['forbidden', 'too_many_requests'].includes(error.code)) throw error
+    const shown = await showSection(request, account, {
+      values: form,
+      faults: { current_password: sentence(error.message) },
+    })
+    return error.code === 'forbidden' ? shown : { ...shown, status: 429, waitSeconds: error.retryAfterSeconds }
+  }
+}
+
+const KINDS: Readonly<Record<SessionRecord['kind'], string>> = { dashboard: 'Dashboard', token: 'API' }
+
+async function renderSessions({ context, caller, now }: Request, view: SectionView): Promise<Html> {
+  const list = await listOwnSessions(context, caller, view)
+  return html`<table class="settings-table">
+<thead><tr><th scope="col">Of</th><th scope="col">Address</th><th scope="col">Began</th><th scope="col">Last used</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
+<tbody>
+${list.rows.map(
+  ({ id, kind, address, createdAt, lastUsedAt, isCurrent }) => html`<tr>
+<th scope="row">${KINDS[kind]}</th>
+<td data-label="Address">${address ?? 'not known'}</td>
+<td data-label="Began">${ago(createdAt, now)}</td>
+<td data-label="Last used">${ago(lastUsedAt, now)}</td>
+<td class="row-actions">${
+    isCurrent
+      ? html`<strong>This session</strong>`
+      : html`<form method="post" action="/settings/sessions/${id}/end"><button type="submit" class="secondary outline settings-small">End</button></form>`
+  }</td>
+</tr>`,
+)}
+</tbody>
+</table>
+${pager(account, list, view)}`
+}

@@ -1,0 +1,130 @@
+/** API keys: created, shown once, revoked. */
+
+import type { Caller } from '../../../../domain/access.ts'
+import { includesScope } from '../../../../domain/access.ts'
+import { type ApiKeyRecord, createApiKey, getApiKey, listApiKeys, revokeApiKey } from '../../../../tenancy/api-keys.ts'
+import { listProjects } from '../../../../tenancy/projects.ts'
+import { NewApiKey } from '../../../api/api-keys.schema.ts'
+import { parsePart } from '../../../api/faults.ts'
+import { copyButton } from '../../copy-button.ts'
+import { type Html, html } from '../../html.ts'
+import { icon } from '../../icons.ts'
+import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { ago, exactWords, isolated } from '../../words/words.ts'
+import { findFaults, inputField, newIdField, type Rejected, readNewId, selectField } from './form-fields.ts'
+import { addition, confirmation, crumbs, pager, SCOPE_CHOICES, type Section, showSection } from './section.ts'
+
+const LABELS = { name: 'Name', scope: 'Scope', project_id: 'Project', expires_at: 'Expires' } as const
+/** In the choice of a project. */
+const MOST_PROJECTS = 200
+
+export const apiKeys: Section = {
+  id: 'api-keys',
+  title: 'API keys',
+  async render(request, view) {
+    const { context, caller, now } = request
+    const list = await listApiKeys(context, caller, view)
+    const projects = await readProjects(request)
+    return html`<p class="muted">For programs: <code>Authorization: Bearer hbk_...</code></p>
+${list.rows.length === 0 ? html`<p>There is no API key.</p>` : renderTable(list.rows, projects, now, caller)}
+${pager(apiKeys, list, view)}
+${addition('new-api-key', 'Create an API key', renderForm(projects, now, view.rejected))}`
+  },
+}
+
+export const apiKeyRoutes = [
+  page('/settings/api-keys', 'admin', (request) => showSection(request, apiKeys)),
+  action('/settings/api-keys', 'admin', create),
+  page('/settings/api-keys/{id}/revoke', 'admin', async (request) => {
+    const { name, lastUsedAt } = await getApiKey(request.context, request.caller, request.params.id!)
+    const used = lastUsedAt === null ? 'It was never used.' : html`It was last used ${ago(lastUsedAt, request.now)}.`
+    const loss = html`<p>Programs that use the key ${isolated(name)} get errors at once. ${used}</p>`
+    return confirmation(request, 'Revoke this API key?', loss, 'Revoke')
+  }),
+  action('/settings/api-keys/{id}/revoke', 'admin', async ({ context, caller, params }) => {
+    await revokeApiKey(context, caller, params.id!)
+    return redirect('/settings', 'key-revoked')
+  }),
+]
+
+type Projects = ReadonlyMap<string, string>
+
+/** Their names by id. */
+async function readProjects({ context, caller }: Request): Promise<Projects> {
+  const { rows } = await listProjects(context, caller, { limit: MOST_PROJECTS, after: null })
+  return new Map(rows.map(({ id, name }) => [id, name]))
+}
+
+function renderTable(keys: readonly ApiKeyRecord[], projects: Projects, now: number, caller: Caller): Html {
+  const canRevoke = includesScope(caller.scope, 'admin')
+  return html`<table class="settings-table">
+<thead><tr><th scope="col">Name</th><th scope="col">Key</th><th scope="col">Scope</th><th scope="col">Project</th><th scope="col">Created</th><th scope="col">Last used</th><th scope="col">Expires</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
+<tbody>
+${keys.map(
+  ({ id, name, prefix, scope, projectId, createdAt, createdBy, lastUsedAt, expiresAt }) => html`<tr>
+<th scope="row">${isolated(name)}</th>
+<td data-label="Key"><code>hbk_${prefix}_...</code></td>
+<td data-label="Scope">${scope}</td>
+<td data-label="Project">${projectId === null ? 'all' : isolated(projects.get(projectId) ?? 'one of many')}</td>
+<td data-label="Created">${ago(createdAt, now)}${createdBy === null ? '' : html` by ${isolated(createdBy.name)}`}</td>
+<td data-label="Last used">${lastUsedAt === null ? 'never' : ago(lastUsedAt, now)}</td>
+<td data-label="Expires">${expiresAt === null ? 'never' : expiresAt <= now ? html`<span class="fault">${icon('late')} expired</span> ${ago(expiresAt, now)}` : ago(expiresAt, now)}</td>
+<td class="row-actions">${canRevoke ? html`<a href="/settings/api-keys/${id}/revoke">Revoke<span class="visually-hidden"> ${name}</span></a>` : ''}</td>
+</tr>`,
+)}
+</tbody>
+</table>`
+}
+
+function renderForm(projects: Projects, now: number, rejected?: Rejected): Html {
+  const common = (name: keyof typeof LABELS) => ({
+    ...{ form: 'key', name, label: LABELS[name] },
+    value: rejected?.values.get(name) ?? undefined,
+    fault: rejected?.faults[name],
+  })
+  const all = ['', 'All projects'] as const
+  return html`<form method="post" action="/settings/api-keys" class="settings-form" novalidate data-keep="new-api-key">
+${newIdField(now)}
+${inputField({ ...common('name'), hint: 'Which program uses it, for example "CI".' })}
+${selectField({ ...common('scope'), choices: SCOPE_CHOICES })}
+${selectField({ ...common('project_id'), choices: [all, ...projects] })}
+${inputField({ ...common('expires_at'), type: 'date', isRequired: false, hint: 'The last day on which it is valid, in UTC. Empty: it does not expire.' })}
+<button type="submit">Create the key</button>
+</form>`
+}
+
+async function create(request: Request): Promise<Page | Redirect> {
+  const { context, caller, form } = request
+  try {
+    const body = parsePart('body', NewApiKey, readBody(form))
+    const { name, scope, project_id: projectId = null, expires_at: expiresAt = null } = body
+    return showKey(await createApiKey(context, caller, { ...readNewId(form), name, scope, projectId, expiresAt }))
+  } catch (error) {
+    const faults = findFaults(error, LABELS)
+    if (faults === null) throw error
+    return showSection(request, apiKeys, { values: form, faults })
+  }
+}
+
+/** As the API takes it. A field that is left empty is left out. */
+function readBody(form: URLSearchParams): object {
+  const day = form.get('expires_at') ?? ''
+  return {
+    name: form.get('name') ?? '',
+    scope: form.get('scope') ?? '',
+    ...(form.get('project_id') ? { project_id: form.get('project_id') } : {}),
+    ...(day === '' ? {} : { expires_at: /^\d{4}-\d{2}-\d{2}$/.test(day) ? `${day}T23:59:59Z` : day }),
+  }
+}
+
+function showKey({ name, scope, key, expiresAt }: ApiKeyRecord & { readonly key: string }): Page {
+  const title = 'The API key was created'
+  const main = html`${crumbs('New API key')}
+<article class="settings-page">
+<h1>${title}</h1>
+<p>Copy the key ${isolated(name)} now: <strong>it is shown only once</strong>. It has the scope ${scope}${expiresAt === null ? ', and does not expire' : html`, and expires at ${exactWords(expiresAt)}`}.</p>
+<p class="secret"><code id="new-key">${key}</code> ${copyButton('new-key', 'the key')}</p>
+<p><a class="button" href="/settings#api-keys">I have copied it</a></p>
+</article>`
+  return { kind: 'page', title, main }
+}

@@ -1,0 +1,120 @@
+/** The audit log: who did what, when, to what. Newest first. */
+
+import { listEntries } from '../../../../audit/find-entries.ts'
+import { AUDIT_ACTIONS, type AuditAction, type AuditDetail, type AuditEntry } from '../../../../domain/audit.ts'
+import { AuditQuery } from '../../../api/audit.schema.ts'
+import { parsePart } from '../../../api/faults.ts'
+import { given } from '../../../api/present.ts'
+import { type Html, html } from '../../html.ts'
+import { page, type Request } from '../../page.ts'
+import { ago, isolated } from '../../words/words.ts'
+import { selectField } from './form-fields.ts'
+import { pager, type Section, showSection } from './section.ts'
+
+const WORDS = {
+  'login.succeeded': 'logged in',
+  'login.failed': 'failed to log in',
+  'login.locked': 'log-in locked after too many failures',
+  'refresh.replayed': 'used a spent refresh token',
+  logout: 'logged out',
+  'password.changed': 'changed their password',
+  'session.ended': 'ended a session',
+  'user.created': 'created the user',
+  'user.changed': 'changed the user',
+  'user.removed': 'removed the user',
+  'api_key.created': 'created the API key',
+  'api_key.changed': 'changed the API key',
+  'api_key.removed': 'revoked the API key',
+  'project.created': 'created the project',
+  'project.changed': 'changed the project',
+  'project.removed': 'removed the project',
+  'channel.created': 'created the channel',
+  'channel.changed': 'changed the channel',
+  'channel.removed': 'removed the channel',
+  'channel.secret_rotated': 'replaced the secret of the channel',
+  'check.created': 'created the check',
+  'check.changed': 'changed the check',
+  'check.removed': 'removed the check',
+  'check.paused': 'paused the check',
+  'check.resumed': 'resumed the check',
+} satisfies Record<AuditAction, string>
+
+const ACTORS: Readonly<Record<AuditEntry['actor']['kind'], string>> = {
+  user: 'User',
+  api_key: 'API key',
+  controller: 'Cluster',
+  system: 'The service',
+}
+
+/** Of the query: which entries. */
+const FILTERS = ['action', 'actor_id', 'target_id'] as const
+
+export const audit: Section = {
+  id: 'audit',
+  title: 'Audit log',
+  firstRows: 10,
+  async render({ context, caller, query, path, now }, view) {
+    const isOwnPage = path.startsWith('/settings/audit')
+    const filters = FILTERS.flatMap((name) =>
+      isOwnPage && query.get(name) ? ([[name, query.get(name)!]] as const) : [],
+    )
+    const {
+      action,
+      actor_id: actorId,
+      target_id: targetId,
+    } = parsePart('query', AuditQuery, Object.fromEntries(filters))
+    const list = await listEntries(context, caller, given({ action, actorId, targetId }), view)
+    return html`${isOwnPage ? renderFilter(filters) : ''}
+${list.rows.length === 0 ? html`<p>There is no such entry.</p>` : renderTable(list.rows, now)}
+${pager(audit, list, view, filters)}
+${isOwnPage ? '' : html`<p><a href="/settings/audit">The whole audit log</a></p>`}`
+  },
+}
+
+export const auditRoutes = [page('/settings/audit', 'admin', (request: Request) => showSection(request, audit))]
+
+function renderFilter(filters: readonly (readonly [string, string])[]): Html {
+  const chosen = new Map(filters)
+  const others = filters.filter(([name]) => name !== 'action')
+  const choices = [['', 'All actions'], ...AUDIT_ACTIONS.map((action) => [action, WORDS[action]])] as [string, string][]
+  return html`<form method="get" action="/settings/audit" class="settings-form">
+${selectField({ form: 'audit', name: 'action', label: 'Action', value: chosen.get('action'), choices })}
+${others.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+<button type="submit" class="secondary">Show</button>
+${filters.length === 0 ? '' : html`<p><a href="/settings/audit">Show all entries</a></p>`}
+</form>`
+}
+
+function renderTable(entries: readonly AuditEntry[], now: number): Html {
+  return html`<table class="settings-table">
+<thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">From</th></tr></thead>
+<tbody>
+${entries.map(
+  (entry) => html`<tr>
+<td data-label="When">${ago(entry.at, now)}</td>
+<td data-label="Who">${renderActor(entry)}</td>
+<td data-label="What">${WORDS[entry.action]} ${renderTarget(entry)}${renderDetail(entry.detail)}</td>
+<td data-label="From">${entry.address ?? ''}</td>
+</tr>`,
+)}
+</tbody>
+</table>`
+}
+
+function renderActor({ actor: { kind, id, name } }: AuditEntry): Html {
+  const words = html`${ACTORS[kind]}${name === null ? '' : html` ${isolated(name)}`}`
+  return id === null ? words : html`<a href="/settings/audit?actor_id=${id}">${words}</a>`
+}
+
+function renderTarget({ actor, target }: AuditEntry): Html {
+  // A log-in is about the actor's own account.
+  if (target === null || target.id === actor.id) return html``
+  return html`<a href="/settings/audit?target_id=${target.id}">${isolated(target.name ?? target.id)}</a>`
+}
+
+function renderDetail(detail: AuditDetail): Html {
+  const texts = Object.entries(detail).map(
+    ([name, value]) => `${name.replaceAll('_', ' ')}: ${Array.isArray(value) ? value.join(', ') : value}`,
+  )
+  return texts.length === 0 ? html`` : html` <span class="muted">(${texts.join('; ')})</span>`
+}

@@ -1,0 +1,122 @@
+/** Projects of the organization. */
+
+import {
+  createProject,
+  getProject,
+  listProjects,
+  type ProjectRecord,
+  removeProject,
+  updateProject,
+} from '../../../../tenancy/projects.ts'
+import { parsePart } from '../../../api/faults.ts'
+import { given } from '../../../api/present.ts'
+import { NewProject, ProjectUpdate } from '../../../api/projects.schema.ts'
+import { type Html, html } from '../../html.ts'
+import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { ago, isolated } from '../../words/words.ts'
+import { findFaults, inputField, type Rejected } from './form-fields.ts'
+import { addition, confirmation, crumbs, pager, type Section, showSection } from './section.ts'
+
+const LABELS = { name: 'Name', slug: 'Slug' } as const
+
+export const projects: Section = {
+  id: 'projects',
+  title: 'Projects',
+  async render({ context, caller, now }, view) {
+    const list = await listProjects(context, caller, view)
+    return html`<p class="muted">Checks belong to projects. A key can be bound to one project.</p>
+${list.rows.length === 0 ? html`<p>There is no project.</p>` : renderTable(list.rows, now)}
+${pager(projects, list, view)}
+${addition('new-project', 'Create a project', renderForm(view.rejected))}`
+  },
+}
+
+export const projectRoutes = [
+  page('/settings/projects', 'admin', (request) => showSection(request, projects)),
+  action('/settings/projects', 'admin', create),
+  page('/settings/projects/{id}', 'admin', async (request) => showProject(await findProject(request))),
+  action('/settings/projects/{id}', 'admin', change),
+  page('/settings/projects/{id}/remove', 'admin', async (request) => {
+    const { name } = await findProject(request)
+    const loss = html`<p>The API keys and the channels that are bound to ${isolated(name)} are removed with it. A project that holds checks cannot be removed.</p>`
+    return confirmation(request, 'Remove this project?', loss, 'Remove')
+  }),
+  action('/settings/projects/{id}/remove', 'admin', async ({ context, caller, params }) => {
+    await removeProject(context, caller, params.id!)
+    return redirect('/settings', 'project-removed')
+  }),
+]
+
+const findProject = ({ context, caller, params }: Request) => getProject(context, caller, params.id!)
+
+function renderTable(rows: readonly ProjectRecord[], now: number): Html {
+  return html`<table class="settings-table">
+<thead><tr><th scope="col">Name</th><th scope="col">Slug</th><th scope="col">Created</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
+<tbody>
+${rows.map(
+  ({ id, name, slug, createdAt }) => html`<tr>
+<th scope="row"><a href="/checks?project=${slug}">${isolated(name)}</a></th>
+<td data-label="Slug"><code>${slug}</code></td>
+<td data-label="Created">${ago(createdAt, now)}</td>
+<td class="row-actions"><a href="/settings/projects/${id}">Rename<span class="visually-hidden"> ${name}</span></a> <a href="/settings/projects/${id}/remove">Remove<span class="visually-hidden"> ${name}</span></a></td>
+</tr>`,
+)}
+</tbody>
+</table>`
+}
+
+function renderForm(rejected?: Rejected): Html {
+  const common = (name: keyof typeof LABELS) => ({
+    ...{ form: 'project', name, label: LABELS[name] },
+    value: rejected?.values.get(name) ?? undefined,
+    fault: rejected?.faults[name],
+  })
+  const hint = 'For addresses and labels: a-z, 0-9, - and _. Empty: derived from the name. It cannot be changed later.'
+  return html`<form method="post" action="/settings/projects" class="settings-form" novalidate data-keep="new-project">
+${inputField(common('name'))}
+${inputField({ ...common('slug'), isRequired: false, hint })}
+<button type="submit">Create the project</button>
+</form>`
+}
+
+async function create(request: Request): Promise<Page | Redirect> {
+  const { context, caller, form } = request
+  try {
+    const slug = form.get('slug') || undefined
+    const { name, slug: wanted } = parsePart('body', NewProject, given({ name: form.get('name') ?? '', slug }))
+    await createProject(context, caller, wanted === undefined ? { name } : { name, slug: wanted })
+    return redirect('/settings', 'project-created')
+  } catch (error) {
+    const faults = findFaults(error, LABELS)
+    if (faults === null) throw error
+    return showSection(request, projects, { values: form, faults })
+  }
+}
+
+function showProject({ id, name, slug }: ProjectRecord, value = name, fault?: string): Page {
+  const field = { form: 'rename', name: 'name', label: LABELS.name, value, fault } as const
+  const main = html`${crumbs('Project')}
+<article class="narrow settings-page">
+<h1>${isolated(name)}</h1>
+<form method="post" action="/settings/projects/${id}" novalidate>
+${inputField({ ...field, hint: `The slug stays: ${slug}` })}
+<button type="submit">Save</button>
+</form>
+<p><a href="/settings/projects/${id}/remove">Remove this project</a></p>
+</article>`
+  return { kind: 'page', status: fault === undefined ? 200 : 422, title: name, main }
+}
+
+async function change(request: Request): Promise<Page | Redirect> {
+  const { context, caller, params, form } = request
+  const project = await findProject(request)
+  const value = form.get('name') ?? ''
+  try {
+    await updateProject(context, caller, params.id!, given(parsePart('body', ProjectUpdate, { name: value })))
+    return redirect('/settings', 'project-changed')
+  } catch (error) {
+    const faults = findFaults(error, LABELS)
+    if (faults === null) throw error
+    return showProject(project, value, faults.name)
+  }
+}

@@ -1,0 +1,100 @@
+/** What the sections of the settings share: a part of `/settings` and a page of its own for a long list. */
+
+import { AppError } from '../../../../domain/errors.ts'
+import { decodeCursor, encodeCursor, type Page as ListPage, type PageRequest } from '../../../../domain/page.ts'
+import { type Html, html } from '../../html.ts'
+import type { Page, Request } from '../../page.ts'
+import type { Rejected } from './form-fields.ts'
+
+export interface SectionView {
+  readonly after: PageRequest['after']
+  readonly limit: number
+  /** The form of the section, as it was rejected. */
+  readonly rejected?: Rejected
+}
+
+export interface Section {
+  /** The id of the section in `/settings`, and the last part of the path of its own page. */
+  readonly id: string
+  readonly title: string
+  /** In `/settings`. Default: 20. */
+  readonly firstRows?: number
+  render(request: Request, view: SectionView): Promise<Html>
+}
+
+/** In `/settings`; a section with more has a page of its own. */
+const FIRST_ROWS = 20
+const ROWS = 100
+
+export async function showSection(request: Request, section: Section, rejected?: Rejected): Promise<Page> {
+  const cursor = request.query.get('cursor')
+  const after = cursor === null ? null : decodeCursor(cursor)
+  if (cursor !== null && after === null)
+    throw new AppError('invalid', 'this page of the list does not exist: begin at its first page')
+  const main = html`${crumbs(section.title)}
+<h1>${section.title}</h1>
+${await section.render(request, { after, limit: ROWS, ...(rejected && { rejected }) })}`
+  return { kind: 'page', title: section.title, main, ...(rejected && { status: 422 }) }
+}
+
+/** A part of `/settings`. */
+export async function renderSection(request: Request, section: Section): Promise<Html> {
+  const { id, title, firstRows = FIRST_ROWS } = section
+  return html`<section id="${id}" class="settings-section" aria-labelledby="${id}-title">
+<h2 id="${id}-title">${title}</h2>
+${await section.render(request, { after: null, limit: firstRows })}
+</section>`
+}
+
+/** Links to the next page of a list, and back to its first one. `query`: its filters. */
+export function pager(
+  { id }: Pick<Section, 'id'>,
+  { next }: Pick<ListPage<unknown>, 'next'>,
+  { after }: Pick<SectionView, 'after'>,
+  query: readonly (readonly [string, string])[] = [],
+): Html {
+  if (next === null && after === null) return html``
+  const to = (cursor: string | null) => {
+    const text = new URLSearchParams([
+      ...query.map((pair) => [...pair]),
+      ...(cursor === null ? [] : [['cursor', cursor]]),
+    ])
+    return text.size === 0 ? `/settings/${id}` : `/settings/${id}?${text}`
+  }
+  return html`<nav class="pager" aria-label="Pages"><ul>
+${after === null ? '' : html`<li><a href="${to(null)}">First page</a></li>`}
+${next === null ? '' : html`<li><a href="${to(encodeCursor(next))}" rel="next">Next page</a></li>`}
+</ul></nav>`
+}
+
+/** A form below the list of what it adds to. Open, so that its fields are one step away. */
+export function addition(id: string, title: string, form: Html): Html {
+  return html`<fieldset id="${id}" class="settings-new">
+<legend><strong>${title}</strong></legend>
+${form}
+</fieldset>`
+}
+
+export function crumbs(title: string): Html {
+  return html`<nav aria-label="Where you are" class="settings-crumbs"><ul><li><a href="/settings">Settings</a></li><li aria-current="page">${title}</li></ul></nav>`
+}
+
+/** A page that asks before something is lost. `action`: what its form posts to. */
+export function confirmation(request: Request, title: string, loss: Html, button: string): Page {
+  const main = html`${crumbs(button)}
+<article class="narrow settings-page">
+<h1>${title}</h1>
+${loss}
+<form method="post" action="${request.path.split('?')[0]}">
+<button type="submit" class="danger">${button}</button>
+</form>
+<p><a href="/settings">Keep it</a></p>
+</article>`
+  return { kind: 'page', title, main }
+}
+
+export const SCOPE_CHOICES = [
+  ['read', 'read: see everything, change nothing'],
+  ['write', 'write: also create and change checks'],
+  ['admin', 'admin: also keys, users, projects, channels'],
+] as const

@@ -1,0 +1,83 @@
+/** The runs of a check on a line of time, above its status. Colour and shape both show the outcome. */
+
+import type { Instant } from '../../../domain/check.ts'
+import type { PastRun, RunOutcome } from '../../../domain/runs.ts'
+import type { StatusSpan } from '../../../domain/uptime.ts'
+import { type Html, html } from '../html.ts'
+import { durationWords, exactWords, STATUS_WORDS } from '../words/words.ts'
+import { round, timeScale, timeTicks } from './time-axis.ts'
+
+export const OUTCOME_WORDS: Readonly<Record<RunOutcome, string>> = {
+  success: 'succeeded',
+  fail: 'failed',
+  running: 'running',
+  unfinished: 'not finished',
+}
+
+/** The most runs and spans that are drawn. */
+export const DRAWN_RUNS = 100
+const DRAWN_SPANS = 200
+const SHORTEST_MS = 600_000
+/** A narrower bar is 3 pixels wide. */
+const NARROW_PERCENT = 0.9
+
+const RUNS = { y: 4, height: 28 }
+const STATUS = { y: 40, height: 12 }
+const FOOT = 56
+const HEIGHT = 74
+
+/** Runs fail at full height; the others are lower. */
+const HEIGHTS: Readonly<Record<RunOutcome, number>> = { success: 18, fail: 28, running: 18, unfinished: 24 }
+
+export interface TimelineData {
+  /** Newest first. */
+  readonly runs: readonly PastRun[]
+  /** Oldest first. */
+  readonly spans: readonly StatusSpan[]
+  readonly now: Instant
+}
+
+/** Null without runs. The text alternative is the caller's table of runs; the label counts them. */
+export function renderTimeline({ runs, spans, now }: TimelineData): Html | null {
+  const drawn = runs.slice(0, DRAWN_RUNS)
+  if (drawn.length === 0) return null
+  const first = Math.min(...drawn.map((run) => run.startedAt ?? run.endedAt!))
+  const from = Math.min(first, now - SHORTEST_MS)
+  const scale = timeScale(from, now)
+  const statuses = spans.filter(({ to }) => to > from).slice(-DRAWN_SPANS)
+  return html`<svg class="plot timeline" role="img" width="100%" height="${HEIGHT}" aria-label="${labelOf(drawn, from)}">
+${timeTicks(scale, FOOT)}
+${statuses.map((span) => {
+  const x = scale(Math.max(span.from, from))
+  const title = `${STATUS_WORDS[span.status]} from ${exactWords(span.from)} to ${span.to >= now ? 'now' : exactWords(span.to)}`
+  const height = span.status === 'down' ? STATUS.height : 4
+  const y = STATUS.y + STATUS.height - height
+  return html`<rect class="plot-status plot-${span.status}" x="${round(x)}%" y="${y}" width="${widthOf(x, scale(span.to))}" height="${height}"><title>${title}</title></rect>`
+})}
+${drawn.toReversed().map((run) => {
+  const end = run.endedAt ?? (run.outcome === 'running' ? now : run.startedAt!)
+  const x = Math.min(scale(run.startedAt ?? end), 99)
+  const height = HEIGHTS[run.outcome]
+  const y = RUNS.y + RUNS.height - height
+  return html`<rect class="plot-run run-${run.outcome}" x="${round(x)}%" y="${y}" width="${widthOf(x, scale(end))}" height="${height}"><title>${titleOf(run)}</title></rect>`
+})}
+</svg>`
+}
+
+function widthOf(from: number, to: number): string {
+  return to - from < NARROW_PERCENT ? '3' : `${round(to - from)}%`
+}
+
+function titleOf({ outcome, startedAt, endedAt, durationMs }: PastRun): string {
+  const after = durationMs === null ? '' : ` after ${durationWords(durationMs)}`
+  return `${exactWords(startedAt ?? endedAt!)}: ${OUTCOME_WORDS[outcome]}${after}`
+}
+
+function labelOf(runs: readonly PastRun[], from: Instant): string {
+  const counts = (Object.keys(OUTCOME_WORDS) as RunOutcome[])
+    .map((outcome) => ({ outcome, count: runs.filter((run) => run.outcome === outcome).length }))
+    .filter(({ count }) => count > 0)
+    .map(({ outcome, count }) => `${count} ${OUTCOME_WORDS[outcome]}`)
+  const all = runs.length === 1 ? '1 run' : `${runs.length} runs`
+  return `Timeline of ${all} since ${exactWords(from)}: ${counts.join(', ')}`
+}

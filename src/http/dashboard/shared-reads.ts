@@ -1,0 +1,36 @@
+/**
+ * Reads that many open pages ask for at the same moment: when a check flips, each open list is read again within a second. Those of one list share
+ * a read, unless it began before the change that they are to show.
+ */
+
+import type { Instant } from '../../domain/check.ts'
+import type { Clock } from '../../runtime/clock.ts'
+
+/** Shares the read of `key` that began at `notBefore` or later, and a moment ago; otherwise begins one. Rejects as `read` does. */
+export type ShareRead<T> = (key: string, notBefore: Instant, read: (at: Instant) => Promise<T>) => Promise<T>
+
+const FRESH_MS = 1_000
+/** Kept texts; one is some kilobytes. */
+const MOST_READS = 50
+
+export function createSharedReads<T>({ now }: Pick<Clock, 'now'>): ShareRead<T> {
+  /** In the order of their beginning. */
+  const reads = new Map<string, { readonly at: Instant; readonly made: Promise<T> }>()
+
+  return (key, notBefore, read) => {
+    const at = now()
+    for (const [oldest, { at: begunAt }] of reads) {
+      if (at - begunAt < FRESH_MS && reads.size < MOST_READS) break
+      reads.delete(oldest)
+    }
+    const known = reads.get(key)
+    if (known !== undefined && known.at >= notBefore) return known.made
+    const made = read(at)
+    reads.delete(key)
+    reads.set(key, { at, made })
+    made.catch(() => {
+      if (reads.get(key)?.made === made) reads.delete(key)
+    })
+    return made
+  }
+}

@@ -1,0 +1,44 @@
+/** Sliding windows of one minute in this process: how often each key did something. */
+
+import type { Clock } from '../../runtime/clock.ts'
+
+const WINDOW_MS = 60_000
+/** Some 2 MB. Beyond it the keys that were seen first are forgotten. */
+const MOST_KEYS = 10_000
+
+interface Window {
+  readonly startedAt: number
+  /** Of the window before. It counts with the share of it that lies within the last minute. */
+  readonly before: number
+  used: number
+}
+
+/** Counts one. Returns null, or the seconds to wait when it is one too many, which then does not count. */
+export type TakeFromWindow = (key: string) => number | null
+
+export function createWindows(clock: Pick<Clock, 'now'>, most: number): TakeFromWindow {
+  const windows = new Map<string, Window>()
+
+  function openWindow(key: string, now: number): Window {
+    const last = windows.get(key)
+    const age = last === undefined ? Number.POSITIVE_INFINITY : now - last.startedAt
+    if (last !== undefined && age < WINDOW_MS) return last
+    const isNext = last !== undefined && age < 2 * WINDOW_MS
+    const startedAt = isNext ? last.startedAt + WINDOW_MS : now
+    const window = { startedAt, before: isNext ? last.used : 0, used: 0 }
+    // Sets the place in the order of the map, too.
+    windows.delete(key)
+    windows.set(key, window)
+    if (windows.size > MOST_KEYS) windows.delete(windows.keys().next().value!)
+    return window
+  }
+
+  return (key) => {
+    const now = clock.now()
+    const window = openWindow(key, now)
+    const left = 1 - (now - window.startedAt) / WINDOW_MS
+    if (Math.ceil(window.before * left) + window.used >= most) return Math.max(1, Math.ceil((left * WINDOW_MS) / 1_000))
+    window.used += 1
+    return null
+  }
+}

@@ -1,0 +1,87 @@
+/** What the ping API returns besides OK (design, section 3.3): statuses, texts, headers. */
+
+import { LIMITS } from '../../domain/limits.ts'
+
+/** Of each response. A page of any origin may ping: the public id is the capability. */
+export const HEADERS = {
+  'Content-Type': 'text/plain; charset=utf-8',
+  'Cache-Control': 'no-store',
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Expose-Headers': 'Ping-Warning, Ping-Body-Limit',
+  'Ping-Body-Limit': String(LIMITS.pingBodyBytes),
+}
+export const OK_HEADERS = { ...HEADERS, 'Content-Length': '2' }
+
+/** Of the response to OPTIONS, with which a browser asks before it sends a header or a type of its own. */
+export const PREFLIGHT_HEADERS = {
+  Allow: 'GET, HEAD, POST, OPTIONS',
+  'Cache-Control': 'no-store',
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Allow-Methods': 'GET, HEAD, POST',
+  'Access-Control-Allow-Headers': 'Content-Type, X-Service-Duration',
+  'Access-Control-Max-Age': '86400',
+}
+
+/** Of each rejection, as its text may repeat a part of the path. */
+export const REJECTION_HEADERS = { ...HEADERS, 'X-Content-Type-Options': 'nosniff' }
+
+export interface Rejection {
+  readonly status: number
+  readonly message: string
+  /** Label of the counter. */
+  readonly result: string
+  readonly headers?: Record<string, string>
+}
+
+export const NO_CHECK: Rejection = { status: 404, message: 'no such check', result: 'not_found' }
+
+export const WRONG_METHOD: Rejection = {
+  status: 405,
+  message: 'method not allowed: use GET, HEAD, POST or OPTIONS',
+  result: 'wrong_method',
+  headers: { Allow: PREFLIGHT_HEADERS.Allow },
+}
+
+const RETRY_AFTER_SECONDS = 5
+export const UNAVAILABLE: Rejection = {
+  status: 503,
+  message: 'the ping could not be stored; try again',
+  result: 'unavailable',
+  headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+}
+
+export function unknownSignal(given: string): Rejection {
+  const message = `unknown signal "${echo(given)}": use start, fail, log or an exit code from 0 to ${LIMITS.exitCode}`
+  return { status: 404, message, result: 'unknown_signal' }
+}
+
+export function invalidExitCode(given: string): Rejection {
+  const message = `invalid exit code ${echo(given)}: 0 to ${LIMITS.exitCode}`
+  return { status: 400, message, result: 'invalid_exit_code' }
+}
+
+const ECHO_LENGTH = 40
+
+/** Text of the request, for the response to it: not much, and only characters that mean nothing to a terminal or a browser. */
+function echo(given: string): string {
+  const text = given.slice(0, ECHO_LENGTH).replace(/[^\w.~%/+-]/g, '?')
+  return given.length > ECHO_LENGTH ? `${text}...` : text
+}
+
+/** What became of the text of a ping whose body is not stored as it was sent. */
+export type BodyLoss = 'cut' | 'too_large' | 'compressed'
+
+const TOO_LARGE = `body too large: ${LIMITS.pingBodyBytes} bytes at most`
+const COMPRESSED = 'compressed bodies are not supported'
+const LOSSES = {
+  cut: { status: 413, fault: TOO_LARGE, became: `recorded with the last ${LIMITS.pingBodyBytes}` },
+  too_large: { status: 413, fault: TOO_LARGE, became: 'recorded without it' },
+  compressed: { status: 415, fault: COMPRESSED, became: 'recorded without it' },
+} as const satisfies Record<BodyLoss, unknown>
+
+/** The response to a ping that is recorded, though its body is not, or not whole. `isRepeat`: a ping of this run and type was recorded before. */
+export function bodyLost(loss: BodyLoss, isRepeat: boolean): Rejection {
+  const { status, fault, became } = LOSSES[loss]
+  const message = `${fault}; the ping was ${isRepeat ? 'recorded before' : became}`
+  return { status, message, result: loss === 'compressed' ? 'body_compressed' : 'body_too_large' }
+}

@@ -1,0 +1,167 @@
+/**
+ * What a check takes from the source that it follows (design, section 6, "CronJobs"): its schedule, its suspension, and how long a run may
+ * take. Pure, apart from the cache of sources that it reads.
+ */
+
+import { readSpec } from '../../checks/read-spec.ts'
+import type { Instant } from '../../domain/check.ts'
+import { AppError, describeError } from '../../domain/errors.ts'
+import { LIMITS } from '../../domain/limits.ts'
+import { keyOf } from '../../kubernetes/objects.ts'
+import type { StoredSpec } from '../../store/checks/columns.ts'
+import type { Follows } from '../heartbeat-check.ts'
+import { FOLLOWED_DEFAULTS } from '../schema/spec.ts'
+import type { Source, SourceRun, SourceSchedule } from '../sources/source-kind.ts'
+import { sourceKindOf } from '../sources/source-kinds.ts'
+import type { SourceWatch } from '../sources/watch-sources.ts'
+import { Stalled } from '../status/stalled.ts'
+import { DEFAULT_SOURCE_ZONE, NO_SCHEDULE } from './no-schedule.ts'
+
+export interface SourceReader
+  extends Pick<SourceWatch, 'areaOf' | 'getSource' | 'runsOf' | 'missingRight' | 'missingReasonRights'> {
+  /** Whether all sources and runs of the namespace were listed. */
+  isListed(namespace: string): boolean
+}
+
+export interface FollowOptions {
+  /** Null: WATCH_CRONJOBS is off. Default: null. */
+  readonly sources?: SourceReader | null
+  /** The zone of the schedules of sources that name none. Default: Etc/UTC. */
+  readonly sourceZone?: string
+}
+
+export type Followed =
+  /** `pauseDetail`: why nothing is expected of it now, in words; null: something is, or what was expected before. */
+  | {
+      readonly kind: 'read'
+      readonly spec: StoredSpec
+      readonly limitFrom: LimitFrom
+      readonly pauseDetail: string | null
+      readonly succeededAt: Instant | null
+    }
+  /** `begin`: what a check that is not there yet begins with, paused; null: none is made, as long as the fault lasts. */
+  | {
+      readonly kind: 'fault'
+      readonly fault: Stalled
+      readonly pauseDetail: string | null
+      readonly begin: StoredSpec | null
+    }
+
+/** Where the longest run time is set: in the HeartbeatCheck, by activeDeadlineSeconds of the source, or nowhere. */
+export type LimitFrom = 'resource' | 'deadline' | 'default'
+
+/** Whether it is not known yet if a source of this namespace is there, and what it says. */
+export function isSourceAwaited(sources: SourceReader | null | undefined, namespace: string): boolean {
+  return sources != null && !sources.isListed(namespace) && sources.missingRight(namespace) === null
+}
+
+/** Call it when the sources of the namespace are not awaited. */
+export function followSource(
+  { sources = null, sourceZone = DEFAULT_SOURCE_ZONE }: FollowOptions,
+  namespace: string,
+  follows: Follows,
+): Followed {
+  const { kind, name } = follows
+  if (sources === null) return { kind: 'fault', fault: new Stalled('Forbidden', OFF), pauseDetail: null, begin: null }
+  const missing = sources.missingRight(namespace)
+  if (missing !== null)
+    return { kind: 'fault', fault: new Stalled('Forbidden', describeMissing(missing)), pauseDetail: null, begin: null }
+  const source = sources.getSource(keyOf({ namespace, name }))
+  const area = sources.areaOf(namespace)
+  if (source === undefined) {
+    const detail = `the namespace ${namespace} has no ${kind} ${name}`
+    const message = `${detail}, which spec.sourceRef names: create it, or delete this HeartbeatCheck; the check is paused until the ${kind} is there`
+    return {
+      kind: 'fault',
+      fault: new Stalled('CronJobNotFound', message),
+      pauseDetail: detail,
+      begin: toSpec(area, null, follows, NO_SCHEDULE),
+    }
+  }
+  const spec = readSource(area, source, sourceZone, follows)
+  if (typeof spec !== 'string') {
+    const pauseDetail = source.suspended ? `the ${kind} ${name} is suspended` : null
+    const succeededAt = succeededAtOf(source, sources.runsOf(source.metadata.uid))
+    return { kind: 'read', spec, limitFrom: limitFromOf(follows, source), pauseDetail, succeededAt }
+  }
+  const detail = `the ${kind} ${name} ${spec}`
+  const message = `${detail}: correct it; until then the check is paused, and its runs are not monitored`
+  const begin = toSpec(area, source, follows, NO_SCHEDULE)
+  return { kind: 'fault', fault: new Stalled('InvalidSpec', message, true), pauseDetail: detail, begin }
+}
+
+const OFF =
+  'the operator reads no CronJobs, because WATCH_CRONJOBS is off: it needs list and watch of cronjobs.batch, jobs.batch and pods. Set WATCH_CRONJOBS (in the chart cronJobs.watch) to labelled, or delete this HeartbeatCheck; until then no run is recorded and none is missed'
+
+function describeMissing(right: string): string {
+  const effect = / pods( |$)/.test(right)
+    ? 'runs are recorded without the reasons of their pods, and no new check is made'
+    : 'runs may be incomplete, and none is called missed'
+  // A change by hand would be a conflict for the next helm upgrade.
+  return `the operator may not ${right}: repeat helm upgrade of its release, which restores the ClusterRole heartbeat-operator-cronjobs (in namespaced mode its Roles); without Helm apply its manifest again. Until then ${effect}`
+}
+
+/** Returns what is wrong, in words that follow the name of the source. */
+function readSource(jobArea: string, source: Source, zone: string, follows: Follows): StoredSpec | string {
+  const read = sourceKindOf(follows.kind).scheduleOf(source, zone)
+  if ('fault' in read) return read.fault
+  const spec = toSpec(jobArea, source, follows, read)
+  try {
+    readSpec(spec)
+    return spec
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    return `has a schedule by which no run can be expected: ${describeError(error, (field) => NAMES[field] ?? field).text}`
+  }
+}
+
+/** `source`: null: it is not there. */
+function toSpec(
+  jobArea: string,
+  source: Source | null,
+  { graceSeconds, maxRuntimeSeconds }: Follows,
+  schedule: Exclude<SourceSchedule, { fault: string }>,
+): StoredSpec {
+  return {
+    ...schedule,
+    graceSeconds: graceSeconds ?? FOLLOWED_DEFAULTS.graceSeconds,
+    maxRuntimeSeconds: maxRuntimeSeconds ?? longestRun(source),
+    jobArea,
+  }
+}
+
+const NAMES: Readonly<Record<string, string>> = { schedule: 'spec.schedule', timeZone: 'spec.timeZone' }
+
+function longestRun(source: Source | null): number {
+  const activeDeadlineSeconds = source?.activeDeadlineSeconds ?? null
+  const { maxRuntimeSeconds, beyondDeadlineSeconds } = FOLLOWED_DEFAULTS
+  if (activeDeadlineSeconds === null) return maxRuntimeSeconds
+  return Math.min(activeDeadlineSeconds + beyondDeadlineSeconds, LIMITS.maxRuntimeSeconds.max)
+}
+
+function limitFromOf({ maxRuntimeSeconds }: Follows, { activeDeadlineSeconds }: Source): LimitFrom {
+  if (maxRuntimeSeconds !== null) return 'resource'
+  return activeDeadlineSeconds === null ? 'default' : 'deadline'
+}
+
+/** When the newest run that has ended did so, if it succeeded; null: it failed, or none is known. */
+export function succeededAtOf(
+  { lastSuccessfulTime }: Pick<Source, 'lastSuccessfulTime'>,
+  runs: Iterable<Pick<SourceRun, 'outcome' | 'endedAt'>>,
+): Instant | null {
+  // Of a run that is gone only the CronJob knows, and only of a success.
+  let succeededAt = lastSuccessfulTime === null ? Number.NaN : Date.parse(lastSuccessfulTime)
+  let failedAt = Number.NEGATIVE_INFINITY
+  for (const { outcome, endedAt } of runs) {
+    if (outcome === 'Succeeded' && !(endedAt! <= succeededAt)) succeededAt = endedAt!
+    if (outcome === 'Failed') failedAt = Math.max(failedAt, endedAt!)
+  }
+  return succeededAt > failedAt ? succeededAt : null
+}
+
+/** Whether a change of the source changes what its checks expect of it. */
+export function isRescheduled(before: Source, after: Source): boolean {
+  const of = ({ metadata, schedule, timeZone, suspended, activeDeadlineSeconds }: Source) =>
+    JSON.stringify([metadata.uid, schedule, timeZone, suspended, activeDeadlineSeconds])
+  return of(before) !== of(after)
+}

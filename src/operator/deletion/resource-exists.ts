@@ -1,0 +1,16 @@
+import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import { HEARTBEAT_CHECKS } from '../heartbeat-check.ts'
+
+/** Asks the API server whether a HeartbeatCheck exists. `unknown`: the server does not serve the kind, so its 404 says nothing. */
+export async function resourceExists(
+  client: Pick<KubernetesClient, 'get'>,
+  location: { readonly namespace: string; readonly name: string },
+): Promise<'yes' | 'no' | 'unknown'> {
+  try {
+    await client.get(HEARTBEAT_CHECKS, location)
+    return 'yes'
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 404)) throw error
+    return error.details?.name === location.name ? 'no' : 'unknown'
+  }
+}

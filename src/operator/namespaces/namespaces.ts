@@ -1,0 +1,149 @@
+/**
+ * What a HeartbeatCheck depends on of its Namespace: which projects it may use (design, section 6, "Projects"), by an annotation that its
+ * tenants cannot edit or by the configuration, and its uid, by which a new namespace of the same name is known.
+ */
+
+import type { Place, Revival } from '../../checks/declare/declare-check.ts'
+import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesObject } from '../../kubernetes/objects.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { PROJECTS_ANNOTATION } from '../heartbeat-check.ts'
+
+export interface Namespaces {
+  /** Who decides which projects a namespace may use. */
+  readonly decidedBy: 'annotation' | 'configuration'
+  /**
+   * Resolves with the slugs; with null when the namespace may use its own project only, and without the right to read the annotation.
+   * `fresh`: for a resource that waits for a change of it. `now`: read after the call, because what a watch says may be outdated.
+   */
+  allowedProjects(namespace: string, age: keyof typeof CACHE_MS | 'now'): Promise<readonly string[] | null>
+  /** Where the resources of the namespace are. `isFirst`: for the first reconcile of a resource, which decides what comes back. */
+  placeOf(namespace: string, isFirst: boolean): Promise<Place>
+}
+
+export interface NamespacesOptions {
+  /** The slugs of each namespace; replaces the annotation. */
+  readonly projects?: ReadonlyMap<string, readonly string[]> | null
+  /** Default: true. */
+  readonly isAnnotationOn?: boolean
+  /** Default: `name`. */
+  readonly revival?: Revival
+  /** The uid of the cluster, as it was read last. */
+  readonly clusterUid?: () => string | null
+  /** The Namespaces that a watch has in its cache. Undefined: read it. */
+  readonly watched?: (namespace: string) => KubernetesObject | undefined
+}
+
+export const NAMESPACES = { group: '', version: 'v1', plural: 'namespaces' }
+/** Its uid is that of the cluster. */
+export const SYSTEM_NAMESPACE = 'kube-system'
+/** A Namespace with a thousand checks is read once in a while, not a thousand times. */
+const CACHE_MS = { cached: 30_000, fresh: 1_000 } as const
+/** Namespaces come and go, as with preview environments, and a term may last for months. */
+const MAX_CACHED = 1_000
+
+const UNKNOWN: Place = { namespaceUid: null, clusterUid: null, isFresh: false }
+
+type Found = KubernetesObject | null
+
+export function createNamespaces(
+  client: Pick<KubernetesClient, 'get'>,
+  clock: Pick<Clock, 'now'>,
+  options: NamespacesOptions = {},
+): Namespaces {
+  const { projects = null, isAnnotationOn = true, revival = 'name', clusterUid, watched } = options
+  const hasAnnotation = projects === null && isAnnotationOn
+  const known = new Map<string, { at: number; found: Promise<Found> }>()
+  const reading = new Map<string, { running: Promise<Place>; next: Promise<Place> | null }>()
+
+  /** A right that is lost is probably being replaced: no check moves to another project because of that. */
+  const hadRight = { namespaces: false, system: false }
+
+  async function read(name: string): Promise<Found> {
+    // A controller of single namespaces may read these, and not the system's.
+    const right = name === SYSTEM_NAMESPACE ? 'system' : 'namespaces'
+    try {
+      const found = await client.get<KubernetesObject>(NAMESPACES, { name })
+      hadRight[right] = true
+      return found
+    } catch (error) {
+      if (error instanceof ApiError && (error.status === 404 || (error.status === 403 && !hadRight[right]))) return null
+      throw error
+    }
+  }
+
+  function find(namespace: string, age: keyof typeof CACHE_MS): Promise<Found> {
+    const seen = watched?.(namespace)
+    if (seen !== undefined) {
+      hadRight.namespaces = true
+      return Promise.resolve(seen)
+    }
+    const now = clock.now()
+    const last = known.get(namespace)
+    if (last !== undefined && now - last.at < CACHE_MS[age]) return last.found
+    return keep(namespace, now, read(namespace))
+  }
+
+  function keep(namespace: string, at: number, found: Promise<Found>): Promise<Found> {
+    known.delete(namespace)
+    known.set(namespace, { at, found })
+    if (known.size > MAX_CACHED) known.delete(known.keys().next().value!)
+    // A failure is not cached.
+    found.catch(() => known.delete(namespace))
+    return found
+  }
+
+  /**
+   * Reads that begin after the call, so that they see the namespace in which an object of the caller was created; callers that wait share
+   * one. The cluster is read after the namespace: an etcd that was emptied is never taken for a namespace that was replaced.
+   */
+  function placeNow(namespace: string): Promise<Place> {
+    const busy = reading.get(namespace)
+    if (busy === undefined) return begin(namespace)
+    busy.next ??= busy.running.then(
+      () => begin(namespace),
+      () => begin(namespace),
+    )
+    return busy.next
+  }
+
+  function begin(namespace: string): Promise<Place> {
+    const running = (async () => {
+      const found = await keep(namespace, clock.now(), read(namespace))
+      const system = found === null ? null : await read(SYSTEM_NAMESPACE)
+      return { namespaceUid: uidOf(found), clusterUid: uidOf(system), isFresh: true }
+    })()
+    const entry = { running, next: null }
+    reading.set(namespace, entry)
+    const end = () => reading.get(namespace) === entry && entry.next === null && reading.delete(namespace)
+    running.then(end, end)
+    return running
+  }
+
+  return {
+    decidedBy: hasAnnotation ? 'annotation' : 'configuration',
+    async allowedProjects(namespace, age) {
+      if (!hasAnnotation) return projects?.get(namespace) ?? null
+      if (age === 'now') return readProjects(await keep(namespace, clock.now(), read(namespace)))
+      return readProjects(await find(namespace, age))
+    },
+    async placeOf(namespace, isFirst) {
+      if (revival === 'uid' && isFirst) return placeNow(namespace)
+      // Otherwise it is only remembered, for a later REVIVAL=uid: not worth a read of its own.
+      if (revival === 'name' && !hasAnnotation) return UNKNOWN
+      const found = await find(namespace, 'cached')
+      return { namespaceUid: uidOf(found), clusterUid: clusterUid?.() ?? null, isFresh: false }
+    },
+  }
+}
+
+const uidOf = (found: Found): string | null => found?.metadata.uid ?? null
+
+function readProjects(found: Found): readonly string[] | null {
+  const text = found?.metadata.annotations?.[PROJECTS_ANNOTATION]
+  if (text === undefined) return null
+  return text
+    .split(',')
+    .map((slug) => slug.trim())
+    .filter((slug) => slug !== '')
+}

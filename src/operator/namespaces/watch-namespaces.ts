@@ -1,0 +1,124 @@
+/**
+ * The Namespaces of the cluster in a cache, so that a changed annotation or label takes effect within a second. Without the right to list and
+ * watch them (older rights) there is no cache: what their projects are is read by name (namespaces.ts), and their labels are not known.
+ * A controller of single namespaces reads these by name, once a minute (read-namespaces.ts).
+ */
+
+import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesObject } from '../../kubernetes/objects.ts'
+import { createReflector, type Reflector } from '../../kubernetes/reflector.ts'
+import { whenAborted } from '../../runtime/abort.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Log } from '../../runtime/log.ts'
+import { PROJECTS_ANNOTATION, WATCH_LABEL } from '../heartbeat-check.ts'
+import { NAMESPACES } from './namespaces.ts'
+
+export interface NamespaceWatch {
+  /** Undefined while it is unknown whether there is one. Only with its annotation and its label. */
+  get(name: string): KubernetesObject | undefined
+  stop(): Promise<void>
+}
+
+export interface NamespaceWatchOptions {
+  readonly client: Pick<KubernetesClient, 'list' | 'watch'>
+  readonly clock: Clock
+  readonly random: () => number
+  /** A watch that receives nothing for so long is replaced; default: the reflector's. */
+  readonly stallMs?: number | undefined
+  readonly log: Log
+  readonly onChange: (namespace: string, change: NamespaceChange) => void
+}
+
+/** What is new about a Namespace. */
+export interface NamespaceChange {
+  /** Its annotation was changed: which projects its HeartbeatChecks may use. Not for one that was not known: it has no resources yet. */
+  readonly isOfProjects: boolean
+  /** Its label was changed, or is known now. */
+  readonly isOfLabel: boolean
+}
+
+/** A right that is granted later is noticed so soon. */
+const DENIED_RETRY_MS = 60_000
+
+export function startNamespaceWatch(options: NamespaceWatchOptions): NamespaceWatch {
+  const { client, clock, random, stallMs, log, onChange } = options
+  const stopping = new AbortController()
+  let current: Reflector<KubernetesObject> | undefined
+  let isReported = false
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const denied = Promise.withResolvers<void>()
+      const reflector = createReflector<KubernetesObject>({
+        client,
+        type: NAMESPACES,
+        ...(stallMs === undefined ? {} : { stallMs }),
+        clock,
+        random,
+        trim,
+        onChange(_, { before, after }) {
+          if (after !== undefined) reportChange(before, after, onChange)
+        },
+        onProblem(error) {
+          if (error instanceof ApiError && error.status === 403) denied.resolve()
+          else log.warn({ error }, 'the watch of Namespaces was interrupted; it is taken up again')
+        },
+      })
+      current = reflector
+      reflector.start()
+      await Promise.race([denied.promise, whenAborted(stopping.signal)])
+      current = undefined
+      await reflector.stop()
+      if (stopping.signal.aborted) return
+      if (!isReported)
+        log.info(
+          {},
+          `no right to list and watch Namespaces: a changed annotation of one takes up to 10 minutes to act, and a label ${WATCH_LABEL} on one has no effect`,
+        )
+      isReported = true
+      await clock.sleep(DENIED_RETRY_MS, stopping.signal)
+    }
+  }
+
+  const running = run()
+  return {
+    // Also while the first list is taken in: what it has of one is complete.
+    get: (name) => current?.get(name),
+    async stop() {
+      stopping.abort()
+      await running
+    },
+  }
+}
+
+/** Calls `onChange` if there is something new about it. `before`: undefined when it was not known. */
+export function reportChange(
+  before: KubernetesObject | undefined,
+  after: KubernetesObject,
+  onChange: NamespaceWatchOptions['onChange'],
+): void {
+  const isOfProjects = before !== undefined && annotationOf(before) !== annotationOf(after)
+  const isOfLabel = before === undefined || watchLabelOf(before) !== watchLabelOf(after)
+  if (isOfProjects || isOfLabel) onChange(after.metadata.name, { isOfProjects, isOfLabel })
+}
+
+/** Null: it has none. */
+export const watchLabelOf = ({ metadata }: KubernetesObject): string | null => metadata.labels?.[WATCH_LABEL] ?? null
+
+const annotationOf = ({ metadata }: KubernetesObject) => metadata.annotations?.[PROJECTS_ANNOTATION]
+
+/** Only what the operator reads: a cluster may have thousands. */
+export function trim({ metadata }: KubernetesObject): KubernetesObject {
+  const { name, uid, resourceVersion, annotations, labels } = metadata
+  const text = annotations?.[PROJECTS_ANNOTATION]
+  const label = labels?.[WATCH_LABEL]
+  return {
+    metadata: {
+      name,
+      uid,
+      resourceVersion,
+      ...(text === undefined ? {} : { annotations: { [PROJECTS_ANNOTATION]: text } }),
+      ...(label === undefined ? {} : { labels: { [WATCH_LABEL]: label } }),
+    },
+  }
+}

@@ -1,0 +1,250 @@
+/**
+ * The controller that creates HeartbeatChecks for CronJobs and deletes them, as labels and WATCH_CRONJOBS say (docs/cronjobs.md).
+ * A key is `namespace/name` of a CronJob, and so of its HeartbeatCheck. It reads caches, and whether the namespace may use the
+ * project of an annotation; the API server gets one request for each HeartbeatCheck that is to be different.
+ */
+
+import { hasReason, isNamespaceGoing } from '../../kubernetes/client.ts'
+import { ApiError, isNamespaceGone } from '../../kubernetes/errors.ts'
+import { keyOf, splitKey } from '../../kubernetes/objects.ts'
+import type { Priority } from '../../kubernetes/queue.ts'
+import { createWorkers, type ReconcileResult } from '../../kubernetes/workers.ts'
+import { FIELD_MANAGER, HEARTBEAT_CHECKS, type HeartbeatCheck } from '../heartbeat-check.ts'
+import { type NamespaceWatch, watchLabelOf } from '../namespaces/watch-namespaces.ts'
+import type { SourceWatch } from '../sources/watch-sources.ts'
+import type { Controller, Term } from '../term.ts'
+import type { CheckWatch } from '../watch-checks.ts'
+import { type CopiedFields, readAnnotations } from './annotations.ts'
+import { countWatched, type WatchedCounts } from './count-watched.ts'
+import { type Decision, decide } from './decide.ts'
+import { type OptInSource, plan, type Warning, type Write } from './plan.ts'
+import { createWarnings } from './warnings.ts'
+import { createWriteRate } from './write-rate.ts'
+
+export interface OptInOptions {
+  readonly sources: Pick<SourceWatch, 'getSource' | 'sources' | 'hasSynced' | 'onSource'>
+  readonly checks: Pick<CheckWatch, 'get' | 'followersOf' | 'hasSynced'>
+  /** Null: their labels decide nothing. */
+  readonly namespaceWatch: Pick<NamespaceWatch, 'get'> | null
+  /** Resolves with the projects that the namespace may use, if this is none of them; else with null. `now`: of after the call. */
+  readonly findProjectsInstead: (
+    namespace: string,
+    project: string,
+    age: 'cached' | 'now',
+  ) => Promise<readonly string[] | null>
+  readonly resyncMs?: number
+}
+
+export interface OptInController extends Controller {
+  /** A HeartbeatCheck was created, deleted, or changed by others. */
+  checkChanged(key: string): void
+  /** The label of a Namespace or its projects were changed, or its label is known now. */
+  namespaceChanged(namespace: string): void
+}
+
+const NAME = 'heartbeat-operator-opt-in'
+const WORKERS = 8
+/** Creations, changes and deletions. A new resource costs an API server 2 ms of processor time, and its reconcile 7 (docs/benchmarks.md). */
+const WRITES_PER_SECOND = 50
+/** Finds what no event reports, as a resource that another installation has given away. Reads caches only. */
+const RESYNC_MS = 600_000
+/** The cache is behind a write, ours or another's. */
+const BEHIND_MS = 1_000
+/** How soon a right or a quota that is granted has an effect. */
+const REJECTED_MS = 60_000
+const COUNT_MS = 1_000
+/** After an outage of the API server nothing waits longer than this. */
+const BACKOFF = { firstMs: 200, maxMs: 10_000 }
+
+const DONE: ReconcileResult = { kind: 'done' }
+const LATER: ReconcileResult = { kind: 'again', afterMs: BEHIND_MS, priority: 'background' }
+
+export function createOptInController(term: Term, options: OptInOptions): OptInController {
+  const { client, clock, log, claims, cronJobs, metrics } = term
+  const { sources, checks, namespaceWatch, resyncMs = RESYNC_MS } = options
+  const queue = term.createQueue(NAME, BACKOFF)
+  const warnings = createWarnings(term.recorder, clock)
+  const takeTurn = createWriteRate(clock, WRITES_PER_SECOND)
+  /** Keys of CronJobs that are to have a HeartbeatCheck, and cannot. */
+  const rejected = new Set<string>()
+  /** Keys by namespace: a cluster may have as many Namespaces as CronJobs. */
+  const inNamespace = new Map<string, Set<string>>()
+  let isCountDue = true
+  let isRejectionLogged = false
+  for (const source of sources.sources()) index(keyOf(source.metadata), source)
+  const stopListening = sources.onSource((key, { before, after }) => {
+    index(key, after)
+    if (before === undefined || after === undefined) isCountDue = true
+    else if (!isRelevant(before, after)) return
+    // Thousands come with the first list.
+    queue.add(key, sources.hasSynced() ? 'live' : 'background')
+  })
+  const workers = createWorkers({
+    name: NAME,
+    queue,
+    count: WORKERS,
+    clock,
+    reconcile,
+    onError: (error, cronJob) =>
+      log.warn({ error, cronJob }, 'the HeartbeatCheck of a CronJob could not be written; it is tried again'),
+    metrics: term.kubernetesMetrics.workers(NAME, WORKERS),
+  })
+
+  async function reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
+    const source = sources.getSource(key)
+    if (source === undefined) {
+      warnings.forget(key)
+      rejected.delete(key)
+      return DONE
+    }
+    if (!checks.hasSynced()) return LATER
+    const decision = decideOn(source)
+    const object = checks.get(key)
+    const read = readAnnotations(source.metadata.annotations)
+    const projectsInstead = decision.isWatched === true ? await findInstead(source, object, read.fields) : null
+    const facts = { source, object, decision, claims, projectsInstead }
+    const { action, warnings: found } = plan(facts, read)
+    if (action.kind === 'none' || action.kind === 'wait') {
+      warn(key, source, found)
+      return action.kind === 'none' ? DONE : LATER
+    }
+    await takeTurn(signal)
+    signal.throwIfAborted()
+    const isOutdated =
+      sources.getSource(key) !== source ||
+      checks.get(key) !== facts.object ||
+      decideOn(source).isWatched !== decision.isWatched
+    if (isOutdated) return { kind: 'again', afterMs: 0 }
+    try {
+      await act(action, source, signal)
+      log.debug({ cronJob: key, because: decision.because }, `${action.kind}d the HeartbeatCheck of a CronJob`)
+      warn(key, source, found)
+      isRejectionLogged = false
+      return DONE
+    } catch (error) {
+      if (isNamespaceGoing(error) || isNamespaceGone(error)) return DONE
+      // Another write came first: of a person, of the leader before, of the garbage collector.
+      if (hasReason(error, 'Conflict') || hasReason(error, 'AlreadyExists')) return LATER
+      if (action.kind !== 'create' && hasReason(error, 'NotFound')) return DONE
+      if (!isRejection(error)) throw error
+      warn(key, source, [...found, describeRejection(action, error)])
+      // The Events name each CronJob, and there may be thousands.
+      if (!isRejectionLogged) log.warn({ error, cronJob: key }, 'the API server rejects HeartbeatChecks of CronJobs')
+      isRejectionLogged = true
+      return { kind: 'stalled', retryMs: REJECTED_MS }
+    }
+  }
+
+  function warn(key: string, source: OptInSource, found: readonly Warning[]): void {
+    warnings.report(key, source, found)
+    const isRejected = found.some(({ reason }) => reason === 'NameTaken' || reason === 'NotCreated')
+    if (isRejected === rejected.has(key)) return
+    isCountDue = true
+    if (isRejected) rejected.add(key)
+    else rejected.delete(key)
+  }
+
+  /** For a new HeartbeatCheck as it is now: its project stays. */
+  async function findInstead(
+    { metadata: { namespace } }: OptInSource,
+    object: HeartbeatCheck | undefined,
+    { project }: CopiedFields,
+  ): Promise<readonly string[] | null> {
+    if (project === undefined || project === object?.spec.project) return null
+    const found = await options.findProjectsInstead(namespace, project, 'cached')
+    return found === null || object !== undefined ? found : options.findProjectsInstead(namespace, project, 'now')
+  }
+
+  function decideOn({ metadata: { namespace, labels } }: OptInSource): Decision {
+    const found = namespaceWatch?.get(namespace)
+    // With `off` there are no sources, and no such controller.
+    const watch = cronJobs.watch === 'all' ? 'all' : 'labelled'
+    return decide(watch, labels, found === undefined ? undefined : watchLabelOf(found))
+  }
+
+  /** @param source undefined: it is gone */
+  function index(key: string, source: OptInSource | undefined): void {
+    const { namespace } = splitKey(key)
+    const keys = inNamespace.get(namespace) ?? new Set()
+    if (source === undefined) keys.delete(key)
+    else keys.add(key)
+    if (keys.size === 0) inNamespace.delete(namespace)
+    else inNamespace.set(namespace, keys)
+  }
+
+  async function act(action: Write, { metadata }: OptInSource, signal: AbortSignal): Promise<void> {
+    const place = { namespace: metadata.namespace, name: metadata.name }
+    const writing = { fieldManager: FIELD_MANAGER, signal }
+    if (action.kind === 'create') await client.create(HEARTBEAT_CHECKS, action.object, writing)
+    if (action.kind === 'update') await client.mergePatch(HEARTBEAT_CHECKS, place, action.patch, writing)
+    if (action.kind === 'delete') {
+      const { uid, resourceVersion } = action
+      await client.delete(HEARTBEAT_CHECKS, place, { uid, resourceVersion, signal })
+    }
+  }
+
+  /** What is found by looking must not shorten the back-off of a failed key. */
+  function enqueue(key: string, priority: Priority): void {
+    if (queue.failures(key) === 0) queue.add(key, priority)
+  }
+
+  function enqueueAll(): void {
+    for (const { metadata } of sources.sources()) enqueue(keyOf(metadata), 'background')
+  }
+
+  async function count(): Promise<void> {
+    if (!isCountDue) return
+    isCountDue = false
+    show(countWatched(sources.sources(), checks.followersOf, rejected))
+  }
+
+  function show(counts: WatchedCounts): void {
+    metrics.cronJobs.set({ watched: 'true' }, counts.watched)
+    metrics.cronJobs.set({ watched: 'false' }, counts.unwatched)
+    metrics.cronJobs.set({ watched: 'rejected' }, counts.rejected)
+  }
+
+  const loops: { stop(): Promise<void> }[] = []
+  return {
+    name: 'opt-in',
+    checkChanged(key) {
+      isCountDue = true
+      if (sources.getSource(key) !== undefined) enqueue(key, 'live')
+    },
+    namespaceChanged(namespace) {
+      for (const key of inNamespace.get(namespace) ?? []) queue.add(key, 'background')
+    },
+    start() {
+      // Its first run is now: labels may have changed while no process led.
+      const resync = async () => enqueueAll()
+      loops.push(term.startLoop('count-cronjobs', COUNT_MS, count), term.startLoop('opt-in', resyncMs, resync))
+      workers.start()
+    },
+    async stop(drainMs) {
+      stopListening()
+      queue.stop()
+      await Promise.all([workers.stop(drainMs), ...loops.map((loop) => loop.stop())])
+      show({ watched: 0, unwatched: 0, rejected: 0 })
+    },
+  }
+}
+
+/** A CronJob also changes when it starts a Job, and when a Job ends. */
+function isRelevant({ metadata: before }: OptInSource, { metadata: after }: OptInSource): boolean {
+  return (
+    before.uid !== after.uid ||
+    before.deletionTimestamp !== after.deletionTimestamp ||
+    JSON.stringify([before.labels, before.annotations]) !== JSON.stringify([after.labels, after.annotations])
+  )
+}
+
+/** A right is missing, a quota is used up, an admission rule rejects it: a person has to change that. */
+const isRejection = (error: unknown): error is ApiError =>
+  error instanceof ApiError && [400, 403, 405, 413, 422].includes(error.status)
+
+const REJECTED = { create: 'NotCreated', update: 'NotUpdated', delete: 'NotDeleted' } as const
+
+function describeRejection({ kind }: Write, { message }: ApiError): Warning {
+  const note = `the API server does not let the operator ${kind} the HeartbeatCheck of this CronJob: ${message}; it is tried again each minute`
+  return { reason: REJECTED[kind], note }
+}

@@ -1,0 +1,26 @@
+/** What to run when the API server says that the controller's account may not publish in a namespace (design, section 6, "Publishing"). */
+
+import { ApiError } from '../../kubernetes/errors.ts'
+import { PUBLISHER_ROLE } from '../names.ts'
+
+/** RBAC's rejection names the user. Admission rules and quotas also answer 403, and name none. */
+const FORBIDDEN = /\bforbidden: User "([^"]+)" cannot \w+ resource "/
+const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/
+
+/**
+ * The command that grants the right to publish in this namespace. The account is the one that the API server rejected: a kubeconfig does
+ * not say whose its credentials are, nor does a ServiceAccount's folder without its token being decoded. Null: no right is missing.
+ */
+export function grantCommand(error: unknown, namespace: string): string | null {
+  if (!(error instanceof ApiError) || error.status !== 403) return null
+  const user = FORBIDDEN.exec(error.message)?.[1]
+  if (user === undefined) return null
+  const [, home, account] = SERVICE_ACCOUNT.exec(user) ?? []
+  const subject = account === undefined ? `--user=${quote(user)}` : `--serviceaccount=${home}:${account}`
+  return `kubectl create rolebinding ${PUBLISHER_ROLE} -n ${namespace} --clusterrole=${PUBLISHER_ROLE} ${subject}`
+}
+
+/** For a shell. */
+function quote(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}

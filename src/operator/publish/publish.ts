@@ -1,0 +1,289 @@
+/**
+ * Publishes the ping URL in a Secret or ConfigMap beside the CronJob (design, section 6, "Publishing"): created with an owner
+ * reference, changed by server-side apply. Objects of others are never touched. The controller has the rights to create, `get` and
+ * `patch` by name, and neither list nor watch: look-at-published.ts finds changes by others.
+ */
+
+import { ApiError, isNamespaceGoing, type KubernetesClient, type NewObject } from '../../kubernetes/client.ts'
+import type { ObjectName } from '../../kubernetes/objects.ts'
+import {
+  ADOPT_ANNOTATION,
+  FIELD_MANAGER,
+  type HeartbeatCheck,
+  type PublishedTarget,
+  type PublishTarget,
+} from '../heartbeat-check.ts'
+import { Stalled } from '../status/stalled.ts'
+import { grantCommand } from './missing-right.ts'
+import {
+  appliedIn,
+  explainForeign,
+  explainRetained,
+  holdsUrl,
+  isAsWanted,
+  isOfApply,
+  isOfCreation,
+  isOnlyOurs,
+  locationOf,
+  type Manifest,
+  manifestOf,
+  type PublishedObject,
+  relationOf,
+  TYPES,
+  toBase64,
+  versionOf,
+} from './published-object.ts'
+
+export type PublishResult =
+  | {
+      readonly kind: 'published'
+      readonly isChanged: boolean
+      readonly isFromPredecessor: boolean
+      readonly version: string
+    }
+  | { readonly kind: 'rejected'; readonly reason: 'TargetNotOwned' | 'PublishRefused'; readonly message: string }
+
+/** Called with whether the object is of this resource and holds another URL. */
+export type BeforeSharing = (holdsAnotherUrl: boolean) => Promise<unknown>
+
+/**
+ * Writes the URL unless it is there already. Throws errors that a retry may resolve. `beforeSharing` is awaited before a write
+ * into an object that existed before: it may hold data of others, so our part must be withdrawn when the resource goes, and only
+ * the finalizer ensures that; or another installation may have written it a moment ago. `findRetained` resolves with the id of the retained check whose URL the object keeps; null when it
+ * keeps none.
+ */
+export async function publishUrl(
+  client: KubernetesClient,
+  check: HeartbeatCheck,
+  target: PublishTarget,
+  url: string,
+  beforeSharing: BeforeSharing,
+  findRetained: () => Promise<string | null> = async () => null,
+): Promise<PublishResult> {
+  try {
+    return await write(client, check, target, url, { beforeSharing, findRetained })
+  } catch (error) {
+    if (!isRejection(error)) throw error
+    return {
+      kind: 'rejected',
+      reason: 'PublishRefused',
+      message: explainRejection(error, check, target, url, 'written'),
+    }
+  }
+}
+
+function explainRejection(
+  error: ApiError,
+  check: HeartbeatCheck,
+  { kind, name }: PublishedTarget,
+  url: string | null,
+  done: 'written' | 'released' | 'read',
+): string {
+  // An admission rule may quote the rejected object, and this message goes into a status that many may read.
+  const secrets = url === null ? [] : [url, toBase64(url)]
+  const why = secrets.reduce((text, secret) => text.replaceAll(secret, '***'), error.message)
+  const command = grantCommand(error, check.metadata.namespace!)
+  if (command === null) return `${kind} ${name} cannot be ${done}: ${why}`
+  // The command first: a long message is cut at its end.
+  return `${kind} ${name} cannot be ${done} without the right to; an administrator of the namespace grants it with: ${command} (${why})`
+}
+
+async function write(
+  client: KubernetesClient,
+  check: HeartbeatCheck,
+  target: PublishTarget,
+  url: string,
+  { beforeSharing, findRetained }: { beforeSharing: BeforeSharing; findRetained: () => Promise<string | null> },
+): Promise<PublishResult> {
+  const wanted = manifestOf(check, target, url)
+  const published = (object: PublishedObject, how: { isChanged: boolean; isFromPredecessor: boolean }) =>
+    ({ kind: 'published', ...how, version: versionOf(object) }) as const
+  const created = await createNew(client, check, target, wanted)
+  if (created !== null) return published(created, { isChanged: true, isFromPredecessor: false })
+  const found = await findObject(client, target.kind, locationOf(check, target))
+  const relation = found === null ? 'ours' : relationOf(found, check, url)
+  if (relation === 'foreign')
+    return { kind: 'rejected', reason: 'TargetNotOwned', message: explainForeign(found!, check, target) }
+  // A retained check keeps its URL where its job finds it; its own resource has taken it back before it publishes.
+  const retainedId = relation === 'adoptable' ? await findRetained() : null
+  if (retainedId !== null)
+    return { kind: 'rejected', reason: 'TargetNotOwned', message: explainRetained(target, retainedId) }
+  if (found !== null && relation === 'ours' && isAsWanted(found, wanted))
+    return published(found, { isChanged: false, isFromPredecessor: false })
+  if (found === null) {
+    // Fails when another client was faster: an apply would overwrite what another installation has made.
+    const made = await create(client, target, wanted)
+    return published(made, { isChanged: true, isFromPredecessor: false })
+  }
+  await beforeSharing(relation === 'ours' && !holdsUrl(found, url))
+  const applied = await applyTo(client, target.kind, found, wanted)
+  return published(applied, { isChanged: true, isFromPredecessor: relation === 'predecessor' })
+}
+
+/** In the first reconcile of a resource, without a read before: usually there is no such object. Resolves with null if there is. */
+async function createNew(
+  client: KubernetesClient,
+  { status }: HeartbeatCheck,
+  target: PublishTarget,
+  wanted: Manifest,
+): Promise<PublishedObject | null> {
+  if (status !== undefined) return null
+  try {
+    // Costs the API server a third less than an apply.
+    return await create(client, target, wanted)
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 409) return null
+    throw error
+  }
+}
+
+function create(client: KubernetesClient, { kind }: PublishTarget, wanted: Manifest): Promise<PublishedObject> {
+  return client.create<PublishedObject>(TYPES[kind], wanted, { fieldManager: FIELD_MANAGER })
+}
+
+/** Removes our URL from the object that it was published in; deletes the object when it holds nothing else. */
+export async function withdrawUrl(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
+  const found = await findOurs(client, check, target)
+  if (found === null) return
+  const location = locationOf(check, target)
+  if (isOnlyOurs(found)) {
+    const { uid, resourceVersion } = found.metadata
+    return client.delete(TYPES[target.kind], location, { uid, resourceVersion }).catch((error) => {
+      if (!(error instanceof ApiError && error.status === 404)) throw error
+    })
+  }
+  // Applying an empty object removes every field that we applied, and leaves those of others.
+  await applyTo(client, target.kind, found, { apiVersion: 'v1', kind: target.kind, metadata: location })
+}
+
+/** Whether the object holds no data of others, or is gone. False when we may not read it. */
+export async function holdsOnlyUrl(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
+  try {
+    const found = await findOurs(client, check, target)
+    return found === null || isOnlyOurs(found)
+  } catch (error) {
+    if (!isRejection(error)) throw error
+    return false
+  }
+}
+
+/** Withdraws the URL from where it was before its target changed. Resolves with why the API server rejects that; null: it is done. */
+export async function releaseFormer(
+  client: KubernetesClient,
+  check: HeartbeatCheck,
+  former: PublishedTarget,
+  url: string,
+): Promise<string | null> {
+  try {
+    await withdrawUrl(client, check, former)
+    return null
+  } catch (error) {
+    if (!isRejection(error)) throw error
+    return explainRejection(error, check, former, url, 'released')
+  }
+}
+
+/** Leaves the URL where it is, without an owner: it is not garbage collected, and the next resource may adopt the object. */
+export async function disownUrl(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
+  const found = await findOurs(client, check, target)
+  if (found === null) return
+  const data = Object.fromEntries(appliedIn(found, 'data').map((key) => [key, found.data?.[key] ?? '']))
+  const metadata = { ...locationOf(check, target), annotations: { [ADOPT_ANNOTATION]: 'true' } }
+  const left = { apiVersion: 'v1', kind: target.kind, metadata, data }
+  await applyTo(client, target.kind, found, left)
+}
+
+/** Applies to the object as it was read: another installation may have written it since. */
+async function applyTo(
+  client: KubernetesClient,
+  kind: PublishTarget['kind'],
+  { metadata: { namespace, name, uid, resourceVersion, managedFields = [] } }: PublishedObject,
+  wanted: NewObject,
+): Promise<PublishedObject> {
+  let version = resourceVersion
+  // We own a created object by Update, and an apply removes only fields that are owned by Apply: first the entry becomes Apply.
+  if (managedFields.some(isOfCreation)) {
+    const others = managedFields.filter((entry) => !isOfCreation(entry) && !isOfApply(entry))
+    const ours = managedFields.find(isOfCreation)!
+    const owners = { resourceVersion, managedFields: [...others, { ...ours, operation: 'Apply' }] }
+    const { metadata } = await client.mergePatch(TYPES[kind], { namespace: namespace!, name }, { metadata: owners })
+    version = metadata.resourceVersion
+  }
+  const precondition = { ...wanted, metadata: { ...wanted.metadata, uid, resourceVersion: version } }
+  return client.apply<PublishedObject>(TYPES[kind], precondition, { fieldManager: FIELD_MANAGER, force: true })
+}
+
+/**
+ * The public id in the URL that we published there; null when there is none. Throws Stalled without the right to read it: the right may be
+ * missing for a moment, and a URL that is given up is lost for good.
+ */
+export async function findPublishedId(
+  client: Pick<KubernetesClient, 'get'>,
+  check: HeartbeatCheck,
+  target: PublishedTarget,
+): Promise<string | null> {
+  try {
+    const [url] = await readUrls(client, check, target)
+    return url === undefined ? null : PING_URL.exec(url)![1]!.toLowerCase()
+  } catch (error) {
+    if (!isForbidden(error)) throw error
+    throw new Stalled('PublishRefused', explainRejection(error, check, target, null, 'read'))
+  }
+}
+
+/** The ping URLs that an installation published there for this resource; none without the right to read it. */
+export async function findPublishedUrls(
+  client: Pick<KubernetesClient, 'get'>,
+  check: HeartbeatCheck,
+  target: PublishedTarget,
+): Promise<string[]> {
+  try {
+    return await readUrls(client, check, target)
+  } catch (error) {
+    if (isForbidden(error)) return []
+    throw error
+  }
+}
+
+async function readUrls(
+  client: Pick<KubernetesClient, 'get'>,
+  check: HeartbeatCheck,
+  target: PublishedTarget,
+): Promise<string[]> {
+  const found = await findOurs(client, check, target)
+  const texts = found === null ? [] : appliedIn(found, 'data').map((key) => found.data?.[key] ?? '')
+  const urls = target.kind === 'Secret' ? texts.map((text) => Buffer.from(text, 'base64').toString()) : texts
+  return urls.filter((url) => PING_URL.test(url))
+}
+
+function isForbidden(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status === 403
+}
+
+const PING_URL = /\/ping\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i
+
+/** What is removed from it, or left in it, are the fields that our field manager owns. */
+async function findOurs(
+  client: Pick<KubernetesClient, 'get'>,
+  check: HeartbeatCheck,
+  target: PublishedTarget,
+): Promise<PublishedObject | null> {
+  const found = await findObject(client, target.kind, locationOf(check, target))
+  if (found === null) return null
+  const relation = relationOf(found, check, null)
+  return relation === 'ours' || relation === 'orphaned' ? found : null
+}
+
+async function findObject(client: Pick<KubernetesClient, 'get'>, kind: PublishTarget['kind'], location: ObjectName) {
+  try {
+    return await client.get<PublishedObject>(TYPES[kind], location)
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return null
+    throw error
+  }
+}
+
+/** A rejection that a retry would repeat: an immutable Secret, a missing right, an admission rule. */
+export function isRejection(error: unknown): error is ApiError {
+  return error instanceof ApiError && [400, 403, 422].includes(error.status) && !isNamespaceGoing(error)
+}

@@ -1,0 +1,176 @@
+/**
+ * Reconciles one HeartbeatCheck (design, section 7): its check in the service, its published URL, and its status if that has
+ * changed. A full sync follows a change of the resource, and is repeated at each resync to correct changes made elsewhere. In
+ * between, a flip costs only a read of the database and a status.
+ */
+
+import { findDeclared } from '../../checks/declare/find-declared.ts'
+import { ApiError, isNamespaceGoing } from '../../kubernetes/client.ts'
+import { splitKey } from '../../kubernetes/objects.ts'
+import type { Recorder } from '../../kubernetes/recorder.ts'
+import type { ReconcileResult } from '../../kubernetes/workers.ts'
+import { createDroppedLabels } from '../declare/dropped-labels.ts'
+import { isSourceAwaited } from '../declare/follow-source.ts'
+import { createFinalizers } from '../deletion/ensure-finalizer.ts'
+import { createFinalizer } from '../deletion/finalize.ts'
+import { type HeartbeatCheck, publishesNothing } from '../heartbeat-check.ts'
+import type { ForeignResources } from '../ownership/foreign-resources.ts'
+import { type Claims, ownershipOf } from '../ownership/ownership.ts'
+import { sourceKeyOf } from '../sources/followers.ts'
+import type { PingTimes } from '../status/ping-times.ts'
+import { createReporter } from '../status/report.ts'
+import { againAt, createFullSync, type FullSyncCall, type FullSyncOptions, type Reconciled } from './full-sync.ts'
+import { createSyncs, type LastSync } from './syncs.ts'
+
+/** The part of the reflector that the reconciler uses. */
+export interface CheckCache {
+  get(key: string): HeartbeatCheck | undefined
+  put(object: HeartbeatCheck): void
+}
+
+export interface ReconcilerOptions extends FullSyncOptions {
+  readonly cache: CheckCache
+  readonly claims: Claims
+  readonly foreign: ForeignResources
+  /** Called with the uid of a resource that another installation had. */
+  readonly onTakenOver: (uid: string) => void
+  readonly recorder: Pick<Recorder, 'record'>
+  readonly pingTimes: Pick<PingTimes, 'take' | 'end'>
+  /** Whether other resources wait to be reconciled. */
+  readonly isBusy: () => boolean
+  readonly onFinalizerForced: () => void
+  /** Called with the key of a resource when Events of its flips were lost. */
+  readonly onEventsLost?: (key: string) => void
+  /** Called with the key of a resource whose source is not known yet: it is to be reconciled when that is known. */
+  readonly onSourceAwaited?: (key: string) => void
+}
+
+export interface Reconciler {
+  reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult>
+  /** The next reconcile of this resource is a full sync. */
+  callForSync(key: string): void
+}
+
+export function createReconciler(options: ReconcilerOptions): Reconciler {
+  const { cache, context, cluster, claims, foreign, looks, pingTimes, now } = options
+  const reporter = createReporter(options)
+  const { recordEvent, report, reportRetrying } = reporter
+  const finalize = createFinalizer(options)
+  const finalizers = createFinalizers(options)
+  const syncs = createSyncs(now)
+  const droppedLabels = createDroppedLabels(recordEvent)
+  /** By key: notes of takeovers whose URL is not published yet. */
+  const takeovers = new Map<string, string>()
+  const sync = createFullSync(options, { recordEvent, finalizers, syncs, droppedLabels })
+
+  async function reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
+    const hasTurn = pingTimes.take(key)
+    try {
+      return await reconcileOnce(key, hasTurn, signal)
+    } finally {
+      pingTimes.end(key)
+    }
+  }
+
+  async function reconcileOnce(key: string, hasTurn: boolean, signal: AbortSignal): Promise<ReconcileResult> {
+    const object = cache.get(key)
+    const owner = object === undefined ? null : ownershipOf(object, claims)
+    if (owner?.kind === 'foreign') {
+      forget(key)
+      return foreign.leave(key, object!, owner.installation)
+    }
+    foreign.forget(key, object === undefined)
+    if (object === undefined || object.metadata.deletionTimestamp !== undefined) {
+      forget(key)
+      if (object !== undefined) await finalize(object)
+      // follow-changes.ts handles the other resources that are gone: they were lost without their finalizer.
+      else await finalizers.retireIfGone(key)
+      return { kind: 'done' }
+    }
+    if (sourceKeyOf(object) !== null && isSourceAwaited(options.sources, object.metadata.namespace!)) {
+      options.onSourceAwaited?.(key)
+      return { kind: 'done' }
+    }
+    const from = owner?.kind === 'takeover' ? owner.from : null
+    // A check and a URL of ours may be from before the other installation had the resource.
+    if (from !== null) syncs.forget(key)
+    const takeOver = from === null ? null : takeOverFrom(key, from)
+    const last = syncs.find(key, object)
+    try {
+      const held = last === null ? object : await finalizers.ensure(key, object)
+      const reconciled =
+        (last === null ? null : await readState(key, held, last)) ?? (await sync(key, held, { signal, takeOver }))
+      signal.throwIfAborted()
+      recordTakeover(key, reconciled.object)
+      await report(reconciled.object, reconciled.findings, reconciled.check, hasTurn)
+      // Without a check it is ours by that status.
+      if (from !== null && reconciled.change === null) {
+        noteTakeover(key, reconciled.object, null, from)
+        recordTakeover(key, reconciled.object)
+      }
+      return finalizers.isPostponed(key) ? { kind: 'again', afterMs: 0, priority: 'background' } : reconciled.result
+    } catch (error) {
+      if (isNamespaceGoing(error)) return { kind: 'done' }
+      if (error instanceof ApiError && error.status === 404 && (await finalizers.retireIfGone(key)))
+        return { kind: 'done' }
+      const current = cache.get(key)
+      if (current !== undefined && ownershipOf(current, claims).kind === 'foreign')
+        return { kind: 'again', afterMs: 0, priority: 'live' }
+      // The API server itself may be the problem: then the status cannot be written either.
+      if (current !== undefined && current.metadata.deletionTimestamp === undefined)
+        await reportRetrying(current, error).catch(() => {})
+      throw error
+    }
+  }
+
+  function forget(key: string): void {
+    for (const part of [syncs, looks, droppedLabels]) part.forget(key)
+    takeovers.delete(key)
+  }
+
+  function takeOverFrom(key: string, from: string): NonNullable<FullSyncCall['takeOver']> {
+    return async (object, { check, change }) => {
+      const ours = await reporter.takeOver(object, check, from)
+      noteTakeover(key, ours, change, from)
+      return ours
+    }
+  }
+
+  /** The status names us as the owner now. */
+  function noteTakeover(key: string, object: HeartbeatCheck, change: Reconciled['change'], from: string): void {
+    options.onTakenOver(object.metadata.uid)
+    const what = describeNewCheck(change, publishesNothing(object.spec))
+    takeovers.set(key, `taken over from the installation ${from}: this one reconciles it from now on${what}`)
+  }
+
+  /** When its URL is published: who sees the Event may use it. */
+  function recordTakeover(key: string, object: HeartbeatCheck): void {
+    const note = takeovers.get(key)
+    if (note === undefined) return
+    takeovers.delete(key)
+    recordEvent(object, 'Normal', { reason: 'TakenOver', note })
+  }
+
+  /** For a synced resource: only the state of its job may have changed. Null: its check is gone. */
+  async function readState(key: string, object: HeartbeatCheck, last: LastSync): Promise<Reconciled | null> {
+    const check = await findDeclared(context, { cluster, ...splitKey(key) })
+    if (check === null) return null
+    return { object, findings: last.findings, check, change: null, result: againAt(last.nextAt, now()) }
+  }
+
+  return { reconcile, callForSync: syncs.callFor }
+}
+
+/** A database that knows the check, such as a restored one, has its history. */
+function describeNewCheck(change: Reconciled['change'], isUnpublished: boolean): string {
+  const withUrl = isUnpublished ? '' : ' with a new ping URL'
+  switch (change) {
+    case 'restored':
+      return '; the check is a new one with the same public id, and its history stays with the previous installation'
+    case 'created':
+    case 'replaced':
+      return `; the check is a new one${withUrl}, and its history stays with the previous installation`
+    default:
+      return ''
+  }
+}

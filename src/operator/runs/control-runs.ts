@@ -1,0 +1,70 @@
+/** The controllers of what CronJobs and their Jobs report: what is recorded, and up to when all of it is. */
+
+import { listFollowedDue, listOverdueRuns } from '../../checks/jobs/followed-checks.ts'
+import type { LastRun } from '../../checks/jobs/job-report.ts'
+import { markSeen, markUnseen } from '../../checks/jobs/mark-seen.ts'
+import { keyOf, splitKey } from '../../kubernetes/objects.ts'
+import { createLogReader } from '../reasons/read-logs.ts'
+import type { SourceWatch } from '../sources/watch-sources.ts'
+import type { Controller, Term } from '../term.ts'
+import type { CheckWatch } from '../watch-checks.ts'
+import { countRecorded } from './count-recorded.ts'
+import { createMissedExplainer } from './explain-missed.ts'
+import { explainOverran } from './explain-overran.ts'
+import { createSeenKeeper } from './keep-seen.ts'
+import { createRunRecorder, type RunRecorder } from './record-runs.ts'
+
+export interface RunControllersOptions {
+  readonly sources: SourceWatch
+  readonly checks: CheckWatch
+  /** The last run of the check of this HeartbeatCheck is another, or has ended. */
+  readonly noteRun: (key: string, run: LastRun) => void
+}
+
+export interface RunControllers extends Pick<RunRecorder, 'follow'> {
+  readonly controllers: readonly Controller[]
+}
+
+export function createRunControllers(term: Term, options: RunControllersOptions): RunControllers {
+  const { client, context, cluster, clock, log, cronJobs } = term
+  const { sources, checks, noteRun } = options
+  const onProblem = (error: unknown) =>
+    log.warn({ error }, 'logs of containers that failed cannot be read: their Jobs are recorded without them')
+  const runs = createRunRecorder(term, {
+    sources,
+    checks,
+    logs: cronJobs.logs === 'failed' ? createLogReader({ client, clock, onProblem }) : null,
+    onOutcome(outcome, report) {
+      const { resource, lastRun } = report
+      countRecorded(term.metrics, outcome, report)
+      if (outcome === 'recorded' && lastRun !== null) noteRun(keyOf(resource), lastRun)
+    },
+  })
+  const missed = createMissedExplainer({
+    listDue: (areas, until, limit) => listFollowedDue(context, areas, until, limit),
+    client,
+    sources,
+    clock,
+    log,
+  })
+  const seen = createSeenKeeper(term, {
+    areas: sources.areas,
+    // Without its HeartbeatChecks, what the Jobs of a namespace report is not recorded.
+    async confirm(signal) {
+      const unlisted = new Set(checks.unlisted().map(sources.areaOf))
+      return (await sources.confirm(signal)).filter((area) => !unlisted.has(area))
+    },
+    whenRecorded: runs.whenRecorded,
+    async explain(areas, until, signal) {
+      const [details, overdue] = await Promise.all([
+        missed.explain(areas, until, signal),
+        listOverdueRuns(context, areas, until),
+      ])
+      return [...details, ...explainOverran(sources, overdue)]
+    },
+    save: (seen, details) => markSeen(context, { cluster, watched: sources.areas, ...seen }, details),
+    saveUnseen: (areas) => markUnseen(context, cluster, areas),
+    needed: () => [...new Set(Array.from(checks.followers(), (key) => sources.areaOf(splitKey(key).namespace)))],
+  })
+  return { controllers: [runs, seen], follow: runs.follow }
+}

@@ -1,0 +1,145 @@
+/**
+ * Keeps "all Jobs of this area that changed before t are recorded" in the database: deadlines of checks that follow a CronJob wait
+ * until it has passed them (checks/deadlines). So nothing is missed in silence, and nothing goes down, while the API server or the
+ * controller is away. An area is the cluster or, with a watch for each namespace, one of them: one that may not be read, or whose watch
+ * is stalled, keeps no other waiting.
+ *
+ * The order of a round matters: first the time, then the proof that the caches hold all until now, then the proof that all of it is
+ * recorded, then the write. A process that has lost the lease meanwhile may still write: its proof is true whichever process leads.
+ */
+
+import type { DeadlineDetail } from '../../checks/jobs/mark-seen.ts'
+import type { Instant } from '../../domain/check.ts'
+import { startLimit } from '../../kubernetes/call-limit.ts'
+import { unlessAborted } from '../../runtime/abort.ts'
+import { createLoop } from '../../runtime/loop.ts'
+import type { Resource } from '../../store/checks/checks.ts'
+import type { Seen } from '../../store/jobs/seen-areas.ts'
+import type { Controller, Term } from '../term.ts'
+
+export interface SeenOptions {
+  /** All that are watched. */
+  readonly areas: readonly string[]
+  /** The areas of which all that changed before the call is in the caches of CronJobs and Jobs. */
+  readonly confirm: (signal: AbortSignal) => Promise<readonly string[]>
+  /** Resolves when all that was in the caches at the call is recorded, but for the HeartbeatChecks that it returns. */
+  readonly whenRecorded: () => Promise<readonly Resource[]>
+  /** Why runs of these areas have not started or ended that are due before this time. */
+  readonly explain: (
+    areas: readonly string[],
+    until: Instant,
+    signal: AbortSignal,
+  ) => Promise<readonly DeadlineDetail[]>
+  /** Saves all of it in one transaction (checks/jobs/mark-seen). The deadlines of those of which something is not recorded, `held`, wait on. */
+  readonly save: (seen: Pick<Seen, 'areas' | 'until' | 'held'>, details: readonly DeadlineDetail[]) => Promise<void>
+  /** Saves which areas were not seen, of those that are needed (checks/jobs/mark-seen). */
+  readonly saveUnseen: (areas: readonly string[]) => Promise<void>
+  /** The areas with HeartbeatChecks that wait for this. */
+  readonly needed: () => readonly string[]
+  readonly everyMs?: number
+}
+
+export interface SeenKeeper extends Controller {
+  /** One round, now; returns the time that was saved; null: of no area. */
+  runOnce(signal?: AbortSignal): Promise<Instant | null>
+}
+
+/** From the beginning of a round to that of the next one. */
+const EVERY_MS = 2_000
+/** Until the first check follows a CronJob: then a round begins within EVERY_MS, because its grace time may be short. */
+const IDLE_MS = 30_000
+const EXPLAIN_MS = 5_000
+/** After a long round, as of many namespaces. */
+const PAUSE_MS = 200
+/** So long without success is worth a line in the log; an API server that restarts is not. */
+const BLIND_MS = 60_000
+/** In a line of the log. */
+const NAMED_AREAS = 10
+
+export function createSeenKeeper(term: Pick<Term, 'context' | 'clock' | 'log'>, options: SeenOptions): SeenKeeper {
+  const { context, clock, log } = term
+  const { areas, confirm, whenRecorded, explain, save, saveUnseen, needed, everyMs = EVERY_MS } = options
+  const stopping = new AbortController()
+  const lastAt = new Map(areas.map((area) => [area, clock.now()]))
+  let blind: readonly string[] = []
+
+  async function runOnce(signal = stopping.signal): Promise<Instant | null> {
+    const from = clock.now()
+    const until = context.clock.now()
+    const confirmed = await confirm(signal)
+    if (signal.aborted) return null
+    if (confirmed.length < areas.length) await saveUnseen(needed().filter((area) => !confirmed.includes(area)))
+    if (confirmed.length === 0 || signal.aborted) return null
+    const held = await unlessAborted(whenRecorded(), signal)
+    const details = await explainAll(confirmed, until, signal)
+    if (signal.aborted) return null
+    await save({ areas: confirmed, until, held }, details)
+    for (const area of confirmed) lastAt.set(area, from)
+    return until
+  }
+
+  /** A deadline does not wait long for its explanation. */
+  async function explainAll(
+    confirmed: readonly string[],
+    until: Instant,
+    signal: AbortSignal,
+  ): Promise<readonly DeadlineDetail[]> {
+    const limit = startLimit(clock, EXPLAIN_MS, signal)
+    try {
+      return await unlessAborted(explain(confirmed, until, limit.signal), limit.signal)
+    } catch (error) {
+      if (!signal.aborted) log.warn({ error }, 'why runs have not started or ended could not be found out')
+      return []
+    } finally {
+      limit.end()
+    }
+  }
+
+  async function run(signal: AbortSignal): Promise<'done'> {
+    const from = clock.now()
+    try {
+      await runOnce(signal)
+    } finally {
+      if (!signal.aborted) report()
+    }
+    await clock.sleep(Math.max(from + everyMs - clock.now(), PAUSE_MS), signal)
+    while (needed().length === 0 && clock.now() < from + IDLE_MS && !signal.aborted) await clock.sleep(everyMs, signal)
+    return 'done'
+  }
+
+  function report(): void {
+    const before = blind
+    blind = areas.filter((area) => clock.now() - lastAt.get(area)! > BLIND_MS)
+    const lost = blind.filter((area) => !before.includes(area))
+    const found = before.filter((area) => !blind.includes(area))
+    if (lost.length > 0)
+      log.warn(
+        { areas: lost.slice(0, NAMED_AREAS), count: lost.length },
+        'the Jobs of a cluster or namespace are not known up to now: deadlines of checks that follow a CronJob in it wait',
+      )
+    if (found.length > 0)
+      log.info(
+        { areas: found.slice(0, NAMED_AREAS), count: found.length },
+        'the Jobs of a cluster or namespace are known up to now again: deadlines wait no longer',
+      )
+  }
+
+  const loop = createLoop({
+    everyMs: 0,
+    clock,
+    run,
+    onError(error) {
+      if (!stopping.signal.aborted) log.warn({ error, loop: 'seen' }, 'background work failed; it is tried again')
+    },
+  })
+
+  return {
+    name: 'seen',
+    runOnce,
+    start: loop.start,
+    async stop() {
+      stopping.abort()
+      await loop.stop()
+    },
+  }
+}

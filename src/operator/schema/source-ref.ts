@@ -1,0 +1,49 @@
+/** spec.sourceRef: what a HeartbeatCheck follows instead of a schedule of its own (design, section 6, "CronJobs"). */
+
+import { z } from 'zod'
+import { OBJECT_NAME_LENGTH } from '../names.ts'
+import { oneOf, type Rule, SUBDOMAIN, shaped, text } from './fields.ts'
+
+export const SOURCE_KINDS = ['CronJob'] as const
+
+export const sourceRef = z.object(
+  {
+    kind: oneOf(SOURCE_KINDS, 'Its kind; further values may be added.'),
+    name: text({
+      max: OBJECT_NAME_LENGTH,
+      description: 'Its name, in this namespace.',
+      rules: [shaped(SUBDOMAIN, 'must be the name of a CronJob, such as nightly-backup')],
+    }),
+  },
+  'must be an object',
+)
+
+export type SourceRef = Readonly<z.output<typeof sourceRef>>
+
+/** What the source decides. */
+interface WithSource {
+  readonly sourceRef?: unknown
+  readonly schedule?: unknown
+  readonly periodSeconds?: unknown
+  readonly timeZone?: unknown
+  readonly suspend?: unknown
+}
+
+const TAKEN = ['schedule', 'periodSeconds', 'timeZone', 'suspend'] as const
+
+/** On the whole spec: a rule on the field itself would not run when the field is added or removed. */
+export const SOURCE_RULES: readonly Rule<WithSource>[] = [
+  {
+    cel: `!has(self.sourceRef) || !(${TAKEN.map((field) => `has(self.${field})`).join(' || ')})`,
+    holds: (spec) => spec.sourceRef === undefined || TAKEN.every((field) => spec[field] === undefined),
+    message: 'schedule, periodSeconds, timeZone and suspend are taken from the CronJob: leave them out',
+    isSentence: true,
+    reason: 'FieldValueForbidden',
+  },
+  {
+    cel: 'has(self.sourceRef) == has(oldSelf.sourceRef) && (!has(self.sourceRef) || self.sourceRef == oldSelf.sourceRef)',
+    message: 'cannot be changed, added or removed: delete this HeartbeatCheck and create it again',
+    fieldPath: '.sourceRef',
+    reason: 'FieldValueForbidden',
+  },
+]

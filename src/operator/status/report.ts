@@ -1,0 +1,259 @@
+/**
+ * What people see of a HeartbeatCheck: its status, written only when it has changed, and its Events. The database holds up to which flip
+ * they are written (store/history/reported-flips.ts): when a leader dies before it has saved that, the next one records the rest again, and the
+ * name of the Event, made from the id of the flip, prevents a second one.
+ */
+
+import { isFlapping } from '../../domain/check.ts'
+import { AppError } from '../../domain/errors.ts'
+import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import { type Condition, keyOf } from '../../kubernetes/objects.ts'
+import type { Occurrence, Recorder, Regarding } from '../../kubernetes/recorder.ts'
+import type { CheckRecord } from '../../store/checks/checks.ts'
+import type { Context } from '../../store/context.ts'
+import { listUnreportedFlips, saveReportedFlip } from '../../store/history/reported-flips.ts'
+import { findFollowedFacts } from '../../store/jobs/cron-jobs.ts'
+import type { SourceReader } from '../declare/follow-source.ts'
+import {
+  API_VERSION,
+  FIELD_MANAGER,
+  HEARTBEAT_CHECKS,
+  type HeartbeatCheck,
+  type HeartbeatCheckStatus,
+  KIND,
+  type PublishedTarget,
+  STATUS_FIELD_MANAGER,
+} from '../heartbeat-check.ts'
+import type { Claims } from '../ownership/ownership.ts'
+import { sourceKeyOf } from '../sources/followers.ts'
+import type { Source } from '../sources/source-kind.ts'
+import { typeOf } from '../sources/source-kinds.ts'
+import { type FlipEvent, toFlipEvent } from './flip-event.ts'
+import { describeHandover, isMarked } from './former-field-manager.ts'
+import { computeStatus, type Findings, type FollowedFindings, isFollowing, isMinor, isSameStatus } from './status.ts'
+
+/** What a reconcile found, without the check and its job. */
+export type SyncFindings = Omit<Findings, 'installation' | 'check' | 'downReason' | 'downDetail' | 'followed'>
+
+export interface ReporterOptions {
+  readonly claims: Pick<Claims, 'installation'>
+  readonly client: Pick<KubernetesClient, 'get' | 'mergePatch' | 'replace'>
+  readonly cache: { put(object: HeartbeatCheck): void }
+  readonly context: Context
+  readonly recorder: Pick<Recorder, 'record'>
+  /** Null: none are read. Default: null. */
+  readonly sources?: SourceReader | null
+  /** Called with the key of a resource when Events of its flips were lost: its next reconcile records them again. */
+  readonly onEventsLost?: (key: string) => void
+}
+
+export interface Reporter {
+  /** Records an Event about the sync, `isOfSource`: on the source too; with an id, once (kubernetes/event.ts). */
+  recordEvent(
+    object: HeartbeatCheck,
+    type: Occurrence['type'],
+    event: { reason: string; note: string; id?: string; isOfSource?: boolean },
+  ): void
+  /** Records the flips that were not reported yet as Events, and writes the status; without a turn (ping-times.ts), not for a minor change alone. */
+  report(object: HeartbeatCheck, findings: SyncFindings, check: CheckRecord | null, hasTurn?: boolean): Promise<void>
+  /** Makes a resource of the installation `from` ours, before anything of it is published. Resolves with it; throws when it has changed owner since. */
+  takeOver(object: HeartbeatCheck, check: Pick<CheckRecord, 'id'>, from: string): Promise<HeartbeatCheck>
+  /** Reports in the status that a new generation could not be synced yet and is retried. A failed resync is not reported. */
+  reportRetrying(object: HeartbeatCheck, error: unknown): Promise<void>
+}
+
+const TO_OBJECT = { fieldManager: FIELD_MANAGER } as const
+const TO_STATUS = { subresource: 'status', fieldManager: STATUS_FIELD_MANAGER } as const
+
+export function createReporter({
+  client,
+  cache,
+  context,
+  recorder,
+  claims,
+  sources = null,
+  onEventsLost = () => {},
+}: ReporterOptions): Reporter {
+  const { installation } = claims
+  /** By the key of the check: flips up to the newest are recorded, and their Events wait to be written. */
+  const waiting = new Map<number, { readonly newest: string; readonly areWritten: Promise<boolean> }>()
+
+  async function report(
+    object: HeartbeatCheck,
+    findings: SyncFindings,
+    check: CheckRecord | null,
+    hasTurn = true,
+  ): Promise<void> {
+    const downReason = check?.state.status === 'down' ? check.state.reason : null
+    const { followed, detail } = await findFollowed(object, check)
+    const downDetail = downReason === null ? null : detail
+    const found = { ...findings, installation, check, downReason, downDetail, ...(followed && { followed }) }
+    const status = computeStatus(object, found, context.clock.now())
+    // A new check has none yet, and thousands may be created at once.
+    if (check !== null && object.status !== undefined) await recordFlips(object, check, followed?.source ?? null)
+    if (isSameStatus(object.status, status)) return
+    // A turn is for the cluster, which has few of them.
+    if (!hasTurn && isMinor(object.status, status)) return
+    await replaceStatus(object, status)
+  }
+
+  /** With `detail`: why its check has its status, in words. Without `followed`: it follows no source. */
+  async function findFollowed(
+    object: HeartbeatCheck,
+    check: CheckRecord | null,
+  ): Promise<{ readonly followed?: FollowedFindings; readonly detail: string | null }> {
+    const key = sourceKeyOf(object)
+    if (key === null) return { detail: null }
+    const isReadable = sources !== null && sources.missingRight(object.metadata.namespace!) === null
+    const source = isReadable ? (sources.getSource(key) ?? null) : undefined
+    const none = { lastRun: null, detail: null }
+    const { lastRun, detail } = check === null ? none : await findFollowedFacts(context.database, check)
+    const missingRights = sources?.missingReasonRights(object.metadata.namespace!) ?? []
+    return { followed: { source, lastRun, missingRights }, detail }
+  }
+
+  /** Replacing a status costs the API server a fifth less than patching it. */
+  async function replaceStatus(object: HeartbeatCheck, status: HeartbeatCheckStatus): Promise<void> {
+    const replace = (seen: HeartbeatCheck) =>
+      client.replace<HeartbeatCheck>(HEARTBEAT_CHECKS, { ...seen, status }, TO_STATUS)
+    const place = placeOf(object)
+    // The status describes a resource that we know; a new one of the same name must not get it.
+    const readSame = async () => {
+      const current = await client.get<HeartbeatCheck>(HEARTBEAT_CHECKS, place)
+      return current.metadata.uid === object.metadata.uid ? current : null
+    }
+    const handOver = async (whole: HeartbeatCheck | null) => {
+      // One that changed owner since is handled as a conflict.
+      const isOurs = whole !== null && whole.status?.installation === object.status?.installation
+      const patch = isOurs ? describeHandover(whole) : null
+      return patch === null ? object : client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, place, patch, TO_OBJECT)
+    }
+    try {
+      cache.put(await replace(isMarked(object) ? await handOver(await readSame()) : object))
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 409)) throw error
+      // The resource has changed since we read it.
+      const current = await readSame()
+      if (current === null) throw error
+      const owner = current.status?.installation
+      if (owner !== object.status?.installation && owner !== installation) {
+        // Another installation was faster: the next reconcile finds it in the cache.
+        cache.put(current)
+        throw error
+      }
+      cache.put(await replace(current))
+    }
+  }
+
+  /** The version is a precondition: another installation may be claiming the resource. */
+  async function patchStatus(object: HeartbeatCheck, status: Partial<HeartbeatCheckStatus>): Promise<HeartbeatCheck> {
+    const patch = { metadata: { resourceVersion: object.metadata.resourceVersion }, status }
+    const written = await client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, placeOf(object), patch, TO_STATUS)
+    cache.put(written)
+    return written
+  }
+
+  /** On the resource, and on the source that it follows. */
+  async function recordFlips(
+    object: HeartbeatCheck,
+    { key, spec, state }: CheckRecord,
+    source: Source | null,
+  ): Promise<void> {
+    // Before the read: what is saved meanwhile is still known.
+    const before = waiting.get(key)
+    const unreported = await listUnreportedFlips(context.database, key)
+    const flips = unreported.filter(({ id }) => id > (before?.newest ?? ''))
+    const events = flips.flatMap((flip) => toFlipEvent(flip, isFlapping(state), isFollowing(spec)) ?? [])
+    if (events.length === 0) return
+    const newest = flips.at(-1)!.id
+    const on = [regarding(object), ...(source === null ? [] : regardingSource(object, source))]
+    const written = events.flatMap((event) => on.map((one) => recordFlip(one, event)))
+    const results = Promise.all([before?.areWritten ?? true, ...written])
+    const areWritten = results.then((all) => all.every(Boolean))
+    const entry = { newest, areWritten }
+    waiting.set(key, entry)
+    void areWritten.then(async (isDone) => {
+      // What cannot be saved is found and recorded again by the next reconcile.
+      if (isDone) await saveReportedFlip(context.database, key, newest).catch(() => {})
+      if (waiting.get(key) === entry) waiting.delete(key)
+      if (!isDone) onEventsLost(keyOf(object.metadata))
+    })
+  }
+
+  /** Resolves with false for an Event that may be recorded again later. Repeats without an id are counted: recording them again adds to the count. */
+  function recordFlip(on: Regarding, event: FlipEvent): Promise<boolean> | true {
+    if (event.id === undefined) {
+      recorder.record(on, event)
+      return true
+    }
+    return new Promise((resolve) =>
+      recorder.record(on, { ...event, onSettled: (result) => resolve(result === 'done') }),
+    )
+  }
+
+  async function reportRetrying(object: HeartbeatCheck, error: unknown): Promise<void> {
+    const { status: before, metadata } = object
+    if (before?.observedGeneration === metadata.generation) return
+    if (before?.conditions?.some(({ type }) => type === 'Reconciling')) return
+    const message = error instanceof AppError ? error.message : 'it could not be brought in line yet; it is tried again'
+    const conditions = describeRetrying(object, message, before?.published ?? null)
+    // A takeover claims the resource when its check is there.
+    const claim = before?.installation === undefined ? { installation } : {}
+    // observedGeneration stays: kstatus waits for it.
+    await patchStatus(object, { ...claim, conditions })
+  }
+
+  function describeRetrying(object: HeartbeatCheck, message: string, published: PublishedTarget | null): Condition[] {
+    const sync = { kind: 'retrying', message } as const
+    const findings = { sync, installation, published, check: null, downReason: null }
+    const { conditions = [] } = computeStatus(object, findings, context.clock.now())
+    const job = object.status?.conditions?.filter(({ type }) => type === 'Up') ?? []
+    return [...conditions, ...job]
+  }
+
+  async function takeOver(object: HeartbeatCheck, { id }: { id: string }, from: string): Promise<HeartbeatCheck> {
+    const message = `taken over from the installation ${from}; it is brought in line next`
+    const claim = (seen: HeartbeatCheck) =>
+      // Not published by us yet: with that condition its previous owner sees when it is.
+      patchStatus(seen, { installation, checkId: id, conditions: describeRetrying(seen, message, null) })
+    try {
+      return await claim(object)
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 409)) throw error
+      const current = await client.get<HeartbeatCheck>(HEARTBEAT_CHECKS, placeOf(object))
+      const { uid } = current.metadata
+      cache.put(current)
+      // Its owner may have written a status meanwhile, and stays the owner.
+      if (uid !== object.metadata.uid || current.status?.installation !== from) throw error
+      return claim(current)
+    }
+  }
+
+  return {
+    report,
+    takeOver,
+    reportRetrying,
+    recordEvent(object, type, { isOfSource = false, ...event }) {
+      const key = isOfSource ? sourceKeyOf(object) : null
+      const source = key === null ? undefined : sources?.getSource(key)
+      // The status says the same of a success, so its Event may wait.
+      const occurrence = { type, ...event, action: 'Reconcile', isPatient: type === 'Normal' }
+      for (const on of [regarding(object), ...(source === undefined ? [] : regardingSource(object, source))])
+        recorder.record(on, occurrence)
+    },
+  }
+}
+
+const placeOf = ({ metadata: { namespace, name } }: HeartbeatCheck) => ({ namespace: namespace!, name })
+
+/** The reference of an Event to its resource. */
+export function regarding({ metadata }: HeartbeatCheck): Regarding {
+  const { namespace, name, uid, resourceVersion } = metadata
+  return { apiVersion: API_VERSION, kind: KIND, namespace: namespace!, name, uid, resourceVersion }
+}
+
+function regardingSource({ spec }: HeartbeatCheck, { metadata }: Source): Regarding[] {
+  if (spec.sourceRef === undefined) return []
+  const { namespace, name, uid, resourceVersion } = metadata
+  return [{ ...typeOf(spec.sourceRef.kind), namespace, name, uid, resourceVersion }]
+}

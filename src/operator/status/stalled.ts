@@ -1,0 +1,39 @@
+/** What a person has to correct before a HeartbeatCheck can be brought in line: a retry alone does not help. */
+
+import { AppError } from '../../domain/errors.ts'
+import { describeInvalid } from '../heartbeat-check.ts'
+import type { StalledReason } from '../schema/reasons.ts'
+
+export class Stalled extends Error {
+  readonly reason: StalledReason
+  /** What is wrong is in the source that the resource follows. */
+  readonly isOfSource: boolean
+
+  constructor(reason: StalledReason, message: string, isOfSource = false) {
+    super(message)
+    this.reason = reason
+    this.isOfSource = isOfSource
+  }
+}
+
+/** Whether the service rejected an adoption. */
+export function isAdoptionRefused(error: unknown): boolean {
+  return error instanceof AppError && error.code !== 'unavailable' && error.field === 'adoptId'
+}
+
+/** Null for an error that a retry corrects. */
+export function toStalled(error: unknown): Stalled | null {
+  if (!(error instanceof AppError)) return null
+  if (isAdoptionRefused(error)) return new Stalled('AdoptionRefused', error.message)
+  if (error.field === 'retained') return new Stalled('RetainedCheckExists', error.message)
+  switch (error.code) {
+    case 'invalid':
+      return new Stalled('InvalidSpec', describeInvalid(error))
+    case 'forbidden':
+      return new Stalled('ProjectNotAllowed', error.message)
+    case 'not_found':
+      return new Stalled('ProjectNotFound', error.message)
+    default:
+      return null
+  }
+}

@@ -1,0 +1,341 @@
+/**
+ * Computes the status of a HeartbeatCheck from the findings of a reconcile (design, section 6). Pure. `Ready`, `Reconciling` and
+ * `Stalled` follow kstatus and describe the sync: the service holds exactly this spec and the URL is published. `Up` describes
+ * the job. A missed job never makes Ready False, or `helm --wait` would hang because of last night's backup.
+ */
+
+import { isDeepStrictEqual } from 'node:util'
+import { type FlipReason, type Instant, shownStatus } from '../../domain/check.ts'
+import type { LastRun } from '../../domain/last-run.ts'
+import { isUnarmed } from '../../domain/transition.ts'
+import { type Condition, toTime } from '../../kubernetes/objects.ts'
+import type { CheckRecord } from '../../store/checks/checks.ts'
+import type { StoredSpec } from '../../store/checks/columns.ts'
+import { mayBeNoSchedule } from '../declare/no-schedule.ts'
+import {
+  type HeartbeatCheck,
+  type HeartbeatCheckStatus,
+  type PublishedTarget,
+  publishesNothing,
+} from '../heartbeat-check.ts'
+import { handledRequest } from '../reconcile/reconcile-request.ts'
+import type { ConditionType, REASONS, StalledReason } from '../schema/reasons.ts'
+import { MAX_ACTIVE } from '../schema/status.ts'
+import type { ReasonRight } from '../sources/reason-rights.ts'
+import type { Source } from '../sources/source-kind.ts'
+import { isPingTimeDue } from './ping-times.ts'
+
+/** The result of a sync. */
+export type Sync =
+  | { readonly kind: 'synced' }
+  /** A person has to change something first. */
+  | { readonly kind: 'stalled'; readonly reason: StalledReason; readonly message: string }
+  /** It is retried. */
+  | { readonly kind: 'retrying'; readonly message: string }
+
+export interface Findings {
+  /** The id of this installation. */
+  readonly installation: string
+  readonly sync: Sync
+  /** Null while the service holds no check. */
+  readonly check: CheckRecord | null
+  /** Where the URL is published now; null: nowhere. */
+  readonly published: PublishedTarget | null
+  /** Why the check went down, while it is down. */
+  readonly downReason: FlipReason | null
+  /** What is known of that, in words, as in the history. Default: null. */
+  readonly downDetail?: string | null
+  /** Of a check that follows a source. */
+  readonly followed?: FollowedFindings
+}
+
+export interface FollowedFindings {
+  /** Null: it is not there. Undefined: it cannot be read. */
+  readonly source: Source | null | undefined
+  readonly lastRun: LastRun | null
+  /** What only reasons need. Default: nothing is missing. */
+  readonly missingRights?: readonly ReasonRight[]
+}
+
+const RESTORE = ': repeat helm upgrade of its release, which restores its rights'
+
+/** metav1.Condition allows 32,768; people read the first line. */
+const MAX_MESSAGE_LENGTH = 1_024
+
+export function computeStatus(object: HeartbeatCheck, findings: Findings, now: Instant): HeartbeatCheckStatus {
+  const { sync, check, published, installation } = findings
+  const before = object.status ?? {}
+  const generation = object.metadata.generation ?? 0
+  const conditions: Condition[] = []
+  const add = (statement: Statement) => conditions.push(toCondition(object, statement, now))
+  for (const condition of describeSync(sync, published, findings.followed?.missingRights)) add(condition)
+  if (published !== null || !publishesNothing(object.spec)) add(describePublished(sync, published))
+  if (check !== null) add(describeJob(check, findings, now))
+  const status = {
+    observedGeneration: generation,
+    installation,
+    ...(check === null
+      ? {}
+      : {
+          checkId: check.id,
+          slug: check.slug,
+          state: shownStatus(check.state, now),
+          stateTime: toTime(check.state.since),
+          ...describeSchedule(check, sync),
+          ...(check.state.lastPingAt === null ? {} : { lastPingTime: toTime(check.state.lastPingAt) }),
+        }),
+    ...(sync.kind === 'retrying' ? {} : handledRequest(object, now)),
+    ...(published === null ? {} : { published }),
+    ...(findings.followed === undefined ? {} : describeFollowed(before, findings.followed)),
+    conditions,
+  }
+  return check === null ? status : holdPingTime(before, status, check, now)
+}
+
+function describeFollowed(before: HeartbeatCheckStatus, { source, lastRun }: FollowedFindings) {
+  const cronJob = source === undefined ? before.cronJob : source === null ? undefined : describeSource(source)
+  return {
+    ...(cronJob === undefined ? {} : { cronJob }),
+    ...(lastRun === null ? {} : { lastRun: describeRun(lastRun) }),
+  }
+}
+
+function describeSource({ metadata: { name, uid }, suspended, lastScheduleTime, active }: Source): CronJobStatus {
+  return {
+    name,
+    uid,
+    suspended,
+    ...(lastScheduleTime === null ? {} : { lastScheduleTime }),
+    active: active.slice(0, MAX_ACTIVE),
+  }
+}
+
+function describeRun({ job, outcome, ...rest }: LastRun): LastRunStatus {
+  const { startTime, completionTime, exitCode, reason, message } = rest
+  return {
+    job,
+    ...(startTime === null ? {} : { startTime }),
+    ...(completionTime === null ? {} : { completionTime }),
+    outcome,
+    ...(exitCode === null ? {} : { exitCode }),
+    ...(reason === null ? {} : { reason }),
+    ...(message === null ? {} : { message: cutMessage(message) }),
+  }
+}
+
+type CronJobStatus = NonNullable<HeartbeatCheckStatus['cronJob']>
+type LastRunStatus = NonNullable<HeartbeatCheckStatus['lastRun']>
+
+/** A ping alone changes the status only when its time is due. */
+function holdPingTime(
+  before: HeartbeatCheckStatus,
+  after: HeartbeatCheckStatus,
+  { spec, state }: CheckRecord,
+  now: Instant,
+): HeartbeatCheckStatus {
+  if (!isPingAlone(before, after)) return after
+  const shownAt = before.lastPingTime === undefined ? null : Date.parse(before.lastPingTime)
+  return isPingTimeDue(shownAt, state.lastPingAt!, spec, now) ? after : before
+}
+
+/**
+ * Whether the change may wait for a turn (ping-times.ts): the time of a ping, a job that became late or is on time again, which
+ * is no flip, and a run of a CronJob that started or succeeded. A job that needs some seconds after its slot is late in each interval.
+ */
+export function isMinor(before: HeartbeatCheckStatus | undefined, after: HeartbeatCheckStatus): boolean {
+  if (before === undefined || (before.lastPingTime !== undefined && after.lastPingTime === undefined)) return false
+  const isRunMinor = after.lastRun === undefined || isMinorRun(after.lastRun)
+  const [one, other] = [before, after].map((status) =>
+    withoutMinor(isRunMinor ? { ...status, lastRun: undefined } : status),
+  )
+  return isSameStatus(one, other!)
+}
+
+/** Whether both states are of a job that is up. */
+export function isSameButLate(a: string | undefined, b: string): boolean {
+  return a === b || (['up', 'late'].includes(a!) && ['up', 'late'].includes(b))
+}
+
+function withoutMinor({ lastPingTime: _, cronJob, ...status }: HeartbeatCheckStatus): HeartbeatCheckStatus {
+  const conditions = status.conditions?.map((condition) =>
+    condition.type === 'Up' && condition.status === 'True' ? { ...condition, reason: '', message: '' } : condition,
+  )
+  const { lastScheduleTime: __, active: ___, ...source } = cronJob ?? {}
+  return {
+    ...status,
+    ...(status.state === 'late' ? { state: 'up' } : {}),
+    ...(conditions && { conditions }),
+    ...(cronJob && { cronJob: source as CronJobStatus }),
+  }
+}
+
+/** A CronJob that works has two of them for each of its runs. */
+export function isMinorRun({ outcome }: Pick<LastRunStatus, 'outcome'>): boolean {
+  return outcome === 'Running' || outcome === 'Succeeded'
+}
+
+/** Whether nothing but the time of a ping has changed. */
+function isPingAlone(before: HeartbeatCheckStatus | undefined, after: HeartbeatCheckStatus): boolean {
+  if (before === undefined || after.lastPingTime === undefined || before.lastPingTime === after.lastPingTime)
+    return false
+  return isSameStatus({ ...before, lastPingTime: after.lastPingTime }, after)
+}
+
+/** The conditions of a resource of another installation: Ready and Stalled say so, the others stay. */
+export function addForeign(object: HeartbeatCheck, message: string, now: Instant): Condition[] {
+  const ours = describeSync({ kind: 'stalled', reason: 'ManagedElsewhere', message }, null)
+  const others = (object.status?.conditions ?? []).filter(
+    ({ type }) => !ours.some((condition) => condition.type === type),
+  )
+  return [...ours.map((statement) => toCondition(object, statement, now)), ...others]
+}
+
+/** What the service holds, which is not what the resource says while that is not in the service. Of a source that was never read it holds no schedule. */
+function describeSchedule({ spec, state }: CheckRecord, sync: Sync) {
+  const { periodSeconds, schedule, timeZone, graceSeconds } = spec
+  if (sync.kind !== 'synced' && state.status === 'paused' && mayBeNoSchedule(spec)) return { graceSeconds }
+  return {
+    schedule: schedule ?? `every ${describePeriod(periodSeconds!)}`,
+    ...(timeZone === null ? {} : { timeZone }),
+    graceSeconds,
+  }
+}
+
+const UNITS = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['m', 60],
+] as const
+
+/** In the largest unit that needs no second one: `1h`, `90s`. */
+function describePeriod(seconds: number): string {
+  const [unit, size] = UNITS.find(([, size]) => seconds % size === 0) ?? ['s', 1]
+  return `${seconds / size}${unit}`
+}
+
+/** A condition of one type, with a reason of that type. */
+type Statement<Type extends ConditionType = ConditionType> = {
+  [T in Type]: { readonly type: T; readonly reason: (typeof REASONS)[T][number] } & Pick<
+    Condition,
+    'status' | 'message'
+  >
+}[Type]
+
+function toCondition({ metadata, status }: HeartbeatCheck, statement: Statement, now: Instant): Condition {
+  const old = status?.conditions?.find(({ type }) => type === statement.type)
+  return {
+    ...statement,
+    message: cutMessage(statement.message),
+    lastTransitionTime: old?.status === statement.status ? old.lastTransitionTime : toTime(now),
+    observedGeneration: metadata.generation ?? 0,
+  }
+}
+
+function describeSync(
+  sync: Sync,
+  published: PublishedTarget | null,
+  missing: readonly ReasonRight[] = [],
+): Statement[] {
+  switch (sync.kind) {
+    case 'synced': {
+      const where = published === null ? '' : `; its ping URL is in ${published.kind} ${published.name}`
+      const limits = missing.map(({ right, effect }) => `; the operator may not ${right}, so ${effect}`).join('')
+      const message = `the service holds this specification${where}${limits}${limits === '' ? '' : RESTORE}`
+      return [{ type: 'Ready', status: 'True', reason: 'Synced', message }]
+    }
+    case 'stalled':
+      return [
+        { type: 'Ready', status: 'False', reason: sync.reason, message: sync.message },
+        { type: 'Stalled', status: 'True', reason: sync.reason, message: sync.message },
+      ]
+    case 'retrying':
+      return [
+        { type: 'Ready', status: 'False', reason: 'ProgressingWithRetry', message: sync.message },
+        { type: 'Reconciling', status: 'True', reason: 'ProgressingWithRetry', message: sync.message },
+      ]
+  }
+}
+
+function describePublished(sync: Sync, published: PublishedTarget | null): Statement {
+  if (published !== null) {
+    const message = `the ping URL is in ${published.kind} ${published.name}`
+    const isRejected = sync.kind === 'stalled' && (sync.reason === 'TargetNotOwned' || sync.reason === 'PublishRefused')
+    if (!isRejected) return { type: 'Published', status: 'True', reason: 'Published', message }
+  }
+  return sync.kind === 'stalled'
+    ? { type: 'Published', status: 'False', reason: sync.reason, message: sync.message }
+    : { type: 'Published', status: 'False', reason: 'NotPublishedYet', message: 'the ping URL is not published yet' }
+}
+
+const up = (status: Condition['status'], reason: Statement<'Up'>['reason'], message: string): Statement<'Up'> => ({
+  type: 'Up',
+  status,
+  reason,
+  message,
+})
+
+/** No message holds a time that changes with each ping: each change of a message is a write. */
+function describeJob(
+  { spec, state }: CheckRecord,
+  { downReason, downDetail = null }: Pick<Findings, 'downReason' | 'downDetail'>,
+  now: Instant,
+): Statement {
+  switch (shownStatus(state, now)) {
+    case 'new': {
+      const due = isUnarmed(state)
+        ? '; nothing is expected before its ping URL is published'
+        : state.dueAt === null
+          ? ''
+          : `; it counts as missed at ${toTime(state.dueAt)}`
+      return up('Unknown', 'New', `nothing to judge yet: no completion since it was made or resumed${due}`)
+    }
+    case 'up':
+      return up('True', 'OnTime', 'the job reports on time')
+    case 'late': {
+      const due = state.dueAt === null ? '' : `, it counts as missed at ${toTime(state.dueAt)}`
+      const awaited = isFollowing(spec) ? 'a run was expected to start' : 'a completion was expected'
+      return up('True', 'Late', `${awaited} at ${toTime(state.expectedAt!)}${due}`)
+    }
+    case 'down':
+      return explainDown(describeDown(downReason, toTime(state.since), isFollowing(spec)), downDetail)
+    case 'paused':
+      return up('Unknown', 'Suspended', 'the check is paused: nothing is expected of the job')
+  }
+}
+
+/** Whether it awaits the start of a run of its source, not a completion. */
+export function isFollowing({ jobArea }: Pick<StoredSpec, 'jobArea'>): boolean {
+  return jobArea != null
+}
+
+/** The detail is a sentence of its own, and stays the same until the next flip. */
+function explainDown(statement: Statement, detail: string | null): Statement {
+  return detail === null ? statement : { ...statement, message: `${statement.message}: ${detail}` }
+}
+
+function describeDown(reason: FlipReason | null, at: string, isFollowed: boolean): Statement {
+  switch (reason) {
+    case 'failed':
+      return up('False', 'JobFailed', `the job reported a failure at ${at}`)
+    case 'overran':
+      return up(
+        'False',
+        'Overran',
+        isFollowed ? `a run had not ended by ${at}` : `a run had taken longer than maxRuntimeSeconds at ${at}`,
+      )
+    default:
+      return up('False', 'Missed', isFollowed ? `no run had started by ${at}` : `no completion was reported by ${at}`)
+  }
+}
+
+/** Cuts a message to the length that a condition here may have. */
+export function cutMessage(message: string): string {
+  if (message.length <= MAX_MESSAGE_LENGTH) return message
+  // The server replaces half a character, and then the status would never equal the written one.
+  return `${message.slice(0, MAX_MESSAGE_LENGTH - 1).toWellFormed()}…`
+}
+
+/** Whether the status need not be written. */
+export function isSameStatus(before: HeartbeatCheckStatus | undefined, after: HeartbeatCheckStatus): boolean {
+  return before !== undefined && isDeepStrictEqual(before, after)
+}

@@ -1,0 +1,11 @@
+/** Whether what is sent to a URL can be read on its way. Loopback addresses do not count: nothing leaves this machine. */
+export function isClear(url: string): boolean {
+  const { protocol, password } = new URL(url)
+  // With a password, smtp requires STARTTLS (channels/kinds/email/send.ts).
+  const isPlain = protocol === 'http:' || (protocol === 'smtp:' && password === '')
+  return isPlain && !isLoopback(url)
+}
+
+export function isLoopback(url: string): boolean {
+  return /^(localhost|127\.[\d.]+|\[::1\])$/.test(new URL(url).hostname)
+}

@@ -1,0 +1,86 @@
+/**
+ * Which resource declared a check that was retained (design, section 6). The check belongs to the API, and its row here goes with it, with an
+ * adoption, and when the resource has it back. A writer holds the lock on the check's state; the row itself is never locked, because the
+ * removal of a check takes these two locks in the other order.
+ */
+
+import type { Instant } from '../../domain/check.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
+import type { Resource } from './checks.ts'
+import type { CheckOrigin } from './columns.ts'
+
+export interface Retention extends CheckOrigin {
+  /** When the configuration of the check had changed last. */
+  readonly updatedAt: Instant
+  readonly retainedAt: Instant
+}
+
+/** The object that holds the ping URL. */
+export interface PublishedObjectName {
+  readonly kind: string
+  readonly name: string
+}
+
+const OF_RESOURCE = 'r.kubernetes_cluster = $1 and r.kubernetes_namespace = $2 and r.kubernetes_name = $3'
+
+export async function insertRetention(
+  tx: Queryable,
+  key: number,
+  { cluster, namespace, name }: Resource,
+  { kubernetesAdopted, kubernetesNamespaceUid, kubernetesClusterUid, updatedAt, retainedAt }: Retention,
+  published: PublishedObjectName | null,
+): Promise<void> {
+  await tx.query(
+    `insert into retained_checks (check_key, kubernetes_cluster, kubernetes_namespace, kubernetes_name,
+        kubernetes_namespace_uid, kubernetes_cluster_uid, published_kind, published_name, updated_at, retained_at,
+        kubernetes_adopted)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9::timestamptz, $10::timestamptz, $11)
+      -- A release without this table may have given the check to another resource meanwhile.
+      on conflict (check_key) do update set kubernetes_cluster = excluded.kubernetes_cluster,
+        kubernetes_namespace = excluded.kubernetes_namespace, kubernetes_name = excluded.kubernetes_name,
+        kubernetes_namespace_uid = excluded.kubernetes_namespace_uid, kubernetes_cluster_uid = excluded.kubernetes_cluster_uid,
+        published_kind = excluded.published_kind, published_name = excluded.published_name,
+        updated_at = excluded.updated_at, retained_at = excluded.retained_at, kubernetes_adopted = excluded.kubernetes_adopted`,
+    [
+      ...[key, cluster, namespace, name, kubernetesNamespaceUid, kubernetesClusterUid],
+      ...[published?.kind, published?.name, timestamp(updatedAt), timestamp(retainedAt), kubernetesAdopted],
+    ],
+  )
+}
+
+/** The check that the resource retained last, by its id; null when there is none. */
+export async function findRetention(
+  tx: Queryable,
+  { cluster, namespace, name }: Resource,
+): Promise<(Retention & { readonly id: string }) | null> {
+  const { rows } = await tx.query<Retention & { id: string }>({
+    name: 'find_retention',
+    text: `select c.id, r.updated_at as "updatedAt", r.retained_at as "retainedAt", r.kubernetes_adopted as "kubernetesAdopted",
+        r.kubernetes_namespace_uid as "kubernetesNamespaceUid", r.kubernetes_cluster_uid as "kubernetesClusterUid"
+      from retained_checks r join checks c on c.key = r.check_key
+      where ${OF_RESOURCE} order by r.retained_at desc, r.check_key desc limit 1`,
+    values: [cluster, namespace, name],
+  })
+  return rows[0] ?? null
+}
+
+export async function deleteRetention(tx: Queryable, key: number): Promise<void> {
+  await tx.query('delete from retained_checks where check_key = $1', [key])
+}
+
+/** The id of the retained check whose URL this object of a namespace keeps; null when it keeps none. */
+export async function findRetainedIn(
+  db: Queryable,
+  { cluster, namespace }: Pick<Resource, 'cluster' | 'namespace'>,
+  { kind, name }: PublishedObjectName,
+): Promise<string | null> {
+  const { rows } = await db.query<{ id: string }>(
+    `select c.id from retained_checks r join checks c on c.key = r.check_key
+      where r.kubernetes_cluster = $1 and r.kubernetes_namespace = $2 and r.published_kind = $3 and r.published_name = $4
+        and c.managed_by = 'api'
+      order by r.retained_at desc limit 1`,
+    [cluster, namespace, kind, name],
+  )
+  return rows[0]?.id ?? null
+}

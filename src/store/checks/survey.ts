@@ -1,0 +1,182 @@
+/** Reads for the list of all checks of an organization: one statement for a page with its counts, one for the last runs of its checks. */
+
+import type { Tenant } from '../../domain/access.ts'
+import type { Instant, ShownStatus } from '../../domain/check.ts'
+import {
+  BAR_OUTCOMES,
+  orderOf,
+  type RunBar,
+  STATUS_ORDER,
+  STRIP_RUNS,
+  type SurveyCursor,
+  type SurveyOrder,
+  type SurveySort,
+} from '../../domain/survey.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
+import { LISTED_COLUMNS, type ListedCheck, toCheck } from './checks.ts'
+import { narrow, pingTypeCode, shownStatusSql, statusCode } from './columns.ts'
+
+export interface SurveyFilter {
+  readonly projectId?: string
+  readonly status?: ShownStatus
+  /** Part of the name or of the slug, in any case. */
+  readonly q?: string
+}
+
+export interface SurveyRow extends ListedCheck {
+  readonly project: { readonly slug: string; readonly name: string }
+  /** As the row was sorted. */
+  readonly place: SurveyCursor
+}
+
+export interface Survey {
+  readonly rows: readonly SurveyRow[]
+  /** Of all checks that pass the filter but for its status. */
+  readonly counts: Readonly<Record<ShownStatus, number>>
+}
+
+/** The deadline of a check `s`, as `deadlineOf` (domain/transition.ts). */
+const DEADLINE = `case when s.status in (${statusCode('down')}, ${statusCode('paused')}) then null when s.runs is null then s.due_at
+  else least(s.due_at, (select min(to_timestamp((r ->> 'deadlineAt')::float8 / 1000)) from jsonb_array_elements(s.runs) r)) end`
+
+/**
+ * The time that the list shows as the next one of a check `s`, at the time $4: what is late is down at its deadline; another check is expected, or
+ * the run of a check without an expected time must end.
+ */
+const NEXT = `case when s.status in (${statusCode('down')}, ${statusCode('paused')}) then null
+  when s.expected_at is null or (s.status = ${statusCode('up')} and s.expected_at <= $4::timestamptz) then ${DEADLINE} else s.expected_at end`
+
+const placeOf = (status: ShownStatus) => STATUS_ORDER.indexOf(status)
+/** The place of the shown status in STATUS_ORDER, at the time $4: numbers, which are compared faster than names. */
+const PLACE_OF_STATUS = shownStatusSql('$4::timestamptz', (status) => `${placeOf(status)}`)
+
+/** What each order sorts by, over the check `c` and its state `s`. Nothing was pinged the longest ago; nothing is due last. */
+const BY = {
+  name: ['lower(c.name)'],
+  status: [PLACE_OF_STATUS, 'lower(c.name)'],
+  last_ping: [`coalesce(s.last_ping_at, '-infinity'::timestamptz)`],
+  due: [`coalesce(${NEXT}, 'infinity'::timestamptz)`],
+} as const satisfies Record<SurveyOrder, readonly string[]>
+
+/** In the same order. */
+const TYPES: Record<SurveyOrder, readonly ('text' | 'int4' | 'timestamptz')[]> = {
+  name: ['text'],
+  status: ['int4', 'text'],
+  last_ping: ['timestamptz'],
+  due: ['timestamptz'],
+}
+/** The time that stands for none. */
+const NONE: Partial<Record<SurveyOrder, string>> = { last_ping: '-infinity', due: 'infinity' }
+
+/**
+ * Up to `limit` checks of the tenant that pass the filter, after `after`, and how many checks have each status at `now`. One scan finds both.
+ */
+export async function surveyRows(
+  db: Queryable,
+  tenant: Tenant,
+  { projectId, status, q }: SurveyFilter,
+  { sort, after, limit, now }: { sort: SurveySort; after: SurveyCursor | null; limit: number; now: Instant },
+): Promise<Survey> {
+  const { order, isReverse } = orderOf(sort)
+  const by = BY[order].map((_, index) => `by_${index}`)
+  const values: unknown[] = [
+    tenant.organizationId,
+    tenant.projectId,
+    projectId ?? null,
+    timestamp(now),
+    status === undefined ? null : placeOf(status),
+    limit,
+  ]
+  const search = narrow(q === undefined ? {} : { q }, values.length + 1)
+  values.push(...search.values)
+  const place = [...by, 'id'].join(', ')
+  const direction = isReverse ? 'desc' : 'asc'
+  let isAfter = ''
+  if (after !== null) {
+    const types = [...TYPES[order], 'uuid']
+    const parameters = types.map((type, index) => `$${values.length + 1 + index}::${type}`)
+    isAfter = `and (${place}) ${isReverse ? '<' : '>'} (${parameters.join(', ')})`
+    values.push(...after.by.map((value, index) => encode(order, TYPES[order][index]!, value)), after.id)
+  }
+  const rows = await db.queryColumns({
+    text: `with matched as materialized (
+        select c.key, c.id, ${PLACE_OF_STATUS} as status, ${BY[order].map((sql, index) => `${sql} as by_${index}`).join(', ')}
+        from projects p join checks c on c.project_id = p.id join check_states s on s.check_key = c.key
+        where p.organization_id = $1 and ($2::uuid is null or p.id = $2) and ($3::uuid is null or p.id = $3)${search.sql}),
+      counts as (select ${STATUS_ORDER.map((_, index) => `count(*) filter (where status = ${index})`).join(', ')} from matched),
+      page as (
+        select key, ${place} from matched where ($5::int4 is null or status = $5) ${isAfter}
+        order by ${[...by, 'id'].map((column) => `${column} ${direction}`).join(', ')} limit $6)
+      select counts.*, ${[...by, 'p.slug', 'p.name'].join(', ')}, ${LISTED_COLUMNS}
+      from counts left join (page
+        -- By their keys: joins would read both tables once more.
+        cross join lateral (select * from checks where key = page.key offset 0) c
+        cross join lateral (select * from check_states where check_key = page.key offset 0) s
+        join projects p on p.id = c.project_id) on true
+      order by ${[...by, 'page.id'].map((column) => `${column} ${direction}`).join(', ')}`,
+    values,
+  })
+  const [first] = rows
+  const counts = Object.fromEntries(STATUS_ORDER.map((name, index) => [name, first![index] as number]))
+  const byAt = STATUS_ORDER.length
+  const checkAt = byAt + by.length + 2
+  return {
+    counts: counts as Record<ShownStatus, number>,
+    rows: rows.flatMap((row) => {
+      if (row[checkAt] === null) return []
+      const check = toCheck(row.slice(checkAt))
+      const place = { sort, by: by.map((_, index) => decode(row[byAt + index])), id: check.id }
+      return [{ ...check, project: { slug: row[checkAt - 2] as string, name: row[checkAt - 1] as string }, place }]
+    }),
+  }
+}
+
+function encode(order: SurveyOrder, type: (typeof TYPES)[SurveyOrder][number], value: string | number | null): unknown {
+  return type === 'timestamptz' ? (value === null ? NONE[order] : timestamp(value as Instant)) : value
+}
+
+/** PostgreSQL's infinity is read as NaN. */
+function decode(value: unknown): string | number | null {
+  return Number.isNaN(value) ? null : (value as string | number)
+}
+
+/** Rows of a check's history that are read for its strip: a check that sends logs alone must not be read as a whole. */
+export const STRIP_PINGS = 200
+export const STRIP_FLIPS = 100
+
+const OUTCOMES = BAR_OUTCOMES.map((outcome, code) => ({ outcome, code }))
+const codeOf = (wanted: RunBar['outcome']) => OUTCOMES.find(({ outcome }) => outcome === wanted)!.code
+const REASONS = OUTCOMES.filter(({ outcome }) => outcome !== 'success' && outcome !== 'fail')
+
+/**
+ * The last STRIP_RUNS runs of each check, oldest first: completions, and deadlines that passed without one. They are looked for among the newest
+ * STRIP_PINGS pings and STRIP_FLIPS flips. Ids have the order of the history.
+ */
+export async function readStrips(db: Queryable, keys: readonly number[]): Promise<Map<number, RunBar[]>> {
+  const rows = await db.queryColumns({
+    name: 'read_strips',
+    text: `select k.key, (
+        select string_agg(runs.code || ':' || coalesce(runs.duration_ms::text, ''), ',' order by runs.id) from (
+          (select p.id, case p.type when ${pingTypeCode('success')} then ${codeOf('success')} else ${codeOf('fail')} end as code, p.duration_ms
+            from (select id, type, duration_ms from pings where check_key = k.key order by id desc limit ${STRIP_PINGS}) p
+            where p.type in (${pingTypeCode('success')}, ${pingTypeCode('fail')}) order by p.id desc limit ${STRIP_RUNS})
+          union all
+          (select f.id, case f.reason ${REASONS.map(({ outcome, code }) => `when '${outcome}' then ${code}`).join(' ')} end, null
+            from (select id, reason from flips where check_key = k.key order by id desc limit ${STRIP_FLIPS}) f
+            where f.reason in (${REASONS.map(({ outcome }) => `'${outcome}'`).join(', ')}) order by f.id desc limit ${STRIP_RUNS})
+          order by id desc limit ${STRIP_RUNS}) runs)
+      from unnest($1::int8[]) k (key)`,
+    values: [keys],
+  })
+  return new Map(rows.map(([key, runs]) => [key as number, parseRuns(runs as string | null)]))
+}
+
+/** `0:1500,2:` */
+function parseRuns(text: string | null): RunBar[] {
+  if (text === null) return []
+  return text.split(',').map((run) => {
+    const [code, duration] = run.split(':') as [string, string]
+    return { outcome: BAR_OUTCOMES[Number(code)]!, durationMs: duration === '' ? null : Number(duration) }
+  })
+}

@@ -1,0 +1,116 @@
+/**
+ * Listens on a channel of PostgreSQL (LISTEN), on a connection of its own: the pool may close or lend its connections at any time, and LISTEN
+ * ends with the connection.
+ *
+ * A query every few seconds checks the connection, because a connection whose other end is gone reports nothing. When it fails,
+ * `onProblem` is called, and the next attempt follows after a growing wait. Notices in between are lost, so each connection begins
+ * with `onConnected`, and the caller reads what it may have missed. stop() ends it at any point.
+ */
+
+import pg from 'pg'
+import { backoffMs } from '../../runtime/backoff.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { socketOf } from './connection.ts'
+
+export interface Listener {
+  start(): void
+  /** Resolves when the connection is closed. No callback is called after that. */
+  stop(): Promise<void>
+}
+
+export interface ListenerOptions {
+  readonly url: string
+  /** Shown in pg_stat_activity. */
+  readonly name: string
+  readonly channel: string
+  /** Every user of the database may send notices: the payload is not trusted. */
+  readonly onNotice: (payload: string) => void
+  /** Notices arrive from now on: read once what is older. */
+  readonly onConnected: () => void
+  /** For the log; the listener reconnects by itself. */
+  readonly onProblem: (error: unknown) => void
+  readonly clock: Clock
+  /** Between two checks of the connection. A check may take CHECK_MS. */
+  readonly checkEveryMs?: number
+}
+
+const CONNECT_MS = 3_000
+const CHECK_MS = 2_000
+const RECONNECT = { firstMs: 100, maxMs: 5_000 }
+
+export function createListener(options: ListenerOptions): Listener {
+  const { onProblem, clock } = options
+  const stopping = new AbortController()
+  let running: Promise<void> | undefined
+
+  async function listen(): Promise<void> {
+    let failures = 0
+    while (!stopping.signal.aborted) {
+      try {
+        await listenOnce(options, stopping.signal, () => {
+          failures = 0
+        })
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        onProblem(error)
+        await clock.sleep(backoffMs(failures, RECONNECT), stopping.signal)
+        failures += 1
+      }
+    }
+  }
+
+  return {
+    start() {
+      running ??= listen()
+    },
+    async stop() {
+      stopping.abort()
+      await running
+    },
+  }
+}
+
+/** One connection, until it breaks (rejects) or `stopping` aborts. */
+async function listenOnce(
+  { url, name, channel, onNotice, onConnected, clock, checkEveryMs = 2_000 }: ListenerOptions,
+  stopping: AbortSignal,
+  works: () => void,
+): Promise<void> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: `heartbeat-operator ${name}`,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: CHECK_MS,
+    keepAlive: true,
+  })
+  const ended = new AbortController()
+  let problem: unknown
+  const end = (error?: unknown) => {
+    problem ??= error
+    ended.abort()
+    // end() would wait for the server, which may be gone.
+    socketOf(client).destroy()
+  }
+  const onStop = () => end()
+  client.on('error', end)
+  client.on('end', () => end(new Error('Connection terminated: the database closed it')))
+  client.on('notification', (notice) => {
+    if (notice.channel === channel && !ended.signal.aborted) onNotice(notice.payload ?? '')
+  })
+  stopping.addEventListener('abort', onStop)
+  try {
+    await client.connect()
+    await client.query(`listen ${channel}`)
+    onConnected()
+    while (!ended.signal.aborted) {
+      await clock.sleep(checkEveryMs, ended.signal)
+      if (ended.signal.aborted) break
+      await client.query('select')
+      works()
+    }
+    if (problem !== undefined) throw problem
+  } finally {
+    stopping.removeEventListener('abort', onStop)
+    end()
+  }
+}

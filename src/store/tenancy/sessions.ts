@@ -1,0 +1,150 @@
+/**
+ * Sessions: one for each log-in. A session of the kind `token` has a family of refresh tokens with its id; one of the kind `dashboard` has a token,
+ * of which the hash is stored. A transaction that begins, renews or
+ * ends sessions first locks the row of their user, so that no session survives the end of all; one that only ends the former session of a browser
+ * need not.
+ */
+
+import type { Instant } from '../../domain/check.ts'
+import type { PageRequest } from '../../domain/page.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
+
+export type SessionKind = 'token' | 'dashboard'
+
+export interface SessionRow {
+  readonly id: string
+  readonly kind: SessionKind
+  readonly createdAt: Instant
+  readonly lastUsedAt: Instant
+  /** The network address of the log-in, or of the last refresh; null for a session of the release before this table. */
+  readonly address: string | null
+}
+
+export interface NewSession {
+  readonly id: string
+  readonly userId: string
+  readonly kind: SessionKind
+  readonly address: string
+  readonly now: Instant
+  readonly expiresAt: Instant
+}
+
+/** Begins the session, or renews it. A replica of the release before adds families without a session. */
+export async function saveSession(tx: Queryable, session: NewSession): Promise<void> {
+  const { id, userId, kind, address, now, expiresAt } = session
+  await tx.query(
+    `insert into sessions (id, user_id, kind, address, created_at, last_used_at, expires_at)
+      values ($1, $2, $3, $4, $5::timestamptz, $5::timestamptz, $6::timestamptz)
+      on conflict (id) do update set
+        address = excluded.address, last_used_at = excluded.last_used_at, expires_at = excluded.expires_at`,
+    [id, userId, kind, address, timestamp(now), timestamp(expiresAt)],
+  )
+}
+
+/** The life of a session of the dashboard, without use and in all. */
+export interface DashboardLife {
+  readonly idleMs: number
+  readonly mostMs: number
+}
+
+/** Begins a session of the dashboard. */
+export async function insertDashboardSession(
+  tx: Queryable,
+  session: Omit<NewSession, 'kind'> & { readonly tokenHash: Buffer },
+): Promise<void> {
+  const { id, userId, address, now, expiresAt, tokenHash } = session
+  await tx.query(
+    `insert into sessions (id, user_id, kind, address, created_at, last_used_at, expires_at, token_hash)
+      values ($1, $2, 'dashboard', $3, $4::timestamptz, $4::timestamptz, $5::timestamptz, $6)`,
+    [id, userId, address, timestamp(now), timestamp(expiresAt), tokenHash],
+  )
+}
+
+/** Writes at most once in `everyMs`, over all replicas, as touchSession does, and puts off the end of the session. */
+export async function touchDashboardSession(
+  db: Queryable,
+  id: string,
+  now: Instant,
+  { everyMs, idleMs, mostMs }: DashboardLife & { readonly everyMs: number },
+): Promise<void> {
+  await db.query({
+    name: 'touch_dashboard_session',
+    text: `update sessions set last_used_at = $2::timestamptz, expires_at = least(
+        $2::timestamptz + $4 * interval '1 millisecond', created_at + $5 * interval '1 millisecond')
+      where id = (
+        select id from sessions where id = $1 and last_used_at <= $2::timestamptz - $3 * interval '1 millisecond'
+        for no key update skip locked)`,
+    values: [id, timestamp(now), everyMs, idleMs, mostMs],
+  })
+}
+
+/** In order of creation, without those that have expired. */
+export async function listSessions(
+  db: Queryable,
+  userId: string,
+  now: Instant,
+  { limit, after }: PageRequest,
+): Promise<SessionRow[]> {
+  const { rows } = await db.query<SessionRow>(
+    `select id, kind, created_at as "createdAt", last_used_at as "lastUsedAt", address from sessions
+      where user_id = $1 and expires_at > $2::timestamptz
+        and ($4::uuid is null or (created_at, id) > ($3::timestamptz, $4))
+      order by created_at, id limit $5`,
+    [userId, timestamp(now), timestamp(after?.at ?? null), after?.id ?? null, limit],
+  )
+  return rows
+}
+
+/** Also deletes the refresh tokens. False when the user has no such session. */
+export async function deleteSession(tx: Queryable, userId: string, id: string): Promise<boolean> {
+  const { rows } = await tx.query<{ ended: number }>(
+    `with session as (delete from sessions where id = $2 and user_id = $1 returning id),
+        tokens as (delete from refresh_tokens where family_id = $2 and user_id = $1 returning family_id)
+      select count(*) as ended from (select id from session union select family_id from tokens) ended`,
+    [userId, id],
+  )
+  return rows[0]!.ended === 1
+}
+
+/** Deletes all sessions of the user but one, with their refresh tokens. `except` null: none is kept. */
+export async function deleteSessions(tx: Queryable, userId: string, except: string | null): Promise<void> {
+  await tx.query(
+    `with tokens as (delete from refresh_tokens where user_id = $1 and ($2::uuid is null or family_id <> $2))
+      delete from sessions where user_id = $1 and ($2::uuid is null or id <> $2)`,
+    [userId, except],
+  )
+}
+
+/** Writes at most once in `everyMs`, over all replicas. Skips a locked row: another call is writing it. */
+export async function touchSession(db: Queryable, id: string, now: Instant, everyMs: number): Promise<void> {
+  await db.query({
+    name: 'touch_session',
+    text: `update sessions set last_used_at = $2::timestamptz
+      where id = (
+        select id from sessions where id = $1 and last_used_at <= $2::timestamptz - $3 * interval '1 millisecond'
+        for no key update skip locked)`,
+    values: [id, timestamp(now), everyMs],
+  })
+}
+
+/** Those of `ids` that are no session, or no longer. */
+export async function listEndedSessions(db: Queryable, ids: readonly string[], now: Instant): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>({
+    name: 'list_ended_sessions',
+    text: `select given.id from unnest($1::uuid[]) given (id)
+      where not exists (select from sessions s where s.id = given.id and s.expires_at > $2::timestamptz)`,
+    values: [ids, timestamp(now)],
+  })
+  return rows.map(({ id }) => id)
+}
+
+/** Deletes at most `limit` sessions that expired before `now`. Returns how many. */
+export async function deleteExpiredSessions(db: Queryable, now: Instant, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `delete from sessions where id in (
+      select id from sessions where expires_at <= $1::timestamptz limit $2 for update skip locked)`,
+    [timestamp(now), limit],
+  )
+  return rowCount
+}

@@ -1,0 +1,89 @@
+/** What users change about their own account: the password, the sessions. API keys have neither. */
+
+import { audited } from '../audit/audited.ts'
+import { actOnAccount } from '../auth/acts.ts'
+import { checkPassword } from '../auth/check-password.ts'
+import { unknownToken } from '../auth/errors.ts'
+import { hashPassword } from '../auth/passwords.ts'
+import { tooManyFailures } from '../auth/throttle.ts'
+import type { Caller } from '../domain/access.ts'
+import { AppError, notFound } from '../domain/errors.ts'
+import { isUuid } from '../domain/ids.ts'
+import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import type { Context } from '../store/context.ts'
+import * as store from '../store/tenancy/sessions.ts'
+import { findUser, lockSessionsOf, replacePasswordHash } from '../store/tenancy/users.ts'
+import { assertPassword } from './users.ts'
+
+export interface SessionRecord extends store.SessionRow {
+  /** Whether the call was made with this session. */
+  readonly isCurrent: boolean
+}
+
+export interface PasswordChange {
+  readonly currentPassword: string
+  readonly newPassword: string
+  /** The client's network address, for the throttle. */
+  readonly address: string
+}
+
+/**
+ * Ends all other sessions of the user. A wrong current password counts as a failed log-in. Throws AppError `forbidden` for a wrong current
+ * password and for keys, `too_many_requests` when throttled, `invalid` for a new password that breaks a rule.
+ */
+export async function changeOwnPassword(
+  context: Context,
+  caller: Caller,
+  { currentPassword, newPassword, address }: PasswordChange,
+): Promise<void> {
+  assertUser(caller, 'has no password')
+  const user = await findUser(context.database, caller.id)
+  if (user === null) throw unknownToken()
+  assertPassword(newPassword, user.email, 'newPassword')
+  const attempt = { email: user.email, password: currentPassword, address }
+  const outcome = await checkPassword(context, attempt, async (_, { passwordHash }) => ({
+    result: passwordHash,
+    acts: [],
+  }))
+  if (outcome.kind === 'throttled') throw tooManyFailures(outcome.waitMs)
+  if (outcome.kind === 'wrong') throw wrongPassword()
+  // Computed only after the check, and outside its transaction, which holds locks.
+  const passwordHash = await hashPassword(newPassword, context.passwordCost)
+  await audited(context, caller, async (tx) => {
+    // Of two changes at the same time, the second one has a wrong current password.
+    if (!(await replacePasswordHash(tx, user.id, outcome.result, passwordHash))) throw wrongPassword()
+    await store.deleteSessions(tx, user.id, caller.sessionId)
+    return { result: undefined, acts: [actOnAccount(user, 'password.changed')] }
+  })
+}
+
+/** In order of creation. Throws AppError `forbidden` for keys. */
+export async function listOwnSessions(
+  context: Context,
+  caller: Caller,
+  page: PageRequest,
+): Promise<Page<SessionRecord>> {
+  assertUser(caller, 'has no sessions')
+  const { database, clock } = context
+  const rows = await store.listSessions(database, caller.id, clock.now(), { ...page, limit: page.limit + 1 })
+  const { rows: kept, next } = toPage(rows, page.limit, ({ createdAt, id }) => ({ at: createdAt, id }))
+  return { rows: kept.map((row) => ({ ...row, isCurrent: row.id === caller.sessionId })), next }
+}
+
+/** Throws AppError `forbidden` for keys, `not_found` for an unknown, foreign or malformed id. */
+export async function endOwnSession(context: Context, caller: Caller, id: string): Promise<void> {
+  assertUser(caller, 'has no sessions')
+  await audited(context, caller, async (tx) => {
+    await lockSessionsOf(tx, caller.id)
+    if (!isUuid(id) || !(await store.deleteSession(tx, caller.id, id))) throw notFound('session')
+    return { result: undefined, acts: [{ action: 'session.ended', target: { id, name: null }, projectId: null }] }
+  })
+}
+
+function assertUser({ kind }: Caller, why: string): void {
+  if (kind !== 'user') throw new AppError('forbidden', `an API key ${why}: send the access token of a log-in`)
+}
+
+function wrongPassword(): AppError {
+  return new AppError('forbidden', 'the current password is wrong')
+}

@@ -1,0 +1,198 @@
+/**
+ * `npm run bench:hostile`: ten clients at a time send the heaviest requests of each kind, one request after the other, to a service whose heap is
+ * limited to 200 MB, while pings arrive at a steady pace. The process must survive, and pings must stay quick. The service, PostgreSQL
+ * and the pings are processes of their own on the same machine.
+ */
+
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { createDatabase } from '../../src/store/postgres/database.ts'
+import { startPostgresServer } from '../support/postgres-server.ts'
+import { API_KEY, CHECKOUT, databaseEnvironment, LOG_IN, PROJECT_ID, startService } from '../support/service-process.ts'
+import type { PacedLoad, PacedResult } from './paced-load.ts'
+
+const CLIENTS = 10
+const SECONDS = Number(process.env.BENCH_SECONDS ?? 15)
+const PINGS_PER_SECOND = 200
+const HEAP_MB = 200
+/** Checks of the project, all of them in /metrics. */
+const CHECKS = Number(process.env.BENCH_CHECKS ?? 20_000)
+const PINGED = 1_000
+/** Of one check, each with a text of 10 KB that JSON makes six times as long. */
+const PINGS = 1_000
+const LIMIT_P99_MS = 250
+
+interface Attack {
+  readonly name: string
+  readonly url: string
+  readonly method?: string
+  readonly headers?: Record<string, string>
+  readonly body?: string
+  /** Opens a connection and reads nothing. */
+  readonly isIdle?: boolean
+}
+
+interface Outcome {
+  readonly statuses: Map<string, number>
+  bytes: number
+}
+
+const run = promisify(execFile)
+const folder = mkdtempSync(join(tmpdir(), 'heartbeat-bench-'))
+await using postgres = await startPostgresServer({ settings: { shared_buffers: '256MB', max_wal_size: '4GB' } })
+await using service = await startService(
+  { ...databaseEnvironment(postgres.url), RATE_LIMIT_PER_MINUTE: '1000000', LOG_LEVEL: 'error' },
+  { command: process.execPath, args: [`--max-old-space-size=${HEAP_MB}`, `${CHECKOUT}src/main.ts`] },
+)
+const database = createDatabase({ url: postgres.url, name: 'bench', connections: 1, patient: true })
+let areMissed = 0
+try {
+  const { heavyId, ids } = await seed()
+  const authorization = `Bearer ${API_KEY}`
+  const get = (name: string, path: string, isIdle = false): Attack => ({
+    name,
+    url: service.api + path,
+    headers: { authorization },
+    isIdle,
+  })
+  const manyFields = JSON.stringify(Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`f${index}`, 1])))
+  const json = { 'content-type': 'application/json' }
+  const attacks: (Attack | null)[] = [
+    null,
+    get('history with bodies, 61 MB each', `/checks/${heavyId}/pings?limit=1000`),
+    get('the same, read by nobody', `/checks/${heavyId}/pings?limit=1000`, true),
+    get('history without bodies', `/checks/${heavyId}/pings?limit=1000&body=none`),
+    get('history of a rare type', `/checks/${heavyId}/pings?limit=1000&type=fail`),
+    get('list of 1,000 checks', `/checks?project_id=${PROJECT_ID}&limit=1000`),
+    get('search without a match', `/checks?project_id=${PROJECT_ID}&q=zz`),
+    get('list of 1,000 deliveries', '/deliveries?limit=1000'),
+    get('the document', '/openapi.json'),
+    { name: 'bodies with 5,000 fields', url: `${service.api}/projects`, method: 'POST', headers: { authorization, ...json }, body: manyFields }, // biome-ignore format: a row
+    { name: 'log-ins with wrong passwords', url: `${service.api}/auth/login`, method: 'POST', headers: json, body: JSON.stringify({ ...LOG_IN, password: 'not the password' }) }, // biome-ignore format: a row
+    { name: `metrics of ${CHECKS} checks`, url: `${service.ops}/metrics` },
+    { name: 'the same, read by nobody', url: `${service.ops}/metrics`, isIdle: true },
+  ]
+  process.stdout.write(
+    `${CLIENTS} clients, ${SECONDS} s each, ${PINGS_PER_SECOND} pings a second, a heap of ${HEAP_MB} MB\n\n| requests | responses | MB read | p50 of pings ms | p99 ms | worst ms | pings lost | most memory MB | |\n|---|---|---:|---:|---:|---:|---:|---:|---|\n`,
+  )
+  for (const attack of attacks) {
+    const outcome: Outcome = { statuses: new Map(), bytes: 0 }
+    resetMemory()
+    const stop = new AbortController()
+    const clients =
+      attack === null ? [] : Array.from({ length: CLIENTS }, () => keepAttacking(attack, outcome, stop.signal))
+    const pings = await load(ids)
+    stop.abort()
+    await Promise.all(clients)
+    const isHeld = pings.p99Ms <= LIMIT_P99_MS && pings.failed === 0 && isAlive()
+    if (!isHeld) areMissed += 1
+    const responses = Array.from(outcome.statuses, ([status, count]) => `${count} × ${status}`).join(', ')
+    const figures = [pings.p50Ms.toFixed(1), pings.p99Ms.toFixed(1), pings.worstMs.toFixed(0), pings.failed]
+    process.stdout.write(
+      `| ${attack?.name ?? 'none'} | ${responses} | ${(outcome.bytes / 1e6).toFixed(0)} | ${figures.join(' | ')} | ${readMemory().toFixed(0)} | ${isHeld ? 'held' : 'MISSED'} |\n`,
+    )
+    await sleep(1_000)
+  }
+  process.stdout.write(`\np99 of pings at most ${LIMIT_P99_MS} ms, no ping lost, the process survives\n`)
+} finally {
+  await database.close()
+  rmSync(folder, { recursive: true })
+}
+if (areMissed > 0) process.exitCode = 1
+
+async function keepAttacking(attack: Attack, outcome: Outcome, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const result = await attackOnce(attack, outcome, signal)
+    if (!signal.aborted) outcome.statuses.set(result, (outcome.statuses.get(result) ?? 0) + 1)
+  }
+}
+
+/** Resolves with the status, or with what became of the connection. */
+function attackOnce(
+  { url, method = 'GET', headers = {}, body, isIdle }: Attack,
+  outcome: Outcome,
+  signal: AbortSignal,
+) {
+  return new Promise<string>((resolve) => {
+    const finish = (response: IncomingMessage) => {
+      const end = (what: string) => resolve(what)
+      response.on('error', () => end(`${response.statusCode}, cut`)).on('close', () => end(`${response.statusCode}`))
+      if (isIdle !== true) return void response.on('data', (chunk: Buffer) => (outcome.bytes += chunk.length))
+      response.socket.once('close', () => end(`${response.statusCode}, cut`))
+      if (response.statusCode === 200) response.pause()
+      else response.resume()
+    }
+    request(url, { method, headers, agent: false, signal }, finish)
+      .on('error', () => resolve('no response'))
+      .end(body)
+  })
+}
+
+/** One check with the heaviest history, and many that are plain; the deliveries have long errors. */
+async function seed(): Promise<{ heavyId: string; ids: string }> {
+  await database.query(
+    `with made as (
+        insert into checks (id, public_id, project_id, name, slug, description, created_at)
+        select gen_random_uuid(), gen_random_uuid(), $1, repeat(chr(128190), 90) || n, 'check-' || n, repeat(chr(128190), 4096), now()
+        from generate_series(1, $2::int) n returning key)
+      insert into check_states (check_key, period_seconds, grace_seconds, status, since, stamped_at, last_ping_at, expected_at, due_at, wake_at)
+      select key, 3600, 300, 1, now(), now(), now(), now() + interval '1 hour', now() + interval '65 minutes', now() + interval '65 minutes' from made`,
+    [PROJECT_ID, CHECKS],
+  )
+  await database.query(
+    `with heavy as (select key from checks order by key limit 1), pinged as (
+        insert into pings (id, check_key, type, source, created_at)
+        select gen_random_uuid(), key, 3, 0, now() from heavy, generate_series(1, $1::int) returning id, check_key)
+      insert into ping_bodies (check_key, ping_id, body) select check_key, id, decode(repeat('01', 10240), 'hex') from pinged`,
+    [PINGS],
+  )
+  await database.query(
+    `with organization as (select organization_id as id from projects where id = $1), channel as (
+        insert into channels (id, organization_id, kind, name, event_types, sealed, sealed_with, created_at)
+        select gen_random_uuid(), id, 'webhook', 'bench', '{}', '', '', now() from organization returning id, organization_id)
+      insert into deliveries (event_id, channel_id, id, organization_id, type, status, attempts, give_up_at, last_error, created_at)
+      select gen_random_uuid(), id, gen_random_uuid(), organization_id, 'channel.test', 2, 1, now(), repeat(chr(1), 1000), now()
+      from channel, generate_series(1, 1000)`,
+    [PROJECT_ID],
+  )
+  await database.query('vacuum analyze')
+  const { rows } = await database.query<{ id: string; public_id: string }>(
+    'select id, public_id from checks order by key',
+  )
+  const ids = join(folder, 'pinged')
+  const pinged = rows.slice(1, PINGED + 1).map((row) => row.public_id)
+  writeFileSync(ids, pinged.join('\n'))
+  return { heavyId: rows[0]!.id, ids }
+}
+
+async function load(ids: string): Promise<PacedResult> {
+  const paced: PacedLoad = { url: service.ping, ids, perSecond: PINGS_PER_SECOND, seconds: SECONDS }
+  const program = new URL('./paced-load.ts', import.meta.url).pathname
+  const { stdout } = await run(process.execPath, [program, JSON.stringify(paced)], { maxBuffer: 64 * 1_048_576 })
+  return JSON.parse(stdout) as PacedResult
+}
+
+/** From here on the kernel measures the most memory anew. */
+function resetMemory(): void {
+  writeFileSync(`/proc/${service.pid}/clear_refs`, '5')
+}
+
+/** The most memory of the service since `resetMemory`, in MB. */
+function readMemory(): number {
+  const [, kilobytes] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8')) ?? []
+  return Number(kilobytes) / 1_024
+}
+
+function isAlive(): boolean {
+  try {
+    process.kill(service.pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,57 @@
+/** Clients that were written for healthchecks, with their defaults: no signal is lost, however much text comes with it. */
+
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { environmentOf, startTestApp, type TestApp } from './service.ts'
+import { call, HERE, installFromPyPi } from './tools.ts'
+
+let app: TestApp
+let python: string
+
+beforeAll(async () => {
+  app = await startTestApp()
+  python = await installFromPyPi()
+})
+afterAll(() => app?.close())
+
+async function runProgram(name: string) {
+  const { id, publicId } = await app.createCheck({ name })
+  const env = { ...environmentOf(app), PUBLIC_ID: publicId }
+  const output = await call(python, [join(HERE, 'programs', name)], { cwd: dirname(python), env })
+  const { body } = await app.call('GET', `/checks/${id}`)
+  const pings = (await app.storedPings(publicId)).map(({ type, exitCode, body }) => ({
+    type,
+    exitCode,
+    text: body === null ? null : body.toString().slice(-80),
+    bytes: body?.length ?? 0,
+  }))
+  return { output, status: body.status, pings }
+}
+
+it("clients, section 5: borgmatic's hook with 30 KB of logs: a success and a failure are both recorded", async () => {
+  const { status, pings } = await runProgram('backup_hook.py')
+  const start = { type: 'start', exitCode: null, text: null, bytes: 0 }
+  expect(pings).toEqual([
+    start,
+    { type: 'success', exitCode: 0, text: expect.stringMatching(/0999 of the backup\n.*\n$/), bytes: 10_240 },
+    start,
+    { type: 'fail', exitCode: null, text: expect.stringMatching(/0999 of the backup\n.*\n$/), bytes: 10_240 },
+  ])
+  expect(status).toBe('down')
+})
+
+it('clients, section 5: healthchecks-io: each signal is recorded, also the one with too much text', async () => {
+  const { output, status, pings } = await runProgram('signals.py')
+  const answers = JSON.parse(output) as [boolean, string][]
+  expect(answers.slice(0, 4)).toEqual(Array.from({ length: 4 }, () => [true, 'OK']))
+  expect(answers[4]).toEqual([false, 'body too large: 10240 bytes at most; the ping was recorded with the last 10240'])
+  expect(pings.map(({ type, exitCode }) => [type, exitCode])).toEqual([
+    ['start', null],
+    ['success', 0],
+    ['fail', 9],
+    ['success', 0],
+    ['fail', null],
+  ])
+  expect(pings.at(-1)).toMatchObject({ text: expect.stringMatching(/xthe end$/), bytes: 10_240 })
+  expect(status).toBe('down')
+})

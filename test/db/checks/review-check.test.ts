@@ -1,0 +1,195 @@
+/** What the page of a check reads: which rows, how much of them, and of whose check. */
+
+import { describe, expect, it } from 'vitest'
+import { listPingEnds, TEXT_END_BYTES } from '../../../src/checks/list-ping-ends.ts'
+import { pauseCheck } from '../../../src/checks/pause-resume.ts'
+import { type Kept, reviewCheck } from '../../../src/checks/review-check.ts'
+import { AppError } from '../../../src/domain/errors.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { addCheck, addPingRow, addTenant, DAY_MS, HOUR_MS, MINUTE_MS, NOW, ping, useFixture } from './fixture.ts'
+
+const fixture = useFixture()
+const KEPT: Kept = { days: 90, flips: 1_000 }
+const review = (id: string, kept: Kept | null = KEPT) => reviewCheck(fixture.context, fixture.tenant, id, kept)
+/** A ping at NOW + `afterMs`; the clock follows. */
+async function pingAt(check: CheckRecord, afterMs: number, type: Parameters<typeof ping>[2], given = {}) {
+  fixture.clock.time = NOW + afterMs
+  await fixture.database.transaction((tx) => ping(tx, check, type, NOW + afterMs, given))
+}
+
+async function addGap(fromMs: number, toMs: number) {
+  await fixture.database.query(
+    'insert into gaps (started_at, ended_at) values (to_timestamp($1 / 1000.0), to_timestamp($2 / 1000.0))',
+    [NOW + fromMs, NOW + toMs],
+  )
+}
+
+describe('a review', () => {
+  it('of a new check says that nothing is known', async () => {
+    const { id } = await addCheck(fixture, fixture.tenant)
+    const found = await review(id)
+    expect(found).toMatchObject({ pings: [], cause: null, lastText: null, runs: [], durations: null })
+    expect(found.flips).toMatchObject([{ reason: 'created' }])
+    expect(found.uptimes.map(({ days, share, since }) => [days, share, since])).toEqual([
+      [7, null, null],
+      [30, null, null],
+      [90, null, null],
+    ])
+  })
+
+  it('has runs, their durations, the uptime without our gaps, and the cause of the status', async () => {
+    const check = await addCheck(fixture, fixture.tenant)
+    await pingAt(check, 0, 'start')
+    await pingAt(check, MINUTE_MS, 'success')
+    await pingAt(check, HOUR_MS, 'start')
+    await pingAt(check, HOUR_MS + 3 * MINUTE_MS, 'success')
+    await pingAt(check, HOUR_MS + 4 * MINUTE_MS, 'success', { body: Buffer.from('all is well') })
+    await addGap(2 * MINUTE_MS, 12 * MINUTE_MS)
+    await pingAt(check, HOUR_MS + 11 * MINUTE_MS, 'fail')
+    await pingAt(check, HOUR_MS + 21 * MINUTE_MS, 'start')
+    const found = await review(check.id)
+    expect(found.runs.map(({ outcome, durationMs }) => [outcome, durationMs])).toEqual([
+      ['running', null],
+      ['fail', null],
+      ['success', null],
+      ['success', 3 * MINUTE_MS],
+      ['success', MINUTE_MS],
+    ])
+    expect(found.durations).toEqual({
+      count: 2,
+      medianMs: 2 * MINUTE_MS,
+      p95Ms: 3 * MINUTE_MS,
+      longestMs: 3 * MINUTE_MS,
+    })
+    expect(found.cause).toMatchObject({ type: 'fail', createdAt: NOW + HOUR_MS + 11 * MINUTE_MS })
+    expect(found.lastText).toMatchObject({ ping: { type: 'success' }, text: { size: 11, isTruncated: false } })
+    expect(found.uptimes[0]).toMatchObject({
+      days: 7,
+      upMs: HOUR_MS,
+      downMs: 10 * MINUTE_MS,
+      downs: 1,
+      gapMs: 10 * MINUTE_MS,
+      since: NOW + MINUTE_MS,
+    })
+    expect(found.spans.at(-1)).toMatchObject({ status: 'down', to: found.now })
+  })
+
+  it('knows the status before the oldest flip as long as no flip was pruned', async () => {
+    const check = await addCheck(fixture, fixture.tenant)
+    await pingAt(check, HOUR_MS, 'success')
+    await pingAt(check, 100 * DAY_MS, 'fail')
+    await fixture.database.query(`delete from flips where reason <> 'failed'`)
+    fixture.clock.time += DAY_MS
+    expect((await review(check.id)).uptimes[1]).toMatchObject({ upMs: 29 * DAY_MS, downMs: DAY_MS })
+    expect((await review(check.id, { days: 10, flips: 1_000 })).uptimes[1]).toMatchObject({ upMs: 9 * DAY_MS })
+    expect((await review(check.id, { days: 90, flips: 1 })).uptimes[1]).toMatchObject({ upMs: 0, downMs: DAY_MS })
+    expect((await review(check.id, null)).uptimes[1]).toMatchObject({ upMs: 0, downMs: DAY_MS })
+  })
+
+  it('reads a bounded part of a large history', async () => {
+    const check = await addCheck(fixture, fixture.tenant)
+    const body = Buffer.alloc(10_240, 'x')
+    for (let index = 0; index < 52; index += 1) await addPingRow(fixture, check.key, NOW + index, { body })
+    await fixture.database.query(
+      `insert into pings (id, check_key, type, source, created_at)
+        select gen_random_uuid(), $1, 3, 0, now() from generate_series(1, 1500)`,
+      [check.key],
+    )
+    await fixture.database.query(
+      `insert into flips (id, check_key, at, detected_at, from_status, to_status, reason)
+        select gen_random_uuid(), $1, now(), now(), 1, 2, 'failed' from generate_series(1, 1500)`,
+      [check.key],
+    )
+    let pauses = 0
+    const yieldToPings = async () => {
+      pauses += 1
+    }
+    const found = await reviewCheck({ ...fixture.context, yieldToPings }, fixture.tenant, check.id, KEPT)
+    expect(found.pings).toHaveLength(50)
+    expect([found.hasOlderPings, found.hasOlderFlips, found.flips.length]).toEqual([true, true, 1_000])
+    expect(pauses).toBe(1 + 2 + 2 + 1)
+  })
+
+  it('counts no time before the oldest gap that it reads', async () => {
+    fixture.clock.time = NOW - 80 * DAY_MS
+    const check = await addCheck(fixture, fixture.tenant)
+    await pingAt(check, 1 - 80 * DAY_MS, 'success')
+    fixture.clock.time = NOW
+    await fixture.database.query(
+      `insert into gaps (started_at, ended_at) select t, t + interval '6 s'
+        from generate_series(to_timestamp($1 / 1000.0) - interval '80 days', to_timestamp($1 / 1000.0), interval '1 hour') t`,
+      [NOW],
+    )
+    const [, month, all] = (await review(check.id)).uptimes
+    expect(month).toMatchObject({ since: NOW - 30 * DAY_MS, gapMs: 720 * 6_000 })
+    expect(all).toMatchObject({ since: NOW - 999 * HOUR_MS + 6_000, gapMs: 998 * 6_000 })
+  })
+
+  it.each(['no uuid', '00000000-0000-4000-8000-000000000000'])('of %s is not found', async (id) => {
+    await expect(review(id)).rejects.toThrow(new AppError('not_found', 'check not found'))
+  })
+
+  it("of another organization's check is not found", async () => {
+    const { id } = await addCheck(fixture, await addTenant(fixture))
+    await expect(review(id)).rejects.toThrow(new AppError('not_found', 'check not found'))
+    const request = { limit: 1, after: null }
+    await expect(listPingEnds(fixture.context, fixture.tenant, id, {}, request)).rejects.toThrow('check not found')
+  })
+
+  it('takes a run whose start came after the check was read as running', async () => {
+    const check = await addCheck(fixture, fixture.tenant)
+    let isFirst = true
+    const yieldToPings = async () => {
+      if (isFirst) await pingAt(check, 5, 'start')
+      isFirst = false
+    }
+    const found = await reviewCheck({ ...fixture.context, yieldToPings }, fixture.tenant, check.id, KEPT)
+    expect(found.runs).toMatchObject([{ outcome: 'running' }])
+  })
+
+  it('of a paused check has no open run', async () => {
+    const check = await addCheck(fixture, fixture.tenant)
+    await pingAt(check, 0, 'start')
+    fixture.clock.time = NOW + 10
+    await pauseCheck(fixture.context, fixture.tenant, check.id)
+    fixture.clock.time = NOW + 20
+    expect((await review(check.id)).runs).toMatchObject([{ outcome: 'unfinished' }])
+  })
+})
+
+describe('pings with the ends of their texts', () => {
+  it('have the last 4 KB, whatever the bytes, and say how much there is', async () => {
+    const check = await addCheck(fixture, fixture.tenant)
+    const bodies = [4_096, 4_097, 1, 0].map((size) => Buffer.from(Array.from({ length: size }, (_, at) => at % 256)))
+    for (const [index, body] of bodies.entries()) await addPingRow(fixture, check.key, NOW + index, { body })
+    await addPingRow(fixture, check.key, NOW + 9)
+    const dropped = await addPingRow(fixture, check.key, NOW + 10)
+    await fixture.database.query('insert into ping_bodies (check_key, ping_id, is_truncated) values ($1, $2, true)', [
+      check.key,
+      dropped,
+    ])
+    const { rows, next } = await listPingEnds(fixture.context, fixture.tenant, check.id, {}, { limit: 10, after: null })
+    expect(next).toBeNull()
+    expect(rows.map(({ text }) => text && [text.bytes.length, text.size, text.isTruncated])).toEqual([
+      [0, 0, true],
+      null,
+      null,
+      [1, 1, false],
+      [TEXT_END_BYTES, 4_097, false],
+      [TEXT_END_BYTES, 4_096, false],
+    ])
+    expect(rows[4]!.text!.bytes).toEqual(bodies[1]!.subarray(1))
+  })
+
+  it('are found by type, page after page', async () => {
+    const check = await addCheck(fixture, fixture.tenant)
+    for (let index = 0; index < 5; index += 1) await addPingRow(fixture, check.key, NOW + index, { type: 'fail' })
+    await addPingRow(fixture, check.key, NOW + 9)
+    const read = (after: Parameters<typeof listPingEnds>[4]['after'], limit: number) =>
+      listPingEnds(fixture.context, fixture.tenant, check.id, { type: 'fail' }, { limit, after })
+    const first = await read(null, 3)
+    const rest = await read(first.next, 3)
+    expect([...first.rows, ...rest.rows].map(({ createdAt }) => createdAt - NOW)).toEqual([4, 3, 2, 1, 0])
+    expect(rest.next).toBeNull()
+  })
+})

@@ -1,0 +1,545 @@
+/** What the Jobs of CronJobs report is recorded once, with the Jobs' own times. */
+
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it, vi } from 'vitest'
+import type { JobReport } from '../../../src/checks/jobs/job-report.ts'
+import { MAX_REPORTS, recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
+import { lateEvent } from '../../../src/domain/event.ts'
+import { newIdBytes } from '../../../src/runtime/ids.ts'
+import { saveChanges } from '../../../src/store/checks/change-sets.ts'
+import type { Context } from '../../../src/store/context.ts'
+import type { Queryable } from '../../../src/store/postgres/database.ts'
+import {
+  addPingRow,
+  DAY_MS,
+  HOUR_MS,
+  MINUTE_MS,
+  NOW,
+  openTransaction,
+  ping,
+  pruneAll,
+  useFixture,
+} from '../checks/fixture.ts'
+import {
+  addFollowed,
+  aLastRun,
+  cronJobOf,
+  deletedAt,
+  eventsOf,
+  failAt,
+  flipsOf,
+  pingsOf,
+  reportOf,
+  SECOND_MS,
+  startAt,
+  stateOf,
+  successAt,
+} from './fixture.ts'
+
+const t = useFixture()
+const record = (...reports: JobReport[]) => recordJobs(t.context, reports)
+const UP = 1
+const DOWN = 2
+
+describe('a report', () => {
+  it('is stored with the times of its Job and the id of its run', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const start = NOW - 10 * MINUTE_MS
+    const report = reportOf(check, [startAt(start), successAt(start + 93 * SECOND_MS)])
+    expect(await record(report)).toEqual(['recorded'])
+    const common = { source: 'job', runId: report.runId, body: null }
+    expect(await pingsOf(t, check.key)).toEqual([
+      { ...common, type: 'start', at: start, durationMs: null, exitCode: null },
+      { ...common, type: 'success', at: start + 93 * SECOND_MS, durationMs: 93_000, exitCode: 0 },
+    ])
+    expect(await stateOf(t, check.key)).toMatchObject({ status: UP, lastPingAt: start + 93 * SECOND_MS, runs: null })
+    expect(await flipsOf(t, check.key)).toEqual([
+      { reason: 'first_success', at: start + 93 * SECOND_MS, detail: null, job: 'nightly-1' },
+    ])
+  })
+
+  it('of a failure says why, in its history, its flip and its event', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const body = 'container backup was OOMKilled (exit code 137)\nJob nightly-1 failed: BackoffLimitExceeded'
+    expect(await record(reportOf(check, [failAt(NOW - SECOND_MS, body)]))).toEqual(['recorded'])
+    expect(await pingsOf(t, check.key)).toMatchObject([{ type: 'fail', exitCode: 3, body }])
+    const detail = 'container backup was OOMKilled (exit code 137)'
+    expect(await flipsOf(t, check.key)).toEqual([{ reason: 'failed', at: NOW - SECOND_MS, detail, job: 'nightly-1' }])
+    const kubernetes = { ...check.resource, cron_job: 'nightly', job: 'nightly-1' }
+    expect(await eventsOf(t, check.key)).toEqual([{ type: 'check.down', reason: 'failed', detail, kubernetes }])
+  })
+
+  it('of a failure says why in a later event that has no flip, if that is about the failure', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    await record(reportOf(check, [failAt(NOW - SECOND_MS)]))
+    const late = lateEvent(NOW, NOW)
+    const down = { type: 'check.down', data: { ...late.data, reason: 'failed' } } as const
+    const events = [late, down].map((event, index) => {
+      const at = NOW + MINUTE_MS + index
+      return { ...event, id: newIdBytes(at), key: check.key, flipId: null, pingId: null, at }
+    })
+    await saveChanges(t.database, { states: [], pings: [], flips: [], events })
+    const detail = 'container backup failed (exit code 3)'
+    const named = { ...check.resource, cron_job: 'nightly' }
+    expect((await eventsOf(t, check.key)).slice(1)).toEqual([
+      { type: 'check.late', reason: 'late', detail: null, kubernetes: named },
+      { type: 'check.down', reason: 'failed', detail, kubernetes: { ...named, job: 'nightly-1' } },
+    ])
+  })
+
+  it('of a deleted Job is a log, and closes its run without a completion', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const runId = randomUUID()
+    await record(reportOf(check, [startAt(NOW - MINUTE_MS)], { runId }))
+    expect((await stateOf(t, check.key)).runs).toMatchObject([{ id: runId }])
+    expect(await record(reportOf(check, [deletedAt(NOW, 'nightly-1')], { runId }))).toEqual(['recorded'])
+    expect(await stateOf(t, check.key)).toMatchObject({ runs: null, lastPingAt: null, pingsTotal: 2 })
+    expect((await pingsOf(t, check.key)).at(-1)).toMatchObject({
+      type: 'log',
+      body: 'Job nightly-1 was deleted before it ended',
+    })
+  })
+
+  it('of a run that its CronJob replaced takes the check down, and says which Job did', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const runId = randomUUID()
+    const overran = 'Job nightly-1 had not ended when Job nightly-2 replaced it'
+    const report = reportOf(check, [startAt(NOW - MINUTE_MS), deletedAt(NOW, 'nightly-1', overran)], { runId })
+    expect(await record(report)).toEqual(['recorded'])
+    expect(await record(report)).toEqual(['repeated'])
+    expect(await stateOf(t, check.key)).toMatchObject({ status: DOWN, runs: null })
+    const flips = (await flipsOf(t, check.key)).filter(({ reason }) => reason === 'overran')
+    expect(flips).toMatchObject([{ at: NOW, detail: overran, job: 'nightly-1' }])
+    expect((await pingsOf(t, check.key)).at(-1)).toMatchObject({
+      type: 'log',
+      body: 'Job nightly-1 was deleted before it ended',
+    })
+  })
+
+  it('of a run that its CronJob replaced after its container had reported the end changes no status', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const runId = randomUUID()
+    await record(reportOf(check, [startAt(NOW - 2 * MINUTE_MS)], { runId }))
+    await ping(t.database, check, 'success', NOW - MINUTE_MS, { runId })
+    await record(reportOf(check, [deletedAt(NOW, 'nightly-1', 'x')], { runId }))
+    expect((await flipsOf(t, check.key)).filter(({ reason }) => reason === 'overran')).toEqual([])
+  })
+
+  it('of a success that only the CronJob knows has no run id, and is recorded once', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const report = reportOf(check, [successAt(NOW - MINUTE_MS)], { runId: null, job: null })
+    expect(await record(report)).toEqual(['recorded'])
+    expect(await record(report)).toEqual(['repeated'])
+    expect(await pingsOf(t, check.key)).toMatchObject([{ type: 'success', runId: null, at: NOW - MINUTE_MS }])
+    // A ping of the container at the same time is no report of the Job.
+    await addPingRow(t, check.key, NOW - SECOND_MS, { type: 'success' })
+    const next = reportOf(check, [successAt(NOW - SECOND_MS)], { runId: null, job: null })
+    expect(await record(next)).toEqual(['recorded'])
+    // A Job whose end is recorded is the same success.
+    await record(reportOf(check, [successAt(NOW)]))
+    expect(await record(reportOf(check, [successAt(NOW)], { runId: null, job: null }))).toEqual(['repeated'])
+  })
+
+  it.each([
+    // The one way knows the time of the last run, the other that of a success which is not of the last run.
+    ['of the last run', true],
+    ['of an older run', false],
+  ])('of a success %s is recorded once where the clock of the cluster is ahead', async (_what, isLast) => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    t.clock.time = NOW + (isLast ? 0 : 321)
+    const at = NOW + 2 * SECOND_MS
+    const lastRun = aLastRun({ outcome: 'Succeeded', completionTime: new Date(at).toISOString() })
+    expect(await record(reportOf(check, [successAt(at)], { lastRun: isLast ? lastRun : null }))).toEqual(['recorded'])
+    const alone = (of: number) => reportOf(check, [successAt(of)], { runId: null, job: null })
+    t.clock.time = NOW + 10 * SECOND_MS
+    // The Job is removed, the controller starts, and the CronJob has its lastSuccessfulTime.
+    expect(await record(alone(at))).toEqual(['repeated'])
+    expect(await pingsOf(t, check.key)).toHaveLength(1)
+    expect(await record(alone(at + (isLast ? SECOND_MS : 60 * SECOND_MS)))).toEqual(['recorded'])
+  })
+
+  it('of a success that only the CronJob knows is recorded once where the clock of the cluster is ahead', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    t.clock.time = NOW + 321
+    const report = reportOf(check, [successAt(NOW + 2 * SECOND_MS)], { runId: null, job: null })
+    expect(await record(report)).toEqual(['recorded'])
+    t.clock.time = NOW + MINUTE_MS
+    expect(await record(report)).toEqual(['repeated'])
+  })
+
+  it('of a resource without a check that follows a source is unknown', async () => {
+    const check = await addFollowed(t, 'nightly')
+    const pinged = await addFollowed(t, 'pinged', { spec: { jobArea: null } })
+    const elsewhere = { ...check, resource: { ...check.resource, cluster: 'other' } }
+    const reports = [elsewhere, pinged, { ...check, resource: { ...check.resource, name: 'gone' } }, check].map((one) =>
+      reportOf(one, [startAt(NOW)]),
+    )
+    expect(await record(...reports)).toEqual(['unknown', 'unknown', 'unknown', 'recorded'])
+    expect(await pingsOf(t, pinged.key)).toEqual([])
+  })
+
+  it('has the order of its Job where times are equal: a start comes before its end', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    await record(reportOf(check, [startAt(NOW), successAt(NOW)]))
+    expect((await pingsOf(t, check.key)).map(({ type }) => type)).toEqual(['start', 'success'])
+  })
+
+  it('is recorded in the order of what happened, beside that of a run that overlaps', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const ago = (minutes: number) => NOW - minutes * MINUTE_MS
+    await record(reportOf(check, [failAt(ago(40))]))
+    const long = reportOf(check, [startAt(ago(30)), successAt(ago(5))], { job: 'long' })
+    const short = reportOf(check, [startAt(ago(25)), successAt(ago(20))], { job: 'short' })
+    const broken = reportOf(check, [startAt(ago(20)), failAt(ago(15))], { job: 'broken' })
+    expect(await record(long, broken, short)).toEqual(['recorded', 'recorded', 'recorded'])
+    const flips = (await flipsOf(t, check.key)).map(({ reason, at, job }) => ({ reason, at, job }))
+    expect(flips.slice(1)).toEqual([
+      { reason: 'recovered', at: ago(20), job: 'short' },
+      { reason: 'failed', at: ago(15), job: 'broken' },
+      { reason: 'recovered', at: ago(5), job: 'long' },
+    ])
+    expect(await record(short, long, broken)).toEqual(['repeated', 'repeated', 'repeated'])
+  })
+
+  it('that comes late is history: it overrides no newer completion', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: 3 * HOUR_MS })
+    await record(reportOf(check, [startAt(NOW - MINUTE_MS), successAt(NOW)]))
+    await record(reportOf(check, [startAt(NOW - HOUR_MS), failAt(NOW - HOUR_MS + MINUTE_MS)]))
+    expect(await stateOf(t, check.key)).toMatchObject({ status: UP, lastPingAt: NOW, pingsTotal: 4 })
+    expect((await pingsOf(t, check.key)).map(({ type }) => type)).toEqual(['start', 'fail', 'start', 'success'])
+  })
+
+  it('of a time that has not come counts as now: the clock of the cluster is ahead', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    await record(reportOf(check, [startAt(NOW - MINUTE_MS), successAt(NOW + HOUR_MS)]))
+    expect(await stateOf(t, check.key)).toMatchObject({ status: UP, lastPingAt: NOW })
+  })
+
+  it('keeps the first bytes of a long body, in whole characters, and what PostgreSQL can store of its first line', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    await record(reportOf(check, [failAt(NOW, `\0${'€'.repeat(5_000)}`)]))
+    expect((await pingsOf(t, check.key))[0]!.body).toBe(`\0${'€'.repeat(3_413)}`)
+    expect((await flipsOf(t, check.key))[0]!.detail).toBe('€'.repeat(1_024))
+  })
+})
+
+describe('once', () => {
+  it('a report that is repeated changes nothing', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const report = reportOf(check, [startAt(NOW - MINUTE_MS), failAt(NOW)], {
+      lastRun: aLastRun({ outcome: 'Failed', completionTime: new Date(NOW).toISOString() }),
+    })
+    expect(await record(report)).toEqual(['recorded'])
+    const versionOf = async () => (await t.database.query('select xmin::text from cron_jobs')).rows
+    const before = [await stateOf(t, check.key), await versionOf()]
+    expect(await record(report, report)).toEqual(['repeated', 'repeated'])
+    expect([await stateOf(t, check.key), await versionOf()]).toEqual(before)
+    expect(await pingsOf(t, check.key)).toHaveLength(2)
+  })
+
+  it('a report that stands twice in a group is recorded once', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const report = reportOf(check, [startAt(NOW - MINUTE_MS), successAt(NOW)])
+    let transactions = 0
+    const { database } = t.context
+    const counting: Context = {
+      ...t.context,
+      database: {
+        ...database,
+        transaction(work) {
+          transactions += 1
+          return database.transaction(work)
+        },
+      },
+    }
+    expect(await recordJobs(counting, [report, report])).toEqual(['recorded', 'repeated'])
+    expect(await pingsOf(t, check.key)).toHaveLength(2)
+    expect(transactions).toBe(1)
+  })
+
+  it('a run has one end, whichever came first', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const report = reportOf(check, [deletedAt(NOW - MINUTE_MS, 'nightly-1')])
+    await record(report)
+    expect(await record({ ...report, entries: [successAt(NOW)] })).toEqual(['repeated'])
+    expect(await pingsOf(t, check.key)).toHaveLength(1)
+  })
+
+  it('a start that comes after its end does not open the run again', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const report = reportOf(check, [successAt(NOW)])
+    await record(report)
+    expect(await record({ ...report, entries: [startAt(NOW - MINUTE_MS)] })).toEqual(['recorded'])
+    expect(await stateOf(t, check.key)).toMatchObject({ status: UP, runs: null })
+  })
+
+  it('two controllers at once record each entry once', async () => {
+    const checks = [await addFollowed(t, 'a', { agoMs: HOUR_MS }), await addFollowed(t, 'b', { agoMs: HOUR_MS })]
+    const reports = checks.flatMap((check) =>
+      [5, 3, 1].map((minutes) =>
+        reportOf(check, [startAt(NOW - minutes * MINUTE_MS), failAt(NOW - (minutes - 1) * MINUTE_MS)]),
+      ),
+    )
+    // In another order, so that they would wait for each other in a circle without an order of locks.
+    const [one, other] = await Promise.all([
+      recordJobs(t.context, reports),
+      recordJobs(t.context, reports.toReversed()),
+    ])
+    for (const [index, outcome] of other.toReversed().entries())
+      expect([one[index], outcome].sort()).toEqual(['recorded', 'repeated'])
+    for (const { key } of checks) {
+      expect(await pingsOf(t, key)).toHaveLength(6)
+      expect(await eventsOf(t, key)).toHaveLength(1)
+    }
+  })
+
+  it('a controller that is killed between two statements leaves nothing, or all of it', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const report = reportOf(check, [startAt(NOW - MINUTE_MS), failAt(NOW)], { lastRun: aLastRun() })
+    let killedAt = 0
+    for (let isDone = false; !isDone; killedAt += 1) {
+      const killed = withKill(t.context, killedAt)
+      isDone = await recordJobs(killed, [report]).then(
+        () => true,
+        () => false,
+      )
+      if (!isDone) expect(await pingsOf(t, check.key)).toEqual([])
+    }
+    expect(killedAt).toBeGreaterThan(5)
+    // It was killed after its commit: the next leader reports it again.
+    expect(await record(report)).toEqual(['repeated'])
+    expect(await pingsOf(t, check.key)).toHaveLength(2)
+    expect(await eventsOf(t, check.key)).toHaveLength(1)
+  })
+
+  it('what pruning has deleted is not recorded again, and a late entry of a check that was not pruned is', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: 40 * DAY_MS })
+    const reports = [30, 20, 10, 5, 1].map((days) => {
+      const at = NOW - days * DAY_MS
+      return reportOf(check, [startAt(at), successAt(at + MINUTE_MS)])
+    })
+    await record(...reports.slice(1))
+    expect(await record(reports[0]!)).toEqual(['recorded'])
+    await pruneAll(t, { maxPings: 4 })
+    expect(await pingsOf(t, check.key)).toHaveLength(4)
+    expect(await record(...reports)).toEqual(Array(5).fill('repeated'))
+    expect(await pingsOf(t, check.key)).toHaveLength(4)
+    expect(await record(reportOf(check, [successAt(NOW)]))).toEqual(['recorded'])
+  })
+
+  it('what pruning has deleted by its age is not recorded again, though the newest completion stays', async () => {
+    const check = await addFollowed(t, 'yearly', { agoMs: 400 * DAY_MS })
+    const reports = [300, 200].map((days) => {
+      const at = NOW - days * DAY_MS
+      return reportOf(check, [startAt(at), successAt(at + MINUTE_MS)])
+    })
+    await record(...reports)
+    await pruneAll(t, { maxDays: 90 })
+    expect(await pingsOf(t, check.key)).toHaveLength(2)
+    expect(await record(...reports)).toEqual(['repeated', 'repeated'])
+    expect(await record(reportOf(check, [successAt(NOW - 100 * DAY_MS)]))).toEqual(['recorded'])
+  })
+})
+
+describe("beside the container's own pings", () => {
+  it('a success of the Job does not override a fail of the run: it is a log, once', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const report = reportOf(check, [startAt(NOW - 2 * MINUTE_MS)])
+    await record(report)
+    await ping(t.database, check, 'fail', NOW - MINUTE_MS)
+    const end = { ...report, entries: [successAt(NOW)] }
+    expect(await record(end)).toEqual(['recorded'])
+    expect(await record(end)).toEqual(['repeated'])
+    expect(await stateOf(t, check.key)).toMatchObject({ status: DOWN, runs: null })
+    expect((await pingsOf(t, check.key)).at(-1)).toMatchObject({ type: 'log', source: 'job', exitCode: null })
+  })
+
+  it.each(['start', 'success', 'fail', 'log'] as const)(
+    'a %s with the uid of the Job as its run id is no conflict',
+    async (type) => {
+      const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+      const runId = randomUUID()
+      await ping(t.database, check, type, NOW - MINUTE_MS, { runId })
+      for (const end of [successAt(NOW), failAt(NOW), deletedAt(NOW, 'nightly-1')]) {
+        const outcomes = await record(reportOf(check, [startAt(NOW - 2 * MINUTE_MS), end], { runId }))
+        expect(outcomes).not.toContain('failed')
+        expect((await stateOf(t, check.key)).runs).toBeNull()
+      }
+    },
+  )
+
+  it('two runs that each sent a fail and a log of its own end as they are', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const runId = randomUUID()
+    await record(reportOf(check, [startAt(NOW - 2 * MINUTE_MS)], { runId }))
+    await ping(t.database, check, 'log', NOW - MINUTE_MS, { runId })
+    await ping(t.database, check, 'fail', NOW - MINUTE_MS)
+    expect(await record(reportOf(check, [successAt(NOW)], { runId }))).toEqual(['recorded'])
+    expect(await stateOf(t, check.key)).toMatchObject({ status: DOWN, runs: null })
+  })
+})
+
+describe('the last run', () => {
+  const iso = (at: number) => new Date(at).toISOString()
+  const running = aLastRun({ startTime: iso(NOW - MINUTE_MS) })
+  const ended = {
+    ...running,
+    completionTime: iso(NOW),
+    outcome: 'Failed',
+    exitCode: 3,
+    reason: 'Error',
+    message: 'container backup failed (exit code 3)',
+  } as const
+
+  it('is that of the newest report, with the names of the Jobs of the open runs', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const report = reportOf(check, [startAt(NOW - MINUTE_MS)], { lastRun: running })
+    await record(report)
+    expect(await cronJobOf(t, check.key)).toEqual({
+      name: 'nightly',
+      lastRun: running,
+      jobs: { [report.runId!]: 'nightly-1' },
+    })
+    await record({ ...report, entries: [failAt(NOW)], lastRun: ended })
+    expect(await cronJobOf(t, check.key)).toEqual({ name: 'nightly', lastRun: ended, jobs: {} })
+  })
+
+  it('is not overridden by a late report: of the same run, and of an older one', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const report = reportOf(check, [], { lastRun: ended })
+    expect(await record(report)).toEqual(['repeated'])
+    await record({ ...report, lastRun: running })
+    await record({ ...report, lastRun: { ...ended, job: 'nightly-0', startTime: iso(NOW - HOUR_MS) } })
+    expect((await cronJobOf(t, check.key))!.lastRun).toEqual(ended)
+    const next = { ...running, job: 'nightly-2', startTime: iso(NOW) }
+    await record({ ...report, lastRun: next })
+    expect((await cronJobOf(t, check.key))!.lastRun).toEqual(next)
+  })
+})
+
+describe('a report that cannot be stored', () => {
+  it('fails alone', async () => {
+    const checks = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((name) => addFollowed(t, name, { agoMs: HOUR_MS })))
+    await t.database.query(`update check_states set schedule = 'never' where check_key = $1`, [checks[1]!.key])
+    const reports = checks.map((check) => reportOf(check, [successAt(NOW)]))
+    reports[3] = { ...reports[3]!, runId: 'not a uid' }
+    const failed: string[] = []
+    const outcomes = await recordJobs(t.context, reports, ({ source }, error) => failed.push(`${source}: ${error}`))
+    expect(outcomes).toEqual(['recorded', 'failed', 'recorded', 'failed', 'recorded'])
+    expect(failed).toEqual([expect.stringMatching(/^b: .*cannot be read/), expect.stringMatching(/^d: /)])
+  })
+
+  it('because another transaction holds its check is held alone, and is recorded later', async () => {
+    const [held, free] = [
+      await addFollowed(t, 'held', { agoMs: HOUR_MS }),
+      await addFollowed(t, 'free', { agoMs: HOUR_MS }),
+    ]
+    const reports = [reportOf(held, [successAt(NOW)]), reportOf(free, [successAt(NOW)])]
+    const holding = await openTransaction(t, (tx) =>
+      tx.query('select from check_states where check_key = $1 for update', [held.key]),
+    )
+    const failed: JobReport[] = []
+    const outcomes = await recordJobs(inHaste(t.context), reports, (report) => failed.push(report))
+    expect([outcomes, failed]).toEqual([['held', 'recorded'], []])
+    // One that is known to be held is not waited for: the transaction would be tried twice.
+    const tries = vi.spyOn(t.context.database, 'transaction')
+    expect(await recordJobs(t.context, reports, undefined, 'skip locked')).toEqual(['held', 'repeated'])
+    expect(tries).toHaveBeenCalledTimes(1)
+    tries.mockRestore()
+    await holding.rollback()
+    expect(await record(...reports)).toEqual(['recorded', 'repeated'])
+  })
+})
+
+it('more reports than one transaction takes are recorded in order', async () => {
+  const check = await addFollowed(t, 'nightly', { agoMs: DAY_MS })
+  const count = MAX_REPORTS + 3
+  const reports = Array.from({ length: count }, (_, index) =>
+    reportOf(check, [successAt(NOW - (count - index) * SECOND_MS)]),
+  )
+  expect(await record(...reports)).toEqual(Array(count).fill('recorded'))
+  expect(await stateOf(t, check.key)).toMatchObject({ pingsTotal: count, lastPingAt: NOW - SECOND_MS })
+})
+
+it('of what ended before the check was made, the newest alone counts, also beyond one transaction', async () => {
+  const check = await addFollowed(t, 'nightly')
+  const count = MAX_REPORTS + 3
+  const reports = Array.from({ length: count }, (_, index) => {
+    const at = NOW - (count - index) * SECOND_MS
+    return reportOf(check, [index === count - 1 ? failAt(at) : successAt(at)])
+  })
+  await record(...reports)
+  expect(await stateOf(t, check.key)).toMatchObject({ status: 0, pingsTotal: count })
+  expect(await eventsOf(t, check.key)).toEqual([])
+})
+
+it('hundreds of new checks that become up by their first success send nothing', async () => {
+  const reports: JobReport[] = []
+  for (let index = 0; index < MAX_REPORTS + 3; index += 1) {
+    const check = await addFollowed(t, `job-${index}`)
+    // Of half of them the success is older than the check, as where a label finds Jobs that have ended.
+    reports.push(reportOf(check, [successAt(index % 2 === 0 ? NOW - MINUTE_MS : NOW)]))
+  }
+  expect(new Set(await record(...reports))).toEqual(new Set(['recorded']))
+  const { rows } = await t.database.query(
+    'select status, count(*)::int as count, (select count(*)::int from events) as events from check_states group by status',
+  )
+  expect(rows).toEqual([{ status: UP, count: reports.length, events: 0 }])
+})
+
+it('what ended before the check was made counts without regard to what ended since', async () => {
+  const check = await addFollowed(t, 'nightly')
+  t.clock.time += MINUTE_MS
+  const reports = [reportOf(check, [successAt(NOW - MINUTE_MS)]), reportOf(check, [failAt(NOW + SECOND_MS)])]
+  await record(...reports)
+  expect((await flipsOf(t, check.key)).map(({ reason }) => reason)).toEqual(['first_success', 'failed'])
+})
+
+/** A context whose connection breaks at the statement with this number. */
+function withKill(context: Context, at: number): Context {
+  let count = 0
+  const guard = () => {
+    count += 1
+    if (count > at) throw Object.assign(new Error('killed'), { code: 'ECONNRESET' })
+  }
+  const broken = (tx: Queryable): Queryable => ({
+    async query(...given) {
+      guard()
+      return tx.query(...given)
+    },
+    async queryColumns(statement) {
+      guard()
+      return tx.queryColumns(statement)
+    },
+  })
+  const { database } = context
+  return {
+    ...context,
+    database: {
+      ...database,
+      transaction: (work) =>
+        database.transaction(async (tx) => {
+          const result = await work(broken(tx))
+          // Before its commit.
+          guard()
+          return result
+        }),
+    },
+  }
+}
+
+/** A context that waits for locks for a moment only. */
+function inHaste(context: Context): Context {
+  const { database } = context
+  return {
+    ...context,
+    database: {
+      ...database,
+      transaction: (work) =>
+        database.transaction(async (tx) => {
+          await tx.query("set local lock_timeout = '20ms'")
+          return work(tx)
+        }),
+    },
+  }
+}

@@ -1,0 +1,85 @@
+/** An incident that check.down opened is closed by the first change to up, whatever happened to the check in between. */
+
+import { expect, test } from 'vitest'
+import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
+import type { StoredCheck } from '../../../src/store/checks/checks.ts'
+import { MINUTE_MS, periodSpec } from '../checks/fixture.ts'
+import { useOperatorFixture } from './fixture.ts'
+
+const t = useOperatorFixture()
+let count = 0
+
+/** A declared check and what can happen to it; each step takes a minute. */
+function createStory() {
+  count += 1
+  const resource = { cluster: 'default', namespace: 'payments', name: `job-${count}` }
+  const given = { resource, spec: periodSpec(), suspend: null }
+  const declare = (changed: Partial<Parameters<typeof t.declare>[0]> = {}) => t.declare({ ...given, ...changed })
+  const read = async () => (await t.read(resource)) as StoredCheck
+  const steps = {
+    success: async () => t.pinged(await read(), 'success', t.clock.time),
+    fail: async () => t.pinged(await read(), 'fail', t.clock.time),
+    pause: async () => pauseCheck(t.context, t.tenant, (await read()).id),
+    resume: async () => resumeCheck(t.context, t.tenant, (await read()).id),
+    update: () => declare({ spec: periodSpec({ graceSeconds: 7 + count }) }),
+    async suspend() {
+      await declare({ suspend: true })
+      await declare({ suspend: false })
+      await declare()
+    },
+    async recreate() {
+      await t.retire('Delete', resource)
+      await declare()
+    },
+    async adopt() {
+      const { id } = await read()
+      await t.retire('Retain', resource)
+      await declare({ adoptId: id })
+    },
+  }
+  return {
+    async do(...kinds: (keyof typeof steps)[]) {
+      for (const kind of kinds) {
+        t.clock.time += MINUTE_MS
+        await steps[kind]()
+      }
+    },
+    declare,
+    read,
+    async sent() {
+      const { key } = await read()
+      const { rows } = await t.database.query<{ type: string; data: { down_for_seconds: number | null } }>(
+        'select type, data from events where check_key = $1 order by id',
+        [key],
+      )
+      return rows
+    },
+  }
+}
+
+const BETWEEN = ['pause', 'resume', 'update', 'suspend', 'recreate', 'adopt', 'fail'] as const
+
+test('two of pause, resume, update, suspension, re-creation, adoption and failure, in any order', async () => {
+  for (const first of BETWEEN) {
+    for (const second of BETWEEN) {
+      const story = createStory()
+      await story.declare()
+      await story.do('success', 'fail', first, second, 'resume', 'success')
+      const changes = (await story.sent()).map(({ type }) => type).filter((type) => /down|up/.test(type))
+      expect(changes.at(0), `${first}, ${second}`).toBe('check.down')
+      expect(changes.slice(changes.indexOf('check.up')), `${first}, ${second}`).toEqual(['check.up'])
+      await story.do('pause', 'resume', 'success')
+      expect((await story.sent()).filter(({ type }) => type === 'check.up')).toHaveLength(1)
+    }
+  }
+})
+
+test('the time that it was down is counted from its check.down, also by a check that was deleted in between', async () => {
+  const story = createStory()
+  await story.declare()
+  await story.do('success', 'fail', 'pause', 'recreate', 'success')
+  const [down, ...rest] = await story.sent()
+  expect(down!.type).toBe('check.down')
+  expect(rest.at(-1)).toMatchObject({ type: 'check.up', data: { down_for_seconds: 180 } })
+  expect((await story.read()).state).toMatchObject({ status: 'up', incidentSince: null, pingsTotal: 3 })
+})

@@ -1,0 +1,200 @@
+/** Which flips of a declared check are reported in its cluster: each once, also when a leader dies between two steps. */
+
+import { describe, expect, test } from 'vitest'
+import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
+import { createCheckCache } from '../../../src/checks/ping/cache.ts'
+import type { Occurrence } from '../../../src/kubernetes/recorder.ts'
+import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
+import { createReporter } from '../../../src/operator/status/report.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { listUnreportedFlips, saveReportedFlip } from '../../../src/store/history/reported-flips.ts'
+import { eventually } from '../../support/until.ts'
+import { addCheck, NOW } from '../checks/fixture.ts'
+import { RESOURCE, useOperatorFixture } from './fixture.ts'
+
+const t = useOperatorFixture()
+
+const unreported = async (key: number) => (await listUnreportedFlips(t.database, key)).map(({ reason }) => reason)
+const reportAll = async (key: number) =>
+  saveReportedFlip(t.database, key, (await listUnreportedFlips(t.database, key)).at(-1)!.id)
+
+describe('the unreported flips of a check', () => {
+  test('are those after the reported one, oldest first, several of one millisecond too', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'success', NOW + 5)
+    expect(await unreported(check.key)).toEqual(['created', 'first_success'])
+    await reportAll(check.key)
+    expect(await unreported(check.key)).toEqual([])
+    await t.pinged(check, 'fail', NOW + 5)
+    await t.pinged(check, 'success', NOW + 5)
+    expect(await unreported(check.key)).toEqual(['failed', 'recovered'])
+    const [flip] = await listUnreportedFlips(t.database, check.key)
+    expect(flip).toEqual({
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      at: expect.any(Number),
+      from: 'up',
+      to: 'down',
+      reason: 'failed',
+      pingId: expect.any(String),
+    })
+  })
+
+  test('hold one that is dated before the reported one and was found after it', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'success', NOW)
+    await reportAll(check.key)
+    await t.database.query('update service_beat set beat_at = now()')
+    await t.database.query(
+      `update check_states set wake_at = now() - interval '1 minute', due_at = now() - interval '1 hour', expected_at = now() - interval '2 hours',
+         since = now() - interval '1 day', stamped_at = now() - interval '1 day'`,
+    )
+    await expireOverdue({ database: t.database, cache: createCheckCache(), now: () => 0 }, 10)
+    expect(await unreported(check.key)).toEqual(['missed'])
+  })
+
+  test('are the newest hundred when there are more', async () => {
+    const { check } = await t.declare()
+    for (let i = 0; i < 51; i += 1) {
+      await t.pinged(check, 'fail', NOW + 2 * i)
+      await t.pinged(check, 'success', NOW + 2 * i + 1)
+    }
+    const flips = await listUnreportedFlips(t.database, check.key)
+    expect(flips).toHaveLength(100)
+    expect(flips.at(-1)).toMatchObject({ reason: 'recovered', at: NOW + 101 })
+    expect(flips[0]).toMatchObject({ reason: 'failed', at: NOW + 2 })
+  })
+
+  test('leave out what happened to a check before it was adopted, also when it was reported in its cluster before', async () => {
+    const { id } = await addCheck(t, t.tenant)
+    const { rows } = await t.database.query<{ key: number }>('select key from checks where id = $1', [id])
+    const { key } = rows[0]!
+    await t.pinged({ key }, 'fail', NOW + 1)
+    await t.declare({ adoptId: id })
+    expect(await unreported(key)).toEqual([])
+    await t.pinged({ key }, 'success', NOW + 2)
+    expect(await unreported(key)).toEqual(['recovered'])
+    await t.retire('Retain')
+    await t.pinged({ key }, 'fail', NOW + 3)
+    await t.declare({ adoptId: id })
+    expect(await unreported(key)).toEqual([])
+  })
+
+  test('leave out what happened before its resource was deleted and created again', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'fail', NOW + 1)
+    await t.retire('Delete')
+    const revived = await t.declare()
+    expect(revived.check.key).toBe(check.key)
+    expect(await unreported(check.key)).not.toContain('failed')
+    await t.pinged(check, 'success', NOW + 2)
+    expect((await unreported(check.key)).at(-1)).toBe('first_success')
+  })
+
+  test('stay when the specification changes', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'fail', NOW + 1)
+    await t.declare({ name: 'Another' })
+    expect(await unreported(check.key)).toEqual(['created', 'failed'])
+  })
+})
+
+describe('the reported flip', () => {
+  test('never goes back, and is not saved for a check that is gone', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'fail', NOW + 1)
+    await t.pinged(check, 'success', NOW + 2)
+    const [first, , last] = await listUnreportedFlips(t.database, check.key)
+    await saveReportedFlip(t.database, check.key, last!.id)
+    await saveReportedFlip(t.database, check.key, first!.id)
+    expect(await unreported(check.key)).toEqual([])
+    await t.retire('Delete')
+    await saveReportedFlip(t.database, check.key, last!.id)
+    const { rows } = await t.database.query('select * from reported_flips')
+    expect(rows).toEqual([])
+  })
+})
+
+describe('a reporter', () => {
+  const reject = () => Promise.reject(new Error('not expected'))
+  const write = ({ onSettled }: Occurrence) => onSettled?.('done')
+
+  /** One leader: the reasons of its Events are kept, and `settle` gets each of them. */
+  function startLeader(settle: (occurrence: Occurrence) => void) {
+    const recorded: string[] = []
+    const reporter = createReporter({
+      claims: { installation: 'i1' },
+      client: { get: reject, mergePatch: reject, replace: async (_type, body) => body as never },
+      cache: { put: () => {} },
+      context: t.context,
+      recorder: {
+        record(_regarding, occurrence) {
+          recorded.push(occurrence.reason)
+          settle(occurrence)
+        },
+      },
+    })
+    const object: HeartbeatCheck = {
+      metadata: { ...RESOURCE, uid: 'u1', resourceVersion: '7', generation: 1 },
+      spec: { periodSeconds: 3_600 },
+      status: { observedGeneration: 1 },
+    }
+    const findings = { sync: { kind: 'synced' }, published: null } as const
+    return {
+      recorded,
+      report: async (seen = object) => reporter.report(seen, findings, (await t.read()) as CheckRecord),
+      object,
+    }
+  }
+
+  test('records each flip once, and the next leader what the one before had not written', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'fail', NOW + 1)
+    const killed = startLeader(() => {})
+    await killed.report()
+    await killed.report()
+    expect(killed.recorded).toEqual(['Failed'])
+    await t.pinged(check, 'success', NOW + 2)
+    await killed.report()
+    expect(killed.recorded).toEqual(['Failed', 'Recovered'])
+
+    const next = startLeader(write)
+    await next.report()
+    expect(next.recorded).toEqual(['Failed', 'Recovered'])
+    await eventually('it is saved', async () => (await unreported(check.key)).length === 0)
+    await next.report()
+    expect(next.recorded).toHaveLength(2)
+
+    const last = startLeader(write)
+    await last.report()
+    expect(last.recorded).toEqual([])
+  })
+
+  test('records again what found no place, and the flips after it', async () => {
+    const { check } = await t.declare()
+    const settlers: NonNullable<Occurrence['onSettled']>[] = []
+    const leader = startLeader(({ onSettled }) => settlers.push(onSettled!))
+    await t.pinged(check, 'fail', NOW + 1)
+    await leader.report()
+    await t.pinged(check, 'success', NOW + 2)
+    await leader.report()
+    settlers[1]!('done')
+    settlers[0]!('lost')
+    await eventually('both are recorded again', async () => {
+      await leader.report()
+      return leader.recorded.length === 4
+    })
+    expect(leader.recorded).toEqual(['Failed', 'Recovered', 'Failed', 'Recovered'])
+    for (const settle of settlers.slice(2)) settle('done')
+    await eventually('they are saved', async () => (await unreported(check.key)).length === 0)
+  })
+
+  test('leaves the flips of a new resource to its second reconcile', async () => {
+    await t.declare({ suspend: true })
+    const leader = startLeader(write)
+    const { status: _, ...unseen } = leader.object
+    await leader.report(unseen)
+    expect(leader.recorded).toEqual([])
+    await leader.report()
+    expect(leader.recorded).toEqual(['Suspended'])
+  })
+})

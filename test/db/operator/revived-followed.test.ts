@@ -1,0 +1,139 @@
+/** A check that follows a CronJob keeps its status when its resource is deleted and declared again, and each check.down has an end. */
+
+import { expect, test } from 'vitest'
+import type { Declaration } from '../../../src/checks/declare/declare-check.ts'
+import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
+import { cronSpec, DAY_MS, HOUR_MS, MINUTE_MS, NOW, pruneAll } from '../checks/fixture.ts'
+import { eventsOf, failAt, flipsOf, reportOf, SECOND_MS, successAt } from '../jobs/fixture.ts'
+import { RESOURCE, useOperatorFixture } from './fixture.ts'
+
+const t = useOperatorFixture()
+const spec = cronSpec('0 * * * *', { graceSeconds: 300, maxRuntimeSeconds: 1_800, jobArea: 'default' })
+const DETAIL = 'container backup failed (exit code 3)'
+const LATER = NOW + 10 * MINUTE_MS
+
+const declare = (given: Partial<Declaration> = {}) => t.declare({ spec, suspend: false, ...given })
+const reports = async (...entries: Parameters<typeof reportOf>[1]) =>
+  recordJobs(t.context, [reportOf({ key: 0, id: '', resource: RESOURCE }, entries)])
+const sent = async (key: number) => (await eventsOf(t, key)).map(({ type, detail }) => [type, detail])
+
+/** Declared, then down since NOW + 1 s. */
+async function addDown() {
+  const { check } = await declare()
+  t.clock.time = NOW + MINUTE_MS
+  await reports(failAt(NOW + SECOND_MS, `${DETAIL}\nmore`))
+  expect((await t.read())!.state.status).toBe('down')
+  return check
+}
+
+test('a check that was down is down again, in the same incident, which the next success closes', async () => {
+  const { key, id } = await addDown()
+  t.clock.time = NOW + 2 * MINUTE_MS
+  await t.retire()
+  const removed = 'its HeartbeatCheck was deleted, and the check with it'
+  const restored = `as before its HeartbeatCheck was deleted: ${DETAIL}`
+  expect(await sent(key)).toEqual([
+    ['check.down', DETAIL],
+    ['check.paused', removed],
+  ])
+  t.clock.time = LATER
+  const { check, change } = await declare()
+  expect([change, check.id, check.state]).toMatchObject([
+    'revived',
+    id,
+    { status: 'down', reason: 'failed', since: LATER, dueAt: null, incidentSince: NOW + SECOND_MS },
+  ])
+  expect((await flipsOf(t, key)).at(-1)).toEqual({
+    reason: 'failed',
+    at: LATER,
+    detail: restored,
+    job: 'nightly-backup-1',
+  })
+  await reports(failAt(LATER + SECOND_MS))
+  t.clock.time = LATER + MINUTE_MS
+  await reports(successAt(LATER + 2 * SECOND_MS))
+  expect(await sent(key)).toEqual([
+    ['check.down', DETAIL],
+    ['check.paused', removed],
+    ['check.down', restored],
+    ['check.up', null],
+  ])
+  expect((await t.read())!.state).toMatchObject({ status: 'up', reason: 'recovered', incidentSince: null })
+})
+
+test('a success of the time in which it was away brings it up', async () => {
+  const { key } = await addDown()
+  await t.retire()
+  t.clock.time = LATER
+  await declare()
+  await reports(successAt(NOW + 5 * MINUTE_MS))
+  expect((await t.read())!.state.status).toBe('up')
+  expect((await sent(key)).at(-1)![0]).toBe('check.up')
+})
+
+test('a check that was up is up again, awaits its next run, and alarms of nothing before', async () => {
+  const { check } = await declare()
+  t.clock.time = NOW + MINUTE_MS
+  await reports(successAt(NOW + SECOND_MS))
+  await t.retire()
+  t.clock.time = LATER
+  const revived = await declare()
+  expect(revived.check.state).toMatchObject({
+    status: 'up',
+    since: LATER,
+    expectedAt: NOW + HOUR_MS,
+    dueAt: NOW + HOUR_MS + 5 * MINUTE_MS,
+  })
+  expect(await t.read()).toEqual(revived.check)
+  await reports(failAt(NOW + 5 * MINUTE_MS))
+  expect((await t.read())!.state.status).toBe('up')
+  expect(await sent(check.key)).toEqual([])
+  expect(await t.flipsOf(check.key)).toEqual([
+    [null, 0, 'created'],
+    [0, 1, 'first_success'],
+    [null, 1, 'created'],
+  ])
+})
+
+test('a check that has no open incident, or that is known as paused, is removed without an event', async () => {
+  const { check } = await declare()
+  await t.retire()
+  expect(await sent(check.key)).toEqual([])
+  const { key } = await addDown()
+  await declare({ suspend: true, pauseDetail: 'the CronJob is suspended' })
+  await t.retire()
+  expect(await sent(key)).toEqual([
+    ['check.down', DETAIL],
+    ['check.paused', 'the CronJob is suspended'],
+  ])
+})
+
+test('a check whose CronJob is suspended comes back paused, and is not notified again', async () => {
+  const { key } = await addDown()
+  await t.retire()
+  t.clock.time = LATER
+  const { check } = await declare({ suspend: true, pauseDetail: 'the CronJob is suspended' })
+  expect(check.state).toMatchObject({ status: 'paused', incidentSince: NOW + SECOND_MS })
+  expect((await sent(key)).map(([type]) => type)).toEqual(['check.down', 'check.paused'])
+  await declare()
+  await reports(successAt(LATER + SECOND_MS))
+  expect((await sent(key)).map(([type]) => type)).toEqual(['check.down', 'check.paused', 'check.resumed', 'check.up'])
+})
+
+test('after more than seven days it is another check, and new', async () => {
+  const { id } = await addDown()
+  await t.retire()
+  t.clock.time = NOW + 8 * DAY_MS
+  await pruneAll(t, {})
+  const { check } = await declare()
+  expect(check.id).not.toBe(id)
+  expect(check.state).toMatchObject({ status: 'new', incidentSince: null })
+})
+
+test('a check whose tombstone an older release has written comes back new', async () => {
+  await addDown()
+  await t.retire()
+  await t.database.query('update tombstones set reason = null')
+  t.clock.time = LATER
+  expect((await declare()).check.state).toMatchObject({ status: 'new', incidentSince: NOW + SECOND_MS })
+})

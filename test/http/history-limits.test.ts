@@ -1,0 +1,36 @@
+/** M1: the limits of history, from the variables to the tables. */
+
+import { expect, it, vi } from 'vitest'
+import { createApp } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { addCheck } from '../support/check.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { silentLog } from '../support/silent-log.ts'
+import { addTenant } from '../support/tenant.ts'
+
+it('M1: HISTORY_MAX_FLIPS and HISTORY_MAX_PINGS are kept of each check, and metrics show it', async () => {
+  const { url: databaseUrl, database, close } = await createTestDatabase()
+  const { key } = await addCheck({ database }, await addTenant({ database }))
+  await database.query(
+    `with made as (select gen_random_uuid() as id, n from generate_series(1, 12) n),
+      flips as (insert into flips (id, check_key, at, detected_at, from_status, to_status, reason) select id, $1, now(), now(), 1, 2, 'failed' from made)
+      insert into pings (id, check_key, type, source, created_at) select id, $1, 3, 0, now() + n * interval '1 s' from made`,
+    [key],
+  )
+  const environment = { PING_PORT: '0', API_PORT: '0', OPS_PORT: '0', HISTORY_MAX_FLIPS: '5', HISTORY_MAX_PINGS: '7' }
+  const config = readConfig(environment, false)
+  const app = createApp({ config, databaseUrl, secretKey: Buffer.alloc(32, 1), log: silentLog })
+  const { listening } = await app.start()
+  await vi.waitFor(
+    async () => {
+      const text = await (await fetch(`${listening.ops}/metrics`)).text()
+      expect(text).toMatch(/^heartbeat_history_rows\{kind="flips"\} 5$/m)
+      expect(text).toMatch(/^heartbeat_history_rows\{kind="pings"\} 7$/m)
+      expect(text).toMatch(/^heartbeat_history_rows\{kind="events"\} 0$/m)
+      expect(text).toMatch(/^heartbeat_history_rows\{kind="deliveries"\} 0$/m)
+    },
+    { timeout: 15_000, interval: 20 },
+  )
+  await app.stop()
+  await close()
+})

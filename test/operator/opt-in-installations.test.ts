@@ -1,0 +1,68 @@
+/** CronJobs that two installations watch, each with a database and a Lease of its own (docs/kubernetes.md, "Two installations"). */
+
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { CronJobSettings } from '../../src/domain/cron-job-settings.ts'
+import { cronJobsIn, LABELLED, WATCHED } from '../support/cron-jobs.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
+import { startTestOperator, type TestOperator, whenLeading } from '../support/operator.ts'
+import { eventually } from '../support/until.ts'
+import { openWorkplace } from '../support/workplace.ts'
+import { idOf } from './two-installations.ts'
+
+let cluster: FakeCluster
+let one: TestDatabase
+let two: TestDatabase
+
+beforeAll(async () => {
+  cluster = await startFakeCluster()
+  one = await createTestDatabase()
+  two = await createTestDatabase()
+})
+afterAll(async () => {
+  await one?.close()
+  await two?.close()
+  await cluster?.[Symbol.asyncDispose]()
+})
+
+function start(testDatabase: TestDatabase, watch: CronJobSettings['watch']): Promise<TestOperator> {
+  return startTestOperator({
+    connection: cluster.connection,
+    testDatabase,
+    leaseNamespace: testDatabase === one ? 'one' : 'two',
+    changes: { pollMs: 100, resyncMs: 300, cronJobs: { ...LABELLED, watch } },
+  })
+}
+
+it('one creates each HeartbeatCheck, and the other, which would not watch its CronJob, leaves it', async () => {
+  const place = await openWorkplace(cluster)
+  const cronJobs = cronJobsIn(cluster, place)
+  await using first = await start(one, 'all')
+  await using second = await start(two, 'labelled')
+  await Promise.all([whenLeading(first), whenLeading(second)])
+  const all = Array.from({ length: 10 }, (_, index) => `job-${index}`)
+  await Promise.all(all.map((name) => cronJobs.create(name)))
+  const installation = await idOf(one)
+  await eventually(
+    'the first has them all',
+    async () => {
+      const checks = await place.list()
+      return checks.length === all.length && checks.every(({ status }) => status?.installation === installation)
+      // The second may have been the first to claim one: it deletes it, and the first creates it again.
+    },
+    30_000,
+  )
+  // The second has seen all of them when it has created what it watches.
+  await first.stop()
+  await cronJobs.create('labelled', WATCHED)
+  const theirs = await idOf(two)
+  await eventually('the second works', async () => {
+    const { status } = await place.get('labelled')
+    return status?.installation === theirs
+  })
+  const checks = await place.list()
+  expect(checks).toHaveLength(all.length + 1)
+  expect(
+    checks.filter(({ metadata }) => metadata.generation === 1 && metadata.deletionTimestamp === undefined),
+  ).toHaveLength(all.length + 1)
+})

@@ -1,0 +1,390 @@
+/** Which CronJobs the operator monitors, and what it creates, changes and deletes for them (docs/cronjobs.md). */
+
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { CronJobSettings } from '../../src/domain/cron-job-settings.ts'
+import { keyOf } from '../../src/kubernetes/objects.ts'
+import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
+import {
+  type CronJobs,
+  cronJobsIn,
+  follow,
+  LABELLED,
+  labelNamespace,
+  WATCH_LABEL,
+  WATCHED,
+} from '../support/cron-jobs.ts'
+import { readMetric } from '../support/operator.ts'
+import { eventually } from '../support/until.ts'
+import { openWorkplace, type Workplace, workIn } from '../support/workplace.ts'
+import { useScene } from './scene.ts'
+
+const watching = (watch: CronJobSettings['watch']) => ({
+  cronJobs: { ...LABELLED, watch },
+})
+const t = useScene(watching('labelled'))
+
+let place: Workplace
+let cronJobs: CronJobs
+
+beforeEach(async () => {
+  place = await openWorkplace(t.cluster)
+  cronJobs = cronJobsIn(t.cluster, place)
+})
+
+const names = async (at = place) => (await at.list()).map(({ metadata }) => metadata.name).sort()
+const created = (name: string, at = place) => at.ready(name)
+const gone = (name: string, at = place) => eventually(`${name} is gone`, async () => !(await names(at)).includes(name))
+/** The operator has acted on all that came before: it creates them in this order. */
+async function caughtUp(at = place): Promise<void> {
+  const name = `marker-${(await names(at)).length}`
+  await cronJobsIn(t.cluster, at).create(name, WATCHED)
+  await created(name, at)
+}
+const writesTo = (from: number, at = place) =>
+  t.cluster.server.requests
+    .slice(from)
+    .filter(({ method, path }) => method !== 'GET' && path.includes(`/${at.name}/heartbeatchecks`))
+    .map(({ method, path }) => `${method} ${path.split('/heartbeatchecks')[1]}`)
+
+describe('the label of a CronJob', () => {
+  it('creates a HeartbeatCheck of its name, which the CronJob owns and which follows it', async () => {
+    const { metadata } = await cronJobs.create('backup', {
+      labels: { [WATCH_LABEL]: 'true', 'app.kubernetes.io/instance': 'shop' },
+      annotations: { 'argocd.argoproj.io/tracking-id': 'shop:batch/CronJob:shop/backup' },
+    })
+    const object = await created('backup')
+    expect(object.spec).toMatchObject({ sourceRef: { kind: 'CronJob', name: 'backup' } })
+    expect(object.metadata.labels).toEqual({ 'app.kubernetes.io/managed-by': 'heartbeat-operator' })
+    expect(object.metadata.annotations).toBeUndefined()
+    expect(object.metadata.ownerReferences).toEqual([
+      {
+        apiVersion: 'batch/v1',
+        kind: 'CronJob',
+        name: 'backup',
+        uid: metadata.uid,
+        controller: true,
+        blockOwnerDeletion: false,
+      },
+    ])
+    expect(await place.find('secrets', 'backup-heartbeat')).toBeNull()
+  })
+
+  it('can be added later, and one that goes deletes the HeartbeatCheck; its tombstone gives id and history back', async () => {
+    await cronJobs.create('backup')
+    await caughtUp()
+    expect(await names()).not.toContain('backup')
+    await cronJobs.label('backup', 'true')
+    const { status } = await created('backup')
+    await cronJobs.label('backup', null)
+    await gone('backup')
+    const { rows } = await t.sql('select id from tombstones where kubernetes_namespace = $1', place.name)
+    expect(rows).toEqual([{ id: status!.checkId }])
+    await cronJobs.label('backup', 'true')
+    expect((await created('backup')).status!.checkId).toBe(status!.checkId)
+  })
+
+  it('that is back at once creates another one, when the first is gone', async () => {
+    await cronJobs.create('backup', WATCHED)
+    const { metadata, status } = await created('backup')
+    await cronJobs.label('backup', null)
+    await eventually('it is being deleted', async () => {
+      const object = (await place.list()).find((one) => one.metadata.name === 'backup')
+      return object?.metadata.uid !== metadata.uid || object.metadata.deletionTimestamp !== undefined
+    })
+    await cronJobs.label('backup', 'true')
+    const again = await eventually('there is another', async () => {
+      const object = await created('backup')
+      return object.metadata.uid !== metadata.uid && object
+    })
+    expect(again.status!.checkId).toBe(status!.checkId)
+  })
+
+  it('with another value is none, and the CronJob has a Warning', async () => {
+    await cronJobs.create('backup', { labels: { [WATCH_LABEL]: 'yes' } })
+    await caughtUp()
+    expect(await names()).not.toContain('backup')
+    expect(await cronJobs.warnings('backup', 'InvalidLabel')).toEqual([
+      'label heartbeat-operator.io/watch must be "true" or "false", and is "yes": it has no effect until it is corrected',
+    ])
+  })
+})
+
+describe('the label of a Namespace', () => {
+  it('is for all CronJobs in it but those labelled false, also for later ones', async () => {
+    await cronJobs.create('before')
+    await cronJobs.create('excluded', { labels: { [WATCH_LABEL]: 'false' } })
+    await caughtUp()
+    await labelNamespace(t.cluster, place.name, 'true')
+    await created('before')
+    await cronJobs.create('after')
+    await created('after')
+    expect(await names()).not.toContain('excluded')
+    await cronJobs.label('excluded', null)
+    await created('excluded')
+    await cronJobs.label('before', 'false')
+    await gone('before')
+  })
+
+  it('sends nothing for CronJobs that are suspended already; a later suspension does', async () => {
+    const suspended = ['one', 'two', 'three']
+    for (const name of suspended) await cronJobs.create(name)
+    await cronJobs.create('running', {}, { suspend: false })
+    await labelNamespace(t.cluster, place.name, 'true')
+    await Promise.all([...suspended, 'running'].map((name) => created(name)))
+    expect((await place.get('one')).status!.state).toBe('paused')
+    await cronJobs.change('running', { spec: { suspend: true } })
+    const events = await eventually('the suspension is an event', async () => {
+      const { rows } = await t.sql(
+        'select c.name, e.type from events e join checks c on c.key = e.check_key where c.kubernetes_namespace = $1',
+        place.name,
+      )
+      return rows.length > 0 && rows
+    })
+    expect(events).toEqual([{ name: 'running', type: 'check.paused' }])
+  })
+
+  it('that goes deletes them, but for those with a label of their own', async () => {
+    await labelNamespace(t.cluster, place.name, 'true')
+    await cronJobs.create('own', WATCHED)
+    await cronJobs.create('others')
+    await Promise.all([created('own'), created('others')])
+    await labelNamespace(t.cluster, place.name, null)
+    await gone('others')
+    await caughtUp()
+    expect(await names()).toContain('own')
+  })
+
+  it('is known for a Namespace that was created with it', async () => {
+    const name = `labelled-${place.name}`
+    const metadata = { name, labels: { [WATCH_LABEL]: 'true' } }
+    await t.cluster.api('POST', '/api/v1/namespaces', { metadata })
+    const labelled = workIn(t.cluster, name)
+    await cronJobsIn(t.cluster, labelled).create('backup')
+    await created('backup', labelled)
+  })
+})
+
+describe('WATCH_CRONJOBS', () => {
+  it('all watches each CronJob but those labelled false; labelled again, only the labelled stay', async () => {
+    await cronJobs.create('plain')
+    await cronJobs.create('labelled', WATCHED)
+    await cronJobs.create('excluded', { labels: { [WATCH_LABEL]: 'false' } })
+    await t.restart(watching('all'))
+    await Promise.all([created('plain'), created('labelled')])
+    await caughtUp()
+    expect(await names()).not.toContain('excluded')
+    await t.restart()
+    await gone('plain')
+    expect(await names()).toContain('labelled')
+  })
+
+  it('off asks the API server nothing about CronJobs, Jobs and pods, and leaves what there is', async () => {
+    await cronJobs.create('backup', WATCHED)
+    await created('backup')
+    await t.operator().stop()
+    const from = t.cluster.server.requests.length
+    await t.restart(watching('off'))
+    await cronJobs.create('later', WATCHED)
+    await place.makeReady('marker')
+    const asked = t.cluster.server.requests.slice(from).filter(({ headers }) => headers['user-agent'] !== 'test')
+    expect(asked.filter(({ path }) => /cronjobs|jobs|pods/.test(path))).toEqual([])
+    expect(await names()).toEqual(['backup', 'marker'])
+    await t.restart()
+    await created('later')
+  })
+})
+
+describe('the annotations', () => {
+  it('are copied, and each change of them is', async () => {
+    await cronJobs.create('backup', {
+      ...WATCHED,
+      annotations: { 'heartbeat-operator.io/grace-seconds': '600', 'heartbeat-operator.io/description': 'nightly' },
+    })
+    expect((await created('backup')).spec).toMatchObject({ graceSeconds: 600, description: 'nightly' })
+    await cronJobs.annotate('backup', {
+      'grace-seconds': '900',
+      'max-runtime-seconds': '7200',
+      'display-name': 'Nightly backup',
+      description: null,
+    })
+    const { spec, status } = await eventually('the change is copied', async () => {
+      const object = await created('backup')
+      return object.spec.graceSeconds === 900 && object
+    })
+    expect(spec).toEqual({
+      sourceRef: { kind: 'CronJob', name: 'backup' },
+      graceSeconds: 900,
+      maxRuntimeSeconds: 7_200,
+      displayName: 'Nightly backup',
+    })
+    const { body } = await t.app.call('GET', `/checks/${status!.checkId}`)
+    expect(body).toMatchObject({ name: 'Nightly backup', grace_seconds: 900, max_runtime_seconds: 7_200 })
+    const limitFrom = async () => {
+      const { rows } = await t.app.database.query<{ limit_from: string }>(
+        `select j.limit_from from cron_jobs j join checks c on c.key = j.check_key where c.id = $1`,
+        [status!.checkId],
+      )
+      return rows[0]!.limit_from
+    }
+    expect(await limitFrom()).toBe('annotation heartbeat-operator.io/max-runtime-seconds of its CronJob')
+    // From now on it is a person's, with the limit that it has.
+    await place.change('backup', { metadata: { ownerReferences: [] } })
+    await eventually(
+      'its own field is named',
+      async () => (await limitFrom()) === 'spec.maxRuntimeSeconds of its HeartbeatCheck',
+    )
+  })
+
+  it('that are invalid leave the default, with a Warning on the CronJob, and act when they are corrected', async () => {
+    await cronJobs.create('backup', {
+      ...WATCHED,
+      annotations: { 'heartbeat-operator.io/grace-seconds': '5m', 'heartbeat-operator.io/max-runtime-seconds': '60' },
+    })
+    expect((await created('backup')).spec).not.toHaveProperty('graceSeconds')
+    expect(await cronJobs.warnings('backup', 'InvalidAnnotation')).toEqual([
+      expect.stringMatching(
+        /^annotation heartbeat-operator\.io\/grace-seconds must be an integer from \d+ to \d+, such as "600", and is "5m": the default is used/,
+      ),
+    ])
+    await cronJobs.annotate('backup', { 'grace-seconds': '300' })
+    await eventually('it is copied', async () => (await place.get('backup')).spec.graceSeconds === 300)
+  })
+
+  it('project is for a new HeartbeatCheck; a change of it is a Warning, and deleting the HeartbeatCheck applies it', async () => {
+    for (const slug of ['one', 'two']) await t.app.call('POST', '/projects', { name: slug, slug })
+    await t.cluster.api('PATCH', `/api/v1/namespaces/${place.name}`, {
+      metadata: { annotations: { 'heartbeat-operator.io/projects': 'one,two' } },
+    })
+    await cronJobs.create('backup', { ...WATCHED, annotations: { 'heartbeat-operator.io/project': 'one' } })
+    expect((await created('backup')).spec.project).toBe('one')
+    await cronJobs.annotate('backup', { project: 'two' })
+    expect(await cronJobs.warnings('backup', 'InvalidAnnotation')).toEqual([
+      'annotation heartbeat-operator.io/project is "two" now, and the HeartbeatCheck backup stays in the project "one", which cannot be changed: to apply it, delete the HeartbeatCheck (kubectl delete heartbeatcheck backup), and the operator creates it again',
+    ])
+    const { uid } = (await place.get('backup')).metadata
+    await t.cluster.api('DELETE', place.pathOf('backup'))
+    await eventually(
+      'it is created again',
+      async () => (await names()).includes('backup') && (await place.get('backup')).metadata.uid !== uid,
+    )
+    expect((await created('backup')).spec.project).toBe('two')
+  })
+})
+
+describe('a project that the namespace may not use', () => {
+  it('is an invalid annotation: the check is there, in the default project, and nothing says to delete it', async () => {
+    await t.app.call('POST', '/projects', { name: 'payments', slug: 'payments' })
+    await cronJobs.create('backup', { ...WATCHED, annotations: { 'heartbeat-operator.io/project': 'payments' } })
+    const object = await created('backup')
+    expect(object.spec).not.toHaveProperty('project')
+    expect(object.status).toHaveProperty('checkId')
+    expect(await cronJobs.warnings('backup', 'InvalidAnnotation')).toEqual([
+      `annotation heartbeat-operator.io/project must name a project that the namespace may use (${place.name}), and is "payments": the default is used`,
+    ])
+  })
+})
+
+describe('a HeartbeatCheck that others created', () => {
+  it('of the name of the CronJob: the CronJob has a Warning, and the resource is never changed', async () => {
+    const before = await place.makeReady('backup', { periodSeconds: 60 })
+    await cronJobs.create('backup', { ...WATCHED, annotations: { 'heartbeat-operator.io/grace-seconds': '600' } })
+    expect(await cronJobs.warnings('backup', 'NameTaken')).toEqual([
+      expect.stringContaining('the HeartbeatCheck backup exists'),
+    ])
+    await cronJobs.label('backup', null)
+    await caughtUp()
+    const after = await place.get('backup')
+    expect([after.metadata.uid, after.spec]).toEqual([before.metadata.uid, before.spec])
+  })
+
+  it('that follows the CronJob is enough', async () => {
+    await place.apply('backup', follow('backup'))
+    await cronJobs.create('backup', { ...WATCHED, annotations: { 'heartbeat-operator.io/grace-seconds': '600' } })
+    await caughtUp()
+    await cronJobs.label('backup', 'false')
+    await caughtUp()
+    const { spec } = await place.get('backup')
+    expect(spec).not.toHaveProperty('graceSeconds')
+    expect(await place.events('backup').then((all) => all.filter(({ reason }) => reason === 'NameTaken'))).toEqual([])
+  })
+
+  it('that is deleted makes room', async () => {
+    await place.makeReady('backup', { periodSeconds: 60 })
+    await cronJobs.create('backup', WATCHED)
+    await cronJobs.warnings('backup', 'NameTaken')
+    await t.cluster.api('DELETE', place.pathOf('backup'))
+    await eventually(
+      'it follows',
+      async () => (await names()).includes('backup') && (await place.get('backup')).spec.sourceRef !== undefined,
+    )
+    await created('backup')
+  })
+})
+
+describe('a CronJob', () => {
+  it('that is deleted takes its HeartbeatCheck with it, and one of the same name has its check again', async () => {
+    await cronJobs.create('backup', WATCHED)
+    const first = await created('backup')
+    await cronJobs.delete('backup')
+    const { metadata } = await cronJobs.create('backup', WATCHED)
+    const second = await eventually('it belongs to the new one', async () => {
+      if (!(await names()).includes('backup')) return false
+      const object = await place.get('backup')
+      return object.metadata.ownerReferences![0]!.uid === metadata.uid && object.status?.checkId !== undefined && object
+    })
+    expect(second.metadata.uid).not.toBe(first.metadata.uid)
+    expect(second.status!.checkId).toBe(first.status!.checkId)
+  })
+
+  it('that is renamed has a HeartbeatCheck of the new name', async () => {
+    await cronJobs.create('before', WATCHED)
+    await created('before')
+    await cronJobs.create('after', WATCHED)
+    await cronJobs.delete('before')
+    await Promise.all([created('after'), gone('before')])
+  })
+
+  it('may have a name of 253 characters', async () => {
+    const name = `${'n'.repeat(250)}.ab`
+    await cronJobs.create(name, WATCHED)
+    expect((await created(name)).spec.sourceRef).toEqual({ kind: 'CronJob', name })
+  })
+})
+
+it('a resource that is as it should be is not written again, whatever happens to its CronJob', async () => {
+  await cronJobs.create('backup', WATCHED)
+  await created('backup')
+  await caughtUp()
+  const from = t.cluster.server.requests.length
+  await cronJobs.change('backup', { status: { lastScheduleTime: '2026-11-23T02:00:00Z' } })
+  await cronJobs.change('backup', { spec: { suspend: false } })
+  await t.restart()
+  await caughtUp()
+  expect(
+    writesTo(from).filter((write) => write === 'POST' || write === 'PATCH /backup' || write === 'DELETE /backup'),
+  ).toEqual([])
+})
+
+it('counts the CronJobs by whether a HeartbeatCheck follows them, of any name', async () => {
+  await cronJobs.create('watched', WATCHED)
+  await cronJobs.create('unwatched')
+  await cronJobs.create('followed')
+  await place.apply('other', follow('followed'))
+  await created('watched')
+  const listOf = async (path: string) => (await t.cluster.api('GET', path)).body.items as HeartbeatCheck[]
+  const keys = (await listOf('/apis/batch/v1/cronjobs')).map(({ metadata }) => keyOf(metadata))
+  const followed = (await listOf('/apis/heartbeat-operator.io/v1/heartbeatchecks')).flatMap(({ metadata, spec }) =>
+    spec.sourceRef === undefined ? [] : `${metadata.namespace}/${spec.sourceRef.name}`,
+  )
+  expect([followed.includes(`${place.name}/followed`), followed.includes(`${place.name}/unwatched`)]).toEqual([
+    true,
+    false,
+  ])
+  const yes = keys.filter((key) => followed.includes(key)).length
+  const count = (watched: string) => readMetric(t.operator(), 'heartbeat_cronjobs', { watched })
+  await eventually(
+    'all are counted',
+    async () =>
+      (await count('true')) === yes && (await count('false')) + (await count('rejected')) === keys.length - yes,
+  )
+})

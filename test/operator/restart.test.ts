@@ -1,0 +1,60 @@
+/** A restart of the controller in an unchanged cluster writes nothing to the API server, whatever its first start had to leave for later. */
+
+import { describe, expect, it } from 'vitest'
+import { toTime } from '../../src/kubernetes/objects.ts'
+import { follow, LABELLED } from '../support/cron-jobs.ts'
+import { readMetric, whenLeading } from '../support/operator.ts'
+import { eventually } from '../support/until.ts'
+import { succeeded, useCronJobs } from './cron-jobs.ts'
+import { useScene } from './scene.ts'
+
+/** Far fewer Events may wait than a first start has. */
+const t = useScene({ resyncMs: 600_000, cronJobs: LABELLED, maxWaitingEvents: 2 })
+const cronJobs = useCronJobs(t)
+const NAMES = Array.from({ length: 12 }, (_, index) => `nightly-${index}`)
+
+const writes = () =>
+  t.cluster.server.requests.filter(
+    ({ method, path, headers }) => method !== 'GET' && headers['user-agent'] !== 'test' && !path.includes('/leases'),
+  )
+
+/** How many checks have a flip that is not reported as an Event. */
+async function unreported(): Promise<number> {
+  const { rows } = await t.sql(
+    `select from checks c left join reported_flips r on r.check_key = c.key
+      where (select id from flips f where f.check_key = c.key order by id desc limit 1) is distinct from r.flip_id`,
+  )
+  return rows.length
+}
+
+describe('a restart', () => {
+  it('writes nothing where nothing has changed, also after a start with more Events than may wait', async () => {
+    const start = Date.now() - 7_200_000
+    await t.operator().stop()
+    for (const name of NAMES) {
+      const { uid } = await cronJobs.create(name, { schedule: '@hourly' })
+      await cronJobs.createJob(`${name}-1`, uid, {
+        status: succeeded(toTime(start), toTime(start + 60_000)),
+      })
+      await t.place.apply(name, follow(name))
+    }
+    await t.restart()
+    await Promise.all(NAMES.map((name) => t.place.inState(name, 'up')))
+    expect(await readMetric(t.operator(), 'kubernetes_events_dropped_total')).toBeGreaterThan(0)
+    await eventually('all flips are reported', async () => (await unreported()) === 0)
+    const before = writes().length
+    await t.restart()
+    await whenLeading(t.operator())
+    await eventually('all are reconciled', async () => {
+      const reconciled = await readMetric(t.operator(), 'controller_runtime_reconcile_total', {
+        result: 'requeue_after',
+      })
+      return reconciled >= NAMES.length
+    })
+    expect(
+      writes()
+        .slice(before)
+        .map(({ method, path }) => `${method} ${path}`),
+    ).toEqual([])
+  })
+})

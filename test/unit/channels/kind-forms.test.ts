@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest'
+import type { z } from 'zod'
+import { KINDS } from '../../../src/channels/kinds/index.ts'
+import { CHANNEL_KINDS } from '../../../src/domain/channel.ts'
+import {
+  describeFault,
+  readConfigForm,
+  writeConfigForm,
+} from '../../../src/http/dashboard/pages/channels/channel-config.ts'
+
+const EXAMPLES = {
+  webhook: { url: 'https://hooks.example.com/?a=b' },
+  slack: { url: 'https://hooks.slack.com/services/x' },
+  email: { to: ['ops@example.com', 'dba@example.com'] },
+  alertmanager: { urls: ['https://a.example.com', 'https://b.example.com'], labels: { team: 'a=b', route: 'c' } },
+}
+
+describe.each(CHANNEL_KINDS)('the form of the kind %s', (kind) => {
+  const { form, input } = KINDS[kind].config
+
+  it('has every field of its config', () => {
+    const { shape } = input as unknown as z.ZodObject
+    expect(form.map(({ name }) => name)).toEqual(Object.keys(shape))
+  })
+
+  it('has an example that is valid', () => {
+    const typed = new URLSearchParams(form.map(({ name, example }) => [`config.${name}`, example]))
+    expect(input.safeParse(readConfigForm(form, typed)).success).toBe(true)
+  })
+
+  it('reads what it has written', () => {
+    expect(readConfigForm(form, writeConfigForm(form, EXAMPLES[kind]))).toEqual(EXAMPLES[kind])
+  })
+})
+
+describe('what was typed', () => {
+  const field = { name: 'x', label: 'X', meaning: '', example: '' } as const
+  const read = (as: 'line' | 'lines' | 'pairs', text: string) =>
+    (readConfigForm([{ ...field, as }], new URLSearchParams({ 'config.x': text })) as { x?: unknown }).x
+
+  it.each([
+    ['line', '  https://a/ ', 'https://a/'],
+    ['line', '  ', undefined],
+    ['lines', 'a\r\n\r\n b \n', ['a', 'b']],
+    ['lines', '', []],
+    ['pairs', 'a = b = c\r\nd=\n\n', { a: 'b = c', d: '' }],
+    ['pairs', 'no sign', { 'no sign': '' }],
+    ['pairs', '', {}],
+  ] as const)('as %s: %j', (as, text, value) => {
+    expect(read(as, text)).toEqual(value)
+  })
+
+  it('as pairs has the names of objects as any other', () => {
+    expect(Object.keys(read('pairs', '__proto__=a\nconstructor=b') as object)).toEqual(['__proto__', 'constructor'])
+  })
+
+  it('has faults that name the line or the pair', () => {
+    expect(describeFault({ ...field, as: 'lines' }, '1', 'must be y')).toBe('X, line 2: must be y')
+    expect(describeFault({ ...field, as: 'pairs' }, 'team', 'must be y')).toBe('X, team: must be y')
+    expect(describeFault({ ...field, as: 'line' }, '', 'must be y')).toBe('X must be y')
+  })
+})

@@ -1,0 +1,41 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { expect, it } from 'vitest'
+import { routeManagement } from '../../../src/http/management.ts'
+
+const routeOf = (url: string, headers: object = {}, hasDashboard = true) => {
+  let seen = ''
+  const note = (name: string) => () => {
+    seen = name
+  }
+  const route = routeManagement({ api: note('api'), dashboard: hasDashboard ? note('dashboard') : null })
+  route({ url, headers } as IncomingMessage, {} as ServerResponse)
+  return seen
+}
+
+it('the API has what is below /api, in both forms of a request, and the dashboard has the rest', () => {
+  for (const url of ['/api/v1/checks', '/api', '/api?x', '/api/', 'http://a.example/api/v1/me', 'HTTPS://a:8081/api?x'])
+    expect(routeOf(url), url).toBe('api')
+  for (const url of [
+    '/',
+    '/checks',
+    '/apis',
+    '//api/v1',
+    'http://a.example/checks',
+    'http://a.example',
+    'ftp://x/api/',
+  ])
+    expect(routeOf(url), url).toBe('dashboard')
+})
+
+it('the API responds to what carries a credential, and to everything without a dashboard', () => {
+  for (const authorization of ['Bearer x', 'bearer x', 'Bearer'])
+    expect(routeOf('/checks', { authorization }), authorization).toBe('api')
+  expect(routeOf('/checks', {}, false)).toBe('api')
+})
+
+it('the credentials of a proxy leave the dashboard where it is', () => {
+  for (const authorization of ['Basic YTpi', 'Negotiate x', 'Digest username="a"', 'Bearerx y', '']) {
+    expect(routeOf('/checks', { authorization }), authorization).toBe('dashboard')
+    expect(routeOf('/api/v1/me', { authorization }), authorization).toBe('api')
+  }
+})

@@ -1,0 +1,22 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { Tail } from '../../../src/http/tail.ts'
+
+it('has the last bytes of any chunks, and says whether there were more', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 20 }), fc.array(fc.uint8Array({ maxLength: 30 })), (size, chunks) => {
+      const tail = new Tail(size)
+      for (const chunk of chunks) tail.add(Buffer.from(chunk))
+      const all = Buffer.concat(chunks)
+      expect(tail.bytes()).toEqual(all.subarray(-size))
+      expect(tail.isCut()).toBe(all.length > size)
+    }),
+  )
+})
+
+it('copies nothing that comes in one piece', () => {
+  const tail = new Tail(5)
+  const chunk = Buffer.from('whole')
+  tail.add(chunk)
+  expect(tail.bytes()).toBe(chunk)
+})

@@ -1,0 +1,189 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { ApiError } from '../../../../src/kubernetes/errors.ts'
+import {
+  createNamespaces,
+  type Namespaces,
+  type NamespacesOptions,
+} from '../../../../src/operator/namespaces/namespaces.ts'
+import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
+
+let clock: ManualClock
+let answer: () => Record<string, string>
+let asked: string[]
+let namespaces: Namespaces
+
+beforeEach(() => {
+  clock = createManualClock()
+  asked = []
+  answer = () => ({ 'heartbeat-operator.io/projects': ' payments, shared,' })
+  const get = async (_type: object, { name }: { name: string }) => {
+    asked.push(name)
+    return { metadata: { name, uid: 'u', resourceVersion: '1', annotations: answer() } }
+  }
+  namespaces = createNamespaces({ get } as unknown as Parameters<typeof createNamespaces>[0], clock)
+})
+
+const refuse = (status: number) => () => {
+  throw new ApiError({
+    status,
+    reason: 'Refused',
+    message: 'no',
+    details: null,
+    retryAfterSeconds: null,
+    request: 'get',
+  })
+}
+const look = (age: 'cached' | 'fresh' = 'cached') => namespaces.allowedProjects('shop', age)
+
+describe('the projects that a namespace may use', () => {
+  it('are listed in its annotation, or not restricted to any', async () => {
+    expect(await look()).toEqual(['payments', 'shared'])
+    answer = () => ({})
+    await clock.advance(30_000)
+    expect(await look()).toBeNull()
+  })
+
+  it('are remembered for half a minute, and for a second by those who wait for a change', async () => {
+    await look()
+    await clock.advance(999)
+    await look('fresh')
+    expect(asked).toHaveLength(1)
+    await clock.advance(1)
+    await look('fresh')
+    expect(asked).toHaveLength(2)
+    await clock.advance(29_999)
+    await look()
+    expect(asked).toHaveLength(2)
+    await clock.advance(1)
+    await look()
+    expect(asked).toHaveLength(3)
+  })
+
+  it('are unknown to one who never had the right to read them', async () => {
+    answer = refuse(403)
+    expect(await look()).toBeNull()
+  })
+
+  it('stay what they are while a right that was there is away: it is tried again', async () => {
+    await look()
+    answer = refuse(403)
+    await clock.advance(30_000)
+    await expect(look()).rejects.toThrow('no')
+    answer = () => ({ 'heartbeat-operator.io/projects': 'payments' })
+    expect(await look()).toEqual(['payments'])
+  })
+
+  it('a failed read of a Namespace is not cached', async () => {
+    answer = refuse(500)
+    await expect(look()).rejects.toThrow('no')
+  })
+})
+
+describe('the projects by configuration', () => {
+  const configured = (options: NamespacesOptions) => {
+    const get = () => Promise.reject(new Error('read'))
+    return createNamespaces({ get } as unknown as Parameters<typeof createNamespaces>[0], clock, options)
+  }
+
+  it('are those of the map, and no Namespace is read', async () => {
+    const { allowedProjects, placeOf, decidedBy } = configured({ projects: new Map([['shop', ['payments']]]) })
+    expect(await allowedProjects('shop', 'fresh')).toEqual(['payments'])
+    expect(await allowedProjects('constructor', 'cached')).toBeNull()
+    expect(await placeOf('shop', true)).toEqual({ namespaceUid: null, clusterUid: null, isFresh: false })
+    expect(decidedBy).toBe('configuration')
+  })
+
+  it('are none without a map and without the annotation', async () => {
+    expect(await configured({ isAnnotationOn: false }).allowedProjects('shop', 'cached')).toBeNull()
+  })
+})
+
+const aNamespace = (uid: string) => ({ metadata: { name: 'shop', uid, resourceVersion: '1' } })
+
+describe('the place of a resource', () => {
+  let uids: Record<string, string>
+  let gate: PromiseWithResolvers<void> | null
+  const start = (options: NamespacesOptions = {}) => {
+    const get = async (_type: object, { name }: { name: string }) => {
+      asked.push(name)
+      const uid = uids[name]
+      await gate?.promise
+      if (uid === undefined) return refuse(404)()
+      return { metadata: { name, uid, resourceVersion: '1' } }
+    }
+    return createNamespaces({ get } as unknown as Parameters<typeof createNamespaces>[0], clock, options)
+  }
+
+  beforeEach(() => {
+    uids = { shop: 'shop-1', 'kube-system': 'cluster-1' }
+    gate = null
+  })
+
+  it('is read with the annotation, and not for itself', async () => {
+    const { allowedProjects, placeOf } = start({ clusterUid: () => 'cluster-0' })
+    await allowedProjects('shop', 'cached')
+    expect(await placeOf('shop', true)).toEqual({ namespaceUid: 'shop-1', clusterUid: 'cluster-0', isFresh: false })
+    expect(asked).toEqual(['shop'])
+  })
+
+  it('is read anew for the first reconcile of a resource with REVIVAL=uid, the cluster after the namespace', async () => {
+    const { placeOf } = start({ revival: 'uid', watched: () => aNamespace('shop-0') })
+    expect(await placeOf('shop', false)).toMatchObject({ namespaceUid: 'shop-0', isFresh: false })
+    expect(await placeOf('shop', true)).toEqual({ namespaceUid: 'shop-1', clusterUid: 'cluster-1', isFresh: true })
+    expect(asked).toEqual(['shop', 'kube-system'])
+    uids.shop = 'shop-2'
+    expect(await placeOf('shop', true)).toMatchObject({ namespaceUid: 'shop-2' })
+  })
+
+  it('is read after the call: those who call during a read share the next one', async () => {
+    const { placeOf } = start({ revival: 'uid' })
+    gate = Promise.withResolvers()
+    const first = placeOf('shop', true)
+    uids = { shop: 'shop-2', 'kube-system': 'cluster-1' }
+    const others = [placeOf('shop', true), placeOf('shop', true)]
+    gate.resolve()
+    expect(await first).toMatchObject({ namespaceUid: 'shop-1' })
+    expect((await Promise.all(others)).map(({ namespaceUid }) => namespaceUid)).toEqual(['shop-2', 'shop-2'])
+    expect(asked).toEqual(['shop', 'kube-system', 'shop', 'kube-system'])
+  })
+
+  it('has no cluster for a controller that may read single namespaces only, as long as it never could', async () => {
+    let answers: Record<string, () => unknown> = { 'kube-system': refuse(403) }
+    const get = async (_: object, { name }: { name: string }) => answers[name]?.() ?? aNamespace(`${name}-1`)
+    const client = { get } as unknown as Parameters<typeof createNamespaces>[0]
+    const { placeOf } = createNamespaces(client, clock, { revival: 'uid' })
+    const alone = { namespaceUid: 'shop-1', clusterUid: null, isFresh: true }
+    expect([await placeOf('shop', true), await placeOf('shop', true)]).toEqual([alone, alone])
+    answers = {}
+    expect(await placeOf('shop', true)).toEqual({ ...alone, clusterUid: 'kube-system-1' })
+    answers = { 'kube-system': refuse(403) }
+    await expect(placeOf('shop', true)).rejects.toThrow('no')
+  })
+
+  it('is unknown where there is no such namespace', async () => {
+    const { placeOf } = start({ revival: 'uid' })
+    expect(await placeOf('gone', true)).toEqual({ namespaceUid: null, clusterUid: null, isFresh: true })
+  })
+
+  it('is read again after a read that failed', async () => {
+    const { placeOf } = start({ revival: 'uid' })
+    gate = Promise.withResolvers()
+    const [first, second] = [placeOf('shop', true), placeOf('shop', true)]
+    const broken = gate
+    gate = null
+    broken.reject(new Error('away'))
+    await expect(first).rejects.toThrow('away')
+    expect(await second).toMatchObject({ namespaceUid: 'shop-1' })
+  })
+})
+
+describe('a watched Namespace', () => {
+  it('is not read', async () => {
+    const annotations = { 'heartbeat-operator.io/projects': 'watched' }
+    const watched = { metadata: { ...aNamespace('shop-1').metadata, annotations } }
+    const get = () => Promise.reject(new Error('read'))
+    const client = { get } as unknown as Parameters<typeof createNamespaces>[0]
+    const { allowedProjects } = createNamespaces(client, clock, { watched: () => watched })
+    expect(await allowedProjects('shop', 'fresh')).toEqual(['watched'])
+  })
+})

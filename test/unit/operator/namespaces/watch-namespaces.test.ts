@@ -1,0 +1,107 @@
+import { expect, it } from 'vitest'
+import { ApiError } from '../../../../src/kubernetes/errors.ts'
+import type { KubernetesObject } from '../../../../src/kubernetes/objects.ts'
+import { startNamespaceWatch } from '../../../../src/operator/namespaces/watch-namespaces.ts'
+import { createManualClock } from '../../../support/manual-clock.ts'
+import { listen } from '../../../support/operator.ts'
+
+const denied = new ApiError({
+  status: 403,
+  reason: 'Forbidden',
+  message: 'no',
+  details: null,
+  retryAfterSeconds: null,
+  request: 'list',
+})
+
+const aNamespace = (name: string, resourceVersion: string, projects?: string, watch?: string): KubernetesObject => ({
+  metadata: {
+    name,
+    uid: `${name}-uid`,
+    resourceVersion,
+    labels: { team: 'a', ...(watch === undefined ? {} : { 'heartbeat-operator.io/watch': watch }) },
+    ...(projects === undefined ? {} : { annotations: { 'heartbeat-operator.io/projects': projects, other: 'x' } }),
+  },
+})
+
+type Client = Parameters<typeof startNamespaceWatch>[0]['client']
+
+it('without the right to list it reads nothing, says so once, and tries again after a minute', async () => {
+  const clock = createManualClock()
+  const { said, log } = listen()
+  let lists = 0
+  const list = async () => {
+    lists += 1
+    throw denied
+  }
+  const watch = startNamespaceWatch({
+    client: { list } as unknown as Client,
+    clock,
+    random: () => 0,
+    log,
+    onChange: () => {},
+  })
+  await clock.advance(59_999)
+  expect(lists).toBe(1)
+  expect(watch.get('shop')).toBeUndefined()
+  await clock.advance(1)
+  expect(lists).toBe(2)
+  expect(said).toEqual([])
+  await watch.stop()
+})
+
+it('holds what the operator reads of each, and reports what is new about it', async () => {
+  const clock = createManualClock()
+  const changed: string[] = []
+  let onEvent: ((event: object) => void) | undefined
+  const client = {
+    list: async () => ({
+      items: [aNamespace('shop', '1', 'payments', 'true'), aNamespace('plain', '2')],
+      resourceVersion: '2',
+      continueToken: null,
+    }),
+    async *watch(_: object, { signal }: { signal: AbortSignal }) {
+      while (!signal.aborted) {
+        const next = Promise.withResolvers<object>()
+        onEvent = next.resolve
+        signal.addEventListener('abort', () => next.reject(signal.reason), { once: true })
+        yield await next.promise
+      }
+    },
+  }
+  const watch = startNamespaceWatch({
+    client: client as unknown as Client,
+    clock,
+    random: () => 0,
+    log: listen().log,
+    onChange: (name, { isOfProjects, isOfLabel }) =>
+      changed.push(`${name}${isOfProjects ? ' projects' : ''}${isOfLabel ? ' label' : ''}`),
+  })
+  await clock.advance(0)
+  expect(watch.get('shop')?.metadata).toEqual({
+    name: 'shop',
+    uid: 'shop-uid',
+    resourceVersion: '1',
+    annotations: { 'heartbeat-operator.io/projects': 'payments' },
+    labels: { 'heartbeat-operator.io/watch': 'true' },
+  })
+  expect(watch.get('plain')?.metadata).toEqual({ name: 'plain', uid: 'plain-uid', resourceVersion: '2' })
+  expect(watch.get('unknown')).toBeUndefined()
+  // Their labels are known now.
+  expect(changed.splice(0)).toEqual(['shop label', 'plain label'])
+  const send = async (type: string, object: KubernetesObject) => {
+    onEvent?.({ type, object })
+    await clock.advance(0)
+  }
+  await send('MODIFIED', { ...aNamespace('shop', '3', 'payments', 'true') })
+  expect(changed).toEqual([])
+  await send('ADDED', aNamespace('new', '4', 'payments'))
+  expect(changed.splice(0)).toEqual(['new label'])
+  await send('MODIFIED', aNamespace('shop', '5', 'payments,shared', 'true'))
+  await send('MODIFIED', aNamespace('plain', '6', 'shared'))
+  expect(changed.splice(0)).toEqual(['shop projects', 'plain projects'])
+  await send('MODIFIED', aNamespace('shop', '7', 'payments,shared', 'false'))
+  await send('MODIFIED', aNamespace('plain', '8', undefined, 'true'))
+  expect(changed).toEqual(['shop label', 'plain projects label'])
+  await watch.stop()
+})

@@ -1,0 +1,519 @@
+/** The controller on a clock that a test moves, and on an API server that only counts. test/operator/opt-in.test.ts has the rules. */
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ApiError } from '../../../../src/kubernetes/errors.ts'
+import { createKubernetesMetrics } from '../../../../src/kubernetes/metrics.ts'
+import type { KubernetesObject } from '../../../../src/kubernetes/objects.ts'
+import { createQueue } from '../../../../src/kubernetes/queue.ts'
+import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
+import { createOptInController, type OptInController } from '../../../../src/operator/opt-in/control-opt-in.ts'
+import type { Source } from '../../../../src/operator/sources/source-kind.ts'
+import type { SourceListener } from '../../../../src/operator/sources/watch-sources.ts'
+import type { Term } from '../../../../src/operator/term.ts'
+import { createMetrics, type Metrics } from '../../../../src/roles/metrics.ts'
+import type { BackoffSteps } from '../../../../src/runtime/backoff.ts'
+import { createLoop } from '../../../../src/runtime/loop.ts'
+import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
+import { silentLog } from '../../../support/silent-log.ts'
+
+const LABEL = 'heartbeat-operator.io/watch'
+const OURS = 'our-installation'
+
+type DeleteOptions = { readonly uid?: string; readonly resourceVersion?: string }
+
+interface Call {
+  readonly verb: string
+  readonly name: string
+  readonly at: number
+}
+
+let clock: ManualClock
+let calls: Call[]
+let sources: Map<string, Source>
+let checks: Map<string, HeartbeatCheck>
+let namespaces: Map<string, KubernetesObject>
+let listeners: Set<SourceListener>
+let recorded: {
+  reason: string
+  note: string
+  id?: string
+  isPatient?: boolean
+  onSettled?: (result: 'done' | 'lost') => void
+}[]
+let metrics: Metrics
+let haveChecksSynced: boolean
+let respond: () => Promise<unknown>
+let controller: OptInController
+/** The uid and the version of each deletion. */
+let deleted: unknown[]
+let asked: string[]
+let instead: Record<'cached' | 'now', readonly string[] | null>
+
+beforeEach(() => {
+  clock = createManualClock()
+  calls = []
+  sources = new Map()
+  checks = new Map()
+  namespaces = new Map()
+  listeners = new Set()
+  recorded = []
+  metrics = createMetrics()
+  haveChecksSynced = true
+  respond = async () => ({})
+  deleted = []
+  asked = []
+  instead = { cached: null, now: null }
+  controller = create()
+})
+afterEach(async () => {
+  const stopping = controller.stop(0)
+  await clock.advance(0)
+  await stopping
+})
+
+function create(watch: 'labelled' | 'all' = 'labelled'): OptInController {
+  const call = (verb: string, name: string) => {
+    calls.push({ verb, name, at: clock.now() })
+    return respond()
+  }
+  const client = {
+    create: (_: object, object: HeartbeatCheck) => call('create', object.metadata.name),
+    mergePatch: (_: object, { name }: { name: string }) => call('patch', name),
+    delete(_: object, { name }: { name: string }, { uid, resourceVersion }: DeleteOptions) {
+      deleted.push([uid, resourceVersion])
+      return call('delete', name)
+    },
+  }
+  const term = {
+    client,
+    clock,
+    log: silentLog,
+    claims: { installation: OURS, takeOver: null, takenOver: new Set() },
+    cronJobs: { watch, timeZone: 'Etc/UTC', logs: 'off' },
+    metrics: metrics.operator,
+    kubernetesMetrics: createKubernetesMetrics(createMetrics().registry),
+    recorder: { record: (_: object, occurrence: (typeof recorded)[number]) => recorded.push(occurrence) },
+    createQueue: (name: string, backoff: BackoffSteps) => createQueue({ name, clock, random: () => 0.5, backoff }),
+    startLoop(_: string, everyMs: number, run: (stopping: AbortSignal) => Promise<void>) {
+      const once = async (stopping: AbortSignal) => run(stopping).then(() => 'done' as const)
+      const loop = createLoop({ everyMs, clock, run: once, onError: () => {} })
+      loop.start()
+      return loop
+    },
+  } as unknown as Term
+  return createOptInController(term, {
+    sources: {
+      getSource: (key) => sources.get(key),
+      sources: () => sources.values(),
+      hasSynced: () => true,
+      onSource(listener) {
+        listeners.add(listener)
+        return () => listeners.delete(listener)
+      },
+    },
+    checks: {
+      get: (key) => checks.get(key),
+      followersOf: (key) => (checks.has(key) ? [key] : []),
+      hasSynced: () => haveChecksSynced,
+    },
+    namespaceWatch: { get: (name) => namespaces.get(name) },
+    findProjectsInstead: async (_, project, age) => {
+      asked.push(`${project} ${age}`)
+      return instead[age]
+    },
+  })
+}
+
+function aNamespace(label?: string): KubernetesObject {
+  const labels = label === undefined ? {} : { [LABEL]: label }
+  return { metadata: { name: 'shop', uid: 'u', resourceVersion: '1', labels } }
+}
+
+function aSource(name: string, metadata: Partial<Source['metadata']> = {}): Source {
+  const all = { namespace: 'shop', name, uid: `${name}-uid`, resourceVersion: '1', ...metadata }
+  return { metadata: all, active: [] } as unknown as Source
+}
+
+/** As the watch does it. */
+function change(name: string, metadata: Partial<Source['metadata']> = {}): void {
+  const key = `shop/${name}`
+  const before = sources.get(key)
+  const after = aSource(name, metadata)
+  sources.set(key, after)
+  for (const listener of listeners) listener(key, { before, after } as Parameters<SourceListener>[1])
+}
+
+function aCheck(name: string, installation = OURS): HeartbeatCheck {
+  const owner = { apiVersion: 'batch/v1', kind: 'CronJob', name, uid: `${name}-uid`, controller: true }
+  const labels = { 'app.kubernetes.io/managed-by': 'heartbeat-operator' }
+  const metadata = { namespace: 'shop', name, uid: 'c', resourceVersion: '1', labels, ownerReferences: [owner] }
+  return { metadata, spec: { sourceRef: { kind: 'CronJob', name } }, status: { installation } } as HeartbeatCheck
+}
+
+const watched = { labels: { [LABEL]: 'true' } }
+const done = () => calls.splice(0).map(({ verb, name }) => `${verb} ${name}`)
+const reject =
+  (status: number, reason: string, message = 'no') =>
+  async () => {
+    throw new ApiError({ request: 'x', status, reason, message, details: null, retryAfterSeconds: null })
+  }
+async function start(): Promise<void> {
+  controller.start()
+  await clock.advance(0)
+}
+
+describe('the rate', () => {
+  it('at most 50 HeartbeatChecks are written in a second, when 10,000 CronJobs are labelled at once', async () => {
+    for (let index = 0; index < 10_000; index += 1) sources.set(`shop/job-${index}`, aSource(`job-${index}`, watched))
+    await start()
+    const from = clock.now()
+    await clock.advance(10_000)
+    const inSecond = Array.from({ length: 10 }, (_, second) =>
+      calls.filter(({ at }) => at >= from + second * 1_000 && at < from + (second + 1) * 1_000),
+    )
+    expect(inSecond.map(({ length }) => length)).toEqual(Array(10).fill(50))
+    await clock.advance(200_000)
+    expect(new Set(calls.map(({ name }) => name)).size).toBe(10_000)
+  })
+
+  it('one CronJob of another namespace, labelled by a person, does not wait for them', async () => {
+    namespaces.set('shop', aNamespace('true'))
+    for (let index = 0; index < 1_000; index += 1) sources.set(`shop/job-${index}`, aSource(`job-${index}`))
+    await start()
+    change('urgent', watched)
+    await clock.advance(400)
+    expect(done()).toContain('create urgent')
+  })
+
+  it.each(['CronJob', 'Namespace'])(
+    'a write that the label of the %s does not want any more when its turn comes is left out',
+    async (kind) => {
+      namespaces.set('shop', aNamespace(kind === 'Namespace' ? 'true' : undefined))
+      const labels = kind === 'Namespace' ? {} : watched
+      for (let index = 0; index < 60; index += 1) sources.set(`shop/job-${index}`, aSource(`job-${index}`, labels))
+      await start()
+      if (kind === 'CronJob') for (let index = 0; index < 60; index += 1) change(`job-${index}`, { labels: {} })
+      namespaces.set('shop', aNamespace())
+      calls.length = 0
+      await clock.advance(10_000)
+      expect(done()).toEqual([])
+    },
+  )
+})
+
+it('a HeartbeatCheck that was made by others while the turn of its creation came is not written over', async () => {
+  for (let index = 0; index < 60; index += 1) change(`job-${index}`, watched)
+  await start()
+  for (let index = 0; index < 60; index += 1) checks.set(`shop/job-${index}`, aCheck(`job-${index}`))
+  calls.length = 0
+  await clock.advance(10_000)
+  expect(done()).toEqual([])
+})
+
+describe('the label of a Namespace', () => {
+  it('decides when it is known, and not before', async () => {
+    change('a')
+    await start()
+    await clock.advance(3_600_000)
+    expect(done()).toEqual([])
+    namespaces.set('shop', aNamespace('true'))
+    controller.namespaceChanged('shop')
+    await clock.advance(0)
+    expect(done()).toEqual(['create a'])
+  })
+
+  it('that goes deletes what it created', async () => {
+    namespaces.set('shop', aNamespace('true'))
+    change('a')
+    checks.set('shop/a', aCheck('a'))
+    await start()
+    namespaces.set('shop', aNamespace())
+    controller.namespaceChanged('shop')
+    await clock.advance(0)
+    expect(done()).toEqual(['delete a'])
+    // Of this version only: it may have been changed or made anew by others meanwhile.
+    expect(deleted).toEqual([['c', '1']])
+  })
+
+  it('that is known again after a right was away is for all CronJobs in it, and not for those of others', async () => {
+    namespaces.set('shop', aNamespace('true'))
+    for (const name of ['a', 'b']) {
+      change(name)
+      checks.set(`shop/${name}`, aCheck(name))
+    }
+    sources.set('stock/a', aSource('a', { namespace: 'stock' }))
+    await start()
+    namespaces.delete('shop')
+    change('a', { resourceVersion: '2' })
+    await clock.advance(0)
+    namespaces.set('shop', aNamespace())
+    namespaces.set('stock', aNamespace('true'))
+    controller.namespaceChanged('shop')
+    await clock.advance(100)
+    expect(done()).toEqual(['delete a', 'delete b'])
+  })
+
+  it('that cannot be read any more deletes nothing', async () => {
+    namespaces.set('shop', aNamespace('true'))
+    change('a')
+    checks.set('shop/a', aCheck('a'))
+    await start()
+    namespaces.delete('shop')
+    await clock.advance(3_600_000)
+    expect(done()).toEqual([])
+  })
+})
+
+describe('a CronJob that runs', () => {
+  it('is not looked at again for it: it also changes when a Job starts or ends', async () => {
+    change('a', watched)
+    await start()
+    expect(done()).toEqual(['create a'])
+    change('a', { ...watched, resourceVersion: '2' })
+    await clock.advance(1_000)
+    expect(done()).toEqual([])
+    change('a', { ...watched, annotations: { 'heartbeat-operator.io/grace-seconds': '600' } })
+    await clock.advance(1_000)
+    expect(done()).toEqual(['create a'])
+  })
+})
+
+describe('a write that fails', () => {
+  it.each([
+    ['Conflict', 409],
+    ['AlreadyExists', 409],
+  ])('by %s: the caches are behind, and it is decided again a second later', async (reason, status) => {
+    respond = reject(status, reason)
+    change('a', watched)
+    await start()
+    await clock.advance(999)
+    expect(done()).toEqual(['create a'])
+    await clock.advance(1)
+    expect(done()).toEqual(['create a'])
+    checks.set('shop/a', aCheck('a'))
+    await clock.advance(10_000)
+    expect([done(), recorded]).toEqual([[], []])
+  })
+
+  it('because the HeartbeatCheck is gone already is none', async () => {
+    respond = reject(404, 'NotFound')
+    namespaces.set('shop', aNamespace())
+    checks.set('shop/a', aCheck('a'))
+    change('a')
+    await start()
+    await clock.advance(500_000)
+    expect([done(), recorded]).toEqual([['delete a'], []])
+  })
+
+  it('by a missing right is a warning on the CronJob, and tried again each minute', async () => {
+    respond = reject(403, 'Forbidden', 'User "x" cannot create resource "heartbeatchecks"')
+    change('a', watched)
+    await start()
+    await clock.advance(59_999)
+    expect(done()).toEqual(['create a'])
+    expect(recorded.map(({ reason, note }) => `${reason}: ${note}`)).toEqual([
+      'NotCreated: the API server does not let the operator create the HeartbeatCheck of this CronJob: User "x" cannot create resource "heartbeatchecks"; it is tried again each minute',
+    ])
+    respond = async () => ({})
+    await clock.advance(1)
+    expect(done()).toEqual(['create a'])
+  })
+
+  it('because its namespace is being deleted is none', async () => {
+    respond = async () => {
+      const details = { causes: [{ reason: 'NamespaceTerminating' }] }
+      throw new ApiError({
+        request: 'x',
+        status: 403,
+        reason: 'Forbidden',
+        message: 'no',
+        details,
+        retryAfterSeconds: null,
+      })
+    }
+    change('a', watched)
+    await start()
+    await clock.advance(500_000)
+    expect([done(), recorded]).toEqual([['create a'], []])
+  })
+
+  it('by the network is tried again, after an outage of any length within 10 s', async () => {
+    respond = async () => {
+      throw new Error('reset')
+    }
+    change('a', watched)
+    await start()
+    await clock.advance(3_600_000)
+    expect(calls.length).toBeLessThan(3_600_000 / 5_000)
+    calls.length = 0
+    respond = async () => ({})
+    await clock.advance(10_000)
+    expect(done()).toEqual(['create a'])
+  })
+})
+
+describe('warnings', () => {
+  const invalid = { ...watched, annotations: { 'heartbeat-operator.io/grace-seconds': 'x' } }
+
+  it('are repeated each half hour while the fault lasts, not by each resync: the server keeps Events for an hour', async () => {
+    checks.set('shop/a', aCheck('a'))
+    change('a', invalid)
+    await start()
+    const times = [clock.now()]
+    for (let minute = 0; minute < 180; minute += 10) {
+      const before = recorded.length
+      await clock.advance(600_000)
+      if (recorded.length > before) times.push(clock.now())
+    }
+    // The first half hour may have begun before.
+    expect(recorded).toHaveLength(7)
+    expect(times).toHaveLength(7)
+    for (const [index, at] of times.slice(1).entries()) expect(at - times[index]!).toBeLessThanOrEqual(1_800_000)
+    expect(new Set(recorded.map(({ id }) => id)).size).toBe(7)
+    expect(recorded.map(({ isPatient = false }) => isPatient)).toEqual([false, ...Array(6).fill(true)])
+    change('a', watched)
+    await clock.advance(3_600_000)
+    expect(recorded).toHaveLength(7)
+  })
+
+  it('are for each CronJob of a name: a watch that missed the deletion shows the next one as a change', async () => {
+    checks.set('shop/a', aCheck('a'))
+    change('a', invalid)
+    await start()
+    change('a', { ...invalid, uid: 'next' })
+    checks.delete('shop/a')
+    await clock.advance(1_000)
+    expect([done(), recorded.length]).toEqual([['create a'], 2])
+  })
+
+  it('are repeated at once, as another Event, when the fault was corrected and is there again', async () => {
+    checks.set('shop/a', aCheck('a'))
+    change('a', invalid)
+    await start()
+    for (let time = 0; time < 2; time += 1) {
+      change('a', watched)
+      await clock.advance(0)
+      change('a', invalid)
+      await clock.advance(0)
+    }
+    expect(new Set(recorded.map(({ id }) => id)).size).toBe(3)
+    expect(recorded.map(({ isPatient = false }) => isPatient)).toEqual([false, false, false])
+  })
+
+  it('have the same id in the next leader, which does not repeat them', async () => {
+    checks.set('shop/a', aCheck('a'))
+    change('a', invalid)
+    await start()
+    const stopping = controller.stop(0)
+    await clock.advance(0)
+    await stopping
+    controller = create()
+    await start()
+    expect(recorded).toHaveLength(2)
+    expect(recorded[1]!.id).toBe(recorded[0]!.id)
+  })
+
+  it('are repeated when the Event was lost', async () => {
+    checks.set('shop/a', aCheck('a'))
+    change('a', invalid)
+    await start()
+    recorded[0]!.onSettled!('lost')
+    await clock.advance(600_000)
+    expect(recorded).toHaveLength(2)
+  })
+})
+
+it('nothing is decided before the HeartbeatChecks are listed', async () => {
+  haveChecksSynced = false
+  change('a', watched)
+  await start()
+  await clock.advance(10_000)
+  expect(done()).toEqual([])
+  haveChecksSynced = true
+  await clock.advance(1_000)
+  expect(done()).toEqual(['create a'])
+})
+
+it('a HeartbeatCheck that another installation has given away is noticed by a resync', async () => {
+  change('a', { labels: { [LABEL]: 'false' } })
+  checks.set('shop/a', aCheck('a', 'another'))
+  await start()
+  expect(done()).toEqual([])
+  checks.set('shop/a', aCheck('a'))
+  await clock.advance(600_000)
+  expect(done()).toEqual(['delete a'])
+})
+
+it('a steady cluster causes no request in an hour', async () => {
+  for (let index = 0; index < 500; index += 1) {
+    sources.set(`shop/job-${index}`, aSource(`job-${index}`, watched))
+    checks.set(`shop/job-${index}`, aCheck(`job-${index}`))
+  }
+  await start()
+  await clock.advance(3_600_000)
+  expect([done(), recorded]).toEqual([[], []])
+})
+
+it('counts the CronJobs by whether they are watched, and none after the term', async () => {
+  const counts = async () => {
+    const { values } = await metrics.registry.getSingleMetric('heartbeat_cronjobs')!.get()
+    return Object.fromEntries(values.map(({ labels, value }) => [labels.watched, value]))
+  }
+  change('a', watched)
+  change('b')
+  checks.set('shop/a', aCheck('a'))
+  await start()
+  expect(await counts()).toEqual({ true: 1, false: 1, rejected: 0 })
+  respond = reject(403, 'Forbidden')
+  change('c', watched)
+  await clock.advance(1_000)
+  expect(await counts()).toEqual({ true: 1, false: 1, rejected: 1 })
+  change('c')
+  await clock.advance(1_000)
+  expect(await counts()).toEqual({ true: 1, false: 2, rejected: 0 })
+  change('c', watched)
+  await clock.advance(1_000)
+  sources.delete('shop/c')
+  for (const listener of listeners) listener('shop/c', { before: aSource('c') } as Parameters<SourceListener>[1])
+  checks.set('shop/b', aCheck('b'))
+  controller.checkChanged('shop/b')
+  await clock.advance(1_000)
+  expect(await counts()).toEqual({ true: 2, false: 0, rejected: 0 })
+  const stopping = controller.stop(0)
+  await clock.advance(0)
+  await stopping
+  expect(await counts()).toEqual({ true: 0, false: 0, rejected: 0 })
+  expect(listeners.size).toBe(0)
+})
+
+describe('the project of an annotation', () => {
+  const inProject = { ...watched, annotations: { 'heartbeat-operator.io/project': 'payments' } }
+
+  it('is looked at again before a HeartbeatCheck is made without it: what a watch says may be outdated', async () => {
+    instead = { cached: ['shop'], now: null }
+    change('a', inProject)
+    await start()
+    expect(done()).toEqual(['create a'])
+    expect(asked).toEqual(['payments cached', 'payments now'])
+    expect(recorded).toEqual([])
+  })
+
+  it('is no reason to read anything when the HeartbeatCheck has it, or the CronJob is not watched', async () => {
+    checks.set('shop/a', aCheck('a'))
+    Object.assign(checks.get('shop/a')!.spec, { project: 'payments' })
+    change('a', inProject)
+    change('b', { annotations: inProject.annotations })
+    namespaces.set('shop', aNamespace())
+    await start()
+    expect(asked).toEqual([])
+  })
+
+  it('warns of a HeartbeatCheck that is there by what is cached', async () => {
+    instead = { cached: ['shop'], now: null }
+    checks.set('shop/a', aCheck('a'))
+    change('a', inProject)
+    await start()
+    expect(asked).toEqual(['payments cached'])
+    expect(recorded.map(({ reason }) => reason)).toEqual(['InvalidAnnotation'])
+  })
+})

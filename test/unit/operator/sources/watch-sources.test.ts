@@ -1,0 +1,488 @@
+/** The caches of CronJobs, Jobs and pods, on the fake API server: what is kept, indexed and forbidden. */
+
+import { describe, expect, it } from 'vitest'
+import { createClient } from '../../../../src/kubernetes/client.ts'
+import { createSourceWatch, type SourceWatch } from '../../../../src/operator/sources/watch-sources.ts'
+import { systemClock } from '../../../../src/runtime/clock.ts'
+import { type FakeCluster, startFakeCluster } from '../../../support/fake-cluster.ts'
+import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
+import { listen } from '../../../support/operator.ts'
+import { eventually } from '../../../support/until.ts'
+
+const CRONJOBS = { group: 'batch', plural: 'cronjobs' }
+const JOBS = { group: 'batch', plural: 'jobs' }
+const PODS = { group: '', plural: 'pods' }
+
+interface Stage extends AsyncDisposable {
+  readonly cluster: FakeCluster
+  readonly clock: ManualClock
+  readonly watch: SourceWatch
+  readonly said: string[]
+  /** Returns its uid. */
+  cronJob(name: string, namespace?: string): string
+  job(name: string, owner: string, status?: object, namespace?: string): string
+  pod(name: string, job: string, phase?: string, labels?: Record<string, string>, namespace?: string): string
+  /** What a kubelet writes of its container. */
+  container(pod: string, container: object): void
+  podsOf(job: string): ReturnType<SourceWatch['podsOf']>
+}
+
+async function open(namespaces: readonly string[] | null = null, areLogsRead = false): Promise<Stage> {
+  const stack = new AsyncDisposableStack()
+  const cluster = stack.use(await startFakeCluster())
+  const client = createClient({ connection: cluster.connection, clock: systemClock })
+  stack.defer(() => client.close())
+  const clock = createManualClock()
+  const { log, said } = listen()
+  const metrics = () => ({ restarted() {}, contact() {}, objects() {} })
+  const watch = createSourceWatch({
+    client,
+    cluster: 'prod',
+    namespaces,
+    clock,
+    random: () => 0.5,
+    stallMs: undefined,
+    log,
+    metrics,
+    areLogsRead,
+  })
+  stack.defer(() => watch.stop())
+  const create = (type: { group: string; plural: string }, metadata: object, fields: object) =>
+    cluster.server.collection(type).create({ metadata: { namespace: 'shop', ...metadata } as never, ...fields })
+      .metadata.uid!
+  const ownedBy = (kind: string, uid: string) => [{ apiVersion: 'batch/v1', kind, name: 'x', uid, controller: true }]
+  return {
+    cluster,
+    clock,
+    watch,
+    said,
+    cronJob: (name, namespace = 'shop') => create(CRONJOBS, { name, namespace }, { spec: { schedule: '0 2 * * *' } }),
+    job: (name, owner, status = {}, namespace = 'shop') =>
+      create(JOBS, { name, namespace, ownerReferences: ownedBy('CronJob', owner) }, { spec: {}, status }),
+    pod: (name, job, phase = 'Running', labels = { 'batch.kubernetes.io/job-name': 'x' }, namespace = 'shop') =>
+      create(PODS, { name, namespace, labels, ownerReferences: ownedBy('Job', job) }, { spec: {}, status: { phase } }),
+    container(name, container) {
+      const pods = cluster.server.collection(PODS)
+      const containerStatuses = [{ name: 'main', restartCount: 0, ready: false, ...container }]
+      const pod = pods.get(`shop/${name}`)
+      pods.replace(`shop/${name}`, { ...pod, status: { phase: 'Running', containerStatuses } } as never)
+    },
+    podsOf: (uid) => watch.podsOf({ namespace: 'shop', uid }),
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  }
+}
+
+const namesOf = (objects: Iterable<{ readonly metadata: { readonly name: string } }>) =>
+  [...objects].map(({ metadata }) => metadata.name).sort()
+const synced = ({ watch }: Stage) => eventually('all is listed', () => watch.hasSynced())
+
+describe('the watch of sources', () => {
+  it('finds the runs of a source, and the pods of a run that have not succeeded', async () => {
+    await using t = await open()
+    const [backup, report] = [t.cronJob('backup'), t.cronJob('report')]
+    const run = t.job('backup-1', backup)
+    t.job('report-1', report)
+    t.job('manual', 'nothing')
+    t.watch.start()
+    await synced(t)
+    t.job('backup-2', backup)
+    const failed = t.pod('backup-1-a', run, 'Failed')
+    t.pod('backup-1-b', run, 'Succeeded')
+    t.pod('other', run, 'Running', {})
+    await eventually('they are seen', () => namesOf(t.watch.runsOf(backup)).length === 2 && t.podsOf(run).length > 0)
+    expect(namesOf(t.watch.sources())).toEqual(['backup', 'report'])
+    expect(t.watch.getSource('shop/backup')).toMatchObject({ schedule: '0 2 * * *', metadata: { uid: backup } })
+    expect(namesOf(t.watch.runsOf(backup))).toEqual(['backup-1', 'backup-2'])
+    expect(t.watch.getRun(backup, run)?.metadata.name).toBe('backup-1')
+    expect(t.watch.getRun(report, run)).toBeUndefined()
+    expect(t.podsOf(run).map(({ metadata }) => metadata.uid)).toEqual([failed])
+    expect([t.watch.missingRight('shop'), t.watch.isListed('shop'), t.said]).toEqual([null, true, []])
+  })
+
+  it('takes nothing of another namespace for its own, whatever owner it claims', async () => {
+    await using t = await open()
+    const heard: (string | null)[] = []
+    t.watch.onRun((source, { after }) => after?.metadata.name === 'later' && heard.push(source))
+    const backup = t.cronJob('backup')
+    const run = t.job('backup-1', backup)
+    const early = t.job('early', backup, {}, 'bank')
+    t.pod('backup-1-a', run, 'Failed')
+    t.pod('foreign', run, 'Failed', undefined, 'bank')
+    t.watch.start()
+    await synced(t)
+    const later = t.job('later', backup, {}, 'bank')
+    await eventually('it is heard', () => heard.length > 0)
+    expect(heard).toEqual([null])
+    expect(namesOf(t.watch.runsOf(backup))).toEqual(['backup-1'])
+    expect([early, later].map((uid) => t.watch.getRun(backup, uid))).toEqual([undefined, undefined])
+    expect(namesOf(t.podsOf(run))).toEqual(['backup-1-a'])
+  })
+
+  it('reports changes of runs with the key of their source, and null while that is unknown', async () => {
+    await using t = await open()
+    const heard: (string | null)[] = []
+    t.watch.onRun((source, { before, after }) =>
+      heard.push(source, after?.metadata.name ?? `${before!.metadata.name} gone`),
+    )
+    t.watch.start()
+    await synced(t)
+    const backup = t.cronJob('backup')
+    await eventually('the source is seen', () => t.watch.getSource('shop/backup') !== undefined)
+    t.job('a', backup)
+    t.job('b', t.job('owner', backup))
+    t.job('c', backup)
+    await eventually('they are seen', () => heard.length === 8)
+    t.cluster.server.collection(CRONJOBS).delete('shop/backup')
+    await eventually('the source is gone', () => t.watch.getSource('shop/backup') === undefined)
+    // The garbage collector deletes the Jobs after the CronJob: they are still of that source.
+    await eventually('the runs are gone', () => heard.length === 16)
+    const of = (source: string | null) => heard.filter((_, index) => heard[index - 1] === source && index % 2 === 1)
+    expect(of('shop/backup')).toEqual(['a', 'owner', 'c', 'a gone', 'c gone', 'owner gone'])
+    expect(of(null)).toEqual(['b', 'b gone'])
+    expect(namesOf([...t.watch.goneRuns()].map(({ run }) => run))).toEqual(['a', 'c', 'owner'])
+  })
+
+  it('keeps what was deleted for five minutes: runs for the next leader, pods for the reason', async () => {
+    await using t = await open()
+    const backup = t.cronJob('backup')
+    const run = t.job('backup-1', backup, { failed: 1 })
+    t.pod('backup-1-a', run, 'Failed')
+    t.watch.start()
+    await eventually('they are seen', () => t.watch.hasSynced() && t.podsOf(run).length === 1)
+    t.cluster.server.collection(JOBS).delete('shop/backup-1')
+    await eventually('the run is gone', () => [...t.watch.goneRuns()].length === 1)
+    await eventually(
+      'the pod went with it',
+      () => t.cluster.server.collection(PODS).list(() => true, 0, null).items.length === 0,
+    )
+    expect([...t.watch.goneRuns()]).toMatchObject([{ source: 'shop/backup', isListed: false, run: { failedPods: 1 } }])
+    expect(namesOf(t.watch.runsOf(backup))).toEqual([])
+    // Longer than the deletion takes to arrive.
+    const later = t.job('later', backup)
+    t.pod('other', later)
+    await eventually('a later pod is seen', () => t.podsOf(later).length === 1)
+    await t.clock.advance(299_000)
+    expect(t.podsOf(run)).toHaveLength(1)
+    await t.clock.advance(2_000)
+    expect([...t.watch.goneRuns()]).toEqual([])
+    t.cluster.server.collection(PODS).delete('shop/other')
+    await eventually('the older pod is forgotten', () => t.podsOf(run).length === 0)
+  })
+
+  it('says of a run whether its deletion was watched, or found out by a list', async () => {
+    await using t = await open()
+    const backup = t.cronJob('backup')
+    t.job('watched', backup)
+    t.job('listed', backup)
+    t.watch.start()
+    await synced(t)
+    const jobs = t.cluster.server.collection(JOBS)
+    await eventually('it is watched', () => t.cluster.server.watches.length === 3)
+    jobs.delete('shop/watched')
+    await eventually('it is gone', () => [...t.watch.goneRuns()].length === 1)
+    for (const watch of t.cluster.server.watches) watch.silence()
+    jobs.delete('shop/listed')
+    t.cluster.server.expire()
+    for (const watch of t.cluster.server.watches) watch.reset()
+    await eventually('the other one is gone', async () => {
+      await t.clock.advance(1_000)
+      return [...t.watch.goneRuns()].length === 2
+    })
+    expect([...t.watch.goneRuns()].map(({ run, isListed }) => [run.metadata.name, isListed])).toEqual([
+      ['watched', false],
+      ['listed', true],
+    ])
+  })
+})
+
+describe('a run whose Job counts no pod that is ready or has ended', () => {
+  const ended = { lastState: { terminated: { exitCode: 8, reason: 'Error' } }, restartCount: 1 }
+  const isStarted = (t: Stage, source: string, run: string) => t.watch.getRun(source, run)?.outcome === 'Running'
+
+  it('has started when a container of its pod has failed, and stays so', async () => {
+    await using t = await open()
+    const backup = t.cronJob('backup')
+    const run = t.job('backup-1', backup, { startTime: '2026-01-01T00:00:00Z', active: 1 })
+    t.pod('backup-1-a', run, 'Pending')
+    t.watch.start()
+    await synced(t)
+    const heard: unknown[] = []
+    t.watch.onRun((source, { before, after }) => heard.push([source, before?.outcome, after?.outcome, after?.hasPod]))
+    expect(t.watch.getRun(backup, run)?.outcome).toBeNull()
+    t.container('backup-1-a', ended)
+    await eventually('it has started', () => isStarted(t, backup, run))
+    expect(heard).toEqual([['shop/backup', null, 'Running', true]])
+    const change = (status: object) => {
+      const jobs = t.cluster.server.collection(JOBS)
+      jobs.replace('shop/backup-1', { ...jobs.get('shop/backup-1'), status } as never)
+    }
+    t.cluster.server.collection(PODS).delete('shop/backup-1-a')
+    change({ startTime: '2026-01-01T00:00:00Z', active: 1, ready: 0 })
+    await eventually('the change is heard', () => heard.length === 2)
+    expect(heard[1]).toEqual(['shop/backup', 'Running', 'Running', true])
+    const conditions = [{ type: 'Failed', status: 'True', lastTransitionTime: '2026-01-01T00:01:00Z' }]
+    change({ startTime: '2026-01-01T00:00:00Z', conditions })
+    await eventually('the end is heard', () => heard.length === 3)
+    expect(heard[2]).toEqual(['shop/backup', 'Running', 'Failed', true])
+  })
+
+  it('has started when both are listed, whichever comes first', async () => {
+    await using t = await open()
+    const backup = t.cronJob('backup')
+    const run = t.job('backup-1', backup, { active: 1 })
+    t.pod('backup-1-a', run)
+    t.container('backup-1-a', ended)
+    t.watch.start()
+    await eventually('it has started', () => isStarted(t, backup, run))
+  })
+
+  it('has not started again when it goes on after a suspension, by the pods that this has taken', async () => {
+    await using t = await open()
+    const backup = t.cronJob('backup')
+    const run = t.job('backup-1', backup, { startTime: '2026-01-01T00:00:00Z', active: 1 })
+    t.pod('backup-1-a', run)
+    t.container('backup-1-a', ended)
+    t.watch.start()
+    await eventually('it has started', () => isStarted(t, backup, run))
+    const jobs = t.cluster.server.collection(JOBS)
+    const change = (suspend: boolean, status: object) =>
+      jobs.replace('shop/backup-1', { ...jobs.get('shop/backup-1'), spec: { suspend }, status } as never)
+    change(true, {})
+    t.cluster.server.collection(PODS).delete('shop/backup-1-a')
+    await eventually('it is suspended', () => t.watch.getRun(backup, run)?.suspended === true)
+    await eventually('the pod is gone', () => t.podsOf(run)[0]?.hasStarted === false)
+    expect(t.watch.getRun(backup, run)?.outcome).toBeNull()
+    change(false, { startTime: '2026-01-01T00:10:00Z', active: 1 })
+    await eventually('it goes on', () => t.watch.getRun(backup, run)?.suspended === false)
+    expect(t.watch.getRun(backup, run)?.outcome).toBeNull()
+    t.pod('backup-1-b', run)
+    t.container('backup-1-b', { state: { running: {} } })
+    await eventually('it has started again', () => isStarted(t, backup, run))
+  })
+})
+
+const FORBIDDEN = { status: 403, reason: 'Forbidden', message: 'jobs.batch is forbidden' }
+
+it('finds within 20 seconds that the right to pods was removed, or is back, while their watch goes on', async () => {
+  await using t = await open()
+  t.watch.start()
+  await synced(t)
+  const { signal } = new AbortController()
+  const grant = t.cluster.server.disturb(
+    ({ path }) => path === '/api/v1/pods',
+    { ...FORBIDDEN, message: 'pods is forbidden' },
+    Number.POSITIVE_INFINITY,
+  )
+  const look = async (ms: number) => {
+    await t.clock.advance(ms)
+    void t.watch.confirm(signal)
+  }
+  await look(19_999)
+  expect(t.watch.missingRight('shop')).toBeNull()
+  await look(1)
+  await eventually('it is missing', () => t.watch.missingRight('shop') === 'list pods')
+  grant()
+  await look(20_000)
+  await eventually('it is back', () => t.watch.missingRight('shop') === null)
+})
+
+describe('a right that only reasons need', () => {
+  const rightsOf = (t: Stage, namespace = 'shop') => t.watch.missingReasonRights(namespace).map(({ right }) => right)
+  const reject = (t: Stage, is: (path: string) => boolean) =>
+    t.cluster.server.disturb(
+      ({ path }) => is(path),
+      { ...FORBIDDEN, message: 'it is forbidden' },
+      Number.POSITIVE_INFINITY,
+    )
+  const look = async (t: Stage, ms = 0) => {
+    await t.clock.advance(ms)
+    void t.watch.confirm(new AbortController().signal)
+  }
+  const askedOf = (t: Stage, part: RegExp) => t.cluster.server.requests.filter(({ path }) => part.test(path)).length
+
+  it('is named from the first look on, stalls nothing, and is found within a minute once it is granted', async () => {
+    await using t = await open(null, true)
+    t.watch.start()
+    await synced(t)
+    const grantEvents = reject(t, (path) => path === '/api/v1/events')
+    const grantLogs = reject(t, (path) => path.endsWith('/log'))
+    await look(t)
+    await eventually('both are missing', () => rightsOf(t).join() === 'list events,get pods/log')
+    expect(t.watch.missingRight('shop')).toBeNull()
+    grantEvents()
+    await look(t, 44_999)
+    expect(askedOf(t, /\/log$/)).toBe(1)
+    await look(t, 1)
+    await eventually('one is', () => rightsOf(t).join() === 'get pods/log')
+    grantLogs()
+    await look(t, 45_000)
+    await eventually('none is', () => rightsOf(t).length === 0)
+  })
+
+  it('is that of one namespace, and logs are not asked for unless they are read', async () => {
+    await using t = await open(['shop', 'bank'])
+    t.watch.start()
+    await synced(t)
+    reject(t, (path) => path === '/api/v1/namespaces/bank/events')
+    await look(t)
+    await eventually('it is missing', () => rightsOf(t, 'bank').join() === 'list events in the namespace bank')
+    expect(rightsOf(t, 'shop')).toEqual([])
+    expect(askedOf(t, /\/log$/)).toBe(0)
+  })
+
+  it('stays as it is known while the API server does not answer', async () => {
+    await using t = await open()
+    t.watch.start()
+    await synced(t)
+    const grant = reject(t, (path) => path === '/api/v1/events')
+    await look(t)
+    await eventually('it is missing', () => rightsOf(t).length === 1)
+    grant()
+    const asked = askedOf(t, /v1\/events$/)
+    t.cluster.server.disturb(({ path }) => path === '/api/v1/events', 'reset', Number.POSITIVE_INFINITY)
+    await look(t, 45_000)
+    await eventually('it was asked', () => askedOf(t, /v1\/events$/) > asked)
+    expect(rightsOf(t)).toEqual(['list events'])
+  })
+})
+
+it('reports a run that loses its owner as gone, its end unseen, and to its new owner as new', async () => {
+  await using t = await open()
+  const [backup, report] = [t.cronJob('backup'), t.cronJob('report')]
+  const [orphan, adopted] = [t.job('orphan', backup), t.job('adopted', backup)]
+  t.watch.start()
+  await synced(t)
+  const seen: unknown[] = []
+  t.watch.onRun((source, { before, after, isListed = false }) =>
+    seen.push([source, before?.metadata.name, after?.metadata.name, isListed]),
+  )
+  const jobs = t.cluster.server.collection(JOBS)
+  const disown = (name: string, ownerReferences: readonly object[]) => {
+    const job = jobs.get(`shop/${name}`)
+    jobs.replace(`shop/${name}`, { ...job, metadata: { ...job.metadata, ownerReferences } } as never)
+  }
+  disown('orphan', [])
+  disown('adopted', [{ apiVersion: 'batch/v1', kind: 'CronJob', name: 'report', uid: report, controller: true }])
+  await eventually('both are seen', () => seen.length === 3)
+  expect(seen).toEqual([
+    ['shop/backup', 'orphan', undefined, true],
+    ['shop/backup', 'adopted', undefined, true],
+    ['shop/report', undefined, 'adopted', false],
+  ])
+  expect([...t.watch.goneRuns()].map(({ source, run, isListed }) => [source, run.metadata.uid, isListed])).toEqual([
+    ['shop/backup', orphan, true],
+  ])
+  expect([t.watch.getRun(backup, orphan), [...t.watch.runsOf(backup)]]).toEqual([undefined, []])
+  expect(t.watch.getRun(report, adopted)).toBeDefined()
+})
+
+describe('a right that is missing', () => {
+  it('is named, does not stop other namespaces, and is found within a minute once it is granted', async () => {
+    await using t = await open(['shop', 'bank'])
+    const backup = t.cronJob('backup')
+    // They have started: pods need not be confirmed.
+    t.job('backup-1', backup, { ready: 1 })
+    const ofBank = t.cronJob('ledger', 'bank')
+    t.job('ledger-1', ofBank, { ready: 1 }, 'bank')
+    const isJobs = ({ path }: { path: string }) => path === '/apis/batch/v1/namespaces/bank/jobs'
+    const grant = t.cluster.server.disturb(isJobs, FORBIDDEN, Number.POSITIVE_INFINITY)
+    t.watch.start()
+    await eventually('the rest is listed', () => t.watch.hasSynced())
+    expect(t.watch.missingRight('bank')).toBe('list jobs.batch in the namespace bank')
+    expect([t.watch.missingRight('shop'), t.watch.isListed('shop'), t.watch.isListed('bank')]).toEqual([
+      null,
+      true,
+      false,
+    ])
+    expect(namesOf(t.watch.runsOf(backup))).toEqual(['backup-1'])
+    expect(namesOf(t.watch.sources())).toEqual(['backup', 'ledger'])
+    expect([t.watch.areas, t.watch.areaOf('bank')]).toEqual([['prod/shop', 'prod/bank'], 'prod/bank'])
+    expect(await t.watch.confirm(new AbortController().signal)).toEqual(['prod/shop'])
+    expect([t.watch.confirmedAt('shop'), t.watch.confirmedAt('bank')]).toEqual([t.clock.now(), 0])
+    const attempts = () => t.cluster.server.requests.filter(isJobs).length
+    for (let n = 0; n < 10; n += 1) {
+      const before = attempts()
+      await eventually('it is tried again', async () => {
+        await t.clock.advance(5_000)
+        return attempts() > before
+      })
+    }
+    expect(t.said).toEqual([
+      'the right to list jobs.batch in the namespace bank is missing: grant the role heartbeat-operator-cronjobs; it is tried again',
+    ])
+    grant()
+    const from = t.clock.now()
+    await eventually('it is listed', async () => {
+      if (!t.watch.isListed('bank')) await t.clock.advance(5_000)
+      return t.watch.isListed('bank')
+    })
+    expect(t.clock.now() - from).toBeLessThan(60_000)
+    expect([t.watch.missingRight('bank'), namesOf(t.watch.runsOf(ofBank))]).toEqual([null, ['ledger-1']])
+    expect(await t.watch.confirm(new AbortController().signal)).toEqual(t.watch.areas)
+  })
+
+  it('of the whole cluster has no namespace', async () => {
+    await using t = await open()
+    t.cluster.server.disturb(({ path }) => path === '/api/v1/pods', FORBIDDEN, Number.POSITIVE_INFINITY)
+    t.watch.start()
+    await eventually('it is found', () => t.watch.missingRight('shop') !== null && t.watch.hasSynced())
+    expect([t.watch.missingRight('shop'), t.watch.isListed('shop')]).toEqual(['list pods', true])
+    expect([t.watch.areas, t.watch.areaOf('shop')]).toEqual([['prod'], 'prod'])
+  })
+
+  it('to read pods is missed by no area without it, nor by one whose runs have started', async () => {
+    await using t = await open(['shop', 'bank'])
+    const [job, ofBank] = [t.job('backup-1', t.cronJob('backup')), t.cronJob('ledger', 'bank')]
+    t.job('ledger-1', ofBank, { ready: 1 }, 'bank')
+    const { signal } = new AbortController()
+    t.watch.start()
+    await synced(t)
+    const isPods = ({ path }: { path: string }) => path.endsWith('/pods')
+    // A confirmation lists one object; the watch itself may begin only now.
+    const isConfirmation = ({ path, query }: { path: string; query: URLSearchParams }) =>
+      path.endsWith('/bank/pods') && query.get('limit') === '1'
+    expect(await t.watch.confirm(signal)).toEqual(t.watch.areas)
+    // Those that it has missed may say that its run has started.
+    const fail = { ...FORBIDDEN, status: 500 }
+    const recover = t.cluster.server.disturb(isPods, fail, Number.POSITIVE_INFINITY)
+    expect(await t.watch.confirm(signal)).toEqual(['prod/bank'])
+    expect(t.cluster.server.requests.filter(isConfirmation)).toEqual([])
+    const jobs = t.cluster.server.collection(JOBS)
+    const status = (ready: number) =>
+      jobs.replace('shop/backup-1', { ...jobs.get('shop/backup-1')!, status: { ready } } as never)
+    status(1)
+    await eventually(
+      'it has started',
+      () => t.watch.getRun(t.watch.getSource('shop/backup')!.metadata.uid, job)?.hasPod,
+    )
+    expect(await t.watch.confirm(signal)).toEqual(t.watch.areas)
+    recover()
+    // One that waits again, and pods that may not be read.
+    t.job('backup-2', t.watch.getSource('shop/backup')!.metadata.uid)
+    await eventually(
+      'it is seen',
+      () => namesOf(t.watch.runsOf(t.watch.getSource('shop/backup')!.metadata.uid)).length === 2,
+    )
+    t.cluster.server.disturb(isPods, FORBIDDEN, Number.POSITIVE_INFINITY)
+    expect(await t.watch.confirm(signal)).toEqual(['prod/bank'])
+    expect(t.watch.missingRight('shop')).toBe('list pods in the namespace shop')
+    expect(await t.watch.confirm(signal)).toEqual(t.watch.areas)
+  })
+
+  it('is found although the watch goes on, when the caches are to be confirmed', async () => {
+    await using t = await open()
+    t.watch.start()
+    await synced(t)
+    const { signal } = new AbortController()
+    expect([t.watch.confirmedAt('shop'), await t.watch.confirm(signal)]).toEqual([0, ['prod']])
+    expect(t.watch.confirmedAt('shop')).toBe(t.clock.now())
+    const grant = t.cluster.server.disturb(({ path }) => path.endsWith('/jobs'), FORBIDDEN, Number.POSITIVE_INFINITY)
+    await t.clock.advance(2_000)
+    expect(await t.watch.confirm(signal)).toEqual([])
+    expect(t.watch.missingRight('shop')).toBe('list jobs.batch')
+    expect(t.watch.confirmedAt('shop')).toBe(t.clock.now() - 2_000)
+    grant()
+    expect(await t.watch.confirm(signal)).toEqual(['prod'])
+    expect(t.watch.missingRight('shop')).toBeNull()
+  })
+})

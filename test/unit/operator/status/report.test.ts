@@ -1,0 +1,198 @@
+import { describe, expect, it } from 'vitest'
+import { ApiError, type KubernetesClient } from '../../../../src/kubernetes/client.ts'
+import { toTime } from '../../../../src/kubernetes/objects.ts'
+import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
+import { createReporter } from '../../../../src/operator/status/report.ts'
+import type { CheckRecord } from '../../../../src/store/checks/checks.ts'
+import type { Context } from '../../../../src/store/context.ts'
+
+const NOW = Date.parse('2026-01-02T03:04:05Z')
+
+const check: HeartbeatCheck = {
+  metadata: { name: 'nightly', namespace: 'shop', uid: 'u1', resourceVersion: '7', generation: 1 },
+  spec: { periodSeconds: 60 },
+}
+const synced = { sync: { kind: 'synced' }, published: { kind: 'Secret', name: 'nightly-heartbeat' } } as const
+
+/** An API server whose first answer to a status is a refusal; what it was given, and what the cache learned. */
+function createRefusing(status: number, current: HeartbeatCheck) {
+  const replaced: { readonly body: HeartbeatCheck; readonly subresource: string | undefined }[] = []
+  const put: HeartbeatCheck[] = []
+  const refusal = new ApiError({
+    request: 'r',
+    status,
+    reason: 'no',
+    message: 'no',
+    details: null,
+    retryAfterSeconds: null,
+  })
+  const client: Pick<KubernetesClient, 'get' | 'mergePatch' | 'replace'> = {
+    replace: (_type, body, options) => {
+      replaced.push({ body: body as unknown as HeartbeatCheck, subresource: options?.subresource })
+      return replaced.length === 1 ? Promise.reject(refusal) : Promise.resolve(body)
+    },
+    get: <T>() => Promise.resolve(current as T),
+    mergePatch: () => Promise.reject(new Error('a patch')),
+  }
+  const reporter = createReporter({
+    client,
+    cache: { put: (object) => put.push(object) },
+    context: { clock: { now: () => NOW } } as Context,
+    recorder: { record: () => {} },
+    claims: { installation: 'i1' },
+  })
+  return { reporter, replaced, put }
+}
+
+describe('a status', () => {
+  it('replaces that of the resource as it is by now when that has changed since it was seen', async () => {
+    const current = { ...check, metadata: { ...check.metadata, resourceVersion: '9', generation: 2 } }
+    const { reporter, replaced, put } = createRefusing(409, current)
+    await reporter.report(check, synced, null)
+    expect(replaced.map(({ subresource }) => subresource)).toEqual(['status', 'status'])
+    const [first, second] = replaced.map(({ body }) => body)
+    expect(first).toMatchObject({ ...check, status: { observedGeneration: 1 } })
+    expect(second).toEqual({ ...current, status: first!.status })
+    expect(put).toEqual([second])
+  })
+
+  it('the status is not written to a new resource of the same name', async () => {
+    const successor = { ...check, metadata: { ...check.metadata, uid: 'u2', resourceVersion: '9' } }
+    const { reporter, replaced, put } = createRefusing(409, successor)
+    await expect(reporter.report(check, synced, null)).rejects.toThrow('no')
+    expect({ count: replaced.length, put }).toEqual({ count: 1, put: [] })
+  })
+
+  it('F1: the status of another installation is not overwritten, and the cache learns of it', async () => {
+    const taken = { ...check, metadata: { ...check.metadata, resourceVersion: '9' }, status: { installation: 'i2' } }
+    const { reporter, replaced, put } = createRefusing(409, taken)
+    await expect(reporter.report(check, synced, null)).rejects.toThrow('no')
+    expect({ count: replaced.length, put }).toEqual({ count: 1, put: [taken] })
+  })
+
+  it('the status of the previous owner is replaced in a takeover', async () => {
+    const seen = { ...check, status: { installation: 'i2' } }
+    const current = { ...seen, metadata: { ...check.metadata, resourceVersion: '9' } }
+    const { reporter, put } = createRefusing(409, current)
+    await reporter.report(seen, synced, null)
+    expect(put).toMatchObject([{ status: { installation: 'i1' } }])
+  })
+
+  describe('in a takeover whose check is there', () => {
+    const theirs: HeartbeatCheck = {
+      ...check,
+      status: { installation: 'i2', checkId: 'c2', conditions: [], published: synced.published },
+    }
+
+    /** An API server that rejects the first write when the resource is another one by now. */
+    function createTaking(current: HeartbeatCheck) {
+      const patches: { metadata: { resourceVersion?: string }; status: HeartbeatCheck['status'] }[] = []
+      const put: HeartbeatCheck[] = []
+      const conflict = { request: 'r', status: 409, reason: 'Conflict', message: 'changed', details: null }
+      const client = {
+        get: () => Promise.resolve(current),
+        mergePatch(_type: unknown, _place: unknown, patch: (typeof patches)[number]) {
+          patches.push(patch)
+          if (patch.metadata.resourceVersion === current.metadata.resourceVersion)
+            return Promise.resolve({ ...current, status: { ...current.status, ...patch.status } })
+          return Promise.reject(new ApiError({ ...conflict, retryAfterSeconds: null }))
+        },
+      } as unknown as KubernetesClient
+      const cache = { put: (object: HeartbeatCheck) => void put.push(object) }
+      const context = { clock: { now: () => NOW } } as Context
+      const claims = { installation: 'i1' }
+      const reporter = createReporter({ client, cache, context, recorder: { record: () => {} }, claims })
+      return { take: () => reporter.takeOver(theirs, { id: 'c1' }, 'i2'), patches, put }
+    }
+    const later = (changes: Partial<HeartbeatCheck> = {}) => ({
+      ...theirs,
+      ...changes,
+      metadata: { ...theirs.metadata, ...changes.metadata, resourceVersion: '9' },
+    })
+
+    it('names us and our check, which is not published yet, and where the URL of the previous owner is', async () => {
+      const { take, put } = createTaking(theirs)
+      const taken = await take()
+      expect(put).toEqual([taken])
+      expect(taken.status).toMatchObject({ installation: 'i1', checkId: 'c1', published: synced.published })
+      const states = taken.status!.conditions!.map(({ type, status }) => `${type} ${status}`)
+      expect(states).toEqual(['Ready False', 'Reconciling True', 'Published False'])
+    })
+
+    it('comes after a status that the previous owner wrote meanwhile', async () => {
+      const current = later({ status: { ...theirs.status, state: 'down' } })
+      const { take, patches } = createTaking(current)
+      expect((await take()).status).toMatchObject({ installation: 'i1', state: 'down' })
+      expect(patches.map(({ metadata }) => metadata)).toEqual([{ resourceVersion: '7' }, { resourceVersion: '9' }])
+    })
+
+    it.each([
+      ['a third installation was faster', { status: { installation: 'i3' } }],
+      ['it is a new resource of the same name', { metadata: { ...check.metadata, uid: 'u2' } }],
+    ])('is not written when %s, and the cache learns of it', async (_, changes) => {
+      const current = later(changes)
+      const { take, patches, put } = createTaking(current)
+      await expect(take()).rejects.toThrow('changed')
+      expect({ count: patches.length, put }).toEqual({ count: 1, put: [current] })
+    })
+  })
+
+  it('the status is not retried after any other rejection', async () => {
+    const { reporter, replaced, put } = createRefusing(422, check)
+    await expect(reporter.report(check, synced, null)).rejects.toThrow('no')
+    expect({ count: replaced.length, put }).toEqual({ count: 1, put: [] })
+  })
+})
+
+describe('F7: the time of a ping alone', () => {
+  /** What is written of a check that was pinged, when it has a turn or not. */
+  async function writtenTimes(hasTurn: boolean, status: 'up' | 'paused' = 'up'): Promise<(string | undefined)[]> {
+    const written: (string | undefined)[] = []
+    const client = {
+      replace: (_type: object, body: HeartbeatCheck) => {
+        written.push(body.status?.lastPingTime)
+        return Promise.resolve(body)
+      },
+    } as unknown as KubernetesClient
+    let current = check
+    const reporter = createReporter({
+      client,
+      cache: {
+        put(object) {
+          current = object
+        },
+      },
+      context: {
+        clock: { now: () => NOW },
+        database: { queryColumns: () => Promise.resolve([]), query: () => Promise.resolve({ rows: [] }) },
+      } as unknown as Context,
+      recorder: { record: () => {} },
+      claims: { installation: 'i1' },
+    })
+    const state = { status: 'up', since: NOW - 500_000, expectedAt: null, dueAt: null }
+    const record = (changes: object) =>
+      ({
+        id: 'i',
+        slug: 's',
+        key: 1,
+        spec: { periodSeconds: 60 },
+        state: { ...state, ...changes },
+      }) as unknown as CheckRecord
+    await reporter.report(check, synced, record({ lastPingAt: NOW - 200_000 }), false)
+    await reporter.report(current, synced, record({ lastPingAt: NOW - 100_000, status }), hasTurn)
+    return written
+  }
+  const [first, second] = [200_000, 100_000].map((ms) => toTime(NOW - ms))
+
+  it('is written when the resource has a turn', async () => {
+    expect(await writtenTimes(true)).toEqual([first, second])
+  })
+
+  it('is not written without a turn', async () => {
+    expect(await writtenTimes(false)).toEqual([first])
+  })
+
+  it('needs no turn beside another change', async () => {
+    expect(await writtenTimes(false, 'paused')).toEqual([first, second])
+  })
+})
