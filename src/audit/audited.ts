@@ -6,6 +6,7 @@
 import { isIPv6, SocketAddress } from 'node:net'
 import type { Actor, Tenant } from '../domain/access.ts'
 import { type Act, type AuditEntry, targetKindOf } from '../domain/audit.ts'
+import { stampAfter, toMicrosecond } from '../domain/instant.ts'
 import { newId } from '../runtime/ids.ts'
 import { insertEntries, type NewEntry } from '../store/audit/entries.ts'
 import type { Context } from '../store/context.ts'
@@ -39,11 +40,12 @@ export async function audited<T>(context: Context, by: By, change: (tx: Queryabl
 
 /** Entries for a statement or a transaction of the caller's own, which adds them. The caller reports them after its commit. */
 export function toEntries({ clock }: Pick<Context, 'clock'>, by: By, acts: readonly Act[]): NewEntry[] {
-  const now = clock.now()
+  // A microsecond apart, so that the list has them in their order.
+  let next = toMicrosecond(clock.now())
   const { kind, id, name, address, organizationId = null } = by
-  return acts.map(({ action, target, projectId, detail = {} }, place) => {
-    // A microsecond apart, so that the list has them in their order.
-    const at = now + place / 1_000
+  return acts.map(({ action, target, projectId, detail = {} }) => {
+    const at = next
+    next = stampAfter(at, at)
     const entry: AuditEntry = {
       id: newId(at),
       at,
