@@ -8,7 +8,7 @@ import { letTimePass } from './time-shift.ts'
 
 /** Our own downtime notifies no channel (design, section 4, "Own downtime"), and a job that is really dead is found afterwards. */
 
-const PATIENCE_MS = 30_000
+const PATIENCE_MS = 45_000
 
 interface State {
   readonly status: string

@@ -149,7 +149,7 @@ describe('a resource that was lost without its finalizer', () => {
     await eventually('some polls', () => polls > 3)
     expect(await namesWithChecks()).toEqual(['kept', 'lost'])
     isWhole = true
-    await eventually('its check is collected', async () => !(await namesWithChecks()).includes('lost'), 20_000)
+    await eventually('its check is collected', async () => !(await namesWithChecks()).includes('lost'))
     expect(await namesWithChecks()).toContain('kept')
   })
 })

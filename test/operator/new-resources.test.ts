@@ -87,7 +87,7 @@ describe('one Lease for two installations', () => {
       (await cluster.api('GET', lease)).body.metadata.annotations['heartbeat-operator.io/installation']
     expect(await ownerOf()).toBe(await idOf(one))
     await first.stop()
-    await eventually('the second one leads', () => second.operator.isLeader(), 20_000)
+    await eventually('the second one leads', () => second.operator.isLeader())
     expect(await ownerOf()).toBe(await idOf(two))
   })
 })

@@ -43,15 +43,11 @@ it('one creates each HeartbeatCheck, and the other, which would not watch its Cr
   const all = Array.from({ length: 10 }, (_, index) => `job-${index}`)
   await Promise.all(all.map((name) => cronJobs.create(name)))
   const installation = await idOf(one)
-  await eventually(
-    'the first has them all',
-    async () => {
-      const checks = await place.list()
-      return checks.length === all.length && checks.every(({ status }) => status?.installation === installation)
-      // The second may have been the first to claim one: it deletes it, and the first creates it again.
-    },
-    30_000,
-  )
+  await eventually('the first has them all', async () => {
+    const checks = await place.list()
+    return checks.length === all.length && checks.every(({ status }) => status?.installation === installation)
+    // The second may have been the first to claim one: it deletes it, and the first creates it again.
+  })
   // The second has seen all of them when it has created what it watches.
   await first.stop()
   await cronJobs.create('labelled', WATCHED)

@@ -180,7 +180,7 @@ describe('ROLE=all', () => {
     expect(await statusOf(`${service.ping}/ping/00000000-0000-4000-8000-000000000000`)).toBe(404)
 
     await proxy.accept()
-    await stage.place.ready('waiting', 30_000)
+    await stage.place.ready('waiting')
     // The operator publishes where the ping port is.
     expect(await statusOf(await stage.place.pingUrl('waiting'))).toBe(200)
   })

@@ -43,7 +43,7 @@ export interface AlertmanagerOptions {
   readonly webhookUrl?: string
 }
 
-const PATIENCE_MS = 20_000
+const PATIENCE_MS = 45_000
 
 /** Started, and those of a cluster know each other. They end with the process that started them. */
 export async function startAlertmanagers({

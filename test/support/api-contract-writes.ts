@@ -160,7 +160,7 @@ export function describeWriteContract(open: () => Promise<ServerUnderTest>): voi
     await client.create(CONFIG_MAPS, aConfigMap('grown-up', {}, { ownerReferences: [owner] }))
     await update('us', 'grown-up', { metadata: { ownerReferences: null } })
     await client.delete(CONFIG_MAPS, place('parent'))
-    await expect.poll(() => find('child').catch(({ status }) => status), { timeout: 20_000 }).toBe(404)
+    await expect.poll(() => find('child').catch(({ status }) => status), { timeout: 45_000 }).toBe(404)
     expect((await find('stranger')).metadata.name).toBe('stranger')
     expect((await find('grown-up')).metadata.name).toBe('grown-up')
   })

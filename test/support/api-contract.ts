@@ -26,7 +26,7 @@ export interface ConfigMap extends KubernetesObject {
 
 export const CONFIG_MAPS: ResourceType = { group: '', version: 'v1', plural: 'configmaps' }
 /** Longer than a server may take to tell what has happened. */
-export const PATIENCE_MS = 10_000
+export const PATIENCE_MS = 45_000
 
 /** The ApiError that a call is rejected with. */
 export async function refusalOf(call: Promise<unknown>): Promise<ApiError> {

@@ -28,7 +28,7 @@ export interface ConnectionOptions {
   readonly allowHalfOpen?: boolean
 }
 
-const PATIENCE_MS = 25_000
+const PATIENCE_MS = 45_000
 
 export function openConnection(url: string, { allowHalfOpen = false }: ConnectionOptions = {}): Connection {
   const { hostname, port } = new URL(url)

@@ -181,7 +181,7 @@ export function listen(): Listening {
   return { said, errors, log: { debug: quiet.debug, info: quiet.info, warn: hear, error: hear } as Log }
 }
 
-export function whenLeading({ operator }: TestOperator, limitMs = 25_000): Promise<true> {
+export function whenLeading({ operator }: TestOperator, limitMs = 45_000): Promise<true> {
   return eventually('the operator leads', () => operator.isLeader(), limitMs)
 }
 

@@ -66,7 +66,7 @@ export interface ReceiverOptions {
   readonly port?: number
 }
 
-const PATIENCE_MS = 25_000
+const PATIENCE_MS = 45_000
 const TRICKLE_MS = 50
 
 export async function startReceiver({

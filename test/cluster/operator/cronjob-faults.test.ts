@@ -78,7 +78,6 @@ const untilFollowed = () =>
   eventually(
     'each check follows its CronJob',
     async () => (await count('select count(*) from check_states where job_area is not null')) === CRON_JOBS,
-    30_000,
   )
 
 interface RunningJob {
@@ -130,7 +129,7 @@ const countEnds = () => count('select count(*) from pings where source = 1 and t
 
 async function seenAfter(at: Date): Promise<void> {
   const isSeen = async () => (await count('select count(*) from seen_areas where seen_at > $1', at)) === 1
-  await eventually('all Jobs are seen up to now', isSeen, 20_000)
+  await eventually('all Jobs are seen up to now', isSeen)
 }
 
 describe('while Jobs end', () => {

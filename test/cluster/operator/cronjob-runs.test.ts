@@ -79,16 +79,12 @@ const secondOf = ({ at }: JobPing) => Math.trunc(at / 1_000)
 const check = async ({ id }: Followed) => (await scene.app.call('GET', `/checks/${id}`)).body
 
 async function recorded(of: Followed, expected: readonly string[]): Promise<readonly JobPing[]> {
-  return eventually(
-    `recorded of ${of.name}: ${expected.join(', ')}`,
-    async () => {
-      const pings = await pingsOf(of)
-      // Of the same second, a start comes before an end.
-      expect(pings.map(({ type, runId }) => `${type} ${runId}`).toSorted()).toEqual(expected.toSorted())
-      return pings
-    },
-    20_000,
-  )
+  return eventually(`recorded of ${of.name}: ${expected.join(', ')}`, async () => {
+    const pings = await pingsOf(of)
+    // Of the same second, a start comes before an end.
+    expect(pings.map(({ type, runId }) => `${type} ${runId}`).toSorted()).toEqual(expected.toSorted())
+    return pings
+  })
 }
 
 describe('a Job', () => {
@@ -187,7 +183,7 @@ describe('a Job', () => {
       reason: 'overran',
       detail: `Job ${first} had not ended when Job ${second} replaced it`,
     })
-  }, 40_000)
+  })
 
   it('that ended in a downtime is recorded after it; of one that is gone, what the CronJob says', async () => {
     const kept = await makeFollowed('kept')
@@ -217,7 +213,7 @@ describe('a Job', () => {
     const [, success] = await recorded(gone, [`start ${second}`, 'success null'])
     expect(secondOf(success!)).toBe(Date.parse(successAt) / 1_000)
     await eventually('its run is closed', async () => !(await check(gone)).running)
-  }, 40_000)
+  })
 })
 
 describe('the right to read Jobs', () => {

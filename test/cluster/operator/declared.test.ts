@@ -81,7 +81,7 @@ it('L2: with REVIVAL=uid a namespace of the same name does not get the checks of
   await tenant.delete('a')
   expect((await tenant.makeReady('a')).status?.checkId).toBe(status?.checkId)
   await cluster.api('DELETE', path)
-  await eventually('the namespace is gone', async () => (await cluster.api('GET', path)).status === 404, 30_000)
+  await eventually('the namespace is gone', async () => (await cluster.api('GET', path)).status === 404)
 
   await cluster.api('POST', '/api/v1/namespaces', { metadata: { name } })
   expect((await tenant.makeReady('a')).status?.checkId).not.toBe(status?.checkId)

@@ -108,10 +108,10 @@ describe('the right to list', () => {
     await cluster.api('DELETE', `/apis/rbac.authorization.k8s.io/v1/namespaces/${name}/rolebindings/operator`)
     const refusedBefore = refusals().length
     // A watch that is open goes on whatever becomes of the right to it.
-    await waitFor('the watch is refused', () => proxy.reset() >= 0 && refusals().length > refusedBefore, 20_000)
+    await waitFor('the watch is refused', () => proxy.reset() >= 0 && refusals().length > refusedBefore)
     await grant()
     await place.apply('after')
-    await place.ready('after', 20_000)
+    await place.ready('after')
     expect((await place.get('before')).status?.checkId).toBe(status?.checkId)
     expect(await place.pingUrl('before')).toBe(url)
     expect(await readMetric(operator, 'heartbeat_orphans_total')).toBe(0)

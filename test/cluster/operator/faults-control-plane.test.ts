@@ -96,13 +96,13 @@ describe('the API server', () => {
     await plane.forgetHistory()
     await plane.restartApiServer()
     const interruptions = () => said.slice(saidBefore).filter((message) => message.startsWith('the watch of')).length
-    await waitFor('the back-off is at its longest', () => interruptions() >= 5, 30_000)
+    await waitFor('the back-off is at its longest', () => interruptions() >= 5)
     const backAt = performance.now()
     await proxy.accept()
     await place.apply('upcoming')
-    await place.ready('upcoming', 30_000)
+    await place.ready('upcoming')
     expect(performance.now() - backAt).toBeLessThan(8_000)
-    await place.ready('unseen', 30_000)
+    await place.ready('unseen')
     expect(await readMetric(operator, 'kubernetes_watch_restarts_total', { reason: 'expired' })).toBe(1)
     // What went during the gap is not there any more either.
     const known = () => readMetric(operator, 'kubernetes_cache_objects')
@@ -138,7 +138,7 @@ describe('etcd', () => {
     expect((await cluster.api('GET', place.pathOf('standing'))).status).toBe(404)
     await makeNamespace()
     for (const name of names) await place.apply(name)
-    for (const name of names) await place.ready(name, 30_000)
+    for (const name of names) await place.ready(name)
 
     expect(await Promise.all(names.map(place.pingUrl))).toEqual(urls)
     expect(await Promise.all(names.map(async (name) => (await place.get(name)).status?.checkId))).toEqual(ids)
@@ -162,7 +162,7 @@ describe('the CustomResourceDefinition', () => {
     const url = await place.pingUrl('standing')
     await cluster.api('DELETE', CRD_PATH)
     // It waits for our finalizer on every resource.
-    await waitFor('it is gone', async () => (await cluster.api('GET', CRD_PATH)).status === 404, 30_000)
+    await waitFor('it is gone', async () => (await cluster.api('GET', CRD_PATH)).status === 404)
     await waitFor('it is missed', () =>
       said.some((message) => message.startsWith('the cluster does not know HeartbeatChecks')),
     )
@@ -179,7 +179,7 @@ describe('the CustomResourceDefinition', () => {
       async () => (await cluster.api('GET', '/apis/heartbeat-operator.io/v1/heartbeatchecks')).status === 200,
     )
     await place.apply('standing')
-    await place.ready('standing', 30_000)
+    await place.ready('standing')
     expect(await place.pingUrl('standing')).toBe(url)
     expect((await fetch(url)).status).toBe(200)
     // The time begins with the kind: whoever applied that needs a moment for the resources.

@@ -21,7 +21,7 @@ it('ends with the checks that are not retained; applied again, its resources hav
     status: 403,
     body: { details: { causes: [{ reason: 'NamespaceTerminating' }] } },
   })
-  await eventually('the namespace is gone', async () => (await cluster.api('GET', path)).status === 404, 30_000)
+  await eventually('the namespace is gone', async () => (await cluster.api('GET', path)).status === 404)
   const { rows } = await scene.sql("select slug, managed_by from checks where slug in ('a', 'b', 'kept')")
   expect(rows).toEqual([{ slug: 'kept', managed_by: 'api' }])
   expect(await ping()).toBe(404)

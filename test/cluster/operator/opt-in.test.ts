@@ -30,19 +30,14 @@ beforeEach(async () => {
 })
 
 const names = async (at = place) => (await at.list()).map(({ metadata }) => metadata.name).sort()
-const gone = (name: string) => eventually(`${name} is gone`, async () => !(await names()).includes(name), 20_000)
+const gone = (name: string) => eventually(`${name} is gone`, async () => !(await names()).includes(name))
 /** The HeartbeatCheck of the name, once it belongs to the CronJob with this uid and has its check. */
 const ownedBy = (name: string, uid: string) =>
-  eventually(
-    `${name} belongs to ${uid}`,
-    async () => {
-      const object = (await place.list()).find(({ metadata }) => metadata.name === name)
-      const isNew =
-        object?.metadata.ownerReferences?.[0]?.uid === uid && object.metadata.deletionTimestamp === undefined
-      return isNew && object.status?.checkId !== undefined && object
-    },
-    30_000,
-  )
+  eventually(`${name} belongs to ${uid}`, async () => {
+    const object = (await place.list()).find(({ metadata }) => metadata.name === name)
+    const isNew = object?.metadata.ownerReferences?.[0]?.uid === uid && object.metadata.deletionTimestamp === undefined
+    return isNew && object.status?.checkId !== undefined && object
+  })
 
 it('the labels of a CronJob and of a Namespace create HeartbeatChecks, and delete them when they go', async () => {
   await cronJobs.create('own', WATCHED)
@@ -99,7 +94,7 @@ it.each(['Background', 'Foreground'] as const)(
     const first = await ownedBy('backup', uid)
     await cronJobs.delete('backup', policy)
     const path = `/apis/batch/v1/namespaces/${place.name}/cronjobs/backup`
-    await eventually('the CronJob is gone', async () => (await cluster.api('GET', path)).status === 404, 20_000)
+    await eventually('the CronJob is gone', async () => (await cluster.api('GET', path)).status === 404)
     await gone('backup')
     const again = await cronJobs.create('backup', WATCHED)
     const second = await ownedBy('backup', again.metadata.uid)
@@ -143,7 +138,7 @@ it('two processes of which the first leader is killed create each HeartbeatCheck
   await Promise.all(all.map((name) => cronJobs.create(name)))
   await eventually('some are there', async () => (await names()).length > 5)
   await scene.operator().stop()
-  await eventually('all are there', async () => (await names()).length === all.length, 20_000)
+  await eventually('all are there', async () => (await names()).length === all.length)
   expect(second.operator.isLeader()).toBe(true)
   const { body } = await cluster.api('GET', path)
   expect(body.items.every(({ metadata }: { metadata: { generation: number } }) => metadata.generation === 1)).toBe(true)
@@ -165,7 +160,7 @@ it('a controller of single namespaces reads their labels by get; WATCH_CRONJOBS=
   await cronJobs.create('excluded', { labels: { [WATCH_LABEL]: 'false' } })
   {
     await using _ = await start('labelled')
-    await place.ready('backup', 20_000)
+    await place.ready('backup')
     await labelNamespace(scene.cluster, place.name, null)
   }
   {
@@ -174,7 +169,7 @@ it('a controller of single namespaces reads their labels by get; WATCH_CRONJOBS=
   }
   {
     await using _ = await start('all')
-    await place.ready('backup', 20_000)
+    await place.ready('backup')
     expect(await names()).toEqual(['backup'])
   }
   await scene.restart()

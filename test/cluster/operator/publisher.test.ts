@@ -34,16 +34,12 @@ it('F4: without the right to Secrets a resource stalls with the command that gra
   await cluster.api('DELETE', place.pathOf('guest'))
   expect((await place.event('guest', 'CleanupRejected')).note).toContain(command)
   await cluster.kubectlWith({ kubeconfigPath }, ...command.split(' ').slice(1))
-  await eventually(
-    'the guest is gone',
-    async () => (await cluster.api('GET', place.pathOf('guest'))).status === 404,
-    30_000,
-  )
+  await eventually('the guest is gone', async () => (await cluster.api('GET', place.pathOf('guest'))).status === 404)
   expect((await place.find('secrets', 'shared'))!.data).toEqual(data)
 
   // The binding goes with the namespace, perhaps before the resources: their finalizers must not wait for the right.
   await unbind()
   await cluster.api('DELETE', `/api/v1/namespaces/${place.name}`)
   const isGone = async () => (await cluster.api('GET', place.pathOf('nightly'))).status === 404
-  await eventually('the resource is gone', isGone, 30_000)
+  await eventually('the resource is gone', isGone)
 })

@@ -103,7 +103,7 @@ describe('release', () => {
     await place.delete('removed')
 
     await using again = await startOperator()
-    await waitFor('the finalizer is back', async () => (await finalizersOf('kept')).includes(FINALIZER), 30_000)
+    await waitFor('the finalizer is back', async () => (await finalizersOf('kept')).includes(FINALIZER))
     expect(await place.pingUrl('kept')).toBe(url)
     await again.stop()
     await place.change('shared', { metadata: { finalizers: null } })

@@ -38,7 +38,7 @@ it('F10: a single resource is Ready at once, though 150 of another namespace wai
   await scene.restart()
   await quiet.ready('single')
   expect((await busy.list()).filter(isReady).length).toBeLessThan(75)
-  await eventually('all are', async () => (await busy.list()).every(isReady), 30_000)
+  await eventually('all are', async () => (await busy.list()).every(isReady))
 })
 
 it('F10: rejected Events of a namespace that is being deleted are dropped in silence', async () => {
@@ -48,7 +48,7 @@ it('F10: rejected Events of a namespace that is being deleted are dropped in sil
   const before = await rejected()
   await Promise.all(Array.from({ length: 60 }, (_, n) => place.apply(`n${n}`)))
   await cluster.api('DELETE', path)
-  await eventually('the namespace is gone', async () => (await cluster.api('GET', path)).status === 404, 30_000)
+  await eventually('the namespace is gone', async () => (await cluster.api('GET', path)).status === 404)
   await eventually('some were rejected', async () => (await rejected()) > before)
   expect(said.filter((message) => message.startsWith('an Event could not be written'))).toEqual([])
 })

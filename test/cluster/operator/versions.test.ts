@@ -91,7 +91,6 @@ const untilStored = (...versions: string[]) =>
   waitFor(
     `storedVersions is ${versions}`,
     async () => JSON.stringify(await storedVersions()) === JSON.stringify(versions),
-    20_000,
   )
 
 it('Upgrade: resources of v1alpha1 with their Secrets move to v1 without a change of URL, and back', async () => {

@@ -151,7 +151,7 @@ describe('a check that follows a CronJob', () => {
       }),
       { numRuns: 3, endOnFailure: true },
     )
-  }, 60_000)
+  })
 
   it('has each entry once, in whatever order and by however many controllers it is reported', async () => {
     const reported = anyJobs(CHECK, FROM).chain((jobs) => {
@@ -184,5 +184,5 @@ describe('a check that follows a CronJob', () => {
       }),
       { numRuns: 6, endOnFailure: true },
     )
-  }, 60_000)
+  })
 })

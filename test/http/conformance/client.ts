@@ -78,7 +78,7 @@ export async function startClient(): Promise<Client> {
       await ping(witness.publicId)
       await letPass(witness.id, 11)
       const look = async () => expect(await alertsOf(witness.id)).toEqual(['missed'])
-      await vi.waitFor(look, { timeout: 10_000, interval: 20 })
+      await vi.waitFor(look, { timeout: 45_000, interval: 20 })
     },
     [Symbol.asyncDispose]: () => app.close(),
   }

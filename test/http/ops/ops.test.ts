@@ -67,12 +67,12 @@ describe('readiness', () => {
     await using own = await startTestApp()
     const probe = async (path: string) => (await fetch(own.opsUrl + path)).status
     await own.database.query('alter table service_beat rename to service_beat_away')
-    await vi.waitFor(async () => expect(await probe('/readyz')).toBe(503), { timeout: 15_000, interval: 50 })
+    await vi.waitFor(async () => expect(await probe('/readyz')).toBe(503), { timeout: 45_000, interval: 50 })
     expect(await probe('/livez')).toBe(200)
     expect(await probe('/startupz')).toBe(200)
     expect(await probe('/metrics')).toBe(200)
     await own.database.query('alter table service_beat_away rename to service_beat')
-    await vi.waitFor(async () => expect(await probe('/readyz')).toBe(200), { timeout: 15_000, interval: 50 })
+    await vi.waitFor(async () => expect(await probe('/readyz')).toBe(200), { timeout: 45_000, interval: 50 })
   })
 })
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ManualClock } from '../../support/manual-clock.ts'
 
-const PATIENCE_MS = 25_000
+const PATIENCE_MS = 45_000
 
 type Pauses = Pick<ManualClock, 'now' | 'wakeTimes' | 'advance'>
 
