@@ -111,8 +111,8 @@ export function liveThroughFaults(): Life {
     if (!isReadable) expect({ api: api.status, unknown: unknown.status }).toEqual({ api: 503, unknown: 503 })
     if (api.status === 503) expect(api.headers.get('retry-after')).toMatch(/^\d+$/)
     expect(metrics.text).toMatch(/^heartbeat_pings_total\{type="success",result="unavailable"\} [1-9]/m)
-    expect(live.ms).toBeLessThan(1_000)
-    expect(ready.ms).toBeLessThan(1_000)
+    // Neither waits for the database.
+    expect(Math.max(live.ms, ready.ms)).toBeLessThan(PROMISED_MS / 2)
     expect(performance.now() - startedAt).toBeLessThan(PROMISED_MS)
   }
 

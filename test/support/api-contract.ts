@@ -353,9 +353,10 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
         return false
       }
       const events = await watchFrom(resourceVersion, labelSelector, note, 1)
-      expect(Math.round((performance.now() - from) / 1_000)).toBe(1)
+      const tookMs = performance.now() - from
+      expect(tookMs).toBeGreaterThan(900)
       expect(events.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED'])
-      expect(Math.max(...seenAt)).toBeLessThan(500)
+      expect(Math.max(...seenAt)).toBeLessThan(900)
       const { metadata } = events[1]!.object
       expect(Number(listed.resourceVersion)).toBeGreaterThanOrEqual(Number(metadata.resourceVersion))
     })

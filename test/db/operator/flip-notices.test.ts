@@ -258,7 +258,8 @@ describe('the listener', () => {
     await proxy.accepted()
     const stoppedAt = performance.now()
     await listener!.stop()
-    expect(performance.now() - stoppedAt).toBeLessThan(1_000)
+    // A connection attempt alone would take three seconds.
+    expect(performance.now() - stoppedAt).toBeLessThan(2_500)
     expect(problems).toEqual([])
   })
 
