@@ -48,6 +48,8 @@ export interface CatchUp {
    * @param key of a HeartbeatCheck
    */
   noteOpen(key: string, source: string, runId: string): void
+  /** A watch has reported this run: a comparison that began before knows less of it, and reports it no more. */
+  noteReported(runId: string): void
   hasWork(): boolean
   /** Does a part; returns false when there is nothing to do. Rejects when the database does not serve: the part is done again. */
   step(): Promise<boolean>
@@ -89,6 +91,8 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   /** Keys of those in `open` whose error is logged. */
   const unclosed = new Set<string>()
   let waiters: (() => void)[] = []
+  /** Uids of runs that were reported since the present comparison began. */
+  const reported = new Set<string>()
 
   const isReady = () => sources.hasSynced() && checks.hasTried()
   const isDone = () => keys.size === 0 && cursor === null && !isBusy
@@ -157,6 +161,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   }
 
   async function compare(all: readonly Compared[]): Promise<void> {
+    reported.clear()
     const inOrder = all.toSorted((a, b) => orderOf(a) - orderOf(b))
     /** Uids: each is reported to all checks that follow its source. */
     const left = new Set<string>()
@@ -167,10 +172,11 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
       )
       for (const { key, run, found, gone } of group) {
         const entries = found.entries.filter(({ type }) => !recorded.has(recordedKey(run.metadata.uid, type)))
-        if (entries.length === 0 || isExplained(run.metadata.uid) || left.has(run.metadata.uid)) continue
+        const { uid } = run.metadata
+        if (entries.length === 0 || isExplained(uid) || reported.has(uid) || left.has(uid)) continue
         // It has changed meanwhile: what is newer must not be replaced.
-        if (gone === null && sources.getRun(run.sourceUid!, run.metadata.uid) !== run) keys.add(key)
-        else if (isLeftToExplain(key, found, run, gone)) left.add(run.metadata.uid)
+        if (gone === null && sources.getRun(run.sourceUid!, uid) !== run) keys.add(key)
+        else if (isLeftToExplain(key, found, run, gone)) left.add(uid)
         else report(key, { ...found, entries })
       }
     }
@@ -227,6 +233,9 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
       page = []
     },
     noteOpen: (key, source, runId) => noteOpen(key, source, [runId]),
+    noteReported(runId) {
+      if (isBusy) reported.add(runId)
+    },
     hasWork: () => !isDone() && isReady(),
     async step() {
       if (isDone() || !isReady()) return false

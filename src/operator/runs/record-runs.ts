@@ -134,6 +134,7 @@ export function createRunRecorder(
   }
 
   function reportNow(source: string, found: RunReport): void {
+    if (found.runId !== null) catchUp.noteReported(found.runId)
     for (const key of checks.followersOf(source)) report(key, found)
   }
 

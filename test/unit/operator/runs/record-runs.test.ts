@@ -305,6 +305,23 @@ describe('a run that was deleted while its CronJob replaces such runs', () => {
     expect(logOf(t, 'a')).toMatchObject({ overran })
   })
 
+  it('overran too if a comparison began before the next one came, and ends after it', async () => {
+    await using t = replacing()
+    t.sources.scheduled('a', 'backup', t.clock.now(), RUNNING)
+    await t.drained()
+    await t.clock.advance(60_000)
+    const release = t.hold()
+    t.sources.drop('a', 'backup')
+    t.runs.follow('shop/backup')
+    await t.clock.settle()
+    t.sources.scheduled('b', 'backup', t.clock.now(), RUNNING)
+    await t.clock.settle()
+    release()
+    await settled(t)
+    expect(logOf(t, 'a')).toMatchObject({ overran })
+    expect(t.stored).toEqual(['backup a start', 'backup a log', 'backup b start'])
+  })
+
   it('keeps the deadlines of its own checks waiting for the next one, and no others', async () => {
     await using t = replacing()
     t.sources.source('other')
