@@ -55,8 +55,8 @@ export interface RunRecorder extends Controller {
 
 /** Of those that a comparison finds, so many wait at once for their pods or logs. */
 const MAX_EXPLAINED = 100
-/** A source starts a run in the place of one that it has deleted as soon as its API server lets it: a busy one takes seconds for the two writes. */
-const REPLACED_MS = 10_000
+/** A source starts a run at once in the place of one that it has deleted. */
+const REPLACED_MS = 2_000
 /** How often it is looked whether the caches are filled. */
 const SYNC_MS = 100
 /** So many are named as held; with more, all deadlines wait for them. */
