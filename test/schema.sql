@@ -312,12 +312,27 @@ create table projects (
   created_at timestamp with time zone not null default now(),
   kubernetes_cluster text,
   kubernetes_namespace text,
+  ping_key text,
+  badge_key text default make_project_key(),
+  constraint projects_badge_key_check CHECK ((badge_key ~ '^[A-Za-z0-9]{22}$'::text)),
+  constraint projects_badge_key_key UNIQUE (badge_key),
   constraint projects_check CHECK (((kubernetes_cluster IS NULL) = (kubernetes_namespace IS NULL))),
   constraint projects_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   constraint projects_organization_id_slug_key UNIQUE (organization_id, slug),
+  constraint projects_ping_key_check CHECK ((ping_key ~ '^[A-Za-z0-9]{22}$'::text)),
+  constraint projects_ping_key_key UNIQUE (ping_key),
   constraint projects_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX projects_namespace ON public.projects USING btree (kubernetes_cluster, kubernetes_namespace) WHERE (kubernetes_namespace IS NOT NULL);
+
+create table push_tokens (
+  token text not null,
+  check_key bigint not null,
+  constraint push_tokens_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
+  constraint push_tokens_pkey PRIMARY KEY (token),
+  constraint push_tokens_token_check CHECK ((token ~ '^[A-Za-z0-9_-]{1,64}$'::text))
+);
+CREATE INDEX push_tokens_check ON public.push_tokens USING btree (check_key);
 
 create unlogged table rate_windows (
   bucket text not null,
@@ -465,6 +480,20 @@ create table users (
 );
 CREATE UNIQUE INDEX users_email ON public.users USING btree (lower(email));
 CREATE INDEX users_organization ON public.users USING btree (organization_id, id);
+
+CREATE OR REPLACE FUNCTION public.make_project_key()
+ RETURNS text
+ LANGUAGE sql
+AS $function$
+  select string_agg(substr('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789', byte % 62 + 1, 1), '')
+  from (
+    select get_byte(uuid_send(u.uuid), place) as byte
+    from (select gen_random_uuid() as uuid from generate_series(1, 4)) u, generate_series(0, 15) place
+    where place not in (6, 8) and get_byte(uuid_send(u.uuid), place) < 248
+    limit 22
+  ) bytes
+$function$
+;
 
 CREATE OR REPLACE FUNCTION public.move_job_wake()
  RETURNS trigger

@@ -77,6 +77,21 @@ it('0007 leaves checks without tags: those from before, and those of replicas th
   ])
 })
 
+it('0026 gives projects from before a badge key each, and no ping key', async () => {
+  await apply(1, FILES.indexOf('0026_project_keys.sql'))
+  await test.database.query(`
+    insert into organizations (id, name) values ('00000000-0000-0000-0000-000000000001', 'Some');
+    insert into projects (id, organization_id, name, slug)
+      select gen_random_uuid(), '00000000-0000-0000-0000-000000000001', 'Some', slug from unnest(array['one', 'two', 'three']) slug`)
+  const place = FILES.indexOf('0026_project_keys.sql') + 1
+  await apply(place, place)
+  const { rows } = await test.database.query<{ ping_key: null; badge_key: string }>(
+    'select ping_key, badge_key from projects',
+  )
+  for (const row of rows) expect(row).toEqual({ ping_key: null, badge_key: expect.stringMatching(/^[A-Za-z0-9]{22}$/) })
+  expect(new Set(rows.map(({ badge_key }) => badge_key)).size).toBe(3)
+})
+
 it('labels: checks from before have none, nor have those of replicas that do not know labels yet', async () => {
   const file = FILES.findIndex((name) => name.endsWith('_labels.sql')) + 1
   await apply(1, file - 1)

@@ -27,6 +27,9 @@ const PING_ID = '01a1ffd6-7800-7f00-8a00-1b2c3d4e5f60'
 
 const PROJECT = { id: PROJECT_ID, name: 'Shop', slug: 'shop', created_at: '2026-11-02T09:00:00.000Z' }
 
+const PING_KEY = 'k3Jv9XqTz0bRw7LmYc2Dnf'
+const BADGE_KEY = 'Zp8sH1uQe6GxN4aKtV5oBr'
+
 const CHECK_SUMMARY = {
   id: CHECK_ID,
   name: 'Shop backup',
@@ -226,6 +229,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   createProject: { body: { name: 'Shop' }, response: PROJECT },
   getProject: { response: PROJECT },
   updateProject: { body: { name: 'Store' }, response: { ...PROJECT, name: 'Store' } },
+  getPingKey: { response: { ping_key: PING_KEY } },
+  createPingKey: { response: { ping_key: PING_KEY } },
+  getBadgeKey: { response: { badge_key: BADGE_KEY } },
+  createBadgeKey: { response: { badge_key: BADGE_KEY } },
 
   listApiKeys: { response: { api_keys: [API_KEY] } },
   createApiKey: {

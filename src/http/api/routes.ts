@@ -18,6 +18,14 @@ import { createCheck, getCheck, listChecks, pauseCheck, removeCheck, resumeCheck
 import { getDelivery, listDeliveries, retryDelivery } from './deliveries.ts'
 import { getPing, getPingBody, listFlips, listPings } from './history.ts'
 import { changePassword, endSession, getDocument, getMe, listSessions } from './me.ts'
+import {
+  createBadgeKey,
+  createPingKey,
+  getBadgeKey,
+  getPingKey,
+  revokeBadgeKey,
+  revokePingKey,
+} from './project-keys.ts'
 import { createProject, getProject, listProjects, removeProject, updateProject } from './projects.ts'
 import type { Endpoint, Method, Route } from './route.ts'
 import { createUser, getUser, listUsers, removeUser, updateUser } from './users.ts'
@@ -55,6 +63,12 @@ export const ROUTES: readonly Route[] = [
   route('GET', '/projects/{id}', 'read', getProject),
   route('PUT', '/projects/{id}', 'admin', updateProject, 'project.changed'),
   route('DELETE', '/projects/{id}', 'admin', removeProject, 'project.removed'),
+  route('GET', '/projects/{id}/ping-key', 'admin', getPingKey),
+  route('POST', '/projects/{id}/ping-key', 'admin', createPingKey, 'project.ping_key_created'),
+  route('DELETE', '/projects/{id}/ping-key', 'admin', revokePingKey, 'project.ping_key_revoked'),
+  route('GET', '/projects/{id}/badge-key', 'admin', getBadgeKey),
+  route('POST', '/projects/{id}/badge-key', 'admin', createBadgeKey, 'project.badge_key_created'),
+  route('DELETE', '/projects/{id}/badge-key', 'admin', revokeBadgeKey, 'project.badge_key_revoked'),
 
   route('GET', '/api-keys', 'admin', listApiKeys),
   route('POST', '/api-keys', 'admin', createApiKey, 'api_key.created'),

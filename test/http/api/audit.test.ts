@@ -93,6 +93,14 @@ const CALLS: Record<string, () => Promise<[path: string, json?: object | undefin
   'POST /projects': async () => ['/projects', { name: 'Shop' }],
   'PUT /projects/{id}': async () => [await aProject(), { name: 'Store' }],
   'DELETE /projects/{id}': async () => [await aProject()],
+  'POST /projects/{id}/ping-key': async () => [`${await aProject()}/ping-key`],
+  'DELETE /projects/{id}/ping-key': async () => {
+    const path = `${await aProject()}/ping-key`
+    await api.client.post(path, undefined)
+    return [path]
+  },
+  'POST /projects/{id}/badge-key': async () => [`${await aProject()}/badge-key`],
+  'DELETE /projects/{id}/badge-key': async () => [`${await aProject()}/badge-key`],
 }
 
 /** Fields of requests that no entry and no line may hold. */

@@ -77,9 +77,15 @@ function compare(example: unknown, real: unknown, place: string): string[] {
   ]
 }
 
-/** Removals come last, before them what ends sessions; the check is resumed after it was paused. */
+/** Removals come last, that of the project after those of its keys, before them what ends sessions; the check is resumed after it was paused. */
 const rank = (id: string) =>
-  /^(remove|revoke)/.test(id) || id === 'logOut' ? 2 : /^(changePassword|endSession)$/.test(id) ? 1 : 0
+  id === 'removeProject'
+    ? 3
+    : /^(remove|revoke)/.test(id) || id === 'logOut'
+      ? 2
+      : /^(changePassword|endSession)$/.test(id)
+        ? 1
+        : 0
 const order = ROUTES.map(({ endpoint }) => endpoint.id)
   .filter((id) => id !== 'getDocument')
   .sort((one, other) => rank(one) - rank(other))

@@ -49,6 +49,36 @@ describe('projects', () => {
   })
 })
 
+describe('the keys of a project', () => {
+  it.each(['ping', 'badge'])('a %s key is created, replaced and revoked, and shown to admins only', async (kind) => {
+    const { id } = (await api.client.post('/projects', { name: `Keys for ${kind}` })).body
+    const path = `/projects/${id}/${kind}-key`
+    const field = `${kind}_key`
+    const aKey = { [field]: expect.stringMatching(/^[A-Za-z0-9]{22}$/) }
+    const atFirst = kind === 'ping' ? { ping_key: null } : aKey
+    expect(await api.client.get(path)).toMatchObject({ status: 200, body: atFirst })
+    const first = await api.client.post(path, undefined)
+    expect([first.status, first.body]).toEqual([201, aKey])
+    const second = await api.client.post(path, undefined)
+    expect([second.status, second.body]).toEqual([201, aKey])
+    expect(second.body).not.toEqual(first.body)
+    expect((await api.client.get(path)).body).toEqual(second.body)
+    expect((await api.client.get(path, { key: api.keys.write })).status).toBe(403)
+    expect(await api.client.delete(path)).toMatchObject({ status: 204, body: null })
+    expect(await api.client.get(path)).toMatchObject({ status: 200, body: { [field]: null } })
+    expect(await api.client.delete(path)).toMatchObject({ status: 204, body: null })
+    // Neither the audit log nor the log has a key.
+    const entries = (await api.client.get(`/audit?target_id=${id}`)).body
+    for (const { body } of [first, second]) expect(JSON.stringify([entries, api.audited])).not.toContain(body[field])
+    const action = `project.${kind}_key`
+    expect(entries.entries.map((entry: { action: string }) => entry.action).slice(0, 3)).toEqual([
+      `${action}_revoked`,
+      `${action}_created`,
+      `${action}_created`,
+    ])
+  })
+})
+
 describe('API keys', () => {
   it('are returned once, work, and are rejected once revoked', async () => {
     const expires_at = new Date(Date.now() + 86_400_000).toISOString()

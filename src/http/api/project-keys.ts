@@ -1,0 +1,68 @@
+/** The ping key and the badge key of a project (design, section 3.5). */
+
+import { createProjectKey, getProjectKey, revokeProjectKey } from '../../tenancy/project-keys.ts'
+import { BadgeKey, NewBadgeKey, NewPingKey, PingKey } from './project-keys.schema.ts'
+import { ProjectParams } from './projects.schema.ts'
+import { endpoint } from './route.ts'
+
+export const getPingKey = endpoint({
+  id: 'getPingKey',
+  summary: 'Get the ping key of a project',
+  params: ProjectParams,
+  status: 200,
+  response: PingKey,
+  handle: async ({ context, caller, params }) => ({
+    ping_key: await getProjectKey(context, caller, params.id, 'ping'),
+  }),
+})
+
+export const createPingKey = endpoint({
+  id: 'createPingKey',
+  summary: 'Create the ping key of a project; the one before is revoked at once',
+  params: ProjectParams,
+  status: 201,
+  response: NewPingKey,
+  handle: async ({ context, caller, params }) => ({
+    ping_key: await createProjectKey(context, caller, params.id, 'ping'),
+  }),
+})
+
+export const revokePingKey = endpoint({
+  id: 'revokePingKey',
+  summary: 'Revoke the ping key of a project',
+  params: ProjectParams,
+  status: 204,
+  response: null,
+  handle: ({ context, caller, params }) => revokeProjectKey(context, caller, params.id, 'ping'),
+})
+
+export const getBadgeKey = endpoint({
+  id: 'getBadgeKey',
+  summary: 'Get the badge key of a project',
+  params: ProjectParams,
+  status: 200,
+  response: BadgeKey,
+  handle: async ({ context, caller, params }) => ({
+    badge_key: await getProjectKey(context, caller, params.id, 'badge'),
+  }),
+})
+
+export const createBadgeKey = endpoint({
+  id: 'createBadgeKey',
+  summary: 'Create the badge key of a project; the one before is revoked at once',
+  params: ProjectParams,
+  status: 201,
+  response: NewBadgeKey,
+  handle: async ({ context, caller, params }) => ({
+    badge_key: await createProjectKey(context, caller, params.id, 'badge'),
+  }),
+})
+
+export const revokeBadgeKey = endpoint({
+  id: 'revokeBadgeKey',
+  summary: 'Revoke the badge key of a project',
+  params: ProjectParams,
+  status: 204,
+  response: null,
+  handle: ({ context, caller, params }) => revokeProjectKey(context, caller, params.id, 'badge'),
+})

@@ -1,0 +1,45 @@
+/**
+ * The ping key and the badge key of a project (design, section 3.5). Each is the right to what its addresses do, so only admins see them. The
+ * database makes them: each project has a badge key from the start, also one that a replica of the release before adds.
+ */
+
+import { audited } from '../audit/audited.ts'
+import type { Principal, Tenant } from '../domain/access.ts'
+import { notFound } from '../domain/errors.ts'
+import type { Context } from '../store/context.ts'
+import * as store from '../store/tenancy/project-keys.ts'
+import { findProject, hasProject } from '../store/tenancy/projects.ts'
+import { actOn } from './projects.ts'
+
+export type ProjectKeyKind = store.ProjectKeyKind
+
+/** Null when the project has none. Throws AppError `not_found` for an unknown, foreign or malformed id. */
+export async function getProjectKey(
+  { database }: Pick<Context, 'database'>,
+  tenant: Tenant,
+  id: string,
+  kind: ProjectKeyKind,
+): Promise<string | null> {
+  if (!(await hasProject(database, tenant, id, 'read'))) throw notFound('project')
+  return store.findProjectKey(database, id, kind)
+}
+
+/** Returns the new key. The key before is worth nothing once this has committed. Throws as `getProjectKey` does. */
+export function createProjectKey(context: Context, by: Principal, id: string, kind: ProjectKeyKind): Promise<string> {
+  return audited(context, by, async (tx) => {
+    const project = (await hasProject(tx, by, id, 'change')) ? await findProject(tx, by, id) : null
+    if (project === null) throw notFound('project')
+    const result = await store.renewProjectKey(tx, id, kind)
+    return { result, acts: [actOn(project, `project.${kind}_key_created`)] }
+  })
+}
+
+/** A project without one stays as it is. Throws as `getProjectKey` does. */
+export function revokeProjectKey(context: Context, by: Principal, id: string, kind: ProjectKeyKind): Promise<void> {
+  return audited(context, by, async (tx) => {
+    const project = (await hasProject(tx, by, id, 'change')) ? await findProject(tx, by, id) : null
+    if (project === null) throw notFound('project')
+    const wasThere = await store.deleteProjectKey(tx, id, kind)
+    return { result: undefined, acts: wasThere ? [actOn(project, `project.${kind}_key_revoked`)] : [] }
+  })
+}
