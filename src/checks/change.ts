@@ -9,7 +9,7 @@ import type { CheckEvent, Outcome } from '../domain/check-event.ts'
 import { type CheckEventType, type EventFacts, eventOf, lateEvent, noticeEvent } from '../domain/event.ts'
 import { stampAfter, toMicrosecond } from '../domain/instant.ts'
 import { expectAfterCompletion, expectFromNow } from '../domain/schedule.ts'
-import { deadlineOf, evaluationOf, seenBy, transition } from '../domain/transition.ts'
+import { deadlineOf, evaluationOf, resumesFirst, seenBy, transition } from '../domain/transition.ts'
 import { newIdBytes } from '../runtime/ids.ts'
 import type { ChangedState, ChangeSet, NewFlip, NewPing } from '../store/checks/change-sets.ts'
 import type { LockedCheck } from '../store/checks/states.ts'
@@ -98,12 +98,18 @@ class Row {
     this.#stampedAt = check.stampedAt
   }
 
-  apply({ key, event, at, ping, about }: Change, history: History): Outcome {
+  apply(change: Change, history: History): Outcome {
+    const { key, event, at } = change
     const { spec } = this.#check
     if (spec === null)
       throw new Error(
         `what is stored of check ${key} cannot be read: update it with a valid schedule, or mend the times in check_states`,
       )
+    if (resumesFirst(spec, this.#state, event)) this.#step(spec, { key, event: { kind: 'resume' }, at }, history)
+    return this.#step(spec, change, history)
+  }
+
+  #step(spec: CheckSpec, { key, event, at, ping, about }: Change, history: History): Outcome {
     const before = this.#state
     // Replicas share a clock, but the order of the locks is the order of the history: a later entry has a later time.
     const stamp = stampAfter(this.#stampedAt, at)

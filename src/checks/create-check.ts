@@ -12,6 +12,7 @@ import type { StoredSpec } from '../store/checks/columns.ts'
 import type { Context } from '../store/context.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 import { addCheck } from './add-check.ts'
+import { chooseChannels } from './choose-channels.ts'
 import { readSpec, withTimeZone } from './read-spec.ts'
 import { actOn } from './with-locked-check.ts'
 
@@ -28,7 +29,7 @@ export interface NewCheck extends Partial<CheckTexts> {
 
 /**
  * Creates a check. It is armed by its first ping (design, section 4) unless `armed` is given. Throws AppError `not_found` for a project that does not exist or
- * belongs to another tenant, `invalid` for a schedule that makes no sense, `conflict` for a slug that is taken.
+ * belongs to another tenant, `invalid` for a schedule that makes no sense or a channel that the project cannot use, `conflict` for a slug that is taken.
  */
 export async function createCheck(context: Context, by: Principal, input: NewCheck): Promise<CheckRecord> {
   const { projectId, slug, spec: given, armed = false, ...texts } = input
@@ -50,9 +51,10 @@ export async function createCheck(context: Context, by: Principal, input: NewChe
   return audited(context, by, async (tx) => {
     if (!(await hasProject(tx, by, projectId, 'keep'))) throw notFound('project')
     const wanted = slug === undefined ? { like: deriveSlug(texts.name, 'check') } : { exactly: slug }
-    const added = await addCheck(tx, made, wanted, { spec, state, stampedAt: createdAt })
+    const channels = await chooseChannels(tx, projectId, made.channels)
+    const added = await addCheck(tx, { ...made, channels }, wanted, { spec, state, stampedAt: createdAt })
     if (added === null) throw slugTaken('check of the project', slug!)
-    const result = { ...made, ...added, managedBy: 'api', kubernetes: null, spec, state } as const
+    const result = { ...made, channels, ...added, managedBy: 'api', kubernetes: null, spec, state } as const
     return { result, acts: [actOn(made, 'check.created', { managed_by: 'api' })] }
   })
 }

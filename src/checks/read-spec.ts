@@ -17,12 +17,13 @@ export function withTimeZone(spec: StoredSpec): StoredSpec {
  * in its zone and names a date that exists (design, section 3.1). Numbers and lengths were checked at the edge.
  */
 export function readSpec(spec: StoredSpec): CheckSpec {
-  const { graceSeconds, maxRuntimeSeconds, jobArea } = spec
+  const { graceSeconds, maxRuntimeSeconds, jobArea, resumeOnPing } = spec
   return {
     schedule: readSchedule(spec),
     graceMs: graceSeconds * 1_000,
     maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000,
     awaits: jobArea === null ? 'completion' : 'start',
+    resumesOnPing: resumeOnPing && jobArea === null,
   }
 }
 

@@ -3,10 +3,11 @@ import type { CheckState, CheckTexts } from '../domain/check.ts'
 import { slugTaken } from '../domain/errors.ts'
 import { toMicrosecond } from '../domain/instant.ts'
 import { type CheckRecord, SLUG_IS_UNIQUE, saveSpec, saveTexts, saveUpdatedAt } from '../store/checks/checks.ts'
-import { isSameSpec, isSameTexts, type StoredSpec, textsOf } from '../store/checks/columns.ts'
+import { isSameExpectation, isSameSpec, isSameTexts, type StoredSpec, textsOf } from '../store/checks/columns.ts'
 import type { Context } from '../store/context.ts'
 import { makeAlertsDue } from '../store/outbox/alerts.ts'
 import { constraintOf } from '../store/postgres/sqlstate.ts'
+import { chooseChannels } from './choose-channels.ts'
 import { DEFAULT_TIME_ZONE, readSpec } from './read-spec.ts'
 import { actsOfChange, applyEvents, type LockedWork, rejectIfManaged, withLockedCheck } from './with-locked-check.ts'
 
@@ -18,12 +19,13 @@ export interface CheckUpdate extends Partial<CheckTexts> {
   readonly timeZone?: string
   readonly graceSeconds?: number
   readonly maxRuntimeSeconds?: number | null
+  readonly resumeOnPing?: boolean
 }
 
 /**
  * Changes texts and spec. A changed spec recomputes the deadline in the same transaction, never earlier than now + grace (design,
  * section 3.2). Returns the check as it is stored. Throws AppError `not_found`; `invalid` for a schedule that makes no sense, alone or
- * with the stored fields; `conflict` for a slug that is taken or a check that is managed by Kubernetes.
+ * with the stored fields, and for a channel that its project cannot use; `conflict` for a slug that is taken or a check that is managed by Kubernetes.
  */
 export async function updateCheck(
   context: Context,
@@ -36,14 +38,17 @@ export async function updateCheck(
       const { tx, record } = given
       rejectIfManaged(record)
       const { slug = record.slug } = update
-      const texts = textsOf({ ...record, ...update })
+      const { channels: chosen } = update
+      const channels = chosen === undefined ? record.channels : await chooseChannels(tx, record.projectId, chosen)
+      const texts = textsOf({ ...record, ...update, channels })
       const spec = mergeSpec(record.spec, update)
       const isRescheduled = !isSameSpec(spec, record.spec)
       const isRedescribed = slug !== record.slug || !isSameTexts(texts, record)
       if (!isRescheduled && !isRedescribed) return { result: record, acts: [] }
       const state = isRescheduled ? await changeSpec(context, given, spec) : record.state
       if (isRedescribed) await saveTexts(tx, record.key, slug, texts)
-      if (slug !== record.slug) await makeAlertsDue(tx, record.key)
+      // An alert has the slug, and ends where its channel is no longer chosen.
+      if (isRedescribed) await makeAlertsDue(tx, record.key)
       const updatedAt = toMicrosecond(context.clock.now())
       await saveUpdatedAt(tx, record.key, updatedAt)
       const result = { ...record, ...texts, slug, spec, state, updatedAt }
@@ -58,9 +63,9 @@ export async function updateCheck(
 
 function mergeSpec(stored: StoredSpec, update: CheckUpdate): StoredSpec {
   const { periodSeconds, schedule, timeZone, graceSeconds = stored.graceSeconds } = update
-  const { maxRuntimeSeconds = stored.maxRuntimeSeconds } = update
+  const { maxRuntimeSeconds = stored.maxRuntimeSeconds, resumeOnPing = stored.resumeOnPing } = update
   // A check of the API follows no source: one that still does was retained by a release that did not know of it.
-  const limits = { graceSeconds, maxRuntimeSeconds, jobArea: null }
+  const limits = { graceSeconds, maxRuntimeSeconds, jobArea: null, resumeOnPing }
   // readSpec rejects a period beside a schedule.
   if (periodSeconds !== undefined)
     return { ...limits, periodSeconds, schedule: schedule ?? null, timeZone: timeZone ?? null }
@@ -82,5 +87,6 @@ async function changeSpec(
 ): Promise<CheckState> {
   const spec = readSpec(stored)
   await saveSpec(tx, record.key, stored)
+  if (isSameExpectation(stored, record.spec)) return record.state
   return applyEvents(tx, { ...locked, spec }, [{ kind: 'update' }], context)
 }

@@ -81,13 +81,15 @@ export interface CheckTexts {
   /** Each once, in the order that people gave them. */
   readonly tags: string[]
   readonly labels: Labels
+  /** Ids of the channels that it notifies, each once; null: all of its project and of its organization. Null too of a declared check. */
+  readonly channels: string[] | null
 }
 
 /** How many tags a check has at most, and the shape of each. */
 export const TAGS = { max: 20, shape: '[A-Za-z0-9_.:/-]{1,50}' } as const
 
 /** The texts of a check that was created with a name alone. */
-export const NO_TEXTS: Omit<CheckTexts, 'name'> = { description: null, tags: [], labels: {} }
+export const NO_TEXTS: Omit<CheckTexts, 'name'> = { description: null, tags: [], labels: {}, channels: null }
 
 /** All of the configuration that decides when a check goes down. */
 export interface CheckSpec {
@@ -97,6 +99,8 @@ export interface CheckSpec {
   readonly maxRuntimeMs: number | null
   /** What a slot of the schedule must see in time. `start`: of a check that follows a source, whose Jobs report each run (followed.ts). */
   readonly awaits: 'completion' | 'start'
+  /** Whether a completion resumes the check when it is paused. False of a check that follows a source. */
+  readonly resumesOnPing: boolean
 }
 
 /** A run that was started and not yet closed. `id` is null for the one run that was started without a run id. */

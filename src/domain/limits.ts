@@ -16,6 +16,8 @@ export const LIMITS = {
   apiBodyBytes: 65_536,
   /** Open runs of one check. A start above it is stored and opens no run, so that a job that never completes does not grow its row. */
   openRuns: 100,
+  /** That a check can choose. */
+  chosenChannels: 100,
 } as const
 
 /** The length of SECRET_KEY and of each of PREVIOUS_SECRET_KEYS. */

@@ -129,6 +129,12 @@ function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Inst
   }
 }
 
+/** Whether the check is resumed before this event is applied: a completion ends such a pause, a start or a log does not. */
+export function resumesFirst(spec: CheckSpec, state: CheckState, event: CheckEvent): boolean {
+  const isCompletion = (event.kind === 'success' || event.kind === 'fail') && !isFollowed(spec, event)
+  return isCompletion && spec.resumesOnPing && state.status === 'paused'
+}
+
 /** Whether the rules of followed.ts apply: to what Jobs report, and to each ping of a check that follows a source. */
 function isFollowed({ awaits }: CheckSpec, { job }: { readonly job?: unknown }): boolean {
   return awaits === 'start' || job !== undefined

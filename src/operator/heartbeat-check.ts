@@ -116,7 +116,15 @@ export function publishesNothing({ publish, sourceRef }: HeartbeatCheckSpec): bo
 function readStoredSpec(spec: SpecOutput): StoredSpec | string {
   const { periodSeconds = null, schedule = null, timeZone, graceSeconds = 0, maxRuntimeSeconds = null } = spec
   const zone = schedule === null ? null : (timeZone ?? DEFAULT_TIME_ZONE)
-  const stored = { periodSeconds, schedule, timeZone: zone, graceSeconds, maxRuntimeSeconds, jobArea: null }
+  const stored = {
+    periodSeconds,
+    schedule,
+    timeZone: zone,
+    graceSeconds,
+    maxRuntimeSeconds,
+    jobArea: null,
+    resumeOnPing: false,
+  }
   try {
     const read = readSpec(stored)
     return spec.graceSeconds === undefined ? { ...stored, graceSeconds: graceSecondsFor(read.schedule) } : stored

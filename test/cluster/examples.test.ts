@@ -174,7 +174,7 @@ describe('on an API server that has never seen us', () => {
     '夜間バックアップ',
   ])("the dashboard's HeartbeatCheck is applied strictly, whatever its texts: %j", async (text) => {
     const resource = { cluster: 'default', namespace: 'jobs', name: 'by-dashboard' }
-    const spec = { ...SCHEDULE, graceSeconds: 60, maxRuntimeSeconds: 3_600, jobArea: null }
+    const spec = { ...SCHEDULE, graceSeconds: 60, maxRuntimeSeconds: 3_600, jobArea: null, resumeOnPing: false }
     const texts = { name: text, description: `${text}\n---\n${text}\t`, tags: ['a:b', '-'] }
     const labels = { true: '', 'example.com/1.5': '0x1', team: 'no' }
     const check = { kubernetes: resource, ...texts, labels, spec }

@@ -218,6 +218,7 @@ describe('the Alertmanager of the installation', () => {
             graceSeconds: 300,
             maxRuntimeSeconds: null,
             jobArea: null,
+            resumeOnPing: false,
           },
           suspend: null,
           adoptId: null,

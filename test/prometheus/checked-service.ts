@@ -52,6 +52,7 @@ export async function startCheckedService(): Promise<CheckedService> {
           graceSeconds: 300,
           maxRuntimeSeconds: null,
           jobArea: null,
+          resumeOnPing: false,
         },
         suspend: null,
         adoptId: null,

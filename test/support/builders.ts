@@ -23,6 +23,7 @@ export function aSpec(overrides: Partial<CheckSpec> = {}): CheckSpec {
     graceMs: 5 * MINUTE,
     maxRuntimeMs: null,
     awaits: 'completion',
+    resumesOnPing: false,
     ...overrides,
   }
 }

@@ -23,6 +23,7 @@ export function addCheck(
       graceSeconds: 300,
       maxRuntimeSeconds: null,
       jobArea: null,
+      resumeOnPing: false,
       ...spec,
     },
   })

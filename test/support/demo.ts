@@ -96,7 +96,13 @@ export async function fillDemo(options: DemoOptions): Promise<Demo> {
   for (const job of jobs) {
     const spec = specOf(job)
     const projectId = projects.get(job.project)!
-    const texts = { name: job.name, description: job.description ?? null, tags: [...job.tags], labels: {} }
+    const texts = {
+      name: job.name,
+      description: job.description ?? null,
+      tags: [...job.tags],
+      labels: {},
+      channels: null,
+    }
     const start = at(job.ending === 'new' ? now - HOUR : now - days * DAY)
     const check =
       job.namespace === undefined
@@ -155,6 +161,7 @@ function specOf({ schedule, timeZone, graceMs, maxRuntimeMs }: DemoJob): StoredS
     graceSeconds: graceMs / 1_000,
     maxRuntimeSeconds: maxRuntimeMs === undefined ? null : maxRuntimeMs / 1_000,
     jobArea: null,
+    resumeOnPing: false,
   }
 }
 

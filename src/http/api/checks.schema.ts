@@ -45,6 +45,20 @@ const tags = () =>
     .refine((given) => new Set(given).size === given.length, MANY_TAGS)
     .meta({ description: 'Words to group and to find checks by, in this order.', uniqueItems: true })
 
+const MANY_CHANNELS = rule(`must be null or a list of at most ${LIMITS.chosenChannels} different ids of channels`)
+const CHANNELS =
+  'Ids of the channels that it notifies, of its project or of the whole organization; an empty list: none. Null: all of both.'
+const channels = () =>
+  z
+    .array(field.uuid('A channel.'), MANY_CHANNELS)
+    .max(LIMITS.chosenChannels, MANY_CHANNELS)
+    .refine((given) => new Set(given.map((id) => id.toLowerCase())).size === given.length, MANY_CHANNELS)
+    .nullable()
+    .meta({ description: CHANNELS })
+const RESUME_ON_PING =
+  'True: the next completion of a paused check resumes it, and counts. False: only an explicit resume ends a pause.'
+const resumeOnPing = () => z.boolean(rule('must be true or false')).meta({ description: RESUME_ON_PING })
+
 const LABELS_RULE = `must be an object of at most ${LABELS.max} labels`
 const labels = () =>
   z
@@ -90,6 +104,8 @@ export const NewCheck = z
       .meta({ description: `${PERIOD} Without it and without \`schedule\`: ${LIMITS.periodSeconds.default}.` }),
     grace_seconds: grace().default(LIMITS.graceSeconds.default).meta({ description: GRACE }),
     ...WhenFields,
+    resume_on_ping: resumeOnPing().optional(),
+    channels: channels().optional(),
     armed: z.boolean(rule('must be true or false')).default(false).meta({
       description:
         'True: the first completion is expected from now on, so that a job that never runs is detected. False: from the first ping on.',
@@ -110,6 +126,8 @@ export const CheckUpdate = z
       .meta({ description: `${PERIOD} Ends \`schedule\`.` }),
     grace_seconds: grace().optional().meta({ description: GRACE }),
     ...WhenFields,
+    resume_on_ping: resumeOnPing().optional(),
+    channels: channels().optional(),
   })
   .meta({
     id: 'CheckUpdate',
@@ -193,6 +211,11 @@ export const Check = z
       description: 'Part of events and of alerts. Of a declared check: the labels of its HeartbeatCheck.',
     }),
     max_runtime_seconds: z.int().nullable().meta({ description: MAX_RUNTIME }),
+    resume_on_ping: z.boolean().meta({ description: RESUME_ON_PING }),
+    channels: z
+      .array(z.string().meta({ format: 'uuid' }))
+      .nullable()
+      .meta({ description: CHANNELS }),
     flapping: z.boolean().meta({
       description: `True: the check went down or up more than ${FLAPPING.changes} times within ${FLAPPING.windowMs / 60_000} minutes. Its changes are not notified until it stays the same for as long.`,
     }),

@@ -113,13 +113,14 @@ type CheckUpdateBody = z.output<typeof CheckUpdate>
 
 /** The fields of the spec under the names of the verbs, and the other fields. */
 function splitSpec<Body extends CheckUpdateBody>(body: Body) {
-  const { period_seconds, schedule, time_zone, grace_seconds, max_runtime_seconds, ...rest } = body
+  const { period_seconds, schedule, time_zone, grace_seconds, max_runtime_seconds, resume_on_ping, ...rest } = body
   const spec = {
     periodSeconds: period_seconds,
     schedule,
     timeZone: time_zone,
     graceSeconds: grace_seconds,
     maxRuntimeSeconds: max_runtime_seconds,
+    resumeOnPing: resume_on_ping,
   } satisfies Record<Exclude<keyof CheckRecord['spec'], 'jobArea'>, unknown>
   return { spec, rest }
 }
@@ -136,9 +137,9 @@ function toNewCheck(body: z.output<typeof NewCheck>): New {
 
 /** A contradiction is passed on: the verb rejects it. */
 function toSpec(graceSeconds: number, spec: ReturnType<typeof splitSpec>['spec']): CheckRecord['spec'] {
-  const { periodSeconds, schedule = null, timeZone = null, maxRuntimeSeconds = null } = spec
+  const { periodSeconds, schedule = null, timeZone = null, maxRuntimeSeconds = null, resumeOnPing = false } = spec
   const standard = schedule === null ? LIMITS.periodSeconds.default : null
-  const limits = { graceSeconds, maxRuntimeSeconds, jobArea: null }
+  const limits = { graceSeconds, maxRuntimeSeconds, jobArea: null, resumeOnPing }
   return { periodSeconds: periodSeconds ?? standard, schedule, timeZone, ...limits }
 }
 
@@ -159,6 +160,7 @@ function presentCheck(check: CheckRecord, caller: Caller, { now, pingUrl }: Pick
     ping_url: mayPing ? `${pingUrl()}/ping/${check.publicId}` : null,
     project_id: check.projectId,
     max_runtime_seconds: spec.maxRuntimeSeconds,
+    resume_on_ping: spec.resumeOnPing,
     flapping: isFlapping(state),
     last_start_at: toIsoOrNull(state.lastStartAt),
     last_duration_ms: state.lastDurationMs,

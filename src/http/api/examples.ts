@@ -58,6 +58,8 @@ const CHECK = {
   tags: ['team:shop'],
   labels: { team: 'shop', 'app.kubernetes.io/part-of': 'webshop' },
   max_runtime_seconds: 3_600,
+  resume_on_ping: false,
+  channels: null,
   flapping: false,
   last_start_at: '2026-11-21T02:00:00.000Z',
   last_duration_ms: 93_512,

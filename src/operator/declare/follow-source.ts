@@ -127,6 +127,7 @@ function toSpec(
     graceSeconds: graceSeconds ?? FOLLOWED_DEFAULTS.graceSeconds,
     maxRuntimeSeconds: maxRuntimeSeconds ?? longestRun(source),
     jobArea,
+    resumeOnPing: false,
   }
 }
 

@@ -247,5 +247,10 @@ export function toTexts(
   { displayName, description, tags }: SpecOutput,
   resourceName: string,
 ): Omit<CheckTexts, 'labels'> {
-  return { name: displayName?.trim() ?? nameOf(resourceName), description: description ?? null, tags: tags ?? [] }
+  return {
+    name: displayName?.trim() ?? nameOf(resourceName),
+    description: description ?? null,
+    tags: tags ?? [],
+    channels: null,
+  }
 }

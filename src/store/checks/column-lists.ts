@@ -4,7 +4,17 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Instant } from '../../domain/check.ts'
 import { timestamp } from '../postgres/instants.ts'
 
-export type SqlType = 'bool' | 'int2' | 'int4' | 'int8' | 'jsonb' | 'text' | 'text[]' | 'timestamptz' | 'uuid'
+export type SqlType =
+  | 'bool'
+  | 'int2'
+  | 'int4'
+  | 'int8'
+  | 'jsonb'
+  | 'text'
+  | 'text[]'
+  | 'timestamptz'
+  | 'uuid'
+  | 'uuid[]'
 
 /** The name of a column is the name of its field in snake_case. */
 export interface Column<Value> {

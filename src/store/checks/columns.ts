@@ -59,6 +59,7 @@ export const TEXTS = {
   description: { type: 'text' },
   tags: { type: 'text[]', isInEvents: true },
   labels: { type: 'jsonb', isInEvents: true },
+  channels: { type: 'uuid[]' },
 } as const satisfies Columns<CheckTexts>
 
 /** The resource that declares or declared a check. */
@@ -183,6 +184,8 @@ export interface StoredSpec {
   readonly maxRuntimeSeconds: number | null
   /** The check follows a source in this area (../jobs/seen-areas.ts), whose Jobs report its runs. Null: pings report them. */
   readonly jobArea: string | null
+  /** Whether a completion resumes the check when it is paused. False of a declared check. */
+  readonly resumeOnPing: boolean
 }
 
 export const SPEC = {
@@ -192,6 +195,7 @@ export const SPEC = {
   graceSeconds: { type: 'int4', isExported: true },
   maxRuntimeSeconds: { type: 'int4' },
   jobArea: { type: 'text' },
+  resumeOnPing: { type: 'bool' },
 } as const satisfies Columns<StoredSpec>
 
 const isEqual = (value: unknown, was: unknown) => value === was
@@ -285,6 +289,7 @@ export function toStoredSpec(row: readonly unknown[], first: number): StoredSpec
     graceSeconds: row[first + AT.graceSeconds] as number,
     maxRuntimeSeconds: row[first + AT.maxRuntimeSeconds] as number | null,
     jobArea: row[first + AT.jobArea] as string | null,
+    resumeOnPing: row[first + AT.resumeOnPing] as boolean,
   }
 }
 
@@ -329,6 +334,10 @@ export const isSameSpec = (one: StoredSpec, other: StoredSpec) => isSame<StoredS
 /** Whether they differ in nothing but the area in which the check follows its source: then the check expects the same. */
 export const isOnlyElsewhere = (one: StoredSpec, other: StoredSpec) =>
   one.jobArea !== null && other.jobArea !== null && isSameSpec({ ...one, jobArea: other.jobArea }, other)
+
+/** Whether they expect the same of a job that pings: they differ in nothing but what a ping does to a paused check. */
+export const isSameExpectation = (one: StoredSpec, other: StoredSpec) =>
+  isSameSpec({ ...one, resumeOnPing: other.resumeOnPing }, other)
 
 const { jobArea: _jobArea, ...GIVEN_SPEC } = SPEC
 

@@ -124,7 +124,7 @@ function toLockedCheck(row: unknown[]): LockedCheck {
 }
 
 function toSpec(stored: StoredSpec): CheckSpec | null {
-  const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds, jobArea } = stored
+  const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds, jobArea, resumeOnPing } = stored
   const when =
     periodSeconds === null
       ? toCronSchedule(schedule!, timeZone!)
@@ -135,6 +135,7 @@ function toSpec(stored: StoredSpec): CheckSpec | null {
     graceMs: graceSeconds * 1_000,
     maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000,
     awaits: jobArea === null ? 'completion' : 'start',
+    resumesOnPing: resumeOnPing && jobArea === null,
   }
 }
 

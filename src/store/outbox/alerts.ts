@@ -111,7 +111,7 @@ export async function listChannelsWithDueAlerts(
 
 export interface LeasedAlert extends StoredAlert {
   readonly checkKey: number
-  /** The check is down, as far as recipients know, and the channel serves it and is not muted. */
+  /** The check is down, as far as recipients know, and the channel serves it, is chosen and is not muted. */
   readonly isTrue: boolean
   /** The end of the newest text that a failing ping has brought since the alert began; null for none. */
   readonly newestText: string | null
@@ -151,10 +151,11 @@ export async function leaseAlerts(
         returning a.*)
       select a.check_key as "checkKey", ${ALERT_COLUMNS}, t.body as "newestBody", c.id, c.slug, c.project, c.namespace, c.name, coalesce(
           c.is_down and not h.muted and coalesce(h.organization_id = c.organization_id, true)
-            and coalesce(h.project_id = c.project_id, true), false) as "isTrue"
+            and coalesce(h.project_id = c.project_id, true)
+            and (c.channels is null or h.id = any(c.channels) or h.organization_id is null), false) as "isTrue"
       from a left join channels h on h.id = $1
       left join lateral (
-        select c.id, c.slug, c.project_id, c.kubernetes_namespace as namespace, c.kubernetes_name as name, p.organization_id,
+        select c.id, c.slug, c.project_id, c.channels, c.kubernetes_namespace as namespace, c.kubernetes_name as name, p.organization_id,
           p.slug as project, ${IS_DOWN} as is_down
         from checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key
         where c.key = a.check_key limit 1) c on true

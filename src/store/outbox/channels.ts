@@ -129,8 +129,22 @@ export async function saveChannel(tx: Queryable, channel: ChannelRow): Promise<v
   )
 }
 
+/** It leaves the lists of the checks that chose it. The caller holds its lock. */
 export async function deleteChannel(tx: Queryable, id: string): Promise<void> {
+  await tx.query('update checks set channels = array_remove(channels, $1) where channels @> array[$1::uuid]', [id])
   await tx.query('delete from channels where id = $1', [id])
+}
+
+/** Which of these channels a check of the project may choose. They stay until the transaction ends. */
+export async function keepChoosable(tx: Queryable, projectId: string, ids: readonly string[]): Promise<Set<string>> {
+  const { rows } = await tx.query<{ id: string }>(
+    `select c.id from channels c
+      where c.id = any($2::uuid[]) and c.organization_id = (select organization_id from projects where id = $1)
+        and (c.project_id is null or c.project_id = $1)
+      order by c.id for key share of c`,
+    [projectId, ids],
+  )
+  return new Set(rows.map((row) => row.id))
 }
 
 /**

@@ -39,7 +39,7 @@ const ISO = (at: string) => `to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH2
 const PING_TYPE = (type: string) => `(array['${PING_TYPES.join("', '")}'])[${type} + 1]`
 
 /**
- * Inserts events, and a delivery for each channel that wants them. An Alertmanager gets check.down if its channel wants it, and always
+ * Inserts events, and a delivery for each channel that wants them, and that the check has chosen or that is the installation's. An Alertmanager gets check.down if its channel wants it, and always
  * check.up and check.paused, which end alerts. What the flip says of the run of a CronJob is added; an event without a flip of its own takes that
  * of the newest flip, if it is about that one. `limit 1` in the inner queries keeps index lookups in the plan: a plan made for small
  * tables would scan them, and plans are kept for long.
@@ -55,7 +55,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
             select f.detail, f.job, f.reason = i.data ->> 'reason' as about from flips f
             where f.check_key = i.check_key and (i.flip_id is null or f.id = i.flip_id) order by f.id desc limit 1) f) f on true
         left join lateral (
-          select c.id as check_id, p.id as project_id, p.organization_id, jsonb_build_object(
+          select c.id as check_id, c.channels as chosen, p.id as project_id, p.organization_id, jsonb_build_object(
               ${EVENT_PAIRS}, 'project', jsonb_build_object('id', p.id, 'slug', p.slug),
               'kubernetes', case when c.kubernetes_name is not null then jsonb_build_object(
                 'cluster', c.kubernetes_cluster, 'namespace', c.kubernetes_namespace, 'name', c.kubernetes_name)
@@ -79,6 +79,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
         t.at, ${GIVE_UP_AT('t.at')}, t.at
       from described t join channels c on (c.organization_id = t.organization_id or c.organization_id is null)
         and (c.project_id = t.project_id or c.project_id is null) and not c.muted
+        and (t.chosen is null or c.id = any(t.chosen) or c.organization_id is null)
         and case when c.kind <> 'alertmanager' or t.type = 'check.down' then t.type = any(${WANTED_EVENTS})
           else t.type in ('check.up', 'check.paused') end`,
     values: [

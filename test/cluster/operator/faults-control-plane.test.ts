@@ -199,6 +199,7 @@ async function loseCheck({ client }: TestOperator) {
     graceSeconds: 60,
     maxRuntimeSeconds: null,
     jobArea: null,
+    resumeOnPing: false,
   }
   const { id: projectId } = await resolveProject(context, { ...resource, allowed: null, wanted: null })
   await declareCheck(context, {

@@ -69,6 +69,7 @@ export function periodSpec(spec: Partial<StoredSpec> = {}): StoredSpec {
     graceSeconds: 600,
     maxRuntimeSeconds: null,
     jobArea: null,
+    resumeOnPing: false,
     ...spec,
   }
 }

@@ -43,6 +43,7 @@ describe('the alert of a check', () => {
         graceSeconds: 300,
         maxRuntimeSeconds: null,
         jobArea: null,
+        resumeOnPing: false,
       },
       suspend: null,
       adoptId,

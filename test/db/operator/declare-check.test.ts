@@ -41,6 +41,7 @@ describe('a new resource', () => {
       name: 'Nachtsicherung',
       slug: 'nightly-backup',
       tags: [],
+      channels: null,
       labels: {},
       description: 'all of it',
       managedBy: 'kubernetes',

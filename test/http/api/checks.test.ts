@@ -50,6 +50,8 @@ describe('creating a check', () => {
       schedule: null,
       time_zone: null,
       max_runtime_seconds: null,
+      resume_on_ping: false,
+      channels: null,
       last_ping_at: null,
       last_start_at: null,
       last_duration_ms: null,

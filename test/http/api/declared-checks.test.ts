@@ -36,6 +36,7 @@ async function declare(given: Partial<Declaration> = {}): Promise<StoredCheck> {
     graceSeconds: 60,
     maxRuntimeSeconds: null,
     jobArea: null,
+    resumeOnPing: false,
   }
   const declaration = { resource: RESOURCE, projectId, name: 'Nightly', ...NO_TEXTS, spec, suspend: null }
   return (await declareCheck(api.context, { ...declaration, adoptId: null, ...given })).check
@@ -49,6 +50,7 @@ describe('a check that follows a CronJob', () => {
     graceSeconds: 300,
     maxRuntimeSeconds: null,
     jobArea: RESOURCE.cluster,
+    resumeOnPing: false,
   }
   const ENDED = '2026-06-15T02:01:33Z'
   const FAILED = {
@@ -107,6 +109,7 @@ describe('why a check that follows a CronJob has its status', () => {
     graceSeconds: 300,
     maxRuntimeSeconds: 60,
     jobArea: RESOURCE.cluster,
+    resumeOnPing: false,
   }
   const HOSTILE = '</script><script>alert("1")</script>\u202e'
   const report = (job: string, ...entries: readonly JobEntry[]) =>

@@ -459,7 +459,13 @@ describe('the form of a change', () => {
 describe('a check that Kubernetes manages', () => {
   const RESOURCE = { cluster: 'default', namespace: 'payments', name: 'nightly-backup' }
   let id: string
-  const declare = async (texts: { name: string; description: string | null; tags: string[]; labels: Labels }) => {
+  const declare = async (texts: {
+    name: string
+    description: string | null
+    tags: string[]
+    labels: Labels
+    channels: string[] | null
+  }) => {
     const projectId = (await resolveProject(api.context, { ...RESOURCE, allowed: null, wanted: null })).id
     const spec = {
       periodSeconds: null,
@@ -468,6 +474,7 @@ describe('a check that Kubernetes manages', () => {
       graceSeconds: 60,
       maxRuntimeSeconds: null,
       jobArea: null,
+      resumeOnPing: false,
     }
     const declaration = { resource: RESOURCE, projectId, ...texts, spec, suspend: null, adoptId: null }
     return (await declareCheck(api.context, declaration)).check.id

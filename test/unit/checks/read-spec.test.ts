@@ -10,6 +10,7 @@ const PERIOD = {
   graceSeconds: 5,
   maxRuntimeSeconds: 7,
   jobArea: null,
+  resumeOnPing: false,
 }
 const CRON = { ...PERIOD, periodSeconds: null, schedule: '0 2 * * *', timeZone: 'Europe/Berlin' }
 
@@ -32,6 +33,7 @@ describe('a spec', () => {
       graceMs: 5_000,
       maxRuntimeMs: 7_000,
       awaits: 'completion',
+      resumesOnPing: false,
     })
   })
 

@@ -30,6 +30,7 @@ describe('reading a HeartbeatCheck', () => {
       name: 'nightly-backup',
       description: null,
       tags: [],
+      channels: null,
       labels: {},
       droppedLabels: [],
       spec: {
@@ -39,6 +40,7 @@ describe('reading a HeartbeatCheck', () => {
         graceSeconds: 360,
         maxRuntimeSeconds: null,
         jobArea: null,
+        resumeOnPing: false,
       },
       suspend: null,
       project: null,
@@ -74,6 +76,7 @@ describe('reading a HeartbeatCheck', () => {
       name: 'Nightly backup',
       description: 'ask\nBob ',
       tags: ['team:b', 'a'],
+      channels: null,
       labels: {},
       droppedLabels: [],
       spec: {
@@ -83,6 +86,7 @@ describe('reading a HeartbeatCheck', () => {
         graceSeconds: 0,
         maxRuntimeSeconds: 7_200,
         jobArea: null,
+        resumeOnPing: false,
       },
       suspend: false,
       project: 'payments',

@@ -15,6 +15,7 @@ const SPEC = {
   graceSeconds: 300,
   maxRuntimeSeconds: null,
   jobArea: null,
+  resumeOnPing: false,
 }
 const ID = '0190b8a0-0000-7000-8000-00000000000a'
 const OTHER_ID = '0190b8a0-0000-7000-8000-00000000000b'

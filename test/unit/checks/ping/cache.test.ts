@@ -8,6 +8,7 @@ const SPEC = {
   graceMs: 0,
   maxRuntimeMs: null,
   awaits: 'completion',
+  resumesOnPing: false,
 } as const
 
 function aCheck(key: number, stampedAt = 0): LockedCheck {

@@ -8,6 +8,7 @@ const spec = {
   graceSeconds: 60,
   maxRuntimeSeconds: null,
   jobArea: null,
+  resumeOnPing: false,
 }
 const render = (name: string, resource: string) =>
   renderHeartbeatCheck({

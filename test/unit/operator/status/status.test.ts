@@ -49,6 +49,7 @@ function record(state: Partial<CheckState> = {}): CheckRecord {
       graceSeconds: 600,
       maxRuntimeSeconds: null,
       jobArea: null,
+      resumeOnPing: false,
     },
     state: {
       status: 'up',

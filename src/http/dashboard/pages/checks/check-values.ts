@@ -226,6 +226,7 @@ export function readCron(texts: {
       graceSeconds: 0,
       maxRuntimeSeconds: null,
       jobArea: null,
+      resumeOnPing: false,
     })
     if (schedule.kind !== 'cron') throw new TypeError('a schedule has no period')
     return { cron: schedule.cron }
