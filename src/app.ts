@@ -70,11 +70,11 @@ export function createApp(options: AppOptions): App {
   const metrics = createMetrics()
   const stack = new AsyncDisposableStack()
   const database = openDatabase(options, stack, { name: 'management', connections: 8 })
-  // One connection each for two groups of pings, the evaluator, the beat and the clock.
+  // One connection each for two groups of pings, two look-ups of their checks, the evaluator, the beat and the clock.
   const pingDatabase =
     config.role === 'controller'
       ? null
-      : openDatabase(options, stack, { name: 'pings', connections: 5, genericPlans: true, looksUp: true })
+      : openDatabase(options, stack, { name: 'pings', connections: 7, genericPlans: true, looksUp: true })
   const databaseClock = createDatabaseClock(pingDatabase ?? database, clock)
 
   let isStarted = false

@@ -6,6 +6,19 @@ import { LIMITS } from './limits.ts'
 /** What any-ascii writes inside of a word for letters that Latin does not have. */
 const APOSTROPHES = /['`]/g
 
+/** Up to `LIMITS.slugLength` characters. */
+export const SLUG = /^[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?$/
+export const SLUG_RULE = `must be 1 to ${LIMITS.slugLength} characters of a-z, 0-9, - and _, and begin and end with a letter or digit`
+
+export const isSlug = (text: string) => text.length <= LIMITS.slugLength && SLUG.test(text)
+
+/** How pings name a check that they do not know the public id of. */
+export interface CheckName {
+  /** Of the project: 22 letters and digits. */
+  readonly pingKey: string
+  readonly slug: string
+}
+
 /** Of the project that the first start creates. */
 export const FIRST_PROJECT_SLUG = 'default'
 

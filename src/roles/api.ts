@@ -15,6 +15,7 @@ import { createEvaluator } from '../checks/deadlines/evaluator.ts'
 import { createExporter, EXPORTER_MS, type Exporter } from '../checks/export-checks.ts'
 import { createCheckCache } from '../checks/ping/cache.ts'
 import { createPingCounts } from '../checks/ping/counts.ts'
+import { createFindAddressed } from '../checks/ping/find-addressed.ts'
 import { createHasCheck } from '../checks/ping/has-check.ts'
 import { createPingRecorder } from '../checks/ping/record.ts'
 import { createBusyPruner } from '../checks/prune-busy.ts'
@@ -32,6 +33,7 @@ import { observeHttp } from '../runtime/metrics.ts'
 import { stopTogether } from '../runtime/stop-together.ts'
 import type { Context } from '../store/context.ts'
 import type { Database } from '../store/postgres/database.ts'
+import { takeCreation } from '../tenancy/rate-limit.ts'
 import { type Base, limitConnections, loopOf, openDatabase } from './base.ts'
 import { createDelivery, reachOf } from './delivery.ts'
 
@@ -188,11 +190,16 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const pingApp = createPingApp({
     record: recorder.record,
     hasCheck: createHasCheck(database),
+    find: createFindAddressed({
+      database: pingDatabase,
+      context,
+      countCreation: (organizationId) => takeCreation(context, organizationId, config.rateLimitPerMinute),
+    }),
     now: databaseClock.now,
     isStopping,
     onPing: (type, result) => metrics.pings.inc({ type, result }),
-    onRequest: (method, status, seconds) =>
-      observeHttp(metrics, { server: 'ping', route: '/ping/{public_id}', method, status: String(status) }, seconds),
+    onRequest: (method, status, seconds, route) =>
+      observeHttp(metrics, { server: 'ping', route, method, status: String(status) }, seconds),
     onWarning: (warning) => metrics.pingWarnings.inc({ warning }),
     onError: (error) => log.error({ error }, 'a ping failed'),
   })

@@ -23,6 +23,10 @@ const SECRET_KEYS = [
   'secretKey',
   'public_id',
   'publicId',
+  'ping_key',
+  'pingKey',
+  'badge_key',
+  'badgeKey',
 ]
 
 /** Writes to standard error: standard output belongs to the texts of `npm start`. */

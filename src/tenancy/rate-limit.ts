@@ -1,4 +1,5 @@
 import { includesScope, type Scope } from '../domain/access.ts'
+import { AppError } from '../domain/errors.ts'
 import type { Context } from '../store/context.ts'
 import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 
@@ -33,4 +34,17 @@ export async function takeCall(
   const window = { bucket: `calls:${organizationId}`, limit, seconds: WINDOW_SECONDS }
   const { isAllowed, counted, resetSeconds } = await takeFromSlidingWindow(database, window)
   return { isAllowed, limit: limitPerMinute, remaining: Math.max(0, limit - counted), resetSeconds }
+}
+
+/** Counts a check that a ping creates like a call of the scope `write`. Throws AppError `too_many_requests` for one too many. */
+export async function takeCreation(
+  context: Pick<Context, 'database'>,
+  organizationId: string,
+  limitPerMinute: number,
+): Promise<void> {
+  const { isAllowed, resetSeconds } = await takeCall(context, organizationId, 'write', limitPerMinute)
+  if (isAllowed) return
+  const retryAfterSeconds = Math.max(1, Math.ceil(resetSeconds))
+  const message = `the check was not created: too many calls in a minute for this organization; try again in ${retryAfterSeconds} s`
+  throw new AppError('too_many_requests', message, { retryAfterSeconds })
 }

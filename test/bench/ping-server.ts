@@ -71,6 +71,7 @@ function createProductApp(record: RecordPing): Koa {
   return createPingApp({
     record,
     hasCheck: async () => true,
+    find: { byName: async () => null, byToken: async () => null },
     now: systemClock.now,
     onPing: () => {},
     onRequest: () => {},

@@ -16,7 +16,8 @@ import { createPingQueue, oldestOf } from './queue.ts'
 export type { Ping, PingResult } from './ping.ts'
 
 export interface PingRecorder {
-  record(ping: Ping): Promise<PingResult>
+  /** `since`: when it began to wait, where its check had to be looked up first. Default: now. */
+  record(ping: Ping, since?: number): Promise<PingResult>
   /** False from a group that the database failed to store until one commits, or until `recovered()`. */
   isWell(): boolean
   recovered(): void
@@ -60,9 +61,9 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
   let isStopping = false
   const onIdle = new Set<() => void>()
 
-  function record(ping: Ping): Promise<PingResult> {
+  function record(ping: Ping, since = now()): Promise<PingResult> {
     return new Promise((settle) => {
-      if (isStopping || !queue.add({ ping, since: now(), isRetry: false, settle })) settle('unavailable')
+      if (isStopping || !queue.add({ ping, since, isRetry: false, settle })) settle('unavailable')
       else if (flights.size === 0 || (flights.size === 1 && queue.size() % MIN_SECOND_GROUP === 0 && hasConnection()))
         void fly()
     })

@@ -10,6 +10,7 @@ import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { decodeCursor, PAGE_LIMIT } from '../../domain/page.ts'
 import { findPasswordFault, PASSWORD_LENGTH } from '../../domain/password.ts'
+import { isSlug, SLUG, SLUG_RULE } from '../../domain/slug.ts'
 
 const CONTROL = /\p{Cc}/u
 const CONTROL_EXCEPT_LAYOUT = /[^\P{Cc}\t\n\r]/u
@@ -59,15 +60,11 @@ export const description = () =>
     description: 'Free text: what the job does, whom to ask.',
   })
 
-const SLUG = /^[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?$/
-
 export const slug = (of: string) => {
-  const says = rule(
-    `must be 1 to ${LIMITS.slugLength} characters of a-z, 0-9, - and _, and begin and end with a letter or digit`,
-  )
+  const says = rule(SLUG_RULE)
   return z
     .string(says)
-    .refine((value) => value.length <= LIMITS.slugLength && SLUG.test(value), says)
+    .refine(isSlug, says)
     .meta({
       description: `Short name of the ${of} for addresses and labels, unique within its project or organization. Default: derived from the name.`,
       maxLength: LIMITS.slugLength,

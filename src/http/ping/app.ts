@@ -7,47 +7,75 @@ import Koa, { type Context } from 'koa'
 import type { PingType } from '../../domain/check.ts'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
+import type { CheckName } from '../../domain/slug.ts'
 import { hasBody, RequestAborted, readTail, respondAndDrain } from '../body.ts'
-import { PING_WARNINGS, type PingPath, type PingWarning, parsePingMetadata, parsePingPath } from './request.ts'
+import {
+  PING_WARNINGS,
+  type PingMetadata,
+  type PingPath,
+  type PingWarning,
+  parsePingMetadata,
+  parsePingPath,
+  parsePushMetadata,
+} from './request.ts'
 import {
   type BodyLoss,
   bodyLost,
+  CREATED_HEADERS,
+  INVALID_SLUG,
   invalidExitCode,
   NO_CHECK,
+  NO_TOKEN,
+  notCreated,
   OK_HEADERS,
   PREFLIGHT_HEADERS,
-  REJECTION_HEADERS,
+  PUSHED,
+  PUSHED_HEADERS,
   type Rejection,
+  renderRejection,
   UNAVAILABLE,
   unknownSignal,
   WRONG_METHOD,
 } from './responses.ts'
 
 /** checks/ping/record.ts implements it. */
-export type RecordPing = (ping: {
-  /** Lower case. */
-  readonly publicId: string
-  readonly type: PingType
-  readonly exitCode: number | null
-  readonly durationMs: number | null
-  readonly runId: string | null
-  readonly body: Buffer | null
-  /** Whether the client sent more than `body`. */
-  readonly isBodyTruncated: boolean
-  /** Arrival, by the database's clock. */
-  readonly at: number
-}) => Promise<'stored' | 'run_refused' | 'duplicate' | 'unknown' | 'unavailable'>
+export type RecordPing = (
+  ping: {
+    /** Lower case. */
+    readonly publicId: string
+    readonly type: PingType
+    readonly exitCode: number | null
+    readonly durationMs: number | null
+    readonly runId: string | null
+    readonly body: Buffer | null
+    /** Whether the client sent more than `body`. */
+    readonly isBodyTruncated: boolean
+    /** Arrival, by the database's clock. */
+    readonly at: number
+  },
+  /** When it began to wait, by the database's clock. Default: now. */
+  since?: number,
+) => Promise<'stored' | 'run_refused' | 'duplicate' | 'unknown' | 'unavailable'>
+
+/** checks/ping/find-addressed.ts implements it. */
+export interface FindAddressed {
+  /** Null: no such key or slug. Throws AppError `too_many_requests` where a check is not created. */
+  byName(name: CheckName, isCreating: boolean): Promise<{ readonly publicId: string; readonly isNew: boolean } | null>
+  /** A public id. Null: no such token. */
+  byToken(token: string): Promise<string | null>
+}
 
 export interface PingAppOptions {
   readonly record: RecordPing
-  /** Whether a check has this public id. Throws when the database cannot be asked. */
+  /** Whether a check has this public id. Throws when the database cannot be asked, as the next one does. */
   readonly hasCheck: (publicId: string) => Promise<boolean>
+  readonly find: FindAddressed
   /** By the database's clock. */
   readonly now: () => number
   readonly isStopping?: () => boolean
   readonly onPing: (type: string, result: string) => void
-  /** After each response. */
-  readonly onRequest: (method: string, status: number, seconds: number) => void
+  /** After each response. `route`: never the path, which holds the right to ping. */
+  readonly onRequest: (method: string, status: number, seconds: number, route: string) => void
   readonly onWarning: (warning: PingWarning) => void
   /** A fault of this program. The client gets 503. */
   readonly onError: (error: unknown) => void
@@ -55,69 +83,107 @@ export interface PingAppOptions {
 
 const METHODS = new Set(['GET', 'POST', 'HEAD'])
 
+const BY_ID = '/ping/{public_id}'
+const BY_NAME = '/ping/{ping_key}/{slug}'
+const BY_TOKEN = '/api/push/{token}'
+
+/** A check that has to be looked up. */
+type Find = () => Promise<{ readonly publicId: string; readonly isNew: boolean } | null>
+
+interface Sent {
+  readonly metadata: PingMetadata
+  /** The public id where the path has it. */
+  readonly check: string | Find
+  readonly form: 'ping' | 'push'
+}
+
 export function createPingApp(options: PingAppOptions): Koa {
-  const { record, hasCheck, now, isStopping = () => false, onPing, onRequest, onWarning, onError } = options
+  const { record, hasCheck, find, now, isStopping = () => false, onPing, onRequest, onWarning, onError } = options
   const app = new Koa()
   app.silent = true
   app.use(async (ctx) => {
     const at = now()
     // From the start of the drain on: closing the port may cut an idle connection with a ping on its way.
     if (isStopping()) ctx.res.setHeader('Connection', 'close')
-    await serve(ctx, at)
-    onRequest(ctx.method, ctx.res.statusCode, (now() - at) / 1_000)
+    const path = parsePingPath(ctx.path)
+    await serve(ctx, at, path)
+    onRequest(ctx.method, ctx.res.statusCode, (now() - at) / 1_000, routeOf(path))
   })
   return app
 
-  async function serve(ctx: Context, at: number): Promise<void> {
+  async function serve(ctx: Context, at: number, path: PingPath | null): Promise<void> {
     // Without Koa's own rendering, which costs more (docs/benchmarks.md, plain Koa).
     ctx.respond = false
-    const path = parsePingPath(ctx.path)
     if (path === null) return reject(ctx, NO_CHECK, 'unknown')
     if (ctx.method === 'OPTIONS') return allow(ctx)
+    // Uptime Kuma takes any method.
+    if (path.kind === 'push') return storePush(ctx, at, path.token)
     if (!METHODS.has(ctx.method)) return reject(ctx, WRONG_METHOD, 'unknown')
     if (path.kind === 'invalid_exit_code') return reject(ctx, invalidExitCode(path.given), 'unknown')
-    return path.kind === 'ping' ? storePing(ctx, at, path) : explainSignal(ctx, path)
+    if (path.kind === 'unknown_signal') return explainSignal(ctx, path)
+    const metadata = parsePingMetadata(path.kind === 'ping' ? path.signal : null, durationHeader(ctx), ctx.querystring)
+    if (path.kind === 'invalid_slug')
+      return reject(ctx, metadata.isCreating ? INVALID_SLUG : NO_CHECK, metadata.signal.type)
+    const { name } = path
+    const check = name === undefined ? path.publicId : () => find.byName(name, metadata.isCreating)
+    return storePing(ctx, at, { metadata, check, form: 'ping' })
   }
 
-  async function storePing(ctx: Context, at: number, path: PingPath & { kind: 'ping' }): Promise<void> {
-    const { signal, durationMs, runId, text, warnings } = parsePingMetadata(
-      path.signal,
-      durationHeader(ctx),
-      ctx.querystring,
-    )
+  async function storePush(ctx: Context, at: number, token: string | null): Promise<void> {
+    const metadata = parsePushMetadata(ctx.querystring)
+    if (token === null) return reject(ctx, NO_TOKEN, metadata.signal.type, 'push')
+    const check = async () => {
+      const publicId = await find.byToken(token)
+      return publicId === null ? null : { publicId, isNew: false }
+    }
+    return storePing(ctx, at, { metadata, check, form: 'push' })
+  }
+
+  async function storePing(ctx: Context, at: number, { metadata, check, form }: Sent): Promise<void> {
+    const { signal, durationMs, runId, text, warnings } = metadata
     const { type, exitCode } = signal
+    const rejectAs = (rejection: Rejection) => reject(ctx, rejection, type, form)
     try {
       const { bytes, loss } = await readPingBody(ctx)
       const body = bytes ?? (text === null || loss !== null ? null : Buffer.from(text).subarray(-LIMITS.pingBodyBytes))
-      const isBodyTruncated = loss !== null
-      const result = await record({
-        publicId: path.publicId,
-        type,
-        exitCode,
-        durationMs,
-        runId,
-        body,
-        isBodyTruncated,
-        at,
-      })
-      if (result === 'unknown') return reject(ctx, NO_CHECK, type)
-      if (result === 'unavailable') return reject(ctx, UNAVAILABLE, type)
+      const ping = { type, exitCode, durationMs, runId, body, isBodyTruncated: loss !== null, at }
+      const { result, isNew } =
+        typeof check === 'string'
+          ? { result: await record({ publicId: check, ...ping }), isNew: false }
+          : await recordFound(check, ping)
+      if (result === 'unknown') return rejectAs(form === 'push' ? NO_TOKEN : NO_CHECK)
+      if (result === 'unavailable') return rejectAs(UNAVAILABLE)
       warn(ctx, result === 'run_refused' ? [...warnings, 'run_refused'] : warnings)
-      if (loss !== null) return reject(ctx, bodyLost(loss, result === 'duplicate'), type)
+      if (loss !== null) return rejectAs(bodyLost(loss, result === 'duplicate'))
       onPing(type, result === 'duplicate' ? 'duplicate' : 'stored')
-      ctx.res.writeHead(200, OK_HEADERS)
-      ctx.res.end(ctx.method === 'HEAD' ? undefined : 'OK')
+      if (form === 'push') return respond(ctx, 200, PUSHED_HEADERS, PUSHED)
+      return isNew ? respond(ctx, 201, CREATED_HEADERS, 'Created') : respond(ctx, 200, OK_HEADERS, 'OK')
     } catch (error) {
       if (error instanceof RequestAborted) return
-      onError(error)
-      reject(ctx, UNAVAILABLE, type)
+      if (error instanceof AppError && error.code === 'too_many_requests') return rejectAs(notCreated(error))
+      if (!(error instanceof AppError)) onError(error)
+      rejectAs(UNAVAILABLE)
+    }
+  }
+
+  async function recordFound(check: Find, ping: Omit<Parameters<RecordPing>[0], 'publicId'>) {
+    const since = now()
+    let isNew = false
+    for (let attempt = 1; ; attempt += 1) {
+      const found = await check()
+      if (found === null) return { result: 'unknown', isNew } as const
+      isNew ||= found.isNew
+      const result = await record({ publicId: found.publicId, ...ping }, since)
+      // It was removed in between. Another one may have its slug now.
+      if (result !== 'unknown' || attempt === 2) return { result, isNew }
     }
   }
 
   /** Only a check that exists gets the list of signals. That costs a read, as a ping of an unknown check does. */
   async function explainSignal(ctx: Context, path: PingPath & { kind: 'unknown_signal' }): Promise<void> {
     try {
-      const isKnown = await hasCheck(path.publicId)
+      const { name } = path
+      const isKnown = name === undefined ? await hasCheck(path.publicId) : (await find.byName(name, false)) !== null
       reject(ctx, isKnown ? unknownSignal(path.given) : NO_CHECK, 'unknown')
     } catch (error) {
       if (!(error instanceof AppError)) onError(error)
@@ -131,20 +197,29 @@ export function createPingApp(options: PingAppOptions): Koa {
     res.setHeader('Ping-Warning', warnings.map((warning) => PING_WARNINGS[warning]).join('; '))
   }
 
-  function reject(ctx: Context, { status, message, result, headers }: Rejection, pingType: string): void {
-    onPing(pingType, result)
+  function reject(ctx: Context, rejection: Rejection, pingType: string, form: Sent['form'] = 'ping'): void {
+    onPing(pingType, rejection.result)
     const { req, res } = ctx
     const isJson = ctx.accepts('text/plain', 'application/json') === 'application/json'
-    const text = isJson ? JSON.stringify({ error: message }) : message
-    res.statusCode = status
-    const type = isJson ? { 'Content-Type': 'application/json; charset=utf-8' } : {}
-    for (const [name, value] of Object.entries({ ...REJECTION_HEADERS, ...type, ...headers }))
-      res.setHeader(name, value)
+    const { text, headers } = renderRejection(rejection, form === 'push' ? 'push' : isJson ? 'error' : 'text')
+    res.statusCode = rejection.status
+    for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
     // The rest of the body is still being sent.
     if (hasBody(req) && !req.readableEnded) return void respondAndDrain(req, res, text)
     res.setHeader('Content-Length', Buffer.byteLength(text))
     res.end(ctx.method === 'HEAD' ? undefined : text)
   }
+}
+
+function respond({ res, method }: Context, status: number, headers: Record<string, string>, text: string): void {
+  res.writeHead(status, headers)
+  res.end(method === 'HEAD' ? undefined : text)
+}
+
+function routeOf(path: PingPath | null): string {
+  if (path === null) return BY_ID
+  if (path.kind === 'push') return BY_TOKEN
+  return path.name === undefined ? BY_ID : BY_NAME
 }
 
 /** A browser asks what it may send. That is no ping. */

@@ -6,6 +6,8 @@
 import type { PingType } from '../../domain/check.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
+import { PUSH_TOKEN } from '../../domain/push-token.ts'
+import { type CheckName, isSlug } from '../../domain/slug.ts'
 
 /** What a ping says. */
 export interface Signal {
@@ -14,49 +16,87 @@ export interface Signal {
   readonly exitCode: number | null
 }
 
+/** Whose ping it is. `publicId`: in lower case. */
+export type Address =
+  | { readonly publicId: string; readonly name?: undefined }
+  | { readonly publicId?: undefined; readonly name: CheckName }
+
 export type PingPath =
   /** `signal`: null for a path without one. It is a success, unless the query says otherwise. */
-  | { readonly kind: 'ping'; readonly publicId: string; readonly signal: Signal | null }
+  | (Address & { readonly kind: 'ping'; readonly signal: Signal | null })
   /** `given`: as in the path, of any length. */
-  | { readonly kind: 'unknown_signal'; readonly publicId: string; readonly given: string }
-  | { readonly kind: 'invalid_exit_code'; readonly publicId: string; readonly given: string }
+  | (Address & { readonly kind: 'unknown_signal'; readonly given: string })
+  | (Address & { readonly kind: 'invalid_exit_code'; readonly given: string })
+  /** `name.slug`: as in the path, of any length. */
+  | { readonly kind: 'invalid_slug'; readonly name: CheckName }
+  /** `token`: null for a text that is none. */
+  | { readonly kind: 'push'; readonly token: string | null }
 
 const PREFIX = '/ping/'
-const ID_END = PREFIX.length + 36
+const ID_LENGTH = 36
+const PING_KEY_LENGTH = 22
+const PUSH_PREFIX = '/api/push/'
 
 const SUCCESS: Signal = { type: 'success', exitCode: 0 }
 const START: Signal = { type: 'start', exitCode: null }
 const FAIL: Signal = { type: 'fail', exitCode: null }
 const LOG: Signal = { type: 'log', exitCode: null }
 
-/** `/ping/<public_id>[/start|/fail|/log|/<exit code>]`, with at most one slash at the end. Null for a path that names no check. Ids become lower case. */
+/**
+ * The address of a check, with or without a signal: `[/ping]/<public_id>` or `[/ping]/<ping_key>/<slug>`, then `[/start|/fail|/log|/<exit code>]`,
+ * with at most one slash at the end; or `/api/push/<token>`. Null for a path that names no check.
+ */
 export function parsePingPath(path: string): PingPath | null {
-  if (!path.startsWith(PREFIX)) return null
-  const id = path.slice(PREFIX.length, ID_END)
-  if (!isUuid(id)) return null
-  const rest = path.slice(ID_END)
-  const publicId = id.toLowerCase()
+  const start = path.startsWith(PREFIX) ? PREFIX.length : 1
+  const idEnd = start + ID_LENGTH
+  const id = path.slice(start, idEnd)
+  if (isUuid(id) && path.charCodeAt(0) === SLASH) return parseRest(path.slice(idEnd), { publicId: id.toLowerCase() })
+  return parseName(path, start) ?? parsePush(path)
+}
+
+const SLASH = 47
+
+function parseName(path: string, start: number): PingPath | null {
+  const keyEnd = start + PING_KEY_LENGTH
+  const pingKey = path.slice(start, keyEnd)
+  if (path.charCodeAt(0) !== SLASH || path.charCodeAt(keyEnd) !== SLASH || !/^[A-Za-z0-9]{22}$/.test(pingKey))
+    return null
+  const slash = path.indexOf('/', keyEnd + 1)
+  const slugEnd = slash === -1 ? path.length : slash
+  const name = { pingKey, slug: path.slice(keyEnd + 1, slugEnd) }
+  if (name.slug === '') return null
+  return isSlug(name.slug) ? parseRest(path.slice(slugEnd), { name }) : { kind: 'invalid_slug', name }
+}
+
+function parsePush(path: string): PingPath | null {
+  if (!path.startsWith(PUSH_PREFIX)) return null
+  const token = path.slice(PUSH_PREFIX.length, path.endsWith('/') ? -1 : undefined)
+  return { kind: 'push', token: PUSH_TOKEN.test(token) ? token : null }
+}
+
+/** What follows the address. */
+function parseRest(rest: string, address: Address): PingPath | null {
   switch (rest) {
     case '':
     case '/':
-      return { kind: 'ping', publicId, signal: null }
+      return { kind: 'ping', ...address, signal: null }
     case '/start':
     case '/start/':
-      return { kind: 'ping', publicId, signal: START }
+      return { kind: 'ping', ...address, signal: START }
     case '/fail':
     case '/fail/':
-      return { kind: 'ping', publicId, signal: FAIL }
+      return { kind: 'ping', ...address, signal: FAIL }
     case '/log':
     case '/log/':
-      return { kind: 'ping', publicId, signal: LOG }
+      return { kind: 'ping', ...address, signal: LOG }
   }
   if (!rest.startsWith('/')) return null
   const given = rest.endsWith('/') ? rest.slice(1, -1) : rest.slice(1)
-  if (!/^[+-]?\d+$/.test(given)) return { kind: 'unknown_signal', publicId, given }
+  if (!/^[+-]?\d+$/.test(given)) return { kind: 'unknown_signal', ...address, given }
   if (!/^0*\d{1,3}$/.test(given) || Number(given) > LIMITS.exitCode)
-    return { kind: 'invalid_exit_code', publicId, given }
+    return { kind: 'invalid_exit_code', ...address, given }
   const exitCode = Number(given)
-  return { kind: 'ping', publicId, signal: { type: exitCode === 0 ? 'success' : 'fail', exitCode } }
+  return { kind: 'ping', ...address, signal: { type: exitCode === 0 ? 'success' : 'fail', exitCode } }
 }
 
 /** For the `Ping-Warning` header. The names are labels of a counter: no text of the request. */
@@ -80,10 +120,19 @@ export interface PingMetadata {
   readonly runId: string | null
   /** What `msg` of Uptime Kuma says about a failure. */
   readonly text: string | null
+  /** A missing check is to be created. */
+  readonly isCreating: boolean
   readonly warnings: readonly PingWarning[]
 }
 
-const PLAIN: PingMetadata = { signal: SUCCESS, durationMs: null, runId: null, text: null, warnings: [] }
+const PLAIN: PingMetadata = {
+  signal: SUCCESS,
+  durationMs: null,
+  runId: null,
+  text: null,
+  isCreating: false,
+  warnings: [],
+}
 
 /**
  * Never fails: invalid metadata must not lose a ping. The signal of the path takes precedence over `state` and `status`, the duration of the
@@ -113,7 +162,19 @@ export function parsePingMetadata(
   const isKuma = parameters.status !== null
   if (parameters.hasUnknown || (!isKuma && (parameters.msg !== null || parameters.ping !== null)))
     warnings.push('parameter_unknown')
-  return { signal, durationMs, runId, text: isKuma && signal.type === 'fail' ? parameters.msg || null : null, warnings }
+  const text = isKuma && signal.type === 'fail' ? parameters.msg || null : null
+  return { signal, durationMs, runId, text, isCreating: parameters.isCreating, warnings }
+}
+
+/** Of a URL of Uptime Kuma, which takes each status but `up` for `down`, and ignores what it does not know. */
+export function parsePushMetadata(query: string): PingMetadata {
+  const parameters = readParameters(query)
+  const status = parameters.status || 'up'
+  const given = kumaDuration({ ...parameters, status })
+  const durationMs = given === null ? null : parseDuration(given)
+  const warnings: PingWarning[] = given !== null && durationMs === null ? ['duration_invalid'] : []
+  if (status === 'up') return { ...PLAIN, durationMs, warnings }
+  return { ...PLAIN, signal: FAIL, durationMs, text: parameters.msg || null, warnings }
 }
 
 interface Parameters {
@@ -126,6 +187,8 @@ interface Parameters {
   status: string | null
   msg: string | null
   ping: string | null
+  /** Of healthchecks. */
+  isCreating: boolean
   hasUnknown: boolean
 }
 
@@ -137,6 +200,7 @@ function readParameters(query: string): Parameters {
     status: null,
     msg: null,
     ping: null,
+    isCreating: false,
     hasUnknown: false,
   }
   for (const [name, value] of new URLSearchParams(query)) {
@@ -149,8 +213,9 @@ function readParameters(query: string): Parameters {
       case 'ping':
         read[name] = read[name] === null ? value : ''
         break
-      // Clients of healthchecks ask with it for a check to be created. This one exists.
+      // In the address of a public id it says nothing: that check exists.
       case 'create':
+        read.isCreating = value === '1'
         break
       default:
         read.hasUnknown = true

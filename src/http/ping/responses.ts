@@ -1,6 +1,8 @@
 /** What the ping API returns besides OK (design, section 3.3): statuses, texts, headers. */
 
+import type { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
+import { SLUG_RULE } from '../../domain/slug.ts'
 
 /** Of each response. A page of any origin may ping: the public id is the capability. */
 export const HEADERS = {
@@ -11,6 +13,13 @@ export const HEADERS = {
   'Ping-Body-Limit': String(LIMITS.pingBodyBytes),
 }
 export const OK_HEADERS = { ...HEADERS, 'Content-Length': '2' }
+export const CREATED_HEADERS = { ...HEADERS, 'Content-Length': '7' }
+
+const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** What Uptime Kuma returns for a push. */
+export const PUSHED = '{"ok":true}'
+export const PUSHED_HEADERS = { ...HEADERS, 'Content-Type': JSON_TYPE, 'Content-Length': String(PUSHED.length) }
 
 /** Of the response to OPTIONS, with which a browser asks before it sends a header or a type of its own. */
 export const PREFLIGHT_HEADERS = {
@@ -23,7 +32,7 @@ export const PREFLIGHT_HEADERS = {
 }
 
 /** Of each rejection, as its text may repeat a part of the path. */
-export const REJECTION_HEADERS = { ...HEADERS, 'X-Content-Type-Options': 'nosniff' }
+const REJECTION_HEADERS = { ...HEADERS, 'X-Content-Type-Options': 'nosniff' }
 
 export interface Rejection {
   readonly status: number
@@ -31,6 +40,14 @@ export interface Rejection {
   /** Label of the counter. */
   readonly result: string
   readonly headers?: Record<string, string>
+}
+
+/** `form`: plain text, `{"error": ...}`, or `{"ok": false, "msg": ...}` as Uptime Kuma does. */
+export function renderRejection({ message, headers }: Rejection, form: 'text' | 'error' | 'push') {
+  const text =
+    form === 'text' ? message : JSON.stringify(form === 'error' ? { error: message } : { ok: false, msg: message })
+  const type = form === 'text' ? {} : { 'Content-Type': JSON_TYPE }
+  return { text, headers: { ...REJECTION_HEADERS, ...type, ...headers } }
 }
 
 export const NO_CHECK: Rejection = { status: 404, message: 'no such check', result: 'not_found' }
@@ -48,6 +65,20 @@ export const UNAVAILABLE: Rejection = {
   message: 'the ping could not be stored; try again',
   result: 'unavailable',
   headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+}
+
+/** It is as good as any unknown token: monitors that are not active have none either. */
+export const NO_TOKEN: Rejection = { ...NO_CHECK, message: 'no monitor has this push token' }
+
+export const INVALID_SLUG: Rejection = {
+  status: 400,
+  message: `the check was not created: its slug ${SLUG_RULE}`,
+  result: 'invalid_slug',
+}
+
+/** Of AppError `too_many_requests`. */
+export function notCreated({ message, retryAfterSeconds = RETRY_AFTER_SECONDS }: AppError): Rejection {
+  return { status: 429, message, result: 'not_created', headers: { 'Retry-After': String(retryAfterSeconds) } }
 }
 
 export function unknownSignal(given: string): Rejection {

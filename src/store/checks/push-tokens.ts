@@ -2,12 +2,9 @@
 
 import type { Queryable } from '../postgres/database.ts'
 
-/** What a token may be: Uptime Kuma makes 32 letters and digits. */
-export const PUSH_TOKEN = /^[A-Za-z0-9_-]{1,64}$/
-
 /**
  * Gives the token to the check, in the transaction that has made or kept the check. Returns the key of the check that has the token now: another
- * one's token stays with that. Throws a check violation for a text that is no token.
+ * one's token stays with that. Throws a check violation for a text that is no token (domain/push-token.ts).
  */
 export async function insertPushToken(tx: Queryable, token: string, checkKey: number): Promise<number> {
   // The update changes nothing; it locks the row that is there, and returns it.

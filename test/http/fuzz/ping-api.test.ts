@@ -10,6 +10,8 @@ import { fuzz } from './run.ts'
 import { startWatchedApp, type WatchedApp } from './watched-app.ts'
 
 const REQUESTS = 3_000
+/** More than there are checks: others are created. */
+const JOBS = Array.from({ length: 60 }, (_, job) => job)
 const RESTS = ['', '/', '/start', '/fail', '/log', '/0', '/1', '/255', '/256', '/-1', '/start/', '/x', '//', '/1.5']
 const NUMBERS = [
   '0',
@@ -31,24 +33,38 @@ const LENGTHS = [0, 1, 5, 1_000, 10_239, 10_240, 10_241, 20_000, 70_000]
 
 let watched: WatchedApp
 let checks: { id: string; publicId: string }[]
+let pingKey: string
 beforeAll(async () => {
   watched = await startWatchedApp()
-  checks = await Promise.all(Array.from({ length: 8 }, (_, job) => watched.app.createCheck({ name: `Job ${job}` })))
+  const { app } = watched
+  checks = await Promise.all(
+    Array.from({ length: 8 }, (_, job) => app.createCheck({ name: `Job ${job}`, slug: `job-${job}` })),
+  )
+  pingKey = (await app.call('POST', `/projects/${app.projectId}/ping-key`)).body.ping_key
+  await app.database.query(`insert into push_tokens (token, check_key) select slug, key from checks`)
 })
 afterAll(() => watched.app.close())
 
 function makeTarget(random: Random, rids: readonly string[]): string {
   const publicId = random.chance(0.8) ? random.pick(checks).publicId : random.pick(rids)
   const id = random.chance(0.1) ? mutateTargetPart(random, publicId) : publicId
+  const number = random.pick(JOBS)
+  const address = random.pick([
+    ...[`/ping/${id}`, `/ping/${id}`, `/ping/${id}`, `/${id}`],
+    `/ping/${random.chance(0.1) ? mutateTargetPart(random, pingKey) : pingKey}/job-${number}`,
+    `/${pingKey}/${random.chance(0.2) ? mutateTargetPart(random, 'job-1') : 'job-1'}`,
+    `/api/push/${random.chance(0.2) ? mutateTargetPart(random, 'job-1') : 'job-1'}`,
+  ])
   const rest = random.chance(0.1) ? `/${mutateTargetPart(random, 'start')}` : random.pick(RESTS)
   const parameters: string[] = []
+  if (random.chance(0.2)) parameters.push(random.pick(['create=1', 'status=down', 'status=up', 'msg=x&ping=5']))
   const value = (usual: string) => (random.chance(0.3) ? mutateTargetPart(random, usual) : usual)
   if (random.chance(0.3)) parameters.push(`rid=${value(random.pick(rids))}`)
   if (random.chance(0.3)) parameters.push(`duration=${value(encodeURIComponent(random.pick(NUMBERS)))}`)
   if (random.chance(0.2)) parameters.push(mutateTargetPart(random, 'a=b'))
   if (parameters.length > 0 && random.chance(0.1)) parameters.push(parameters[0]!)
   const prefix = random.chance(0.03) ? random.pick(['http://x', 'http://[', 'http://a:b', '/', '']) : ''
-  return `${prefix}/ping/${id}${rest}${parameters.length > 0 || random.chance(0.05) ? '?' : ''}${parameters.join('&')}`
+  return `${prefix}${address}${rest}${parameters.length > 0 || random.chance(0.05) ? '?' : ''}${parameters.join('&')}`
 }
 
 function makeHeaders(random: Random): string[] {
@@ -87,14 +103,17 @@ it('the ping API responds to every random request without 500, and still works a
       return writeRequest(random, { method, target: makeTarget(random, rids), headers: makeHeaders(random), body })
     },
     judge({ status, text, headers }, method) {
-      expect([200, 204, 400, 404, 405, 413, 415, 431]).toContain(status)
+      expect([200, 201, 204, 400, 404, 405, 413, 415, 431]).toContain(status)
       if (method === 'HEAD' || status === 204) return
-      if (status === 200) expect(text).toBe('OK')
-      else if (headers['content-type']?.startsWith('application/json')) expect(JSON.parse(text).error).toMatch(/./)
-      else expect(text).toMatch(/^[\x20-\x7e]+$/)
+      if (status === 200) expect(['OK', '{"ok":true}']).toContain(text)
+      else if (status === 201) expect(text).toBe('Created')
+      else if (headers['content-type']?.startsWith('application/json')) {
+        const { error, msg } = JSON.parse(text)
+        expect(error ?? msg).toMatch(/./)
+      } else expect(text).toMatch(/^[\x20-\x7e]+$/)
     },
   })
-  for (const status of [200, 400, 404, 405, 413, 415])
+  for (const status of [200, 201, 400, 404, 405, 413, 415])
     expect(statuses.get(status), `none was ${status}`).toBeGreaterThan(0)
 
   await watched.expectWell()

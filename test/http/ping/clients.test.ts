@@ -36,6 +36,7 @@ async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> 
       return result
     },
     hasCheck: async () => true,
+    find: { byName: async () => null, byToken: async () => null },
     now: () => 0,
     onPing: () => {},
     onRequest: () => {},

@@ -31,6 +31,7 @@ async function startServer(limits: Limits, record: RecordPing = async () => 'sto
       return record(ping)
     },
     hasCheck: async () => true,
+    find: { byName: async () => null, byToken: async () => null },
     now: () => 0,
     onPing: () => {},
     onRequest: () => {},

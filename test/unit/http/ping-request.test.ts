@@ -1,9 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { PING_WARNINGS, parsePingMetadata, parsePingPath, type Signal } from '../../../src/http/ping/request.ts'
+import {
+  PING_WARNINGS,
+  parsePingMetadata,
+  parsePingPath,
+  parsePushMetadata,
+  type Signal,
+} from '../../../src/http/ping/request.ts'
 import { startCpuTimer } from '../../support/cpu-time.ts'
 
 const ID = '0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f'
+const KEY = 'Ab3defghijklmnopqrst90'
 
 function signalOf(rest: string): Signal | null {
   const path = parsePingPath(`/ping/${ID}${rest}`)
@@ -62,6 +69,24 @@ describe('the path of a ping', () => {
   it.each([
     '',
     '/',
+    ID,
+    `x${ID}`,
+    `//${ID}`,
+    `/${ID}x`,
+    `/ping/ping/${ID}`,
+    `/${KEY}`,
+    `/${KEY}/`,
+    `/${KEY}//`,
+    `/ping/${KEY}`,
+    `/ping/${KEY}/`,
+    `/ping/${KEY}//job`,
+    `/ping/${KEY.slice(1)}/job`,
+    `/ping/${KEY}x/job`,
+    `/ping/${KEY.replace('A', '-')}/job`,
+    `/ping/${KEY.replace('A', 'É')}/job`,
+    `x${KEY}/job`,
+    `/api/push`,
+    `/ping/api/push/token`,
     '/ping',
     '/ping/',
     `/ping/${ID.slice(1)}`,
@@ -85,15 +110,56 @@ describe('the path of a ping', () => {
     expect(parsePingPath(`/ping/${ID.toUpperCase()}/start`)).toMatchObject({ publicId: ID, signal: { type: 'start' } })
   })
 
+  it.each(['', '/', '/start', '/fail/', '/log', '/0', '/255', '/256', '/-1', '/stop', '//', '/start/1'])(
+    'is the same with %j behind a public id and behind a name, with and without /ping',
+    (rest) => {
+      const { publicId, ...parsed } = { publicId: undefined, ...parsePingPath(`/ping/${ID}${rest}`) }
+      expect(publicId).toBe(ID)
+      expect(parsePingPath(`/${ID}${rest}`)).toEqual({ publicId, ...parsed })
+      for (const prefix of ['/ping', ''])
+        for (const slug of ['job', 'a', '7', 'start', 'a_b-c', 'x'.repeat(100)])
+          expect(parsePingPath(`${prefix}/${KEY}/${slug}${rest}`)).toEqual({ name: { pingKey: KEY, slug }, ...parsed })
+    },
+  )
+
+  it.each(['-job', 'job_', 'Job', 'a b', 'a%20b', 'x'.repeat(101), 'é', '.', '?'])(
+    'knows that %j is no slug',
+    (slug) => {
+      expect(parsePingPath(`/${KEY}/${slug}/start`)).toEqual({ kind: 'invalid_slug', name: { pingKey: KEY, slug } })
+    },
+  )
+
+  it.each([
+    ['/api/push/aB3_-', 'aB3_-'],
+    ['/api/push/aB3/', 'aB3'],
+    [`/api/push/${'x'.repeat(64)}`, 'x'.repeat(64)],
+    [`/api/push/${'x'.repeat(65)}`, null],
+    ['/api/push/', null],
+    ['/api/push/a/b', null],
+    ['/api/push/a//', null],
+    ['/api/push/%61', null],
+  ])('%s is a push with the token %j', (path, token) => {
+    expect(parsePingPath(path)).toEqual({ kind: 'push', token })
+  })
+
   it('is parsed or rejected, whatever it is', () => {
     fc.assert(
       fc.property(
         fc.oneof(
           fc.string({ unit: 'binary-ascii' }),
           fc.string().map((rest) => `/ping/${ID}${rest}`),
+          fc.string().map((rest) => `/${ID}${rest}`),
+          fc.string().map((rest) => `/ping/${KEY}/${rest}`),
+          fc.string().map((rest) => `/${KEY}/job/${rest}`),
+          fc.string().map((rest) => `/api/push/${rest}`),
         ),
         (path) => {
           const parsed = parsePingPath(path)
+          if (parsed !== null && 'name' in parsed && parsed.name !== undefined) {
+            expect(path).toContain(`${parsed.name.pingKey}/${parsed.name.slug}`)
+            if (parsed.kind !== 'invalid_slug') expect(parsed.name.slug).toMatch(/^[a-z0-9][a-z0-9_-]{0,99}$/)
+          }
+          if (parsed?.kind === 'push' && parsed.token !== null) expect(parsed.token).toMatch(/^[\w-]{1,64}$/)
           if (parsed?.kind !== 'ping' || parsed.signal === null) return
           const { exitCode } = parsed.signal
           expect(exitCode === null || (exitCode >= 0 && exitCode <= 255)).toBe(true)
@@ -250,4 +316,44 @@ it('metadata of any shape never throws, and warns only from the closed list', ()
       },
     ),
   )
+})
+
+describe('what a push of Uptime Kuma says', () => {
+  it.each([
+    ['', 'success', null, null],
+    ['status=up&msg=OK&ping=12', 'success', 12, null],
+    ['status=up&status=down', 'success', null, null],
+    ['status=down&msg=full&ping=0.4', 'fail', 0, 'full'],
+    ['status=UP&msg=', 'fail', null, null],
+    ['status=down&rid=x&duration=y&state=run&any=1', 'fail', null, null],
+  ])('%j', (query, type, durationMs, text) => {
+    const { signal, ...rest } = parsePushMetadata(query)
+    expect({ type: signal.type, ...rest }).toEqual({
+      type,
+      durationMs,
+      text,
+      runId: null,
+      isCreating: false,
+      warnings: [],
+    })
+  })
+
+  it('is read, whatever it is', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.webQueryParameters(),
+          fc.string().map((ping) => `ping=${encodeURIComponent(ping)}`),
+        ),
+        (query) => {
+          const { signal, durationMs } = parsePushMetadata(query)
+          expect(['success', 'fail']).toContain(signal.type)
+          expect(
+            durationMs === null || (Number.isInteger(durationMs) && durationMs >= 0 && durationMs <= 604_800_000),
+          ).toBe(true)
+        },
+      ),
+    )
+  })
 })

@@ -1,0 +1,42 @@
+/**
+ * Asks the database for many requests at once. One statement is in flight at a time and the next one takes all that wait, so that a flood of
+ * requests needs one connection. Each is asked after it came: its response is as new as a statement of its own would have made it.
+ */
+
+import { unavailable } from '../../domain/errors.ts'
+
+const MAX_WAITING = 10_000
+const MAX_AT_ONCE = 500
+
+/**
+ * `find`: the responses to up to 500 questions, in their order. What it throws is thrown to each of them; AppError `unavailable` also to those that
+ * find 10,000 waiting.
+ */
+export function createAskInTurn<Question, Answer>(
+  find: (questions: readonly Question[]) => Promise<readonly Answer[]>,
+): (question: Question) => Promise<Answer> {
+  let waiting: { question: Question; resolve: (answer: Answer) => void; reject: (error: unknown) => void }[] = []
+  let isRunning = false
+
+  async function run(): Promise<void> {
+    isRunning = true
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, MAX_AT_ONCE)
+      waiting = waiting.slice(MAX_AT_ONCE)
+      try {
+        const found = await find(batch.map(({ question }) => question))
+        for (const [place, { resolve }] of batch.entries()) resolve(found[place]!)
+      } catch (error) {
+        for (const { reject } of batch) reject(error)
+      }
+    }
+    isRunning = false
+  }
+
+  return (question) =>
+    new Promise((resolve, reject) => {
+      if (waiting.length >= MAX_WAITING) return reject(unavailable())
+      waiting.push({ question, resolve, reject })
+      if (!isRunning) void run()
+    })
+}

@@ -1,0 +1,122 @@
+/**
+ * The checks of pings whose address has no public id: a ping key and a slug (design, section 3.3), or a token of Uptime Kuma. Nothing is kept
+ * between two pings: a key that was revoked, a slug that changed or a check that was made anew counts for each ping that arrives after it, on every
+ * replica. What that costs is shared: all pings that wait are looked up by one statement.
+ */
+
+import { type Principal, SYSTEM } from '../../domain/access.ts'
+import { AppError, unavailable } from '../../domain/errors.ts'
+import { LIMITS } from '../../domain/limits.ts'
+import type { CheckName } from '../../domain/slug.ts'
+import { findNamed, type Named } from '../../store/checks/named-checks.ts'
+import { findPushed } from '../../store/checks/push-tokens.ts'
+import type { Context } from '../../store/context.ts'
+import type { Database, Queryable } from '../../store/postgres/database.ts'
+import { createCheck } from '../create-check.ts'
+import { createAskInTurn } from './ask-in-turn.ts'
+
+export interface FindAddressedOptions {
+  /** The pool of pings. */
+  readonly database: Database
+  /** For the checks that pings create. */
+  readonly context: Context
+  /** Counts the creation of a check of the organization. Throws AppError `too_many_requests` for one too many. */
+  readonly countCreation: (organizationId: string) => Promise<void>
+}
+
+export interface FoundCheck {
+  readonly publicId: string
+  /** Whether it was created just now. */
+  readonly isNew: boolean
+}
+
+export interface FindAddressed {
+  /**
+   * Null: no such key or slug. `create`: a missing check is created, with the slug as its name and the defaults for the rest; its first ping
+   * arms it. Throws AppError `unavailable` or `too_many_requests`, or the error of PostgreSQL.
+   */
+  byName(name: CheckName, create: boolean): Promise<FoundCheck | null>
+  /** The public id of the check; null: no such token. Throws AppError `unavailable`, or the error of PostgreSQL. */
+  byToken(token: string): Promise<string | null>
+}
+
+/** The database has this long for a look-up, in milliseconds: a client must hear 503 within five seconds, and the ping is still to be stored. */
+const BUDGET_MS = 1_000
+/** One that has waited longer behind another look-up is given up. */
+const MAX_WAIT_MS = 1_500
+/** A connection that breaks sooner may have been to a server that is gone: the next one may be to another. */
+const RETRY_MS = 500
+
+const LATE = Symbol('late')
+
+export function createFindAddressed({ database, context, countCreation }: FindAddressedOptions): FindAddressed {
+  const { now } = context.clock
+  const look = inTurn(findNamed)
+
+  /** `find`: the answers in the order of the questions. */
+  function inTurn<Question, Answer>(
+    find: (db: Queryable, questions: readonly Question[]) => Promise<readonly Answer[]>,
+  ) {
+    const read = (questions: readonly Question[]) =>
+      database.session((session) => session.within(BUDGET_MS, (db) => find(db, questions)))
+    const ask = createAskInTurn<{ question: Question; since: number }, Answer | typeof LATE>(async (waiting) => {
+      const startedAt = now()
+      const isLate = ({ since }: { since: number }) => startedAt - since > MAX_WAIT_MS
+      const questions = waiting.filter((one) => !isLate(one)).map(({ question }) => question)
+      const found = await read(questions).catch((error) => {
+        if (!isOf(error, 'unavailable') || now() - startedAt > RETRY_MS) throw error
+        return read(questions)
+      })
+      const answers = found.values()
+      return waiting.map((one) => (isLate(one) ? LATE : answers.next().value!))
+    })
+    return async (question: Question): Promise<Answer> => {
+      const answer = await ask({ question, since: now() })
+      if (answer === LATE) throw unavailable()
+      return answer
+    }
+  }
+
+  async function create({ organizationId, projectId }: Named, slug: string): Promise<string> {
+    await countCreation(organizationId)
+    const by: Principal = { ...SYSTEM, name: PINGS, organizationId, projectId }
+    const { publicId } = await createCheck(context, by, { projectId, name: slug, slug, spec: DEFAULTS })
+    return publicId
+  }
+
+  return {
+    async byName(name, isCreated) {
+      const found = await look(name)
+      if (found === null) return null
+      if (found.publicId !== null) return { publicId: found.publicId, isNew: false }
+      if (!isCreated) return null
+      try {
+        return { publicId: await create(found, name.slug), isNew: true }
+      } catch (error) {
+        // Another ping, perhaps of another replica, has created it, or the project is gone.
+        if (!isOf(error, 'conflict') && !isOf(error, 'not_found')) throw error
+        const publicId = (await look(name))?.publicId ?? null
+        return publicId === null ? null : { publicId, isNew: false }
+      }
+    },
+    byToken: inTurn(async (db, tokens: readonly string[]) => {
+      const found = await findPushed(db, tokens)
+      return tokens.map((token) => found.get(token) ?? null)
+    }),
+  }
+}
+
+/** In the audit log. */
+const PINGS = 'pings by name'
+
+const DEFAULTS = {
+  periodSeconds: LIMITS.periodSeconds.default,
+  schedule: null,
+  timeZone: null,
+  graceSeconds: LIMITS.graceSeconds.default,
+  maxRuntimeSeconds: null,
+  resumeOnPing: false,
+  jobArea: null,
+} as const
+
+const isOf = (error: unknown, code: AppError['code']) => error instanceof AppError && error.code === code
