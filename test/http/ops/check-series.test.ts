@@ -35,6 +35,15 @@ async function read(opsUrl = app.opsUrl) {
 const projectSlug = async () =>
   (await app.database.query<{ slug: string }>('select slug from projects where id = $1', [app.projectId])).rows[0]!.slug
 
+it('tags are no labels of a series, also where METRIC_LABELS names one', async () => {
+  await app.createCheck({ slug: 'tagged', tags: ['team', 'env:prod'], labels: { team: 'shop' } })
+  const { samples } = await read()
+  expect(samples.length).toBeGreaterThan(0)
+  const named = new Set(samples.flatMap((line) => [...line.matchAll(/(\w+)="([^"]*)"/g)].map(([, name]) => name)))
+  expect([...named].filter((name) => /tag|env/.test(name!))).toEqual([])
+  for (const line of samples) expect(line).not.toMatch(/env:prod|tagged="/)
+})
+
 describe('the series', () => {
   it('exist as soon as the check is created', async () => {
     const { publicId } = await app.createCheck({ slug: 'nightly' })
