@@ -1,5 +1,6 @@
 /** The fields of a check's form as HTML. */
 
+import type { ChannelRecord } from '../../../../channels/find-channels.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
@@ -7,7 +8,7 @@ import { listTimeZones } from '../../../../domain/time-zone.ts'
 import type { ProjectRecord } from '../../../../tenancy/projects.ts'
 import { type Html, html, type Part } from '../../html.ts'
 import { spellDuration } from '../../words/duration-text.ts'
-import { type Faults, FIELD_NAMES, type FieldName, LABELS, type Values } from './check-values.ts'
+import { ALL_CHANNELS, type Faults, FIELD_NAMES, type FieldName, LABELS, type Values } from './check-values.ts'
 import { renderPreview } from './preview.ts'
 
 export interface FieldsOptions {
@@ -21,14 +22,17 @@ export interface FieldsOptions {
   readonly isReadOnly?: boolean
   /** Of a new check: where it can belong. */
   readonly projects?: readonly ProjectRecord[]
+  /** Those that the check can notify, as far as the user may see them. Left out: they are not chosen here. */
+  readonly channels?: readonly ChannelRecord[]
 }
 
-const ADVANCED: readonly FieldName[] = ['tags', 'labels', 'max_runtime_seconds', 'armed']
+const ADVANCED: readonly FieldName[] = ['tags', 'labels', 'max_runtime_seconds', 'resume_on_ping', 'armed']
 
 export function renderFields(options: FieldsOptions): Html {
   const { values, faults, now, isNew, projects = [] } = options
   const standard = (seconds: number) => (isNew ? ` Empty: ${spellDuration(seconds)}.` : '')
-  const isOpen = ADVANCED.some((name) => values[name] !== '' || faults[name] !== undefined)
+  const isChosen = ![ALL_CHANNELS, ''].includes(values.channels) || faults.channels !== undefined
+  const isOpen = isChosen || ADVANCED.some((name) => values[name] !== '' || faults[name] !== undefined)
   // Otherwise the fault stands beside its field already.
   const isReadable = [faults.schedule, faults.time_zone, faults.period_seconds].every((fault) => fault === undefined)
   return html`${renderSummary(faults)}
@@ -53,6 +57,8 @@ ${renderInput(options, 'slug', `Short name in addresses and labels, unique in it
 ${renderInput(options, 'tags', 'Words to group checks by, with spaces between them.', html` spellcheck="false" autocapitalize="none"`)}
 ${renderField(options, 'labels', 'For the routes of an Alertmanager, and in events: name=value on each line.', renderLabels)}
 ${renderInput(options, 'max_runtime_seconds', 'How long one run may take after its start ping. The check goes down when a run takes longer. Empty: any time.')}
+${options.isReadOnly ? '' : renderField(options, 'resume_on_ping', 'With its next ping: a success or a fail resumes a paused check, and counts.', renderResume)}
+${options.channels === undefined ? '' : renderChannels(options.channels, options)}
 ${isNew ? renderArmed(values) : ''}
 </details>`
 }
@@ -112,6 +118,34 @@ function renderProjects(projects: readonly ProjectRecord[], options: FieldsOptio
           html`<option value="${project.id}"${project.id === values[name] ? html` selected` : ''}>${toOneLine(project.name)}</option>`,
       )}</select>`,
   )
+}
+
+const renderResume: Render = (name, { values }, attributes) =>
+  html`<select ${attributes}><option value="">when it is resumed</option><option value="on"${
+    values[name] === '' ? '' : html` selected`
+  }>with its next ping</option></select>`
+
+/** A chosen channel that the user may not see stays chosen, unless its box is cleared. */
+function renderChannels(channels: readonly ChannelRecord[], { values, faults, projects = [] }: FieldsOptions): Html {
+  const chosen = values.channels.split(' ').filter(Boolean)
+  const hidden = chosen.filter((id) => id !== ALL_CHANNELS && channels.every((channel) => channel.id !== id))
+  const box = (value: string, text: string, more: Part = '') =>
+    html`<label><input type="checkbox" name="channels" value="${value}"${chosen.includes(value) ? html` checked` : ''}> ${text}${more}</label>`
+  const ofProject = (projectId: string | null) => {
+    const name = projects.find(({ id }) => id === projectId)?.name
+    return projects.length < 2 || name === undefined
+      ? ''
+      : html` <small class="muted">only for checks of ${toOneLine(name)}</small>`
+  }
+  return html`<fieldset id="channels" aria-describedby="${faults.channels === undefined ? '' : 'channels-fault '}channels-meaning">
+<legend>${LABELS.channels}</legend>
+<input type="hidden" name="channels" value="">
+${box(ALL_CHANNELS, 'All of the project and of the organization, also those of later')}
+${channels.map(({ id, name, projectId }) => box(id, toOneLine(name), ofProject(projectId)))}
+${hidden.map((id) => box(id, `Another one (${id})`))}
+${faults.channels === undefined ? '' : html`<small id="channels-fault" class="fault">${faults.channels}</small>`}
+<small id="channels-meaning">Whom the check notifies.</small>
+</fieldset>`
 }
 
 function renderArmed({ armed }: Values): Html {

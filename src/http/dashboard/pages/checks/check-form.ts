@@ -1,9 +1,11 @@
 /** `/checks/new`, `/checks/{id}/edit` and the preview of a schedule. */
 
+import { type ChannelRecord, listChannels } from '../../../../channels/find-channels.ts'
 import { createCheck, type NewCheck } from '../../../../checks/create-check.ts'
 import { type CheckRecord, getCheck } from '../../../../checks/find-checks.ts'
 import { updateCheck } from '../../../../checks/update-check.ts'
 import { AppError, invalidField } from '../../../../domain/errors.ts'
+import { LIMITS } from '../../../../domain/limits.ts'
 import { PAGE_LIMIT } from '../../../../domain/page.ts'
 import { listProjects, type ProjectRecord } from '../../../../tenancy/projects.ts'
 import { readCheckUpdate, readNewCheck } from '../../../api/checks.ts'
@@ -47,19 +49,19 @@ const getCheckOf = ({ context, caller, params }: Request) => getCheck(context, c
 
 /** `?project=` names one by its slug or id. */
 async function showNew(request: Request): Promise<Page> {
-  const projects = await listAllProjects(request)
+  const [projects, channels] = await Promise.all([listAllProjects(request), listChoosable(request, null)])
   const wanted = request.query.get('project')
   const chosen = projects.find(({ id, slug }) => id === wanted || slug === wanted) ?? projects[0]
-  return renderNew(request, projects, newValues(chosen?.id ?? ''), null)
+  return renderNew(request, { projects, channels }, newValues(chosen?.id ?? ''), null)
 }
 
 async function create(request: Request): Promise<Page | Redirect> {
   const { form } = request
-  const projects = await listAllProjects(request)
+  const [projects, channels] = await Promise.all([listAllProjects(request), listChoosable(request, null)])
   const sent = readValues(form)
   const values = { ...sent, project_id: sent.project_id || (projects[0]?.id ?? '') }
   const result = await tryForm(toNewBody(values), readNewCheck, (input) => createIn(request, input))
-  if ('faults' in result) return renderNew(request, projects, values, result.faults)
+  if ('faults' in result) return renderNew(request, { projects, channels }, values, result.faults)
   return redirect(`/checks/${result.done.id}/how`, 'check-created')
 }
 
@@ -78,8 +80,23 @@ async function listAllProjects({ context, caller }: Request): Promise<readonly P
   return (await listProjects(context, caller, { limit: PAGE_LIMIT, after: null })).rows
 }
 
+/** Those that a check of the project can choose; of a check whose project is not chosen yet, those of each. The first hundred that the user sees. */
+async function listChoosable(
+  { context, caller }: Request,
+  projectId: string | null,
+): Promise<readonly ChannelRecord[]> {
+  const { rows } = await listChannels(context, caller, { limit: LIMITS.chosenChannels, after: null })
+  const isOf = (channel: ChannelRecord) => [null, channel.projectId].includes(projectId) || channel.projectId === null
+  return rows.filter((channel) => channel.managedBy === 'api' && isOf(channel))
+}
+
+interface Choices {
+  readonly projects: readonly ProjectRecord[]
+  readonly channels: readonly ChannelRecord[]
+}
+
 /** `found`: the faults of what the user sent; null before that. */
-function renderNew({ now }: Request, projects: readonly ProjectRecord[], values: Values, found: Faults | null): Page {
+function renderNew({ now }: Request, { projects, channels }: Choices, values: Values, found: Faults | null): Page {
   const faults = found ?? {}
   if (projects.length === 0) {
     const main = html`<h1>New check</h1>
@@ -91,7 +108,7 @@ function renderNew({ now }: Request, projects: readonly ProjectRecord[], values:
 <p class="muted">A check watches one job. A name is enough to begin with; all other fields can be changed later.</p>
 <form method="post" action="/checks/new" class="check-form" data-keep="new-check" novalidate>
 ${projects.length === 1 ? html`<input type="hidden" name="project_id" value="${values.project_id}">` : ''}
-${renderFields({ values, faults, now, projects, isNew: true, isFresh: found === null })}
+${renderFields({ values, faults, now, projects, channels, isNew: true, isFresh: found === null })}
 <div class="actions"><button type="submit">Create check</button> <a href="/checks">Cancel</a></div>
 </form>`
   return { kind: 'page', title: 'New check', main, ...statusOf(faults) }
@@ -99,9 +116,11 @@ ${renderFields({ values, faults, now, projects, isNew: true, isFresh: found === 
 
 // A change ---------------------------------------------------------------------------------------------------------------------------
 
-function showEdit({ now }: Request, check: CheckRecord): Page {
+async function showEdit(request: Request, check: CheckRecord): Promise<Page> {
+  const { now } = request
   const values = valuesOfCheck(check)
-  return check.managedBy === 'api' ? renderEdit(check, values, now) : renderManaged(check, values, now)
+  if (check.managedBy !== 'api') return renderManaged(check, values, now)
+  return renderEdit(check, values, { now, channels: await listChoosable(request, check.projectId) })
 }
 
 async function save(request: Request): Promise<Page | Redirect> {
@@ -109,25 +128,28 @@ async function save(request: Request): Promise<Page | Redirect> {
   const id = params.id ?? ''
   const check = await getCheckOf(request)
   // Since the form was opened; the verb rejects it too.
-  if (check.managedBy !== 'api') return { ...showEdit(request, check), status: 409 }
+  if (check.managedBy !== 'api') return { ...(await showEdit(request, check)), status: 409 }
   const values = readValues(form, valuesOfCheck(check))
   const result = await tryForm(toUpdateBody(values, changedFields(form, values)), readCheckUpdate, (update) =>
     updateCheck(context, caller, id, update),
   )
-  if ('faults' in result) return renderEdit(check, values, now, { faults: result.faults, was: form.get(WAS) })
+  if ('faults' in result) {
+    const channels = await listChoosable(request, check.projectId)
+    return renderEdit(check, values, { now, channels, faults: result.faults, was: form.get(WAS) })
+  }
   return redirect(`/checks/${id}`, 'check-saved')
 }
 
 function renderEdit(
   { id, name }: CheckRecord,
   values: Values,
-  now: number,
-  { faults = {}, was = null }: { faults?: Faults; was?: string | null } = {},
+  options: { now: number; channels: readonly ChannelRecord[]; faults?: Faults; was?: string | null },
 ): Page {
+  const { now, channels, faults = {}, was = null } = options
   const main = html`<h1>Change ${isolated(name)}</h1>
 <form method="post" action="/checks/${id}/edit" class="check-form" data-keep="edit-check-${id}" novalidate>
 <input type="hidden" name="${WAS}" value="${was ?? digestValues(values)}">
-${renderFields({ values, faults, now, isNew: false })}
+${renderFields({ values, faults, now, channels, isNew: false })}
 <div class="actions"><button type="submit">Save</button> <a href="/checks/${id}">Cancel</a></div>
 </form>`
   return { kind: 'page', title: `Change ${name}`, main, ...statusOf(faults) }

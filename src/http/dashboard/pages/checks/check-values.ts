@@ -26,6 +26,8 @@ export const LABELS = {
   tags: 'Tags',
   labels: 'Labels',
   max_runtime_seconds: 'Maximum run time',
+  resume_on_ping: 'A pause ends',
+  channels: 'Channels',
   armed: 'Expect the first ping from now on',
 } as const
 
@@ -38,21 +40,29 @@ export type Values = Readonly<Record<FieldName, string>>
 export type Faults = Readonly<Partial<Record<FieldName, string>>>
 
 export const DEFAULT_ZONE = 'UTC'
+/** The value of `channels` that stands for all of them. Otherwise it has their ids, with spaces between them. */
+export const ALL_CHANNELS = 'all'
 const NO_VALUES = Object.fromEntries(FIELD_NAMES.map((name) => [name, ''])) as Record<FieldName, string>
 
 export const newValues = (projectId: string): Values => ({
   ...NO_VALUES,
   project_id: projectId,
   time_zone: DEFAULT_ZONE,
+  channels: ALL_CHANNELS,
 })
 
 /** Of a form; a field that it lacks has the value of `rest`. Browsers send the line breaks of a text as CRLF. */
 export function readValues(form: URLSearchParams, rest: Values = NO_VALUES): Values {
-  const read = (name: FieldName) => form.get(name)?.replace(/\r\n?/g, '\n') ?? rest[name]
+  const read = (name: FieldName) => {
+    // A box for each channel, and a hidden field, so that none of them differs from no such field.
+    if (name === 'channels') return form.has(name) ? form.getAll(name).filter(Boolean).join(' ') : rest[name]
+    return form.get(name)?.replace(/\r\n?/g, '\n') ?? rest[name]
+  }
   return Object.fromEntries(FIELD_NAMES.map((name) => [name, read(name)])) as Record<FieldName, string>
 }
 
-export function valuesOfCheck({ projectId, name, slug, description, tags, labels, spec }: CheckRecord): Values {
+export function valuesOfCheck(check: CheckRecord): Values {
+  const { projectId, name, slug, description, tags, labels, channels, spec } = check
   const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds } = spec
   const length = (seconds: number | null) => (seconds === null ? '' : spellDuration(seconds))
   return {
@@ -70,6 +80,8 @@ export function valuesOfCheck({ projectId, name, slug, description, tags, labels
     period_seconds: length(periodSeconds),
     grace_seconds: length(graceSeconds),
     max_runtime_seconds: length(maxRuntimeSeconds),
+    resume_on_ping: spec.resumeOnPing ? 'on' : '',
+    channels: channels === null ? ALL_CHANNELS : channels.join(' '),
   }
 }
 
@@ -116,6 +128,8 @@ export function toNewBody(values: Values): FormBody {
     labels,
     ...lengths,
     ...whenOf(values),
+    resume_on_ping: values.resume_on_ping !== '',
+    channels: readChannels(values),
     armed: armed !== '',
   }
   return {
@@ -139,6 +153,8 @@ export function toUpdateBody(values: Values, changed: ReadonlySet<FieldName>): F
     labels,
     ...read.lengths,
     max_runtime_seconds: read.lengths.max_runtime_seconds ?? null,
+    resume_on_ping: values.resume_on_ping !== '',
+    channels: readChannels(values),
     ...whenOf(values),
     schedule: hasSchedule ? schedule.trim() : undefined,
   }
@@ -163,6 +179,12 @@ function whenOf({ schedule, time_zone }: Values): { time_zone: string | undefine
 /** Twice the same is a fault of the API's body, so it stays. */
 function splitTags(text: string): string[] {
   return text.split(/[\s,]+/).filter(Boolean)
+}
+
+/** Null: all of them. A form of before has no such field. */
+function readChannels({ channels }: Values): string[] | null {
+  const chosen = splitTags(channels)
+  return chosen.includes(ALL_CHANNELS) ? null : chosen
 }
 
 /** `name=value` on each line, or separated by commas as kubectl shows them; a name alone has an empty value. */

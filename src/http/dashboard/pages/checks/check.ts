@@ -154,7 +154,7 @@ function renderLabels(labels: Labels): Html | string {
 }
 
 function renderAbout({ check, now }: CheckReview, projectSlug: string, pingUrl: string | null): Html {
-  const { tags, labels, slug, createdAt, updatedAt, state } = check
+  const { tags, labels, channels, slug, createdAt, updatedAt, state, spec } = check
   return html`<section aria-labelledby="about-title">
 <h2 id="about-title">About</h2>
 <dl class="facts">
@@ -167,9 +167,11 @@ ${
 <div><dt>Project</dt><dd><code>${projectSlug}</code></dd></div>
 ${tags.length === 0 ? '' : html`<div><dt>Tags</dt><dd>${tags.map((tag) => html`<span class="tag">${tag}</span> `)}</dd></div>`}
 ${renderLabels(labels)}
+${channels === null ? '' : html`<div><dt>Notifies</dt><dd>${channels.length === 0 ? 'no channel' : channels.length === 1 ? 'one chosen channel' : `${channels.length} chosen channels`}</dd></div>`}
+${spec.resumeOnPing ? html`<div><dt>A pause ends</dt><dd>with its next ping</dd></div>` : ''}
 <div><dt>Created</dt><dd>${ago(createdAt, now)}</dd></div>
 <div><dt>Changed</dt><dd>${ago(updatedAt, now)}</dd></div>
-<div><dt>${check.spec.jobArea === null ? 'Pings' : 'Reports'} in all</dt><dd title="since ${exactWords(createdAt)}">${state.pingsTotal}</dd></div>
+<div><dt>${spec.jobArea === null ? 'Pings' : 'Reports'} in all</dt><dd title="since ${exactWords(createdAt)}">${state.pingsTotal}</dd></div>
 </dl>
 </section>`
 }

@@ -1,0 +1,100 @@
+/** The fields of a check's form that choose its channels and how a pause ends. */
+
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { getCheck } from '../../../src/checks/find-checks.ts'
+import { digestValues, valuesOfCheck, WAS } from '../../../src/http/dashboard/pages/checks/check-values.ts'
+import { startTestApi, type TestApi } from '../../support/service.ts'
+import { type Visitor, visit } from '../../support/visitor.ts'
+
+let api: TestApi
+let visitor: Visitor
+let own: string
+let shared: string
+let elsewhere: string
+let id: string
+beforeAll(async () => {
+  api = await startTestApi()
+  visitor = await visit(api, 'write')
+  const otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
+  own = await addChannel('Own <b>', api.project)
+  shared = await addChannel('Shared')
+  elsewhere = await addChannel('Elsewhere', otherProject)
+})
+afterAll(() => api.close())
+beforeEach(async () => {
+  id = (await api.client.post('/checks', { project_id: api.project, name: 'Backup' })).body.id
+})
+
+async function addChannel(name: string, projectId?: string): Promise<string> {
+  const config = { url: 'https://hooks.example.com/x' }
+  return (await api.client.post('/channels', { kind: 'slack', name, project_id: projectId, config })).body.id
+}
+const check = async () => (await api.client.get(`/checks/${id}`)).body
+const editPage = async () => (await visitor.get(`/checks/${id}/edit`)).text
+const boxesOf = (page: string) =>
+  [...page.matchAll(/<input type="checkbox" name="channels" value="([^"]*)"( checked)?>/g)].map(
+    ([, value, isChecked]) => [value, isChecked !== undefined],
+  )
+
+/** As a browser sends it: the hidden field, then the boxes that are checked. */
+async function save(channels: readonly string[], more: Record<string, string> = {}) {
+  const { organizationId } = api
+  const record = await getCheck(api.context, { organizationId, projectId: null }, id)
+  const was = digestValues(valuesOfCheck(record))
+  return visitor.post(`/checks/${id}/edit`, { [WAS]: was, ...more, channels: ['', ...channels] })
+}
+
+it('offers the channels that the check can notify, with all of them chosen', async () => {
+  expect(boxesOf(await editPage())).toEqual([
+    ['all', true],
+    [own, false],
+    [shared, false],
+  ])
+  expect(await editPage()).toContain('Own &lt;b&gt;')
+  const ofNew = boxesOf((await visitor.get('/checks/new')).text)
+  expect(ofNew).toEqual([['all', true], ...[own, shared, elsewhere].map((one) => [one, false])])
+})
+
+it.each<[string, () => string[], () => unknown]>([
+  ['one', () => [own], () => [own]],
+  ['none', () => [], () => []],
+  ['all beside one: all', () => ['all', own], () => null],
+])('saves %s', async (_, boxes, stored) => {
+  expect((await save(boxes())).location).toBe(`/checks/${id}?done=check-saved`)
+  expect((await check()).channels).toEqual(stored())
+})
+
+it('keeps a chosen channel that has left the project, until its box is cleared', async () => {
+  await save([own, shared])
+  await api.database.query('update channels set project_id = (select id from projects where slug = $1) where id = $2', [
+    'other',
+    own,
+  ])
+  expect(boxesOf(await editPage())).toContainEqual([own, true])
+  await api.database.query('update channels set project_id = $1 where id = $2', [api.project, own])
+})
+
+it('says which field is at fault when a channel of another project is sent', async () => {
+  const { status, text } = await save([elsewhere])
+  expect(status).toBe(422)
+  expect(text).toMatch(/<small id="channels-fault" class="fault">Channels must be channels of the project/)
+  expect((await check()).channels).toBeNull()
+})
+
+it('changes neither field when the user changes another one', async () => {
+  await api.client.put(`/checks/${id}`, { channels: [shared], resume_on_ping: true })
+  expect((await save([shared], { name: 'Other', resume_on_ping: 'on' })).status).toBe(303)
+  expect(await check()).toMatchObject({ name: 'Other', channels: [shared], resume_on_ping: true })
+})
+
+it('lets the next ping end a pause, and the page of the check says so', async () => {
+  expect((await visitor.get(`/checks/${id}`)).text).not.toContain('with its next ping')
+  await save(['all'], { resume_on_ping: 'on' })
+  expect(await check()).toMatchObject({ resume_on_ping: true, channels: null })
+  await save([own], { resume_on_ping: 'on' })
+  const { text } = await visitor.get(`/checks/${id}`)
+  expect(text).toContain('with its next ping')
+  expect(text).toContain('one chosen channel')
+  await save(['all'], { resume_on_ping: '' })
+  expect((await check()).resume_on_ping).toBe(false)
+})
