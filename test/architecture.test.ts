@@ -40,7 +40,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
   operator: { inside: ['domain', 'runtime', 'store', 'checks', 'tenancy', 'kubernetes'], outside: ['zod'] },
   http: {
     inside: ['domain', 'runtime', 'audit', 'checks', 'auth', 'tenancy', 'channels', 'service'],
-    outside: ['koa', '@koa/router', 'zod', 'hono', '@primer/octicons', 'cronstrue', 'd3-scale'],
+    outside: ['koa', '@koa/router', 'zod', 'hono', '@primer/octicons', 'cronstrue', 'd3-scale', 'badge-maker'],
   },
   roles: {
     inside: [
@@ -107,6 +107,7 @@ const HOMES: Record<string, RegExp> = {
   'ipaddr.js': /^(runtime\/addresses|delivery\/targets)\.ts$/,
   hono: /^http\/dashboard\/html\.ts$/,
   '@primer/octicons': /^http\/dashboard\/icons\.ts$/,
+  'badge-maker': /^http\/badges\/render\.ts$/,
   cronstrue: /^http\/dashboard\/words\/schedule-words\.ts$/,
   'd3-scale': /^http\/dashboard\/plots\//,
   '@kubernetes/client-node': /^kubernetes\/(kubeconfig|objects\.ts$)/,

@@ -1,6 +1,7 @@
-/** The management port: the API below /api/, and the dashboard everywhere else. */
+/** The management port: the API below /api/, the badges below /badge/, and the dashboard everywhere else. */
 
 import type { RequestListener } from 'node:http'
+import { BADGE_PREFIX } from './badges/path.ts'
 
 /** A request to a proxy names the server in its first line. Servers accept that form too (RFC 9112, section 3.2.2). */
 const ORIGIN = /^https?:\/\/[^/?]*/i
@@ -11,14 +12,17 @@ const CREDENTIAL = /^bearer( |$)/i
 /** `dashboard` null: it is off, and the API responds to its paths with 404. */
 export function routeManagement({
   api,
+  badges,
   dashboard,
 }: {
   api: RequestListener
+  badges: RequestListener
   dashboard: RequestListener | null
 }): RequestListener {
-  if (dashboard === null) return api
   return (request, response) => {
     const path = (request.url ?? '/').replace(ORIGIN, '')
+    if (path.startsWith(BADGE_PREFIX)) return badges(request, response)
+    if (dashboard === null) return api(request, response)
     const isApi =
       path.startsWith('/api/') || /^\/api(\?|$)/.test(path) || CREDENTIAL.test(request.headers.authorization ?? '')
     return isApi ? api(request, response) : dashboard(request, response)

@@ -13,6 +13,7 @@ import { createSealer } from '../channels/seal.ts'
 import { createBeat } from '../checks/deadlines/beat.ts'
 import { createEvaluator } from '../checks/deadlines/evaluator.ts'
 import { createExporter, EXPORTER_MS, type Exporter } from '../checks/export-checks.ts'
+import { createFindBadge } from '../checks/find-badge.ts'
 import { createCheckCache } from '../checks/ping/cache.ts'
 import { createPingCounts } from '../checks/ping/counts.ts'
 import { createFindAddressed } from '../checks/ping/find-addressed.ts'
@@ -23,6 +24,7 @@ import { createPruner } from '../checks/prune-history.ts'
 import { createChangeHub } from '../checks/watch-changes.ts'
 import type { AuditEntry } from '../domain/audit.ts'
 import { API_PREFIX, createApiApp } from '../http/api/app.ts'
+import { createBadgeApp } from '../http/badges/app.ts'
 import { createFindClientAddress } from '../http/client-address.ts'
 import { createDashboardApp } from '../http/dashboard/app.ts'
 import { createLive } from '../http/dashboard/live.ts'
@@ -187,6 +189,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     onProblem: (error) => log.warn({ error }, 'the sessions of open pages could not be read; it is tried again'),
   })
   const dashboardApp = config.isDashboardOn ? createDashboardApp({ ...management, signIn, kept, live }) : null
+  const badgeApp = createBadgeApp({ ...management, clock: databaseClock, find: createFindBadge(context) })
   const pingApp = createPingApp({
     record: recorder.record,
     hasCheck: createHasCheck(database),
@@ -215,7 +218,11 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   })
   const apiServer = createHttpServer({
     name: 'api',
-    handler: routeManagement({ api: apiApp.callback(), dashboard: dashboardApp?.callback() ?? null }),
+    handler: routeManagement({
+      api: apiApp.callback(),
+      badges: badgeApp.callback(),
+      dashboard: dashboardApp?.callback() ?? null,
+    }),
     bindAddress,
     port: config.apiPort,
     ...limitConnections(base, 'api'),

@@ -5,6 +5,7 @@ import { createSignIn } from '../../src/auth/sign-in.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
 import type { ChannelContext } from '../../src/channels/context.ts'
 import { createSealer } from '../../src/channels/seal.ts'
+import { createFindBadge } from '../../src/checks/find-badge.ts'
 import { createCheckCache } from '../../src/checks/ping/cache.ts'
 import { createPingRecorder, type Ping } from '../../src/checks/ping/record.ts'
 import { createChangeHub } from '../../src/checks/watch-changes.ts'
@@ -12,6 +13,7 @@ import { createTargetRule } from '../../src/delivery/targets.ts'
 import type { Scope } from '../../src/domain/access.ts'
 import type { AuditEntry } from '../../src/domain/audit.ts'
 import { API_PREFIX, type ApiParts, createApiApp } from '../../src/http/api/app.ts'
+import { createBadgeApp } from '../../src/http/badges/app.ts'
 import { createDashboardApp, type DashboardParts } from '../../src/http/dashboard/app.ts'
 import { createLive, type Live } from '../../src/http/dashboard/live.ts'
 import { routeManagement } from '../../src/http/management.ts'
@@ -111,9 +113,10 @@ export async function startTestApi({ clock = systemClock, ...overrides }: Overri
   }
   const api = createApiApp(parts).callback()
   const dashboard = createDashboardApp(parts).callback()
+  const badges = createBadgeApp({ ...parts, clock: context.clock, find: createFindBadge(context) }).callback()
   const server = createHttpServer({
     name: 'api',
-    handler: routeManagement({ api, dashboard }),
+    handler: routeManagement({ api, badges, dashboard }),
     bindAddress: '127.0.0.1',
     port: 0,
     errorText: (error) => ({ type: 'application/json; charset=utf-8', text: JSON.stringify({ error }) }),

@@ -12,8 +12,8 @@ import { findNamed, type Named } from '../../store/checks/named-checks.ts'
 import { findPushed } from '../../store/checks/push-tokens.ts'
 import type { Context } from '../../store/context.ts'
 import type { Database, Queryable } from '../../store/postgres/database.ts'
+import { createAskInTurn } from '../ask-in-turn.ts'
 import { createCheck } from '../create-check.ts'
-import { createAskInTurn } from './ask-in-turn.ts'
 
 export interface FindAddressedOptions {
   /** The pool of pings. */

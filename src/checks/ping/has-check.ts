@@ -2,7 +2,7 @@
 
 import { findKeys } from '../../store/checks/states.ts'
 import type { Database } from '../../store/postgres/database.ts'
-import { createAskInTurn } from './ask-in-turn.ts'
+import { createAskInTurn } from '../ask-in-turn.ts'
 
 /** The function throws AppError `unavailable`, or the error of PostgreSQL. `publicId`: lower case. */
 export function createHasCheck(database: Database): (publicId: string) => Promise<boolean> {

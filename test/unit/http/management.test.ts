@@ -7,7 +7,11 @@ const routeOf = (url: string, headers: object = {}, hasDashboard = true) => {
   const note = (name: string) => () => {
     seen = name
   }
-  const route = routeManagement({ api: note('api'), dashboard: hasDashboard ? note('dashboard') : null })
+  const route = routeManagement({
+    api: note('api'),
+    badges: note('badges'),
+    dashboard: hasDashboard ? note('dashboard') : null,
+  })
   route({ url, headers } as IncomingMessage, {} as ServerResponse)
   return seen
 }
@@ -38,4 +42,16 @@ it('the credentials of a proxy leave the dashboard where it is', () => {
     expect(routeOf('/checks', { authorization }), authorization).toBe('dashboard')
     expect(routeOf('/api/v1/me', { authorization }), authorization).toBe('api')
   }
+})
+
+it('the badges have what is below /badge/, whoever asks, also without a dashboard', () => {
+  for (const url of ['/badge/x.svg', '/badge/', 'http://a.example/badge/x/y.json?states=2'])
+    for (const [headers, hasDashboard] of [
+      [{}, true],
+      [{ authorization: 'Bearer x' }, true],
+      [{}, false],
+    ] as const)
+      expect(routeOf(url, headers, hasDashboard), url).toBe('badges')
+  for (const url of ['/badge', '/badges/x.svg', '/checks/badge/x', '//badge/x'])
+    expect(routeOf(url), url).toBe('dashboard')
 })

@@ -3,7 +3,7 @@
  * requests needs one connection. Each is asked after it came: its response is as new as a statement of its own would have made it.
  */
 
-import { unavailable } from '../../domain/errors.ts'
+import { unavailable } from '../domain/errors.ts'
 
 const MAX_WAITING = 10_000
 const MAX_AT_ONCE = 500
