@@ -39,8 +39,36 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
   kubernetes: { inside: ['runtime'], outside: ['@kubernetes/client-node', 'undici', 'prom-client'] },
   operator: { inside: ['domain', 'runtime', 'store', 'checks', 'tenancy', 'kubernetes'], outside: ['zod'] },
   http: {
-    inside: ['domain', 'runtime', 'audit', 'checks', 'auth', 'tenancy', 'channels', 'service'],
+    inside: [
+      'domain',
+      'runtime',
+      'audit',
+      'checks',
+      'auth',
+      'tenancy',
+      'channels',
+      'service',
+      'http/healthchecks/app.ts',
+    ],
     outside: ['koa', '@koa/router', 'zod', 'hono', '@primer/octicons', 'cronstrue', 'd3-scale', 'badge-maker'],
+  },
+  // An API of its own beside ours: only what both need is shared.
+  'http/healthchecks': {
+    inside: [
+      'domain',
+      'checks',
+      'auth',
+      'tenancy',
+      'channels',
+      'service',
+      'http/badges/path.ts',
+      'http/api/present.ts',
+      'http/api/send-pages.ts',
+      'http/middleware',
+      'http/body.ts',
+      'http/client-address.ts',
+    ],
+    outside: ['koa'],
   },
   roles: {
     inside: [

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { audited } from '../audit/audited.ts'
+import { type Audited, audited } from '../audit/audited.ts'
 import type { Principal } from '../domain/access.ts'
 import { type CheckTexts, NO_TEXTS } from '../domain/check.ts'
 import { notFound, slugTaken } from '../domain/errors.ts'
@@ -9,7 +9,9 @@ import { newState, transition } from '../domain/transition.ts'
 import { newId } from '../runtime/ids.ts'
 import type { CheckRecord } from '../store/checks/checks.ts'
 import type { StoredSpec } from '../store/checks/columns.ts'
+import { type CheckMatch, findMatch } from '../store/checks/whole-checks.ts'
 import type { Context } from '../store/context.ts'
+import type { Queryable } from '../store/postgres/database.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 import { addCheck } from './add-check.ts'
 import { chooseChannels } from './choose-channels.ts'
@@ -22,6 +24,8 @@ export interface NewCheck extends Partial<CheckTexts> {
   readonly projectId: string
   /** Derived from the name when it is left out. */
   readonly slug?: string
+  /** A UUID that no check has. Default: a random one. */
+  readonly publicId?: string
   readonly spec: StoredSpec
   /** The first completion is expected from now on. Default: from the first ping on. */
   readonly armed?: boolean
@@ -32,7 +36,36 @@ export interface NewCheck extends Partial<CheckTexts> {
  * belongs to another tenant, `invalid` for a schedule that makes no sense or a channel that the project cannot use, `conflict` for a slug that is taken.
  */
 export async function createCheck(context: Context, by: Principal, input: NewCheck): Promise<CheckRecord> {
-  const { projectId, slug, spec: given, armed = false, ...texts } = input
+  const create = plan(context, input)
+  return audited(context, by, async (tx) => {
+    if (!(await hasProject(tx, by, input.projectId, 'keep'))) throw notFound('project')
+    return create(tx)
+  })
+}
+
+/**
+ * Creates a check unless the project has one that matches: then the id of the oldest such. Two of these calls for one project run one after the
+ * other, so that equal ones make one check. Throws as `createCheck` does.
+ */
+export async function createUnlessFound(
+  context: Context,
+  by: Principal,
+  input: NewCheck,
+  match: CheckMatch,
+): Promise<{ readonly made: CheckRecord } | { readonly foundId: string }> {
+  const create = plan(context, input)
+  return audited<{ made: CheckRecord } | { foundId: string }>(context, by, async (tx) => {
+    if (!(await hasProject(tx, by, input.projectId, 'change'))) throw notFound('project')
+    const foundId = await findMatch(tx, input.projectId, match)
+    if (foundId !== null) return { result: { foundId }, acts: [] }
+    const { result, acts } = await create(tx)
+    return { result: { made: result }, acts }
+  })
+}
+
+/** Throws for what is wrong without a look at the database. The transaction holds the project. */
+function plan(context: Context, input: NewCheck): (tx: Queryable) => Promise<Audited<CheckRecord>> {
+  const { projectId, slug, publicId = randomUUID(), spec: given, armed = false, ...texts } = input
   const spec = withTimeZone(given)
   const createdAt = toMicrosecond(context.clock.now())
   const now = Math.floor(createdAt)
@@ -40,7 +73,7 @@ export async function createCheck(context: Context, by: Principal, input: NewChe
   const state = armed ? transition(read, newState(now), { kind: 'arm' }, now).state : newState(now)
   const made = {
     id: newId(createdAt),
-    publicId: randomUUID(),
+    publicId,
     projectId: projectId.toLowerCase(),
     ...NO_TEXTS,
     ...texts,
@@ -48,13 +81,12 @@ export async function createCheck(context: Context, by: Principal, input: NewChe
     updatedAt: createdAt,
   }
 
-  return audited(context, by, async (tx) => {
-    if (!(await hasProject(tx, by, projectId, 'keep'))) throw notFound('project')
+  return async (tx) => {
     const wanted = slug === undefined ? { like: deriveSlug(texts.name, 'check') } : { exactly: slug }
     const channels = await chooseChannels(tx, projectId, made.channels)
     const added = await addCheck(tx, { ...made, channels }, wanted, { spec, state, stampedAt: createdAt })
     if (added === null) throw slugTaken('check of the project', slug!)
     const result = { ...made, channels, ...added, managedBy: 'api', kubernetes: null, spec, state } as const
     return { result, acts: [actOn(made, 'check.created', { managed_by: 'api' })] }
-  })
+  }
 }

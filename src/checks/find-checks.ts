@@ -4,7 +4,7 @@ import type { Tenant } from '../domain/access.ts'
 import type { ShownStatus } from '../domain/check.ts'
 import { notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
-import { type Cursor, type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { type Cursor, PAGE_LIMIT, type Page, type PageRequest, toPage } from '../domain/page.ts'
 import {
   type CheckPlace,
   findCheck,
@@ -17,6 +17,7 @@ import {
   searchCheckPlaces,
 } from '../store/checks/checks.ts'
 import type { CheckRowsFilter } from '../store/checks/columns.ts'
+import { findCheckByPublicId, readPublicIds, readTags, readWholeChecks } from '../store/checks/whole-checks.ts'
 import type { Context } from '../store/context.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 
@@ -29,6 +30,17 @@ export interface CheckFilter extends Omit<CheckRowsFilter, 'status'> {
 
 export async function getCheck({ database }: Context, tenant: Tenant, id: string): Promise<StoredCheck> {
   const check = isUuid(id) ? await findCheck(database, tenant, id) : null
+  if (check === null) throw notFound('check')
+  return check
+}
+
+/** By the id of its pings. */
+export async function getCheckByPublicId(
+  { database }: Context,
+  tenant: Tenant,
+  publicId: string,
+): Promise<StoredCheck> {
+  const check = isUuid(publicId) ? await findCheckByPublicId(database, tenant, publicId) : null
   if (check === null) throw notFound('check')
   return check
 }
@@ -74,6 +86,52 @@ async function findPlaces(
   if (q === undefined || (TRIGRAM.test(q) && (await hasSearchIndex(database))))
     return { places: await findCheckPlaces(database, projectId, stored, range), readTo: null }
   return searchCheckPlaces(database, projectId, stored, range)
+}
+
+/** Checks with their texts, of up to 28 KB each, that one statement reads. */
+const PIECE_WHOLE_CHECKS = 50
+
+/** All checks of a project that pass the filter, with their texts, oldest first, in pieces whose size in memory is bounded. */
+export async function* listWholeChecks(
+  { database }: Context,
+  tenant: Tenant,
+  projectId: string,
+  filter: Pick<CheckFilter, 'slug' | 'tag'>,
+): AsyncGenerator<readonly StoredCheck[]> {
+  if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
+  let after: Cursor | null = null
+  do {
+    const places: CheckPlace[] = await findCheckPlaces(database, projectId, filter, { after, limit: PAGE_LIMIT })
+    for (let at = 0; at < places.length; at += PIECE_WHOLE_CHECKS) {
+      const keys = places.slice(at, at + PIECE_WHOLE_CHECKS).map(({ key }) => key)
+      yield await readWholeChecks(database, keys)
+    }
+    after = places.length === PAGE_LIMIT ? places.at(-1)! : null
+  } while (after !== null)
+}
+
+/** The public ids of all checks of a project, in pieces. */
+export async function* listPublicIds(
+  { database }: Context,
+  tenant: Tenant,
+  projectId: string,
+): AsyncGenerator<readonly string[]> {
+  if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
+  let after: string | null = null
+  do {
+    const ids: string[] = await readPublicIds(database, projectId, { after, limit: PAGE_LIMIT })
+    yield ids
+    after = ids.length === PAGE_LIMIT ? ids.at(-1)! : null
+  } while (after !== null)
+}
+
+/** Tags that a list of them has at most. */
+const MAX_TAGS = 1_000
+
+/** The tags of the checks of a project, each once, in the order of the alphabet: the first 1,000. */
+export async function findTags({ database }: Context, tenant: Tenant, projectId: string): Promise<string[]> {
+  if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
+  return readTags(database, projectId, MAX_TAGS)
 }
 
 /** The key of a check, by which its history is stored. */

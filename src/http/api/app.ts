@@ -5,11 +5,13 @@ import Koa, { type Context, type Middleware } from 'koa'
 import type { Authenticate } from '../../auth/authenticate.ts'
 import type { Tokens } from '../../auth/tokens.ts'
 import type { ChannelContext } from '../../channels/context.ts'
+import type { Caller } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Log } from '../../runtime/log.ts'
 import { createPacer } from '../../runtime/pacer.ts'
 import { takeCall } from '../../tenancy/rate-limit.ts'
 import { createFindClientAddress, type FindClientAddress } from '../client-address.ts'
+import { serveHealthchecks } from '../healthchecks/app.ts'
 import { type Admit, createAdmit } from '../middleware/admit.ts'
 import { renderErrors } from '../middleware/errors.ts'
 import { limitRejections } from '../middleware/limit-rejections.ts'
@@ -46,6 +48,7 @@ export interface ApiParts {
 }
 
 export const API_PREFIX = '/api/v1'
+const BASE_PATH = new RegExp(`${API_PREFIX}/?$`)
 
 /** Mount its `callback()` on a node server, and call `deferContinue` (http/body.ts) for that server. */
 export function createApiApp(given: ApiParts): Koa {
@@ -67,9 +70,8 @@ export function createApiApp(given: ApiParts): Koa {
   const pace = createPacer()
   const onBroken = (error: unknown) => log.error({ error }, 'a list broke off in the middle')
   const sendPages = createPageSender({ yieldToPings, pace, onBroken })
-  const admit = createAdmit(authenticate, ({ organizationId, scope }) =>
-    takeCall(context, organizationId, scope, rateLimitPerMinute),
-  )
+  const take = ({ organizationId, scope }: Caller) => takeCall(context, organizationId, scope, rateLimitPerMinute)
+  const admit = createAdmit(authenticate, take)
 
   const router = new Router({ prefix: API_PREFIX, sensitive: true })
   for (const route of ROUTES) {
@@ -82,6 +84,9 @@ export function createApiApp(given: ApiParts): Koa {
   app.use(observe({ log, clock: context.clock, isStopping, onRequest }))
   app.use(renderErrors(log))
   app.use(limitRejections(context.clock, (ctx) => findClientAddress(ctx.req)))
+  const siteUrl = () => baseUrl().replace(BASE_PATH, '')
+  const shared = { context, authenticate, findClientAddress, sendPages, pace, pingUrl }
+  app.use(serveHealthchecks({ ...shared, takeCall: take, siteUrl }))
   app.use(router.routes())
   app.use(rejectUnmatched)
   return app

@@ -58,7 +58,7 @@ export interface List {
   readonly organizationId: string
   readonly status: number
   /** Of each page. */
-  readonly schema: z.ZodType
+  readonly schema: Pick<z.ZodType, 'parse'>
   /** Called again for a list that had to wait. */
   readonly read: () => Pages
 }

@@ -113,9 +113,9 @@ export function toCheck(row: readonly unknown[]): StoredCheck {
 }
 
 /** A project of the tenant. $1 and $2 of every statement that reads for a tenant. */
-const OF_TENANT = 'p.organization_id = $1 and ($2::uuid is null or p.id = $2)'
+export const OF_TENANT = 'p.organization_id = $1 and ($2::uuid is null or p.id = $2)'
 
-const CHECKS = 'checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key'
+export const CHECKS = 'checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key'
 
 /** Null for an unknown check and for another tenant's. `id` is a UUID. */
 export async function findCheck(tx: Queryable, tenant: Tenant, id: string): Promise<StoredCheck | null> {

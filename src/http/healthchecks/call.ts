@@ -1,0 +1,53 @@
+/** What the handlers of healthchecks' API take and return. */
+
+import type { ChannelContext } from '../../channels/context.ts'
+import { listChannels } from '../../channels/find-channels.ts'
+import { type Caller, includesScope } from '../../domain/access.ts'
+import { PAGE_LIMIT } from '../../domain/page.ts'
+import { getProjectKey } from '../../tenancy/project-keys.ts'
+import type { Version, View } from './present.ts'
+
+/** A caller whose key is bound to a project. */
+export interface BoundCaller extends Caller {
+  readonly projectId: string
+}
+
+export interface Call {
+  readonly context: ChannelContext
+  readonly caller: BoundCaller
+  readonly version: Version
+  /** The parts of the path by name: `uuid` or `unique_key`, and `n`. */
+  readonly params: Readonly<Record<string, string | undefined>>
+  readonly query: URLSearchParams
+  /** Empty unless it is a POST. */
+  readonly body: Readonly<Record<string, unknown>>
+  readonly siteUrl: string
+  readonly pingUrl: string
+  /** Resolves when it is the turn of the next piece of a long computation. */
+  readonly pace: () => Promise<void>
+}
+
+/** JSON, a text, or the pages of a list: each has one field that is a list, and they are joined. */
+export type Reply =
+  | { readonly status: number; readonly json: object }
+  | { readonly status: number; readonly text: string | Buffer }
+  | { readonly pages: () => AsyncIterable<object> }
+
+export const ok = (json: object): Reply => ({ status: 200, json })
+
+/** Whether the key sees what read-only keys of healthchecks see. */
+export function isReadOnly({ caller }: Pick<Call, 'caller'>): boolean {
+  return !includesScope(caller.scope, 'write')
+}
+
+/** The channels that the caller sees: those of its project, of which there are few. */
+export async function findChannels({ context, caller }: Call) {
+  return (await listChannels(context, caller, { limit: PAGE_LIMIT, after: null })).rows
+}
+
+export async function findView(call: Call): Promise<View> {
+  const { context, caller, version, siteUrl, pingUrl } = call
+  const badgeKey = await getProjectKey(context, caller, caller.projectId, 'badge')
+  const channelIds = isReadOnly(call) ? null : (await findChannels(call)).map(({ id }) => id)
+  return { version, now: context.clock.now(), siteUrl, pingUrl, badgeKey, channelIds }
+}

@@ -1,0 +1,65 @@
+/** The calls of healthchecks' API that read the pings and the flips of a check. */
+
+import { listFlips as findFlips, type HistoryFilter } from '../../checks/find-history.ts'
+import { getNumberedPing, listNumberedPings } from '../../checks/number-pings.ts'
+import { AppError, notFound } from '../../domain/errors.ts'
+import { inPieces } from '../../domain/page.ts'
+import type { Call, Reply } from './call.ts'
+import { findCheck } from './checks.ts'
+import { isShown, presentFlip, presentPing } from './present.ts'
+
+export async function listPings(call: Call): Promise<Reply> {
+  const { context, caller } = call
+  const { id, publicId } = await findCheck(call)
+  async function* pages() {
+    yield { pings: [] }
+    for await (const pings of listNumberedPings(context, caller, id))
+      yield { pings: pings.map((ping) => presentPing(ping, publicId, call)) }
+  }
+  return { pages }
+}
+
+export async function getPingBody(call: Call): Promise<Reply> {
+  const { id } = await findCheck(call)
+  const { body } = await getNumberedPing(call.context, call.caller, id, Number(call.params.n))
+  if (body === null || body.length === 0) throw notFound('body')
+  return { status: 200, text: body }
+}
+
+/** More than a check keeps by default. */
+const MAX_FLIPS = 10_000
+
+export async function listFlips(call: Call): Promise<Reply> {
+  const { context, caller } = call
+  const filter = readRange(call.query, context.clock.now())
+  const { id } = await findCheck(call)
+  async function* pages() {
+    const pieces = inPieces({ limit: MAX_FLIPS, after: null }, (piece) => findFlips(context, caller, id, piece, filter))
+    for await (const { rows } of pieces) yield { flips: rows.filter(isShown).map(presentFlip) }
+  }
+  return { pages }
+}
+
+/** Healthchecks' bounds, in seconds: the year 2286, and 365 days. */
+const MAX_TIMESTAMP = 10_000_000_000
+const MAX_SECONDS = 31_536_000
+
+/** Throws AppError `invalid`. */
+function readRange(query: URLSearchParams, now: number): HistoryFilter {
+  const start = readInteger(query.get('start'), 'start', MAX_TIMESTAMP)
+  const end = readInteger(query.get('end'), 'end', MAX_TIMESTAMP)
+  // Empty and 0 are no limit.
+  const seconds = readInteger(query.get('seconds') || null, 'seconds', MAX_SECONDS) || null
+  const sinces = [start === null ? [] : start * 1_000, seconds === null ? [] : now - seconds * 1_000].flat()
+  return {
+    ...(sinces.length === 0 ? {} : { since: Math.max(...sinces) }),
+    ...(end === null ? {} : { until: end * 1_000 }),
+  }
+}
+
+function readInteger(text: string | null, name: string, max: number): number | null {
+  if (text === null) return null
+  const value = /^\s*[+-]?\d{1,20}\s*$/.test(text) ? Number(text) : Number.NaN
+  if (value >= 0 && value <= max) return value
+  throw new AppError('invalid', `${name} must be an integer from 0 to ${max}`)
+}

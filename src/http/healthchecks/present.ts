@@ -1,0 +1,150 @@
+/** Checks, pings and flips as healthchecks shows them. */
+
+import type { CheckRecord } from '../../checks/find-checks.ts'
+import type { FlipRecord } from '../../checks/find-history.ts'
+import type { NumberedPing } from '../../checks/number-pings.ts'
+import type { BadgeSubject } from '../../domain/badge.ts'
+import { type Instant, isRunning, shownStatus } from '../../domain/check.ts'
+import { badgePath } from '../badges/path.ts'
+import { uniqueKeyOf } from './unique-key.ts'
+
+export type Version = 1 | 2 | 3
+
+/** What the fields of a check need besides the check. */
+export interface View {
+  readonly version: Version
+  readonly now: Instant
+  /** The public addresses of the management port and of the ping API, without a slash at their ends. */
+  readonly siteUrl: string
+  readonly pingUrl: string
+  /** Null: the project has no badges. */
+  readonly badgeKey: string | null
+  /** The ids of all channels of the project. Null for a key that may read only: it sees no addresses, and no uuid. */
+  readonly channelIds: readonly string[] | null
+}
+
+/** The words of `STATUSES` that differ. */
+const LATE = 'grace'
+
+export function presentCheck(check: CheckRecord, view: View) {
+  const { name, slug, tags, description, spec, state, publicId } = check
+  const { version, now } = view
+  const { lastDurationMs, lastPingAt, lastStartAt, expectedAt } = state
+  const status = shownStatus(state, now)
+  const isStarted = status !== 'paused' && state.runs.some((run) => isRunning(run, now))
+  const isExpected = status === 'up' || status === 'late'
+  const graceStart = isExpected ? expectedAt : null
+  return {
+    name,
+    slug,
+    tags: tags.join(' '),
+    desc: description ?? '',
+    grace: spec.graceSeconds,
+    n_pings: state.pingsTotal,
+    status: version === 1 && isStarted ? 'started' : status === 'late' ? LATE : status,
+    started: isStarted,
+    last_ping: toSecond(lastPingAt),
+    // While it runs, its grace time counts from the start.
+    next_ping: toSecond(isStarted && status !== 'down' ? earlier(graceStart, lastStartAt) : graceStart),
+    manual_resume: !spec.resumeOnPing,
+    methods: '',
+    subject: '',
+    subject_fail: '',
+    start_kw: '',
+    success_kw: '',
+    failure_kw: '',
+    filter_subject: false,
+    filter_body: false,
+    filter_http_body: false,
+    filter_default_fail: false,
+    badge_url: view.badgeKey === null ? '' : `${view.siteUrl}${badgePath(view.badgeKey, { kind: 'check', slug })}.svg`,
+    ...(lastDurationMs === null || lastDurationMs === 0 ? {} : { last_duration: Math.floor(lastDurationMs / 1_000) }),
+    ...(view.channelIds === null ? { unique_key: uniqueKeyOf(publicId) } : addresses(check, view, view.channelIds)),
+    ...(spec.schedule === null ? { timeout: spec.periodSeconds } : { schedule: spec.schedule, tz: spec.timeZone }),
+  }
+}
+
+function addresses(
+  { publicId, channels }: Pick<CheckRecord, 'publicId' | 'channels'>,
+  { siteUrl, pingUrl, version }: View,
+  channelIds: readonly string[],
+) {
+  const url = checkUrl(siteUrl, version, publicId)
+  return {
+    uuid: publicId,
+    ping_url: `${pingUrl}/ping/${publicId}`,
+    update_url: url,
+    pause_url: `${url}/pause`,
+    resume_url: `${url}/resume`,
+    channels: [...(channels ?? channelIds)].sort().join(','),
+  }
+}
+
+const checkUrl = (siteUrl: string, version: Version, uuid: string) => `${siteUrl}/api/v${version}/checks/${uuid}`
+
+/** The addresses of the badges of these tags; `*`: of all checks of the project. */
+export function presentBadges(tags: readonly string[], { siteUrl, badgeKey }: Pick<View, 'siteUrl' | 'badgeKey'>) {
+  if (badgeKey === null) return {}
+  const formsOf = (subject: BadgeSubject) => sixForms(siteUrl + badgePath(badgeKey, subject))
+  const ofTags = tags.map((tag) => [tag, formsOf({ kind: 'tag', tag })] as const)
+  return Object.fromEntries([['*', formsOf({ kind: 'project' })] as const, ...ofTags])
+}
+
+/** Those without a 3 know no `late`. */
+function sixForms(address: string): Record<string, string> {
+  const forms = ['svg', 'json', 'shields'].flatMap((form) => [
+    [form, `${address}.${form}?states=2`] as const,
+    [`${form}3`, `${address}.${form}`] as const,
+  ])
+  return Object.fromEntries(forms)
+}
+
+export function presentPing(
+  { number, hasBody, ping }: NumberedPing,
+  uuid: string,
+  view: Pick<View, 'siteUrl' | 'version'>,
+) {
+  const { type, createdAt, runId, durationMs } = ping
+  const body = `${checkUrl(view.siteUrl, view.version, uuid)}/pings/${number}/body`
+  return {
+    type,
+    date: toMicroseconds(createdAt),
+    n: number,
+    // What we do not store.
+    scheme: '',
+    remote_addr: '',
+    method: '',
+    ua: '',
+    rid: runId,
+    ...(durationMs === null ? {} : { duration: Math.round(durationMs / 10) / 100 }),
+    body_url: hasBody ? body : null,
+  }
+}
+
+/** Healthchecks has a flip for changes of status only: not for the creation, and not for what our own downtime hid. */
+export function isShown({ from, to, reason }: FlipRecord): boolean {
+  return from !== null && from !== to && reason !== 'outage'
+}
+
+export function presentFlip({ at, to }: FlipRecord) {
+  return { timestamp: toSecond(at), up: to === 'up' ? 1 : 0 }
+}
+
+function earlier(one: Instant | null, other: Instant | null): Instant | null {
+  if (one === null || other === null) return one ?? other
+  return Math.min(one, other)
+}
+
+/** As Python writes a time: `2020-03-24T14:02:03+00:00`. */
+function toSecond(at: Instant): string
+function toSecond(at: Instant | null): string | null
+function toSecond(at: Instant | null): string | null {
+  return at === null ? null : `${new Date(at).toISOString().slice(0, 19)}+00:00`
+}
+
+/** `2020-06-09T14:51:06.113073+00:00` */
+function toMicroseconds(at: Instant): string {
+  const micros = Math.round(at * 1_000) % 1_000_000
+  const fraction = micros === 0 ? '' : `.${String(micros).padStart(6, '0')}`
+  return `${new Date(Math.floor(Math.round(at * 1_000) / 1_000)).toISOString().slice(0, 19)}${fraction}+00:00`
+}

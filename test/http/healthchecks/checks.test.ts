@@ -1,0 +1,391 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { uniqueKeyOf } from '../../../src/http/healthchecks/unique-key.ts'
+import { startTestApi, type TestApi } from '../../support/service.ts'
+import { addProject, type Call, callerOf, type Project } from './support.ts'
+
+const SECOND = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$/
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+let api: TestApi
+let project: Project
+let call: Call
+let site: string
+
+beforeAll(async () => {
+  api = await startTestApi()
+  call = callerOf(api, () => project.keys.write)
+  site = api.url.replace('/api/v1', '')
+})
+afterAll(() => api.close())
+beforeEach(async () => {
+  project = await addProject(api)
+})
+
+const create = async (json: object = {}, version = 3) => {
+  const { status, body } = await call('POST', `v${version}/checks/`, { json })
+  expect(status, JSON.stringify(body)).toBe(201)
+  return body
+}
+const error = (text: string) => ({ error: text })
+
+describe('creating a check', () => {
+  it('answers with all fields of healthchecks, and defaults for what was left out', async () => {
+    const badgeKey = (await api.client.get(`/projects/${project.id}/badge-key`)).body.badge_key
+    const body = await create({
+      name: 'Database Backup',
+      slug: 'db',
+      tags: 'production db',
+      desc: 'Nightly',
+      timeout: 3_600,
+    })
+    const url = `${site}/api/v3/checks/${body.uuid}`
+    expect(body).toEqual({
+      name: 'Database Backup',
+      slug: 'db',
+      tags: 'production db',
+      desc: 'Nightly',
+      grace: 3_600,
+      n_pings: 0,
+      status: 'new',
+      started: false,
+      last_ping: null,
+      next_ping: null,
+      manual_resume: false,
+      methods: '',
+      subject: '',
+      subject_fail: '',
+      start_kw: '',
+      success_kw: '',
+      failure_kw: '',
+      filter_subject: false,
+      filter_body: false,
+      filter_http_body: false,
+      filter_default_fail: false,
+      badge_url: `${site}/badge/${badgeKey}/db.svg`,
+      uuid: expect.stringMatching(UUID),
+      ping_url: `https://ping.example.com/ping/${body.uuid}`,
+      update_url: url,
+      pause_url: `${url}/pause`,
+      resume_url: `${url}/resume`,
+      channels: '',
+      timeout: 3_600,
+    })
+    expect(api.audited.at(-1)).toMatchObject({ action: 'check.created', actor: { kind: 'api_key', name: 'write' } })
+  })
+
+  it('without anything makes a check of a day and an hour, named by its uuid', async () => {
+    const { uuid, name, slug, timeout, grace } = await create()
+    const standard = `check-${uuid.slice(0, 8)}`
+    expect({ name, slug, timeout, grace }).toEqual({ name: standard, slug: standard, timeout: 86_400, grace: 3_600 })
+  })
+
+  it('without a name is named by its slug', async () => {
+    expect(await create({ name: '', slug: 'nightly' })).toMatchObject({ name: 'nightly', slug: 'nightly' })
+  })
+
+  it.each([1, 2, 3])(
+    'of version %i has its own addresses, and a slug from the name that nobody has',
+    async (version) => {
+      const first = await create({ name: 'Foo Bar' }, version)
+      const second = await create({ name: 'Foo Bar' }, version)
+      expect([first.slug, second.slug]).toEqual(['foo-bar', 'foo-bar-2'])
+      expect(first.update_url).toBe(`${site}/api/v${version}/checks/${first.uuid}`)
+    },
+  )
+
+  it('with a schedule has schedule and tz instead of a timeout, which is ignored', async () => {
+    const body = await create({ schedule: '15 5 * * *', tz: 'Europe/Riga', timeout: 60 })
+    expect(body).toMatchObject({ schedule: '15 5 * * *', tz: 'Europe/Riga' })
+    expect(body).not.toHaveProperty('timeout')
+    expect(await create({ schedule: '15 5 * * *' })).toMatchObject({ tz: 'UTC' })
+    expect(await create({ tz: 'Europe/Riga' })).toMatchObject({ timeout: 86_400 })
+  })
+
+  it.each([
+    [{ timeout: 59 }, 'json validation error: timeout is too small'],
+    [{ methods: 'POST' }, 'json validation error: methods is not supported here: only "" is accepted'],
+    [{ channels: 'a,,b' }, 'invalid channel identifier: a'],
+    [{ channels: ',' }, 'empty channel identifier'],
+    [{ channels: '4ec5a071-2d08-4baa-898a-eb4eb3cd6941' }, expect.stringMatching(/^invalid channel identifier: /)],
+  ])('rejects %j', async (json, text) => {
+    expect(await call('POST', 'v3/checks/', { json })).toMatchObject({ status: 400, body: error(text) })
+  })
+
+  it.each([
+    ['{', 'could not parse request body'],
+    ['[]', 'json validation error: value is not an object'],
+    ['"x"', 'json validation error: value is not an object'],
+    ['null', 'json validation error: value is not an object'],
+  ])('rejects the body %s', async (body, text) => {
+    expect(await call('POST', 'v3/checks/', { body })).toMatchObject({ status: 400, body: error(text) })
+  })
+
+  it('takes bodies up to the limit of the management API', async () => {
+    const fill = (length: number) => `{"x":"${'a'.repeat(length - 8)}"}`
+    expect((await call('POST', 'v3/checks/', { body: fill(65_536) })).status).toBe(201)
+    expect((await call('POST', 'v3/checks/', { body: fill(65_537) })).status).toBe(413)
+  })
+
+  it('rejects a slug that is taken', async () => {
+    await create({ slug: 'db' })
+    expect(await call('POST', 'v3/checks/', { json: { slug: 'db' } })).toMatchObject({
+      status: 400,
+      body: error('slug is taken'),
+    })
+  })
+})
+
+describe('unique', () => {
+  const upsert = (json: object) => call('POST', 'v3/checks/', { json })
+
+  it.each([
+    ['name', { name: 'A' }],
+    ['slug', { slug: 'a' }],
+    ['tags', { tags: 'x y' }],
+    ['timeout', { timeout: 120 }],
+    ['grace', { grace: 120 }],
+  ])('%s finds the check, and changes it', async (field, given) => {
+    const first = await upsert({ ...given, unique: [field] })
+    const second = await upsert({ ...given, desc: 'changed', unique: [field] })
+    expect([first.status, second.status]).toEqual([201, 200])
+    expect(second.body).toMatchObject({ uuid: first.body.uuid, desc: 'changed' })
+    expect((await upsert({ ...given })).status).toBe(field === 'slug' ? 400 : 201)
+  })
+
+  it('all fields must match', async () => {
+    await create({ name: 'A', timeout: 120 })
+    expect((await upsert({ name: 'A', timeout: 180, unique: ['name', 'timeout'] })).status).toBe(201)
+    expect((await upsert({ name: 'A', timeout: 120, unique: ['name', 'timeout'] })).status).toBe(200)
+  })
+
+  it('a field that is not given finds nothing', async () => {
+    await create({ name: 'A' })
+    expect((await upsert({ name: 'A', unique: ['name', 'tags'] })).status).toBe(201)
+  })
+
+  it('makes one check when the same call comes several times at once', async () => {
+    const all = await Promise.all(Array.from({ length: 8 }, () => upsert({ name: 'Once', unique: ['name'] })))
+    expect(all.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 200, 200, 200, 201])
+    expect(new Set(all.map(({ body }) => body.uuid)).size).toBe(1)
+  })
+
+  it('finds no check of another project', async () => {
+    await create({ name: 'A' })
+    const other = await addProject(api)
+    const json = { name: 'A', unique: ['name'] }
+    expect((await call('POST', 'v3/checks/', { json, key: other.keys.write })).status).toBe(201)
+  })
+})
+
+describe('reading checks', () => {
+  it('lists all of the project, oldest first, by slug and by all of the tags', async () => {
+    await create({ name: 'A', tags: 'x y', desc: 'text' })
+    await create({ name: 'B', tags: 'x' })
+    const names = async (query: string) =>
+      (await call('GET', `v3/checks/${query}`)).body.checks.map(({ name }: { name: string }) => name)
+    expect(await names('')).toEqual(['A', 'B'])
+    expect(await names('?tag=x')).toEqual(['A', 'B'])
+    expect(await names('?tag=x&tag=y')).toEqual(['A'])
+    expect(await names('?tag=z')).toEqual([])
+    expect(await names('?slug=b')).toEqual(['B'])
+    expect(await names('?slug=')).toEqual(['A', 'B'])
+    expect(await names('?colour=red')).toEqual(['A', 'B'])
+    expect((await call('GET', 'v3/checks/')).body.checks[0].desc).toBe('text')
+  })
+
+  it('lists more checks than a page has', async () => {
+    await api.database.query(
+      `with made as (
+          insert into checks (id, public_id, project_id, name, slug, created_at)
+          select gen_random_uuid(), gen_random_uuid(), $1, 'n' || n, 'n' || n, now() from generate_series(1, 2100) n returning key)
+        insert into check_states (check_key, period_seconds, grace_seconds, status, since, pings_total, stamped_at)
+        select key, 60, 60, 0, now(), 0, now() from made`,
+      [project.id],
+    )
+    const { body, status } = await call('GET', 'v3/checks/')
+    expect(status).toBe(200)
+    expect(new Set(body.checks.map(({ uuid }: { uuid: string }) => uuid)).size).toBe(2_100)
+    const last = body.checks.at(-1).uuid
+    expect((await call('GET', `v3/checks/${uniqueKeyOf(last)}`)).body.uuid).toBe(last)
+  })
+
+  it('by uuid and by unique key are the same', async () => {
+    const made = await create({ name: 'A' })
+    const byUuid = await call('GET', `v3/checks/${made.uuid}`)
+    expect(byUuid).toMatchObject({ status: 200, body: made })
+    expect((await call('GET', `v3/checks/${uniqueKeyOf(made.uuid)}`)).body).toEqual(byUuid.body)
+  })
+
+  it('with a key for reading shows a unique key, and no way to ping or to change', async () => {
+    const { uuid } = await create({ name: 'A', tags: 'x' })
+    const key = project.keys.read
+    const [listed] = (await call('GET', 'v3/checks/', { key })).body.checks
+    const uniqueKey = uniqueKeyOf(uuid)
+    expect(listed.unique_key).toBe(uniqueKey)
+    for (const name of ['uuid', 'ping_url', 'update_url', 'pause_url', 'resume_url', 'channels'])
+      expect(listed).not.toHaveProperty(name)
+    expect(JSON.stringify(listed)).not.toContain(uuid)
+    expect((await call('GET', `v3/checks/${uniqueKey}`, { key })).body).toEqual(listed)
+    expect((await call('GET', `v3/checks/${uuid}`, { key })).body).toEqual(listed)
+    expect((await call('GET', `v3/checks/${uniqueKey}/flips/`, { key })).body).toEqual({ flips: [] })
+    expect((await call('GET', 'v3/badges/', { key })).status).toBe(200)
+  })
+
+  it('shows the states as healthchecks does', async () => {
+    const { uuid } = await create({ name: 'A', timeout: 60, grace: 60 })
+    const shown = async (version = 3) => (await call('GET', `v${version}/checks/${uuid}`)).body
+    await api.ping(uuid)
+    expect(await shown()).toMatchObject({ status: 'up', n_pings: 1, last_ping: expect.stringMatching(SECOND) })
+    const { last_ping, next_ping } = await shown()
+    expect(Date.parse(next_ping) - Date.parse(last_ping)).toBe(60_000)
+    await api.ping(uuid, { type: 'start' })
+    expect(await shown()).toMatchObject({ status: 'up', started: true })
+    expect(await shown(1)).toMatchObject({ status: 'started', started: true })
+    await api.ping(uuid, { type: 'success', durationMs: 2_900 })
+    expect(await shown()).toMatchObject({ started: false, last_duration: 2 })
+    api.moveClock(90_000)
+    expect(await shown()).toMatchObject({ status: 'grace' })
+    await api.ping(uuid, { type: 'fail', exitCode: 1 })
+    expect(await shown()).toMatchObject({ status: 'down', next_ping: null })
+  })
+})
+
+describe('changing a check', () => {
+  it('changes what is given, and nothing else', async () => {
+    const { uuid } = await create({ name: 'A', tags: 'x', desc: 'd', timeout: 120, grace: 120 })
+    const path = `v3/checks/${uuid}`
+    expect((await call('POST', path, { json: {} })).body).toMatchObject({ name: 'A', tags: 'x', timeout: 120 })
+    const changed = { name: 'B', slug: 'b', tags: 'y z', desc: '', timeout: 180, grace: 60, manual_resume: true }
+    expect(await call('POST', path, { json: changed })).toMatchObject({ status: 200, body: { ...changed, uuid } })
+    expect((await call('POST', path, { json: { schedule: '* * * * *' } })).body).toMatchObject({ tz: 'UTC', grace: 60 })
+    expect((await call('POST', path, { json: { tz: 'Europe/Riga' } })).body).toMatchObject({ tz: 'Europe/Riga' })
+    expect((await call('POST', path, { json: { timeout: 60 } })).body).toMatchObject({ timeout: 60, name: 'B' })
+    expect((await call('POST', path, { json: { tz: 'Europe/Riga' } })).status).toBe(200)
+    expect((await call('POST', path, { json: { timeout: 59 } })).status).toBe(400)
+    expect((await call('POST', path)).status).toBe(200)
+  })
+
+  it('gives a new name a new slug in versions 1 and 2, unless it is taken', async () => {
+    const { uuid } = await create({ name: 'A' })
+    await create({ name: 'Taken' })
+    const rename = async (version: number, name: string) =>
+      (await call('POST', `v${version}/checks/${uuid}`, { json: { name } })).body.slug
+    expect(await rename(1, 'First Name')).toBe('first-name')
+    expect(await rename(2, 'Second Name')).toBe('second-name')
+    expect(await rename(3, 'Third Name')).toBe('second-name')
+    expect(await rename(2, 'Taken')).toBe('second-name')
+  })
+
+  it('rejects a slug that is taken', async () => {
+    const { uuid } = await create({ slug: 'a' })
+    await create({ slug: 'b' })
+    expect(await call('POST', `v3/checks/${uuid}`, { json: { slug: 'b' } })).toMatchObject({
+      status: 400,
+      body: error('slug is taken'),
+    })
+  })
+
+  it('deletes it, and returns what it was', async () => {
+    const made = await create({ name: 'A' })
+    expect(await call('DELETE', `v3/checks/${made.uuid}`)).toMatchObject({ status: 200, body: made })
+    expect((await call('GET', `v3/checks/${made.uuid}`)).status).toBe(404)
+    expect((await call('DELETE', `v3/checks/${made.uuid}`)).status).toBe(404)
+  })
+})
+
+describe('pausing', () => {
+  it('and resuming; resuming a check that is not paused is a conflict', async () => {
+    const { uuid } = await create({ name: 'A' })
+    await api.ping(uuid)
+    expect(await call('POST', `v3/checks/${uuid}/pause`)).toMatchObject({ status: 200, body: { status: 'paused' } })
+    expect(await call('POST', `v3/checks/${uuid}/pause`, { body: '' })).toMatchObject({ status: 200 })
+    expect(await call('POST', `v3/checks/${uuid}/resume`)).toMatchObject({
+      status: 200,
+      body: { status: 'new', next_ping: null },
+    })
+    expect(await call('POST', `v3/checks/${uuid}/resume`)).toMatchObject({ status: 409, body: 'check is not paused' })
+  })
+
+  it('ends with a ping, unless manual_resume is on', async () => {
+    const soft = await create({ name: 'A' })
+    const hard = await create({ name: 'B', manual_resume: true })
+    for (const { uuid } of [soft, hard]) {
+      await call('POST', `v3/checks/${uuid}/pause`)
+      await api.ping(uuid)
+    }
+    const status = async ({ uuid }: { uuid: string }) => (await call('GET', `v3/checks/${uuid}`)).body.status
+    expect([await status(soft), await status(hard)]).toEqual(['up', 'paused'])
+  })
+})
+
+describe('channels', () => {
+  const addChannel = async (name: string, scope: object = { project_id: project.id }) =>
+    (await api.client.post('/channels', { kind: 'webhook', name, config: { url: 'https://example.com/' }, ...scope }))
+      .body.id
+
+  it('are listed, and chosen by id and by name', async () => {
+    const one = await addChannel('One')
+    const two = await addChannel('Two')
+    expect((await call('GET', 'v3/channels/')).body).toEqual({
+      channels: [
+        { id: one, name: 'One', kind: 'webhook' },
+        { id: two, name: 'Two', kind: 'webhook' },
+      ],
+    })
+    const all = [one, two].sort().join(',')
+    expect(await create({})).toMatchObject({ channels: all })
+    expect(await create({ channels: '*' })).toMatchObject({ channels: all })
+    expect(await create({ channels: '' })).toMatchObject({ channels: '' })
+    expect(await create({ channels: `Two,${two}` })).toMatchObject({ channels: two })
+    const { uuid } = await create({ channels: `Two,${one}` })
+    const path = `v3/checks/${uuid}`
+    expect((await call('GET', path)).body.channels).toBe(all)
+    expect((await call('POST', path, { json: { desc: 'x' } })).body.channels).toBe(all)
+    expect((await call('POST', path, { json: { channels: '' } })).body.channels).toBe('')
+  })
+
+  it('of the same name are ambiguous', async () => {
+    await addChannel('Same')
+    await addChannel('Same')
+    expect(await call('POST', 'v3/checks/', { json: { channels: 'Same' } })).toMatchObject({
+      status: 400,
+      body: error('non-unique channel identifier: Same'),
+    })
+  })
+
+  it('of another project are unknown', async () => {
+    const other = await addProject(api)
+    const id = await addChannel('Other', { project_id: other.id })
+    for (const channels of [id, 'Other'])
+      expect(await call('POST', 'v3/checks/', { json: { channels } })).toMatchObject({ status: 400 })
+    expect((await call('GET', 'v3/channels/')).body).toEqual({ channels: [] })
+  })
+})
+
+describe('badges', () => {
+  it('have six addresses for each tag and for the project', async () => {
+    await create({ tags: 'prod a/b' })
+    await create({ tags: 'prod' })
+    const key = (await api.client.get(`/projects/${project.id}/badge-key`)).body.badge_key
+    const { badges } = (await call('GET', 'v3/badges/')).body
+    expect(Object.keys(badges).sort()).toEqual(['*', 'a/b', 'prod'])
+    const at = (address: string) => ({
+      svg: `${address}.svg?states=2`,
+      svg3: `${address}.svg`,
+      json: `${address}.json?states=2`,
+      json3: `${address}.json`,
+      shields: `${address}.shields?states=2`,
+      shields3: `${address}.shields`,
+    })
+    expect(badges['*']).toEqual(at(`${site}/badge/${key}`))
+    expect(badges.prod).toEqual(at(`${site}/badge/${key}/tag/prod`))
+    expect(badges['a/b']).toEqual(at(`${site}/badge/${key}/tag/a%2Fb`))
+  })
+
+  it('are gone with the key', async () => {
+    await create({ tags: 'prod' })
+    await api.client.delete(`/projects/${project.id}/badge-key`)
+    expect((await call('GET', 'v3/badges/')).body).toEqual({ badges: {} })
+    expect((await call('GET', 'v3/checks/')).body.checks[0].badge_url).toBe('')
+  })
+})
