@@ -88,7 +88,26 @@ describe('ways in from outside', () => {
     ])
     expect(paths).toEqual([
       ['/ping', { name: 'heartbeat-ping', port: { name: 'ping' } }],
+      ['/api/push', { name: 'heartbeat-ping', port: { name: 'ping' } }],
       ['/', { name: 'heartbeat-api', port: { name: 'api' } }],
+    ])
+  })
+
+  it('lead all of a host of its own to the ping API, and both of its paths where the host is shared', async () => {
+    const render = async (apiHost: string) => {
+      const hosts = { enabled: true, pingHost: 'ping.example.com', apiHost }
+      const objects = await renderChart({ ingress: hosts, httpRoute: { ...hosts, parentRefs: [{ name: 'public' }] } })
+      const rule = pick(objects, 'Ingress').spec.rules.find(({ host }: { host: string }) => host === 'ping.example.com')
+      const route = pick(objects, 'HTTPRoute', 'heartbeat-ping').spec.rules[0]
+      return [
+        rule.http.paths.map(({ path }: { path: string }) => path),
+        route.matches.map(({ path }: { path: { value: string } }) => path.value),
+      ]
+    }
+    expect(await render('api.example.com')).toEqual([['/'], ['/']])
+    expect(await render('ping.example.com')).toEqual([
+      ['/ping', '/api/push', '/'],
+      ['/ping', '/api/push'],
     ])
   })
 

@@ -246,7 +246,8 @@ describe('a project', () => {
     )
     const { text } = await admin.get('/settings')
     expect(partOf(text, 'projects')).toContain('<code>payments</code>')
-    const [, path] = /href="(\/settings\/projects\/[^"]+)">Rename<span class="visually-hidden"> Payments/.exec(text)!
+    const [, path] =
+      /href="(\/settings\/projects\/[^"]+)">Rename, keys, badges<span class="visually-hidden"> Payments/.exec(text)!
     expect((await admin.post(path!, { name: ' ' })).status).toBe(422)
     expect((await admin.post(path!, { name: 'Billing' })).location).toBe('/settings?done=project-changed')
     expect((await admin.get(path!)).text).toContain('value="Billing"')

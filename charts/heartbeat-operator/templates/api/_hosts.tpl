@@ -1,11 +1,15 @@
-{{/* Which of our Services a host leads to, by path: one host may have both. (.Values.ingress or .Values.httpRoute) */}}
+{{/*
+Which of our Services a host leads to, by path: one host may have both. Then pings by addresses without /ping, as some installations of healthchecks have
+them, need a host of their own. (.Values.ingress or .Values.httpRoute)
+*/}}
 {{- define "heartbeat-operator.hosts" -}}
 {{- $hosts := dict -}}
 {{- with .pingHost -}}
-{{- $_ := set $hosts . (list (dict "path" "/ping" "port" "ping")) -}}
+{{- $paths := ternary (list "/ping" "/api/push") (list "/") (eq . ($.apiHost | default "")) -}}
+{{- $_ := set $hosts . (list (dict "paths" $paths "port" "ping")) -}}
 {{- end -}}
 {{- with .apiHost -}}
-{{- $_ := set $hosts . (append (get $hosts . | default list) (dict "path" "/" "port" "api")) -}}
+{{- $_ := set $hosts . (append (get $hosts . | default list) (dict "paths" (list "/") "port" "api")) -}}
 {{- end -}}
 {{- toYaml $hosts -}}
 {{- end -}}

@@ -15,6 +15,7 @@ import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { ago, isolated } from '../../words/words.ts'
 import { findFaults, inputField, type Rejected } from './form-fields.ts'
+import { projectKeyRoutes, renderProjectKeys } from './project-keys.ts'
 import { addition, confirmation, crumbs, pager, type Section, showSection } from './section.ts'
 
 const LABELS = { name: 'Name', slug: 'Slug' } as const
@@ -34,7 +35,7 @@ ${addition('new-project', 'Create a project', renderForm(view.rejected))}`
 export const projectRoutes = [
   page('/settings/projects', 'admin', (request) => showSection(request, projects)),
   action('/settings/projects', 'admin', create),
-  page('/settings/projects/{id}', 'admin', async (request) => showProject(await findProject(request))),
+  page('/settings/projects/{id}', 'admin', async (request) => showProject(request, await findProject(request))),
   action('/settings/projects/{id}', 'admin', change),
   page('/settings/projects/{id}/remove', 'admin', async (request) => {
     const { name } = await findProject(request)
@@ -45,6 +46,7 @@ export const projectRoutes = [
     await removeProject(context, caller, params.id!)
     return redirect('/settings', 'project-removed')
   }),
+  ...projectKeyRoutes,
 ]
 
 const findProject = ({ context, caller, params }: Request) => getProject(context, caller, params.id!)
@@ -58,7 +60,7 @@ ${rows.map(
 <th scope="row"><a href="/checks?project=${slug}">${isolated(name)}</a></th>
 <td data-label="Slug"><code>${slug}</code></td>
 <td data-label="Created">${ago(createdAt, now)}</td>
-<td class="row-actions"><a href="/settings/projects/${id}">Rename<span class="visually-hidden"> ${name}</span></a> <a href="/settings/projects/${id}/remove">Remove<span class="visually-hidden"> ${name}</span></a></td>
+<td class="row-actions"><a href="/settings/projects/${id}">Rename, keys, badges<span class="visually-hidden"> ${name}</span></a> <a href="/settings/projects/${id}/remove">Remove<span class="visually-hidden"> ${name}</span></a></td>
 </tr>`,
 )}
 </tbody>
@@ -93,7 +95,13 @@ async function create(request: Request): Promise<Page | Redirect> {
   }
 }
 
-function showProject({ id, name, slug }: ProjectRecord, value = name, fault?: string): Page {
+async function showProject(
+  request: Request,
+  project: ProjectRecord,
+  value = project.name,
+  fault?: string,
+): Promise<Page> {
+  const { id, name, slug } = project
   const field = { form: 'rename', name: 'name', label: LABELS.name, value, fault } as const
   const main = html`${crumbs('Project')}
 <article class="narrow settings-page">
@@ -102,6 +110,7 @@ function showProject({ id, name, slug }: ProjectRecord, value = name, fault?: st
 ${inputField({ ...field, hint: `The slug stays: ${slug}` })}
 <button type="submit">Save</button>
 </form>
+${await renderProjectKeys(request, project)}
 <p><a href="/settings/projects/${id}/remove">Remove this project</a></p>
 </article>`
   return { kind: 'page', status: fault === undefined ? 200 : 422, title: name, main }
@@ -117,6 +126,6 @@ async function change(request: Request): Promise<Page | Redirect> {
   } catch (error) {
     const faults = findFaults(error, LABELS)
     if (faults === null) throw error
-    return showProject(project, value, faults.name)
+    return showProject(request, project, value, faults.name)
   }
 }

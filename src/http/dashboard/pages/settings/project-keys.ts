@@ -1,0 +1,88 @@
+/** The keys of a project: the address of its pings by name, and its badges. */
+
+import type { BadgeSubject } from '../../../../domain/badge.ts'
+import {
+  createProjectKey,
+  getProjectKey,
+  type ProjectKeyKind,
+  revokeProjectKey,
+} from '../../../../tenancy/project-keys.ts'
+import { getProject, type ProjectRecord } from '../../../../tenancy/projects.ts'
+import { badgePath } from '../../../badges/path.ts'
+import { copyButton } from '../../copy-button.ts'
+import { type Html, html } from '../../html.ts'
+import { action, type PageRoute, page, type Request, redirect } from '../../page.ts'
+import { isolated } from '../../words/words.ts'
+import { confirmation } from './section.ts'
+
+/** What a new key, or none, breaks. */
+const LOSSES = {
+  ping: (name: Html) =>
+    html`<p>Jobs of ${name} that ping by name with the present key get 404 from then on. Pings by public id go on.</p>`,
+  badge: (name: Html) => html`<p>Pages that show badges of ${name} with the present key show none from then on.</p>`,
+} as const satisfies Record<ProjectKeyKind, (name: Html) => Html>
+
+export const projectKeyRoutes: readonly PageRoute[] = (['ping', 'badge'] as const).flatMap((kind) => {
+  const path = `/settings/projects/{id}/${kind}-key` as const
+  const ask = async (request: Request, title: string, button: string) => {
+    const { name } = await getProject(request.context, request.caller, request.params.id!)
+    return confirmation(request, title, LOSSES[kind](isolated(name)), button)
+  }
+  const toProject = ({ params }: Request, notice: string) => redirect(`/settings/projects/${params.id}`, notice)
+  return [
+    page(path, 'admin', (request) => ask(request, `Replace the ${kind} key?`, 'Replace it')),
+    action(path, 'admin', async (request) => {
+      await createProjectKey(request.context, request.caller, request.params.id!, kind)
+      return toProject(request, `${kind}-key-created`)
+    }),
+    page(`${path}/revoke`, 'admin', (request) => ask(request, `Revoke the ${kind} key?`, 'Revoke it')),
+    action(`${path}/revoke`, 'admin', async (request) => {
+      await revokeProjectKey(request.context, request.caller, request.params.id!, kind)
+      return toProject(request, `${kind}-key-revoked`)
+    }),
+  ]
+})
+
+/** Both keys, for the page of the project. */
+export async function renderProjectKeys(request: Request, project: ProjectRecord): Promise<Html> {
+  const { context, caller, pingUrl, baseUrl } = request
+  const find = (kind: ProjectKeyKind) => getProjectKey(context, caller, project.id, kind)
+  const [pingKey, badgeKey] = await Promise.all([find('ping'), find('badge')])
+  return html`<section aria-labelledby="ping-key-title">
+<h2 id="ping-key-title">Pings by name</h2>
+<p class="muted">With this key, a job pings by the slug of its check. With <code>?create=1</code> it creates a check that is missing.</p>
+${pingKey === null ? html`<p>The project has no ping key.</p>` : html`<p class="secret-line"><code id="ping-key-url">${pingUrl()}/ping/${pingKey}/<em>slug</em></code> ${copyButton('ping-key-url', 'the address')}</p>`}
+${renderActions(project, 'ping', pingKey)}
+</section>
+<section aria-labelledby="badge-key-title">
+<h2 id="badge-key-title">Badges</h2>
+<p class="muted">An image of the status, for a README or a wiki. It needs no log-in: everyone who has its address sees it.</p>
+${badgeKey === null ? html`<p>The project has no badge key.</p>` : renderBadges(project, badgeKey, baseUrl())}
+${renderActions(project, 'badge', badgeKey)}
+</section>`
+}
+
+function renderBadges({ name }: ProjectRecord, key: string, baseUrl: string): Html {
+  const image = (subject: BadgeSubject) => `${badgePath(key, subject)}.svg`
+  const origin = baseUrl.replace(/\/api\/v1$/, '')
+  const whole = image({ kind: 'project' })
+  return html`<p><img src="${whole}" alt="Status of all checks of the project" height="20"></p>
+<p>All checks, in Markdown:</p>
+<p class="secret-line"><code id="badge-markdown">![${toAlternative(name)}](${origin}${whole})</code> ${copyButton('badge-markdown', 'the Markdown of all checks')}</p>
+<p>One check, or the checks with a tag:</p>
+<p class="secret-line"><code id="badge-check">![slug](${origin}${image({ kind: 'check', slug: 'slug' })})</code> ${copyButton('badge-check', 'the Markdown of a check')}</p>
+<p class="secret-line"><code id="badge-tag">![tag](${origin}${image({ kind: 'tag', tag: 'tag' })})</code> ${copyButton('badge-tag', 'the Markdown of a tag')}</p>`
+}
+
+/** A name as the alternative text of an image in Markdown. */
+function toAlternative(name: string): string {
+  return name.replace(/[\\[\]`*_<>&!]/g, '\\$&')
+}
+
+/** A key that is there is replaced or revoked after a question. */
+function renderActions({ id }: ProjectRecord, kind: ProjectKeyKind, key: string | null): Html {
+  const path = `/settings/projects/${id}/${kind}-key`
+  if (key === null)
+    return html`<form method="post" action="${path}"><button type="submit">Create a ${kind} key</button></form>`
+  return html`<p><a href="${path}">Replace the ${kind} key</a> <a href="${path}/revoke">Revoke the ${kind} key</a></p>`
+}
