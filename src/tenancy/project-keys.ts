@@ -5,10 +5,11 @@
 
 import { audited } from '../audit/audited.ts'
 import type { Principal, Tenant } from '../domain/access.ts'
+import type { Act } from '../domain/audit.ts'
 import { notFound } from '../domain/errors.ts'
 import type { Context } from '../store/context.ts'
 import * as store from '../store/tenancy/project-keys.ts'
-import { findProject, hasProject } from '../store/tenancy/projects.ts'
+import { findProject, hasProject, type ProjectRow } from '../store/tenancy/projects.ts'
 import { actOn } from './projects.ts'
 
 export type ProjectKeyKind = store.ProjectKeyKind
@@ -30,7 +31,7 @@ export function createProjectKey(context: Context, by: Principal, id: string, ki
     const project = (await hasProject(tx, by, id, 'change')) ? await findProject(tx, by, id) : null
     if (project === null) throw notFound('project')
     const result = await store.renewProjectKey(tx, id, kind)
-    return { result, acts: [actOn(project, `project.${kind}_key_created`)] }
+    return { result, acts: [changed(project, kind, 'created')] }
   })
 }
 
@@ -40,6 +41,11 @@ export function revokeProjectKey(context: Context, by: Principal, id: string, ki
     const project = (await hasProject(tx, by, id, 'change')) ? await findProject(tx, by, id) : null
     if (project === null) throw notFound('project')
     const wasThere = await store.deleteProjectKey(tx, id, kind)
-    return { result: undefined, acts: wasThere ? [actOn(project, `project.${kind}_key_revoked`)] : [] }
+    return { result: undefined, acts: wasThere ? [changed(project, kind, 'revoked')] : [] }
   })
+}
+
+/** Under an action that the release before knows, too: its audit log shows only those that it knows. */
+function changed(project: ProjectRow, kind: ProjectKeyKind, change: 'created' | 'revoked'): Act {
+  return actOn(project, 'project.changed', { changed: [`${kind}_key`], change })
 }
