@@ -1,6 +1,9 @@
-import { invalidField } from '../domain/errors.ts'
+import type { Tenant } from '../domain/access.ts'
+import { invalidField, notFound } from '../domain/errors.ts'
+import type { Context } from '../store/context.ts'
 import { keepChoosable } from '../store/outbox/channels.ts'
 import type { Queryable } from '../store/postgres/database.ts'
+import { hasProject } from '../store/tenancy/projects.ts'
 
 /**
  * The ids as they are stored; the channels stay until the transaction ends. Throws AppError `invalid`, with the field, for one that is no channel
@@ -13,9 +16,24 @@ export async function chooseChannels(
 ): Promise<string[] | null> {
   if (channels === null || channels.length === 0) return channels
   const ids = channels.map((id) => id.toLowerCase())
-  const choosable = await keepChoosable(tx, projectId, ids)
-  const unknown = ids.find((id) => !choosable.has(id))
-  if (unknown !== undefined)
+  const unknown = await findUnknown(tx, projectId, ids)
+  if (unknown !== null)
     throw invalidField('channels', `must be channels of the project or of its organization: ${unknown} is none`)
   return ids
+}
+
+/** The first of these ids that the check of a project cannot choose, or null. Throws AppError `not_found` for a project of another tenant. */
+export async function findUnknownChannel(
+  { database }: Context,
+  tenant: Tenant,
+  projectId: string,
+  ids: readonly string[],
+): Promise<string | null> {
+  if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
+  return findUnknown(database, projectId, ids)
+}
+
+async function findUnknown(db: Queryable, projectId: string, ids: readonly string[]): Promise<string | null> {
+  const choosable = await keepChoosable(db, projectId, ids)
+  return ids.find((id) => !choosable.has(id)) ?? null
 }

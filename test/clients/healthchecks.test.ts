@@ -55,3 +55,35 @@ it('clients, section 5: healthchecks-io: each signal is recorded, also the one w
   expect(pings.at(-1)).toMatchObject({ text: expect.stringMatching(/xthe end$/), bytes: 10_240 })
   expect(status).toBe('down')
 })
+
+it('healthchecks-io: each call of the management API, in each version, as a client of healthchecks makes it', async () => {
+  const bind = async (scope: string) =>
+    (await app.call('POST', '/api-keys', { name: scope, scope, project_id: app.projectId })).body.key
+  const config = { url: 'https://example.com/' }
+  await app.call('POST', '/channels', { kind: 'webhook', name: 'Hook', config, project_id: app.projectId })
+  const env = { ...environmentOf(app), BOUND_KEY: await bind('write'), READ_KEY: await bind('read') }
+  const output = await call(python, [join(HERE, 'programs', 'manage.py')], { cwd: dirname(python), env })
+  const { wrong, read, ...versions } = JSON.parse(output)
+  expect(Object.keys(versions)).toEqual(['1', '2', '3'])
+  for (const [version, found] of Object.entries(versions))
+    expect(found).toEqual({
+      same: true,
+      desc: 'changed',
+      paused: 'paused',
+      after: 'up',
+      found: [`Backup ${version}`],
+      pings: [
+        ['success', 3],
+        ['fail', 2],
+        ['success', 1],
+      ],
+      badges: ['*', 'nightly', `v${version}`],
+      channels: ['Hook'],
+      slot: null,
+      invalid: 'BadAPIRequestError',
+      deleted: true,
+      gone: 'CheckNotFoundError',
+    })
+  expect(wrong).toBe('HCAPIAuthError')
+  expect(read).toEqual([null, true])
+})

@@ -1,6 +1,7 @@
 /** The calls of healthchecks' API that read and change checks, on the verbs of checks/. */
 
 import { randomUUID } from 'node:crypto'
+import { findUnknownChannel } from '../../checks/choose-channels.ts'
 import { createCheck as create, createUnlessFound, type NewCheck } from '../../checks/create-check.ts'
 import {
   getCheck as getById,
@@ -173,6 +174,8 @@ async function readChannels(call: Call, { channels: text }: Spec): Promise<strin
     ids.add(found[0]?.id ?? part.toLowerCase())
     if (ids.size > LIMITS.chosenChannels) throw jsonFault(`channels has more than ${LIMITS.chosenChannels} channels`)
   }
+  const unknown = await findUnknownChannel(call.context, call.caller, call.caller.projectId, [...ids])
+  if (unknown !== null) throw unknownChannel(unknown)
   return [...ids]
 }
 
@@ -187,8 +190,8 @@ async function inWordsOfHealthchecks<T>(act: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (isSlugTaken(error)) throw new AppError('invalid', 'slug is taken')
     if (!(error instanceof AppError) || error.code !== 'invalid') throw error
-    if (error.field === 'channels')
-      throw new AppError('invalid', `invalid channel identifier: channels ${error.message}`)
+    // It was removed since `readChannels` found it.
+    if (error.field === 'channels') throw new AppError('invalid', 'invalid channel identifier')
     if (error.field === 'schedule') throw jsonFault('schedule is not a valid cron or OnCalendar expression')
     if (error.field === 'timeZone') throw jsonFault('tz is not a valid timezone')
     throw error

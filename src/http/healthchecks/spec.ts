@@ -78,7 +78,7 @@ const schedule: Rule = (value) => {
   if (fault !== null) return fault
   const text = value as string
   if (text.trim().split(/\s+/).length !== 5)
-    return 'is not a valid cron expression of five fields: OnCalendar expressions are not supported here'
+    return 'is not a valid cron or OnCalendar expression (OnCalendar is not supported here)'
   return isCron(text) ? null : 'is not a valid cron or OnCalendar expression'
 }
 

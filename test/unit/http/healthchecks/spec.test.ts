@@ -67,7 +67,7 @@ describe('fields of a check in requests', () => {
     [{ schedule: '0 0 30 2 *' }, 'schedule is not a valid cron or OnCalendar expression'],
     [
       { schedule: '*-*~1 12:00' },
-      'schedule is not a valid cron expression of five fields: OnCalendar expressions are not supported here',
+      'schedule is not a valid cron or OnCalendar expression (OnCalendar is not supported here)',
     ],
     [{ schedule: '1'.repeat(101) }, 'schedule is too long'],
     [{ schedule: 5 }, 'schedule is not a string'],
