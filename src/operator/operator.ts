@@ -65,6 +65,8 @@ export interface OperatorOptions extends CheckSettings {
   readonly stallMs?: number
   /** Another cluster with our name counts as alive for this long after its last registration. */
   readonly holderSeconds?: number
+  /** How often it is recorded up to when all that Jobs report is known. Default: every two seconds. */
+  readonly seenEveryMs?: number
   /** More Events of one kind do not wait; what is lost is recorded again. */
   readonly maxWaitingEvents?: number
 }
@@ -91,7 +93,19 @@ const LOST_DRAIN_MS = 500
 const REGISTRATION_RETRY = { firstMs: 250, maxMs: 4_000 }
 
 export function createOperator(options: OperatorOptions): Operator {
-  const { client, context, cluster, namespaces, clock, log, metrics, kubernetesMetrics, identity, stallMs } = options
+  const {
+    client,
+    context,
+    cluster,
+    namespaces,
+    clock,
+    log,
+    metrics,
+    kubernetesMetrics,
+    identity,
+    stallMs,
+    seenEveryMs,
+  } = options
   const { databaseUrl, random = Math.random, holderSeconds = HOLDER_SECONDS } = options
   const { takeOver = null, yieldsToOthers = false, cronJobs = CRONJOBS_OFF } = options
   const registrationMs = (holderSeconds * 1_000) / REGISTRATIONS
@@ -199,7 +213,7 @@ export function createOperator(options: OperatorOptions): Operator {
     const settings = { ...options, watch, sources, memory, namespaceWatch: watched, onFollowed }
     const reconciling = createCheckController(term, settings)
     const { noteRun } = reconciling
-    const runs = sources === null ? null : createRunControllers(term, { sources, checks: watch, noteRun })
+    const runs = sources === null ? null : createRunControllers(term, { sources, checks: watch, noteRun, seenEveryMs })
     function onFollowed(key: string): void {
       runs?.follow(key)
     }

@@ -11,7 +11,10 @@ export function useScene(changes: Partial<OperatorOptions> = {}): Scene<FakeClus
   const stack = new AsyncDisposableStack()
   beforeAll(async () => {
     const cluster = stack.use(await startFakeCluster())
-    Object.assign(scene, stack.use(await startScene(cluster, { pollMs: 100, resyncMs: 500, ...changes })))
+    Object.assign(
+      scene,
+      stack.use(await startScene(cluster, { pollMs: 100, resyncMs: 500, seenEveryMs: 300, ...changes })),
+    )
   })
   afterAll(() => stack.disposeAsync())
   return scene

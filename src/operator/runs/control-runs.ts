@@ -19,6 +19,8 @@ export interface RunControllersOptions {
   readonly checks: CheckWatch
   /** The last run of the check of this HeartbeatCheck is another, or has ended. */
   readonly noteRun: (key: string, run: LastRun) => void
+  /** How often it is recorded up to when all is known. Undefined: the default of keep-seen.ts. */
+  readonly seenEveryMs: number | undefined
 }
 
 export interface RunControllers extends Pick<RunRecorder, 'follow'> {
@@ -27,7 +29,7 @@ export interface RunControllers extends Pick<RunRecorder, 'follow'> {
 
 export function createRunControllers(term: Term, options: RunControllersOptions): RunControllers {
   const { client, context, cluster, clock, log, cronJobs } = term
-  const { sources, checks, noteRun } = options
+  const { sources, checks, noteRun, seenEveryMs } = options
   const onProblem = (error: unknown) =>
     log.warn({ error }, 'logs of containers that failed cannot be read: their Jobs are recorded without them')
   const runs = createRunRecorder(term, {
@@ -49,6 +51,7 @@ export function createRunControllers(term: Term, options: RunControllersOptions)
   })
   const seen = createSeenKeeper(term, {
     areas: sources.areas,
+    everyMs: seenEveryMs,
     // Without its HeartbeatChecks, what the Jobs of a namespace report is not recorded.
     async confirm(signal) {
       const unlisted = new Set(checks.unlisted().map(sources.areaOf))

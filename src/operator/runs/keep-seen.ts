@@ -36,7 +36,7 @@ export interface SeenOptions {
   readonly saveUnseen: (areas: readonly string[]) => Promise<void>
   /** The areas with HeartbeatChecks that wait for this. */
   readonly needed: () => readonly string[]
-  readonly everyMs?: number
+  readonly everyMs?: number | undefined
 }
 
 export interface SeenKeeper extends Controller {
