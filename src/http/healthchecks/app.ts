@@ -11,7 +11,7 @@ import type { ChannelContext } from '../../channels/context.ts'
 import type { Caller } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
-import { checkDatabase } from '../../service/check-database.ts'
+import { createDatabaseCheck } from '../../service/check-database.ts'
 import type { CallTaken } from '../../tenancy/rate-limit.ts'
 import type { SendPages } from '../api/send-pages.ts'
 import { readBody } from '../body.ts'
@@ -35,20 +35,31 @@ export interface HealthchecksParts {
 type Body = Readonly<Record<string, unknown>>
 
 export function serveHealthchecks(parts: HealthchecksParts): Middleware {
+  const checkDatabase = createDatabaseCheck(parts.context)
   return async (ctx, next) => {
     const found = findPath(ctx.path)
-    if (found === null) return next()
+    if (found === null) return redirect(ctx) ? undefined : next()
     const operation = Object.hasOwn(found.methods, ctx.method) ? found.methods[ctx.method] : undefined
     const selected = operation === undefined && found.version === 1 ? null : await select(ctx, found, parts.pace)
     if (selected === null) return next()
     ctx.state.route = found.route
     if (operation === undefined) throw rejectMethod(ctx, found)
     if (operation === 'open') {
-      await checkDatabase(parts.context)
+      await checkDatabase()
       return reply(ctx, { status: 200, text: 'OK' })
     }
     await serve(ctx, found, operation, selected, parts)
   }
+}
+
+/** As healthchecks does: some of its clients leave out the slash at the end. Not in version 1, where those addresses are ours. */
+function redirect(ctx: Context): boolean {
+  const found = ctx.req.headers['x-api-key'] === undefined ? null : findPath(`${ctx.path}/`)
+  if (found === null || found.version === 1) return false
+  ctx.state.route = found.route
+  ctx.status = 301
+  ctx.set('Location', `${ctx.path}/${ctx.search}`)
+  return true
 }
 
 interface Selected {

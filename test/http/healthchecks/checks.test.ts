@@ -296,6 +296,26 @@ describe('changing a check', () => {
   })
 })
 
+describe('a check that a HeartbeatCheck manages', () => {
+  it('is shown and paused here, and changed and deleted there', async () => {
+    const { uuid, name } = await create({ name: 'A' })
+    await api.database.query(
+      `update checks set managed_by = 'kubernetes', kubernetes_cluster = 'c', kubernetes_namespace = 'n', kubernetes_name = $2
+        where public_id = $1`,
+      [uuid, uuid],
+    )
+    const conflict = {
+      status: 409,
+      body: error(`check is managed by HeartbeatCheck n/${uuid} in cluster c; change the resource instead`),
+    }
+    expect(await call('POST', `v3/checks/${uuid}`, { json: { name: 'B' } })).toMatchObject(conflict)
+    expect(await call('POST', 'v3/checks/', { json: { name, desc: 'x', unique: ['name'] } })).toMatchObject(conflict)
+    expect(await call('DELETE', `v3/checks/${uuid}`)).toMatchObject(conflict)
+    expect((await call('GET', `v3/checks/${uuid}`)).body.name).toBe('A')
+    expect((await call('POST', `v3/checks/${uuid}/pause`)).status).toBe(200)
+  })
+})
+
 describe('pausing', () => {
   it('and resuming; resuming a check that is not paused is a conflict', async () => {
     const { uuid } = await create({ name: 'A' })

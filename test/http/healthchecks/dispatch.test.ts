@@ -150,10 +150,19 @@ describe('versions 2 and 3', () => {
     })
     expect((await call('GET', 'v3/me')).status).toBe(404)
     expect((await call('GET', 'v4/checks/')).status).toBe(404)
-    expect((await call('GET', 'v3/checks')).status).toBe(404)
+    expect((await call('GET', 'v3/checks', { key: null })).status).toBe(404)
     expect((await call('GET', 'v3/checks/not-a-uuid')).status).toBe(404)
     const { status, headers } = await call('PUT', 'v3/checks/')
     expect([status, headers.get('allow')]).toEqual([405, 'GET, POST'])
+  })
+
+  it('lead to the address with a slash at its end, with the header', async () => {
+    const { status, body } = await call('GET', 'v3/checks?slug=a')
+    expect([status, body.checks.length]).toEqual([200, 1])
+    const init = { method: 'POST', headers: { 'x-api-key': 'x' }, redirect: 'manual' } as const
+    const { headers } = await fetch(`${api.url.replace('v1', 'v2')}/checks?a=b`, init)
+    expect(headers.get('location')).toBe('/api/v2/checks/?a=b')
+    expect((await call('GET', 'v1/checks')).status).toBe(401)
   })
 
   it('say that the database responds, also without a key', async () => {
