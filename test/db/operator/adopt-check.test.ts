@@ -53,6 +53,19 @@ describe('adopting a check of the API', () => {
     expect((await adopt()).check.state).toMatchObject({ status: 'new', dueAt: NOW + HOUR_MS + 10 * MINUTE_MS })
   })
 
+  test('gives up the fields that only the API has, once and for all', async () => {
+    own = await addCheck(t, t.tenant, { name: 'Moved', channels: [], spec: periodSpec({ resumeOnPing: true }) })
+    const { check } = await adopt()
+    expect(check).toMatchObject({ channels: null, spec: { resumeOnPing: false } })
+    expect(await adopt()).toEqual({ check, change: 'unchanged' })
+    await t.retire('Retain')
+    const { rows } = await t.database.query(
+      'select c.channels, s.resume_on_ping from checks c join check_states s on s.check_key = c.key where c.id = $1',
+      [own.id],
+    )
+    expect(rows).toEqual([{ channels: null, resume_on_ping: false }])
+  })
+
   test('suspends it with spec.suspend', async () => {
     expect((await adopt({ suspend: true })).check.state.status).toBe('paused')
   })
