@@ -1,6 +1,7 @@
 /**
  * The process: configuration, database, app, until a signal. Exit status 0 after a signal, 2 when it cannot start. With the
- * argument `release` it removes our finalizers and ends: 0 when none is left, 1 when one may be left.
+ * argument `release` it removes our finalizers and ends: 0 when none is left, 1 when one may be left. With `import` it imports checks
+ * of another monitor and ends: 0, 3 when some were refused, 1 when that monitor cannot be read.
  */
 
 import { type App, createApp, DATABASE_RETRY_MS } from './app.ts'
@@ -8,8 +9,12 @@ import { logEntry } from './audit/log-entry.ts'
 import { type Config, ConfigError, DATABASE_WAIT_SECONDS, readConfig } from './config.ts'
 import type { AuditEntry } from './domain/audit.ts'
 import { AppError } from './domain/errors.ts'
+import { findRunningPostgres } from './embedded-postgres/find-running.ts'
 import { type EmbeddedPostgres, EmbeddedPostgresError, startEmbeddedPostgres } from './embedded-postgres/start.ts'
 import { ListenError } from './http/server.ts'
+import { type ImportArguments, readArguments, UsageError } from './import/arguments.ts'
+import { runImport } from './import/run-import.ts'
+import { SourceError } from './import/source.ts'
 import { describeCluster, describeCredentials, describeService } from './introduction.ts'
 import { type Connection, findConnection, KubeconfigError } from './kubernetes/connection.ts'
 import { ReleaseError, runRelease } from './roles/release.ts'
@@ -35,23 +40,28 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 
 const HOW_TO_FIND_ONE = 'set KUBECONFIG to a kubeconfig, or run in a pod with a ServiceAccount'
 const USAGE = `usage: node src/main.ts           serves the role that ROLE names, until a signal
-       node src/main.ts release   removes the finalizer from the installation's HeartbeatChecks, before it is uninstalled`
+       node src/main.ts release   removes the finalizer from the installation's HeartbeatChecks, before it is uninstalled
+       node src/main.ts import    imports the checks of healthchecks or Uptime Kuma: docs/moving-in.md`
 
 allocateYoungObjects()
 try {
   const [command, ...more] = process.argv.slice(2)
-  if (more.length > 0 || (command !== undefined && command !== 'release'))
+  const toImport = command === 'import' ? readArguments(more) : null
+  if (toImport === null && (more.length > 0 || (command !== undefined && command !== 'release')))
     throw new StartError(`there is no command "${[command, ...more].join(' ')}"\n${USAGE}`)
   const config = readConfig(process.env, process.stderr.isTTY === true)
-  await (command === 'release' ? release(config) : run(config))
+  await (toImport !== null ? importChecks(config, toImport) : command === 'release' ? release(config) : run(config))
 } catch (error) {
   if (!isExpected(error)) throw error
   process.stderr.write(`${error.message}\n`)
-  process.exitCode = error instanceof ReleaseError ? 1 : 2
+  process.exitCode = error instanceof ReleaseError || error instanceof SourceError ? 1 : 2
 }
 
 function isExpected(error: unknown): error is Error {
-  const kinds = [ConfigError, StartError, ListenError, KubeconfigError, EmbeddedPostgresError, ReleaseError]
+  const kinds = [
+    ...[ConfigError, StartError, ListenError, KubeconfigError, EmbeddedPostgresError, ReleaseError],
+    ...[UsageError, SourceError],
+  ]
   return kinds.some((kind) => error instanceof kind)
 }
 
@@ -96,6 +106,43 @@ async function release({ watchNamespaces: namespaces, takeOver }: Config): Promi
   const connection = await findConnection(process.env, { clock: systemClock })
   if (connection === null) throw new StartError(`no cluster was found to release from: ${HOW_TO_FIND_ONE}`)
   await runRelease({ connection, namespaces, takeOver, say, signal: stopping.signal })
+}
+
+async function importChecks(config: Config, given: ImportArguments): Promise<void> {
+  const log = createLog({ level: 'warn', format: config.logFormat })
+  await using resources = new AsyncDisposableStack()
+  const url = config.secrets.databaseUrl ?? (await borrowEmbedded(config.dataDir, resources))
+  if (url === null) return
+  const prepared = await prepareDatabase(config, url, log)
+  if (prepared === null) return
+  if (prepared.made !== null) say(`\n${describeCredentials(prepared.projectId, prepared.made, config.secrets)}`)
+  const { signal } = stopping
+  const database = createDatabase({ url, name: 'import', connections: 2, patient: true, signal })
+  resources.defer(() => database.close())
+  const databaseClock = createDatabaseClock(database, systemClock)
+  try {
+    await databaseClock.measure()
+    const draw = process.stderr.isTTY === true ? (text: string) => void process.stderr.write(text) : null
+    const context = { database, clock: databaseClock }
+    process.exitCode = await runImport(given, { context, clock: systemClock, say, draw, signal })
+  } catch (error) {
+    if (signal.aborted) process.exitCode = 1
+    else if (isDatabaseError(error)) throw new StartError(explainDatabaseError(error, url))
+    else throw error
+  }
+}
+
+/** The url of the embedded database: of the service that runs, or started for as long as `resources` last. Null when a signal came meanwhile. */
+async function borrowEmbedded(dataDir: string, resources: AsyncDisposableStack): Promise<string | null> {
+  try {
+    const embedded = await startEmbedded(dataDir)
+    return embedded === null ? null : resources.use(embedded).url
+  } catch (error) {
+    if (!(error instanceof EmbeddedPostgresError) || error.reason !== 'in-use') throw error
+    const url = await findRunningPostgres(dataDir)
+    if (url === null) throw error
+    return url
+  }
 }
 
 /** `connection` is null when no cluster is wanted or none was found; `fault` says what is wrong with a kubeconfig that was found. */

@@ -1,17 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import { type Audited, audited } from '../audit/audited.ts'
 import type { Principal } from '../domain/access.ts'
-import { type CheckTexts, NO_TEXTS } from '../domain/check.ts'
-import { notFound, slugTaken } from '../domain/errors.ts'
+import { type CheckSpec, type CheckState, type CheckTexts, type Instant, NO_TEXTS } from '../domain/check.ts'
+import type { CheckEvent } from '../domain/check-event.ts'
+import { AppError, notFound, slugTaken } from '../domain/errors.ts'
 import { toMicrosecond } from '../domain/instant.ts'
 import { deriveSlug } from '../domain/slug.ts'
 import { newState, transition } from '../domain/transition.ts'
 import { newId } from '../runtime/ids.ts'
-import type { CheckRecord } from '../store/checks/checks.ts'
+import { type CheckRecord, PUBLIC_ID_IS_UNIQUE } from '../store/checks/checks.ts'
 import type { StoredSpec } from '../store/checks/columns.ts'
+import { isPublicIdFree } from '../store/checks/declared-checks.ts'
+import { insertPushToken } from '../store/checks/push-tokens.ts'
 import { type CheckMatch, findMatch } from '../store/checks/whole-checks.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
+import { constraintOf } from '../store/postgres/sqlstate.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 import { addCheck } from './add-check.ts'
 import { chooseChannels } from './choose-channels.ts'
@@ -29,18 +33,36 @@ export interface NewCheck extends Partial<CheckTexts> {
   readonly spec: StoredSpec
   /** The first completion is expected from now on. Default: from the first ping on. */
   readonly armed?: boolean
+  /** Of a push monitor: its right to ping this check. */
+  readonly pushToken?: string
+  readonly past?: Past
+}
+
+/** What another monitor knew of the check. */
+export interface Past {
+  readonly isUp: boolean
+  readonly isPaused: boolean
+  /** The last completion. */
+  readonly lastPingAt: Instant | null
+  readonly lastDurationMs: number | null
 }
 
 /**
- * Creates a check. It is armed by its first ping (design, section 4) unless `armed` is given. Throws AppError `not_found` for a project that does not exist or
- * belongs to another tenant, `invalid` for a schedule that makes no sense or a channel that the project cannot use, `conflict` for a slug that is taken.
+ * Creates a check. It is armed by its first ping (design, section 4) unless `armed` is given or it was up elsewhere. Throws AppError `not_found` for a project
+ * that does not exist or belongs to another tenant, `invalid` for a schedule that makes no sense or a channel that the project cannot use, `conflict` for a
+ * slug that is taken, and, with the field, for a public id or a push token that another check has.
  */
 export async function createCheck(context: Context, by: Principal, input: NewCheck): Promise<CheckRecord> {
   const create = plan(context, input)
-  return audited(context, by, async (tx) => {
-    if (!(await hasProject(tx, by, input.projectId, 'keep'))) throw notFound('project')
-    return create(tx)
-  })
+  try {
+    return await audited(context, by, async (tx) => {
+      if (!(await hasProject(tx, by, input.projectId, 'keep'))) throw notFound('project')
+      return create(tx)
+    })
+  } catch (error) {
+    if (constraintOf(error) === PUBLIC_ID_IS_UNIQUE) throw taken('publicId')
+    throw error
+  }
 }
 
 /**
@@ -65,15 +87,13 @@ export async function createUnlessFound(
 
 /** Throws for what is wrong without a look at the database. The transaction holds the project. */
 function plan(context: Context, input: NewCheck): (tx: Queryable) => Promise<Audited<CheckRecord>> {
-  const { projectId, slug, publicId = randomUUID(), spec: given, armed = false, ...texts } = input
+  const { projectId, slug, publicId, pushToken, past, spec: given, armed = false, ...texts } = input
   const spec = withTimeZone(given)
   const createdAt = toMicrosecond(context.clock.now())
-  const now = Math.floor(createdAt)
-  const read = readSpec(spec)
-  const state = armed ? transition(read, newState(now), { kind: 'arm' }, now).state : newState(now)
+  const state = firstState(readSpec(spec), Math.floor(createdAt), armed, past)
   const made = {
     id: newId(createdAt),
-    publicId,
+    publicId: publicId ?? randomUUID(),
     projectId: projectId.toLowerCase(),
     ...NO_TEXTS,
     ...texts,
@@ -82,11 +102,31 @@ function plan(context: Context, input: NewCheck): (tx: Queryable) => Promise<Aud
   }
 
   return async (tx) => {
+    if (publicId !== undefined && !(await isPublicIdFree(tx, publicId))) throw taken('publicId')
     const wanted = slug === undefined ? { like: deriveSlug(texts.name, 'check') } : { exactly: slug }
     const channels = await chooseChannels(tx, projectId, made.channels)
     const added = await addCheck(tx, { ...made, channels }, wanted, { spec, state, stampedAt: createdAt })
     if (added === null) throw slugTaken('check of the project', slug!)
+    if (pushToken !== undefined && (await insertPushToken(tx, pushToken, added.key)) !== added.key)
+      throw taken('pushToken')
     const result = { ...made, channels, ...added, managedBy: 'api', kubernetes: null, spec, state } as const
     return { result, acts: [actOn(made, 'check.created', { managed_by: 'api' })] }
   }
+}
+
+function firstState(spec: CheckSpec, now: Instant, armed: boolean, past: Past | undefined): CheckState {
+  const events: CheckEvent[] = []
+  if (past !== undefined) {
+    const { isUp, lastPingAt, lastDurationMs } = past
+    const lastSuccessAt = isUp ? lastPingAt : null
+    const kept = { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt: null, pingsTotal: 0, incidentSince: null }
+    events.push({ kind: 'revive', kept, isUp })
+  }
+  if (armed) events.push({ kind: 'arm' })
+  if (past?.isPaused) events.push({ kind: 'pause', isSilent: true })
+  return events.reduce((state, event) => transition(spec, state, event, now).state, newState(now))
+}
+
+function taken(field: 'publicId' | 'pushToken'): AppError {
+  return new AppError('conflict', 'another check has it', { field })
 }

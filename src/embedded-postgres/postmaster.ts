@@ -122,8 +122,9 @@ async function removeLeftOver({ folder, note }: Cluster): Promise<void> {
   throw new EmbeddedPostgresError('in-use', `${what} does not end: stop it, or set DATA_DIR to another folder`)
 }
 
-/** pid 0 when there is no server or no file; the status is `starting`, `ready`, `stopping` ... */
-export async function readPidFile(clusterDir: string): Promise<{ pid: number; status: string }> {
+/** pid and port 0 when there is no server or no file; the status is `starting`, `ready`, `stopping` ... */
+export async function readPidFile(clusterDir: string): Promise<{ pid: number; port: number; status: string }> {
   const lines = ((await readIfThere(join(clusterDir, 'postmaster.pid'))) ?? '').split('\n')
-  return { pid: Math.abs(Number.parseInt(lines[0]!, 10)) || 0, status: lines[7]?.trim() ?? '' }
+  const numberAt = (place: number) => Math.abs(Number.parseInt(lines[place] ?? '', 10)) || 0
+  return { pid: numberAt(0), port: numberAt(3), status: lines[7]?.trim() ?? '' }
 }

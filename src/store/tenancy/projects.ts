@@ -150,6 +150,23 @@ export async function findProjectByName(db: Queryable, tenant: Tenant, slugOrId:
   return rows[0] ?? null
 }
 
+export interface ProjectOfAll extends ProjectRow {
+  readonly organizationId: string
+  readonly organization: string
+}
+
+/** Of every organization, at most 1,000, by slug: for commands of those who run the installation, never for a caller. */
+export async function listProjectsOfAll(db: Queryable, slugOrId: string | null): Promise<ProjectOfAll[]> {
+  const { rows } = await db.query<ProjectOfAll>(
+    `select p.id, p.name, p.slug, p.created_at as "createdAt", o.id as "organizationId", o.name as organization
+      from projects p join organizations o on o.id = p.organization_id
+      where $1::text is null or p.slug = $1 or p.id::text = lower($1)
+      order by p.slug, p.id limit 1000`,
+    [slugOrId],
+  )
+  return rows
+}
+
 export async function saveProjectName(tx: Queryable, id: string, name: string): Promise<void> {
   await tx.query('update projects set name = $2 where id = $1', [id, name])
 }

@@ -1,0 +1,98 @@
+/** Reads the management API of a healthchecks instance. */
+
+import type { Clock } from '../../runtime/clock.ts'
+import { SourceError } from '../source.ts'
+
+export interface ClientOptions {
+  /** Of the instance, as people open it in a browser. */
+  readonly url: URL
+  readonly key: string
+  readonly clock: Pick<Clock, 'sleep'>
+  readonly signal: AbortSignal
+}
+
+export type GetJson = (path: 'checks' | 'channels') => Promise<unknown>
+
+const VERSIONS = ['v3', 'v2', 'v1']
+const REQUEST_MS = 60_000
+/** 10,000 checks with long descriptions are less. */
+const MAX_BYTES = 64 * 1_048_576
+const TRIES = 6
+const FIRST_WAIT_MS = 1_000
+const LONGEST_WAIT_MS = 120_000
+
+/** Throws SourceError when the instance cannot be reached or rejects the key. Too many requests and faults of the server are tried again. */
+export function createClient({ url, key, clock, signal }: ClientOptions): GetJson {
+  const root = `${url.origin}${url.pathname.replace(/\/+$/, '')}`
+  let version = 0
+  return async (path) => {
+    for (; version < VERSIONS.length; version += 1) {
+      const text = await getPatiently(`${root}/api/${VERSIONS[version]}/${path}/`)
+      if (text === null) continue
+      try {
+        return JSON.parse(text)
+      } catch {
+        break
+      }
+    }
+    throw new SourceError(`${root} does not respond as healthchecks does: give the address of its first page`)
+  }
+
+  /** Null: the instance does not know the address. */
+  async function getPatiently(address: string): Promise<string | null> {
+    for (let tries = 1; ; tries += 1) {
+      const given = await get(address)
+      if (typeof given !== 'object' || given === null) return given
+      if (tries === TRIES) throw new SourceError(`${root}: ${given.fault}, after ${TRIES} tries`)
+      await clock.sleep(given.waitMs ?? FIRST_WAIT_MS * 2 ** (tries - 1), signal)
+    }
+  }
+
+  async function get(address: string): Promise<string | null | { fault: string; waitMs?: number }> {
+    let response: Response
+    try {
+      response = await fetch(address, {
+        headers: { 'x-api-key': key, accept: 'application/json' },
+        // The key must not follow to another host.
+        redirect: 'manual',
+        signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]),
+      })
+      if (response.status === 200) return await readBounded(response)
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof SourceError) throw error
+      return { fault: explain(error) }
+    }
+    await response.body?.cancel()
+    const { status, headers } = response
+    if (status === 404) return null
+    if (status === 401 || status === 403)
+      throw new SourceError(`${root} rejects the key: give a read-write API key of the healthchecks project`)
+    if (status === 429 || status >= 500) return { fault: `it responds with ${status}`, ...waitOf(headers) }
+    const location = headers.get('location')
+    const where = location === null ? '' : ` to ${new URL(location, address).origin}: give that address`
+    throw new SourceError(`${root} responds with ${status}${where}`)
+  }
+}
+
+function waitOf(headers: Headers): { waitMs?: number } {
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+  return Number.isFinite(seconds) && seconds >= 0 ? { waitMs: Math.min(seconds * 1_000, LONGEST_WAIT_MS) } : {}
+}
+
+async function readBounded(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength
+    if (bytes > MAX_BYTES) throw new SourceError(`the response of ${new URL(response.url).origin} is above 64 MB`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { cause } = error
+  return `it cannot be reached (${cause instanceof Error ? cause.message || error.message : error.message})`
+}

@@ -1,0 +1,146 @@
+/** From what the management API of healthchecks shows to our checks. */
+
+import { z } from 'zod'
+import type { CheckTexts } from '../../domain/check.ts'
+import { isUuid } from '../../domain/ids.ts'
+import { LIMITS } from '../../domain/limits.ts'
+import type { StoredSpec } from '../../store/checks/columns.ts'
+import { type SourceCheck, SourceError, type SourceItem } from '../source.ts'
+import { fitDescription, fitName, fitSeconds, fitSlug, fitTags } from '../texts.ts'
+import type { GetJson } from './client.ts'
+
+const text = z.string().nullish().catch(null)
+
+/** What we read of a check. Older instances leave some of it out. */
+const Check = z.object({
+  name: text,
+  slug: text,
+  tags: text,
+  desc: text,
+  uuid: text,
+  unique_key: text,
+  update_url: text,
+  ping_url: text,
+  status: text,
+  channels: text,
+  timeout: z.number().nullish(),
+  schedule: text,
+  tz: text,
+  grace: z.number(),
+  last_ping: text,
+  last_duration: z.number().nullish(),
+  manual_resume: z.boolean().nullish(),
+  methods: text,
+  start_kw: text,
+  success_kw: text,
+  failure_kw: text,
+  subject: text,
+  subject_fail: text,
+  filter_subject: z.boolean().nullish(),
+  filter_body: z.boolean().nullish(),
+  filter_http_body: z.boolean().nullish(),
+  filter_default_fail: z.boolean().nullish(),
+})
+type Check = z.infer<typeof Check>
+const Checks = z.object({ checks: z.array(z.unknown()) })
+const Channel = z.object({ id: text, name: text, kind: text })
+const Channels = z.object({ channels: z.array(Channel) })
+
+/** What pings by e-mail and filters decide there, and nothing decides here. */
+const WITHOUT_COUNTERPART = [
+  ...(['methods', 'start_kw', 'success_kw', 'failure_kw', 'subject', 'subject_fail'] as const),
+  ...(['filter_subject', 'filter_body', 'filter_http_body', 'filter_default_fail'] as const),
+]
+const NOT_NOTIFIED = 'healthchecks shows no address of a channel: create it here'
+const UP = ['up', 'grace', 'started']
+
+/** In the order of the source, checks first. Throws SourceError. */
+export async function readHealthchecks(get: GetJson): Promise<SourceItem[]> {
+  const checks = Checks.safeParse(await get('checks'))
+  const channels = Channels.safeParse(await get('channels'))
+  if (!checks.success || !channels.success)
+    throw new SourceError('the address does not respond as healthchecks does: its lists have another shape')
+  const every = channels.data.channels.map(({ id }) => id ?? '')
+  return [
+    ...checks.data.checks.map((given, place) => toItem(given, place, every)),
+    ...channels.data.channels.map(({ id, name, kind }) => {
+      const what = `channel ${name || id || ''} (${kind ?? 'unknown kind'})`
+      return { kind: 'left out', name: what, reason: NOT_NOTIFIED } as const
+    }),
+  ]
+}
+
+function toItem(given: unknown, place: number, everyChannel: readonly string[]): SourceItem {
+  const parsed = Check.safeParse(given)
+  if (!parsed.success) {
+    const fields = [...new Set(parsed.error.issues.map(({ path }) => path.join('.') || 'it'))]
+    return { kind: 'refused', name: `check ${place + 1}`, reason: `cannot be read: ${fields.join(', ')}` }
+  }
+  const check = parsed.data
+  const publicId = idOf(check)
+  if (publicId === null) {
+    if (check.unique_key)
+      throw new SourceError('the key is a read-only one, which shows no ids of checks: give a read-write API key')
+    return { kind: 'refused', name: check.name || `check ${place + 1}`, reason: 'has no uuid' }
+  }
+  return toCheck(check, publicId, everyChannel)
+}
+
+/** Instances without `uuid` have it at the end of their addresses. */
+function idOf({ uuid, update_url, ping_url }: Check): string | null {
+  const candidates = [uuid, update_url?.split('/').at(-1), ping_url?.split('/').at(-1)]
+  return candidates.find((id): id is string => typeof id === 'string' && isUuid(id))?.toLowerCase() ?? null
+}
+
+function toCheck(check: Check, publicId: string, everyChannel: readonly string[]): SourceCheck {
+  const notes: string[] = []
+  const slug = check.slug ?? ''
+  const name = fitName(check.name ?? '', slug || `check-${publicId.slice(0, 8)}`, notes)
+  const texts: CheckTexts = {
+    name,
+    description: fitDescription(check.desc ?? '', notes),
+    tags: fitTags((check.tags ?? '').split(/\s+/).filter(Boolean), notes),
+    labels: {},
+    channels: toChannels(check.channels, everyChannel, notes),
+  }
+  const lost = WITHOUT_COUNTERPART.filter((field) => check[field])
+  if (lost.length > 0) notes.push(`is without its ${lost.join(', ')}`)
+  const lastPingAt = check.last_ping ? Date.parse(check.last_ping) : Number.NaN
+  const isPaused = check.status === 'paused'
+  const past = {
+    isUp: UP.includes(check.status ?? ''),
+    isPaused,
+    lastPingAt: Number.isFinite(lastPingAt) ? lastPingAt : null,
+    lastDurationMs: toDurationMs(check.last_duration),
+  }
+  const armed = !isPaused && check.status !== 'new'
+  const made = { name, identity: { publicId }, slug: fitSlug(slug, name, notes), texts, armed, past }
+  return { kind: 'check', ...made, spec: toSpec(check, notes), notes }
+}
+
+function toSpec(check: Check, notes: string[]): StoredSpec {
+  const { schedule, timeout, tz, grace, manual_resume } = check
+  const limits = {
+    graceSeconds: fitSeconds(grace, LIMITS.graceSeconds, 'grace time', notes),
+    maxRuntimeSeconds: null,
+    jobArea: null,
+    resumeOnPing: manual_resume !== true,
+  }
+  // As in healthchecks a schedule comes before a period.
+  if (schedule) return { ...limits, periodSeconds: null, schedule, timeZone: tz || null }
+  const period = fitSeconds(timeout ?? LIMITS.periodSeconds.default, LIMITS.periodSeconds, 'period', notes)
+  return { ...limits, periodSeconds: period, schedule: null, timeZone: null }
+}
+
+/** None stays none. Others cannot be known here by their ids there. */
+function toChannels(given: string | null | undefined, every: readonly string[], notes: string[]): string[] | null {
+  if (given === '') return []
+  const chosen = new Set((given ?? '').split(','))
+  if (given && every.some((id) => !chosen.has(id))) notes.push('notifies all channels of the project: choose them here')
+  return null
+}
+
+function toDurationMs(seconds: number | null | undefined): number | null {
+  const ms = Math.round((seconds ?? Number.NaN) * 1_000)
+  return ms >= 0 && ms <= LIMITS.durationMs ? ms : null
+}

@@ -1,0 +1,141 @@
+/** Makes the checks of a source in a project. Each is a transaction of its own, so that a run that was interrupted goes on where it ended. */
+
+import { createCheck } from '../checks/create-check.ts'
+import { readSpec, withTimeZone } from '../checks/read-spec.ts'
+import type { Principal } from '../domain/access.ts'
+import { AppError, describeError } from '../domain/errors.ts'
+import { withSuffix } from '../domain/slug.ts'
+import { findHoldersOfPublicIds, findHoldersOfTokens, type Holder } from '../store/checks/check-holders.ts'
+import { findTakenSlugs } from '../store/checks/new-checks.ts'
+import type { Context } from '../store/context.ts'
+import type { SourceCheck, SourceItem } from './source.ts'
+
+export interface Destination extends Principal {
+  readonly projectId: string
+}
+
+export interface ImportOptions {
+  /** Nothing is written. */
+  readonly isDryRun: boolean
+  /** Takes how many items are done, after each of them. */
+  readonly onProgress: (done: number) => void
+  /** Ends the import between two checks. */
+  readonly signal: AbortSignal
+}
+
+/** The outcomes of the table, in its order. */
+export const OUTCOMES = ['made', 'there already', 'refused', 'left out'] as const
+export type Outcome = (typeof OUTCOMES)[number]
+
+export interface Row {
+  readonly name: string
+  readonly outcome: Outcome
+  /** Empty where there is nothing to say. */
+  readonly reason: string
+}
+
+const BATCH = 500
+
+/** One row for each item, in their order; fewer when the signal came. What exists is not changed. */
+export async function importItems(
+  context: Context,
+  into: Destination,
+  items: readonly SourceItem[],
+  { isDryRun, onProgress, signal }: ImportOptions,
+): Promise<Row[]> {
+  const rows: Row[] = []
+  const slugs = createSlugs(context, into.projectId)
+  const here = new Set<string>()
+  for (let from = 0; from < items.length; from += BATCH) {
+    const batch = items.slice(from, from + BATCH)
+    const holders = await findHolders(context, batch)
+    for (const item of batch) {
+      if (signal.aborted) return rows
+      rows.push(await importItem(item))
+      onProgress(rows.length)
+    }
+
+    async function importItem(item: SourceItem): Promise<Row> {
+      const { name, kind } = item
+      if (kind !== 'check') return { name, outcome: kind, reason: item.reason }
+      const identity = identityOf(item)
+      const holder = holders.get(identity)
+      if (holder !== undefined) return heldRow(name, holder, into)
+      if (here.has(identity)) return { name, outcome: 'refused', reason: 'an earlier check of the source has its id' }
+      const row = await makeCheck(context, into, item, slugs, isDryRun)
+      if (row.outcome === 'made') here.add(identity)
+      return row
+    }
+  }
+  return rows
+}
+
+const identityOf = ({ identity }: SourceCheck) => ('publicId' in identity ? identity.publicId : identity.pushToken)
+
+async function findHolders({ database }: Context, items: readonly SourceItem[]): Promise<Map<string, Holder>> {
+  const identities = items.flatMap((item) => (item.kind === 'check' ? [item.identity] : []))
+  const publicIds = identities.flatMap((identity) => ('publicId' in identity ? identity.publicId : []))
+  const tokens = identities.flatMap((identity) => ('pushToken' in identity ? identity.pushToken : []))
+  return new Map([
+    ...(await findHoldersOfPublicIds(database, publicIds)),
+    ...(await findHoldersOfTokens(database, tokens)),
+  ])
+}
+
+/** Nothing is said of another organization but that it is another one. */
+function heldRow(name: string, holder: Holder, into: Destination): Row {
+  if (holder.organizationId !== into.organizationId)
+    return { name, outcome: 'refused', reason: 'another organization has a check with its id' }
+  const reason = holder.projectId === into.projectId ? '' : `in project ${holder.projectSlug}`
+  return { name, outcome: 'there already', reason }
+}
+
+async function makeCheck(
+  context: Context,
+  into: Destination,
+  { name, identity, slug: wanted, texts, spec, armed, past, notes }: SourceCheck,
+  slugs: Slugs,
+  isDryRun: boolean,
+): Promise<Row> {
+  try {
+    readSpec(withTimeZone(spec))
+    const slug = await slugs.take(wanted)
+    const said = slug === wanted ? notes : [...notes, `the slug ${wanted} is taken: it has ${slug}`]
+    const { projectId } = into
+    if (!isDryRun) await createCheck(context, into, { projectId, slug, ...texts, spec, armed, past, ...identity })
+    return { name, outcome: 'made', reason: said.join('; ') }
+  } catch (error) {
+    if (!(error instanceof AppError) || (error.code !== 'invalid' && error.code !== 'conflict')) throw error
+    return { name, outcome: 'refused', reason: reasonOf(error) }
+  }
+}
+
+const NAMES: Record<string, string> = { periodSeconds: 'timeout', schedule: 'schedule', timeZone: 'tz', slug: 'slug' }
+
+function reasonOf(error: AppError): string {
+  // Another process was faster than this one; a later run finds what it made.
+  if (error.code === 'conflict') return 'another check has its id or its slug since: import again'
+  return describeError(error, (field) => NAMES[field] ?? field).text
+}
+
+interface Slugs {
+  /** `wanted`, or with the next number that no check of the project has. */
+  take(wanted: string): Promise<string>
+}
+
+function createSlugs({ database }: Context, projectId: string): Slugs {
+  const taken = new Set<string>()
+  /** The number that was taken last of each wanted slug: thousands may share one. */
+  const numbers = new Map<string, number>()
+  return {
+    async take(wanted) {
+      for (let number = (numbers.get(wanted) ?? 0) + 1; ; number += 1) {
+        const slug = withSuffix(wanted, number)
+        if (taken.has(slug) || (await findTakenSlugs(database, projectId, [slug])).has(slug)) continue
+        numbers.set(wanted, number)
+        taken.add(slug)
+        return slug
+      }
+    },
+  }
+}

@@ -1,0 +1,35 @@
+/** What a reader of another monitor's data gives to the import: checks in our terms, and what cannot become one. */
+
+import type { Past } from '../checks/create-check.ts'
+import type { CheckTexts } from '../domain/check.ts'
+import type { StoredSpec } from '../store/checks/columns.ts'
+
+/** By what a later run knows the check again. */
+export type Identity = { readonly publicId: string } | { readonly pushToken: string }
+
+export interface SourceCheck {
+  readonly kind: 'check'
+  /** In the words of the source, for the table. */
+  readonly name: string
+  readonly identity: Identity
+  readonly slug: string
+  readonly texts: CheckTexts
+  readonly spec: StoredSpec
+  /** A completion is expected from the import on. */
+  readonly armed: boolean
+  readonly past: Past
+  /** What of it is not imported. */
+  readonly notes: readonly string[]
+}
+
+/** `refused`: it should have been imported, and cannot be. `left out`: a kind of thing that is not imported. */
+export interface SourceRemainder {
+  readonly kind: 'refused' | 'left out'
+  readonly name: string
+  readonly reason: string
+}
+
+export type SourceItem = SourceCheck | SourceRemainder
+
+/** The source cannot be read; the message is for the person who runs the import, and holds no secret. */
+export class SourceError extends Error {}

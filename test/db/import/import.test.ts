@@ -1,0 +1,326 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { getCheck } from '../../../src/checks/find-checks.ts'
+import { type ImportArguments, UsageError } from '../../../src/import/arguments.ts'
+import { runImport } from '../../../src/import/run-import.ts'
+import { SourceError } from '../../../src/import/source.ts'
+import type { StoredCheck } from '../../../src/store/checks/checks.ts'
+import {
+  type FakeHealthchecks,
+  type Lists,
+  READ_ONLY_KEY,
+  READ_WRITE_KEY,
+  startFakeHealthchecks,
+} from '../../support/fake-healthchecks.ts'
+import { addProject, addTenant, NOW, type TestTenant, useFixture } from '../checks/fixture.ts'
+
+const RECORDED = JSON.parse(
+  readFileSync(new URL('../../fixtures/healthchecks/responses.json', import.meta.url), 'utf8'),
+) as Lists
+
+type Recorded = { name: string; uuid: string; slug: string; status: string }
+const recorded = RECORDED.checks as readonly Recorded[]
+
+const fixture = useFixture()
+let tenant: TestTenant
+let source: FakeHealthchecks
+beforeAll(async () => {
+  source = await startFakeHealthchecks(RECORDED)
+})
+afterAll(() => source[Symbol.asyncDispose]())
+beforeEach(() => {
+  tenant = fixture.tenant
+  source.lists = RECORDED
+  source.faults = []
+})
+
+interface Run {
+  readonly status: number
+  readonly lines: string[]
+  readonly waits: number[]
+}
+
+async function run(
+  given: Partial<Extract<ImportArguments, { source: 'healthchecks' }>> = {},
+  { signal = new AbortController().signal, onProgress = (_: string) => {} } = {},
+): Promise<Run> {
+  const lines: string[] = []
+  const waits: number[] = []
+  const clock = { sleep: async (ms: number) => void waits.push(ms) }
+  const status = await runImport(
+    {
+      source: 'healthchecks',
+      url: new URL(source.url),
+      key: READ_WRITE_KEY,
+      project: 'test',
+      isDryRun: false,
+      ...given,
+    },
+    { context: fixture.context, clock, say: (line) => lines.push(line), draw: onProgress, signal },
+  )
+  return { status, lines, waits }
+}
+
+async function stored(projectId = tenant.project) {
+  const { rows } = await fixture.database.query<{
+    id: string
+    publicId: string
+    name: string
+    slug: string
+  }>('select id, public_id as "publicId", name, slug from checks where project_id = $1 order by key', [projectId])
+  return rows
+}
+
+async function find(publicId: string): Promise<StoredCheck> {
+  const { rows } = await fixture.database.query<{ id: string }>('select id from checks where public_id = $1', [
+    publicId,
+  ])
+  return getCheck(fixture.context, tenant, rows[0]!.id)
+}
+
+const named = (name: string) => recorded.find((check) => check.name === name)!
+
+/** So many checks with different ids, of the shapes that were recorded. */
+const many = (count: number) =>
+  Array.from({ length: count }, (_, place) => ({
+    ...recorded[place % recorded.length]!,
+    uuid: `00000000-0000-4000-8000-${String(place).padStart(12, '0')}`,
+  }))
+
+describe('what is imported of a check', () => {
+  test('is its id, name, slug, tags, description, period and grace time', async () => {
+    const { status, lines } = await run()
+    expect(status).toBe(3)
+    expect(await find(named('Database backup').uuid)).toMatchObject({
+      publicId: named('Database backup').uuid,
+      projectId: tenant.project,
+      name: 'Database backup',
+      slug: 'database-backup',
+      description: 'Dumps all databases.\nAsk the team.',
+      tags: ['prod', 'db'],
+      managedBy: 'api',
+      spec: { periodSeconds: 3_600, schedule: null, graceSeconds: 600, resumeOnPing: true },
+    })
+    expect(lines.at(-1)).toMatch(/^made \d+, there already 0, refused 1, left out \d+$/)
+  })
+
+  test('is its schedule with its zone', async () => {
+    await run()
+    expect((await find(named('Report').uuid)).spec).toMatchObject({
+      periodSeconds: null,
+      schedule: '30 4 * * 1-5',
+      timeZone: 'Europe/Riga',
+      graceSeconds: 1_200,
+    })
+  })
+
+  test('is whether it is paused, until when pings do not resume it', async () => {
+    await run()
+    const paused = await find(named('Paused').uuid)
+    expect(paused.state).toMatchObject({ status: 'paused', dueAt: null })
+    expect(paused.spec.resumeOnPing).toBe(true)
+    expect((await find(named('Paused by hand').uuid)).spec.resumeOnPing).toBe(false)
+  })
+
+  test('is its last ping: it is up, and its next one is expected from now on', async () => {
+    await run()
+    const { state } = await find(named('Pinged').uuid)
+    const { last_ping } = named('Pinged') as unknown as { last_ping: string }
+    expect(state).toMatchObject({
+      status: 'up',
+      lastPingAt: Date.parse(last_ping),
+      lastSuccessAt: Date.parse(last_ping),
+      expectedAt: NOW + 3_600_000,
+    })
+  })
+
+  test('of one that is down there: it is new, and a ping is expected from now on', async () => {
+    await run()
+    const { state } = await find(named('Failed').uuid)
+    expect(state).toMatchObject({ status: 'new', expectedAt: NOW + 3_600_000, lastSuccessAt: null })
+    expect(state.lastPingAt).not.toBeNull()
+  })
+
+  test('of one that was never pinged: its first ping arms it', async () => {
+    await run()
+    expect((await find(named('Database backup').uuid)).state).toMatchObject({ status: 'new', dueAt: null })
+  })
+
+  test('and what is not is listed with its reason', async () => {
+    const { lines } = await run()
+    const table = lines.join('\n')
+    expect(table).toMatch(/^OnCalendar +refused +schedule /m)
+    expect(table).toMatch(/^Tagged +made +tags are left out: /m)
+    expect(table).toMatch(/^Filtered +made +is without its methods$/m)
+    expect(table).toMatch(/^channel \S.* +left out +healthchecks shows no address of a channel/m)
+  })
+
+  test('notifies none of the channels where it notified none', async () => {
+    await run()
+    expect((await find(named('Silent').uuid)).channels).toEqual([])
+    expect((await find(named('Database backup').uuid)).channels).toBeNull()
+  })
+
+  test('gets an entry of the audit log', async () => {
+    await run()
+    const { rows } = await fixture.database.query<{ count: number }>(
+      `select count(*) as count from audit_log where action = 'check.created' and actor_kind = 'system'`,
+    )
+    expect(rows[0]!.count).toBe((await stored()).length)
+  })
+
+  test('has another slug where its own is taken, and says so', async () => {
+    source.lists = { checks: many(recorded.length * 2).filter(({ name }) => name === 'Report'), channels: [] }
+    const { lines, status } = await run()
+    expect((await stored()).map(({ slug }) => slug)).toEqual(['report', 'report-2'])
+    expect(lines[0]).toMatch(/made +the slug report is taken: it has report-2$/)
+    expect(status).toBe(0)
+  })
+})
+
+describe('a second run', () => {
+  test('changes nothing that exists, and adds what is new', async () => {
+    const [first, ...others] = many(30).filter(({ name }) => name !== 'OnCalendar')
+    source.lists = { checks: others, channels: [] }
+    await run()
+    const before = await stored()
+    await fixture.database.query(`update checks set name = 'Ours' where key = (select min(key) from checks)`)
+    source.lists = { checks: [first!, ...others], channels: [] }
+    const { lines, status } = await run()
+    expect(status).toBe(0)
+    expect(lines.at(-1)).toBe(`made 1, there already ${others.length}, refused 0, left out 0`)
+    const after = await stored()
+    expect(after.map(({ publicId }) => publicId)).toEqual([...before.map(({ publicId }) => publicId), first!.uuid])
+    expect(after[0]!.name).toBe('Ours')
+  })
+
+  test('makes what an interrupted one has not made, and nothing twice', async () => {
+    const checks = many(30).filter(({ name }) => name !== 'OnCalendar')
+    source.lists = { checks, channels: [] }
+    const interrupt = new AbortController()
+    const onProgress = (text: string) => void (text.includes('] 7/') && interrupt.abort())
+    const first = await run({}, { signal: interrupt.signal, onProgress })
+    expect(first.status).toBe(1)
+    expect(first.lines.at(-1)).toBe('interrupted: import again for the others')
+    expect(await stored()).toHaveLength(7)
+    expect((await run()).lines.at(-1)).toBe(`made ${checks.length - 7}, there already 7, refused 0, left out 0`)
+    expect((await stored()).map(({ publicId }) => publicId)).toEqual(checks.map(({ uuid }) => uuid))
+  })
+
+  test('beside a first one makes nothing twice', async () => {
+    source.lists = { checks: many(20).filter(({ name }) => name !== 'OnCalendar'), channels: [] }
+    await Promise.all([run(), run()])
+    await run()
+    const ids = (await stored()).map(({ publicId }) => publicId)
+    expect(ids.toSorted()).toEqual(source.lists.checks.map((check) => (check as Recorded).uuid).toSorted())
+  })
+})
+
+describe('--dry-run', () => {
+  test('says what would be made, and writes nothing', async () => {
+    const dry = await run({ isDryRun: true })
+    expect(await stored()).toEqual([])
+    expect(dry.lines.at(-1)).toContain('nothing was written')
+    const real = await run()
+    expect(dry.lines.slice(0, -1)).toEqual(real.lines)
+    expect(dry.status).toBe(real.status)
+  })
+})
+
+describe('an id that is in use', () => {
+  test('in another organization is refused, the others continue, and nothing else is said of it', async () => {
+    const other = await addTenant(fixture, 'secret-project')
+    source.lists = { checks: many(3).slice(0, 1), channels: [] }
+    await run({ project: other.project })
+    source.lists = { checks: many(3), channels: [] }
+    const { lines, status } = await run({ project: tenant.project })
+    expect(status).toBe(3)
+    expect(lines.join('\n')).toMatch(/refused +another organization has a check with its id$/m)
+    expect(lines.join('\n')).not.toContain('secret-project')
+    expect(lines.at(-1)).toBe('made 2, there already 0, refused 1, left out 0')
+  })
+
+  test('in another project of the organization is there already, with the name of that project', async () => {
+    await addProject(fixture, tenant, 'billing')
+    source.lists = { checks: many(1), channels: [] }
+    await run({ project: 'billing' })
+    const { lines, status } = await run()
+    expect(status).toBe(0)
+    expect(lines[0]).toMatch(/there already +in project billing$/)
+    expect(await stored()).toEqual([])
+  })
+})
+
+describe('the source', () => {
+  test('is asked again after too many requests, as late as it says, and after its own faults', async () => {
+    const checks = many(3)
+    source.lists = { checks, channels: [] }
+    source.faults = [{ status: 429, headers: { 'retry-after': '7' } }, null, { status: 500 }, { status: 502 }]
+    const { status, waits } = await run()
+    expect(status).toBe(0)
+    expect(waits).toEqual([7_000, 1_000, 2_000])
+    expect(await stored()).toHaveLength(3)
+  })
+
+  test('is given up after six tries', async () => {
+    source.faults = Array.from({ length: 6 }, () => ({ status: 503 }))
+    await expect(run()).rejects.toThrow(new SourceError(`${source.url}: it responds with 503, after 6 tries`))
+    expect(source.faults).toEqual([])
+  })
+
+  test('may be older, or below a path', async () => {
+    await using older = await startFakeHealthchecks({ checks: many(1), channels: [] }, { path: '/hc', version: 'v1' })
+    expect((await run({ url: new URL(`${older.url}/`) })).status).toBe(0)
+    expect(older.requests.at(-1)).toBe('/hc/api/v1/channels/')
+  })
+
+  test.for([
+    ['rejects the key', { key: 'x' }, /rejects the key: give a read-write API key/],
+    ['shows no ids for a read-only key', { key: READ_ONLY_KEY }, /rejects the key|read-only/],
+    ['cannot be reached', { url: new URL('http://127.0.0.1:1/') }, /it cannot be reached \(.*\), after 6 tries$/],
+  ] as const)('%s', async ([, given, message]) => {
+    const error = await run(given).catch((reason) => reason)
+    expect(error).toBeInstanceOf(SourceError)
+    expect(error.message).toMatch(message)
+    expect(error.message).not.toContain(READ_ONLY_KEY)
+    expect(await stored()).toEqual([])
+  })
+
+  test('does not lead to another host, which would get the key', async () => {
+    source.faults = [{ status: 302, headers: { location: 'https://elsewhere.example/api/v3/checks/' } }]
+    await expect(run()).rejects.toThrow('responds with 302 to https://elsewhere.example: give that address')
+  })
+
+  test.for([
+    ['an object of another kind', { error: 'no' }],
+    ['a list of texts', { checks: 'none' }],
+  ] as const)('is none that responds with %s', async ([, lists]) => {
+    source.lists = lists as unknown as Lists
+    await expect(run()).rejects.toThrow('does not respond as healthchecks does')
+  })
+
+  test('has checks that cannot be read: each is refused', async () => {
+    source.lists = { checks: [{ name: 'Odd', grace: 'long' }, { name: 'No id', grace: 60 }, ...many(1)], channels: [] }
+    const { lines, status } = await run()
+    expect(status).toBe(3)
+    expect(lines[0]).toMatch(/^check 1 +refused +cannot be read: grace$/)
+    expect(lines[1]).toMatch(/^No id +refused +has no uuid$/)
+  })
+})
+
+describe('the project', () => {
+  test('that is unknown is answered with the known ones', async () => {
+    await addProject(fixture, tenant, 'billing')
+    const error = await run({ project: 'nowhere' }).catch((reason) => reason)
+    expect(error).toBeInstanceOf(UsageError)
+    expect(error.message).toBe('there is no project nowhere; there are: billing, test')
+  })
+
+  test('of several organizations is chosen by its id', async () => {
+    const other = await addTenant(fixture, 'test')
+    source.lists = { checks: many(1), channels: [] }
+    await expect(run()).rejects.toThrow('several organizations have a project test')
+    await run({ project: other.project })
+    expect(await stored(other.project)).toHaveLength(1)
+  })
+})

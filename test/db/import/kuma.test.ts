@@ -1,0 +1,149 @@
+import { copyFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { runImport } from '../../../src/import/run-import.ts'
+import { SourceError } from '../../../src/import/source.ts'
+import { findPushed } from '../../../src/store/checks/push-tokens.ts'
+import { type KumaMonitor, type KumaOptions, tokenOf, writeKumaDatabase } from '../../support/kuma-database.ts'
+import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
+import { addTenant, NOW, type TestTenant, useFixture } from '../checks/fixture.ts'
+
+const fixture = useFixture()
+let tenant: TestTenant
+let temp: TempFolder
+let count = 0
+beforeAll(async () => {
+  temp = await makeTempFolder()
+})
+afterAll(() => temp.remove())
+beforeEach(() => {
+  tenant = fixture.tenant
+})
+
+function write(monitors: readonly KumaMonitor[], options?: KumaOptions) {
+  count += 1
+  const file = join(temp.path, `kuma-${count}.db`)
+  return { file, close: writeKumaDatabase(file, monitors, options) }
+}
+
+async function run(file: string, given: { project?: string; isDryRun?: boolean } = {}) {
+  const lines: string[] = []
+  const { signal } = new AbortController()
+  const status = await runImport(
+    { source: 'uptime-kuma', file, project: tenant.project, isDryRun: false, ...given },
+    { context: fixture.context, clock: { sleep: async () => {} }, say: (line) => lines.push(line), draw: null, signal },
+  )
+  return { status, lines }
+}
+
+async function stored() {
+  const { rows } = await fixture.database.query<{ name: string; publicId: string } & Record<string, unknown>>(
+    `select c.name, c.slug, c.description, c.tags, c.public_id as "publicId", s.period_seconds as period, s.grace_seconds as grace, s.status, s.due_at as "dueAt"
+      from checks c join check_states s on s.check_key = c.key where c.project_id = $1 order by c.key`,
+    [tenant.project],
+  )
+  return rows
+}
+
+test('push monitors become checks: interval, retries, tags, and whether they are active', async () => {
+  const { file } = write([
+    {
+      name: 'Nightly backup',
+      interval: 3_600,
+      maxretries: 3,
+      retryInterval: 120,
+      tags: ['prod', ['team', 'shop'], 'not a tag'],
+    },
+    { name: 'Sleeping', active: false, description: 'since May' },
+  ])
+  const { status, lines } = await run(file)
+  expect(status).toBe(0)
+  const [backup, sleeping] = await stored()
+  expect(backup).toMatchObject({
+    name: 'Nightly backup',
+    slug: 'nightly-backup',
+    tags: ['prod', 'team:shop'],
+    period: 3_600,
+    grace: 360,
+    status: 0,
+    dueAt: NOW + 3_960_000,
+  })
+  expect(sleeping).toMatchObject({ name: 'Sleeping', description: 'since May', status: 3, dueAt: null })
+  expect(lines[0]).toMatch(/^Nightly backup +made +tags are left out: not a tag$/)
+})
+
+test('their tokens ping them', async () => {
+  await run(write([{ name: 'One' }, { name: 'Two' }]).file)
+  const found = await findPushed(fixture.database, [tokenOf(0), tokenOf(1)])
+  expect([...found.values()]).toEqual((await stored()).map(({ publicId }) => publicId))
+})
+
+test('one in a group that is not active is paused', async () => {
+  const group = { name: 'Group', type: 'group', active: false, pushToken: null }
+  await run(write([group, { name: 'Inner', parent: 1 }]).file)
+  expect(await stored()).toEqual([expect.objectContaining({ name: 'Inner', status: 3 })])
+})
+
+test('other monitors and notifications are left out, and do not count as refused', async () => {
+  const { file } = write(
+    [
+      { name: 'Web', type: 'http', pushToken: null },
+      { name: 'Reverse', upsideDown: true },
+    ],
+    { notifications: ['Mails'] },
+  )
+  const { status, lines } = await run(file)
+  expect(status).toBe(0)
+  expect(lines).toEqual([
+    expect.stringMatching(/^Web +left out +is of type http: only push monitors are imported$/),
+    expect.stringMatching(/^Reverse +left out +is upside down: /),
+    expect.stringMatching(/^notification Mails +left out +/),
+    'made 0, there already 0, refused 0, left out 3',
+  ])
+})
+
+test('one without a token is refused', async () => {
+  const { status, lines } = await run(write([{ name: 'Broken', pushToken: null }]).file)
+  expect(status).toBe(3)
+  expect(lines[0]).toMatch(/^Broken +refused +has no push token$/)
+})
+
+test('a second run adds what is new', async () => {
+  await run(write([{ name: 'One' }]).file)
+  const { lines } = await run(write([{ name: 'Renamed' }, { name: 'Two' }]).file)
+  expect(lines).toEqual(['made 1, there already 1, refused 0, left out 0'])
+  expect((await stored()).map(({ name }) => name)).toEqual(['One', 'Two'])
+})
+
+test('a token of another organization is refused', async () => {
+  const other = await addTenant(fixture, 'other')
+  const { file } = write([{ name: 'One' }])
+  await run(file, { project: other.project })
+  const { status, lines } = await run(file)
+  expect(status).toBe(3)
+  expect(lines[0]).toMatch(/^One +refused +another organization has a check with its id$/)
+  expect(await stored()).toEqual([])
+})
+
+test('--dry-run writes nothing', async () => {
+  const { lines } = await run(write([{ name: 'One' }]).file, { isDryRun: true })
+  expect(lines[0]).toBe('made 1, there already 0, refused 0, left out 0')
+  expect(await stored()).toEqual([])
+})
+
+test('the log beside the file counts, while Uptime Kuma runs', async () => {
+  const { file, close } = write([{ name: 'One' }], { isOpen: true })
+  try {
+    expect((await run(file)).lines).toEqual(['made 1, there already 0, refused 0, left out 0'])
+  } finally {
+    close()
+  }
+})
+
+test('a file that is missing, or none of Uptime Kuma, is not imported', async () => {
+  const missing = join(temp.path, 'missing.db')
+  await expect(run(missing)).rejects.toThrow(new SourceError(`the file ${missing} is missing or cannot be read`))
+  const text = join(temp.path, 'text.db')
+  await copyFile(new URL(import.meta.url), text)
+  await expect(run(text)).rejects.toThrow(/cannot be read as a database of Uptime Kuma: /)
+})
