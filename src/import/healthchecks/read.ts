@@ -105,12 +105,11 @@ function toCheck(check: Check, publicId: string, everyChannel: readonly string[]
   }
   const lost = WITHOUT_COUNTERPART.filter((field) => check[field])
   if (lost.length > 0) notes.push(`is without its ${lost.join(', ')}`)
-  const lastPingAt = check.last_ping ? Date.parse(check.last_ping) : Number.NaN
   const isPaused = check.status === 'paused'
   const past = {
     isUp: UP.includes(check.status ?? ''),
     isPaused,
-    lastPingAt: Number.isFinite(lastPingAt) ? lastPingAt : null,
+    lastPingAt: toInstant(check.last_ping),
     lastDurationMs: toDurationMs(check.last_duration),
   }
   const armed = !isPaused && check.status !== 'new'
@@ -138,6 +137,12 @@ function toChannels(given: string | null | undefined, every: readonly string[], 
   const chosen = new Set((given ?? '').split(','))
   if (given && every.some((id) => !chosen.has(id))) notes.push('notifies all channels of the project: choose them here')
   return null
+}
+
+/** Null for none, and for one that is no time of a ping: our times end with the year 9999. */
+function toInstant(given: string | null | undefined): number | null {
+  const at = Date.parse(given ?? '')
+  return at >= 0 && at < Date.UTC(10_000, 0) ? at : null
 }
 
 function toDurationMs(seconds: number | null | undefined): number | null {

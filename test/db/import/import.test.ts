@@ -141,6 +141,15 @@ describe('what is imported of a check', () => {
     expect(state.lastPingAt).not.toBeNull()
   })
 
+  test.for(['yesterday', '-000001-01-01T00:00:00Z', '+010000-01-01T00:00:00Z'])(
+    'is no last ping that is no time: %s',
+    async (last_ping) => {
+      source.lists = { checks: [{ ...named('Failed'), last_ping }], channels: [] }
+      await run()
+      expect((await find(named('Failed').uuid)).state.lastPingAt).toBeNull()
+    },
+  )
+
   test('of one that was never pinged: its first ping arms it', async () => {
     await run()
     expect((await find(named('Database backup').uuid)).state).toMatchObject({ status: 'new', dueAt: null })
