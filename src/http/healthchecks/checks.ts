@@ -13,10 +13,11 @@ import {
 import { pauseCheck as pause, resumeCheck as resume } from '../../checks/pause-resume.ts'
 import { removeCheck } from '../../checks/remove-check.ts'
 import { type CheckUpdate, updateCheck as update } from '../../checks/update-check.ts'
+import { isTag } from '../../domain/badge.ts'
 import { AppError, notFound } from '../../domain/errors.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
-import { deriveSlug } from '../../domain/slug.ts'
+import { deriveSlug, isSlug } from '../../domain/slug.ts'
 import { given } from '../api/present.ts'
 import { type Call, findChannels, findView, ok, type Reply } from './call.ts'
 import { presentCheck } from './present.ts'
@@ -41,8 +42,11 @@ export async function listChecks(call: Call): Promise<Reply> {
   const slug = query.get('slug') || undefined
   const tags = query.getAll('tag')
   const filter = given({ slug, tag: tags.length === 0 ? undefined : tags })
+  // Any other text, of which PostgreSQL could not read some, is that of no check.
+  const canMatch = (slug === undefined || isSlug(slug)) && tags.every(isTag)
   async function* pages() {
     yield { checks: [] }
+    if (!canMatch) return
     for await (const checks of listWholeChecks(context, caller, caller.projectId, filter))
       yield { checks: checks.map((check) => presentCheck(check, view)) }
   }
@@ -59,8 +63,7 @@ export async function createCheck(call: Call): Promise<Reply> {
   const { context, caller } = call
   const spec = readSpec(call.body)
   const publicId = randomUUID()
-  const { slug, schedule = null, grace = LIMITS.graceSeconds.default } = spec
-  const standard = schedule === null ? LIMITS.periodSeconds.default : null
+  const { slug, schedule = null, timeout = LIMITS.periodSeconds.default, grace = LIMITS.graceSeconds.default } = spec
   const input: NewCheck = {
     projectId: caller.projectId,
     publicId,
@@ -69,7 +72,7 @@ export async function createCheck(call: Call): Promise<Reply> {
     ...textsOf(spec),
     ...given({ channels: await readChannels(call, spec) }),
     spec: {
-      periodSeconds: schedule === null ? (spec.timeout ?? standard) : null,
+      periodSeconds: schedule === null ? timeout : null,
       schedule,
       timeZone: schedule === null ? null : (spec.tz ?? null),
       graceSeconds: grace,

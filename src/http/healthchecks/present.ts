@@ -23,17 +23,13 @@ export interface View {
   readonly channelIds: readonly string[] | null
 }
 
-/** The words of `STATUSES` that differ. */
-const LATE = 'grace'
-
 export function presentCheck(check: CheckRecord, view: View) {
   const { name, slug, tags, description, spec, state, publicId } = check
   const { version, now } = view
-  const { lastDurationMs, lastPingAt, lastStartAt, expectedAt } = state
+  const { lastDurationMs, lastPingAt, expectedAt } = state
   const status = shownStatus(state, now)
   const isStarted = status !== 'paused' && state.runs.some((run) => isRunning(run, now))
   const isExpected = status === 'up' || status === 'late'
-  const graceStart = isExpected ? expectedAt : null
   return {
     name,
     slug,
@@ -41,11 +37,10 @@ export function presentCheck(check: CheckRecord, view: View) {
     desc: description ?? '',
     grace: spec.graceSeconds,
     n_pings: state.pingsTotal,
-    status: version === 1 && isStarted ? 'started' : status === 'late' ? LATE : status,
+    status: version === 1 && isStarted ? 'started' : status === 'late' ? 'grace' : status,
     started: isStarted,
     last_ping: toSecond(lastPingAt),
-    // While it runs, its grace time counts from the start.
-    next_ping: toSecond(isStarted && status !== 'down' ? earlier(graceStart, lastStartAt) : graceStart),
+    next_ping: toSecond(isExpected ? expectedAt : null),
     manual_resume: !spec.resumeOnPing,
     methods: '',
     subject: '',
@@ -128,11 +123,6 @@ export function isShown({ from, to, reason }: FlipRecord): boolean {
 
 export function presentFlip({ at, to }: FlipRecord) {
   return { timestamp: toSecond(at), up: to === 'up' ? 1 : 0 }
-}
-
-function earlier(one: Instant | null, other: Instant | null): Instant | null {
-  if (one === null || other === null) return one ?? other
-  return Math.min(one, other)
 }
 
 /** As Python writes a time: `2020-03-24T14:02:03+00:00`. */

@@ -83,15 +83,12 @@ describe('creating a check', () => {
     expect(await create({ name: '', slug: 'nightly' })).toMatchObject({ name: 'nightly', slug: 'nightly' })
   })
 
-  it.each([1, 2, 3])(
-    'of version %i has its own addresses, and a slug from the name that nobody has',
-    async (version) => {
-      const first = await create({ name: 'Foo Bar' }, version)
-      const second = await create({ name: 'Foo Bar' }, version)
-      expect([first.slug, second.slug]).toEqual(['foo-bar', 'foo-bar-2'])
-      expect(first.update_url).toBe(`${site}/api/v${version}/checks/${first.uuid}`)
-    },
-  )
+  it.each([1, 2, 3])('of version %i has its own addresses, and a free slug from the name', async (version) => {
+    const first = await create({ name: 'Foo Bar' }, version)
+    const second = await create({ name: 'Foo Bar' }, version)
+    expect([first.slug, second.slug]).toEqual(['foo-bar', 'foo-bar-2'])
+    expect(first.update_url).toBe(`${site}/api/v${version}/checks/${first.uuid}`)
+  })
 
   it('with a schedule has schedule and tz instead of a timeout, which is ignored', async () => {
     const body = await create({ schedule: '15 5 * * *', tz: 'Europe/Riga', timeout: 60 })
@@ -189,7 +186,8 @@ describe('reading checks', () => {
     expect(await names('')).toEqual(['A', 'B'])
     expect(await names('?tag=x')).toEqual(['A', 'B'])
     expect(await names('?tag=x&tag=y')).toEqual(['A'])
-    expect(await names('?tag=z')).toEqual([])
+    for (const query of ['?tag=z', '?tag=', '?tag=%00', '?tag=x&tag=%ff', '?slug=%00', '?slug=A%20B'])
+      expect(await names(query)).toEqual([])
     expect(await names('?slug=b')).toEqual(['B'])
     expect(await names('?slug=')).toEqual(['A', 'B'])
     expect(await names('?colour=red')).toEqual(['A', 'B'])

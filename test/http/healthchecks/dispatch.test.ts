@@ -70,6 +70,7 @@ describe('credentials', () => {
       expect((await call('POST', pathOf('checks/{uuid}/pause', version), { key: null, json })).status).toBe(200)
     }
     expect((await call('POST', 'v1/checks/', { key: null, json: { api_key: 5 } })).body).toEqual(error('wrong api key'))
+    expect((await call('POST', 'v3/checks/', { key: null, json: { api_key: 'hbk_\u0000' } })).status).toBe(401)
     // The header comes first.
     expect((await call('POST', 'v3/checks/', { key: 'wrong', json })).status).toBe(401)
   })
