@@ -70,11 +70,11 @@ export function createApp(options: AppOptions): App {
   const metrics = createMetrics()
   const stack = new AsyncDisposableStack()
   const database = openDatabase(options, stack, { name: 'management', connections: 8 })
-  // One connection each for two groups of pings, two look-ups of their checks, the evaluator, the beat and the clock.
+  // One connection each for two groups of pings, two look-ups of their checks, the read-back, the evaluator, the beat and the clock.
   const pingDatabase =
     config.role === 'controller'
       ? null
-      : openDatabase(options, stack, { name: 'pings', connections: 7, genericPlans: true, looksUp: true })
+      : openDatabase(options, stack, { name: 'pings', connections: 8, genericPlans: true, looksUp: true })
   const databaseClock = createDatabaseClock(pingDatabase ?? database, clock)
 
   let isStarted = false
@@ -106,7 +106,7 @@ export function createApp(options: AppOptions): App {
   const opsApp = createOpsApp({
     isStarted: () => isStarted,
     whyNotReady,
-    remark: () => controllerRole?.reasonNow() ?? null,
+    remark: () => apiRole?.remark() ?? controllerRole?.reasonNow() ?? null,
     metricsToken: config.secrets.metricsToken,
     metrics: {
       contentType: metrics.registry.contentType,
@@ -134,9 +134,11 @@ export function createApp(options: AppOptions): App {
     return apiRole === null ? (controllerRole?.whyNotReady() ?? null) : apiRole.whyNotReady()
   }
 
+  const isStoring = () => whyNotReady() === null && apiRole?.whyNotStoring() === null
+
   /** Without the database the other metrics are still served. */
   async function readChecks(add: Parameters<MetricsSource['readChecks']>[0]): Promise<boolean> {
-    if (apiRole === null || whyNotReady() !== null) return false
+    if (apiRole === null || !isStoring()) return false
     try {
       return await apiRole.exportChecks(add)
     } catch (error) {
@@ -149,10 +151,10 @@ export function createApp(options: AppOptions): App {
   async function renderMetrics(exported: { isActive: boolean; dropped: number }): Promise<string> {
     metrics.exporterActive.set(exported.isActive ? 1 : 0)
     metrics.checkSeriesDropped.set(exported.dropped)
-    metrics.pingsWaiting.set(apiRole?.pingsWaiting() ?? 0)
+    apiRole?.showMetrics()
     reportConnections(metrics, 'management', database)
     if (pingDatabase !== null) reportConnections(metrics, 'pings', pingDatabase)
-    if (apiRole !== null && whyNotReady() === null) {
+    if (apiRole !== null && isStoring()) {
       try {
         const [counts, overdueSeconds, pendingSeconds, historyRows, seen] = await Promise.all([
           countByStatus(database),

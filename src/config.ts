@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { type OidcIssuer, oidcIssuers } from './config-issuers.ts'
 import { DNS_LABEL, KUBERNETES_VARIABLES, type KubernetesConfig } from './config-kubernetes.ts'
@@ -23,6 +23,9 @@ export interface Config extends KubernetesConfig {
   readonly pingUrl: string | null
   readonly baseUrl: string | null
   readonly dataDir: string
+  /** Where pings are stored while the database is unavailable, and how many bytes at most; 0: they are not. */
+  readonly spoolDir: string
+  readonly spoolMaxBytes: number
   readonly rateLimitPerMinute: number
   /** Addresses and CIDRs of proxies whose X-Forwarded-For counts. */
   readonly trustedProxies: readonly string[]
@@ -92,6 +95,11 @@ const KUBERNETES = ['auto', 'off', 'required'] as const
 
 /** Default. A longer wait also retries host names that do not resolve yet. */
 export const DATABASE_WAIT_SECONDS = 10
+
+/** Default: a million pings without text. */
+const SPOOL_BYTES = 64 * 2 ** 20
+/** Two files of the spool, so that one can be deleted while the other one is written. */
+const SMALLEST_SPOOL_BYTES = 8 * 2 ** 20
 
 /** Node's decoder skips characters that are not base64, so it would make a key of any text. */
 const SECRET_KEY = /^[0-9A-Za-z+/_-]{43}=?$/
@@ -220,6 +228,13 @@ const VARIABLES = {
     .string()
     .default('./.data')
     .transform((text) => resolve(text)),
+  SPOOL_DIR: z
+    .string()
+    .transform((text) => resolve(text))
+    .optional(),
+  SPOOL_MAX_BYTES: integer(0, 2 ** 40)
+    .refine((bytes) => bytes === 0 || bytes >= SMALLEST_SPOOL_BYTES, `must be 0, or at least ${SMALLEST_SPOOL_BYTES}`)
+    .default(SPOOL_BYTES),
   SECRET_KEY: textThat(
     (text) => SECRET_KEY.test(text.trim()),
     'must be 32 bytes in base64: make one with `openssl rand -base64 32`',
@@ -337,6 +352,8 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     pingUrl: read.PING_URL ?? null,
     baseUrl: read.BASE_URL ?? null,
     dataDir: read.DATA_DIR,
+    spoolDir: read.SPOOL_DIR ?? join(read.DATA_DIR ?? '', 'spool'),
+    spoolMaxBytes: read.SPOOL_MAX_BYTES,
     rateLimitPerMinute: read.RATE_LIMIT_PER_MINUTE,
     trustedProxies: read.TRUSTED_PROXIES ?? [],
     isPasswordLoginOn: read.PASSWORD_LOGIN === 'on',

@@ -8,6 +8,7 @@ import type { CheckSpec, Flip, Gap, Instant } from '../domain/check.ts'
 import type { CheckEvent, Outcome } from '../domain/check-event.ts'
 import { type CheckEventType, type EventFacts, eventOf, lateEvent, noticeEvent } from '../domain/event.ts'
 import { stampAfter, toMicrosecond } from '../domain/instant.ts'
+import { arrivalOf } from '../domain/late-pings.ts'
 import { expectAfterCompletion, expectFromNow } from '../domain/schedule.ts'
 import { deadlineOf, evaluationOf, resumesFirst, seenBy, transition } from '../domain/transition.ts'
 import { newIdBytes } from '../runtime/ids.ts'
@@ -18,9 +19,12 @@ import type { NewEvent } from '../store/outbox/events.ts'
 export interface Change {
   readonly key: number
   readonly event: CheckEvent
-  /** When it happened, by the database's clock; of what a Job reports, when that is recorded. It is stored as later than the check's newest entry. */
+  /**
+   * When it happened, by the database's clock; of what a Job reports, and of a ping that is recorded late (`event.arrivedAt`), when that is recorded.
+   * It is stored as later than the check's newest entry.
+   */
   readonly at: Instant
-  /** What the history keeps, when the event is a ping. What a Job reports (`source: 'job'`) is stored with the Job's own time. */
+  /** What the history keeps, when the event is a ping. What a Job reports (`source: 'job'`) is stored with the Job's own time, a late ping with that of its arrival. */
   readonly ping?: Pick<NewPing, 'type' | 'exitCode' | 'runId' | 'body' | 'isBodyTruncated' | 'source'>
   /** What the flip says, if there is one: why, in words, and the Job that it is about. */
   readonly about?: Pick<NewFlip, 'detail' | 'job'>
@@ -105,7 +109,11 @@ class Row {
       throw new Error(
         `what is stored of check ${key} cannot be read: update it with a valid schedule, or mend the times in check_states`,
       )
-    if (resumesFirst(spec, this.#state, event)) this.#step(spec, { key, event: { kind: 'resume' }, at }, history)
+    if (resumesFirst(spec, this.#state, event)) {
+      const arrivedAt = arrivalOf(event)
+      const resume = { kind: 'resume', ...(arrivedAt === null ? {} : { arrivedAt }) } as const
+      this.#step(spec, { key, event: resume, at }, history)
+    }
     return this.#step(spec, change, history)
   }
 
@@ -119,7 +127,7 @@ class Row {
     this.#state = outcome.state
     this.#stampedAt = stamp
 
-    const pingAt = timeOfJob(event) ?? stamp
+    const pingAt = arrivalOf(event) ?? timeOfJob(event) ?? stamp
     const pingId = ping === undefined ? null : newIdBytes(pingAt)
     if (ping !== undefined) {
       const type = outcome.isLogged ? 'log' : ping.type

@@ -20,6 +20,7 @@ import {
   pruneTombstones,
   tryPruneLock,
 } from '../store/history/pruning.ts'
+import { pruneSpools } from '../store/history/spools.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { deleteOldLoginAddresses } from '../store/tenancy/login-addresses.ts'
 import { deleteOldWindows } from '../store/tenancy/rate-windows.ts'
@@ -50,6 +51,7 @@ const TABLES = [
   'deliveries',
   'events',
   'gaps',
+  'spools',
   'refresh_tokens',
   'sessions',
   'login_addresses',
@@ -70,6 +72,8 @@ export const PRUNE_START: PrunePosition = { table: TABLES[0], afterKey: 0 }
 const DAY_MS = 86_400_000
 /** A deadline can look back over one interval and its grace, at most a year each (design, section 3.1), and leap days. */
 const GAP_DAYS = 800
+/** Files that are found again after that are recorded from their beginning. */
+const SPOOL_DAYS = 366
 /** An expired token only gives 401; a day more covers replicas whose clocks differed when it was created. */
 const TOKEN_DAYS = 1
 /** The longest window is a day (auth/acts.ts), and counts in part for the one after it. */
@@ -144,6 +148,8 @@ function pruneRest(
       return pruneEvents(tx, firstIdAt(now - maxDays * DAY_MS), limit)
     case 'gaps':
       return pruneGaps(tx, now - GAP_DAYS * DAY_MS, limit)
+    case 'spools':
+      return pruneSpools(tx, now - SPOOL_DAYS * DAY_MS, limit)
     case 'refresh_tokens':
       return deleteExpiredRefreshTokens(tx, now - TOKEN_DAYS * DAY_MS, limit)
     case 'sessions':

@@ -5,14 +5,14 @@ import type { Notice } from './event.ts'
 
 export type CheckEvent =
   /** A completion. `durationMs` is the job's own measurement, which we trust. */
-  | {
+  | (LatePing & {
       readonly kind: 'success' | 'fail'
       readonly runId: string | null
       readonly durationMs: number | null
       readonly job?: JobEnd
-    }
-  | { readonly kind: 'start'; readonly runId: string | null; readonly job?: JobStart }
-  | { readonly kind: 'log' }
+    })
+  | (LatePing & { readonly kind: 'start'; readonly runId: string | null; readonly job?: JobStart })
+  | (LatePing & { readonly kind: 'log' })
   /**
    * The run has no completion: its Job was deleted before it ended. `at`: of the log that records it; null: it is not recorded. `overran`: its source
    * ended it because the next run was due, so that it took too long.
@@ -25,7 +25,7 @@ export type CheckEvent =
   | { readonly kind: 'deadline'; readonly gaps: readonly Gap[]; readonly seenUntil?: Instant }
   /** `isSilent`: the check begins paused, so no recipient knew it otherwise: the flip has no event. */
   | { readonly kind: 'pause'; readonly isSilent?: boolean }
-  | { readonly kind: 'resume' }
+  | (LatePing & { readonly kind: 'resume' })
   /** The given spec is new; the state was reached under the old one. */
   | { readonly kind: 'update' }
   /** The first completion is expected from now on. For declared checks: a job that never runs must be noticed. */
@@ -36,6 +36,12 @@ export type CheckEvent =
   | { readonly kind: 'revive'; readonly kept: KeptState; readonly isUp?: boolean }
   /** The check, which is new, was down when its resource was deleted, and its recipients know it as paused since then: it is down again. */
   | { readonly kind: 'restore'; readonly reason: DownReason }
+
+/** Of a ping that is recorded some time after its arrival (late-pings.ts). */
+interface LatePing {
+  /** When it came in. Absent: just now. */
+  readonly arrivedAt?: Instant
+}
 
 /** What a Job says of its start. Times of Jobs are whole seconds, and may be before the newest entry of the check. */
 export interface JobStart {

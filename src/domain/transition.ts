@@ -7,6 +7,7 @@ import { type CheckSpec, type CheckState, type Gap, type Instant, isOpen, type R
 import { type CheckEvent, flipped, NEXT, type Outcome, unchanged } from './check-event.ts'
 import { countFlip, recentChanges, settle, UNDAMPED } from './flapping.ts'
 import { abandonRun, endRun, refitFollowed, runsAfterPause, runsInPause, startRun } from './followed.ts'
+import { addHistory, arrivalOf, flipNotBefore, isOvertaken } from './late-pings.ts'
 import { HIDING_GAP_MS, LIMITS } from './limits.ts'
 import { durationOf, isKept, refitRuns } from './open-runs.ts'
 import {
@@ -56,7 +57,7 @@ export function evaluationOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs'
 }
 
 export function transition(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Instant): Outcome {
-  const outcome = decide(spec, state, event, now)
+  const outcome = decideAt(spec, state, event, now)
   const isEvaluated = event.kind === 'deadline' && state.notified !== null
   return outcome.flip === null && !isEvaluated ? outcome : damp(state, event, outcome, now)
 }
@@ -85,6 +86,15 @@ export function seenBy(
   now: Instant,
 ): Instant {
   return Math.min(now, seenUntil)
+}
+
+/** A late ping counts from its arrival, unless something newer decides. What is notified of it counts from `now`. */
+function decideAt(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Instant): Outcome {
+  const arrivedAt = arrivalOf(event)
+  if (arrivedAt === null) return decide(spec, state, event, now)
+  if (!isOvertaken(state, arrivedAt)) return flipNotBefore(state.since, decide(spec, state, event, arrivedAt))
+  const durationMs = 'durationMs' in event ? event.durationMs : null
+  return { ...unchanged(addHistory(state, event, arrivedAt)), durationMs }
 }
 
 function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Instant): Outcome {
@@ -132,7 +142,9 @@ function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Inst
 /** Whether the check is resumed before this event is applied: a completion ends such a pause, a start or a log does not. */
 export function resumesFirst(spec: CheckSpec, state: CheckState, event: CheckEvent): boolean {
   const isCompletion = (event.kind === 'success' || event.kind === 'fail') && !isFollowed(spec, event)
-  return isCompletion && spec.resumesOnPing && state.status === 'paused'
+  if (!isCompletion || !spec.resumesOnPing || state.status !== 'paused') return false
+  const arrivedAt = arrivalOf(event)
+  return arrivedAt === null || !isOvertaken(state, arrivedAt)
 }
 
 /** Whether the rules of followed.ts apply: to what Jobs report, and to each ping of a check that follows a source. */

@@ -3,6 +3,7 @@
  * needs PostgreSQL and nothing else, and no Kubernetes credentials (design, section 8).
  */
 
+import { randomUUID } from 'node:crypto'
 import { logEntry } from '../audit/log-entry.ts'
 import { createAuthenticate } from '../auth/authenticate.ts'
 import { createIssuers } from '../auth/issuers.ts'
@@ -38,18 +39,24 @@ import type { Database } from '../store/postgres/database.ts'
 import { takeCreation } from '../tenancy/rate-limit.ts'
 import { type Base, limitConnections, loopOf, openDatabase } from './base.ts'
 import { createDelivery, reachOf } from './delivery.ts'
+import { createSpoolRole } from './spool.ts'
 
 export interface ApiRole {
   /** Resolves with the listening addresses when both ports are open. */
   start(signal?: AbortSignal): Promise<{ ping: string; api: string }>
   /** Stops what has been started, also when start() failed half way. A role that served drains first. */
   stop(): Promise<void>
-  /** Null when pings can be stored. */
+  /** Null when pings can be stored, in the database or on disk. */
   whyNotReady(): string | null
+  /** What a person should know of a process that is ready; null: nothing. */
+  remark(): string | null
+  /** Null when pings can be stored in the database. */
+  whyNotStoring(): string | null
   /** The public addresses. */
   pingUrl(): string
   baseUrl(): string
-  pingsWaiting(): number
+  /** Sets the gauges that this role knows. */
+  showMetrics(): void
   /** Reads the series of each check for /metrics. */
   readonly exportChecks: Exporter['read']
   /** Channels with a URL without TLS. */
@@ -82,6 +89,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const stack = new AsyncDisposableStack()
   let pingUrl = config.pingUrl ?? ''
 
+  const processId = randomUUID()
   const cache = createCheckCache()
   const counts = createPingCounts()
   const recorder = createPingRecorder({
@@ -94,18 +102,37 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       metrics.pingCommitSeconds.observe(seconds)
     },
     onError: (error, pings) => log.error({ error, pings }, 'pings could not be stored'),
+    spool:
+      config.spoolMaxBytes === 0
+        ? null
+        : {
+            pings: () => spool.pings(),
+            isKnown: (publicId) => known.has(publicId),
+            onBegin: (error) => log.warn({ error }, 'the database stores no pings: they are stored on disk meanwhile'),
+          },
   })
+  const spool = createSpoolRole({ ...base, cache, counts, recorder })
 
   const beat = createBeat({
     database: pingDatabase,
     recorder,
     clock,
+    self: () => ({ id: processId, spool: spool.report() }),
     onGap(gap) {
       const seconds = (gap.endedAt - gap.startedAt) / 1_000
       metrics.gaps.inc()
       metrics.gapSeconds.inc(seconds)
       const line = { seconds: Math.round(seconds) }
-      log.warn(line, 'no replica could store pings for a while; deadlines are moved accordingly')
+      log.warn(line, 'no replica could store pings in the database for a while')
+    },
+    onSettled(gap, isSpooled) {
+      const line = { seconds: Math.round((gap.endedAt - gap.startedAt) / 1_000) }
+      log.info(
+        line,
+        isSpooled
+          ? 'the pings of that time were stored on disk and are recorded; deadlines are evaluated as usual'
+          : 'pings of that time may be lost; deadlines are moved accordingly',
+      )
     },
   })
   const beatLoop = loopOf(base, 'beat', BEAT_MS, beat.run)
@@ -144,7 +171,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const exporter = createExporter({ database: exportDatabase, clock: databaseClock }, config.metricLabels)
   const exporterLoop = loopOf(base, 'exporter', EXPORTER_MS, async () => {
     // A replica that is not ready does not renew its lease, so that another replica takes it.
-    if (whyNotReady() === null) await exporter.hold()
+    if (whyNotStoring() === null) await exporter.hold()
     return 'done'
   })
 
@@ -206,7 +233,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     onWarning: (warning) => metrics.pingWarnings.inc({ warning }),
     onError: (error) => log.error({ error }, 'a ping failed'),
   })
-  const delivery = createDelivery({ ...base, sealer, baseUrl: () => baseUrl, whyNotReady, yieldToPings })
+  const delivery = createDelivery({ ...base, sealer, baseUrl: () => baseUrl, whyNotReady: whyNotStoring, yieldToPings })
   const { bindAddress } = config
   const pingServer = createHttpServer({
     name: 'ping',
@@ -229,8 +256,13 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     errorText: (error) => ({ type: 'application/json; charset=utf-8', text: JSON.stringify({ error }) }),
   })
 
-  function whyNotReady(): string | null {
+  function whyNotStoring(): string | null {
     return beat.isStale() ? 'the database cannot be written to' : null
+  }
+
+  /** A pod whose spool takes pings stays in its Service. */
+  function whyNotReady(): string | null {
+    return spool.pings()?.hasRoom() ? null : whyNotStoring()
   }
 
   /** Goes on serving while load balancers notice that this replica is not ready. Another replica exports meanwhile. */
@@ -246,11 +278,16 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   /** The ports close at the same time. Unless other replicas beat, a gap begins now, so no deadline is evaluated any more. */
   async function stopBeat(): Promise<void> {
     await Promise.all([expireLoop.stop(), beatLoop.stop()])
-    await beatLoop.runOnce().catch((error) => log.warn({ error }, 'the last beat could not be written'))
+    await beatLoop
+      .runOnce()
+      .then(beat.end)
+      .catch((error) => log.warn({ error }, 'the last beat could not be written'))
   }
 
   return {
     async start(signal) {
+      await spool.open()
+      stack.defer(spool.close)
       stack.defer(recorder.stop)
       const defer = stopTogether(stack)
       defer(changes.stop)
@@ -263,7 +300,10 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       baseUrl ||= api
       // The gap since the last stop is recorded before the first deadline is evaluated.
       await base.whenAvailable(beatLoop.runOnce, signal)
+      await base.whenAvailable(spool.drain, signal)
       beatLoop.start()
+      spool.loop.start()
+      defer(spool.loop.stop)
       expireLoop.start()
       defer(stopBeat)
       pruneLoop.start()
@@ -281,9 +321,14 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     stop: () => stack.disposeAsync(),
 
     whyNotReady,
+    whyNotStoring,
+    remark: () => (whyNotStoring() === null ? null : 'database unavailable; spooling'),
     pingUrl: () => pingUrl,
     baseUrl: () => baseUrl,
-    pingsWaiting: recorder.waiting,
+    showMetrics() {
+      metrics.pingsWaiting.set(recorder.waiting())
+      spool.showMetrics()
+    },
     exportChecks: exporter.read,
     clearChannels: () => countClear({ database, sealer }),
   }

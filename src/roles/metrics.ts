@@ -1,6 +1,7 @@
 /** The metrics of the product. The roles set them; /metrics of every role shows all of them. */
 
 import { EVALUATOR_FLIP_REASONS } from '../checks/deadlines/expire-overdue.ts'
+import { DROP_REASONS } from '../checks/ping/read-back.ts'
 import type { AttemptResult } from '../delivery/outbox.ts'
 import type { WatchdogResult } from '../delivery/watchdog.ts'
 import { CHANNEL_KINDS } from '../domain/channel.ts'
@@ -12,7 +13,7 @@ import { HISTORY_KINDS } from '../store/history/sizes.ts'
 
 const ATTEMPT_RESULTS = ['delivered', 'retried', 'failed'] as const satisfies AttemptResult[]
 const WATCHDOG_RESULTS = ['pinged', 'failed', 'withheld'] as const satisfies WatchdogResult[]
-const PING_RESULTS = ['stored', 'duplicate', 'not_found', 'unavailable', 'body_too_large', 'body_compressed']
+const PING_RESULTS = ['stored', 'spooled', 'duplicate', 'not_found', 'unavailable', 'body_too_large', 'body_compressed']
 /** Of pings whose path or method is wrong, so that their type is not known. */
 const UNKNOWN_PING_RESULTS = ['not_found', 'unknown_signal', 'invalid_exit_code', 'wrong_method']
 const GROUP_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 500]
@@ -63,6 +64,14 @@ export function createMetrics() {
     pingsWaiting: gauge(
       'heartbeat_pings_waiting',
       'Pings that wait in this process until the groups in flight are committed',
+    ),
+    spoolPings: gauge('heartbeat_spool_pings', 'Pings on disk that wait until the database is available'),
+    spoolBytes: gauge('heartbeat_spool_bytes', 'Size of the files of the spool'),
+    spoolOldestSeconds: gauge('heartbeat_spool_oldest_seconds', 'Age of the oldest ping on disk; 0 without one'),
+    spoolDropped: counter(
+      'heartbeat_spool_dropped_total',
+      'Pings on disk that were not recorded: their check was removed, the database rejects them, or the file is damaged',
+      { reason: [...DROP_REASONS, 'damaged'] },
     ),
     flips: counter(
       'heartbeat_flips_total',

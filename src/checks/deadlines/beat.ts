@@ -2,14 +2,18 @@
 
 import type { Gap } from '../../domain/check.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { beat, rehearsePing } from '../../store/history/gaps.ts'
+import { beat, endBeat, type PingBeat, rehearsePing, settleGaps } from '../../store/history/gaps.ts'
 import type { Database } from '../../store/postgres/database.ts'
 
 export interface BeatOptions {
   /** The pool that pings use: only that way does a beat say something about pings. */
   readonly database: Database
   readonly recorder: { isWell(): boolean; recovered(): void }
+  /** What this process says with a beat. Its id is that of the process, not of the spool. */
+  readonly self: () => PingBeat
   readonly onGap: (gap: Gap) => void
+  /** It is known now whether the pings of the gap were spooled. */
+  readonly onSettled: (gap: Gap, isSpooled: boolean) => void
 }
 
 /** After two missed beats and a margin, the database counts as not writable. */
@@ -24,13 +28,15 @@ export function createBeat({ clock, ...options }: BeatOptions & { readonly clock
       lastBeatAt = clock.now()
       return 'done'
     },
+    /** The process stops: no gap waits for it. Throws AppError `unavailable`. */
+    end: () => endBeat(options.database, options.self().id),
     /** Whether this replica's last beat is too old for pings to be stored now. */
     isStale: () => clock.now() - lastBeatAt > STALE_BEAT_MS,
   }
 }
 
 /** Writes one beat. Throws when pings failed since the last beat and a dry run shows that a ping could not be stored now either. */
-export async function keepBeat({ database, recorder, onGap }: BeatOptions): Promise<void> {
+export async function keepBeat({ database, recorder, self, onGap, onSettled }: BeatOptions): Promise<void> {
   // The beat's own statement may pass where a ping fails (a full disk).
   if (!recorder.isWell()) {
     await database
@@ -43,8 +49,9 @@ export async function keepBeat({ database, recorder, onGap }: BeatOptions): Prom
       })
     recorder.recovered()
   }
-  const gap = await beat(database)
+  const gap = await beat(database, self())
   if (gap !== null) onGap(gap)
+  for (const { gap: settled, isSpooled } of await settleGaps(database)) onSettled(settled, isSpooled)
 }
 
 /** Rolls the transaction back. */

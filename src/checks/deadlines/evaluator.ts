@@ -10,7 +10,7 @@ export interface EvaluatorOptions {
   readonly database: Database
   readonly cache: CheckCache
   /** Pings that arrived in time may still wait in it. */
-  readonly recorder: Pick<PingRecorder, 'oldestWaitMs' | 'yieldToPings'>
+  readonly recorder: Pick<PingRecorder, 'isSpooling' | 'oldestWaitMs' | 'yieldToPings'>
   /** This process's own. */
   readonly clock: Clock
   readonly onFlip: (reason: string, detectionSeconds: number) => void
@@ -27,7 +27,7 @@ export function createEvaluator({ database, cache, recorder, clock, onFlip, onFa
 
   return async function evaluate(signal: AbortSignal): Promise<'again' | 'done'> {
     await recorder.yieldToPings()
-    if (recorder.oldestWaitMs() > STALL_MS) return 'done'
+    if (recorder.isSpooling() || recorder.oldestWaitMs() > STALL_MS) return 'done'
     const startedAt = clock.now()
     const batch = nextSize
     // A large batch that fails is followed by a small one.

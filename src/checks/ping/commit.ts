@@ -6,7 +6,6 @@
 import { findKeys } from '../../store/checks/states.ts'
 import type { Session } from '../../store/postgres/database.ts'
 import {
-  CommitUnknown,
   isConnectionError,
   isOutage,
   isRetriable,
@@ -17,7 +16,7 @@ import type { CheckCache } from './cache.ts'
 import type { PingCounts } from './counts.ts'
 import { commitLocked, type LockedCommit } from './locked.ts'
 import { commitOptimistically, type OptimisticCommit } from './optimistic.ts'
-import { type Ping, type PingChange, type PingFailure, type PingOutcome, toChange } from './ping.ts'
+import { GroupUnknown, type Ping, type PingChange, type PingFailure, type PingOutcome, toChange } from './ping.ts'
 import { nextPolicy, OPTIMISTIC } from './policy.ts'
 import { oldestOf } from './queue.ts'
 
@@ -49,6 +48,9 @@ export const PING_LIMITS = {
   /** When a connection breaks, older pings are given up: opening the next one may take 1.5 s. */
   retryMs: 2_500,
 }
+
+/** The same with a spool: what is not stored within two seconds is spooled. */
+export const SPOOL_LIMITS: typeof PING_LIMITS = { budgetMs: 1_500, minBudgetMs: 500, retryMs: 0 }
 
 /** About 100 bytes each. */
 const MAX_KEYS = 200_000
@@ -104,7 +106,7 @@ export function createGroupCommitter(options: CommitOptions): CommitGroup {
         error = another
       }
     }
-    if (isConnectionError(error)) return group.map(() => toDisconnected(error))
+    if (isConnectionError(error)) return group.map((_, index) => toDisconnected(error, index))
     if (group.length === 1 || (isOutage(error) && !isRetriable(error))) {
       const failure: PingFailure = { kind: isOutage(error) ? 'outage' : 'rejected', error }
       return group.map(() => failure)
@@ -154,6 +156,8 @@ export function isDisconnected(outcome: PingOutcome): outcome is PingFailure {
   return typeof outcome !== 'string' && (outcome.kind === 'unsent' || outcome.kind === 'lost')
 }
 
-function toDisconnected(error: unknown): PingFailure {
-  return error instanceof CommitUnknown ? { kind: 'lost', error: error.cause } : { kind: 'unsent', error }
+function toDisconnected(error: unknown, index: number): PingFailure {
+  return error instanceof GroupUnknown
+    ? { kind: 'lost', error: error.cause, pingId: error.pingIds[index] ?? null }
+    : { kind: 'unsent', error }
 }

@@ -3,9 +3,10 @@
 import { saveChanges } from '../../store/checks/change-sets.ts'
 import { findRunPings, lockStates, runPingKey } from '../../store/checks/states.ts'
 import type { Session } from '../../store/postgres/database.ts'
+import { CommitUnknown } from '../../store/postgres/sqlstate.ts'
 import { decideChanges } from '../change.ts'
 import type { SavedChecks } from './cache.ts'
-import { type PingChange, type PingOutcome, toOutcome } from './ping.ts'
+import { GroupUnknown, type PingChange, type PingOutcome, pingIdsOf, toOutcome } from './ping.ts'
 
 export interface LockedCommit {
   /** In the order of the group. */
@@ -16,7 +17,7 @@ export interface LockedCommit {
 
 /**
  * `group`: null for a ping whose id names no check. With `skip locked`, pings of rows that another transaction holds are `held`, and so are
- * those of rows that are gone. Throws the error of PostgreSQL or of the connection.
+ * those of rows that are gone. Throws the error of PostgreSQL or of the connection, or GroupUnknown.
  */
 export async function commitLocked(
   session: Session,
@@ -26,7 +27,8 @@ export async function commitLocked(
 ): Promise<LockedCommit> {
   const changes = group.filter((change) => change !== null)
   const runPings = changes.filter(hasRunId).map(({ key, ping }) => ({ key, ...ping }))
-  return session.groupTransaction(
+  let pingIds: readonly (Buffer | null)[] = []
+  const committed = session.groupTransaction(
     budgetMs,
     (tx) =>
       Promise.all([
@@ -35,8 +37,10 @@ export async function commitLocked(
       ]),
     async (tx, [locked, stored]) => {
       const repeats = findRepeats(group, stored)
-      const fresh = group.filter((change, index) => change !== null && !repeats.has(index)) as PingChange[]
+      const isFresh = group.map((change, index) => change !== null && !repeats.has(index))
+      const fresh = group.filter((_, index) => isFresh[index]) as PingChange[]
       const { decisions, changeSet, after } = decideChanges(locked, fresh, 'earlier')
+      pingIds = pingIdsOf(isFresh, decisions, changeSet.pings)
       const outcomes: PingOutcome[] = []
       let decided = 0
       group.forEach((change, index) => {
@@ -51,16 +55,19 @@ export async function commitLocked(
       return { outcomes, saved: version === null ? null : { checks: after, version } }
     },
   )
+  return committed.catch((error) => {
+    throw error instanceof CommitUnknown ? new GroupUnknown(error.cause, pingIds) : error
+  })
 }
 
 const HELD: PingOutcome = { kind: 'held', error: null }
 const STORED_BEFORE = -1
 
 type RunPing = PingChange & { readonly ping: { readonly runId: string } }
-const hasRunId = (change: PingChange): change is RunPing => change.ping.runId !== null
+export const hasRunId = (change: PingChange): change is RunPing => change.ping.runId !== null
 
 /** Pings that repeat a ping of the same run and type, by their index. The value is the index of the first one, or STORED_BEFORE. */
-function findRepeats(group: readonly (PingChange | null)[], stored: ReadonlySet<string>): Map<number, number> {
+export function findRepeats(group: readonly (PingChange | null)[], stored: ReadonlySet<string>): Map<number, number> {
   const repeats = new Map<number, number>()
   const firsts = new Map<string, number>()
   group.forEach((change, index) => {

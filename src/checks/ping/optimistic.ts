@@ -2,10 +2,10 @@
 
 import { type ChangeSet, saveUnlocked } from '../../store/checks/change-sets.ts'
 import type { Session } from '../../store/postgres/database.ts'
-import { CommitUnknown, isConnectionError } from '../../store/postgres/sqlstate.ts'
+import { isConnectionError } from '../../store/postgres/sqlstate.ts'
 import { decideChanges } from '../change.ts'
 import type { CheckCache, SavedChecks } from './cache.ts'
-import { type PingChange, type PingOutcome, toOutcome } from './ping.ts'
+import { GroupUnknown, type PingChange, type PingOutcome, pingIdsOf, toOutcome } from './ping.ts'
 
 export interface OptimisticCommit {
   /** In the order of the group. `stale`: nothing of this ping's check was saved, since its row has changed or is gone. */
@@ -16,7 +16,7 @@ export interface OptimisticCommit {
 
 /**
  * Null, with nothing done, for a group that needs locks: a check is not cached, a ping has a run id (repeats are found under the lock), or
- * more than states and pings would be written. Throws the error of PostgreSQL, or CommitUnknown.
+ * more than states and pings would be written. Throws the error of PostgreSQL, or GroupUnknown.
  */
 export async function commitOptimistically(
   session: Session,
@@ -34,7 +34,9 @@ export async function commitOptimistically(
   const { version, stale } = await session
     .within(budgetMs, (db) => saveUnlocked(db, changeSet, rows))
     .catch((error) => {
-      throw isConnectionError(error) ? new CommitUnknown(error) : error
+      if (!isConnectionError(error)) throw error
+      const isDecided = group.map((change) => change !== null)
+      throw new GroupUnknown(error, pingIdsOf(isDecided, decisions, changeSet.pings))
     })
   let decided = 0
   return {

@@ -2,6 +2,7 @@
 
 import type { PingType } from '../../domain/check.ts'
 import type { CheckEvent } from '../../domain/check-event.ts'
+import { CommitUnknown } from '../../store/postgres/sqlstate.ts'
 import type { Change, Decision } from '../change.ts'
 
 export interface Ping {
@@ -27,10 +28,12 @@ export type PingResult =
   | 'duplicate'
   /** No check has this id. */
   | 'unknown'
+  /** On disk here, and recorded when the database is available again. */
+  | 'spooled'
   /** Not stored, as far as is known. The client should try again. */
   | 'unavailable'
 
-/** Why a ping is `unavailable`. */
+/** Why a ping is not stored: it is spooled, or `unavailable`. */
 export interface PingFailure {
   readonly kind: /** Another transaction holds the check's row. */
     | 'held'
@@ -43,9 +46,33 @@ export interface PingFailure {
     /** The connection broke after that: the ping may be stored or not. */
     | 'lost'
   readonly error: unknown
+  /** Of a `lost` one: the id that it has if it is stored. */
+  readonly pingId?: Buffer | null
 }
 
-export type PingOutcome = Exclude<PingResult, 'unavailable'> | PingFailure
+export type PingOutcome = Exclude<PingResult, 'spooled' | 'unavailable'> | PingFailure
+
+/** A CommitUnknown that knows the ids of its pings. */
+export class GroupUnknown extends CommitUnknown {
+  /** In the order of the group; null for a ping that was not written. */
+  readonly pingIds: readonly (Buffer | null)[]
+
+  constructor(cause: unknown, pingIds: readonly (Buffer | null)[]) {
+    super(cause)
+    this.pingIds = pingIds
+  }
+}
+
+/** The ids that the pings of a group have if they are stored, in its order. `decisions` and `written` are those of `decideChanges`. */
+export function pingIdsOf(
+  isDecided: readonly boolean[],
+  decisions: readonly Decision[],
+  written: readonly { readonly id: Buffer }[],
+): (Buffer | null)[] {
+  const remaining = decisions.values()
+  const ids = written.values()
+  return isDecided.map((isOne) => (isOne && remaining.next().value!.kind === 'applied' ? ids.next().value!.id : null))
+}
 
 /** A ping as a change of the check with this key. */
 export type PingChange = Change & { readonly ping: NonNullable<Change['ping']> }

@@ -8,6 +8,8 @@ export interface PingQueue<Entry> {
   takeGroup(some?: { readonly min: number; readonly isFree: (entry: Entry) => boolean }): readonly Entry[]
   /** Puts entries back, before all others. */
   putBack(entries: readonly Entry[]): void
+  /** Removes and returns those that are wanted, in their order. */
+  takeAll(isWanted: (entry: Entry) => boolean): readonly Entry[]
   /** Removes and returns the entries that have waited since before `time`. */
   takeOlderThan(time: number): readonly Entry[]
   /** The earliest `since`; Infinity when nothing waits. */
@@ -21,6 +23,18 @@ const MAX_WAITING = 20_000
 /** `since`: when an entry began to wait. */
 export function createPingQueue<Entry extends { readonly since: number }>(): PingQueue<Entry> {
   let entries: Entry[] = []
+
+  function takeAll(isWanted: (entry: Entry) => boolean): readonly Entry[] {
+    const taken: Entry[] = []
+    const others: Entry[] = []
+    for (const entry of entries) {
+      const line = isWanted(entry) ? taken : others
+      line.push(entry)
+    }
+    if (taken.length > 0) entries = others
+    return taken
+  }
+
   return {
     size: () => entries.length,
     add: (entry) => entries.length < MAX_WAITING && entries.push(entry) > 0,
@@ -39,11 +53,8 @@ export function createPingQueue<Entry extends { readonly since: number }>(): Pin
     putBack(again) {
       if (again.length > 0) entries = [...again, ...entries]
     },
-    takeOlderThan(time) {
-      const older = entries.filter(({ since }) => since < time)
-      if (older.length > 0) entries = entries.filter(({ since }) => since >= time)
-      return older
-    },
+    takeAll,
+    takeOlderThan: (time) => takeAll(({ since }) => since < time),
     oldestSince: () => oldestOf(entries),
   }
 }

@@ -3,15 +3,27 @@
  * and each gets its result when its own group has committed. While many wait, a second group is in flight on another connection, so that PostgreSQL
  * goes on while this process reads and writes. The two never hold pings of the same check: those keep their order.
  *
- * A client must hear 503 within five seconds when the database hangs: a group is cut off, with its connection, when its oldest ping has waited
- * for four seconds. A ping that was certainly not written when its connection broke is sent once more, on another connection.
+ * With a spool, a ping that the database does not store within two seconds is stored on disk, and so is each newer one until the database stores pings
+ * again (read-back.ts); a client then gets its 200 all the same. A ping of a check whose older pings are on disk goes there too.
+ *
+ * Without a spool, a client must hear 503 within five seconds when the database hangs: a group is cut off, with its connection, when its oldest ping has
+ * waited for four seconds. A ping that was certainly not written when its connection broke is sent once more, on another connection.
  */
 
 import { startTimer } from '../../runtime/clock.ts'
 import type { Database, Session } from '../../store/postgres/database.ts'
-import { type CommitOptions, createGroupCommitter, isDisconnected, type PendingPing, PING_LIMITS } from './commit.ts'
-import type { Ping, PingOutcome, PingResult } from './ping.ts'
+import {
+  type CommitOptions,
+  createGroupCommitter,
+  isDisconnected,
+  type PendingPing,
+  PING_LIMITS,
+  SPOOL_LIMITS,
+} from './commit.ts'
+import type { Ping, PingFailure, PingOutcome, PingResult } from './ping.ts'
+import type { PingSpool } from './ping-spool.ts'
 import { createPingQueue, oldestOf } from './queue.ts'
+import type { SpooledPing } from './spooled-ping.ts'
 
 export type { Ping, PingResult } from './ping.ts'
 
@@ -20,6 +32,8 @@ export interface PingRecorder {
   record(ping: Ping, since?: number): Promise<PingResult>
   /** False from a group that the database failed to store until one commits, or until `recovered()`. */
   isWell(): boolean
+  /** Whether pings are stored on disk, or wait there: what is recorded may lack pings that came in before. */
+  isSpooling(): boolean
   recovered(): void
   waiting(): number
   /** How long the oldest ping without a result has waited, in milliseconds; also one whose group is in flight. */
@@ -33,7 +47,17 @@ export interface PingRecorder {
 export interface PingRecorderOptions extends CommitOptions {
   /** A pool of its own, so that management never takes the connection that pings need. */
   readonly database: Database
+  /** These pings are lost, as far as is known. */
   readonly onError: (error: unknown, pings: number) => void
+  /** Null: none. */
+  readonly spool?: {
+    /** Null while it is not open. */
+    readonly pings: () => Pick<PingSpool, 'accepts' | 'append' | 'flushed' | 'holds' | 'isEmpty'> | null
+    /** Whether a check has this public id, as far as is known: invented ids must not fill the spool. */
+    readonly isKnown: (publicId: string) => boolean
+    /** The database stores no pings, and they are spooled from now on. */
+    readonly onBegin: (error: unknown) => void
+  } | null
 }
 
 const MAX_YIELD_MS = 20
@@ -52,9 +76,18 @@ interface QueuedPing extends PendingPing {
   readonly settle: (result: PingResult) => void
 }
 
+/** A ping to spool; `pingId` as in SpooledPing. */
+interface SparedPing extends QueuedPing {
+  readonly pingId?: Buffer | null
+}
+
 /** `commit` is for tests. */
-export function createPingRecorder(options: PingRecorderOptions, commit = createGroupCommitter(options)): PingRecorder {
-  const { database, now, onError, limits = PING_LIMITS } = options
+export function createPingRecorder(
+  options: PingRecorderOptions,
+  commit = createGroupCommitter({ limits: options.spool ? SPOOL_LIMITS : PING_LIMITS, ...options }),
+): PingRecorder {
+  const { database, now, onError, spool = null } = options
+  const { limits = spool === null ? PING_LIMITS : SPOOL_LIMITS } = options
   const queue = createPingQueue<QueuedPing>()
   const flights = new Set<Flight>()
   let isWell = true
@@ -63,13 +96,57 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
 
   function record(ping: Ping, since = now()): Promise<PingResult> {
     return new Promise((settle) => {
-      if (isStopping || !queue.add({ ping, since, isRetry: false, settle })) settle('unavailable')
+      const pending = { ping, since, isRetry: false, settle }
+      if (isStopping) settle('unavailable')
+      else if (isForSpool(ping.publicId)) spare([pending])
+      else if (!queue.add(pending)) settle('unavailable')
       else if (flights.size === 0 || (flights.size === 1 && queue.size() % MIN_SECOND_GROUP === 0 && hasConnection()))
         void fly()
     })
   }
 
   const hasConnection = () => [...flights].some(({ isConnected }) => isConnected)
+
+  const isInFlight = (publicId: string) =>
+    [...flights].some(({ group }) => group.some(({ ping }) => ping.publicId === publicId))
+
+  const onDisk = () => spool?.pings() ?? null
+  const isSpoolInUse = () => !isWell && (onDisk()?.accepts() ?? false)
+
+  /** Not while a group in flight has a ping of the check, which may be stored or not: the newer one must not come before it. */
+  function isForSpool(publicId: string): boolean {
+    return (isSpoolInUse() || (onDisk()?.holds(publicId) ?? false)) && !isInFlight(publicId)
+  }
+
+  /** Spools these pings, and behind them what waits for the database and is for the spool now. */
+  function spare(pings: readonly SparedPing[]): void {
+    const { isKnown } = spool!
+    const taken = new Set(pings.map(({ ping }) => ping.publicId))
+    const isBehind = ({ ping: { publicId } }: QueuedPing) =>
+      (isSpoolInUse() || taken.has(publicId)) && !isInFlight(publicId)
+    const all: readonly SparedPing[] = queue.size() === 0 ? pings : [...pings, ...queue.takeAll(isBehind)]
+    const known = all.filter(({ ping }) => isKnown(ping.publicId))
+    for (const pending of all) if (!isKnown(pending.ping.publicId)) pending.settle('unavailable')
+    if (known.length === 0) return
+    const records = known.map(({ ping, pingId = null }): SpooledPing => ({ ping, pingId }))
+    onDisk()!
+      .append(records)
+      .then(
+        () => {
+          for (const { settle } of known) settle('spooled')
+        },
+        (error) => giveUp(known, error),
+      )
+  }
+
+  /** From the first failure on. */
+  function beginSpooling(error: unknown): void {
+    const isFirst = isWell
+    isWell = false
+    if (!isSpoolInUse()) return
+    if (isFirst) spool!.onBegin(error)
+    spare([])
+  }
 
   async function fly(): Promise<void> {
     const flight: Flight = { isConnected: false, group: [] }
@@ -91,7 +168,8 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
           giveUpInTime(error)
           break
         }
-        isWell = false
+        beginSpooling(error)
+        if (queue.size() === 0) continue
         const stale = queue.takeOlderThan(now() - limits.retryMs)
         // Without a connection a group fails at each attempt, or it would be tried for ever.
         giveUp(stale.length > 0 || wasConnected ? stale : queue.takeGroup(), error)
@@ -111,11 +189,14 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
       const outcomes = await committing
       const { group } = flight
       const broken = outcomes.find(isDisconnected)
+      // What is spooled must be on its way to the disk before newer pings of the same checks are sent.
+      const isSpooledFirst = onDisk() !== null && outcomes.some(isOut)
       // The next group is sent before the responses of this one are written: the database works while this process does.
-      if (broken === undefined) committing = commitNext(session, flight)
+      if (broken === undefined && !isSpooledFirst) committing = commitNext(session, flight)
       else flight.group = []
       settle(group, outcomes)
       if (broken !== undefined) throw broken.error
+      if (isSpooledFirst) committing = commitNext(session, flight)
     }
   }
 
@@ -135,10 +216,13 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
 
   function settle(group: readonly QueuedPing[], outcomes: readonly PingOutcome[]): void {
     const again: QueuedPing[] = []
+    const spared: SparedPing[] = []
     const errors = new Map<unknown, number>()
+    const canSpare = onDisk()?.accepts() ?? false
     for (const [index, pending] of group.entries()) {
       const outcome = outcomes[index]!
       if (typeof outcome === 'string') pending.settle(outcome)
+      else if (canSpare && isOut(outcome)) spared.push({ ...pending, pingId: outcome.pingId ?? null })
       else if (outcome.kind === 'unsent' && !pending.isRetry) again.push({ ...pending, isRetry: true })
       else {
         if (outcome.kind !== 'held') errors.set(outcome.error, (errors.get(outcome.error) ?? 0) + 1)
@@ -146,7 +230,10 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
       }
     }
     queue.putBack(again)
-    isWell = isWellAfter(outcomes) ?? isWell
+    const isWellNow = isWellAfter(outcomes) ?? isWell
+    if (spared.length > 0) spare(spared)
+    if (isWellNow) isWell = true
+    else beginSpooling(outcomes.find(isOut)?.error)
     for (const [error, pings] of errors) onError(error, pings)
   }
 
@@ -186,6 +273,7 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
   return {
     record,
     isWell: () => isWell,
+    isSpooling: () => isSpoolInUse() || onDisk()?.isEmpty() === false,
     recovered() {
       isWell = true
     },
@@ -198,14 +286,17 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
     async stop() {
       isStopping = true
       await whenIdle()
+      await onDisk()?.flushed()
     },
   }
 }
 
+function isOut(outcome: PingOutcome): outcome is PingFailure {
+  return typeof outcome !== 'string' && outcome.kind !== 'held' && outcome.kind !== 'rejected'
+}
+
 /** Whether the database stores pings, by the outcomes of a group; null when they show neither. */
 function isWellAfter(outcomes: readonly PingOutcome[]): boolean | null {
-  const isOut = (outcome: PingOutcome) =>
-    typeof outcome !== 'string' && outcome.kind !== 'held' && outcome.kind !== 'rejected'
   if (outcomes.some(isOut)) return false
   return outcomes.includes('stored') || outcomes.includes('run_refused') ? true : null
 }

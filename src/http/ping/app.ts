@@ -55,7 +55,7 @@ export type RecordPing = (
   },
   /** When it began to wait, by the database's clock. Default: now. */
   since?: number,
-) => Promise<'stored' | 'run_refused' | 'duplicate' | 'unknown' | 'unavailable'>
+) => Promise<'stored' | 'run_refused' | 'duplicate' | 'spooled' | 'unknown' | 'unavailable'>
 
 /** checks/ping/find-addressed.ts implements it. */
 export interface FindAddressed {
@@ -153,9 +153,10 @@ export function createPingApp(options: PingAppOptions): Koa {
           : await recordFound(check, ping)
       if (result === 'unknown') return rejectAs(form === 'push' ? NO_TOKEN : NO_CHECK)
       if (result === 'unavailable') return rejectAs(UNAVAILABLE)
+      if (result === 'spooled') ctx.res.setHeader('Ping-Stored', 'spool')
       warn(ctx, result === 'run_refused' ? [...warnings, 'run_refused'] : warnings)
       if (loss !== null) return rejectAs(bodyLost(loss, result === 'duplicate'))
-      onPing(type, result === 'duplicate' ? 'duplicate' : 'stored')
+      onPing(type, result === 'run_refused' ? 'stored' : result)
       if (form === 'push') return respond(ctx, 200, PUSHED_HEADERS, PUSHED)
       return isNew ? respond(ctx, 201, CREATED_HEADERS, 'Created') : respond(ctx, 200, OK_HEADERS, 'OK')
     } catch (error) {

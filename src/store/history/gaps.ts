@@ -1,4 +1,7 @@
-/** Own downtime: the service beat, which says that pings could be taken, and the gaps between beats. */
+/**
+ * Own downtime: the service beat, which says that pings could be stored, and the gaps between beats. The pings of a gap are not lost if each api process
+ * had spooled them on disk: such a gap hides nothing. Whether it is one is known when each process has recorded what it spooled.
+ */
 
 import type { Gap, Instant } from '../../domain/check.ts'
 import { pingSourceCode, pingTypeCode } from '../checks/columns.ts'
@@ -8,35 +11,109 @@ import { timestamp } from '../postgres/instants.ts'
 /** A shorter silence is not a gap (design, section 4): a restart, a slow commit. While the beat is older, deadlines are not evaluated. */
 export const SHORTEST_GAP_MS = 5_000
 
-/** Moves the beat of the whole service. Records and returns the gap since the last one, or null. Concurrent beats queue on the row, so a gap is recorded once. */
-export async function beat(tx: Queryable): Promise<Gap | null> {
+/** A process that has not beaten for so long after a gap is gone, and its pings may be lost. */
+const AWAITED_MS = 15_000
+/** Pings that wait in a spool for longer than this do not keep deadlines waiting. */
+const PENDING_MS = 600_000
+
+/** What an api process says of its spool with each beat. */
+export interface SpoolReport {
+  /** Since when pings wait in it; null: none waits. */
+  readonly pendingSince: Instant | null
+  /** When a ping was refused last because it was full or broken; null: never. */
+  readonly refusedAt: Instant | null
+}
+
+/** `id`: of the process. `spool`: null without one. */
+export interface PingBeat {
+  readonly id: string
+  readonly spool: SpoolReport | null
+}
+
+/**
+ * Moves the beat of the whole service, and that of this process. Records and returns the gap since the last one, or null. Concurrent beats queue on the row,
+ * so a gap is recorded once.
+ */
+export async function beat(tx: Queryable, { id, spool }: PingBeat): Promise<Gap | null> {
   const { rows } = await tx.query<{ startedAt: Instant; endedAt: Instant }>({
     name: 'beat',
     text: `with last as (select beat_at, clock_timestamp() as at from service_beat for update),
-      moved as (update service_beat s set beat_at = greatest(s.beat_at, last.at) from last)
-      insert into gaps (started_at, ended_at)
-      select beat_at, at from last where at - beat_at >= $1 * interval '1 millisecond'
+      moved as (update service_beat s set beat_at = greatest(s.beat_at, last.at) from last),
+      own as (insert into ping_beats (id, started_at, beat_at, has_spool, pending_since, refused_at)
+        select $2, at, at, $3, $4::timestamptz, $5::timestamptz from last
+        on conflict (id) do update set beat_at = excluded.beat_at, has_spool = excluded.has_spool,
+          pending_since = excluded.pending_since, refused_at = excluded.refused_at),
+      alive as (select has_spool from ping_beats b, last where b.beat_at >= last.beat_at - $1 * interval '1 millisecond')
+      insert into gaps (started_at, ended_at, spooled)
+      select beat_at, at, case when (select coalesce(bool_and(has_spool), false) from alive) then null else false end
+      from last where at - beat_at >= $1 * interval '1 millisecond'
       returning started_at as "startedAt", ended_at as "endedAt"`,
-    values: [SHORTEST_GAP_MS],
+    values: [SHORTEST_GAP_MS, id, spool !== null, toTimestamp(spool?.pendingSince), toTimestamp(spool?.refusedAt)],
   })
   return rows[0] ?? null
 }
 
-/** Gaps that ended at or after `since`, oldest first. */
+const toTimestamp = (at: Instant | null | undefined) => (at === null || at === undefined ? null : timestamp(at))
+
+/** The process stops: no gap waits for it. */
+export async function endBeat(tx: Queryable, id: string): Promise<void> {
+  await tx.query('delete from ping_beats where id = $1', [id])
+}
+
+/**
+ * Decides of each gap whether its pings were spooled, as soon as that is known: each process that worked at its beginning has beaten since, has refused no ping,
+ * and has recorded what it spooled. Removes the beats of processes that are long gone. Returns what was decided.
+ */
+export async function settleGaps(tx: Queryable): Promise<{ isSpooled: boolean; gap: Gap }[]> {
+  const { rows } = await tx.query<Gap & { isSpooled: boolean }>({
+    name: 'settle_gaps',
+    text: `with gone as (delete from ping_beats where beat_at < now() - interval '1 day'),
+      judged as (
+        select g.id, g.ended_at,
+          coalesce(bool_or(not b.has_spool or b.refused_at >= g.started_at), false) as is_lost,
+          coalesce(bool_or(b.beat_at < g.ended_at), true) as is_awaited,
+          coalesce(bool_or(b.pending_since is not null), false) as is_pending
+        from gaps g left join ping_beats b
+          on b.started_at < g.ended_at and b.beat_at >= g.started_at - $1 * interval '1 millisecond'
+        where g.spooled is null group by g.id),
+      settled as (select id, case
+          when is_lost then false
+          when is_awaited then case when ended_at < now() - $2 * interval '1 millisecond' then false end
+          when is_pending then case when ended_at < now() - $3 * interval '1 millisecond' then false end
+          else true end as spooled
+        from judged)
+      update gaps g set spooled = settled.spooled from settled where settled.id = g.id and settled.spooled is not null
+      returning g.spooled as "isSpooled", g.started_at as "startedAt", g.ended_at as "endedAt"`,
+    values: [SHORTEST_GAP_MS, AWAITED_MS, PENDING_MS],
+  })
+  return rows.map(({ isSpooled, startedAt, endedAt }) => ({ isSpooled, gap: { startedAt, endedAt } }))
+}
+
+/** SQL: no ping that came in before is still on its way to the database, as far as is known. */
+export const NOTHING_SPOOLED = `not exists (select from gaps where spooled is null) and not exists (
+  select from ping_beats where pending_since > now() - interval '${PENDING_MS} milliseconds' and beat_at > now() - interval '${AWAITED_MS} milliseconds')`
+
+/** Gaps that ended at or after `since`, oldest first, without those whose pings were spooled. */
 export async function listGaps(tx: Queryable, since: Instant): Promise<Gap[]> {
   const { rows } = await tx.query<Gap>({
     name: 'list_gaps',
-    text: `select started_at as "startedAt", ended_at as "endedAt" from gaps where ended_at >= $1::timestamptz order by started_at`,
+    text: `select started_at as "startedAt", ended_at as "endedAt" from gaps where ended_at >= $1::timestamptz and spooled is not true order by started_at`,
     values: [timestamp(since)],
   })
   return rows.map(({ startedAt, endedAt }) => ({ startedAt: Math.floor(startedAt), endedAt: Math.ceil(endedAt) }))
 }
 
+/** A gap as people see it. `isSpooled`: its pings were stored on disk, so it hides nothing; null: not yet known. */
+export interface ShownGap extends Gap {
+  readonly isSpooled: boolean | null
+}
+
 /** Up to `limit` gaps that ended at or after `since`, the newest ones, oldest first. */
-export async function listNewestGaps(tx: Queryable, since: Instant, limit: number): Promise<Gap[]> {
-  const { rows } = await tx.query<Gap>({
+export async function listNewestGaps(tx: Queryable, since: Instant, limit: number): Promise<ShownGap[]> {
+  const { rows } = await tx.query<ShownGap>({
     name: 'list_newest_gaps',
-    text: `select started_at as "startedAt", ended_at as "endedAt" from gaps where ended_at >= $1::timestamptz order by ended_at desc limit $2`,
+    text: `select started_at as "startedAt", ended_at as "endedAt", spooled as "isSpooled" from gaps
+      where ended_at >= $1::timestamptz order by ended_at desc limit $2`,
     values: [timestamp(since), limit],
   })
   return rows.reverse()

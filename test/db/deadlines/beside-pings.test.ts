@@ -7,6 +7,7 @@ import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import { PING_TYPES } from '../../../src/domain/check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import { createRandom } from '../../support/random.ts'
 import { replayAll } from '../../support/replay.ts'
 import {
@@ -39,7 +40,7 @@ afterEach(() => t.cleanUp())
 
 /** Evaluates until nothing is overdue. Returns the reasons of the flips. No search counts as a stall, however long it takes. */
 async function expire({ database, cache }: Replica): Promise<string[]> {
-  await keepBeat({ database, recorder: { isWell: () => true, recovered: () => {} }, onGap: () => {} })
+  await keepBeat({ ...WITHOUT_SPOOL, database, recorder: { isWell: () => true, recovered: () => {} }, onGap: () => {} })
   const reasons: string[] = []
   for (;;) {
     const { flips, failed, isFull } = await expireOverdue({ database, cache, now: () => 0 }, 500)

@@ -3,6 +3,7 @@ import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
+import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import type { CheckInput } from '../../support/check.ts'
 import { createPingFixture, type PingFixture, pingOf, type Replica } from '../pings/fixture.ts'
 
@@ -20,7 +21,7 @@ afterAll(async () => {
 })
 beforeEach(async () => {
   await t.clear()
-  await keepBeat({ database: replica.database, recorder: well, onGap: () => {} })
+  await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder: well, onGap: () => {} })
 })
 
 /** Evaluates until nothing is overdue, in batches. No search counts as a stall, however long it takes, unless `now` says so. */
@@ -167,7 +168,7 @@ describe('a gap', () => {
     t.database.query(`update service_beat set beat_at = clock_timestamp() - $1 * interval '1 millisecond'`, [ageMs])
   const beat = async () => {
     const gaps: { startedAt: number; endedAt: number }[] = []
-    await keepBeat({ database: replica.database, recorder: well, onGap: (gap) => gaps.push(gap) })
+    await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder: well, onGap: (gap) => gaps.push(gap) })
     return gaps
   }
 
@@ -220,7 +221,7 @@ describe('a gap', () => {
   it('goes on while pings fail: the beat first writes as a ping does', async () => {
     let isWell = false
     const recorder = { isWell: () => isWell, recovered: () => (isWell = true) }
-    await keepBeat({ database: replica.database, recorder, onGap: () => {} })
+    await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder, onGap: () => {} })
     expect(isWell).toBe(true)
     expect((await t.database.query('select from pings where check_key = 0')).rowCount).toBe(0)
 
@@ -228,7 +229,9 @@ describe('a gap', () => {
     await setBeat(3_000)
     await t.database.query('alter table pings rename to pings_away')
     try {
-      await expect(keepBeat({ database: replica.database, recorder, onGap: () => {} })).rejects.toThrow('pings')
+      await expect(
+        keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder, onGap: () => {} }),
+      ).rejects.toThrow('pings')
       expect(isWell).toBe(false)
       const { rows } = await t.database.query<{ age: number }>(
         'select extract(epoch from clock_timestamp() - beat_at)::float8 as age from service_beat',
@@ -244,14 +247,16 @@ describe('a gap', () => {
     const recorder = { isWell: () => isWell, recovered: () => (isWell = true) }
     await t.database.transaction(async (other) => {
       await other.query('lock table check_states in access exclusive mode')
-      await expect(keepBeat({ database: replica.database, recorder, onGap: () => {} })).rejects.toMatchObject({
+      await expect(
+        keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder, onGap: () => {} }),
+      ).rejects.toMatchObject({
         cause: { code: '55P03' },
       })
       expect(isWell).toBe(false)
       // The beat's own row is not what is locked.
-      await keepBeat({ database: replica.database, recorder: well, onGap: () => {} })
+      await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder: well, onGap: () => {} })
     })
-    await keepBeat({ database: replica.database, recorder, onGap: () => {} })
+    await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder, onGap: () => {} })
     expect(isWell).toBe(true)
   })
 })

@@ -8,6 +8,7 @@ import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { lockDueStates, lockStates, oldestOverdueSeconds } from '../../../src/store/checks/states.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
+import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import { createPingFixture, type PingFixture, pingOf, type Replica } from '../pings/fixture.ts'
 
 /** Deadlines of checks that follow a source wait until all Jobs of their cluster up to then are recorded. */
@@ -26,7 +27,7 @@ afterAll(async () => {
 beforeEach(async () => {
   await t.clear()
   const recorder = { isWell: () => true, recovered: () => {} }
-  await keepBeat({ database: replica.database, recorder, onGap: () => {} })
+  await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder, onGap: () => {} })
 })
 
 async function expire(batch = 100, by = replica) {

@@ -6,6 +6,7 @@ import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import type { Instant } from '../../../src/domain/check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { type CheckRecord, saveSpec } from '../../../src/store/checks/checks.ts'
+import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import { changeFormerly, findDueFormerly } from '../../support/former-release.ts'
 import { createPingFixture, type PingFixture, type Replica } from '../pings/fixture.ts'
 
@@ -28,7 +29,7 @@ afterAll(async () => {
 beforeEach(async () => {
   await t.clear()
   const recorder = { isWell: () => true, recovered: () => {} }
-  await keepBeat({ database: replica.database, recorder, onGap: () => {} })
+  await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder, onGap: () => {} })
 })
 
 const SECOND_MS = 1_000

@@ -5,6 +5,7 @@ import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createLoop, type Loop, type LoopOptions } from '../../../src/runtime/loop.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
+import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
 import { until } from '../../support/until.ts'
@@ -63,7 +64,7 @@ function startReplica(): void {
   }
   const recorder = { isWell: () => true, recovered: () => {} }
   run(BEAT_MS, async () => {
-    await keepBeat({ database, recorder, onGap: () => {} })
+    await keepBeat({ ...WITHOUT_SPOOL, database, recorder, onGap: () => {} })
     return 'done'
   })
   const options = { database, cache: createCheckCache(), now: systemClock.now }

@@ -16,6 +16,7 @@ import { oldestOverdueSeconds } from '../../../src/store/checks/states.ts'
 import { saveSource } from '../../../src/store/jobs/cron-jobs.ts'
 import { areaOf, listSeen } from '../../../src/store/jobs/seen-areas.ts'
 import { takeClusterName } from '../../../src/store/leases/clusters.ts'
+import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import { HOUR_MS, MINUTE_MS, NOW, openTransaction, ping, pruneAll, useFixture } from '../checks/fixture.ts'
 import {
   addFollowed,
@@ -36,7 +37,12 @@ import {
 const t = useFixture()
 
 beforeEach(async () => {
-  await keepBeat({ database: t.database, recorder: { isWell: () => true, recovered: () => {} }, onGap: () => {} })
+  await keepBeat({
+    ...WITHOUT_SPOOL,
+    database: t.database,
+    recorder: { isWell: () => true, recovered: () => {} },
+    onGap: () => {},
+  })
 })
 
 /** One evaluation by one replica; returns the reasons of its flips. */

@@ -36,6 +36,7 @@ it.each([
       database: { session } as never,
       cache: undefined as never,
       recorder: {
+        isSpooling: () => false,
         oldestWaitMs: () => oldestWaitMs,
         async yieldToPings() {
           hasYielded = true
@@ -68,7 +69,7 @@ it('a batch that is not full is followed by a small one', async () => {
   const evaluate = createEvaluator({
     database: { session } as never,
     cache: undefined as never,
-    recorder: { oldestWaitMs: () => 0, yieldToPings: async () => {} },
+    recorder: { isSpooling: () => false, oldestWaitMs: () => 0, yieldToPings: async () => {} },
     clock: createManualClock(),
     onFlip: () => {},
     onFailed: () => {},

@@ -1,0 +1,127 @@
+/**
+ * The pings that wait on disk for the database (design, section 10). Each check keeps the order of its pings: while pings of it wait here, newer ones
+ * wait behind them.
+ */
+
+import type { Instant } from '../../domain/check.ts'
+import { stampAfter } from '../../domain/instant.ts'
+import type { Spool } from '../../spool/spool.ts'
+import { decodePing, encodePing, type SpooledPing } from './spooled-ping.ts'
+
+export interface ReadPing extends SpooledPing {
+  readonly position: number
+}
+
+export interface PingSpool {
+  readonly id: string
+  /** False when it is broken: it is not asked any more. */
+  accepts(): boolean
+  /** False also while it is full. */
+  hasRoom(): boolean
+  /** Whether pings of this check wait here, so that a newer one must wait behind them. */
+  holds(publicId: string): boolean
+  /** Also of pings that are being written. */
+  isEmpty(): boolean
+  pings(): number
+  bytes(): number
+  /** About when the oldest ping came in; null: none waits. */
+  oldestAt(): Instant | null
+  /** When a ping was refused last, because the spool was full or broken; null: never. By the clock of the given pings. */
+  refusedAt(): Instant | null
+  /** Resolves when all are on disk. From the call on their checks are held. Rejects when none was stored. */
+  append(pings: readonly SpooledPing[]): Promise<void>
+  /** The oldest pings after this position, some hundreds. Throws UnknownFormat. */
+  read(after: number): Promise<readonly ReadPing[]>
+  /** The pings up to this position are recorded, `pings` of them since the last call. */
+  release(upTo: number, pings: readonly ReadPing[]): Promise<void>
+  /** Resolves when all that was appended is on disk, or has failed. */
+  flushed(): Promise<void>
+}
+
+/** About 150 bytes each. With more checks, all pings go through the spool until it is empty. */
+const MAX_HELD = 100_000
+const BATCH = { records: 500, bytes: 2_000_000 }
+
+interface Held {
+  waiting: number
+  /** Of the last one: what comes in later is stored as later. */
+  arrivedAt: Instant
+}
+
+export function createPingSpool(spool: Spool): PingSpool {
+  /** By public id. Null: more checks than are listed, or what a process before this one left. */
+  let held: Map<string, Held> | null = spool.records === 0 ? new Map() : null
+  const writing = new Set<Promise<unknown>>()
+  let refusedAt: Instant | null = null
+  let oldestAt: Instant | null = null
+
+  function hold({ ping, pingId }: SpooledPing): SpooledPing {
+    const { publicId } = ping
+    const before = held?.get(publicId)
+    if (before !== undefined) {
+      before.waiting += 1
+      before.arrivedAt = stampAfter(before.arrivedAt, ping.at)
+      return { ping: { ...ping, at: before.arrivedAt }, pingId }
+    }
+    if (held !== null && held.size >= MAX_HELD) held = null
+    held?.set(publicId, { waiting: 1, arrivedAt: ping.at })
+    return { ping, pingId }
+  }
+
+  function forget(pings: readonly SpooledPing[]): void {
+    if (isEmpty()) held = new Map()
+    else if (held !== null) for (const { ping } of pings) forgetOne(held, ping.publicId)
+  }
+
+  const isEmpty = () => spool.records === 0 && writing.size === 0
+
+  return {
+    id: spool.id,
+    accepts: () => spool.state !== 'broken',
+    hasRoom: () => spool.state === 'open',
+    holds: (publicId) => held?.has(publicId) ?? true,
+    isEmpty,
+    pings: () => spool.records,
+    bytes: () => spool.bytes,
+    oldestAt: () => (spool.records === 0 ? null : oldestAt),
+    refusedAt: () => refusedAt,
+
+    async append(pings) {
+      const stamped = pings.map(hold)
+      const written = spool.append(stamped.map(encodePing))
+      writing.add(written)
+      try {
+        await written
+        writing.delete(written)
+        if (oldestAt === null || spool.records === pings.length) oldestAt = stamped[0]?.ping.at ?? null
+      } catch (error) {
+        writing.delete(written)
+        for (const { ping } of pings) refusedAt = Math.max(refusedAt ?? 0, ping.at)
+        forget(stamped)
+        throw error
+      }
+    },
+
+    async read(after) {
+      const records = await spool.read(after, BATCH)
+      return records.map(({ position, record }) => ({ position, ...decodePing(record) }))
+    },
+
+    async release(upTo, pings) {
+      await spool.release(upTo)
+      oldestAt = pings.at(-1)?.ping.at ?? oldestAt
+      forget(pings)
+    },
+
+    async flushed() {
+      await Promise.allSettled(writing)
+    },
+  }
+}
+
+function forgetOne(held: Map<string, Held>, publicId: string): void {
+  const one = held.get(publicId)
+  if (one === undefined) return
+  one.waiting -= 1
+  if (one.waiting === 0) held.delete(publicId)
+}

@@ -1,0 +1,168 @@
+/**
+ * Records the pings of the spool once the database is available again, in their order, each once (design, section 10). The transaction that records pings also
+ * moves the position of the spool, so that one that is killed, or whose commit is not known, repeats nothing.
+ */
+
+import type { Instant } from '../../domain/check.ts'
+import { AppError } from '../../domain/errors.ts'
+import { saveChanges } from '../../store/checks/change-sets.ts'
+import { findKeys, findRunPings, lockStates } from '../../store/checks/states.ts'
+import { findSpoolPosition, findStoredPings, lockSpoolPosition, moveSpoolPosition } from '../../store/history/spools.ts'
+import type { Database, Session } from '../../store/postgres/database.ts'
+import { isConnectionError, isOutage, isRetriable } from '../../store/postgres/sqlstate.ts'
+import { decideChanges } from '../change.ts'
+import type { CheckCache } from './cache.ts'
+import type { PingCounts } from './counts.ts'
+import { findRepeats, hasRunId } from './locked.ts'
+import { type PingChange, toChange } from './ping.ts'
+import type { PingSpool, ReadPing } from './ping-spool.ts'
+
+export interface ReadBackOptions {
+  /** The pool of pings. */
+  readonly database: Database
+  readonly spool: PingSpool
+  readonly cache: CheckCache
+  readonly counts?: Pick<PingCounts, 'add'>
+  readonly recorder: { recovered(): void }
+  /** By the database's clock. */
+  readonly now: () => Instant
+  /** `pings` of the spool cannot be recorded. */
+  readonly onDropped: (reason: DropReason, pings: number, error?: unknown) => void
+  /** All of the spool is recorded: `pings` since it began. */
+  readonly onEnd: (pings: number) => void
+}
+
+/** `check_removed`: it was deleted meanwhile. `rejected`: PostgreSQL rejects the ping, or what is stored of its check cannot be read. */
+export const DROP_REASONS = ['check_removed', 'rejected'] as const
+export type DropReason = (typeof DROP_REASONS)[number]
+
+export interface ReadBack {
+  /** The run of a loop: some hundreds of pings. Does nothing while the database is unavailable. */
+  run(): Promise<'again' | 'done'>
+  /** Records all of it. Throws AppError `unavailable`. */
+  drain(): Promise<void>
+}
+
+const BUDGET_MS = 4_000
+
+export function createReadBack(options: ReadBackOptions): ReadBack {
+  const { database, spool, cache, counts, recorder, now, onDropped, onEnd } = options
+  /** Null: not known yet. */
+  let position: number | null = null
+  let recorded = 0
+
+  /** Returns whether more waits. */
+  async function readBack(): Promise<boolean> {
+    if (spool.isEmpty()) return false
+    if (position === null) {
+      position = await findSpoolPosition(database, spool.id)
+      await spool.release(position, [])
+    }
+    const pings = await spool.read(position)
+    const last = pings.at(-1)
+    // What is recorded already is released; what is being written now is read in the next run.
+    if (last === undefined) return false
+    await database.session((session) => commitParts(session, pings))
+    position = last.position
+    recorded += pings.length
+    recorder.recovered()
+    await spool.release(position, pings)
+    if (!spool.isEmpty()) return true
+    onEnd(recorded)
+    recorded = 0
+    return false
+  }
+
+  /** A group that PostgreSQL rejects is halved until each rejected ping stands alone. */
+  async function commitParts(session: Session, pings: readonly ReadPing[]): Promise<void> {
+    try {
+      await commit(session, pings)
+    } catch (error) {
+      if (isConnectionError(error) || (isOutage(error) && !isRetriable(error))) throw error
+      if (pings.length > 1) {
+        const middle = pings.length >> 1
+        await commitParts(session, pings.slice(0, middle))
+        await commitParts(session, pings.slice(middle))
+      } else {
+        await session.within(BUDGET_MS, (db) => moveSpoolPosition(db, spool.id, pings[0]!.position))
+        onDropped('rejected', 1, error)
+      }
+    }
+  }
+
+  async function commit(session: Session, pings: readonly ReadPing[]): Promise<void> {
+    const publicIds = [...new Set(pings.map(({ ping }) => ping.publicId))]
+    const keys = await session.within(BUDGET_MS, (db) => findKeys(db, publicIds))
+    const changes = pings.map(({ ping }) => {
+      const key = keys.get(ping.publicId)
+      return key === undefined ? null : toLateChange(toChange(ping, key), now())
+    })
+    const known = changes.filter((change) => change !== null)
+    for (const { key } of known) counts?.add(key)
+    const runPings = known.filter(hasRunId).map(({ key, ping }) => ({ key, ...ping }))
+    const doubtful = pings.flatMap(({ pingId }, index) => {
+      const change = changes[index]
+      return pingId === null || !change ? [] : [{ key: change.key, id: pingId }]
+    })
+    const done = await session.groupTransaction(
+      BUDGET_MS,
+      (tx) =>
+        Promise.all([
+          lockSpoolPosition(tx, spool.id),
+          lockStates(tx, [...new Set(known.map(({ key }) => key))]),
+          runPings.length === 0 ? new Set<string>() : findRunPings(tx, runPings),
+          doubtful.length === 0 ? new Set<string>() : findStoredPings(tx, doubtful),
+        ]),
+      async (tx, [readTo, locked, storedRuns, storedIds]) => {
+        // Another commit of the same pings was not known to be one.
+        const isNew = ({ position: at, pingId }: ReadPing) =>
+          at > (readTo ?? 0) && (pingId === null || !storedIds.has(pingId.toString('hex')))
+        const group = changes.map((change, index) => (isNew(pings[index]!) ? change : null))
+        const repeats = findRepeats(group, storedRuns)
+        const fresh = group.filter((change, index) => change !== null && !repeats.has(index)) as PingChange[]
+        const { decisions, changeSet, after } = decideChanges(locked, fresh, 'earlier')
+        const saving = saveChanges(tx, changeSet)
+        const [version] = await Promise.all([saving, moveSpoolPosition(tx, spool.id, pings.at(-1)!.position)])
+        const removed = changes.filter((change, index) => change === null && pings[index]!.position > (readTo ?? 0))
+        return { decisions, after, version, removed: removed.length }
+      },
+    )
+    if (done.version !== null) cache.refresh({ checks: done.after, version: done.version })
+    report(done)
+  }
+
+  function report({
+    decisions,
+    removed,
+  }: {
+    decisions: ReturnType<typeof decideChanges>['decisions']
+    removed: number
+  }) {
+    const unknown = decisions.filter(({ kind }) => kind === 'unknown').length
+    if (removed + unknown > 0) onDropped('check_removed', removed + unknown)
+    for (const decision of decisions) if (decision.kind === 'failed') onDropped('rejected', 1, decision.error)
+  }
+
+  return {
+    async run() {
+      try {
+        return (await readBack()) ? 'again' : 'done'
+      } catch (error) {
+        if (error instanceof AppError && error.code === 'unavailable') return 'done'
+        throw error
+      }
+    },
+    async drain() {
+      while (await readBack());
+    },
+  }
+}
+
+/** It counts from its arrival, and is recorded now. */
+function toLateChange(change: PingChange, now: Instant): PingChange {
+  return {
+    ...change,
+    event: { ...change.event, arrivedAt: change.at } as PingChange['event'],
+    at: Math.max(now, change.at),
+  }
+}

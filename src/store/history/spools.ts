@@ -1,0 +1,55 @@
+/** How far each spool is recorded: moved by the transaction that records its pings, so that each is recorded once. */
+
+import type { Instant } from '../../domain/check.ts'
+import { int8Array, uuidArray } from '../postgres/binary-arrays.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
+
+/** The position up to which this spool is recorded; 0 of a new one. */
+export async function findSpoolPosition(tx: Queryable, id: string): Promise<number> {
+  const { rows } = await tx.query<{ readTo: number }>(
+    `insert into spools (id) values ($1) on conflict (id) do update set used_at = now() returning read_to as "readTo"`,
+    [id],
+  )
+  return rows[0]!.readTo
+}
+
+/** The same, locked until the transaction ends. Null: no such spool. */
+export async function lockSpoolPosition(tx: Queryable, id: string): Promise<number | null> {
+  const rows = await tx.queryColumns({
+    name: 'lock_spool',
+    text: 'select read_to from spools where id = $1 for no key update',
+    values: [id],
+  })
+  return (rows[0]?.[0] as number | undefined) ?? null
+}
+
+export async function moveSpoolPosition(tx: Queryable, id: string, readTo: number): Promise<void> {
+  await tx.queryColumns({
+    name: 'move_spool',
+    text: 'update spools set read_to = $2, used_at = now() where id = $1',
+    values: [id, readTo],
+  })
+}
+
+/** Which of these pings are stored, as the hex digits of their ids. Read under the locks of their checks. */
+export async function findStoredPings(
+  tx: Queryable,
+  pings: readonly { readonly key: number; readonly id: Buffer }[],
+): Promise<Set<string>> {
+  const rows = await tx.queryColumns({
+    name: 'find_stored_pings',
+    text: `select encode(uuid_send(p.id), 'hex') from unnest($1::int8[], $2::uuid[]) i (key, id) join pings p on p.check_key = i.key and p.id = i.id`,
+    values: [int8Array(pings.map(({ key }) => key)), uuidArray(pings.map(({ id }) => id))],
+  })
+  return new Set(rows.map(([id]) => id as string))
+}
+
+/** Deletes up to `limit` positions that were not used since `oldest`, and returns their number. */
+export async function pruneSpools(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
+  const { rowCount } = await tx.query(
+    'delete from spools where ctid = any(array(select ctid from spools where used_at < $1::timestamptz limit $2))',
+    [timestamp(oldest), limit],
+  )
+  return rowCount
+}
