@@ -18,7 +18,8 @@ import { createCheckCache } from '../checks/ping/cache.ts'
 import { createPingCounts } from '../checks/ping/counts.ts'
 import { createFindAddressed } from '../checks/ping/find-addressed.ts'
 import { createHasCheck } from '../checks/ping/has-check.ts'
-import { createPingRecorder } from '../checks/ping/record.ts'
+import { createKnownChecks } from '../checks/ping/known-checks.ts'
+import { createPingRecorder, type PingRecorder } from '../checks/ping/record.ts'
 import { createBusyPruner } from '../checks/prune-busy.ts'
 import { createPruner } from '../checks/prune-history.ts'
 import { createChangeHub } from '../checks/watch-changes.ts'
@@ -65,6 +66,8 @@ export interface ApiRoleOptions extends Base {
 
 const BEAT_MS = 1_000
 const EXPIRE_MS = 250
+/** A check is known to this process a minute after its creation at the latest. */
+const KNOWN_MS = 30_000
 /** Less than the ten seconds after which Prometheus gives up a scrape. */
 const EXPORT_MS = 8_000
 /** The pruner itself pauses in proportion to the duration of its work. */
@@ -84,9 +87,16 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
 
   const cache = createCheckCache()
   const counts = createPingCounts()
-  const recorder = createPingRecorder({
+  const known = createKnownChecks({
+    database,
+    clock,
+    yieldToPings: () => recorder.yieldToPings(),
+    onIgnored: (path, reason) => log.warn({ path, reason }, 'the file of known checks is ignored'),
+  })
+  const recorder: PingRecorder = createPingRecorder({
     database: pingDatabase,
     cache,
+    known,
     counts,
     now: databaseClock.now,
     onGroup(size, seconds) {
@@ -107,6 +117,10 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       const line = { seconds: Math.round(seconds) }
       log.warn(line, 'no replica could store pings for a while; deadlines are moved accordingly')
     },
+  })
+  const knownLoop = loopOf(base, 'known_checks', KNOWN_MS, async (signal) => {
+    await known.refresh(signal)
+    return 'done'
   })
   const beatLoop = loopOf(base, 'beat', BEAT_MS, beat.run)
   const evaluate = createEvaluator({
@@ -266,6 +280,8 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       beatLoop.start()
       expireLoop.start()
       defer(stopBeat)
+      knownLoop.start()
+      defer(knownLoop.stop)
       pruneLoop.start()
       defer(pruneLoop.stop)
       pruneBusyLoop.start()
