@@ -19,7 +19,8 @@ import { createCheckCache } from '../checks/ping/cache.ts'
 import { createPingCounts } from '../checks/ping/counts.ts'
 import { createFindAddressed } from '../checks/ping/find-addressed.ts'
 import { createHasCheck } from '../checks/ping/has-check.ts'
-import { createPingRecorder } from '../checks/ping/record.ts'
+import { createKnownChecks } from '../checks/ping/known-checks.ts'
+import { createPingRecorder, type PingRecorder } from '../checks/ping/record.ts'
 import { createBusyPruner } from '../checks/prune-busy.ts'
 import { createPruner } from '../checks/prune-history.ts'
 import { createChangeHub } from '../checks/watch-changes.ts'
@@ -72,6 +73,8 @@ export interface ApiRoleOptions extends Base {
 
 const BEAT_MS = 1_000
 const EXPIRE_MS = 250
+/** A check is known to this process a minute after its creation at the latest. */
+const KNOWN_MS = 30_000
 /** Less than the ten seconds after which Prometheus gives up a scrape. */
 const EXPORT_MS = 8_000
 /** The pruner itself pauses in proportion to the duration of its work. */
@@ -92,9 +95,16 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const processId = randomUUID()
   const cache = createCheckCache()
   const counts = createPingCounts()
-  const recorder = createPingRecorder({
+  const known = createKnownChecks({
+    database,
+    clock,
+    yieldToPings: () => recorder.yieldToPings(),
+    onIgnored: (path, reason) => log.warn({ path, reason }, 'the file of known checks is ignored'),
+  })
+  const recorder: PingRecorder = createPingRecorder({
     database: pingDatabase,
     cache,
+    known,
     counts,
     now: databaseClock.now,
     onGroup(size, seconds) {
@@ -134,6 +144,11 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
           : 'pings of that time may be lost; deadlines are moved accordingly',
       )
     },
+  })
+  const knownLoop = loopOf(base, 'known_checks', KNOWN_MS, async (signal) => {
+    await known.refresh(signal)
+    await known.save(spool.folder())
+    return 'done'
   })
   const beatLoop = loopOf(base, 'beat', BEAT_MS, beat.run)
   const evaluate = createEvaluator({
@@ -284,10 +299,18 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       .catch((error) => log.warn({ error }, 'the last beat could not be written'))
   }
 
+  async function saveKnown(): Promise<void> {
+    await known
+      .save(spool.folder(), 'last')
+      .catch((error) => log.warn({ error }, 'the ids of the checks could not be written beside the spool'))
+  }
+
   return {
     async start(signal) {
       await spool.open()
       stack.defer(spool.close)
+      await known.load(spool.folder())
+      stack.defer(saveKnown)
       stack.defer(recorder.stop)
       const defer = stopTogether(stack)
       defer(changes.stop)
@@ -306,6 +329,8 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       defer(spool.loop.stop)
       expireLoop.start()
       defer(stopBeat)
+      knownLoop.start()
+      defer(knownLoop.stop)
       pruneLoop.start()
       defer(pruneLoop.stop)
       pruneBusyLoop.start()

@@ -17,6 +17,8 @@ export interface SpoolRole {
   open(): Promise<void>
   /** Null: there is none. */
   pings(): PingSpool | null
+  /** Its folder, which is this process's alone; null: there is none. */
+  folder(): string | null
   /** Of this process, for its beat; null: there is none. */
   report(): SpoolReport | null
   /** Records what a process before this one left. Throws AppError `unavailable`. */
@@ -52,19 +54,20 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     switch (kind) {
       case 'damaged':
         metrics.spoolDropped.inc({ reason: 'damaged' })
-        return log.error(
-          rest,
-          'a file of the spool is damaged: the pings behind this byte are kept aside, and not recorded',
-        )
+        log.error(rest, 'a file of the spool is damaged: the pings behind this byte are kept aside, and not recorded')
+        break
       case 'gap':
         metrics.spoolDropped.inc({ reason: 'damaged' }, problem.count)
-        return log.error(rest, 'a file of the spool is missing: its pings are not recorded')
+        log.error(rest, 'a file of the spool is missing: its pings are not recorded')
+        break
       case 'cut off':
-        return log.warn(rest, 'the last ping of the spool was not whole, and not acknowledged; it is removed')
+        log.warn(rest, 'the last ping of the spool was not whole, and not acknowledged; it is removed')
+        break
       case 'disk full':
-        return log.error(rest, 'the disk of the spool is full: pings are rejected while the database is unavailable')
+        log.error(rest, 'the disk of the spool is full: pings are rejected while the database is unavailable')
+        break
       case 'broken':
-        return log.error(
+        log.error(
           rest,
           'the spool cannot be written: pings are rejected while the database is unavailable, until this process starts again',
         )
@@ -101,6 +104,7 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
       })
     },
     pings: () => pings,
+    folder: () => (pings === null ? null : folder),
     report() {
       if (pings === null) return null
       return {

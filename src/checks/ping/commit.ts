@@ -14,6 +14,7 @@ import {
 } from '../../store/postgres/sqlstate.ts'
 import type { CheckCache } from './cache.ts'
 import type { PingCounts } from './counts.ts'
+import { createKnownKeys, type KnownKeys } from './known-checks.ts'
 import { commitLocked, type LockedCommit } from './locked.ts'
 import { commitOptimistically, type OptimisticCommit } from './optimistic.ts'
 import { GroupUnknown, type Ping, type PingChange, type PingFailure, type PingOutcome, toChange } from './ping.ts'
@@ -28,6 +29,8 @@ export interface PendingPing {
 
 export interface CommitOptions {
   readonly cache: CheckCache
+  /** Default: what was looked up for pings. */
+  readonly known?: KnownKeys
   /** Default: pings are not counted. */
   readonly counts?: Pick<PingCounts, 'add'>
   readonly now: () => number
@@ -52,44 +55,55 @@ export const PING_LIMITS = {
 /** The same with a spool: what is not stored within two seconds is spooled. */
 export const SPOOL_LIMITS: typeof PING_LIMITS = { budgetMs: 1_500, minBudgetMs: 500, retryMs: 0 }
 
-/** About 100 bytes each. */
-const MAX_KEYS = 200_000
+const NONE_FOUND: ReadonlyMap<string, number> = new Map()
+
+/** What a group of pings changes. */
+interface Changes {
+  /** In the order of the group. Null for an id that names no check. */
+  readonly changes: readonly (PingChange | null)[]
+  /** The ids that were looked up in the database. */
+  readonly lookedUp: ReadonlySet<string>
+}
 
 export function createGroupCommitter(options: CommitOptions): CommitGroup {
-  const { cache, counts, now, onGroup, limits = PING_LIMITS } = options
-  /** Keys of checks by public id. */
-  const keys = new Map<string, number>()
+  const { cache, known = createKnownKeys(), counts, now, onGroup, limits = PING_LIMITS } = options
   let policy = OPTIMISTIC
 
   async function commit(session: Session, group: readonly PendingPing[]): Promise<readonly PingOutcome[]> {
     const startedAt = now()
-    let attempt: LockedCommit | OptimisticCommit
+    let attempt: Awaited<ReturnType<typeof commitWhole>>
     try {
       attempt = await commitWhole(session, group)
     } catch (error) {
       return commitRejected(session, group, error)
     }
-    const { outcomes, saved } = attempt
+    const { saved, lookedUp } = attempt
     if (saved !== null) cache.put(saved)
     if ('staleKeys' in attempt) cache.drop(attempt.staleKeys)
-    // Checks that were deleted.
-    for (const [index, outcome] of outcomes.entries())
-      if (outcome === 'unknown') keys.delete(group[index]!.ping.publicId)
-    const stale = group.filter((_, index) => outcomes[index] === 'stale')
-    policy = nextPolicy(policy, stale.length > 0 ? 'stale' : 'staleKeys' in attempt ? 'saved' : 'locked')
-    if (stale.length < group.length) onGroup(group.length - stale.length, (now() - startedAt) / 1_000)
-    const late = (stale.length === 0 ? [] : await commit(session, stale)).values()
-    return outcomes.map((outcome) => (outcome === 'stale' ? late.next().value! : outcome))
+    const outcomes = attempt.outcomes.map((outcome, index) => {
+      if (outcome !== 'unknown') return outcome
+      const { publicId } = group[index]!.ping
+      known.forget(publicId)
+      return lookedUp.has(publicId) ? outcome : 'removed'
+    })
+    const isLate = (outcome: PingOutcome | 'stale' | 'removed') => outcome === 'stale' || outcome === 'removed'
+    const late = group.filter((_, index) => isLate(outcomes[index]!))
+    policy = nextPolicy(policy, outcomes.includes('stale') ? 'stale' : 'staleKeys' in attempt ? 'saved' : 'locked')
+    if (late.length < group.length) onGroup(group.length - late.length, (now() - startedAt) / 1_000)
+    const again = (late.length === 0 ? [] : await commit(session, late)).values()
+    return outcomes.map((outcome) => (isLate(outcome) ? again.next().value! : (outcome as PingOutcome)))
   }
 
   async function commitWhole(
     session: Session,
     group: readonly PendingPing[],
-  ): Promise<LockedCommit | OptimisticCommit> {
-    const changes = await toChanges(session, group)
+  ): Promise<(LockedCommit | OptimisticCommit) & Pick<Changes, 'lookedUp'>> {
+    const { changes, lookedUp } = await toChanges(session, group)
+    if (changes.every((change) => change === null))
+      return { outcomes: changes.map(() => 'unknown' as const), saved: null, lookedUp }
     const isOptimistic = policy.groupsToLock === 0
     const attempt = isOptimistic ? await commitOptimistically(session, budgetOf(group), changes, cache) : null
-    return attempt ?? commitLocked(session, budgetOf(group), changes, 'wait')
+    return { ...(attempt ?? (await commitLocked(session, budgetOf(group), changes, 'wait'))), lookedUp }
   }
 
   /** After an error of the whole group. */
@@ -122,26 +136,27 @@ export function createGroupCommitter(options: CommitOptions): CommitGroup {
 
   /** Leaves out the checks whose rows another transaction holds. */
   async function commitUnheld(session: Session, group: readonly PendingPing[]): Promise<readonly PingOutcome[]> {
-    const changes = await toChanges(session, group)
+    const { changes } = await toChanges(session, group)
     const { outcomes, saved } = await commitLocked(session, budgetOf(group), changes, 'skip locked')
     if (saved !== null) cache.put(saved)
     return outcomes
   }
 
-  /** Looks up the keys that are not known yet. Null for an id that names no check. */
-  async function toChanges(session: Session, group: readonly PendingPing[]): Promise<(PingChange | null)[]> {
-    if (keys.size > MAX_KEYS) keys.clear()
-    // Of this group alone: the other one in flight may clear `keys` while this one waits.
-    const known = group.map(({ ping }) => keys.get(ping.publicId))
-    const unknown = group.filter((_, index) => known[index] === undefined).map(({ ping }) => ping.publicId)
-    const found = unknown.length === 0 ? null : await session.within(budgetOf(group), (db) => findKeys(db, unknown))
-    for (const [publicId, key] of found ?? []) keys.set(publicId, key)
-    return group.map(({ ping }, index) => {
-      const key = known[index] ?? found?.get(ping.publicId)
+  /** Looks up the keys that are not known. */
+  async function toChanges(session: Session, group: readonly PendingPing[]): Promise<Changes> {
+    // The other group in flight may have one forgotten while this one waits.
+    const keys = group.map(({ ping }) => known.keyOf(ping.publicId))
+    const lookedUp = new Set(group.flatMap(({ ping }, index) => (keys[index] === undefined ? [ping.publicId] : [])))
+    const found =
+      lookedUp.size === 0 ? NONE_FOUND : await session.within(budgetOf(group), (db) => findKeys(db, [...lookedUp]))
+    for (const [publicId, key] of found) known.learn(publicId, key)
+    const changes = group.map(({ ping }, index) => {
+      const key = keys[index] ?? found.get(ping.publicId)
       if (key === undefined) return null
       counts?.add(key)
       return toChange(ping, key)
     })
+    return { changes, lookedUp }
   }
 
   /** How long the database may still take for the group, in milliseconds. */

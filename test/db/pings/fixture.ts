@@ -5,6 +5,7 @@ import { expect } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { type CheckCache, createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { createGroupCommitter, isDisconnected } from '../../../src/checks/ping/commit.ts'
+import type { KnownKeys } from '../../../src/checks/ping/known-checks.ts'
 import type { PingFailure, PingOutcome, PingResult } from '../../../src/checks/ping/ping.ts'
 import { createPingRecorder, type Ping, type PingRecorder } from '../../../src/checks/ping/record.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
@@ -50,13 +51,14 @@ export function pingOf({ publicId }: Pick<CheckRecord, 'publicId'>, overrides: P
   return { publicId, ...standard, at: clock.now(), ...overrides }
 }
 
-export function createReplica(url: string, name: string): Replica {
+export function createReplica(url: string, name: string, known?: KnownKeys): Replica {
   // As the service makes it: with plans that take rows in the order of the keys, however few there are.
   const database = createDatabase({ url, name, connections: 2, genericPlans: true, looksUp: true })
   const cache = createCheckCache()
   const groups: number[] = []
   const errors: unknown[] = []
-  const options = { cache, now: clock.now, onGroup: (size: number) => groups.push(size) }
+  const onGroup = (size: number) => groups.push(size)
+  const options = { cache, now: clock.now, onGroup, ...(known === undefined ? {} : { known }) }
   const commitGroup = createGroupCommitter(options)
   const recorder = createPingRecorder({ ...options, database, onError: (error) => errors.push(error) })
   return {
@@ -145,8 +147,8 @@ export async function createPingFixture() {
       replicas = []
       holders = []
     },
-    addReplica(name: string): Replica {
-      const replica = createReplica(test.url, name)
+    addReplica(name: string, known?: KnownKeys): Replica {
+      const replica = createReplica(test.url, name, known)
       replicas.push(replica)
       return replica
     },

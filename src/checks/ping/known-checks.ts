@@ -1,0 +1,193 @@
+/**
+ * The public ids of all checks with their keys, in memory: a ping of a check that this process has not seen needs no look-up, and while the
+ * database is away, an id of a check can be told from an invented one. A million takes 35 MB.
+ *
+ * Nothing here is proof. A check that is not known may be younger than the last refresh; a known one may have been removed, or made anew, since. The
+ * commit of a ping finds out (commit.ts): what it did not find is looked up before the ping is `unknown`.
+ *
+ * A refresh reads all checks, page by page, if that took little time when it was done last, and otherwise those that are new.
+ */
+
+import { type Clock, yieldTurn } from '../../runtime/clock.ts'
+import { createUuidMap, SHARDS } from '../../runtime/uuid-map.ts'
+import { PACKED_BYTES, PACKED_KEY_AT, readPublicIds } from '../../store/checks/public-ids.ts'
+import type { Queryable } from '../../store/postgres/database.ts'
+import { readKnownIds, writeKnownIds } from './known-checks-file.ts'
+
+/** What the ping path needs. Ids are in lower case. */
+export interface KnownKeys {
+  /** Undefined: look it up. */
+  keyOf(publicId: string): number | undefined
+  /** After a look-up or a creation. */
+  learn(publicId: string, key: number): void
+  /** No check has this id. */
+  forget(publicId: string): void
+}
+
+export interface KnownChecks extends KnownKeys {
+  /** Whether a check has this id, as far as this process knows. */
+  has(publicId: string): boolean
+  readonly size: number
+  /** `signal`: ends it early. Throws the error of the database; what is known then stays. */
+  refresh(signal?: AbortSignal): Promise<RefreshedChecks>
+  /**
+   * Adds the ids of the file in this folder that a process before saved; null: there is no folder. Returns how many they are. A damaged file, or
+   * one of another version, is ignored.
+   */
+  load(folder: string | null): Promise<number>
+  /**
+   * Replaces that file if ids have come or gone since, and, unless it is the `last` time, if it was not written lately. False: it did not. Throws
+   * the error of the file system.
+   */
+  save(folder: string | null, time?: 'last'): Promise<boolean>
+}
+
+export interface RefreshedChecks {
+  readonly read: 'all' | 'new'
+  readonly added: number
+  readonly removed: number
+}
+
+export interface KnownChecksOptions {
+  readonly database: Queryable
+  readonly clock: Pick<Clock, 'now'>
+  /** Called between pages. Default: the next turn of the event loop. */
+  readonly yieldToPings?: () => Promise<void>
+  /** A file is ignored. For the log. */
+  readonly onIgnored: (path: string, reason: string) => void
+  /** Checks that are read at once. */
+  readonly page?: number
+}
+
+/** A page of 5,000 takes PostgreSQL about 5 ms, and this process 2 ms. */
+const PAGE = 5_000
+/** Reading all checks may take this part of the time. */
+const SHARE = 1 / 50
+/** Bytes of the file that may be written in a second, on average. */
+const SAVE_BYTES_PER_SECOND = 100_000
+const SHARDS_PER_TURN = 16
+
+/** Of ids whose keys this process has not read itself: the file may come from another database, or from before a restore of this one. */
+const UNCONFIRMED = { key: 0, mark: 1 }
+/** The marks of what was read: each reading of all checks has the next one. */
+const FIRST_MARK = 2
+const LAST_MARK = 255
+
+/** Without a database: what was looked up. */
+export function createKnownKeys(): KnownKeys {
+  const keys = createUuidMap()
+  return {
+    keyOf: keys.get,
+    learn: (publicId, key) => void keys.set(publicId, key, FIRST_MARK),
+    forget: (publicId) => void keys.delete(publicId),
+  }
+}
+
+export function createKnownChecks(options: KnownChecksOptions): KnownChecks {
+  const { database, clock, yieldToPings = yieldTurn, onIgnored, page = PAGE } = options
+  const keys = createUuidMap()
+  let mark = FIRST_MARK
+  let readAllAt = Number.NEGATIVE_INFINITY
+  /** The greatest keys that the last refresh found, and the one before it. */
+  let newestKeys: [before: number, last: number] = [0, 0]
+  /** Ids that have come or gone, in all, and how many there were when the file was written. */
+  let changes = 0
+  let savedChanges = 0
+  let saveAt = Number.NEGATIVE_INFINITY
+  let saving: Promise<unknown> = Promise.resolve()
+
+  async function readAll(signal?: AbortSignal): Promise<RefreshedChecks> {
+    const startedAt = clock.now()
+    mark = mark === LAST_MARK ? FIRST_MARK : mark + 1
+    const added = await readAfter(0, signal)
+    if (signal?.aborted) return { read: 'all', added, removed: 0 }
+    const removed = await dropUnread()
+    const now = clock.now()
+    readAllAt = now + (now - startedAt) / SHARE
+    return { read: 'all', added, removed }
+  }
+
+  /** Keys are given before they are committed: what the last refresh read is read again, as smaller keys may have come since. */
+  async function readNew(signal?: AbortSignal): Promise<RefreshedChecks> {
+    return { read: 'new', added: await readAfter(newestKeys[0], signal), removed: 0 }
+  }
+
+  /** Returns how many were not known. */
+  async function readAfter(key: number, signal?: AbortSignal): Promise<number> {
+    let added = 0
+    let newest = key
+    while (!signal?.aborted) {
+      const found = await readPublicIds(database, newest, page)
+      if (found === null) break
+      added += addPage(found.packed)
+      newest = found.lastKey
+      if (found.count < page) break
+      await yieldToPings()
+    }
+    newestKeys = [newestKeys[1], newest]
+    return added
+  }
+
+  function addPage(packed: Buffer): number {
+    const before = keys.size()
+    for (let at = 0; at < packed.length; at += PACKED_BYTES) {
+      const key = Number(packed.readBigInt64BE(at + PACKED_KEY_AT))
+      keys.setBytes(packed, at, key, mark)
+    }
+    const added = keys.size() - before
+    changes += added
+    return added
+  }
+
+  async function dropUnread(): Promise<number> {
+    let dropped = 0
+    for (let shard = 0; shard < SHARDS; shard += 1) {
+      dropped += keys.dropOthers(shard, mark)
+      if (shard % SHARDS_PER_TURN === 0) await yieldTurn()
+    }
+    changes += dropped
+    return dropped
+  }
+
+  async function write(folder: string): Promise<void> {
+    const written = changes
+    const bytes = await writeKnownIds(folder, keys)
+    savedChanges = written
+    saveAt = clock.now() + (bytes / SAVE_BYTES_PER_SECOND) * 1_000
+  }
+
+  return {
+    keyOf(publicId) {
+      const key = keys.get(publicId)
+      return key === UNCONFIRMED.key ? undefined : key
+    },
+    learn(publicId, key) {
+      const before = keys.size()
+      keys.set(publicId, key, mark)
+      changes += keys.size() - before
+    },
+    forget(publicId) {
+      if (keys.delete(publicId)) changes += 1
+    },
+    has: (publicId) => keys.get(publicId) !== undefined,
+    get size() {
+      return keys.size()
+    },
+    refresh: (signal) => (clock.now() >= readAllAt ? readAll(signal) : readNew(signal)),
+    async load(folder) {
+      if (folder === null) return 0
+      const before = keys.size()
+      await readKnownIds(folder, onIgnored, (ids, at) => keys.addBytes(ids, at, UNCONFIRMED.key, UNCONFIRMED.mark))
+      return keys.size() - before
+    },
+    async save(folder, time) {
+      // One at a time: they write the same file.
+      await saving.catch(() => {})
+      if (folder === null || changes === savedChanges || (time !== 'last' && clock.now() < saveAt)) return false
+      const written = write(folder)
+      saving = written
+      await written
+      return true
+    },
+  }
+}

@@ -1,0 +1,239 @@
+/** Which checks a process knows, and what becomes of pings when it is wrong. */
+
+import { randomUUID } from 'node:crypto'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createKnownChecks } from '../../../src/checks/ping/known-checks.ts'
+import { removeCheck } from '../../../src/checks/remove-check.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import type { Queryable } from '../../../src/store/postgres/database.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+import { createPingFixture, type PingFixture, pingOf } from './fixture.ts'
+
+let t: PingFixture
+beforeAll(async () => {
+  t = await createPingFixture()
+})
+afterAll(() => t.close())
+beforeEach(() => t.clear())
+afterEach(() => t.cleanUp())
+
+/** The checks that a replica knows. Statements take no time on its clock, unless `takes` says so. */
+function createKnown(page?: number) {
+  const clock = createManualClock()
+  const pages: number[] = []
+  let statementMs = 0
+  const database = {
+    async queryColumns(statement: Parameters<Queryable['queryColumns']>[0]) {
+      await clock.advance(statementMs)
+      const rows = await t.database.queryColumns(statement)
+      pages.push(rows[0]![0] as number)
+      return rows
+    },
+  } as Queryable
+  const known = createKnownChecks({
+    database,
+    clock,
+    onIgnored: () => {},
+    ...(page === undefined ? {} : { page }),
+  })
+  return {
+    known,
+    clock,
+    /** How many checks each statement returned. */
+    pages,
+    takes(ms: number) {
+      statementMs = ms
+    },
+  }
+}
+
+async function insertMany(count: number): Promise<void> {
+  await t.database.query(
+    `insert into checks (id, public_id, project_id, name, slug, created_at)
+     select gen_random_uuid(), gen_random_uuid(), $1, 'check', 'check-' || n, now() from generate_series(1, $2::int) n`,
+    [t.tenant().project, count],
+  )
+}
+
+/** As a resource that is created again gets its check back. */
+const insertAgain = ({ key, publicId }: CheckRecord) =>
+  t.database.query(
+    `insert into checks (key, id, public_id, project_id, name, slug, created_at) overriding system value
+     values ($1, gen_random_uuid(), $2, $3, 'check', 'again', now())`,
+    [key, publicId, t.tenant().project],
+  )
+const remove = ({ id }: CheckRecord) => removeCheck(t.context, t.tenant(), id)
+
+describe('a refresh', () => {
+  it('knows checks that were added, and those that came back with their key; a removed one is gone', async () => {
+    const [kept, removed] = await t.addChecks(2)
+    const { known } = createKnown()
+    expect(await known.refresh()).toEqual({ read: 'all', added: 2, removed: 0 })
+    expect([known.keyOf(kept.publicId), known.keyOf(removed.publicId)]).toEqual([kept.key, removed.key])
+    const added = await t.addCheck()
+    await remove(removed)
+    expect(await known.refresh()).toEqual({ read: 'all', added: 1, removed: 1 })
+    expect([known.keyOf(added.publicId), known.has(removed.publicId), known.size]).toEqual([added.key, false, 2])
+    await insertAgain(removed)
+    expect(await known.refresh()).toEqual({ read: 'all', added: 1, removed: 0 })
+    expect(known.keyOf(removed.publicId)).toBe(removed.key)
+  })
+
+  it('replaces the key of a check that was made anew under its public id', async () => {
+    const before = await t.addCheck()
+    const { known } = createKnown()
+    await known.refresh()
+    await remove(before)
+    const { key } = await t.addCheck({ publicId: before.publicId })
+    expect(key).not.toBe(before.key)
+    expect(await known.refresh()).toEqual({ read: 'all', added: 0, removed: 0 })
+    expect(known.keyOf(before.publicId)).toBe(key)
+  })
+
+  it('reads only what is new while all checks were read lately, and they took long', async () => {
+    const [removed] = await t.addChecks(3)
+    const { known, clock, pages, takes } = createKnown(2)
+    takes(500)
+    expect(await known.refresh()).toMatchObject({ read: 'all', added: 3 })
+    const added = await t.addCheck()
+    await remove(removed)
+    pages.length = 0
+    // It took a second, and may take a fiftieth of the time.
+    await clock.advance(48_000)
+    expect(await known.refresh()).toEqual({ read: 'new', added: 1, removed: 0 })
+    expect([known.keyOf(added.publicId), known.has(removed.publicId)]).toEqual([added.key, true])
+    await clock.advance(2_000)
+    expect(await known.refresh()).toEqual({ read: 'all', added: 0, removed: 1 })
+    expect(known.has(removed.publicId)).toBe(false)
+  })
+
+  it('finds a check whose transaction commits after that of a newer one', async () => {
+    const { known, takes } = createKnown()
+    takes(1_000)
+    await known.refresh()
+    const publicId = randomUUID()
+    const holding = await t.hold(
+      `insert into checks (id, public_id, project_id, name, slug, created_at) values (gen_random_uuid(), $1, $2, 'check', 'late', now())`,
+      [publicId, t.tenant().project],
+    )
+    const newer = await t.addCheck()
+    expect(await known.refresh()).toMatchObject({ read: 'new', added: 1 })
+    await holding.end('commit')
+    expect(await known.refresh()).toMatchObject({ read: 'new', added: 1 })
+    expect(known.keyOf(publicId)).toBeLessThan(newer.key)
+  })
+
+  it('keeps what was learnt while it read', async () => {
+    await t.addChecks(3)
+    const { known, pages } = createKnown(1)
+    const learnt = randomUUID()
+    const refreshing = known.refresh()
+    while (pages.length < 2) await new Promise((resolve) => setImmediate(resolve))
+    known.learn(learnt, 1)
+    await refreshing
+    expect([known.keyOf(learnt), known.size]).toEqual([1, 4])
+  })
+
+  it('that fails or is ended leaves what is known, and the next one reads all', async () => {
+    const [removed] = await t.addChecks(2)
+    const { known } = createKnown(1)
+    await known.refresh()
+    await remove(removed)
+    const ending = new AbortController()
+    ending.abort()
+    expect(await known.refresh(ending.signal)).toEqual({ read: 'all', added: 0, removed: 0 })
+    const failing = createKnownChecks({
+      database: { queryColumns: () => Promise.reject(new Error('away')) } as unknown as Queryable,
+      clock: createManualClock(),
+      onIgnored: () => {},
+    })
+    failing.learn(removed.publicId, removed.key)
+    await expect(failing.refresh()).rejects.toThrow('away')
+    expect([failing.keyOf(removed.publicId), known.has(removed.publicId)]).toEqual([removed.key, true])
+    expect(await known.refresh()).toEqual({ read: 'all', added: 0, removed: 1 })
+  })
+
+  it('reads 100,000 checks in pages of 5,000, with turns of the event loop in between', async () => {
+    await insertMany(100_000)
+    const { known, pages } = createKnown()
+    let turns = 0
+    const pagesOfTurns: number[] = []
+    let isOver = false
+    const count = () => {
+      turns += 1
+      pagesOfTurns.push(pages.length)
+      if (!isOver) setImmediate(count)
+    }
+    setImmediate(count)
+    expect(await known.refresh()).toEqual({ read: 'all', added: 100_000, removed: 0 })
+    expect(pages).toEqual([...Array.from({ length: 20 }, () => 5_000), 0])
+    expect(new Set(pagesOfTurns).size).toBeGreaterThanOrEqual(pages.length - 1)
+    await t.database.query('delete from checks where key % 2 = 0')
+    turns = 0
+    expect(await known.refresh()).toMatchObject({ added: 0, removed: 50_000 })
+    isOver = true
+    // Entries are dropped in 16 pieces.
+    expect(turns).toBeGreaterThanOrEqual(pages.length / 2 + 16)
+    const { rows } = await t.database.query<{ public_id: string; key: number }>('select public_id, key from checks')
+    expect(rows).toHaveLength(50_000)
+    expect(rows.every(({ public_id, key }) => known.keyOf(public_id) === key)).toBe(true)
+  })
+})
+
+describe('a ping', () => {
+  it('of a check that a refresh found is committed without a look-up', async () => {
+    const check = await t.addCheck()
+    const { known } = createKnown()
+    await known.refresh()
+    const one = t.addReplica('one', known)
+    expect(await one.commit([pingOf(check)])).toEqual({ outcomes: ['stored'], tries: ['locked'] })
+    expect(await one.commit([pingOf(check)])).toEqual({ outcomes: ['stored'], tries: ['optimistic'] })
+  })
+
+  it('of a check that is not known is looked up once', async () => {
+    const check = await t.addCheck()
+    const { known } = createKnown()
+    const one = t.addReplica('one', known)
+    // The look-up is a statement of its own, as the optimistic commit is.
+    expect((await one.commit([pingOf(check), pingOf(check)])).tries).toEqual(['optimistic', 'locked'])
+    expect(known.keyOf(check.publicId)).toBe(check.key)
+  })
+
+  it('of a check that was made anew is stored at the first try, on each replica, among others', async () => {
+    const [before, other] = await t.addChecks(2)
+    const replicas = ['one', 'two'].map((name) => ({ ...createKnown(), name }))
+    for (const { known } of replicas) await known.refresh()
+    await remove(before)
+    const check = await t.addCheck({ publicId: before.publicId })
+    for (const { known, name } of replicas) {
+      const replica = t.addReplica(name, known)
+      const { outcomes } = await replica.commit([other, before, other, before].map((of) => pingOf(of)))
+      expect(outcomes).toEqual(['stored', 'stored', 'stored', 'stored'])
+      expect(known.keyOf(before.publicId)).toBe(check.key)
+    }
+    expect(await t.historyOf(check)).toHaveLength(4)
+    await t.expectOrdered(other, 4)
+  })
+
+  it('of a check that was made anew, and was cached, is stored at the first try', async () => {
+    const { known } = createKnown()
+    const one = t.addReplica('one', known)
+    const [before] = await t.addCached(one, 1)
+    await remove(before)
+    const check = await t.addCheck({ publicId: before.publicId })
+    expect((await one.commit([pingOf(before)])).outcomes).toEqual(['stored'])
+    expect(await t.historyOf(check)).toHaveLength(1)
+  })
+
+  it('of a check that was removed is unknown once the database has said so, and forgotten', async () => {
+    const [gone, kept] = await t.addChecks(2)
+    const { known } = createKnown()
+    await known.refresh()
+    const one = t.addReplica('one', known)
+    await remove(gone)
+    const { outcomes } = await one.commit([gone, kept, gone].map((of) => pingOf(of)))
+    expect(outcomes).toEqual(['unknown', 'stored', 'unknown'])
+    expect(known.has(gone.publicId)).toBe(false)
+    await t.expectOrdered(kept, 1)
+  })
+})
