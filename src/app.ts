@@ -106,7 +106,8 @@ export function createApp(options: AppOptions): App {
   const opsApp = createOpsApp({
     isStarted: () => isStarted,
     whyNotReady,
-    remark: () => apiRole?.remark() ?? controllerRole?.reasonNow() ?? null,
+    state: () => (apiRole === null || apiRole.whyNotStoring() === null ? 'ok' : 'database unavailable; spooling'),
+    remark: () => controllerRole?.reasonNow() ?? null,
     metricsToken: config.secrets.metricsToken,
     metrics: {
       contentType: metrics.registry.contentType,

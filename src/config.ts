@@ -1,12 +1,24 @@
 /** The only reader of the environment (design, section 12). It reports all faults at once and returns plain values. */
 
 import { readFileSync } from 'node:fs'
-import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { type OidcIssuer, oidcIssuers } from './config-issuers.ts'
 import { DNS_LABEL, KUBERNETES_VARIABLES, type KubernetesConfig } from './config-kubernetes.ts'
 import { type SignInProvider, signInProviders } from './config-sign-in.ts'
+import {
+  blocks,
+  integer,
+  list,
+  listOf,
+  oneOf,
+  port,
+  textThat,
+  textWithout,
+  url,
+  webUrl,
+  withFault,
+} from './config-values.ts'
 import { findBootstrapKeyFault } from './domain/api-key.ts'
 import { toUserEmail, USER_EMAIL_RULE } from './domain/email.ts'
 import { findSeriesLabelsFault } from './domain/labels.ts'
@@ -110,78 +122,10 @@ const URL_LENGTH = 2_048
 const MAILBOX = /^(?:[^<>\p{Cc}]*<[^\s<>@,;:"()[\]\\]+@[\p{L}\p{N}.-]+>|[^\s<>@,;:"()[\]\\]+@[\p{L}\p{N}.-]+)$/u
 const MAILBOX_LENGTH = 320
 
-const port = (value: number) => integer(0, 65_535).default(value)
-const textThat = (isRight: (text: string) => boolean, wanted: string) => z.string().refine(isRight, wanted)
-const url = (protocols: string[], example: string) => {
-  const isRight = (text: string) => URL.canParse(text) && protocols.includes(new URL(text).protocol)
-  return textThat(isRight, `must be a URL such as ${example}`)
-}
-const webUrl = (example: string) =>
-  url(['http:', 'https:'], example)
-    .refine(
-      (text) => !URL.canParse(text) || (new URL(text).search === '' && new URL(text).hash === ''),
-      'must have no query and no fragment',
-    )
-    .transform((text) => text.replace(/\/+$/, ''))
-
-function integer(min: number, max: number) {
-  const isRight = (text: string) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max
-  return textThat(isRight, `must be an integer from ${min} to ${max}`).transform(Number)
-}
-
-/** Entries separated by commas. Empty ones are ignored. */
-const list = () =>
-  z.string().transform((text) =>
-    text
-      .split(',')
-      .map((entry) => entry.trim())
-      .filter((entry) => entry !== ''),
-  )
-
-/** Like `list`. A fault names the position of the first wrong entry, not the entry itself: it may be a secret. */
-function listOf(isRight: (entry: string) => boolean, most: number, wanted: string) {
-  return list().superRefine((entries, context) => {
-    const wrong = entries.findIndex((entry) => !isRight(entry))
-    if (wrong >= 0) context.addIssue(`${wanted}: entry ${wrong + 1} is not valid`)
-    else if (entries.length > most) context.addIssue(`must have at most ${most} entries, and has ${entries.length}`)
-  })
-}
-
 function isAlertmanagerUrl(text: string): boolean {
   if (text.length > URL_LENGTH || !URL.canParse(text)) return false
   const { protocol, search, hash } = new URL(text)
   return ['http:', 'https:'].includes(protocol) && search === '' && hash === '' && hasReadableCredentials(text)
-}
-
-/** A fault as `find` words it. */
-function withFault<Value>(find: (value: Value) => string | null) {
-  return (value: Value, context: z.RefinementCtx): void => {
-    const fault = find(value)
-    if (fault !== null) context.addIssue(fault)
-  }
-}
-
-const textWithout = (find: (text: string) => string | null) => z.string().superRefine(withFault(find))
-
-/** Addresses and CIDRs. */
-function blocks() {
-  return list().superRefine((entries, context) => {
-    const wrong = entries.findIndex((entry) => !isBlock(entry))
-    if (wrong < 0) return
-    const entry = entries[wrong]!
-    // Text that does not look like an address may be a URL with a password in the wrong variable.
-    const name = /^[\w.:/[\]*-]{1,60}$/.test(entry) ? `"${entry}"` : `entry ${wrong + 1}`
-    context.addIssue(
-      `must be addresses or CIDRs separated by commas, such as 10.1.2.3,10.0.0.0/8,fd00::/8: ${name} is not valid`,
-    )
-  })
-}
-
-/** An address, or a CIDR: an address and how many of its first bits count. */
-function isBlock(text: string): boolean {
-  const [, address = '', bits] = /^([\d.a-f:]+)(?:\/(0|[1-9]\d{0,2}))?$/i.exec(text) ?? []
-  const family = isIP(address)
-  return family !== 0 && Number(bits ?? 0) <= (family === 4 ? 32 : 128)
 }
 
 const SMTP_EXAMPLE = 'smtp://user:password@mail.example.com:587'
@@ -202,10 +146,6 @@ const UNREADABLE_CREDENTIALS = 'has a % in the user or the password that does no
 function hasReadableCredentials(text: string): boolean {
   const { username, password } = new URL(text)
   return isDecodable(username) && isDecodable(password)
-}
-
-function oneOf<const T extends string>(...values: T[]) {
-  return z.enum(values, { error: () => `must be one of ${values.join(', ')}` })
 }
 
 const VARIABLES = {

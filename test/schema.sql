@@ -252,9 +252,11 @@ create table gaps (
   id bigint not null generated always as identity,
   started_at timestamp with time zone not null,
   ended_at timestamp with time zone not null,
+  spooled boolean default false,
   constraint gaps_pkey PRIMARY KEY (id)
 );
 CREATE INDEX gaps_ended ON public.gaps USING btree (ended_at);
+CREATE INDEX gaps_open ON public.gaps USING btree (id) WHERE (spooled IS NULL);
 
 create table installation (
   is_only boolean not null default true,
@@ -286,6 +288,16 @@ create table organizations (
   created_at timestamp with time zone not null default now(),
   constraint organizations_pkey PRIMARY KEY (id)
 );
+
+create table ping_beats (
+  id uuid not null,
+  started_at timestamp with time zone not null,
+  beat_at timestamp with time zone not null,
+  has_spool boolean not null,
+  pending_since timestamp with time zone,
+  refused_at timestamp with time zone,
+  constraint ping_beats_pkey PRIMARY KEY (id)
+) with (fillfactor=50);
 
 create table ping_bodies (
   check_key bigint not null,
@@ -435,6 +447,13 @@ create table sessions (
 CREATE INDEX sessions_expires ON public.sessions USING btree (expires_at);
 CREATE UNIQUE INDEX sessions_token ON public.sessions USING btree (token_hash) WHERE (token_hash IS NOT NULL);
 CREATE INDEX sessions_user ON public.sessions USING btree (user_id, created_at, id);
+
+create table spools (
+  id uuid not null,
+  read_to bigint not null default 0,
+  used_at timestamp with time zone not null default now(),
+  constraint spools_pkey PRIMARY KEY (id)
+) with (fillfactor=50);
 
 create table tombstones (
   check_key bigint not null,

@@ -49,8 +49,6 @@ export interface ApiRole {
   stop(): Promise<void>
   /** Null when pings can be stored, in the database or on disk. */
   whyNotReady(): string | null
-  /** What a person should know of a process that is ready; null: nothing. */
-  remark(): string | null
   /** Null when pings can be stored in the database. */
   whyNotStoring(): string | null
   /** The public addresses. */
@@ -347,7 +345,6 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
 
     whyNotReady,
     whyNotStoring,
-    remark: () => (whyNotStoring() === null ? null : 'database unavailable; spooling'),
     pingUrl: () => pingUrl,
     baseUrl: () => baseUrl,
     showMetrics() {

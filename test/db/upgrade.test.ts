@@ -38,7 +38,7 @@ beforeAll(async () => {
   smtp = stack.use(await startSmtpReceiver())
   const config = readConfig(
     {
-      ...{ PING_PORT: '0', API_PORT: '0', OPS_PORT: '0' },
+      ...{ PING_PORT: '0', API_PORT: '0', OPS_PORT: '0', SPOOL_MAX_BYTES: '0' },
       DATABASE_URL: restored.url,
       SECRET_KEY: SECRET_KEY.toString('base64'),
       ALLOWED_TARGETS: '127.0.0.0/8',

@@ -73,6 +73,7 @@ export async function startTestApp({
   const secretKey = Buffer.alloc(32, 7)
   const config = readConfig(
     {
+      SPOOL_MAX_BYTES: '0',
       PING_PORT: '0',
       API_PORT: '0',
       OPS_PORT: '0',

@@ -62,6 +62,8 @@ const ENVIRONMENT = {
   PING_PORT: '0',
   API_PORT: '0',
   OPS_PORT: '0',
+  // A spool has a folder of its own: the tests of it name one.
+  SPOOL_MAX_BYTES: '0',
   // Never the cluster of the person who runs the tests.
   KUBERNETES: 'off',
 }

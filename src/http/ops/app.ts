@@ -9,7 +9,9 @@ export interface OpsAppOptions {
   readonly isStarted: () => boolean
   /** Null when ready, else the reason in a few words. */
   readonly whyNotReady: () => string | null
-  /** What a person should know of a ready process; null: nothing. */
+  /** How a ready process is, in a few words. Default: ok. */
+  readonly state?: () => string
+  /** What a person should know of a ready process besides; null: nothing. */
   readonly remark?: () => string | null
   readonly metrics: MetricsSource
   /** What a client must send to read /metrics. Null: nothing. */
@@ -27,11 +29,10 @@ function hasToken(authorization: string, token: string): boolean {
   return given !== undefined && timingSafeEqual(hash(given), hash(token))
 }
 
-const describeReady = (remark: string | null) => (remark === null ? 'ok' : `ok; ${remark}`)
-
 const ROUTES = ['/livez', '/readyz', '/startupz', '/metrics']
 
-export function createOpsApp({ isStarted, whyNotReady, remark, metrics, metricsToken, onRequest }: OpsAppOptions): Koa {
+export function createOpsApp(options: OpsAppOptions): Koa {
+  const { isStarted, whyNotReady, state = () => 'ok', remark = () => null, metrics, metricsToken, onRequest } = options
   const serveMetrics = createMetricsHandler(metrics)
   const app = new Koa()
   app.silent = true
@@ -56,7 +57,7 @@ export function createOpsApp({ isStarted, whyNotReady, remark, metrics, metricsT
         return respond(isStarted() ? 'ok' : 'starting', isStarted())
       case '/readyz': {
         const reason = whyNotReady()
-        return respond(reason ?? describeReady(remark?.() ?? null), reason === null)
+        return respond(reason ?? [state(), remark()].filter((part) => part !== null).join('; '), reason === null)
       }
       case '/metrics':
         if (metricsToken === null || hasToken(ctx.get('Authorization'), metricsToken)) return serveMetrics(ctx)

@@ -1,7 +1,6 @@
 /** How far each spool is recorded: moved by the transaction that records its pings, so that each is recorded once. */
 
 import type { Instant } from '../../domain/check.ts'
-import { int8Array, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 
@@ -40,7 +39,7 @@ export async function findStoredPings(
   const rows = await tx.queryColumns({
     name: 'find_stored_pings',
     text: `select encode(uuid_send(p.id), 'hex') from unnest($1::int8[], $2::uuid[]) i (key, id) join pings p on p.check_key = i.key and p.id = i.id`,
-    values: [int8Array(pings.map(({ key }) => key)), uuidArray(pings.map(({ id }) => id))],
+    values: [pings.map(({ key }) => key), pings.map(({ id }) => id.toString('hex'))],
   })
   return new Set(rows.map(([id]) => id as string))
 }
