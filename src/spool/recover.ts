@@ -3,9 +3,17 @@
 import { randomUUID } from 'node:crypto'
 import { basename, join } from 'node:path'
 import { SpoolRejected } from './errors.ts'
-import { type File, type Files, readAt, sync, writeAt } from './files.ts'
+import { type File, type Files, isDiskFull, readAt, sync, writeAt } from './files.ts'
 import { decodeHeader, HEADER_BYTES, type Header, RECORD_HEADER_BYTES } from './format.ts'
-import { createSegment, type Fault, type OpenSegment, positionOfName, readEntries, type Segment } from './segment.ts'
+import {
+  createSegment,
+  type Fault,
+  type NewestSegment,
+  positionOfName,
+  readEntries,
+  type Segment,
+  segmentPath,
+} from './segment.ts'
 
 /** What the log should say. Offsets and sizes are in bytes. */
 export type Problem =
@@ -30,7 +38,7 @@ export interface Recovered {
   readonly id: string
   /** Oldest first, none of them empty. */
   readonly sealed: Segment[]
-  readonly newest: OpenSegment
+  readonly newest: NewestSegment
   /** Of the files that damage was kept in. */
   readonly damagedBytes: number
 }
@@ -44,47 +52,99 @@ interface Found extends Segment {
 
 export async function recover(files: Files, folder: string, onProblem: (problem: Problem) => void): Promise<Recovered> {
   const names = (await files.readdir(folder)).sort()
+  // All is read before the first change: a folder that is rejected stays as it was.
+  const { id, found } = await inspectAll(files, folder, names)
+  reportGaps(found, onProblem)
   // Left by a crash while a segment was made: it never had a record.
   for (const name of names.filter((name) => name.endsWith('.segment.new'))) await files.unlink(join(folder, name))
+  const last = found.at(-1)
+  // Its records may have been written, but not yet synced, by a process that was killed.
+  if (last !== undefined) await withFile(files, last.path, 'r+', (file) => sync(file.datasync()))
+  // Before any repair, so that no crash can lead to a position a second time.
+  const newest = await openNewest(files, folder, id, last).catch((error) => {
+    if (!isDiskFull(error)) throw error
+    onProblem({ kind: 'disk full', error })
+    return null
+  })
+  if (newest !== null)
+    try {
+      await repairAll(files, folder, found, newest.path, onProblem)
+    } catch (error) {
+      await newest.file.close().catch(() => {})
+      throw error
+    }
+  const sealed = found.filter(({ first, next, path }) => next > first && path !== newest?.path)
+  return {
+    id,
+    sealed: sealed.map(({ path, first, next, bytes }) => ({ path, first, next, bytes })),
+    newest: newest ?? planNewest(folder, last),
+    damagedBytes: await sizeOfDamaged(files, folder),
+  }
+}
+
+async function inspectAll(files: Files, folder: string, names: readonly string[]) {
   const paths = names.filter((name) => positionOfName(name) !== null).map((name) => join(folder, name))
-  // All headers before the first change: a folder that is rejected stays as it was.
   const headers: (Header | null)[] = []
   for (const path of paths) headers.push(await readHeader(files, path))
   const id = headers.find((header) => header !== null)?.id ?? randomUUID()
   const other = headers.findIndex((header) => header !== null && header.id !== id)
   if (other !== -1) throw new SpoolRejected(`${paths[other]}: it belongs to another spool than ${paths[0]}`)
   const found: Found[] = []
-  for (const [index, path] of paths.entries()) found.push(await inspect(files, path, headers[index]!))
-  let next = 1
-  for (const [index, segment] of found.entries()) {
-    if (index > 0 && segment.first < next)
-      throw new SpoolRejected(`${segment.path}: it repeats records of an older file`)
-    if (index > 0 && segment.first > next) onProblem({ kind: 'gap', file: segment.path, count: segment.first - next })
-    next = Math.max(segment.next, segment.first)
+  for (const [index, path] of paths.entries()) {
+    const segment = await inspect(files, path, headers[index]!)
+    if (segment.first < (found.at(-1)?.next ?? 0))
+      throw new SpoolRejected(`${path}: it repeats records of an older file`)
+    found.push(segment)
   }
-  const last = found.at(-1)
-  // Its records may have been written, but not yet synced, by a process that was killed.
-  if (last !== undefined) await withFile(files, last.path, 'r+', (file) => sync(file.datasync()))
-  // Never on behind records of an earlier process: if an fsync failed there, their page in memory may differ from the disk.
-  // And before any repair, so that no crash can lead to a position a second time.
-  const isReusable = last !== undefined && last.next === last.first && last.fault === null
-  const newest = isReusable
-    ? { ...last, file: await files.open(last.path, 'r+') }
-    : await createSegment(files, folder, { id, first: last?.after ?? 1 })
-  try {
-    for (const segment of found) await repair(files, segment, segment === last, onProblem)
-    const sealed: Segment[] = []
-    for (const { path, first, next, bytes, fault } of found) {
-      if (path === newest.path) continue
-      if (next > first) sealed.push({ path, first, next, bytes })
-      else if (fault?.offset !== 0) await files.unlink(path)
-    }
-    await sync(files.syncFolder(folder))
-    return { id, sealed, newest, damagedBytes: await sizeOfDamaged(files, folder) }
-  } catch (error) {
-    await newest.file.close().catch(() => {})
-    throw error
+  return { id, found }
+}
+
+function reportGaps(found: readonly Found[], onProblem: (problem: Problem) => void): void {
+  for (const [index, { path, first }] of found.entries()) {
+    const count = first - (found[index - 1]?.next ?? first)
+    if (count > 0) onProblem({ kind: 'gap', file: path, count })
   }
+}
+
+/**
+ * Never one with records of an earlier process: if an fsync failed there, the page behind its last record may differ between
+ * memory and disk.
+ */
+async function openNewest(
+  files: Files,
+  folder: string,
+  id: string,
+  last: Found | undefined,
+): Promise<NewestSegment & { file: File }> {
+  if (last === undefined || last.next > last.first || last.fault !== null)
+    return await createSegment(files, folder, { id, first: last?.after ?? 1 })
+  const { path, first, next, bytes } = last
+  return { path, first, next, bytes, file: await files.open(path, 'r+') }
+}
+
+/** On a full disk: all can be read, the repair waits for another start, and the file is made when there is room. */
+function planNewest(folder: string, last: Found | undefined): NewestSegment {
+  const first = last?.after ?? 1
+  return { path: segmentPath(folder, first), first, next: first, bytes: 0, file: null }
+}
+
+async function repairAll(
+  files: Files,
+  folder: string,
+  found: readonly Found[],
+  newestPath: string,
+  onProblem: (problem: Problem) => void,
+): Promise<void> {
+  for (const segment of found) {
+    await repair(files, segment, segment === found.at(-1), onProblem).catch((error) => {
+      // Of what cannot be copied nothing is cut: another start does it.
+      if (!isDiskFull(error)) throw error
+      onProblem({ kind: 'disk full', error })
+    })
+    const { path, first, next, fault } = segment
+    if (next === first && path !== newestPath && fault?.offset !== 0) await files.unlink(path)
+  }
+  await sync(files.syncFolder(folder))
 }
 
 async function readHeader(files: Files, path: string): Promise<Header | null> {

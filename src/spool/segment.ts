@@ -12,9 +12,9 @@ export interface Segment {
   bytes: number
 }
 
-/** The newest segment, open for writing. */
-export interface OpenSegment extends Segment {
-  readonly file: File
+/** The one that is written; null: it is not on the disk yet. */
+export interface NewestSegment extends Segment {
+  readonly file: File | null
 }
 
 /** Names sort by position. */
@@ -23,7 +23,11 @@ export const segmentPath = (folder: string, first: number) => join(folder, `${St
 export const positionOfName = (name: string) => (NAME.test(name) ? Number(name.slice(0, 16)) : null)
 
 /** Durable when it resolves. Under its name a segment has its whole header at once, so a wrong one is never the trace of a crash. */
-export async function createSegment(files: Files, folder: string, header: Header): Promise<OpenSegment> {
+export async function createSegment(
+  files: Files,
+  folder: string,
+  header: Header,
+): Promise<NewestSegment & { file: File }> {
   const path = segmentPath(folder, header.first)
   const file = await files.open(`${path}.new`, 'w', 0o600)
   try {

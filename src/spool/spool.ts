@@ -64,7 +64,7 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
   const waiting: Call[] = []
   let flushing: Promise<void> | null = null
   let broken: SpoolBroken | null = null
-  let isFull = false
+  let isFull = newest.file === null
   let isClosed = false
   let released = (sealed[0] ?? newest).first - 1
   let fileBytes = damagedBytes + newest.bytes + sealed.reduce((sum, { bytes }) => sum + bytes, 0)
@@ -79,27 +79,29 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
       cause: error,
     })
     onProblem({ kind: 'broken', error })
-    await newest.file.truncate(newest.bytes).catch(() => {})
+    await newest.file?.truncate(newest.bytes).catch(() => {})
     return broken
   }
 
   async function roll(): Promise<void> {
-    const next = await createSegment(files, folder, { id, first: newest.next })
-    const { path, first, next: end, bytes, file } = newest
-    sealed.push({ path, first, next: end, bytes })
-    newest = next
+    const made = await createSegment(files, folder, { id, first: newest.next })
+    const { path, first, next, bytes, file } = newest
+    if (file !== null) sealed.push({ path, first, next, bytes })
+    newest = made
     fileBytes += HEADER_BYTES
-    await file.close()
+    await file?.close()
   }
 
   /** The oldest calls that one file has room for; those that nothing has room for are rejected. */
-  function takeGroup(): Call[] {
+  function takeGroup(): { group: Call[]; isLastRejected: boolean } {
     const group: Call[] = []
+    let isLastRejected = false
     let bytes = 0
     while (waiting.length > 0 && bytes + waiting[0]!.bytes <= segmentBytes - HEADER_BYTES) {
       const call = waiting.shift()!
       const grown = bytes + call.bytes
-      if (fileBytes + grown + (isTooLong(grown) ? HEADER_BYTES : 0) > maxBytes) {
+      isLastRejected = fileBytes + grown + (isTooLong(grown) ? HEADER_BYTES : 0) > maxBytes
+      if (isLastRejected) {
         isFull = true
         call.reject(new SpoolFull(`the spool has reached its limit of ${maxBytes} bytes`))
       } else {
@@ -107,27 +109,28 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
         bytes = grown
       }
     }
-    return group
+    return { group, isLastRejected }
   }
 
   /** For the newest file. */
-  const isTooLong = (bytes: number) => newest.bytes + bytes > segmentBytes
+  const isTooLong = (bytes: number) => newest.file === null || newest.bytes + bytes > segmentBytes
 
   async function flush(): Promise<void> {
     if (broken !== null) return rejectAll(waiting.splice(0), broken)
-    const group = takeGroup()
+    const { group, isLastRejected } = takeGroup()
     if (group.length === 0) return
     const records = group.flatMap((call) => call.records)
     try {
       const bytes = encodedBytes(records)
       if (isTooLong(bytes)) await roll()
-      await writeAt(newest.file, encodeRecords(records, newest.next), newest.bytes)
-      await sync(newest.file.datasync())
+      const file = newest.file!
+      await writeAt(file, encodeRecords(records, newest.next), newest.bytes)
+      await sync(file.datasync())
       let position = newest.next
       newest.next += records.length
       newest.bytes += bytes
       fileBytes += bytes
-      isFull = false
+      isFull = isLastRejected
       for (const call of group) call.resolve(call.records.map(() => position++))
     } catch (error) {
       rejectAll(group, isDiskFull(error) ? await undo(error) : await fail(error))
@@ -137,8 +140,8 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
   /** A full disk may have taken a part of the group. */
   async function undo(error: unknown): Promise<SpoolFull | SpoolBroken> {
     try {
-      await newest.file.truncate(newest.bytes)
-      await sync(newest.file.datasync())
+      await newest.file?.truncate(newest.bytes)
+      if (newest.file !== null) await sync(newest.file.datasync())
     } catch (failure) {
       return await fail(failure)
     }
@@ -263,7 +266,7 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
         if (isClosed) return
         isClosed = true
         broken = new SpoolBroken('the spool is closed')
-        await newest.file.close().finally(unlock)
+        await Promise.resolve(newest.file?.close()).finally(unlock)
       })
     },
   }
