@@ -132,7 +132,7 @@ const HOMES: Record<string, RegExp> = {
   pg: /^(store\/postgres\/|embedded-postgres\/application-database\.ts)/,
   pino: /^runtime\/log\.ts$/,
   'prom-client': /^(runtime|kubernetes)\/metrics\.ts$/,
-  zod: /^(config(-issuers|-kubernetes|-sign-in)?\.ts|channels\/kinds\/|http\/api\/|http\/middleware\/|import\/healthchecks\/|operator\/schema\/)/,
+  zod: /^(config(-issuers|-kubernetes|-sign-in|-values)?\.ts|channels\/kinds\/|http\/api\/|http\/middleware\/|import\/healthchecks\/|operator\/schema\/)/,
   'openid-client': /^auth\/identity-provider\.ts$/,
   undici: /^(kubernetes\/transport|delivery\/http)\.ts$/,
   nodemailer: /^channels\/kinds\/email\/(send|mail)\.ts$/,
