@@ -1,0 +1,229 @@
+/** The recorder with a spool, over groups that the test commits and breaks as it likes: there is neither a database nor a disk. */
+
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { PendingPing } from '../../../../src/checks/ping/commit.ts'
+import type { Ping, PingOutcome } from '../../../../src/checks/ping/ping.ts'
+import { createPingRecorder, type PingRecorder, type PingResult } from '../../../../src/checks/ping/record.ts'
+import type { SpooledPing } from '../../../../src/checks/ping/spooled-ping.ts'
+import type { Database, Session } from '../../../../src/store/postgres/database.ts'
+
+const BROKEN = new Error('Connection terminated unexpectedly')
+const PING_ID = Buffer.from('0123456789abcdef')
+const lost: PingOutcome = { kind: 'lost', error: BROKEN, pingId: PING_ID }
+const unsent: PingOutcome = { kind: 'unsent', error: BROKEN }
+const outage: PingOutcome = { kind: 'outage', error: new Error('read-only') }
+const held: PingOutcome = { kind: 'held', error: null }
+const rejected: PingOutcome = { kind: 'rejected', error: new Error('invalid') }
+
+interface Group {
+  readonly pings: string[]
+  end(outcome: PingOutcome | PingOutcome[]): Promise<void>
+}
+
+interface Append {
+  readonly pings: readonly SpooledPing[]
+  end(error?: Error): Promise<void>
+}
+
+/** Every promise reaction runs before. */
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+let groups: Group[]
+let appends: Append[]
+let isConnectable: boolean
+let accepts: boolean
+let onDisk: string[]
+let begun: unknown[]
+let errors: [unknown, number][]
+let settled: [string, PingResult][]
+let recorder: PingRecorder
+
+beforeEach(() => {
+  groups = []
+  appends = []
+  isConnectable = true
+  accepts = true
+  onDisk = []
+  begun = []
+  errors = []
+  settled = []
+  const database = {
+    async session<T>(use: (session: Session) => Promise<T>): Promise<T> {
+      await settle()
+      if (!isConnectable) throw BROKEN
+      return use({} as Session)
+    },
+  } as Database
+  const commit = async (_session: Session, group: readonly PendingPing[]) => {
+    await undefined
+    const { promise, resolve } = Promise.withResolvers<readonly PingOutcome[]>()
+    groups.push({
+      pings: group.map(({ ping }) => ping.publicId),
+      async end(outcome) {
+        resolve(Array.isArray(outcome) ? outcome : group.map(() => outcome))
+        await settle()
+        await settle()
+      },
+    })
+    return promise
+  }
+  const spool = {
+    accepts: () => accepts,
+    holds: (publicId: string) => onDisk.includes(publicId),
+    isEmpty: () => onDisk.length === 0,
+    append(pings: readonly SpooledPing[]) {
+      const ids = pings.map(({ ping }) => ping.publicId)
+      onDisk.push(...ids)
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      appends.push({
+        pings,
+        async end(error) {
+          if (error !== undefined) onDisk = onDisk.filter((id) => !ids.includes(id))
+          if (error === undefined) resolve()
+          else reject(error)
+          await settle()
+        },
+      })
+      return promise
+    },
+    flushed: async () => {},
+  }
+  recorder = createPingRecorder(
+    {
+      database,
+      cache: undefined as never,
+      now: () => 1_000_000,
+      onGroup: () => {},
+      onError: (error, pings) => errors.push([error, pings]),
+      spool: { pings: () => spool, isKnown: (id) => !id.startsWith('unknown'), onBegin: (error) => begun.push(error) },
+    },
+    commit,
+  )
+})
+
+/** Records a ping of each id, and lets the group that they make go out. */
+async function send(...ids: string[]): Promise<void> {
+  for (const id of ids) void recorder.record({ publicId: id } as Ping).then((value) => settled.push([id, value]))
+  await settle()
+  await settle()
+}
+
+const spooled = () => appends.map(({ pings }) => pings.map(({ ping }) => ping.publicId))
+const resultOf = (id: string) => settled.find(([of]) => of === id)?.[1]
+
+describe('a group that the database does not store', () => {
+  it.each([
+    ['lost', lost],
+    ['unsent', unsent],
+    ['refused in an outage', outage],
+  ])(
+    '(%s) is spooled, with all that waits behind it, and a ping has its result when it is on disk',
+    async (_name, outcome) => {
+      await send('a')
+      await send('b', 'unknown-1')
+      await groups[0]!.end(outcome)
+      expect(spooled()).toEqual([['a'], ['b']])
+      expect(settled).toEqual([['unknown-1', 'unavailable']])
+      for (const append of appends) await append.end()
+      expect(settled.slice(1)).toEqual([
+        ['a', 'spooled'],
+        ['b', 'spooled'],
+      ])
+      expect(recorder.isWell()).toBe(false)
+      expect(recorder.isSpooling()).toBe(true)
+      expect(begun).toHaveLength(1)
+      expect(errors).toEqual([])
+    },
+  )
+
+  it('takes the id along under which a lost ping may be stored, and none of others', async () => {
+    await send('a', 'b')
+    await groups[0]!.end([lost, unsent])
+    await send('c')
+    expect(appends.flatMap(({ pings }) => pings.map(({ pingId }) => pingId))).toEqual([PING_ID, null, null])
+  })
+
+  it('is not spooled where another transaction holds the row, or PostgreSQL rejects the ping', async () => {
+    await send('a')
+    await send('b', 'c')
+    await groups[0]!.end('stored')
+    await groups[1]!.end([held, rejected])
+    expect(settled.slice(1).map(([, result]) => result)).toEqual(['unavailable', 'unavailable'])
+    expect(appends).toEqual([])
+    expect(recorder.isSpooling()).toBe(false)
+  })
+
+  it('is spooled before newer pings of its checks are sent', async () => {
+    await send('a')
+    await send('a', 'b')
+    await groups[0]!.end(outage)
+    expect(spooled().flat()).toEqual(['a', 'a', 'b'])
+    expect(groups).toHaveLength(1)
+  })
+})
+
+describe('while the database is unavailable', () => {
+  it('pings are spooled without a try, and unknown ids are rejected', async () => {
+    await send('a')
+    await groups[0]!.end(unsent)
+    await send('b', 'unknown-1', 'c')
+    expect(groups).toHaveLength(1)
+    expect(spooled()).toEqual([['a'], ['b'], ['c']])
+    expect(resultOf('unknown-1')).toBe('unavailable')
+  })
+
+  it('a connection that cannot be opened is an outage', async () => {
+    isConnectable = false
+    await send('a', 'b')
+    await settle()
+    expect(spooled()).toEqual([['a', 'b']])
+    expect(begun).toEqual([BROKEN])
+  })
+
+  it('pings that the disk does not take are unavailable', async () => {
+    await send('a')
+    await groups[0]!.end(unsent)
+    const full = new Error('full')
+    await appends[0]!.end(full)
+    expect(resultOf('a')).toBe('unavailable')
+    expect(errors).toEqual([[full, 1]])
+  })
+
+  it('without a disk that accepts anything, all is as without a spool', async () => {
+    accepts = false
+    await send('a')
+    await groups[0]!.end(outage)
+    await send('b')
+    expect(appends).toEqual([])
+    expect(resultOf('a')).toBe('unavailable')
+    expect(groups[1]!.pings).toEqual(['b'])
+  })
+})
+
+describe('order', () => {
+  it('a ping whose older one is in flight is not spooled before it', async () => {
+    await send('first')
+    // Enough for a second group, which breaks while the first one still hangs.
+    await send(...Array.from({ length: 24 }, (_, index) => `p${index}`))
+    await groups[1]!.end(lost)
+    await send('first', 'other')
+    expect(spooled().flat()).not.toContain('first')
+    expect(spooled().flat()).toContain('other')
+    await groups[0]!.end(lost)
+    const ofFirst = appends.flatMap(({ pings }) => pings).filter(({ ping }) => ping.publicId === 'first')
+    expect(ofFirst.map(({ pingId }) => pingId)).toEqual([PING_ID, null])
+  })
+
+  it('once the database is available, a ping goes to it, unless older ones of its check are on disk', async () => {
+    await send('a')
+    await groups[0]!.end(unsent)
+    await appends[0]!.end()
+    recorder.recovered()
+    await send('a', 'b')
+    expect(spooled()).toEqual([['a'], ['a']])
+    expect(groups[1]!.pings).toEqual(['b'])
+    expect(recorder.isSpooling()).toBe(true)
+    onDisk = []
+    expect(recorder.isSpooling()).toBe(false)
+  })
+})
