@@ -92,9 +92,11 @@ export function seenBy(
 function decideAt(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Instant): Outcome {
   const arrivedAt = arrivalOf(event)
   if (arrivedAt === null) return decide(spec, state, event, now)
-  if (!isOvertaken(state, arrivedAt)) return flipNotBefore(state.since, decide(spec, state, event, arrivedAt))
+  // As for any other event, what the state holds are whole milliseconds.
+  const at = Math.floor(arrivedAt)
+  if (!isOvertaken(state, at)) return flipNotBefore(state.since, decide(spec, state, event, at))
   const durationMs = 'durationMs' in event ? event.durationMs : null
-  return { ...unchanged(addHistory(state, event, arrivedAt)), durationMs }
+  return { ...unchanged(addHistory(state, event, at)), durationMs }
 }
 
 function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Instant): Outcome {

@@ -4,7 +4,7 @@
  */
 
 import type { Instant } from '../../domain/check.ts'
-import { stampAfter } from '../../domain/instant.ts'
+import { stampAfter, toMicrosecond } from '../../domain/instant.ts'
 import type { Spool } from '../../spool/spool.ts'
 import { decodePing, encodePing, type SpooledPing } from './spooled-ping.ts'
 
@@ -64,8 +64,9 @@ export function createPingSpool(spool: Spool): PingSpool {
       return { ping: { ...ping, at: before.arrivedAt }, pingId }
     }
     if (held !== null && held.size >= MAX_HELD) held = null
-    held?.set(publicId, { waiting: 1, arrivedAt: ping.at })
-    return { ping, pingId }
+    const arrivedAt = toMicrosecond(ping.at)
+    held?.set(publicId, { waiting: 1, arrivedAt })
+    return { ping: { ...ping, at: arrivedAt }, pingId }
   }
 
   function forget(pings: readonly SpooledPing[]): void {
@@ -103,8 +104,17 @@ export function createPingSpool(spool: Spool): PingSpool {
     },
 
     async read(after) {
-      const records = await spool.read(after, BATCH)
-      return records.map(({ position, record }) => ({ position, ...decodePing(record) }))
+      const pings: ReadPing[] = []
+      for (const { position, record } of await spool.read(after, BATCH)) {
+        try {
+          pings.push({ position, ...decodePing(record) })
+        } catch (error) {
+          // Those before it are recorded first.
+          if (pings.length === 0) throw error
+          break
+        }
+      }
+      return pings
     },
 
     async release(upTo, pings) {

@@ -137,3 +137,10 @@ describe('a deadline that counted as missed because the ping was not known', () 
     expect(flip).toMatchObject({ to: 'up', at: ARRIVED + 2 * MINUTE })
   })
 })
+
+it('what the state holds of an arrival are whole milliseconds, as of everything else', () => {
+  expect(record(aState(), late('success', ARRIVED + 0.75)).state).toMatchObject({
+    lastPingAt: ARRIVED,
+    expectedAt: ARRIVED + HOUR,
+  })
+})

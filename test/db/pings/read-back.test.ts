@@ -1,0 +1,273 @@
+/** What waits on disk is recorded once, in its order, with its arrival. The spool is the real one, in a folder of the test. */
+
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { pauseCheck } from '../../../src/checks/pause-resume.ts'
+import { createPingSpool, type PingSpool } from '../../../src/checks/ping/ping-spool.ts'
+import { createReadBack, type DropReason } from '../../../src/checks/ping/read-back.ts'
+import type { Ping } from '../../../src/checks/ping/record.ts'
+import { openSpool } from '../../../src/spool/open-spool.ts'
+import type { Spool } from '../../../src/spool/spool.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { createDatabase } from '../../../src/store/postgres/database.ts'
+import { createPingFixture, type PingFixture, pingOf, type Replica } from './fixture.ts'
+
+let t: PingFixture
+let folder: string
+let replica: Replica
+let spool: Spool
+let pings: PingSpool
+let dropped: [DropReason, number][]
+let ends: number[]
+let recoveries: number
+
+beforeAll(async () => {
+  t = await createPingFixture()
+})
+afterAll(() => t.close())
+beforeEach(async () => {
+  await t.clear()
+  folder = await mkdtemp(join(tmpdir(), 'heartbeat-spool-'))
+  replica = t.addReplica('spooling')
+  dropped = []
+  ends = []
+  recoveries = 0
+  await open()
+})
+afterEach(async () => {
+  await spool.close()
+  await t.cleanUp()
+  await rm(folder, { recursive: true })
+})
+
+async function open(): Promise<void> {
+  spool = await openSpool({ folder, maxBytes: 2 ** 24, onProblem: () => {} })
+  pings = createPingSpool(spool)
+}
+
+/** As after a crash of the process. */
+async function reopen(): Promise<void> {
+  await spool.close()
+  await open()
+}
+
+const aReadBack = (own = pings, database = replica.database) =>
+  createReadBack({
+    database,
+    spool: own,
+    cache: replica.cache,
+    recorder: {
+      recovered() {
+        recoveries += 1
+      },
+    },
+    now: t.context.clock.now,
+    onDropped: (reason, count) => dropped.push([reason, count]),
+    onEnd: (count) => ends.push(count),
+  })
+
+const store = (...all: Ping[]) => pings.append(all.map((ping) => ({ ping, pingId: null })))
+const ago = (ms: number) => t.context.clock.now() - ms
+const textOf = (text: string) => ({ body: Buffer.from(text) })
+
+describe('the read-back', () => {
+  it('records each ping with its arrival, in its order, and then releases the disk', async () => {
+    const [one, two] = await t.addChecks(2)
+    const arrivals = [ago(9_000), ago(8_000), ago(7_000)]
+    await store(
+      pingOf(one, { at: arrivals[0]!, ...textOf('first') }),
+      pingOf(two, { at: arrivals[1]!, type: 'fail', exitCode: 3, durationMs: 1_200, ...textOf('second') }),
+      pingOf(one, { at: arrivals[2]!, ...textOf('third') }),
+    )
+    await aReadBack().drain()
+    expect(await t.textsOf(one)).toEqual(['third', 'first'])
+    const [failed] = await t.historyOf(two)
+    expect(failed).toMatchObject({ type: 'fail', exitCode: 3, durationMs: 1_200 })
+    expect(failed!.createdAt).toBeCloseTo(arrivals[1]!, 1)
+    expect(await t.stateOf(one)).toMatchObject({ status: 'up', pingsTotal: 2 })
+    expect((await t.stateOf(one)).lastPingAt).toBeCloseTo(arrivals[2]!, -1)
+    expect(await t.stateOf(two)).toMatchObject({ status: 'down' })
+    expect([pings.isEmpty(), pings.holds(one.publicId), dropped, ends, recoveries]).toEqual([true, false, [], [3], 1])
+  })
+
+  it('keeps the order of pings of one moment', async () => {
+    const [check] = await t.addChecks(1)
+    const at = ago(5_000)
+    for (let count = 0; count < 20; count += 1) await store(pingOf(check!, { at, ...textOf(`${count}`) }))
+    await aReadBack().drain()
+    expect(await t.textsOf(check!)).toEqual(Array.from({ length: 20 }, (_, index) => `${19 - index}`))
+  })
+
+  it('records more than one batch', async () => {
+    const [check] = await t.addChecks(1)
+    const at = ago(60_000)
+    await store(...Array.from({ length: 1_001 }, (_, index) => pingOf(check!, { at: at + index })))
+    const readBack = aReadBack()
+    expect(await readBack.run()).toBe('again')
+    expect(pings.holds(check!.publicId)).toBe(true)
+    await readBack.drain()
+    expect((await t.stateOf(check!)).pingsTotal).toBe(1_001)
+    expect(pings.holds(check!.publicId)).toBe(false)
+  })
+
+  it('a process that ended after the commit leaves nothing to repeat', async () => {
+    const [check] = await t.addChecks(1)
+    await store(pingOf(check!, { at: ago(5_000) }), pingOf(check!, { at: ago(4_000) }))
+    // The commit is known to the database alone.
+    const unreleased = { ...pings, release: () => Promise.reject(new Error('killed')) }
+    await expect(
+      aReadBack({
+        ...unreleased,
+        release: (upTo) => (upTo === 0 ? pings.release(0, []) : unreleased.release()),
+      }).drain(),
+    ).rejects.toThrow('killed')
+    await reopen()
+    expect(pings.pings()).toBe(2)
+    expect(pings.holds(randomUUID())).toBe(true)
+    await store(pingOf(check!, { at: ago(1_000) }))
+    await aReadBack().drain()
+    expect(await t.historyOf(check!)).toHaveLength(3)
+    expect((await t.stateOf(check!)).pingsTotal).toBe(3)
+    expect(pings.isEmpty()).toBe(true)
+  })
+
+  it('two at once on copies of one spool record each ping once', async () => {
+    const [check] = await t.addChecks(1)
+    await store(...Array.from({ length: 300 }, (_, index) => pingOf(check!, { at: ago(9_000 - index) })))
+    await Promise.all([aReadBack().run(), aReadBack().run()])
+    expect((await t.stateOf(check!)).pingsTotal).toBe(300)
+    expect(await t.historyOf(check!)).toHaveLength(300)
+  })
+
+  it('a ping whose commit was not known is recorded unless it was stored', async () => {
+    const [check] = await t.addChecks(1)
+    await replica.record(check!, textOf('stored'))
+    const [stored] = await t.historyOf(check!)
+    const idOf = (id: string) => Buffer.from(id.replaceAll('-', ''), 'hex')
+    const at = t.context.clock.now()
+    await pings.append([
+      { ping: pingOf(check!, { at, ...textOf('stored') }), pingId: idOf(stored!.id) },
+      { ping: pingOf(check!, { at: at + 1, ...textOf('not stored') }), pingId: idOf(randomUUID()) },
+    ])
+    await aReadBack().drain()
+    expect(await t.textsOf(check!)).toEqual(['not stored', 'stored'])
+  })
+
+  it('a repeated run is stored once', async () => {
+    const [check] = await t.addChecks(1)
+    const runId = randomUUID()
+    await replica.record(check!, { type: 'start', exitCode: null, runId })
+    await store(
+      pingOf(check!, { type: 'start', exitCode: null, runId, at: ago(0) }),
+      pingOf(check!, { runId, at: ago(0) }),
+      pingOf(check!, { runId, at: ago(0) }),
+    )
+    await aReadBack().drain()
+    expect((await t.historyOf(check!)).map(({ type }) => type)).toEqual(['success', 'start'])
+  })
+
+  it('drops the pings of checks that were removed, counts them, and records the others', async () => {
+    const [check, gone] = await t.addChecks(2)
+    await store(pingOf(gone, { at: ago(3) }), pingOf(check, { at: ago(2) }), pingOf(gone, { at: ago(1) }))
+    await t.database.query('delete from checks where key = $1', [gone.key])
+    await aReadBack().drain()
+    expect([dropped, ends]).toEqual([[['check_removed', 2]], [3]])
+    expect(await t.historyOf(check)).toHaveLength(1)
+  })
+
+  it('drops a ping that PostgreSQL rejects, and no other one', async () => {
+    const [check, other] = await t.addChecks(2)
+    await t.database.query(`alter table ping_bodies add constraint no_poison check (body <> 'poison')`)
+    try {
+      await store(
+        pingOf(other, { at: ago(3) }),
+        pingOf(check, { at: ago(2), ...textOf('poison') }),
+        pingOf(other, { at: ago(1) }),
+      )
+      await aReadBack().drain()
+    } finally {
+      await t.database.query('alter table ping_bodies drop constraint no_poison')
+    }
+    expect(dropped).toEqual([['rejected', 1]])
+    expect(await t.historyOf(check)).toEqual([])
+    expect((await t.stateOf(other)).pingsTotal).toBe(2)
+    expect(pings.isEmpty()).toBe(true)
+  })
+
+  it('drops a ping of a check whose row cannot be read', async () => {
+    const [check, other] = await t.addChecks(2)
+    await t.database.query(`update check_states set due_at = 'infinity' where check_key = $1`, [check.key])
+    await store(pingOf(check, { at: ago(2) }), pingOf(other, { at: ago(1) }))
+    await aReadBack().drain()
+    expect(dropped).toEqual([['rejected', 1]])
+    expect((await t.stateOf(other)).pingsTotal).toBe(1)
+  })
+
+  it('waits for a row that another transaction holds, and then records in order', async () => {
+    const [check] = await t.addChecks(1)
+    await store(pingOf(check!, { at: ago(2) }))
+    const holder = await t.holdRow(check!)
+    expect(await aReadBack().run()).toBe('done')
+    expect([pings.isEmpty(), recoveries]).toEqual([false, 0])
+    await holder.end()
+    await aReadBack().drain()
+    expect(await t.historyOf(check!)).toHaveLength(1)
+  })
+
+  it('does nothing while the database is unavailable', async () => {
+    const [check] = await t.addChecks(1)
+    await store(pingOf(check!, { at: ago(2) }))
+    await using stack = new AsyncDisposableStack()
+    const url = 'postgres://127.0.0.1:9/none'
+    const away = stack.adopt(createDatabase({ url, name: 'away', connections: 1 }), (database) => database.close())
+    const readBack = aReadBack(pings, away)
+    expect(await readBack.run()).toBe('done')
+    await expect(readBack.drain()).rejects.toThrow(/cannot reach its database/)
+    expect([pings.pings(), recoveries]).toEqual([1, 0])
+  })
+
+  it('records what comes before a format that it cannot read, keeps the rest, and says what to do', async () => {
+    const [check] = await t.addChecks(1)
+    await store(pingOf(check!, { at: ago(2) }))
+    await spool.append([Buffer.from([2, 0, 0])])
+    await store(pingOf(check!, { at: ago(1) }))
+    await expect(aReadBack().drain()).rejects.toThrow(/format 2, which this version cannot read: start the version/)
+    expect(await t.historyOf(check!)).toHaveLength(1)
+    expect(spool.records).toBe(2)
+  })
+})
+
+describe('beside another replica', () => {
+  it('the state follows the newest ping, and the history has both at their times', async () => {
+    const other = t.addReplica('other')
+    const [check] = await t.addChecks(1)
+    const failedAt = ago(20_000)
+    await store(pingOf(check!, { type: 'fail', exitCode: null, at: failedAt, ...textOf('older') }))
+    await other.record(check!, { at: ago(10_000), ...textOf('newer') })
+    await aReadBack().drain()
+    expect(await t.stateOf(check!)).toMatchObject({ status: 'up', pingsTotal: 2 })
+    expect(await t.textsOf(check!)).toEqual(['newer', 'older'])
+    expect((await t.historyOf(check!)).at(-1)!.createdAt).toBeCloseTo(failedAt, 1)
+    expect(await t.eventsOf(check!)).toEqual([])
+  })
+
+  it('a pause of meanwhile stays', async () => {
+    const [check] = await t.addChecks(1)
+    await replica.record(check!)
+    await store(pingOf(check!, { at: ago(1_000) }))
+    await pauseCheck(t.context, t.tenant(), check!.id)
+    await aReadBack().drain()
+    expect(await t.stateOf(check!)).toMatchObject({ status: 'paused', pingsTotal: 2 })
+  })
+
+  it('another row in the cache of this process is refreshed: the next ping is not stale', async () => {
+    const [cached] = (await t.addCached(replica, 1)) as [CheckRecord, ...CheckRecord[]]
+    await store(pingOf(cached, { at: ago(0) }))
+    await aReadBack().drain()
+    const { cached: known, row } = await t.readBoth(replica, cached)
+    expect(known).toEqual(row)
+  })
+})
