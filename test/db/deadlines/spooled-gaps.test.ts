@@ -1,0 +1,199 @@
+/** A gap whose pings were all spooled hides nothing, and that is known when each process has recorded what it spooled (design, section 4, "Own downtime"). */
+
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { lockDueStates } from '../../../src/store/checks/states.ts'
+import {
+  beat,
+  endBeat,
+  listGaps,
+  listNewestGaps,
+  type SpoolReport,
+  settleGaps,
+} from '../../../src/store/history/gaps.ts'
+import { createPingFixture, type PingFixture, pingOf } from '../pings/fixture.ts'
+
+let t: PingFixture
+
+beforeAll(async () => {
+  t = await createPingFixture()
+})
+afterAll(() => t.close())
+beforeEach(async () => {
+  await t.clear()
+  await t.database.query('delete from gaps')
+  await t.database.query('delete from ping_beats')
+  await setBeat(0)
+})
+
+const DRAINED: SpoolReport = { pendingSince: null, refusedAt: null }
+const now = () => t.context.clock.now()
+
+/** An api process. */
+function aProcess(spool: SpoolReport | null = DRAINED) {
+  const id = randomUUID()
+  return { id, beat: (report = spool) => beat(t.database, { id, spool: report }), end: () => endBeat(t.database, id) }
+}
+
+/** The service has not beaten for so long. */
+const setBeat = (ageMs: number) =>
+  t.database.query(`update service_beat set beat_at = clock_timestamp() - $1 * interval '1 millisecond'`, [ageMs])
+
+/** All that is known becomes older. */
+async function letPass(ms: number): Promise<void> {
+  const interval = `$1 * interval '1 millisecond'`
+  await t.database.query(`update service_beat set beat_at = beat_at - ${interval}`, [ms])
+  await t.database.query(`update gaps set started_at = started_at - ${interval}, ended_at = ended_at - ${interval}`, [
+    ms,
+  ])
+  await t.database.query(
+    `update ping_beats set started_at = started_at - ${interval}, beat_at = beat_at - ${interval},
+      pending_since = pending_since - ${interval}, refused_at = refused_at - ${interval}`,
+    [ms],
+  )
+}
+
+const settled = async () => (await settleGaps(t.database)).map(({ isSpooled }) => isSpooled)
+const gaps = async () => (await listNewestGaps(t.database, 0, 10)).map(({ isSpooled }) => isSpooled)
+
+/** Whether a deadline that passed long ago is found. */
+async function isEvaluated(): Promise<boolean> {
+  await setBeat(0)
+  const replica = t.addReplica(randomUUID())
+  const check = await t.addCheck({ spec: { periodSeconds: 10, graceSeconds: 0 } }, now() - 61_000)
+  await replica.record(check, pingOf(check, { at: now() - 60_000 }))
+  const { checks } = await t.database.transaction((tx) => lockDueStates(tx, 10, 5_000))
+  return checks.some(({ key }) => key === check.key)
+}
+
+/** The process and what it reports after an outage of `ms`. */
+async function outage(process = aProcess(), { ms = 20_000, report = DRAINED as SpoolReport | null } = {}) {
+  await process.beat()
+  await letPass(ms)
+  await process.beat(report)
+  return process
+}
+
+describe('a gap', () => {
+  it('whose pings were spooled and are recorded is a spooled one, and moves no deadline', async () => {
+    await outage()
+    expect(await gaps()).toEqual([null])
+    expect(await settled()).toEqual([true])
+    expect(await gaps()).toEqual([true])
+    expect(await listGaps(t.database, 0)).toEqual([])
+    expect(await isEvaluated()).toBe(true)
+  })
+
+  it('of a process without a spool is not', async () => {
+    await outage(aProcess(null), { report: null })
+    expect(await gaps()).toEqual([false])
+    expect(await listGaps(t.database, 0)).toHaveLength(1)
+  })
+
+  it('of two processes, of which one has no spool, is not', async () => {
+    await aProcess(null).beat()
+    await outage()
+    expect(await gaps()).toEqual([false])
+  })
+
+  it('of which nothing is known is not: all processes had stopped, or were of the release before', async () => {
+    const process = aProcess()
+    await process.beat()
+    await process.end()
+    await letPass(20_000)
+    await process.beat()
+    expect(await gaps()).toEqual([false])
+  })
+
+  it('in which the spool refused a ping is not', async () => {
+    await outage(aProcess(), { report: { pendingSince: null, refusedAt: now() - 1_000 } })
+    expect(await settled()).toEqual([false])
+  })
+
+  it('is not concerned by what the spool refused before it', async () => {
+    await outage(aProcess(), { report: { pendingSince: null, refusedAt: now() - 30_000 } })
+    expect(await settled()).toEqual([true])
+  })
+})
+
+describe('deadlines wait', () => {
+  it('while a process has not recorded all', async () => {
+    const pending = { pendingSince: now() - 10_000, refusedAt: null }
+    const process = await outage(aProcess(), { report: pending })
+    expect(await settled()).toEqual([])
+    expect(await isEvaluated()).toBe(false)
+    await process.beat()
+    expect(await settled()).toEqual([true])
+    expect(await isEvaluated()).toBe(true)
+  })
+
+  it('for a process that worked at the beginning of the gap, until it beats again', async () => {
+    const other = aProcess()
+    await other.beat()
+    await outage()
+    expect(await settled()).toEqual([])
+    expect(await isEvaluated()).toBe(false)
+    await other.beat()
+    expect(await settled()).toEqual([true])
+  })
+
+  it.each([
+    [14_000, []],
+    [16_000, [false]],
+  ])('for such a process no longer than 15 s: after %i ms %j is known', async (ms, expected) => {
+    await aProcess().beat()
+    const process = await outage()
+    await letPass(ms)
+    await process.beat()
+    // That silence is a gap of its own.
+    await t.database.query('delete from gaps where started_at > (select min(started_at) from gaps)')
+    expect(await settled()).toEqual(expected)
+  })
+
+  it('not for a process that was gone before the gap', async () => {
+    await aProcess().beat()
+    await letPass(30_000)
+    await setBeat(0)
+    await outage()
+    expect(await settled()).toEqual([true])
+  })
+
+  it('not for a process that has started since', async () => {
+    await outage()
+    await aProcess().beat({ pendingSince: now(), refusedAt: null })
+    expect(await settled()).toEqual([true])
+  })
+
+  it('without a gap while pings wait on disk: an outage of under five seconds', async () => {
+    const process = aProcess()
+    await process.beat({ pendingSince: now(), refusedAt: null })
+    expect(await isEvaluated()).toBe(false)
+    await process.beat()
+    expect(await isEvaluated()).toBe(true)
+  })
+
+  it.each([
+    [599_000, false],
+    [601_000, true],
+  ])('no longer than ten minutes: pings that wait for %i ms on disk, evaluated %s', async (ms, expected) => {
+    await aProcess().beat({ pendingSince: now() - ms, refusedAt: null })
+    expect(await isEvaluated()).toBe(expected)
+  })
+
+  it('not for a process that has not beaten for 15 s', async () => {
+    await aProcess().beat({ pendingSince: now(), refusedAt: null })
+    await letPass(16_000)
+    expect(await isEvaluated()).toBe(true)
+  })
+})
+
+it('beats of processes that are long gone are removed', async () => {
+  await aProcess().beat()
+  await letPass(86_300_000)
+  await settled()
+  const count = async () => (await t.database.query('select from ping_beats')).rowCount
+  expect(await count()).toBe(1)
+  await letPass(200_000)
+  await settled()
+  expect(await count()).toBe(0)
+})
