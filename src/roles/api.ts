@@ -291,10 +291,13 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   /** The ports close at the same time. Unless other replicas beat, a gap begins now, so no deadline is evaluated any more. */
   async function stopBeat(): Promise<void> {
     await Promise.all([expireLoop.stop(), beatLoop.stop()])
-    await beatLoop
-      .runOnce()
-      .then(beat.end)
-      .catch((error) => log.warn({ error }, 'the last beat could not be written'))
+    await beatLoop.runOnce().catch((error) => log.warn({ error }, 'the last beat could not be written'))
+  }
+
+  /** Deadlines wait for what this process could not record. */
+  async function endBeat(): Promise<void> {
+    if ((spool.report()?.pendingSince ?? null) !== null) return
+    await beat.end().catch((error) => log.warn({ error }, 'the beat of this process could not be removed'))
   }
 
   async function saveKnown(): Promise<void> {
@@ -306,6 +309,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   return {
     async start(signal) {
       await spool.open()
+      stack.defer(endBeat)
       stack.defer(spool.close)
       await known.load(spool.folder())
       stack.defer(saveKnown)

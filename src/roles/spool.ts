@@ -4,7 +4,9 @@ import type { CheckCache } from '../checks/ping/cache.ts'
 import type { PingCounts } from '../checks/ping/counts.ts'
 import { createPingSpool, type PingSpool } from '../checks/ping/ping-spool.ts'
 import { createReadBack, type ReadBack } from '../checks/ping/read-back.ts'
+import { UnknownFormat } from '../checks/ping/spooled-ping.ts'
 import type { Loop } from '../runtime/loop.ts'
+import { SpoolDamaged } from '../spool/errors.ts'
 import { openSpool } from '../spool/open-spool.ts'
 import type { Problem } from '../spool/recover.ts'
 import type { Spool } from '../spool/spool.ts'
@@ -26,6 +28,7 @@ export interface SpoolRole {
   /** Records what waits, as soon as the database is available. */
   readonly loop: Pick<Loop, 'start' | 'stop'>
   showMetrics(): void
+  /** Records what waits, if the database is available and as far as there is time; the rest stays on disk. */
   close(): Promise<void>
 }
 
@@ -38,6 +41,8 @@ export interface SpoolRoleOptions extends Base {
 
 /** The database is noticed within this time. */
 const READ_BACK_MS = 500
+/** Kubernetes ends a pod 30 s after it asked it to stop, by default; and its folder is gone with it, unless that is a persistent volume. */
+const STOP_MS = 8_000
 
 export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
   const { config, log, metrics, databaseClock, pingDatabase } = options
@@ -47,7 +52,42 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
   let pings: PingSpool | null = null
   let readBack: ReadBack | null = null
 
-  const loop = loopOf(options, 'read_back', READ_BACK_MS, () => readBack?.run() ?? Promise.resolve('done'))
+  const loop = loopOf(options, 'read_back', READ_BACK_MS, () =>
+    whileReadable(() => readBack?.run() ?? Promise.resolve('done')),
+  )
+
+  /** What cannot be read must not keep what comes later: pings of all checks would wait behind it. */
+  async function whileReadable(work: () => Promise<'again' | 'done'>): Promise<'again' | 'done'> {
+    try {
+      return await work()
+    } catch (error) {
+      if (error instanceof UnknownFormat) await leave(error)
+      else if (error instanceof SpoolDamaged) await reopen(error)
+      else throw error
+      return 'again'
+    }
+  }
+
+  /** The files stay as they are. */
+  async function leave(error: unknown): Promise<void> {
+    log.error({ error, folder }, 'the spool cannot be read: pings are rejected while the database is unavailable')
+    await forget()
+  }
+
+  /** Opening it keeps aside what is damaged. */
+  async function reopen(error: unknown): Promise<void> {
+    log.error({ error, folder }, 'the spool is damaged; it is opened again')
+    await forget()
+    await open()
+  }
+
+  async function forget(): Promise<void> {
+    const left = spool
+    spool = null
+    pings = null
+    readBack = null
+    await left?.close()
+  }
 
   function onProblem(problem: Problem): void {
     const { kind, ...rest } = problem
@@ -74,35 +114,46 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     }
   }
 
+  async function open(): Promise<void> {
+    if (maxBytes === 0) return
+    try {
+      spool = await openSpool({ folder, maxBytes, onProblem })
+    } catch (error) {
+      log.error(
+        { error, folder },
+        'the spool cannot be opened: pings are rejected while the database is unavailable. Set SPOOL_DIR to a folder that this process alone can write, or SPOOL_MAX_BYTES=0',
+      )
+      return
+    }
+    pings = createPingSpool(spool)
+    const left = pings.pings()
+    if (left > 0) log.info({ pings: left }, 'pings wait in the spool; they are recorded first')
+    readBack = createReadBack({
+      database: pingDatabase,
+      spool: pings,
+      cache,
+      counts,
+      recorder,
+      now: databaseClock.now,
+      onDropped(reason, count, error) {
+        metrics.spoolDropped.inc({ reason }, count)
+        log.warn({ error, reason, pings: count }, 'pings of the spool could not be recorded')
+      },
+      onEnd: (count) => log.info({ pings: count }, 'all pings of the spool are recorded'),
+    })
+  }
+
+  /** Once more where the spool had to be opened again. */
+  async function drain(signal?: AbortSignal): Promise<void> {
+    const drainOnce = async () => {
+      await readBack?.drain(signal)
+      return 'done' as const
+    }
+    while ((await whileReadable(drainOnce)) === 'again');
+  }
+
   return {
-    async open() {
-      if (maxBytes === 0) return
-      try {
-        spool = await openSpool({ folder, maxBytes, onProblem })
-      } catch (error) {
-        log.error(
-          { error, folder },
-          'the spool cannot be opened: pings are rejected while the database is unavailable. Set SPOOL_DIR to a folder that this process alone can write, or SPOOL_MAX_BYTES=0',
-        )
-        return
-      }
-      pings = createPingSpool(spool)
-      const left = pings.pings()
-      if (left > 0) log.info({ pings: left }, 'pings wait in the spool; they are recorded first')
-      readBack = createReadBack({
-        database: pingDatabase,
-        spool: pings,
-        cache,
-        counts,
-        recorder,
-        now: databaseClock.now,
-        onDropped(reason, count, error) {
-          metrics.spoolDropped.inc({ reason }, count)
-          log.warn({ error, reason, pings: count }, 'pings of the spool could not be recorded')
-        },
-        onEnd: (count) => log.info({ pings: count }, 'all pings of the spool are recorded'),
-      })
-    },
+    open,
     pings: () => pings,
     folder: () => (pings === null ? null : folder),
     report() {
@@ -112,9 +163,7 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
         refusedAt: pings.refusedAt(),
       }
     },
-    async drain() {
-      await readBack?.drain()
-    },
+    drain: () => drain(),
     loop,
     showMetrics() {
       const oldestAt = pings?.oldestAt() ?? null
@@ -122,6 +171,11 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
       metrics.spoolBytes.set(pings?.bytes() ?? 0)
       metrics.spoolOldestSeconds.set(oldestAt === null ? 0 : Math.max(0, databaseClock.now() - oldestAt) / 1_000)
     },
-    close: async () => spool?.close(),
+    async close() {
+      await drain(AbortSignal.timeout(STOP_MS)).catch((error) => log.warn({ error }, 'the spool could not be recorded'))
+      const left = pings?.pings() ?? 0
+      if (left > 0) log.warn({ pings: left, folder }, 'pings stay in the spool: the next start records them')
+      await spool?.close()
+    },
   }
 }

@@ -39,8 +39,8 @@ export type DropReason = (typeof DROP_REASONS)[number]
 export interface ReadBack {
   /** The run of a loop: some hundreds of pings. Does nothing while the database is unavailable. */
   run(): Promise<'again' | 'done'>
-  /** Records all of it. Throws AppError `unavailable`. */
-  drain(): Promise<void>
+  /** Records all of it, or as much until `signal` aborts. Throws AppError `unavailable`. */
+  drain(signal?: AbortSignal): Promise<void>
 }
 
 const BUDGET_MS = 4_000
@@ -152,8 +152,8 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
         throw error
       }
     },
-    async drain() {
-      while (await readBack());
+    async drain(signal) {
+      while (signal?.aborted !== true && (await readBack()));
     },
   }
 }
