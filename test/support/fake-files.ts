@@ -1,4 +1,4 @@
-/** A file system in memory that fails when asked to, and that loses what was not synced; files.contract.test.ts compares it with a real one. */
+/** A file system in memory that fails when asked to, and that loses what was not synced; test/unit/spool/files.contract.test.ts compares it with a real one. */
 
 import { basename, dirname } from 'node:path'
 import { SpoolRejected } from '../../src/spool/errors.ts'

@@ -154,7 +154,7 @@ describe('limits', () => {
   })
 })
 
-describe('release', () => {
+describe('forget', () => {
   const RECORD = RECORD_HEADER + 2
   const sizes = { segmentBytes: HEADER + 2 * RECORD, maxBytes: 2 * (HEADER + 2 * RECORD) }
 
@@ -164,14 +164,14 @@ describe('release', () => {
     await spool.append(text('r1', 'r2'))
     await spool.append(text('r3', 'r4'))
     await expect(spool.append(text('r5'))).rejects.toThrow(SpoolFull)
-    await spool.release(1)
+    await spool.forget(1)
     expect([spool.state, spool.records, files.names().length]).toEqual(['full', 3, 2])
     await expect(spool.append(text('r5'))).rejects.toThrow(SpoolFull)
-    await spool.release(2)
+    await spool.forget(2)
     expect([spool.state, spool.records, files.names().length]).toEqual(['open', 2, 1])
     expect(await readAll(spool)).toEqual(['3 r3', '4 r4'])
     expect(await spool.append(text('r5'))).toEqual([5])
-    await spool.release(1)
+    await spool.forget(1)
     expect([spool.records, spool.bytes]).toEqual([3, files.used()])
   })
 
@@ -180,9 +180,9 @@ describe('release', () => {
     const spool = await open()
     await spool.append(text('r1', 'r2'))
     await spool.append(text('r3'))
-    await spool.release(1_000)
+    await spool.forget(1_000)
     expect([spool.records, spool.bytes, files.used(), spool.last]).toEqual([0, HEADER, HEADER, 3])
-    await spool.release(1_000)
+    await spool.forget(1_000)
     expect(await readAll(spool)).toEqual([])
     await spool.close()
     const again = await open()
@@ -196,7 +196,7 @@ describe('release', () => {
     const { open } = createStage({ ...sizes, maxBytes: 10_000 })
     const spool = await open()
     for (let at = 1; at < 50; at += 1) await spool.append(text(`r${at}`))
-    const [read, , appended] = await Promise.all([readAll(spool), spool.release(49), spool.append(text('new'))])
+    const [read, , appended] = await Promise.all([readAll(spool), spool.forget(49), spool.append(text('new'))])
     expect(read).toHaveLength(49)
     expect(appended).toEqual([50])
     expect(await readAll(spool)).toEqual(['50 new'])
