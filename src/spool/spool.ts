@@ -235,8 +235,8 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
           return true
         }
         try {
-          // Of the newest file what is on disk now, and not what is being written.
-          for (const segment of [...sealed, { ...newest }]) {
+          // Of the newest file what is on disk when it is its turn, and not what is being written.
+          for (const segment of [...sealed, newest]) {
             if (segment.next - 1 > after && !(await readFrom(segment, after, take))) break
           }
         } catch (error) {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { SpoolBroken, SpoolFull } from '../../../src/spool/errors.ts'
+import { LOSE_ALL } from '../../support/fake-files.ts'
 import { createStage, EVERYTHING, FOLDER, HEADER, RECORD_HEADER, readAll, segment, text } from './stage.ts'
 
 describe('append and read', () => {
@@ -190,6 +191,16 @@ describe('forget', () => {
     expect(await again.append(text('r4'))).toEqual([4])
     expect(await readAll(again)).toEqual(['4 r4'])
     expect(problems).toEqual([])
+  })
+
+  it('is on disk when it resolves', async () => {
+    const { files, open } = createStage(sizes)
+    const spool = await open()
+    await spool.append(text('r1', 'r2'))
+    await spool.append(text('r3'))
+    await spool.forget(2)
+    files.crash(LOSE_ALL)
+    expect(await readAll(await open())).toEqual(['3 r3'])
   })
 
   it('may be called while others read and append', async () => {

@@ -179,6 +179,7 @@ describe('at the start', () => {
       isDone = count <= nth
       if (outcome instanceof Error) {
         rejected += 1
+        expect(files.openFiles).toBe(0)
         expect({ ...outcome, ...(outcome.cause as object) }).toMatchObject({ code })
       } else {
         // There was no room for something that can wait.
@@ -223,6 +224,7 @@ it.each([
     files.faultOf = () => undefined
     isDone = count <= nth
     await spool.close()
+    expect(files.openFiles).toBe(0)
     const again = await open()
     const found = await readAll(again, forgotten)
     const wanted = stored.filter((entry) => positionOf(entry) > forgotten)
