@@ -19,6 +19,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
   tenancy: { inside: ['domain', 'runtime', 'store', 'audit', 'auth'], outside: [] },
   channels: { inside: ['domain', 'runtime', 'store', 'audit', 'channels/kinds'], outside: [] },
   service: { inside: ['domain', 'runtime', 'store'], outside: [] },
+  spool: { inside: ['runtime'], outside: [] },
   'channels/kinds': {
     inside: [
       'domain',

@@ -66,19 +66,18 @@ export async function recover(files: Files, folder: string, onProblem: (problem:
     onProblem({ kind: 'disk full', error })
     return null
   })
-  if (newest !== null)
-    try {
-      await repairAll(files, folder, found, newest.path, onProblem)
-    } catch (error) {
-      await newest.file.close().catch(() => {})
-      throw error
+  try {
+    if (newest !== null) await repairAll(files, folder, found, newest.path, onProblem)
+    const sealed = found.filter(({ first, next, path }) => next > first && path !== newest?.path)
+    return {
+      id,
+      sealed: sealed.map(({ path, first, next, bytes }) => ({ path, first, next, bytes })),
+      newest: newest ?? planNewest(folder, last),
+      damagedBytes: await sizeOfDamaged(files, folder),
     }
-  const sealed = found.filter(({ first, next, path }) => next > first && path !== newest?.path)
-  return {
-    id,
-    sealed: sealed.map(({ path, first, next, bytes }) => ({ path, first, next, bytes })),
-    newest: newest ?? planNewest(folder, last),
-    damagedBytes: await sizeOfDamaged(files, folder),
+  } catch (error) {
+    await newest?.file.close().catch(() => {})
+    throw error
   }
 }
 

@@ -1,4 +1,4 @@
-/** An open spool: appends in groups, reads, deletes what is released. */
+/** An open spool: appends in groups, reads, deletes what is forgotten. */
 
 import { createSemaphore } from '../runtime/semaphore.ts'
 import { SpoolBroken, SpoolDamaged, SpoolFull } from './errors.ts'
@@ -20,11 +20,11 @@ export interface Spool {
    * nothing is accepted until the spool is opened anew, but what was stored before can be read.
    */
   readonly state: 'open' | 'full' | 'broken'
-  /** Of the newest stored record, also when it is released; 0 before the first. */
+  /** Of the newest stored record, also when it is forgotten; 0 before the first. */
   readonly last: number
-  /** Records that are not released. */
+  /** Records that are not forgotten. */
   readonly records: number
-  /** Of all files. A file is deleted when all its records are released. */
+  /** Of all files. A file is deleted when all its records are forgotten. */
   readonly bytes: number
   /**
    * Stores records in order and resolves with their positions when they are on disk: numbers that increase by one, also over
@@ -35,7 +35,7 @@ export interface Spool {
   /** The oldest records after a position, in order: up to a limit, but one at least if there is one. Rejects with SpoolDamaged. */
   read(after: number, limit: { readonly records: number; readonly bytes: number }): Promise<readonly Positioned[]>
   /** Records up to this position are no longer needed. Up to which one is remembered by the caller: files are deleted as a whole. */
-  release(upTo: number): Promise<void>
+  forget(upTo: number): Promise<void>
   /** Stores what was appended before, and lets another process open the folder. */
   close(): Promise<void>
 }
@@ -66,10 +66,10 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
   let broken: SpoolBroken | null = null
   let isFull = newest.file === null
   let isClosed = false
-  let released = (sealed[0] ?? newest).first - 1
+  let forgotten = (sealed[0] ?? newest).first - 1
   let fileBytes = damagedBytes + newest.bytes + sealed.reduce((sum, { bytes }) => sum + bytes, 0)
   /** Where the last read ended, so that the next one need not search. */
-  let cursor = { segment: newest as Segment, position: newest.first, offset: HEADER_BYTES }
+  let lastRead = { segment: newest as Segment, position: newest.first, offset: HEADER_BYTES }
 
   const last = () => newest.next - 1
 
@@ -157,8 +157,8 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
     flushing = null
   }
 
-  async function deleteReleased(): Promise<void> {
-    const done = sealed.filter(({ next }) => next - 1 <= released)
+  async function deleteForgotten(): Promise<void> {
+    const done = sealed.filter(({ next }) => next - 1 <= forgotten)
     if (done.length === 0) return
     for (const segment of done) {
       await files.unlink(segment.path)
@@ -171,8 +171,8 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
 
   async function readFrom(segment: Segment, after: number, take: (entry: Positioned) => boolean): Promise<boolean> {
     const { path, first, next, bytes: end } = segment
-    const known = cursor.segment.path === path && cursor.position === after + 1
-    const { position, offset } = known ? cursor : { position: first, offset: HEADER_BYTES }
+    const known = lastRead.segment.path === path && lastRead.position === after + 1
+    const { position, offset } = known ? lastRead : { position: first, offset: HEADER_BYTES }
     const file = await files.open(path, 'r')
     try {
       const batches = readEntries(file, { offset, end, position })
@@ -182,7 +182,7 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
         for (const { position, record, end } of batch.value) {
           if (position > after && !take({ position, record })) return false
           reached = position + 1
-          cursor = { segment, position: reached, offset: end }
+          lastRead = { segment, position: reached, offset: end }
         }
       }
       if (reached !== next)
@@ -203,7 +203,7 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
     },
     get records() {
       return [...sealed, newest].reduce(
-        (sum, { first, next }) => sum + Math.max(0, next - Math.max(first, released + 1)),
+        (sum, { first, next }) => sum + Math.max(0, next - Math.max(first, forgotten + 1)),
         0,
       )
     },
@@ -235,8 +235,8 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
           return true
         }
         try {
-          // Of the newest file what is on disk now, and not what is being written.
-          for (const segment of [...sealed, { ...newest }]) {
+          // Of the newest file what is on disk when it is its turn, and not what is being written.
+          for (const segment of [...sealed, newest]) {
             if (segment.next - 1 > after && !(await readFrom(segment, after, take))) break
           }
         } catch (error) {
@@ -245,17 +245,17 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
         return found
       }),
 
-    release: (upTo) =>
+    forget: (upTo) =>
       write(async () => {
-        released = Math.max(released, Math.min(upTo, last()))
+        forgotten = Math.max(forgotten, Math.min(upTo, last()))
         if (broken !== null) return
         try {
-          if (released === last() && newest.next > newest.first) await roll()
+          if (forgotten === last() && newest.next > newest.first) await roll()
         } catch (error) {
           // Without room for an empty file the newest one stays, and goes another time.
           if (!isDiskFull(error)) throw await fail(error)
         }
-        await read(deleteReleased).catch(async (error) => {
+        await read(deleteForgotten).catch(async (error) => {
           throw await fail(error)
         })
       }),

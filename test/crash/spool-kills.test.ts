@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { SpoolRejected } from '../../src/spool/errors.ts'
@@ -94,5 +95,10 @@ it('another process is rejected until the first one is killed, and then the fold
   }
   const spool = await open()
   expect(spool.last).toBeGreaterThan(0)
+  // An attempt in the process that has the lock does not end it for others.
+  await expect(open()).rejects.toThrow(SpoolRejected)
+  const other = spawn(process.execPath, [WRITER, folder.path, 'other'], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const [messages, [status]] = await Promise.all([text(other.stderr), once(other, 'close')])
+  expect([status, messages]).toEqual([1, expect.stringContaining('another process uses this folder')])
   await spool.close()
 })

@@ -1,4 +1,4 @@
-/** A file system in memory that fails when asked to, and that loses what was not synced; files.contract.test.ts compares it with a real one. */
+/** A file system in memory that fails when asked to, and that loses what was not synced; test/unit/spool/files.contract.test.ts compares it with a real one. */
 
 import { basename, dirname } from 'node:path'
 import { SpoolRejected } from '../../src/spool/errors.ts'
@@ -22,6 +22,7 @@ export class FakeFiles implements Files {
   faultOf: (operation: Operation, path: string) => string | undefined = () => undefined
   /** Most bytes of one write. */
   mostWritten = Number.POSITIVE_INFINITY
+  openFiles = 0
   readonly counts: Partial<Record<Operation, number>> = {}
   #folders = new Set(['/'])
   #live: Names = new Map()
@@ -127,6 +128,7 @@ export class FakeFiles implements Files {
     }
     const inode = this.#find(path)
     const enter = (operation: Operation) => this.#enter(operation, path)
+    this.openFiles += 1
     return {
       read: async (into, offset, length, position) => {
         enter('read')
@@ -152,7 +154,9 @@ export class FakeFiles implements Files {
         inode.durable = Buffer.from(inode.live)
       },
       stat: async () => ({ size: inode.live.length }),
-      close: async () => {},
+      close: async () => {
+        this.openFiles -= 1
+      },
     }
   }
 }
@@ -164,6 +168,15 @@ function resize(bytes: Buffer, length: number): Buffer {
 }
 
 const SECTOR_BYTES = 16
+
+/** For `crash`: all that was not synced is lost. */
+export const LOSE_ALL: Random = {
+  int: (min) => min,
+  chance: () => false,
+  pick: (list) => list[0]!,
+  bytes: Buffer.alloc,
+  word: () => '',
+}
 
 /** A length between both, and of each piece in which they differ the one, the other, or zeros where the file grew. */
 function mix({ live, durable }: Inode, random: Random): Buffer {

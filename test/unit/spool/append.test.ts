@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { SpoolBroken, SpoolFull } from '../../../src/spool/errors.ts'
+import { LOSE_ALL } from '../../support/fake-files.ts'
 import { createStage, EVERYTHING, FOLDER, HEADER, RECORD_HEADER, readAll, segment, text } from './stage.ts'
 
 describe('append and read', () => {
@@ -101,10 +102,11 @@ describe('append and read', () => {
   })
 
   it('stores before it closes what was appended before, and nothing after', async () => {
-    const { open } = createStage()
+    const { files, open } = createStage()
     const spool = await open()
     const appended = spool.append(text('a'))
     await Promise.all([spool.close(), spool.close()])
+    expect(files.openFiles).toBe(0)
     expect(await appended).toEqual([1])
     await expect(spool.append(text('b'))).rejects.toThrow(SpoolBroken)
     const again = await open()
@@ -154,7 +156,7 @@ describe('limits', () => {
   })
 })
 
-describe('release', () => {
+describe('forget', () => {
   const RECORD = RECORD_HEADER + 2
   const sizes = { segmentBytes: HEADER + 2 * RECORD, maxBytes: 2 * (HEADER + 2 * RECORD) }
 
@@ -164,15 +166,16 @@ describe('release', () => {
     await spool.append(text('r1', 'r2'))
     await spool.append(text('r3', 'r4'))
     await expect(spool.append(text('r5'))).rejects.toThrow(SpoolFull)
-    await spool.release(1)
+    await spool.forget(1)
     expect([spool.state, spool.records, files.names().length]).toEqual(['full', 3, 2])
     await expect(spool.append(text('r5'))).rejects.toThrow(SpoolFull)
-    await spool.release(2)
+    await spool.forget(2)
     expect([spool.state, spool.records, files.names().length]).toEqual(['open', 2, 1])
     expect(await readAll(spool)).toEqual(['3 r3', '4 r4'])
     expect(await spool.append(text('r5'))).toEqual([5])
-    await spool.release(1)
-    expect([spool.records, spool.bytes]).toEqual([3, files.used()])
+    await spool.forget(3)
+    await spool.forget(1)
+    expect([spool.records, spool.bytes]).toEqual([2, files.used()])
   })
 
   it('of everything leaves an empty file, which holds the next position', async () => {
@@ -180,9 +183,9 @@ describe('release', () => {
     const spool = await open()
     await spool.append(text('r1', 'r2'))
     await spool.append(text('r3'))
-    await spool.release(1_000)
+    await spool.forget(1_000)
     expect([spool.records, spool.bytes, files.used(), spool.last]).toEqual([0, HEADER, HEADER, 3])
-    await spool.release(1_000)
+    await spool.forget(1_000)
     expect(await readAll(spool)).toEqual([])
     await spool.close()
     const again = await open()
@@ -192,11 +195,21 @@ describe('release', () => {
     expect(problems).toEqual([])
   })
 
+  it('is on disk when it resolves', async () => {
+    const { files, open } = createStage(sizes)
+    const spool = await open()
+    await spool.append(text('r1', 'r2'))
+    await spool.append(text('r3'))
+    await spool.forget(2)
+    files.crash(LOSE_ALL)
+    expect(await readAll(await open())).toEqual(['3 r3'])
+  })
+
   it('may be called while others read and append', async () => {
     const { open } = createStage({ ...sizes, maxBytes: 10_000 })
     const spool = await open()
     for (let at = 1; at < 50; at += 1) await spool.append(text(`r${at}`))
-    const [read, , appended] = await Promise.all([readAll(spool), spool.release(49), spool.append(text('new'))])
+    const [read, , appended] = await Promise.all([readAll(spool), spool.forget(49), spool.append(text('new'))])
     expect(read).toHaveLength(49)
     expect(appended).toEqual([50])
     expect(await readAll(spool)).toEqual(['50 new'])

@@ -17,19 +17,19 @@ const problems: Problem[] = []
 const open = (folder: string, maxBytes = 2 ** 24) =>
   openSpool({ folder, maxBytes, segmentBytes: 65_536, onProblem: (problem) => problems.push(problem) })
 
-it('makes its folder, for its owner alone, stores, reads, releases, and goes on after a restart', async () => {
+it('makes its folder, for its owner alone, stores, reads, forgets, and goes on after a restart', async () => {
   const folder = join(parent, 'data', 'spool')
   const spool = await open(folder)
   const stored = (await Promise.all([spool.append(text('r1', 'r2')), spool.append(text('r3'))])).flat()
   expect(stored).toEqual([1, 2, 3])
   await spool.append([Buffer.alloc(65_470, 'x')])
-  await spool.release(3)
+  await spool.forget(3)
   await spool.close()
   const again = await open(folder)
   expect([again.id, again.last, again.records]).toEqual([spool.id, 4, 1])
   expect(await again.append(text('r5'))).toEqual([5])
   expect((await readAll(again, 4)).concat(await readAll(again, 5))).toEqual(['5 r5'])
-  await again.release(5)
+  await again.forget(5)
   expect([again.records, again.bytes]).toEqual([0, 40])
   await again.close()
   expect((await stat(folder)).mode & 0o777).toBe(0o700)
@@ -78,7 +78,7 @@ it('a full disk is no failure, and there is room when another file is gone', asy
     const again = await open(join(disk, 'spool'))
     expect(stored).toEqual(Array.from({ length: stored.length }, (_, index) => index + 1))
     expect((await readAll(again)).map((entry) => Number.parseInt(entry, 10))).toEqual(stored)
-    await again.release(stored.length)
+    await again.forget(stored.length)
     expect(await again.append(text('new'))).toEqual([stored.length + 1])
     await again.close()
   } finally {

@@ -23,7 +23,7 @@ describe('after a failed', () => {
       expect(problems.map(({ kind }) => kind)).toEqual(['broken'])
       files.faultOf = (operation) => (CHANGES.includes(operation) && operation !== 'open' ? expect.fail() : undefined)
       await expect(spool.append(text('r6'))).rejects.toThrow(SpoolBroken)
-      await spool.release(2)
+      await spool.forget(2)
       expect(await readAll(spool)).toEqual(['1 r1', '2 r2'])
       await spool.close()
       files.kill()
@@ -54,12 +54,12 @@ describe('after a failed', () => {
     await expect(spool.append(text('r1'))).rejects.toThrow(SpoolBroken)
   })
 
-  it.each(['unlink', 'syncFolder', 'rename'] as const)('%s of a release nothing is accepted', async (fault) => {
+  it.each(['unlink', 'syncFolder', 'rename'] as const)('%s of a deletion nothing is accepted', async (fault) => {
     const { files, open } = createStage(sizes)
     const spool = await open()
     await spool.append(text('r1', 'r2'))
     files.faultOf = (operation) => (operation === fault ? 'EIO' : undefined)
-    await expect(spool.release(2)).rejects.toThrow(SpoolBroken)
+    await expect(spool.forget(2)).rejects.toThrow(SpoolBroken)
     expect(spool.state).toBe('broken')
     await spool.close()
     files.kill()
@@ -102,7 +102,7 @@ describe('on a full disk', () => {
     expect([again.state, again.bytes, again.last]).toEqual(['full', files.used(), 3])
     expect(await readAll(again)).toEqual(['1 r1', '2 r2', '3 r3'])
     await expect(again.append(text('r4'))).rejects.toThrow(SpoolFull)
-    await again.release(3)
+    await again.forget(3)
     expect([again.state, again.bytes, files.used()]).toEqual(['open', 0, 0])
     expect(await again.append(text('r4'))).toEqual([4])
     await again.close()
@@ -134,7 +134,7 @@ describe('on a full disk', () => {
     expect(await readAll(await open())).toEqual(['1 r1'])
   })
 
-  it('a release frees what it can', async () => {
+  it('a forget frees what it can', async () => {
     const { files, open } = createStage(sizes)
     const spool = await open()
     await spool.append(text('r1', 'r2'))
@@ -142,10 +142,10 @@ describe('on a full disk', () => {
     files.capacity = files.used()
     await expect(spool.append(text('r4'))).rejects.toThrow(SpoolFull)
     files.capacity = 0
-    await spool.release(3)
+    await spool.forget(3)
     expect([spool.state, spool.bytes, spool.records]).toEqual(['open', HEADER + RECORD, 0])
     files.capacity = 10_000
-    await spool.release(3)
+    await spool.forget(3)
     expect([spool.bytes, files.used()]).toEqual([HEADER, HEADER])
     expect(await spool.append(text('r4'))).toEqual([4])
   })
@@ -179,6 +179,7 @@ describe('at the start', () => {
       isDone = count <= nth
       if (outcome instanceof Error) {
         rejected += 1
+        expect(files.openFiles).toBe(0)
         expect({ ...outcome, ...(outcome.cause as object) }).toMatchObject({ code })
       } else {
         // There was no room for something that can wait.
@@ -201,7 +202,7 @@ it.each([
   ['EIO', 'all'],
   ['ENOSPC', 'a part'],
   ['ENOSPC', 'all'],
-])('%s in any operation of a life in which %s is released loses nothing that was acknowledged', async (code, part) => {
+])('%s in any operation of a life in which %s is forgotten loses nothing that was acknowledged', async (code, part) => {
   let isDone = false
   let nth = 0
   for (; !isDone; nth += 1) {
@@ -216,16 +217,17 @@ it.each([
     }
     await append('r1')
     await Promise.all([append('r2', 'r3'), append('r4')])
-    const released = part === 'all' ? spool.last : 2
-    await spool.release(released).catch(() => {})
+    const forgotten = part === 'all' ? spool.last : 2
+    await spool.forget(forgotten).catch(() => {})
     await append('r5', 'r6')
     await append('r7')
     files.faultOf = () => undefined
     isDone = count <= nth
     await spool.close()
+    expect(files.openFiles).toBe(0)
     const again = await open()
-    const found = await readAll(again, released)
-    const wanted = stored.filter((entry) => positionOf(entry) > released)
+    const found = await readAll(again, forgotten)
+    const wanted = stored.filter((entry) => positionOf(entry) > forgotten)
     expect(found.filter((entry) => wanted.includes(entry))).toEqual(wanted)
     // A broken spool may have stored what it did not acknowledge, but not twice.
     expect(new Set(found.map((entry) => entry.replace(/.* /, ''))).size).toBe(found.length)

@@ -5,8 +5,8 @@ import { createRandom } from '../../support/random.ts'
 import { createStage, EVERYTHING } from './stage.ts'
 
 /**
- * Random lives of a spool against a list: appends at the same time, reads, releases, restarts, kill -9 and loss of power after
- * any operation of the file system, even in the middle of a write. What was acknowledged and not released is read once, in order.
+ * Random lives of a spool against a list: appends at the same time, reads, forgets, restarts, kill -9 and loss of power after
+ * any operation of the file system, even in the middle of a write. What was acknowledged and not forgotten is read once, in order.
  */
 
 const sizes = fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 4 })
@@ -26,7 +26,7 @@ const step = fc.oneof(
       records: fc.integer({ min: 1, max: 9 }),
     }),
   },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('release' as const), share: fc.nat(110) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('forget' as const), share: fc.nat(110) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
   {
     weight: 2,
@@ -50,7 +50,7 @@ it('a spool holds what it has acknowledged', async () => {
       /** What is acknowledged or was read, and which positions were ever seen. */
       const stored = new Map<number, string>()
       const tried = new Set<string>()
-      let released = 0
+      let forgotten = 0
       let highest = 0
       let count = 0
 
@@ -80,7 +80,7 @@ it('a spool holds what it has acknowledged', async () => {
       const reopen = async () => {
         spool = await open()
         expect(spool.id).toBe(id)
-        const found = await readAll(spool, released)
+        const found = await readAll(spool, forgotten)
         for (const [position, record] of found) {
           if (stored.has(position)) continue
           expect(tried.has(record) && ![...stored.values()].includes(record)).toBe(true)
@@ -88,13 +88,13 @@ it('a spool holds what it has acknowledged', async () => {
           highest = position
           stored.set(position, record)
         }
-        expect(found).toEqual(wanted(released))
+        expect(found).toEqual(wanted(forgotten))
       }
 
       for (const action of steps) {
         if (action.do === 'append') await Promise.all(action.calls.map(append))
         else if (action.do === 'read') {
-          const after = Math.max(released, Math.floor((highest * action.share) / 100))
+          const after = Math.max(forgotten, Math.floor((highest * action.share) / 100))
           const limit = { records: action.records, bytes: 100 }
           const found = await spool.read(after, limit)
           const all = wanted(after)
@@ -104,10 +104,10 @@ it('a spool holds what it has acknowledged', async () => {
           const next = all[found.length]
           if (next !== undefined)
             expect(found.length === limit.records || sum + next[1].length > limit.bytes).toBe(true)
-        } else if (action.do === 'release') {
-          released = Math.max(released, Math.min(highest, Math.floor((highest * action.share) / 100)))
-          await spool.release(released)
-          expect(spool.records).toBe(wanted(released).length)
+        } else if (action.do === 'forget') {
+          forgotten = Math.max(forgotten, Math.min(highest, Math.floor((highest * action.share) / 100)))
+          await spool.forget(forgotten)
+          expect(spool.records).toBe(wanted(forgotten).length)
         } else if (action.do === 'restart') {
           await spool.close()
           await reopen()
@@ -118,7 +118,7 @@ it('a spool holds what it has acknowledged', async () => {
           if (action.isAtStart) {
             await spool.close().catch(() => {})
             await open().catch(() => {})
-          } else await Promise.all([...action.calls.map(append), spool.release(released).catch(() => {})])
+          } else await Promise.all([...action.calls.map(append), spool.forget(forgotten).catch(() => {})])
           files.mostWritten = Number.POSITIVE_INFINITY
           if (action.do === 'kill') files.kill()
           else files.crash(random)
@@ -126,7 +126,7 @@ it('a spool holds what it has acknowledged', async () => {
         }
         if (spool.state !== 'broken') expect(files.used()).toBe(spool.bytes)
       }
-      expect(await readAll(spool, released)).toEqual(wanted(released))
+      expect(await readAll(spool, forgotten)).toEqual(wanted(forgotten))
     }),
     { numRuns: Number(process.env.SPOOL_RUNS ?? 300) },
   )

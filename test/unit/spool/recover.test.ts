@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { SpoolDamaged, SpoolFull, SpoolRejected } from '../../../src/spool/errors.ts'
 import { encodeHeader } from '../../../src/spool/format.ts'
+import { LOSE_ALL } from '../../support/fake-files.ts'
 import { createStage, FOLDER, HEADER, RECORD_HEADER, readAll, segment, text } from './stage.ts'
 
 /** A closed spool with one file of these records. */
@@ -154,6 +155,32 @@ describe('damage elsewhere', () => {
     expect(await again.append(text('r6'))).toEqual([6])
   })
 
+  it('is kept aside on disk before it is cut off', async () => {
+    const { files, path, bytes, open } = await aClosedSpool('one', 'two')
+    files.put(path, flipped(bytes, HEADER, 0))
+    await open()
+    files.crash(LOSE_ALL)
+    expect(files.content(`${path}.${HEADER}.damaged`)).toEqual(flipped(bytes, HEADER, 0).subarray(HEADER))
+    expect(files.names()).toHaveLength(2)
+  })
+
+  it('for whose copy there is no room is left for another start', async () => {
+    const { files, path, bytes, open, kinds } = await aClosedSpool('one', 'two', 'three')
+    const [, second] = ends('one', 'two') as [number, number]
+    files.put(path, flipped(bytes, second, 0))
+    files.capacity = files.used() + HEADER + 5
+    const spool = await open()
+    expect([await readAll(spool), kinds()]).toEqual([['1 one', '2 two'], ['disk full']])
+    await spool.close()
+    files.capacity = 10_000
+    const again = await open()
+    expect([await readAll(again), kinds()]).toEqual([
+      ['1 one', '2 two'],
+      ['disk full', 'gap', 'damaged'],
+    ])
+    expect(files.content(`${path}.${second}.damaged`)).toEqual(flipped(bytes, second, 0).subarray(second))
+  })
+
   it('of an older file that is cut off keeps what is left of the record aside', async () => {
     const { files, kinds, open } = createStage({ segmentBytes: HEADER + 2 * (RECORD_HEADER + 2) })
     const spool = await open()
@@ -290,7 +317,7 @@ it('what a killed process had written, but not synced, is synced before it is sh
   files.kill()
   const again = await open()
   expect(await readAll(again)).toEqual(['1 one'])
-  files.crash({ int: (min) => min, chance: () => false, pick: (list) => list[0]!, bytes: Buffer.alloc, word: () => '' })
+  files.crash(LOSE_ALL)
   const last = await open()
   expect(await readAll(last)).toEqual(['1 one'])
   expect(await last.append(text('two'))).toEqual([2])
