@@ -12,7 +12,6 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
   runtime: { inside: [], outside: ['pino', 'prom-client', 'ipaddr.js'] },
   store: { inside: ['domain', 'runtime'], outside: ['pg'] },
   'embedded-postgres': { inside: ['runtime'], outside: ['pg'] },
-  spool: { inside: ['runtime'], outside: [] },
   audit: { inside: ['domain', 'runtime', 'store'], outside: [] },
   checks: { inside: ['domain', 'runtime', 'store', 'audit', 'spool/spool.ts'], outside: [] },
   auth: { inside: ['domain', 'runtime', 'store', 'audit'], outside: ['jose', 'openid-client'] },

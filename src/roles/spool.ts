@@ -71,17 +71,17 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
   /** The files stay as they are. */
   async function leave(error: unknown): Promise<void> {
     log.error({ error, folder }, 'the spool cannot be read: pings are rejected while the database is unavailable')
-    await forget()
+    await abandon()
   }
 
   /** Opening it keeps aside what is damaged. */
   async function reopen(error: unknown): Promise<void> {
     log.error({ error, folder }, 'the spool is damaged; it is opened again')
-    await forget()
+    await abandon()
     await open()
   }
 
-  async function forget(): Promise<void> {
+  async function abandon(): Promise<void> {
     const left = spool
     spool = null
     pings = null

@@ -33,7 +33,7 @@ export interface PingSpool {
   /** The oldest pings after this position, some hundreds. Throws UnknownFormat. */
   read(after: number): Promise<readonly ReadPing[]>
   /** The pings up to this position are recorded, `pings` of them since the last call. */
-  release(upTo: number, pings: readonly ReadPing[]): Promise<void>
+  forget(upTo: number, pings: readonly ReadPing[]): Promise<void>
   /** Resolves when all that was appended is on disk, or has failed. */
   flushed(): Promise<void>
 }
@@ -69,9 +69,9 @@ export function createPingSpool(spool: Spool): PingSpool {
     return { ping: { ...ping, at: arrivedAt }, pingId }
   }
 
-  function forget(pings: readonly SpooledPing[]): void {
+  function unhold(pings: readonly SpooledPing[]): void {
     if (isEmpty()) held = new Map()
-    else if (held !== null) for (const { ping } of pings) forgetOne(held, ping.publicId)
+    else if (held !== null) for (const { ping } of pings) unholdOne(held, ping.publicId)
   }
 
   const isEmpty = () => spool.records === 0 && writing.size === 0
@@ -98,7 +98,7 @@ export function createPingSpool(spool: Spool): PingSpool {
       } catch (error) {
         writing.delete(written)
         for (const { ping } of pings) refusedAt = Math.max(refusedAt ?? 0, ping.at)
-        forget(stamped)
+        unhold(stamped)
         throw error
       }
     },
@@ -117,10 +117,10 @@ export function createPingSpool(spool: Spool): PingSpool {
       return pings
     },
 
-    async release(upTo, pings) {
-      await spool.release(upTo)
+    async forget(upTo, pings) {
+      await spool.forget(upTo)
       oldestAt = pings.at(-1)?.ping.at ?? oldestAt
-      forget(pings)
+      unhold(pings)
     },
 
     async flushed() {
@@ -129,7 +129,7 @@ export function createPingSpool(spool: Spool): PingSpool {
   }
 }
 
-function forgetOne(held: Map<string, Held>, publicId: string): void {
+function unholdOne(held: Map<string, Held>, publicId: string): void {
   const one = held.get(publicId)
   if (one === undefined) return
   one.waiting -= 1

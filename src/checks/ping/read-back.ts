@@ -56,7 +56,7 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
     if (spool.isEmpty()) return false
     if (position === null) {
       position = await findSpoolPosition(database, spool.id)
-      await spool.release(position, [])
+      await spool.forget(position, [])
     }
     const pings = await spool.read(position)
     const last = pings.at(-1)
@@ -66,7 +66,7 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
     position = last.position
     recorded += pings.length
     recorder.recovered()
-    await spool.release(position, pings)
+    await spool.forget(position, pings)
     if (!spool.isEmpty()) return true
     onEnd(recorded)
     recorded = 0

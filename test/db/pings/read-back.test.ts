@@ -74,7 +74,7 @@ const ago = (ms: number) => t.context.clock.now() - ms
 const textOf = (text: string) => ({ body: Buffer.from(text) })
 
 describe('the read-back', () => {
-  it('records each ping with its arrival, in its order, and then releases the disk', async () => {
+  it('records each ping with its arrival, in its order, and then frees the disk', async () => {
     const [one, two] = await t.addChecks(2)
     const arrivals = [ago(9_000), ago(8_000), ago(7_000)]
     await store(
@@ -117,11 +117,11 @@ describe('the read-back', () => {
     const [check] = await t.addChecks(1)
     await store(pingOf(check!, { at: ago(5_000) }), pingOf(check!, { at: ago(4_000) }))
     // The commit is known to the database alone.
-    const unreleased = { ...pings, release: () => Promise.reject(new Error('killed')) }
+    const unreleased = { ...pings, forget: () => Promise.reject(new Error('killed')) }
     await expect(
       aReadBack({
         ...unreleased,
-        release: (upTo) => (upTo === 0 ? pings.release(0, []) : unreleased.release()),
+        forget: (upTo) => (upTo === 0 ? pings.forget(0, []) : unreleased.forget()),
       }).drain(),
     ).rejects.toThrow('killed')
     await reopen()
