@@ -7,7 +7,7 @@ import { type CheckSpec, type CheckState, type Gap, type Instant, isOpen, type R
 import { type CheckEvent, flipped, NEXT, type Outcome, unchanged } from './check-event.ts'
 import { countFlip, recentChanges, settle, UNDAMPED } from './flapping.ts'
 import { abandonRun, endRun, refitFollowed, runsAfterPause, runsInPause, startRun } from './followed.ts'
-import { addHistory, arrivalOf, flipNotBefore, isOvertaken } from './late-pings.ts'
+import { addHistory, arrivalOf, flipNotBefore, isOvertaken, isRestarted } from './late-pings.ts'
 import { HIDING_GAP_MS, LIMITS } from './limits.ts'
 import { durationOf, isKept, refitRuns } from './open-runs.ts'
 import {
@@ -92,7 +92,8 @@ export function seenBy(
 function decideAt(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Instant): Outcome {
   const arrivedAt = arrivalOf(event)
   if (arrivedAt === null) return decide(spec, state, event, now)
-  if (!isOvertaken(state, arrivedAt)) return flipNotBefore(state.since, decide(spec, state, event, arrivedAt))
+  if (!isOvertaken(state, arrivedAt) && !isRestarted(state, event, arrivedAt))
+    return flipNotBefore(state.since, decide(spec, state, event, arrivedAt))
   const durationMs = 'durationMs' in event ? event.durationMs : null
   return { ...unchanged(addHistory(state, event, arrivedAt)), durationMs }
 }
