@@ -108,9 +108,13 @@ export function createPingSpool(spool: Spool): PingSpool {
     },
 
     async release(upTo, pings) {
-      await spool.release(upTo)
-      oldestAt = pings.at(-1)?.ping.at ?? oldestAt
-      forget(pings)
+      try {
+        await spool.release(upTo)
+      } finally {
+        // They are recorded, whatever becomes of their file.
+        oldestAt = pings.at(-1)?.ping.at ?? oldestAt
+        forget(pings)
+      }
     },
 
     async flushed() {
