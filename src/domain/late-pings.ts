@@ -17,11 +17,19 @@ export function isOvertaken({ status, since, reason, lastPingAt }: CheckState, a
   return arrivedAt < since && (status === 'paused' || reason === 'resumed')
 }
 
-/** The state with a ping that is only history. */
-export function addHistory(state: CheckState, { kind }: CheckEvent, arrivedAt: Instant): CheckState {
+/** Whether the start belongs to a run that was started again since. */
+export function isRestarted({ runs }: CheckState, event: CheckEvent, arrivedAt: Instant): boolean {
+  return event.kind === 'start' && runs.some((run) => run.id === event.runId && run.startedAt > arrivedAt)
+}
+
+/** The state with a ping that is only history. A completion ends its run all the same: nothing else would. */
+export function addHistory(state: CheckState, event: CheckEvent, arrivedAt: Instant): CheckState {
   const counted = { ...state, pingsTotal: state.pingsTotal + 1 }
-  if (kind === 'start') return { ...counted, lastStartAt: latest(state.lastStartAt, arrivedAt) }
-  return kind === 'success' ? { ...counted, lastSuccessAt: latest(state.lastSuccessAt, arrivedAt) } : counted
+  if (event.kind === 'start') return { ...counted, lastStartAt: latest(state.lastStartAt, arrivedAt) }
+  if (event.kind !== 'success' && event.kind !== 'fail') return counted
+  const runs = state.runs.filter((run) => run.id !== event.runId || run.startedAt > arrivedAt)
+  const lastSuccessAt = event.kind === 'success' ? latest(state.lastSuccessAt, arrivedAt) : state.lastSuccessAt
+  return { ...counted, runs, lastSuccessAt }
 }
 
 /** No flip is dated before the one before it: a ping that was not known may have come before a deadline that counted as missed. */

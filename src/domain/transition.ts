@@ -7,7 +7,7 @@ import { type CheckSpec, type CheckState, type Gap, type Instant, isOpen, type R
 import { type CheckEvent, flipped, NEXT, type Outcome, unchanged } from './check-event.ts'
 import { countFlip, recentChanges, settle, UNDAMPED } from './flapping.ts'
 import { abandonRun, endRun, refitFollowed, runsAfterPause, runsInPause, startRun } from './followed.ts'
-import { addHistory, arrivalOf, flipNotBefore, isOvertaken } from './late-pings.ts'
+import { addHistory, arrivalOf, flipNotBefore, isOvertaken, isRestarted } from './late-pings.ts'
 import { HIDING_GAP_MS, LIMITS } from './limits.ts'
 import { durationOf, isKept, refitRuns } from './open-runs.ts'
 import {
@@ -94,7 +94,8 @@ function decideAt(spec: CheckSpec, state: CheckState, event: CheckEvent, now: In
   if (arrivedAt === null) return decide(spec, state, event, now)
   // As for any other event, what the state holds are whole milliseconds.
   const at = Math.floor(arrivedAt)
-  if (!isOvertaken(state, at)) return flipNotBefore(state.since, decide(spec, state, event, at))
+  if (!isOvertaken(state, at) && !isRestarted(state, event, at))
+    return flipNotBefore(state.since, decide(spec, state, event, at))
   const durationMs = 'durationMs' in event ? event.durationMs : null
   return { ...unchanged(addHistory(state, event, at)), durationMs }
 }

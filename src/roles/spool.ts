@@ -4,6 +4,7 @@ import type { CheckCache } from '../checks/ping/cache.ts'
 import type { PingCounts } from '../checks/ping/counts.ts'
 import { createPingSpool, type PingSpool } from '../checks/ping/ping-spool.ts'
 import { createReadBack, type ReadBack } from '../checks/ping/read-back.ts'
+import type { PingRecorder } from '../checks/ping/record.ts'
 import { UnknownFormat } from '../checks/ping/spooled-ping.ts'
 import type { Loop } from '../runtime/loop.ts'
 import { SpoolDamaged } from '../spool/errors.ts'
@@ -36,7 +37,7 @@ export interface SpoolRoleOptions extends Base {
   readonly pingDatabase: Database
   readonly cache: CheckCache
   readonly counts: PingCounts
-  readonly recorder: { recovered(): void }
+  readonly recorder: Pick<PingRecorder, 'recovered' | 'holdBack'>
 }
 
 /** The database is noticed within this time. */

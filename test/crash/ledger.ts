@@ -20,7 +20,7 @@ export interface Entry {
 
 export interface Ledger {
   /** Oldest first. */
-  readonly entries: readonly Entry[]
+  readonly entries: Entry[]
   /** Sends one ping. */
   send(publicId: string, ping?: Partial<SentPing>): Promise<Entry>
   /** Each job sends a ping, waits for its response and for `everyMs`, and so on until `stop`. `ping`: what is different about one. */

@@ -29,9 +29,9 @@ export interface PostgresServer extends AsyncDisposable {
   remove(): Promise<void>
 }
 
-/** `dataDir` default: a temporary folder, gone after `remove`. `settings` go to the server's command line. */
+/** `dataDir` default: a temporary folder, gone after `remove`. `settings` go to the server's command line. `port` default: a free one. */
 export async function startPostgresServer(
-  options: { settings?: Record<string, string>; dataDir?: string } = {},
+  options: { settings?: Record<string, string>; dataDir?: string; port?: number } = {},
 ): Promise<PostgresServer> {
   const folder = options.dataDir === undefined ? await makeTempFolder() : null
   const dataDir = options.dataDir ?? join(folder?.path ?? '', 'data')
@@ -40,7 +40,7 @@ export async function startPostgresServer(
     startEmbeddedPostgres({ dataDir, port, settings: options.settings, restart: false, note: () => {} })
   let server: EmbeddedPostgres
   try {
-    server = await startOn()
+    server = await startOn(options.port)
   } catch (error) {
     await folder?.remove()
     throw error

@@ -49,16 +49,21 @@ export interface TcpProxy extends AsyncDisposable {
 
 /**
  * Listens on a free loopback port and connects to `targetPort` of loopback, for each connection when it comes. Without a
- * listener there, the client's connection is reset.
+ * listener there, the client's connection is reset. A function: where the target is now.
  */
-export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
+export async function startTcpProxy(targetPort: number | (() => number)): Promise<TcpProxy> {
   const open = new Set<ProxyConnection>()
   let accepted = 0
   let areAllStalled = false
 
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
     accepted += 1
-    const upstream = createConnection({ host: '127.0.0.1', port: targetPort, allowHalfOpen: true, noDelay: true })
+    const upstream = createConnection({
+      host: '127.0.0.1',
+      port: typeof targetPort === 'number' ? targetPort : targetPort(),
+      allowHalfOpen: true,
+      noDelay: true,
+    })
     const pair: ProxyConnection = join(accepted, client, upstream, () => open.delete(pair))
     open.add(pair)
     if (areAllStalled) pair.stall()

@@ -118,9 +118,13 @@ export function createPingSpool(spool: Spool): PingSpool {
     },
 
     async forget(upTo, pings) {
-      await spool.forget(upTo)
-      oldestAt = pings.at(-1)?.ping.at ?? oldestAt
-      unhold(pings)
+      try {
+        await spool.forget(upTo)
+      } finally {
+        // They are recorded, whatever becomes of their file.
+        oldestAt = pings.at(-1)?.ping.at ?? oldestAt
+        unhold(pings)
+      }
     },
 
     async flushed() {

@@ -9,7 +9,7 @@ import { saveChanges } from '../../store/checks/change-sets.ts'
 import { findKeys, findRunPings, lockStates } from '../../store/checks/states.ts'
 import { findSpoolPosition, findStoredPings, lockSpoolPosition, moveSpoolPosition } from '../../store/history/spools.ts'
 import type { Database, Session } from '../../store/postgres/database.ts'
-import { isConnectionError, isOutage, isRetriable } from '../../store/postgres/sqlstate.ts'
+import { isConnectionError, isOutage, isRetriable, sqlStateOf } from '../../store/postgres/sqlstate.ts'
 import { decideChanges } from '../change.ts'
 import type { CheckCache } from './cache.ts'
 import type { PingCounts } from './counts.ts'
@@ -23,7 +23,7 @@ export interface ReadBackOptions {
   readonly spool: PingSpool
   readonly cache: CheckCache
   readonly counts?: Pick<PingCounts, 'add'>
-  readonly recorder: { recovered(): void }
+  readonly recorder: { recovered(): void; holdBack(work: () => Promise<void>): Promise<void> }
   /** By the database's clock. */
   readonly now: () => Instant
   /** `pings` of the spool cannot be recorded. */
@@ -44,6 +44,10 @@ export interface ReadBack {
 }
 
 const BUDGET_MS = 4_000
+/** So few are recorded in a moment, for which newer pings of their checks may wait. */
+const FEW = 1_000
+/** A ping waits for two seconds at most. */
+const HOLD_MS = 1_000
 
 export function createReadBack(options: ReadBackOptions): ReadBack {
   const { database, spool, cache, counts, recorder, now, onDropped, onEnd } = options
@@ -58,41 +62,60 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
       position = await findSpoolPosition(database, spool.id)
       await spool.forget(position, [])
     }
-    const pings = await spool.read(position)
-    const last = pings.at(-1)
-    // What is recorded already is released; what is being written now is read in the next run.
-    if (last === undefined) return false
-    await database.session((session) => commitParts(session, pings))
-    position = last.position
-    recorded += pings.length
-    recorder.recovered()
-    await spool.forget(position, pings)
-    if (!spool.isEmpty()) return true
+    const before = position
+    if (spool.pings() > FEW) position = await recordNext(position, BUDGET_MS)
+    else await recorder.holdBack(recordRest)
+    if (!spool.isEmpty()) return position > before
     onEnd(recorded)
     recorded = 0
     return false
   }
 
+  /** Those that were being written when it began, too. */
+  async function recordRest(): Promise<void> {
+    const giveUpAt = now() + HOLD_MS
+    while (!spool.isEmpty() && now() < giveUpAt) {
+      await spool.flushed()
+      position = await recordNext(position!, HOLD_MS)
+    }
+  }
+
+  /** Returns the new position; the same one when nothing is on disk. */
+  async function recordNext(after: number, budgetMs: number): Promise<number> {
+    const pings = await spool.read(after)
+    const last = pings.at(-1)
+    if (last === undefined) return after
+    await database.session((session) => commitParts(session, pings, budgetMs))
+    // From here on they count as recorded, also if their file cannot be deleted.
+    position = last.position
+    recorded += pings.length
+    recorder.recovered()
+    await spool.forget(position, pings)
+    return position
+  }
+
   /** A group that PostgreSQL rejects is halved until each rejected ping stands alone. */
-  async function commitParts(session: Session, pings: readonly ReadPing[]): Promise<void> {
+  async function commitParts(session: Session, pings: readonly ReadPing[], budgetMs: number): Promise<void> {
     try {
-      await commit(session, pings)
+      await commit(session, pings, budgetMs)
     } catch (error) {
       if (isConnectionError(error) || (isOutage(error) && !isRetriable(error))) throw error
       if (pings.length > 1) {
         const middle = pings.length >> 1
-        await commitParts(session, pings.slice(0, middle))
-        await commitParts(session, pings.slice(middle))
+        await commitParts(session, pings.slice(0, middle), budgetMs)
+        await commitParts(session, pings.slice(middle), budgetMs)
+      } else if (!isOfPing(error)) {
+        throw error
       } else {
-        await session.within(BUDGET_MS, (db) => moveSpoolPosition(db, spool.id, pings[0]!.position))
+        await session.within(budgetMs, (db) => moveSpoolPosition(db, spool.id, pings[0]!.position))
         onDropped('rejected', 1, error)
       }
     }
   }
 
-  async function commit(session: Session, pings: readonly ReadPing[]): Promise<void> {
+  async function commit(session: Session, pings: readonly ReadPing[], budgetMs: number): Promise<void> {
     const publicIds = [...new Set(pings.map(({ ping }) => ping.publicId))]
-    const keys = await session.within(BUDGET_MS, (db) => findKeys(db, publicIds))
+    const keys = await session.within(budgetMs, (db) => findKeys(db, publicIds))
     const changes = pings.map(({ ping }) => {
       const key = keys.get(ping.publicId)
       return key === undefined ? null : toLateChange(toChange(ping, key), now())
@@ -105,9 +128,9 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
       return pingId === null || !change ? [] : [{ key: change.key, id: pingId }]
     })
     const done = await session.groupTransaction(
-      BUDGET_MS,
+      budgetMs,
       (tx) =>
-        Promise.all([
+        inOrder([
           lockSpoolPosition(tx, spool.id),
           lockStates(tx, [...new Set(known.map(({ key }) => key))]),
           runPings.length === 0 ? new Set<string>() : findRunPings(tx, runPings),
@@ -116,14 +139,14 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
       async (tx, [readTo, locked, storedRuns, storedIds]) => {
         // Another commit of the same pings was not known to be one.
         const isNew = ({ position: at, pingId }: ReadPing) =>
-          at > (readTo ?? 0) && (pingId === null || !storedIds.has(pingId.toString('hex')))
+          at > readTo && (pingId === null || !storedIds.has(pingId.toString('hex')))
         const group = changes.map((change, index) => (isNew(pings[index]!) ? change : null))
         const repeats = findRepeats(group, storedRuns)
         const fresh = group.filter((change, index) => change !== null && !repeats.has(index)) as PingChange[]
         const { decisions, changeSet, after } = decideChanges(locked, fresh, 'earlier')
         const saving = saveChanges(tx, changeSet)
-        const [version] = await Promise.all([saving, moveSpoolPosition(tx, spool.id, pings.at(-1)!.position)])
-        const removed = changes.filter((change, index) => change === null && pings[index]!.position > (readTo ?? 0))
+        const [version] = await inOrder([saving, moveSpoolPosition(tx, spool.id, pings.at(-1)!.position)])
+        const removed = changes.filter((change, index) => change === null && pings[index]!.position > readTo)
         return { decisions, after, version, removed: removed.length }
       },
     )
@@ -165,4 +188,29 @@ function toLateChange(change: PingChange, now: Instant): PingChange {
     event: { ...change.event, arrivedAt: change.at } as PingChange['event'],
     at: Math.max(now, change.at),
   }
+}
+
+/**
+ * Waits for statements that travel together. The first one that fails says why; those behind it say only that the transaction has failed (25P02), and
+ * their errors may come first.
+ */
+async function inOrder<const All extends readonly unknown[]>(
+  statements: All,
+): Promise<{ -readonly [Index in keyof All]: Awaited<All[Index]> }> {
+  const results: unknown[] = []
+  const outcomes = await Promise.allSettled(statements)
+  for (const outcome of outcomes) {
+    if (outcome.status === 'rejected') throw outcome.reason
+    results.push(outcome.value)
+  }
+  return results as { -readonly [Index in keyof All]: Awaited<All[Index]> }
+}
+
+/**
+ * Whether the ping itself is at fault, so that it would never be recorded: its data (22, 23), a trigger (P0), or what is stored of its check (XX, or
+ * an error of ours). Races, missing rights and missing tables pass: a client has its 200, and the ping waits.
+ */
+function isOfPing(error: unknown): boolean {
+  const state = sqlStateOf(error)
+  return state === undefined || /^(22|23|P0|XX)/.test(state)
 }

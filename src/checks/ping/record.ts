@@ -35,6 +35,11 @@ export interface PingRecorder {
   /** Whether pings are stored on disk, or wait there: what is recorded may lack pings that came in before. */
   isSpooling(): boolean
   recovered(): void
+  /**
+   * While `work` records the last pings on disk, newer ones of their checks wait in memory: they would go to the disk behind them, and the spool would
+   * never be empty beside jobs that ping all the time.
+   */
+  holdBack(work: () => Promise<void>): Promise<void>
   waiting(): number
   /** How long the oldest ping without a result has waited, in milliseconds; also one whose group is in flight. */
   oldestWaitMs(): number
@@ -61,6 +66,12 @@ export interface PingRecorderOptions extends CommitOptions {
 }
 
 const MAX_YIELD_MS = 20
+
+/** One append is stored as a whole, in one file of 4 MiB: with bodies of 10 KB a queue does not fit. Those of one turn share an fsync anyway. */
+const MAX_SPARED = 100
+
+/** Bounds the memory of those that wait behind the last pings on disk. */
+const MAX_HELD_BACK = 5_000
 
 /** So many must wait for a second group to start: smaller ones cost more than they save (docs/design/ping-path.md). */
 const MIN_SECOND_GROUP = 24
@@ -93,16 +104,54 @@ export function createPingRecorder(
   let isWell = true
   let isStopping = false
   const onIdle = new Set<() => void>()
+  /** Null: none is held back. */
+  let heldBack: { readonly pings: QueuedPing[]; readonly publicIds: Set<string> } | null = null
+  let holding: Promise<void> = Promise.resolve()
 
   function record(ping: Ping, since = now()): Promise<PingResult> {
     return new Promise((settle) => {
       const pending = { ping, since, isRetry: false, settle }
       if (isStopping) settle('unavailable')
+      else if (isToHoldBack(ping.publicId)) keepBack(pending)
       else if (isForSpool(ping.publicId)) spare([pending])
-      else if (!queue.add(pending)) settle('unavailable')
-      else if (flights.size === 0 || (flights.size === 1 && queue.size() % MIN_SECOND_GROUP === 0 && hasConnection()))
-        void fly()
+      else enqueue(pending)
     })
+  }
+
+  function enqueue(pending: QueuedPing): void {
+    if (!queue.add(pending)) pending.settle('unavailable')
+    else if (flights.size === 0 || (flights.size === 1 && queue.size() % MIN_SECOND_GROUP === 0 && hasConnection()))
+      void fly()
+  }
+
+  /** Those that others of their check are held back before, too. */
+  function isToHoldBack(publicId: string): boolean {
+    if (heldBack === null) return false
+    return heldBack.publicIds.has(publicId) || (!isSpoolInUse() && isForSpool(publicId))
+  }
+
+  function keepBack(pending: QueuedPing): void {
+    const { pings, publicIds } = heldBack!
+    if (pings.length >= MAX_HELD_BACK) {
+      publicIds.clear()
+      spare([...pings.splice(0), pending])
+    } else {
+      pings.push(pending)
+      publicIds.add(pending.ping.publicId)
+    }
+  }
+
+  async function holdBack(work: () => Promise<void>): Promise<void> {
+    heldBack = { pings: [], publicIds: new Set() }
+    try {
+      await work()
+    } finally {
+      const { pings } = heldBack
+      heldBack = null
+      const behind = pings.filter(({ ping }) => isForSpool(ping.publicId))
+      if (behind.length > 0) spare(behind)
+      for (const pending of pings) if (!behind.includes(pending)) enqueue(pending)
+    }
   }
 
   const hasConnection = () => [...flights].some(({ isConnected }) => isConnected)
@@ -128,14 +177,18 @@ export function createPingRecorder(
     const known = all.filter(({ ping }) => isKnown(ping.publicId))
     for (const pending of all) if (!isKnown(pending.ping.publicId)) pending.settle('unavailable')
     if (known.length === 0) return
-    const records = known.map(({ ping, pingId = null }): SpooledPing => ({ ping, pingId }))
+    for (let at = 0; at < known.length; at += MAX_SPARED) store(known.slice(at, at + MAX_SPARED))
+  }
+
+  function store(pings: readonly SparedPing[]): void {
+    const records = pings.map(({ ping, pingId = null }): SpooledPing => ({ ping, pingId }))
     onDisk()!
       .append(records)
       .then(
         () => {
-          for (const { settle } of known) settle('spooled')
+          for (const { settle } of pings) settle('spooled')
         },
-        (error) => giveUp(known, error),
+        (error) => giveUp(pings, error),
       )
   }
 
@@ -277,6 +330,11 @@ export function createPingRecorder(
     recovered() {
       isWell = true
     },
+    holdBack(work) {
+      const held = holdBack(work)
+      holding = held.catch(() => {})
+      return held
+    },
     waiting: queue.size,
     oldestWaitMs() {
       const groups = [...flights].map(({ group }) => oldestOf(group))
@@ -285,6 +343,7 @@ export function createPingRecorder(
     yieldToPings: () => whenIdle(MAX_YIELD_MS),
     async stop() {
       isStopping = true
+      await holding
       await whenIdle()
       await onDisk()?.flushed()
     },

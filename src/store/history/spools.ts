@@ -13,20 +13,21 @@ export async function findSpoolPosition(tx: Queryable, id: string): Promise<numb
   return rows[0]!.readTo
 }
 
-/** The same, locked until the transaction ends. Null: no such spool. */
-export async function lockSpoolPosition(tx: Queryable, id: string): Promise<number | null> {
+/** The same, locked until the transaction ends. The row may be gone: a standby that was promoted never had it, or it was pruned. */
+export async function lockSpoolPosition(tx: Queryable, id: string): Promise<number> {
   const rows = await tx.queryColumns({
     name: 'lock_spool',
-    text: 'select read_to from spools where id = $1 for no key update',
+    text: 'insert into spools (id) values ($1) on conflict (id) do update set used_at = now() returning read_to',
     values: [id],
   })
-  return (rows[0]?.[0] as number | undefined) ?? null
+  return rows[0]![0] as number
 }
 
 export async function moveSpoolPosition(tx: Queryable, id: string, readTo: number): Promise<void> {
   await tx.queryColumns({
     name: 'move_spool',
-    text: 'update spools set read_to = $2, used_at = now() where id = $1',
+    text: `insert into spools (id, read_to) values ($1, $2)
+      on conflict (id) do update set read_to = excluded.read_to, used_at = now()`,
     values: [id, readTo],
   })
 }

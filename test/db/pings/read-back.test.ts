@@ -63,6 +63,7 @@ const aReadBack = (own = pings, database = replica.database) =>
       recovered() {
         recoveries += 1
       },
+      holdBack: (work) => work(),
     },
     now: t.context.clock.now,
     onDropped: (reason, count) => dropped.push([reason, count]),

@@ -144,3 +144,26 @@ it('what the state holds of an arrival are whole milliseconds, as of everything 
     expectedAt: ARRIVED + HOUR,
   })
 })
+
+describe('runs', () => {
+  const run = (id: string | null, startedAt: number) => ({ id, startedAt, deadlineAt: startedAt + HOUR })
+
+  it.each(['success', 'fail'] as const)(
+    'a %s that is history ends its run all the same: nothing else would',
+    (kind) => {
+      const runs = [run('a', NOON), run('b', NOON)]
+      const { state } = record(aState({ lastPingAt: ARRIVED + MINUTE, runs }), late(kind, ARRIVED, 'a'))
+      expect(state.runs).toEqual([runs[1]])
+    },
+  )
+
+  it('a completion that is history ends no run that began after it', () => {
+    const runs = [run(null, ARRIVED + SECOND)]
+    expect(record(aState({ lastPingAt: ARRIVED + MINUTE, runs }), late('success')).state.runs).toEqual(runs)
+  })
+
+  it('a late start does not move the start of a run that was started again since', () => {
+    const before = aState({ lastStartAt: ARRIVED + SECOND, runs: [run(null, ARRIVED + SECOND)] })
+    expect(record(before, late('start')).state).toMatchObject({ runs: before.runs, lastStartAt: ARRIVED + SECOND })
+  })
+})

@@ -1,0 +1,70 @@
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { openStage } from '../support/stage.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+import { until } from '../support/until.ts'
+import { openLedger } from './ledger.ts'
+import { countSpooled, openLine, rejectedOf, spooledOf, spoolIn } from './spool-stage.ts'
+
+/** Two replicas are cut off from the database, each with a spool of its own, while a third one goes on recording. */
+
+const PATIENCE_MS = 45_000
+
+it('what two replicas spooled while a third one wrote is recorded once, at its own time, and the newest ping decides', async () => {
+  await using folder = await makeTempFolder()
+  await using stage = await openStage()
+  await using lines = await openLine(stage.url)
+  const own = (name: string, url: string) => ({ DATABASE_URL: url, ...spoolIn(join(folder.path, name)) })
+  const writing = await stage.startReplica(own('writing', stage.url))
+  const makeChecks = async (count: number) => {
+    const made = []
+    while (made.length < count) made.push(await stage.makeCheck(writing))
+    return made
+  }
+  // Replicas know the checks that are there when they start.
+  const mixed = await makeChecks(10)
+  const [lateFails, lateSucceeds] = await makeChecks(2)
+  const [one, two] = [await stage.startReplica(own('one', lines.url)), await stage.startReplica(own('two', lines.url))]
+  const replicas = [one, two, writing]
+  // Each job sends to one replica after the other.
+  let turn = 0
+  const ledger = openLedger(() => replicas[turn++ % replicas.length]!.ping)
+  const sendTo = async (replica: typeof one, publicId: string, isFail: boolean) => {
+    const single = openLedger(() => replica.ping)
+    const entry = await single.send(publicId, isFail ? { type: 'fail', exitCode: null } : {})
+    ledger.entries.push(entry)
+    await single.stop()
+    return entry
+  }
+  for (const check of [lateFails, lateSucceeds]) await sendTo(writing, check!.publicId, check === lateSucceeds)
+  ledger.run(
+    mixed.map(({ publicId }) => publicId),
+    20,
+  )
+  await until(() => ledger.entries.length > 100)
+
+  lines.cut()
+  await until(() => spooledOf(ledger).length > 300, PATIENCE_MS)
+  // Older than what the third replica then records.
+  expect(await sendTo(one, lateFails!.publicId, true)).toMatchObject({ status: 200, isSpooled: true })
+  expect(await sendTo(two, lateSucceeds!.publicId, true)).toMatchObject({ status: 200, isSpooled: true })
+  expect(await sendTo(writing, lateFails!.publicId, false)).toMatchObject({ status: 200, isSpooled: false })
+  // The newest one waits on disk.
+  expect(await sendTo(one, lateSucceeds!.publicId, false)).toMatchObject({ status: 200, isSpooled: true })
+  await until(() => spooledOf(ledger).length > 600, PATIENCE_MS)
+  await lines.mend()
+  for (const replica of [one, two]) await until(async () => (await countSpooled(replica)) === 0, PATIENCE_MS)
+  await ledger.stop()
+  for (const replica of [one, two]) await until(async () => (await countSpooled(replica)) === 0, PATIENCE_MS)
+
+  expect(rejectedOf(ledger)).toEqual([])
+  expect(await ledger.findFaults(stage)).toEqual([])
+  const facts = await stage.query(
+    `select c.id, s.status, (select count(*) from flips f where f.check_key = c.key and f.reason = 'failed') as failed
+      from checks c join check_states s on s.check_key = c.key`,
+  )
+  const UP = 1
+  expect(facts.filter(({ status }) => status !== UP)).toEqual([])
+  // A failure that a newer success of another replica overtook is no flip.
+  expect(facts.find(({ id }) => id === lateFails!.id)).toMatchObject({ failed: 0 })
+})
