@@ -62,6 +62,7 @@ describe('the list of deliveries', () => {
       last_error: null,
       created_at: expect.stringMatching(ISO),
       delivered_at: null,
+      digest_id: null,
     })
     await set(delivery.id, DELIVERED)
     const delivered = { status: 'delivered', attempts: 2, last_status: 200, delivered_at: '2026-01-02T03:04:05.678Z' }
