@@ -18,7 +18,7 @@ export interface ClaimTimes {
 }
 
 /** Deliveries that are claimed in one transaction for a digest. Pings wait for one of these, not for all. */
-const CLAIMED_AT_ONCE = 1_000
+const CLAIMED_AT_ONCE = 500
 
 /** Of a channel with a crowd only tests: the others wait for its digest, which holds one of the free slots in its turn. */
 export async function claimSingly(

@@ -1,6 +1,6 @@
 /**
  * The outbox (design, section 5): claims due deliveries, sends them, and writes the outcomes. Every replica runs one. Polls follow each
- * other. Attempts run beside them, so that a slow receiver delays no other; the next poll writes the outcomes in one statement.
+ * other. Attempts run beside them, so that a slow receiver delays no other; the next poll writes the outcomes in one statement, or a few.
  *
  * An attempt sends one delivery, or a digest: what is due for a channel with a crowd (store/outbox/digests.ts), if its kind has digests.
  *
@@ -10,6 +10,7 @@
 import { openChannel } from '../channels/open-channel.ts'
 import type { Sealer } from '../channels/seal.ts'
 import { type ChannelKind, INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
+import { DIGEST } from '../domain/digest.ts'
 import { CLAIM_MS, nextAttemptAt } from '../domain/retry.ts'
 import { type Clock, pause, startTimer } from '../runtime/clock.ts'
 import type { ChannelRow } from '../store/outbox/channels.ts'
@@ -95,7 +96,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
   const { timeoutMs = TIMEOUT_MS, maxRunning = MAX_RUNNING } = options
   const slots = createSlots()
   const running = new Set<Promise<void>>()
-  let ended: FinishedAttempt[] = []
+  /** The deliveries of each message. */
+  let ended: FinishedAttempt[][] = []
   let wake = () => {}
   let lastPollAt = clock.now()
 
@@ -155,11 +157,12 @@ export function createOutbox(options: OutboxOptions): Outbox {
   const hasDigests = (kind: ChannelKind) => senders[kind].sendDigest !== undefined
 
   async function writeEnded(): Promise<void> {
-    if (ended.length === 0) return
-    const writing = ended
-    await finishAttempts(database, writing, now())
-    // Removed only after the write: after a failure the next poll writes them.
-    ended = ended.slice(writing.length)
+    while (ended.length > 0) {
+      const writing = takeMessages(ended)
+      await finishAttempts(database, writing.flat(), now())
+      // Removed only after the write: after a failure the next poll writes them.
+      ended = ended.slice(writing.length)
+    }
   }
 
   function start(message: Message, channel: ClaimedChannel, until: number): void {
@@ -177,7 +180,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const outcome = await send(message, channel)
     slots.release(channel.row.id, outcome.kind === 'rejected' ? null : outcome.kind === 'delivered')
     const ends = toEnds(message, outcome)
-    ended = [...ended, ...ends]
+    ended = [...ended, ends]
     const ms = Math.round(clock.now() - startedAt)
     for (const [status, result] of RESULTS) {
       const [first, ...others] = ends.filter((end) => end.status === status)
@@ -291,6 +294,16 @@ function once<T>(make: () => T): () => T {
 /** Two thirds of the time are left to pings: a flood of deliveries takes a little longer and delays no ping. */
 function restAfter(workedMs: number): number {
   return Math.min(MAX_REST_MS, 2 * workedMs)
+}
+
+/** The first ones, as many as one statement writes in good time; a message is never divided. */
+function takeMessages<T>(messages: readonly (readonly T[])[]): (readonly T[])[] {
+  let length = 0
+  const end = messages.findIndex((message, index) => {
+    length += message.length
+    return index > 0 && length > DIGEST.deliveries
+  })
+  return end === -1 ? [...messages] : messages.slice(0, end)
 }
 
 const RESULTS = [

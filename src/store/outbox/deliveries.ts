@@ -74,13 +74,13 @@ export async function claimDeliveries(
       (tx) =>
         tx.queryColumns({
           name: only === 'all' ? 'lock_due_deliveries' : 'lock_due_tests',
-          // Tests have no check. In that order they are found by the index that has it, however many other deliveries are due.
+          // Tests have no check. Only the index of sequences has this order: it finds them, however many other deliveries are due.
           text: `select d.event_id, d.channel_id, d.check_key from unnest($1::uuid[], $2::int4[]) w (channel_id, free) cross join lateral (
             select d.event_id, d.channel_id, d.check_key from deliveries d
             where d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($3::timestamptz[])[1]
               and (d.claimed_until is null or d.claimed_until <= ($3::timestamptz[])[1])
               ${only === 'all' ? '' : 'and d.check_key is null'}
-            order by ${only === 'all' ? 'd.next_attempt_at' : 'd.event_id'} limit w.free for no key update skip locked) d`,
+            order by ${only === 'all' ? 'd.next_attempt_at' : 'd.check_key, d.event_id'} limit w.free for no key update skip locked) d`,
           values: [
             uuidArray(wanted.map(({ channelId }) => channelId)),
             int4Array(wanted.map(({ free }) => free)),

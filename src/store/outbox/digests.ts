@@ -36,8 +36,10 @@ export async function findCrowds(db: Queryable, channelIds: readonly string[], n
             order by d.id limit ${DIGEST.crowd + 1}) recent) > ${DIGEST.crowd}),
       taken as (
         update channels c set next_digest_at = ($2::timestamptz[])[2]
-        from crowds w where c.id = w.channel_id and coalesce(c.next_digest_at <= ($2::timestamptz[])[1], true)
-        returning c.id)
+        from (
+          select o.id from crowds w join channels o on o.id = w.channel_id
+          where coalesce(o.next_digest_at <= ($2::timestamptz[])[1], true) for no key update of o skip locked) o
+        where c.id = o.id returning c.id)
       select w.channel_id as "channelId", exists (select from taken t where t.id = w.channel_id) as "isTurn" from crowds w`,
     values: [
       uuidArray(channelIds),
@@ -94,7 +96,7 @@ function claimLocked(channelId: string, locked: readonly unknown[][], until: Ins
   return {
     name: 'claim_for_digest',
     text: `with placed as materialized (
-        select d.event_id, older.next_attempt_at as behind
+        select d.event_id, $1::uuid as channel_id, older.next_attempt_at as behind
         from unnest($2::uuid[], $3::int8[]) d (event_id, check_key)
         left join lateral (
           select o.next_attempt_at from deliveries o
@@ -103,11 +105,11 @@ function claimLocked(channelId: string, locked: readonly unknown[][], until: Ins
           order by o.event_id limit 1) older on true),
       moved as (
         update deliveries d set next_attempt_at = greatest(p.behind, ($4::timestamptz[])[1])
-        from placed p where d.event_id = p.event_id and d.channel_id = $1 and p.behind is not null
+        from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is not null
         returning d.event_id),
       claimed as (
         update deliveries d set claimed_until = ($4::timestamptz[])[1], attempts = d.attempts + 1
-        from placed p where d.event_id = p.event_id and d.channel_id = $1 and p.behind is null
+        from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is null
         returning d.*)
       select c.id, c.event_id as "eventId", c.channel_id as "channelId", c.check_key as "checkKey", c.type, c.attempts,
         c.attempts - c.attempts_before as attempt, c.give_up_at as "giveUpAt", (select count(*) from moved) as moved,
