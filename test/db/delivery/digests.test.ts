@@ -217,6 +217,23 @@ describe('a digest that is not accepted', () => {
     expect([got.length, digests.length]).toEqual([1, 1])
   })
 
+  it('is left by what is sent again alone, also when a replica of the release before has renewed it', async () => {
+    await addCrowd()
+    const { send, got } = createDigestReceiver()
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    const [row] = await fixture.deliveries()
+    expect(row!.digest_id).not.toBeNull()
+    await fixture.clock.advance(MINUTE)
+    await fixture.database.query(
+      'update deliveries set status = 0, next_attempt_at = give_up_at - interval $$1 day$$, attempts_before = attempts where id = $1',
+      [row!.id],
+    )
+    await outbox.drain()
+    expect(got).toHaveLength(1)
+    expect((await fixture.deliveries())[0]).toMatchObject({ id: row!.id, status: 1, attempts: 2, digest_id: null })
+  })
+
   it('is sent again by another replica after a crash between sending and storing', async () => {
     await addCrowd()
     const { send, digests } = createDigestReceiver()

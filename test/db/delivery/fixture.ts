@@ -1,7 +1,9 @@
 /** Checks, channels, and an outbox with a manual clock. PostgreSQL is real; the receivers are functions of the test. */
 
 import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
+import type { EmailSettings } from '../../../src/channels/kinds/email/config.ts'
 import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
+import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
 import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
@@ -82,7 +84,7 @@ export async function createFixture() {
 
     async addChannel(
       overrides: Partial<Parameters<typeof insertChannel>[1]> & {
-        settings?: SlackSettings | AlertmanagerSettings
+        settings?: SlackSettings | AlertmanagerSettings | EmailSettings | WebhookSettings
       } = {},
     ) {
       const { settings = { kind: 'slack', url: 'https://hooks.example.com/x' }, ...rest } = overrides
