@@ -162,7 +162,7 @@ describe('the list of deliveries', () => {
 describe('retrying a delivery', () => {
   const read = async (id: string) => {
     const { rows } = await api.database.query<Record<string, number>>(
-      `select status, attempts, attempts_before, next_attempt_at, give_up_at, created_at from deliveries where id = $1`,
+      `select status, attempts, attempts_before, next_attempt_at, give_up_at, created_at, digest_id from deliveries where id = $1`,
       [id],
     )
     return rows[0]!
