@@ -74,3 +74,7 @@ it('the rest is what the named ones leave of the counts', () => {
   ])
   expect(subtractCounts(counts, [...many(3), anEntry(9, 'check.up')])).toEqual([])
 })
+
+it('the numbers are those of the documents', () => {
+  expect(DIGEST).toEqual({ crowd: 20, windowMs: 10_000, pauseMs: 5_000, named: 50, deliveries: 5_000 })
+})
