@@ -12,6 +12,9 @@ import type { Database, Queryable, Statement } from '../postgres/database.ts'
 import { CLAIM_BUDGET_MS, type ClaimedDelivery } from './deliveries.ts'
 import { EVENT_COLUMNS, type EventRow, toEvent } from './events.ts'
 
+/** A poll claims so many digests at most: each can take a second, and a poll is to end before its first claims expire. */
+const TURNS_AT_ONCE = 3
+
 export interface Crowd {
   readonly channelId: string
   /** This call has taken its turn: a digest may be sent. */
@@ -20,7 +23,8 @@ export interface Crowd {
 
 /**
  * Which of these channels have a crowd: more than DIGEST.crowd deliveries that are due, or as many of events of the last DIGEST.windowMs,
- * sent or not. Takes the turns of those whose pause is over. Tests do not count. It reads no more rows than it needs to know.
+ * sent or not. Takes the turns of some of those whose pause is over, longest over first. Tests do not count. It reads no more rows than it
+ * needs to know.
  */
 export async function findCrowds(db: Queryable, channelIds: readonly string[], now: Instant): Promise<Crowd[]> {
   const { rows } = await db.query<Crowd>({
@@ -38,7 +42,8 @@ export async function findCrowds(db: Queryable, channelIds: readonly string[], n
         update channels c set next_digest_at = ($2::timestamptz[])[2]
         from (
           select o.id from crowds w join channels o on o.id = w.channel_id
-          where coalesce(o.next_digest_at <= ($2::timestamptz[])[1], true) for no key update of o skip locked) o
+          where coalesce(o.next_digest_at <= ($2::timestamptz[])[1], true)
+          order by o.next_digest_at nulls first limit ${TURNS_AT_ONCE} for no key update of o skip locked) o
         where c.id = o.id returning c.id)
       select w.channel_id as "channelId", exists (select from taken t where t.id = w.channel_id) as "isTurn" from crowds w`,
     values: [

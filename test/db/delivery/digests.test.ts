@@ -129,6 +129,28 @@ describe('a crowd', () => {
     expect((await fixture.deliveries()).at(-1)).toMatchObject({ status: 1, digest_id: null })
   })
 
+  it('of many channels are sent three in a poll, and those that have waited for longest come first', async () => {
+    const channels = [channel]
+    for (const name of ['B', 'C', 'D', 'E']) channels.push(await fixture.addChannel({ name }))
+    const addAll = async (first: number) => {
+      for (const one of channels) await fixture.addEvents(one, keysFrom(first, CROWD))
+    }
+    const { send, digests } = createDigestReceiver()
+    const outbox = fixture.createOutbox(send)
+    await addAll(1)
+    await once(outbox)
+    expect(digests).toHaveLength(3)
+    await fixture.clock.advance(DIGEST.pauseMs)
+    await addAll(100)
+    await once(outbox)
+    expect(digests).toHaveLength(6)
+    expect(new Set(digests.map((attempt) => attempt.channel.id))).toEqual(new Set(channels))
+    await outbox.drain()
+    await fixture.clock.advance(DIGEST.pauseMs)
+    await outbox.drain()
+    expect((await fixture.deliveries()).map((row) => row.status)).toEqual(Array(10 * CROWD).fill(1))
+  })
+
   it('has a bound: what is above it is the next message', async () => {
     await fixture.database.query(
       `with made as (
@@ -394,6 +416,18 @@ describe('what does not belong in a digest', () => {
       { status: 1, digest_id: null },
       { status: 1, digest_id: null },
     ])
+  })
+
+  it('a test waits for the digest when the receiver has one slot only, and is sent after it, alone', async () => {
+    await addCrowd()
+    const { send, got, digests } = createDigestReceiver(() => (digests.length < 2 ? AWAY : DELIVERED))
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    await fixture.clock.advance(DIGEST.windowMs + 1)
+    await sendTest()
+    await outbox.drain()
+    expect(digests.map(({ digest }) => digest.events)).toEqual([CROWD, CROWD])
+    expect(got.map(({ event }) => event.type)).toEqual(['channel.test'])
   })
 
   it('a test is no part of a crowd', async () => {
