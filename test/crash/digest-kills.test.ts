@@ -55,8 +55,13 @@ it(`${KILLS} kills lose no delivery of a digest`, async () => {
     await replica.kill()
     const text = 'update deliveries set claimed_until = null where claimed_until is not null and status = 0'
     expired += (await database.query(text)).rowCount
+    const left = await pending()
     await replica.started()
     await until(async () => (await pending()) === 0)
+    // Each delivery of a digest counts, in whatever number of messages they came.
+    const metrics = await (await fetch(`${replica.ops()}/metrics`)).text()
+    const counted = /^heartbeat_deliveries_total\{channel="slack",result="delivered"\} (\d+)$/m.exec(metrics)?.[1]
+    expect(Number(counted)).toBe(left)
   }
   expect(await replica.stop()).toEqual({ status: 0, signal: null })
 

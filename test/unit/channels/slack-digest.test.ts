@@ -191,6 +191,17 @@ describe('a digest at the limits', () => {
     )
   })
 
+  it('has blocks that Slack takes together, with the longest lines that there can be', () => {
+    const detail = 'x'.repeat(1_000)
+    const events = manyFlipEvents(51, () => ({
+      facts: { reason: 'failed', detail },
+      check: { name: 'x'.repeat(100) },
+    }))
+    const sum = blockTexts(aDigest(events)).join('').length
+    expect(sum).toBeGreaterThan(50 * (LINE_LIMITS.line - 1))
+    expect(sum).toBeLessThanOrEqual(SAFE_SUM)
+  })
+
   it('has room for the longest headline', () => {
     const types = [
       'check.down',
