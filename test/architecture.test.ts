@@ -268,6 +268,7 @@ describe('the rules of the house', () => {
       'store/history/new-flips.ts',
       'store/outbox/alerts.ts',
       'store/outbox/deliveries.ts',
+      'store/outbox/digests.ts',
       'store/outbox/events.ts',
     ])
   })

@@ -73,6 +73,7 @@ create table channels (
   created_at timestamp with time zone not null,
   seen_at timestamp with time zone,
   flapping_at smallint,
+  next_digest_at timestamp with time zone,
   constraint channels_check CHECK (((sealed IS NULL) = (organization_id IS NULL))),
   constraint channels_check1 CHECK (((sealed IS NULL) = (sealed_with IS NULL))),
   constraint channels_kind_check CHECK ((kind = ANY (ARRAY['webhook'::text, 'alertmanager'::text, 'slack'::text, 'email'::text]))),
@@ -201,6 +202,7 @@ create table deliveries (
   created_at timestamp with time zone not null,
   delivered_at timestamp with time zone,
   claimed_until timestamp with time zone,
+  digest_id uuid,
   constraint deliveries_check CHECK (((status = 0) = (next_attempt_at IS NOT NULL))),
   constraint deliveries_id_key UNIQUE (id),
   constraint deliveries_pkey PRIMARY KEY (event_id, channel_id)

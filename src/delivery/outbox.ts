@@ -1,25 +1,29 @@
 /**
  * The outbox (design, section 5): claims due deliveries, sends them, and writes the outcomes. Every replica runs one. Polls follow each
- * other. Attempts run beside them, so that a slow receiver delays no other; the next poll writes the outcomes in one statement.
+ * other. Attempts run beside them, so that a slow receiver delays no other; the next poll writes the outcomes in one statement, or a few.
+ *
+ * An attempt sends one delivery, or a digest: what is due for a channel with a crowd (store/outbox/digests.ts), if its kind has digests.
  *
  * At-least-once: when a process dies between a claim and its outcome, the claim expires, and the delivery is due again with the same event.
  */
 
 import { openChannel } from '../channels/open-channel.ts'
 import type { Sealer } from '../channels/seal.ts'
-import { INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
+import { type ChannelKind, INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
+import { DIGEST } from '../domain/digest.ts'
 import { CLAIM_MS, nextAttemptAt } from '../domain/retry.ts'
 import { type Clock, pause, startTimer } from '../runtime/clock.ts'
 import type { ChannelRow } from '../store/outbox/channels.ts'
 import {
   type ClaimedDelivery,
-  claimDeliveries,
   type FinishedAttempt,
   finishAttempts,
   listDueChannels,
 } from '../store/outbox/deliveries.ts'
+import { findCrowds } from '../store/outbox/digests.ts'
 import type { Database } from '../store/postgres/database.ts'
-import type { Attempt, Outcome, Send, Senders } from './outcome.ts'
+import { claimDigest, claimSingly, type Message } from './claims.ts'
+import type { Outcome, Senders } from './outcome.ts'
 import { createSlots } from './slots.ts'
 
 export interface Outbox {
@@ -34,7 +38,9 @@ export interface Outbox {
 export type AttemptResult = 'delivered' | 'retried' | 'failed'
 
 export interface AttemptReport {
-  readonly delivery: ClaimedDelivery
+  readonly message: Message
+  /** Deliveries of the message with this result: some of a digest can be given up while others are tried again. */
+  readonly count: number
   readonly channel: Pick<ChannelRow, 'id' | 'kind' | 'name'>
   readonly result: AttemptResult
   readonly outcome: Outcome
@@ -90,7 +96,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
   const { timeoutMs = TIMEOUT_MS, maxRunning = MAX_RUNNING } = options
   const slots = createSlots()
   const running = new Set<Promise<void>>()
-  let ended: FinishedAttempt[] = []
+  /** The deliveries of each message. */
+  let ended: FinishedAttempt[][] = []
   let wake = () => {}
   let lastPollAt = clock.now()
 
@@ -120,56 +127,74 @@ export function createOutbox(options: OutboxOptions): Outbox {
     let workedMs = clock.now() - beganAt
     if (wanted.length > 0) {
       const until = startedAt + CLAIM_MS
-      await yieldNow()
-      const { claimed, moved } = await claimDeliveries(database, wanted, { now: startedAt, until })
-      workedMs = clock.now() - beganAt
       const byId = new Map(
         channels.map((row) => [row.id, { row, open: once(() => openChannel(row, sealer, installationUrls)) }]),
       )
+      await yieldNow()
+      const able = wanted.map(({ channelId }) => channelId).filter((id) => hasDigests(byId.get(id)!.row.kind))
+      const crowds = able.length === 0 ? [] : await findCrowds(database, able, startedAt)
+      const { claimed, moved } = await claimSingly(database, wanted, crowds, { now: startedAt, until })
+      let worked = claimed.length + moved
+      workedMs = clock.now() - beganAt
       for (const [index, delivery] of claimed.entries()) {
-        start(delivery, byId.get(delivery.channelId)!, until)
+        start({ delivery }, byId.get(delivery.channelId)!, until)
         if (index % SENDS_AT_ONCE === SENDS_AT_ONCE - 1) await pause(PACE_MS)
         await yieldNow()
       }
-      isMore = claimed.length + moved > 0
+      for (const { channelId } of crowds.filter(({ isTurn }) => isTurn)) {
+        const from = clock.now()
+        const { messages, count } = await claimDigest(database, channelId, { now: startedAt, until }, yieldNow)
+        for (const message of messages) start(message, byId.get(channelId)!, until)
+        worked += count
+        workedMs += clock.now() - from
+      }
+      isMore = worked > 0
     }
     lastPollAt = clock.now()
     return { isMore, workedMs }
   }
 
+  const hasDigests = (kind: ChannelKind) => senders[kind].sendDigest !== undefined
+
   async function writeEnded(): Promise<void> {
-    if (ended.length === 0) return
-    const writing = ended
-    await finishAttempts(database, writing, now())
-    // Removed only after the write: after a failure the next poll writes them.
-    ended = ended.slice(writing.length)
+    while (ended.length > 0) {
+      const writing = takeMessages(ended)
+      await finishAttempts(database, writing.flat(), now())
+      // Removed only after the write: after a failure the next poll writes them.
+      ended = ended.slice(writing.length)
+    }
   }
 
-  function start(delivery: ClaimedDelivery, channel: ClaimedChannel, until: number): void {
+  function start(message: Message, channel: ClaimedChannel, until: number): void {
     slots.acquire(channel.row.id)
-    const attempting = attempt(delivery, channel, until).finally(() => {
+    const attempting = attempt(message, channel, until).finally(() => {
       running.delete(attempting)
       wake()
     })
     running.add(attempting)
   }
 
-  async function attempt(delivery: ClaimedDelivery, channel: ClaimedChannel, until: number): Promise<void> {
+  async function attempt(message: Message, channel: ClaimedChannel, until: number): Promise<void> {
     if (now() > until - CLAIM_MARGIN_MS) return slots.release(channel.row.id, null)
     const startedAt = clock.now()
-    const outcome = await send(delivery, channel)
+    const outcome = await send(message, channel)
     slots.release(channel.row.id, outcome.kind === 'rejected' ? null : outcome.kind === 'delivered')
-    const end = toEnd(delivery, outcome)
-    ended = [...ended, end]
-    const result = RESULTS[end.status]
+    const ends = toEnds(message, outcome)
+    ended = [...ended, ends]
     const ms = Math.round(clock.now() - startedAt)
-    onAttempt({ delivery, channel: channel.row, result, outcome, ms, nextAttemptAt: end.nextAttemptAt })
+    for (const [status, result] of RESULTS) {
+      const [first, ...others] = ends.filter((end) => end.status === status)
+      if (first === undefined) continue
+      const { nextAttemptAt } = first
+      onAttempt({ message, count: 1 + others.length, channel: channel.row, result, outcome, ms, nextAttemptAt })
+    }
   }
 
-  async function send({ event, checkKey }: ClaimedDelivery, { row, open }: ClaimedChannel): Promise<Outcome> {
+  async function send(message: Message, { row, open }: ClaimedChannel): Promise<Outcome> {
+    const event = 'delivery' in message ? message.delivery.event : undefined
     if (event === null) return { kind: 'rejected', status: null, error: 'its event is no longer stored' }
     // The transaction of a flip may commit after the channel was muted, and have seen it before.
-    if (row.muted && event.type !== 'channel.test')
+    if (row.muted && event?.type !== 'channel.test')
       return { kind: 'rejected', status: null, error: 'the channel was muted' }
     let channel: OpenChannel
     try {
@@ -177,15 +202,20 @@ export function createOutbox(options: OutboxOptions): Outbox {
     } catch (error) {
       return { kind: 'retry', status: null, error: (error as Error).message }
     }
+    const sender = senders[row.kind]
     try {
-      return await sendWithin(senders[row.kind], { channel, event, checkKey })
+      return await sendWithin((signal) =>
+        'delivery' in message
+          ? sender({ channel, event: message.delivery.event!, checkKey: message.delivery.checkKey }, signal)
+          : sender.sendDigest!({ channel, digest: message.digest }, signal),
+      )
     } catch (error) {
       onBug(error)
       return { kind: 'retry', status: null, error: 'an error in the service itself: its log has the details' }
     }
   }
 
-  async function sendWithin(send: Send, attempt: Attempt): Promise<Outcome> {
+  async function sendWithin(send: (signal: AbortSignal) => Promise<Outcome>): Promise<Outcome> {
     const timeout = new AbortController()
     const { promise: overtime, resolve } = Promise.withResolvers<Outcome>()
     const stopTimers = [
@@ -195,23 +225,35 @@ export function createOutbox(options: OutboxOptions): Outbox {
       ),
     ]
     try {
-      return await Promise.race([send(attempt, timeout.signal), overtime])
+      return await Promise.race([send(timeout.signal), overtime])
     } finally {
       for (const stopTimer of stopTimers) stopTimer()
     }
   }
 
-  function toEnd(delivery: ClaimedDelivery, outcome: Outcome): FinishedAttempt {
+  /** One chance for all of a digest: what fails together is due together, and sent together again. */
+  function toEnds(message: Message, outcome: Outcome): FinishedAttempt[] {
+    const times = { now: now(), random: random() }
+    if ('delivery' in message) return [toEnd(message.delivery, outcome, times, null)]
+    return message.deliveries.map((delivery) => toEnd(delivery, outcome, times, message.digest.id))
+  }
+
+  function toEnd(
+    delivery: Omit<ClaimedDelivery, 'event'>,
+    outcome: Outcome,
+    times: { now: number; random: number },
+    digestId: string | null,
+  ): FinishedAttempt {
     const { status: lastStatus } = outcome
     const text = delivery.channelId === INSTALLATION_CHANNEL_ID ? textForTenant(outcome) : textOf(outcome)
     const shared = { delivery, lastStatus, lastError: text === undefined ? null : toStorable(text) }
-    if (outcome.kind === 'delivered') return { ...shared, status: 'delivered', nextAttemptAt: null }
+    if (outcome.kind === 'delivered') return { ...shared, status: 'delivered', nextAttemptAt: null, digestId }
     const { attempt, giveUpAt } = delivery
     const at =
       outcome.kind === 'rejected'
         ? null
-        : nextAttemptAt({ attempt, giveUpAt, now: now(), retryAfterMs: outcome.retryAfterMs ?? null, random: random() })
-    return { ...shared, status: at === null ? 'failed' : 'pending', nextAttemptAt: at }
+        : nextAttemptAt({ ...times, attempt, giveUpAt, retryAfterMs: outcome.retryAfterMs ?? null })
+    return { ...shared, status: at === null ? 'failed' : 'pending', nextAttemptAt: at, digestId: null }
   }
 
   return {
@@ -254,7 +296,21 @@ function restAfter(workedMs: number): number {
   return Math.min(MAX_REST_MS, 2 * workedMs)
 }
 
-const RESULTS = { delivered: 'delivered', pending: 'retried', failed: 'failed' } as const
+/** The first ones, as many as one statement writes in good time; a message is never divided. */
+function takeMessages<T>(messages: readonly (readonly T[])[]): (readonly T[])[] {
+  let length = 0
+  const end = messages.findIndex((message, index) => {
+    length += message.length
+    return index > 0 && length > DIGEST.deliveries
+  })
+  return end === -1 ? [...messages] : messages.slice(0, end)
+}
+
+const RESULTS = [
+  ['delivered', 'delivered'],
+  ['pending', 'retried'],
+  ['failed', 'failed'],
+] as const
 
 /** The text for a delivery's last_error and for the log: the error, or the note of a delivered one. */
 export function textOf(outcome: Outcome): string | undefined {

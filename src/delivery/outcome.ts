@@ -1,6 +1,7 @@
-/** One attempt to deliver an event: what goes in, and its outcome. */
+/** One attempt to deliver an event, or a digest of many: what goes in, and its outcome. */
 
 import type { ChannelKind, ChannelSettings, OpenChannel } from '../domain/channel.ts'
+import type { Digest } from '../domain/digest.ts'
 import type { Event } from '../domain/event.ts'
 
 export type Outcome =
@@ -27,7 +28,20 @@ export type Send<Settings extends ChannelSettings = ChannelSettings> = (
   signal: AbortSignal,
 ) => Promise<Outcome>
 
+export interface DigestAttempt<Settings extends ChannelSettings = ChannelSettings> {
+  readonly channel: OpenChannel<Settings>
+  readonly digest: Digest
+}
+
+/** Sends one message for many events, by the same rules as Send. */
+export type SendDigest<Settings extends ChannelSettings = ChannelSettings> = (
+  attempt: DigestAttempt<Settings>,
+  signal: AbortSignal,
+) => Promise<Outcome>
+
 export type Sender<Settings extends ChannelSettings = ChannelSettings> = Send<Settings> & {
+  /** Absent: channels of this kind get each event in a message of its own. */
+  readonly sendDigest?: SendDigest<Settings>
   /** Closes all connections, those in use too. */
   close?(): void
 }

@@ -7,6 +7,7 @@ import { createSenders } from '../channels/kinds/index.ts'
 import { createLinks } from '../channels/kinds/kind.ts'
 import { resealChannels } from '../channels/reseal.ts'
 import type { Sealer } from '../channels/seal.ts'
+import type { Message } from '../delivery/claims.ts'
 import { createHttpClient } from '../delivery/http.ts'
 import { type AttemptReport, createOutbox, textOf } from '../delivery/outbox.ts'
 import { createTargetRule, TargetRejected } from '../delivery/targets.ts'
@@ -49,6 +50,13 @@ export function reachOf({ allowedTargets, secrets }: Base['config']): Reach {
     },
     hasSmtp: secrets.smtpUrl !== undefined,
   }
+}
+
+/** A line about a digest has no ids of deliveries: it can have thousands. */
+function describeMessage(message: Message, count: number) {
+  if ('digest' in message) return { digest: message.digest.id, deliveries: count }
+  const { id, eventId, event, attempts } = message.delivery
+  return { delivery: id, event: eventId, type: event?.type, attempt: attempts }
 }
 
 export function createDelivery(base: DeliveryOptions): Delivery {
@@ -121,20 +129,11 @@ export function createDelivery(base: DeliveryOptions): Delivery {
       : null
   }
 
-  function reportAttempt({ delivery, channel, result, outcome, ms, nextAttemptAt }: AttemptReport): void {
+  function reportAttempt({ message, count, channel, result, outcome, ms, nextAttemptAt }: AttemptReport): void {
     const { kind } = channel
-    metrics.deliveries.inc({ channel: kind, result })
+    metrics.deliveries.inc({ channel: kind, result }, count)
     metrics.deliverySeconds.observe({ channel: kind }, ms / 1_000)
-    const line = {
-      delivery: delivery.id,
-      event: delivery.eventId,
-      type: delivery.event?.type,
-      channel: channel.id,
-      kind,
-      attempt: delivery.attempts,
-      status: outcome.status,
-      ms,
-    }
+    const line = { ...describeMessage(message, count), channel: channel.id, kind, status: outcome.status, ms }
     const why = textOf(outcome)
     // At debug level: in a flood of deliveries these lines would cost a sixth of the processor's time. A metric counts them.
     if (result === 'delivered')

@@ -5,6 +5,7 @@ export interface Replica extends AsyncDisposable {
   /** Null while it does not serve. */
   ping(): string | null
   api(): string | null
+  ops(): string | null
   started(): Promise<void>
   kill(): Promise<void>
   stop(): Promise<Exit>
@@ -31,6 +32,7 @@ export function createReplica(environment: () => Record<string, string>): Replic
   return {
     ping: () => addresses?.ping ?? null,
     api: () => addresses?.api ?? null,
+    ops: () => addresses?.ops ?? null,
     started: () => starting,
     async kill() {
       addresses = null

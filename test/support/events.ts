@@ -1,5 +1,6 @@
 /** Events on their way out, as tests need them; each builder takes overrides. */
 
+import { type Digest, planDigest } from '../../src/domain/digest.ts'
 import type { ChannelTested, NotifiedCheck } from '../../src/domain/event.ts'
 
 type Changes = Partial<Omit<NotifiedCheck, 'facts' | 'check'>> & {
@@ -48,4 +49,38 @@ export const aTestEvent: ChannelTested = {
   id: '0197a000-0000-7000-8000-000000000004',
   type: 'channel.test',
   at: Date.UTC(2026, 10, 21, 3),
+}
+
+const numbered = (kind: string, number: number) => `0197a000-0000-7000-${kind}-${String(number).padStart(12, '0')}`
+
+/** One for each check, in order of time: the first is of `Job 1`. */
+export const manyFlipEvents = (count: number, changesOf: (number: number) => Changes = () => ({})): NotifiedCheck[] =>
+  Array.from({ length: count }, (_, index) => {
+    const { check, ...changes } = changesOf(index + 1)
+    const id = numbered('9000', index + 1)
+    return aFlipEvent({
+      id: numbered('8000', index + 1),
+      ...changes,
+      check: { id, name: `Job ${index + 1}`, ...check },
+    })
+  })
+
+/** The digest of these events, as the outbox makes it. */
+export function aDigest(events: readonly NotifiedCheck[], changes: Partial<Digest> = {}): Digest {
+  const keys = new Map([...new Set(events.map(({ check }) => check.id))].map((id, index) => [id, index]))
+  const entries = events.map((event) => ({
+    eventId: event.id,
+    checkKey: keys.get(event.check.id)!,
+    type: event.type,
+    event,
+  }))
+  const { named, counts } = planDigest(entries)
+  return {
+    id: '0197a000-0000-7000-8000-0000000d19e5',
+    at: Date.UTC(2026, 10, 21, 3, 0, 1),
+    events: events.length,
+    named: named.map(({ event }) => event),
+    counts,
+    ...changes,
+  }
 }

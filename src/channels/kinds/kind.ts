@@ -86,6 +86,8 @@ export interface Links {
   check(checkId: string): string
   /** For people: the page of the check, at the origin of the base URL. Null while the dashboard is off. */
   dashboard(checkId: string): string | null
+  /** For people: the list of the checks; in the API while the dashboard is off. */
+  checks(): string
 }
 
 /** Where a person finds the check. */
@@ -95,8 +97,10 @@ export function linkForPeople(links: Links, checkId: string): string {
 
 /** @param baseUrl returns BASE_URL, with or without a slash at its end. It is called for each link: the port can be unknown before the start. */
 export function createLinks(baseUrl: () => string, isDashboardOn = false): Links {
+  const api = () => baseUrl().replace(/\/+$/, '')
   return {
-    check: (checkId) => `${baseUrl().replace(/\/+$/, '')}/checks/${checkId}`,
+    check: (checkId) => `${api()}/checks/${checkId}`,
     dashboard: (checkId) => (isDashboardOn ? new URL(`/checks/${checkId}`, baseUrl()).href : null),
+    checks: () => (isDashboardOn ? new URL('/checks', baseUrl()).href : `${api()}/checks`),
   }
 }

@@ -39,6 +39,11 @@ export const Delivery = z
     }),
     created_at: field.instant('When the event happened.'),
     delivered_at: field.instant('When the receiver accepted it.').nullable(),
+    digest_id: z.string().nullable().meta({
+      format: 'uuid',
+      description:
+        'The same for all deliveries that were sent in one message. Null for one that was sent alone, and until it is delivered.',
+    }),
   })
   .meta({ id: 'Delivery' })
 

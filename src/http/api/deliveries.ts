@@ -55,5 +55,6 @@ function presentDelivery(delivery: DeliveryRecord) {
     last_error: lastError,
     created_at: toIso(delivery.createdAt),
     delivered_at: toIsoOrNull(delivery.deliveredAt),
+    digest_id: delivery.digestId,
   }
 }

@@ -129,6 +129,7 @@ const DELIVERY = {
   last_error: 'hooks.example.com answered 503 Service Unavailable; it is retried',
   created_at: '2026-11-21T02:01:33.512Z',
   delivered_at: null,
+  digest_id: null,
 }
 
 const API_KEY = {

@@ -19,7 +19,7 @@ export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
 /** The time limit of a claim's transaction. A poll that hangs would block all later ones. */
-const BUDGET_MS = 4_000
+export const CLAIM_BUDGET_MS = 4_000
 
 /**
  * The channels with a due delivery. The recursive query reads one index entry for each channel, however many deliveries wait. It has
@@ -56,8 +56,8 @@ export interface ClaimedDelivery {
 }
 
 /**
- * Claims up to `free` due deliveries of each channel, longest due first, and skips those that another replica has locked.
- * `moved`: how many were postponed because they are not the head of their sequence.
+ * Claims up to `free` due deliveries of each channel, longest due first, and skips those that another replica has locked. `only` tests:
+ * the other deliveries of these channels are sent as digests (digests.ts). `moved`: how many were postponed because they are not the head of their sequence.
  *
  * The second statement sees every head that was finished before the first statement got its locks. A head that finishes later makes
  * the next delivery due (finishAttempts) and blocks on these locks, so postponing that delivery here is safe. Exception: a delivery
@@ -66,19 +66,21 @@ export interface ClaimedDelivery {
 export async function claimDeliveries(
   db: Database,
   wanted: readonly { readonly channelId: string; readonly free: number }[],
-  { now, until }: { now: Instant; until: Instant },
+  { now, until, only = 'all' }: { now: Instant; until: Instant; only?: 'all' | 'tests' },
 ): Promise<{ claimed: ClaimedDelivery[]; moved: number }> {
   const rows = await db.session((session) =>
     session.groupTransaction(
-      BUDGET_MS,
+      CLAIM_BUDGET_MS,
       (tx) =>
         tx.queryColumns({
-          name: 'lock_due_deliveries',
+          name: only === 'all' ? 'lock_due_deliveries' : 'lock_due_tests',
+          // Tests have no check. Only the index of sequences has this order: it finds them, however many other deliveries are due.
           text: `select d.event_id, d.channel_id, d.check_key from unnest($1::uuid[], $2::int4[]) w (channel_id, free) cross join lateral (
             select d.event_id, d.channel_id, d.check_key from deliveries d
             where d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($3::timestamptz[])[1]
               and (d.claimed_until is null or d.claimed_until <= ($3::timestamptz[])[1])
-            order by d.next_attempt_at limit w.free for no key update skip locked) d`,
+              ${only === 'all' ? '' : 'and d.check_key is null'}
+            order by ${only === 'all' ? 'd.next_attempt_at' : 'd.check_key, d.event_id'} limit w.free for no key update skip locked) d`,
           values: [
             uuidArray(wanted.map(({ channelId }) => channelId)),
             int4Array(wanted.map(({ free }) => free)),
@@ -142,22 +144,27 @@ export interface FinishedAttempt {
   /** Of the HTTP or SMTP response. */
   readonly lastStatus: number | null
   readonly lastError: string | null
+  /** The digest that it was sent in; null when it was sent alone, or not accepted. */
+  readonly digestId: string | null
 }
 
 /**
  * Writes the outcomes of attempts and makes the next delivery of each sequence due. A success is stored always, also when the claim
  * expired or the delivery was given up in between. A failure is stored only while the claim is still this one. The next delivery is
  * updated even if it is due already, because claimDeliveries may be about to postpone it. If it is being sent, because an older
- * delivery was requested again, its claim stays.
+ * delivery was requested again, its claim stays. If its own outcome is written here, as in a digest, that alone counts: one statement
+ * updates a row once only.
  */
 export async function finishAttempts(db: Queryable, attempts: readonly FinishedAttempt[], now: Instant): Promise<void> {
   await db.query({
     name: 'finish_attempts',
-    text: `with finished as (
+    text: `with i as materialized (
+        select * from unnest($1::uuid[], $2::uuid[], $3::int4[], $4::int4[], $5::timestamptz[], $6::int4[], $7::text[], $9::uuid[])
+          i (event_id, channel_id, attempts, status, next_attempt_at, last_status, last_error, digest_id)),
+      finished as (
         update deliveries d set status = i.status, next_attempt_at = i.next_attempt_at, claimed_until = null, last_status = i.last_status,
-          last_error = i.last_error, delivered_at = case when i.status = 1 then ($8::timestamptz[])[1] end
-        from unnest($1::uuid[], $2::uuid[], $3::int4[], $4::int4[], $5::timestamptz[], $6::int4[], $7::text[])
-          i (event_id, channel_id, attempts, status, next_attempt_at, last_status, last_error)
+          last_error = i.last_error, delivered_at = case when i.status = 1 then ($8::timestamptz[])[1] end, digest_id = i.digest_id
+        from i
         where d.event_id = i.event_id and d.channel_id = i.channel_id
           and case when i.status = 1 then d.status <> 1 else d.status = 0 and d.attempts = i.attempts end
         returning d.event_id, d.channel_id, d.check_key, d.status)
@@ -165,6 +172,7 @@ export async function finishAttempts(db: Queryable, attempts: readonly FinishedA
       from finished f cross join lateral (
         select n.event_id from deliveries n
         where n.channel_id = f.channel_id and n.check_key = f.check_key and n.status = 0 and n.event_id > f.event_id
+          and (n.event_id, n.channel_id) not in (select i.event_id, i.channel_id from i)
         order by n.event_id limit 1) next
       where f.status <> 0 and d.event_id = next.event_id and d.channel_id = f.channel_id`,
     values: [
@@ -176,6 +184,7 @@ export async function finishAttempts(db: Queryable, attempts: readonly FinishedA
       int4Array(attempts.map(({ lastStatus }) => lastStatus)),
       textArray(attempts.map(({ lastError }) => lastError)),
       instantArray([now]),
+      uuidArray(attempts.map(({ digestId }) => digestId)),
     ],
   })
 }

@@ -27,6 +27,8 @@ export interface DeliveryRecord {
   readonly lastError: string | null
   readonly createdAt: Instant
   readonly deliveredAt: Instant | null
+  /** The digest that it was delivered in; null unless it was. */
+  readonly digestId: string | null
 }
 
 /** A delivery with the present names of its channel and its check, for people. */
@@ -39,9 +41,11 @@ export interface NamedDelivery extends DeliveryRecord {
 
 type Row = Omit<DeliveryRecord, 'status'> & { status: number; channelProjectId: string | null }
 
+/** Of the digest only while delivered: replicas of the release before leave it when they send a delivery again. */
 const COLUMNS = `d.id, d.event_id as "eventId", d.type, d.channel_id as "channelId", d.check_id as "checkId", d.status, d.attempts,
   case when d.status = 0 then greatest(d.next_attempt_at, d.claimed_until) end as "nextAttemptAt", d.last_status as "lastStatus", d.last_error as "lastError", d.created_at as "createdAt",
-  d.delivered_at as "deliveredAt", (select c.project_id from channels c where c.id = d.channel_id) as "channelProjectId"`
+  d.delivered_at as "deliveredAt",
+  case when d.status = 1 then d.digest_id end as "digestId", (select c.project_id from channels c where c.id = d.channel_id) as "channelProjectId"`
 
 /** $1 organization, $2 project of the tenant or null. */
 const VISIBLE = 'd.organization_id = $1 and ($2::uuid is null or d.project_id = $2)'
@@ -178,7 +182,7 @@ export async function renewDelivery(
 ): Promise<DeliveryRecord> {
   const { rows } = await tx.query<Row>(
     `update deliveries d set status = 0, next_attempt_at = $2::timestamptz, give_up_at = $3::timestamptz,
-        attempts_before = d.attempts, delivered_at = null
+        attempts_before = d.attempts, delivered_at = null, digest_id = null
       where d.id = $1 returning ${COLUMNS}`,
     [id, timestamp(now), timestamp(giveUpAt)],
   )

@@ -40,7 +40,7 @@ async function claim(free = 10) {
 const claimOne = async () => (await claim()).claimed[0]!
 
 function finish(delivery: ClaimedDelivery, status: DeliveryStatus, nextAttemptAt: number | null = null) {
-  const end = { delivery, status, nextAttemptAt, lastStatus: 200, lastError: null }
+  const end = { delivery, status, nextAttemptAt, lastStatus: 200, lastError: null, digestId: null }
   return finishAttempts(fixture.database, [end], fixture.clock.now())
 }
 

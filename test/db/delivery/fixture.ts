@@ -1,20 +1,25 @@
 /** Checks, channels, and an outbox with a manual clock. PostgreSQL is real; the receivers are functions of the test. */
 
 import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
+import type { EmailSettings } from '../../../src/channels/kinds/email/config.ts'
 import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
+import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
 import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { type AttemptReport, createOutbox, type OutboxOptions } from '../../../src/delivery/outbox.ts'
-import type { Attempt, Outcome, Send, Senders } from '../../../src/delivery/outcome.ts'
-import { STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
+import type { Attempt, DigestAttempt, Outcome, Send, SendDigest, Senders } from '../../../src/delivery/outcome.ts'
+import { type CheckEventType, STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
+import { PATIENCE_MS } from '../../../src/domain/retry.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { insertChannel } from '../../../src/store/outbox/channels.ts'
+import { jsonbArray } from '../../../src/store/postgres/binary-arrays.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { NOON } from '../../support/builders.ts'
 import { addCheck, type CheckInput } from '../../support/check.ts'
 import { createTestDatabase } from '../../support/database.ts'
+import { aFlipEvent } from '../../support/events.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
 
@@ -33,6 +38,8 @@ export interface DeliveryRow {
   readonly last_status: number | null
   readonly last_error: string | null
   readonly delivered_at: number | null
+  readonly check_key: number | null
+  readonly digest_id: string | null
 }
 
 export async function createFixture() {
@@ -77,7 +84,7 @@ export async function createFixture() {
 
     async addChannel(
       overrides: Partial<Parameters<typeof insertChannel>[1]> & {
-        settings?: SlackSettings | AlertmanagerSettings
+        settings?: SlackSettings | AlertmanagerSettings | EmailSettings | WebhookSettings
       } = {},
     ) {
       const { settings = { kind: 'slack', url: 'https://hooks.example.com/x' }, ...rest } = overrides
@@ -105,6 +112,28 @@ export async function createFixture() {
       const standard = { type: 'success', exitCode: 0, durationMs: null, runId: null, body: null } as const
       const result = await recorder.record({ publicId: check.publicId, ...standard, at: clock.now(), ...ping })
       if (result !== 'stored') throw new Error(`the ping was not stored: ${result}`)
+    },
+
+    /** An event of each of these checks, and its delivery to the channel, as a flood of flips leaves them: they happen now. */
+    async addEvents(channelId: string, checkKeys: readonly number[], type: CheckEventType = 'check.down') {
+      const at = clock.now()
+      const { facts, check } = aFlipEvent()
+      const rows = checkKeys.map((key) => ({
+        id: newId(at),
+        delivery: newId(at),
+        key,
+        check: { ...check, name: `Job ${key}` },
+      }))
+      await database.query(
+        `with given as (select r ->> 'id' as id, r ->> 'delivery' as delivery, (r ->> 'key')::int8 as key, r -> 'check' as subject
+            from unnest($1::jsonb[]) r),
+          added as (
+            insert into events (id, check_key, type, data, created_at, subject)
+            select id::uuid, key, $2, $3, to_timestamp($4::float8), subject from given)
+        insert into deliveries (event_id, channel_id, id, check_key, organization_id, type, next_attempt_at, give_up_at, created_at)
+        select id::uuid, $5, delivery::uuid, key, $6, $2, to_timestamp($4::float8), to_timestamp($7::float8), to_timestamp($4::float8) from given`,
+        [jsonbArray(rows), type, facts, at / 1_000, channelId, tenant.organizationId, (at + PATIENCE_MS) / 1_000],
+      )
     },
 
     async deliveries(): Promise<DeliveryRow[]> {
@@ -151,3 +180,18 @@ export function createReceiver(answer: (attempt: Attempt) => Outcome | Promise<O
   }
   return { send, got, types: () => got.map(({ event }) => event.type) }
 }
+
+/** One that takes digests, too. */
+export function createDigestReceiver(
+  answer: (attempt: Attempt | DigestAttempt) => Outcome | Promise<Outcome> = () => DELIVERED,
+) {
+  const { send, got } = createReceiver(answer)
+  const digests: DigestAttempt[] = []
+  const sendDigest: SendDigest = async (attempt) => {
+    digests.push(attempt)
+    return answer(attempt)
+  }
+  return { send: Object.assign(send, { sendDigest }), got, digests }
+}
+
+export const keysFrom = (first: number, count: number) => Array.from({ length: count }, (_, index) => first + index)

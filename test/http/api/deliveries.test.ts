@@ -62,10 +62,14 @@ describe('the list of deliveries', () => {
       last_error: null,
       created_at: expect.stringMatching(ISO),
       delivered_at: null,
+      digest_id: null,
     })
     await set(delivery.id, DELIVERED)
     const delivered = { status: 'delivered', attempts: 2, last_status: 200, delivered_at: '2026-01-02T03:04:05.678Z' }
     expect(await list()).toEqual([{ ...delivery, ...delivered, next_attempt_at: null }])
+    const digest_id = '01999999-9999-7999-8999-00000000d19e'
+    await set(delivery.id, `digest_id = '${digest_id}'`)
+    expect(await list()).toEqual([{ ...delivery, ...delivered, next_attempt_at: null, digest_id }])
     await set(delivery.id, `${FAILED}, delivered_at = null`)
     const failed = { status: 'failed', attempts: 9, last_status: 500, last_error: 'example.com responded 500' }
     expect(await list()).toEqual([{ ...delivery, ...failed, next_attempt_at: null }])
@@ -158,7 +162,7 @@ describe('the list of deliveries', () => {
 describe('retrying a delivery', () => {
   const read = async (id: string) => {
     const { rows } = await api.database.query<Record<string, number>>(
-      `select status, attempts, attempts_before, next_attempt_at, give_up_at, created_at from deliveries where id = $1`,
+      `select status, attempts, attempts_before, next_attempt_at, give_up_at, created_at, digest_id from deliveries where id = $1`,
       [id],
     )
     return rows[0]!
@@ -172,7 +176,7 @@ describe('retrying a delivery', () => {
 
   it.each([
     ['failed', FAILED, 9, 'example.com responded 500', 500],
-    ['was delivered', DELIVERED, 2, null, 200],
+    ['was delivered', `${DELIVERED}, digest_id = '01999999-9999-7999-8999-00000000d19e'`, 2, null, 200],
   ])('that %s starts it again', async (_, assignments, attempts, lastError, lastStatus) => {
     const { delivery } = await makeDelivery()
     await set(delivery.id, `${assignments}, give_up_at = now() - interval '1 day'`)
@@ -192,7 +196,7 @@ describe('retrying a delivery', () => {
     })
     expect(await list()).toEqual([body])
     const row = await read(delivery.id)
-    expect(row).toMatchObject({ status: 0, attempts, attempts_before: attempts })
+    expect(row).toMatchObject({ status: 0, attempts, attempts_before: attempts, digest_id: null })
     expect(row.next_attempt_at).toBeGreaterThanOrEqual(before - 0.001)
     expect(row.next_attempt_at).toBeLessThanOrEqual(after)
     expect(row.give_up_at).toBeCloseTo(row.next_attempt_at! + 24 * HOUR, 2)

@@ -58,6 +58,18 @@ describe('/deliveries', () => {
     expect(delivered).toMatch(/Delivered.*<strong>204<\/strong>.*accepted <time/s)
   })
 
+  it('says which were delivered in a digest', async () => {
+    await makeChannel()
+    await makeDown('First')
+    await makeDown('Second')
+    const [alone, together] = await listed()
+    for (const { id } of [alone, together]) await set(id, DELIVERED)
+    await set(together.id, `digest_id = '${UNKNOWN}'`)
+    const { text } = await reader.get('/deliveries')
+    expect(rowOf(text, together.id)).toContain(`<span title="Digest ${UNKNOWN}">in a digest with others</span>`)
+    expect(rowOf(text, alone.id)).not.toContain('digest')
+  })
+
   it('shows hostile names and responses as text', async () => {
     await makeChannel(HOSTILE)
     await makeDown(HOSTILE)

@@ -12,6 +12,7 @@ export const FROM = 'Heartbeat Operator <heartbeat@example.com>'
 export const links: Links = {
   check: (id) => `https://heartbeat.example.com/api/v1/checks/${id}`,
   dashboard: (id) => `https://heartbeat.example.com/checks/${id}?a=1&b=2`,
+  checks: () => 'https://heartbeat.example.com/checks?a=1&b=2',
 }
 export const authority = createAuthority('mail-test')
 

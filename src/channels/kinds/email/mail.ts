@@ -2,6 +2,7 @@
 
 import { domainToASCII } from 'node:url'
 import type { SendMailOptions } from 'nodemailer'
+import type { Instant } from '../../../domain/check.ts'
 import type { Event } from '../../../domain/event.ts'
 import { toOneLine } from '../../../domain/plain-text.ts'
 import { describeEvent, type EventText } from '../event-text.ts'
@@ -19,36 +20,53 @@ export function readMailbox(text: string): Mailbox {
   return { name: name!.trim().replace(/^"(.*)"$/, '$1'), address: address!.trim() }
 }
 
-export interface Mail {
-  readonly event: Event
-  readonly links: Links
+export type Mail = SendMailOptions
+
+/** What all mails of a channel have in common. */
+export interface Envelope {
   readonly sender: Mailbox
   readonly to: readonly string[]
   readonly channelName: string
 }
 
 /** The same event gives the same Message-ID, so a mail program recognizes a repeat. The mails of one check form a thread. */
-export function renderMail({ event, links, sender, to, channelName }: Mail): SendMailOptions {
+export function renderMail(event: Event, links: Links, envelope: Envelope): Mail {
   const words = describeEvent(event)
   const link = event.type === 'channel.test' ? null : linkForPeople(links, event.check.id)
-  const footer = `Sent by Heartbeat Operator to the channel ${toOneLine(channelName)}.`
-  const content: Content = { ...words, link, footer }
-  const domain = domainToASCII(sender.address.slice(sender.address.lastIndexOf('@') + 1)) || 'localhost'
-  const thread = event.type === 'channel.test' ? null : `<check.${event.check.id}@${domain}>`
+  const content: Content = { ...words, link, footer: renderFooter(envelope) }
+  const thread = event.type === 'channel.test' ? null : toMessageId(`check.${event.check.id}`, envelope)
   return {
-    from: sender,
-    // As objects: nodemailer would split a text at its commas.
-    to: to.map((address) => ({ name: '', address })),
-    // nodemailer passes an encoded word (RFC 2047) on as one. U+200B breaks its beginning.
-    subject: words.headline.replaceAll('=?', '=\u200b?'),
+    ...renderHead(envelope, { subject: words.headline, id: event.id, at: event.at }),
     text: renderText(content),
     html: renderHtml(content),
-    date: new Date(event.at),
-    messageId: `<${event.id}@${domain}>`,
     ...(thread === null ? {} : { inReplyTo: thread, references: thread }),
+  }
+}
+
+/** Everything but the text. */
+export function renderHead(
+  envelope: Envelope,
+  { subject, id, at }: { readonly subject: string; readonly id: string; readonly at: Instant },
+): Mail {
+  return {
+    from: envelope.sender,
+    // As objects: nodemailer would split a text at its commas.
+    to: envelope.to.map((address) => ({ name: '', address })),
+    // nodemailer passes an encoded word (RFC 2047) on as one. U+200B breaks its beginning.
+    subject: subject.replaceAll('=?', '=\u200b?'),
+    date: new Date(at),
+    messageId: toMessageId(id, envelope),
     // RFC 3834: no absence notes in return. Exchange has a header of its own for that.
     headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
   }
+}
+
+function toMessageId(id: string, { sender: { address } }: Envelope): string {
+  return `<${id}@${domainToASCII(address.slice(address.lastIndexOf('@') + 1)) || 'localhost'}>`
+}
+
+export function renderFooter({ channelName }: Envelope): string {
+  return `Sent by Heartbeat Operator to the channel ${toOneLine(channelName)}.`
 }
 
 interface Content extends EventText {

@@ -1,26 +1,34 @@
 /** E-mail by SMTP. The sender's pool of connections opens with the first mail; idle connections close after some seconds, all with close(). */
 
 import type { Transporter } from 'nodemailer'
-import type { Outcome, Send } from '../../../delivery/outcome.ts'
+import type { Outcome, Send, SendDigest } from '../../../delivery/outcome.ts'
+import type { OpenChannel } from '../../../domain/channel.ts'
 import type { SenderContext } from '../kind.ts'
 import type { EmailSettings } from './config.ts'
-import { readMailbox, renderMail } from './mail.ts'
+import { renderDigestMail } from './digest-mail.ts'
+import { type Envelope, type Mail, readMailbox, renderMail } from './mail.ts'
 import { judgeFailure, judgeSuccess, type SmtpError } from './smtp-outcome.ts'
 
-export type EmailSender = Send<EmailSettings> & { close(): void }
+export type EmailSender = Send<EmailSettings> & { sendDigest: SendDigest<EmailSettings>; close(): void }
 
 export function createEmailSender({ smtp, links }: Pick<SenderContext, 'smtp' | 'links'>): EmailSender {
-  if (smtp.url === undefined) return Object.assign(async () => NOT_CONFIGURED, { close: () => {} })
+  if (smtp.url === undefined) {
+    const refuse = async () => NOT_CONFIGURED
+    return Object.assign(refuse, { sendDigest: refuse, close: () => {} })
+  }
   const server = readSmtpUrl(smtp.url)
   const sender = readMailbox(smtp.from)
   let transport: Promise<Transporter> | null = null
   let isClosed = false
 
-  const send: Send<EmailSettings> = async ({ channel, event }, signal) => {
-    const { to } = channel.settings
+  async function mail(
+    { name, settings: { to } }: OpenChannel<EmailSettings>,
+    render: (envelope: Envelope) => Mail,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
     try {
       transport ??= openTransport(server, smtp.ca)
-      const message = renderMail({ event, links, sender, to, channelName: channel.name })
+      const message = render({ sender, to, channelName: name })
       const opened = await transport
       if (isClosed) return retry('the mail was not sent: the service is stopping')
       const { rejectedErrors, response } = await opened.sendMail({ ...message, signal })
@@ -30,11 +38,15 @@ export function createEmailSender({ smtp, links }: Pick<SenderContext, 'smtp' | 
       return judgeFailure(error as SmtpError, server.name)
     }
   }
+  const send: Send<EmailSettings> = ({ channel, event }, signal) =>
+    mail(channel, (envelope) => renderMail(event, links, envelope), signal)
+  const sendDigest: SendDigest<EmailSettings> = ({ channel, digest }, signal) =>
+    mail(channel, (envelope) => renderDigestMail(digest, links, envelope), signal)
   const close = () => {
     isClosed = true
     void transport?.then((opened) => opened.close({ force: true }))
   }
-  return Object.assign(send, { close })
+  return Object.assign(send, { sendDigest, close })
 }
 
 const retry = (error: string): Outcome => ({ kind: 'retry', status: null, error })

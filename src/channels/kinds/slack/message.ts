@@ -10,6 +10,7 @@
 import type { Event } from '../../../domain/event.ts'
 import { describeEvent, type EventText, type JobOutput } from '../event-text.ts'
 import { type Links, linkForPeople } from '../kind.ts'
+import { breakFences, cutEnd, cutStart, disarm, escapePieces, escapeText, escapeUrl } from './escape.ts'
 
 /** UTF-16 units of the escaped text, the strictest count. Slack rejects longer headers and sections, Discord longer texts. */
 export const SLACK_LIMITS = { header: 150, section: 3_000, text: 2_000 } as const
@@ -18,7 +19,7 @@ type Text =
   | { readonly type: 'plain_text'; readonly text: string; readonly emoji: false }
   /** verbatim: Slack makes no links of addresses and names in it. */
   | { readonly type: 'mrkdwn'; readonly text: string; readonly verbatim: true }
-type Block =
+export type Block =
   | { readonly type: 'header' | 'section'; readonly text: Text }
   | { readonly type: 'context'; readonly elements: readonly Text[] }
 
@@ -50,8 +51,8 @@ function renderBlocks({ name, change, reason, location, output }: EventText, lin
   return blocks
 }
 
-const plain = (text: string): Text => ({ type: 'plain_text', text, emoji: false })
-const verbatim = (text: string): Text => ({ type: 'mrkdwn', text, verbatim: true })
+export const plain = (text: string): Text => ({ type: 'plain_text', text, emoji: false })
+export const verbatim = (text: string): Text => ({ type: 'mrkdwn', text, verbatim: true })
 
 function renderText({ name, change, reason, location, output }: EventText, link: string | null): string {
   const lines = [escapeText(disarm(name)) + change, escapeText(reason)]
@@ -69,55 +70,4 @@ const MIN_OUTPUT = 200
 function renderOutput({ title, text }: JobOutput, limit: number): string {
   const [before, after] = [`${escapeText(title)}:\n\`\`\`\n`, '\n```']
   return before + cutStart(escapePieces(breakFences(text)), limit - before.length - after.length) + after
-}
-
-const INVISIBLE = '\u200b'
-
-/** Three backticks would end the code block, and the text after them would be parsed for mentions and links. */
-function breakFences(text: string): string {
-  return text.replace(/`{3,}/g, (fence) => [...fence].join(INVISIBLE))
-}
-
-/** `@channel`, `<#id>`, `~channel`, `https://...`, `www....` and `[words](address)`, as Mattermost and Discord know them. */
-function disarm(text: string): string {
-  return text.replace(/[@<~`]|:(?=\/\/)|www(?=\.)|\](?=[([])/gi, (piece) => piece + INVISIBLE)
-}
-
-const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
-
-/** One piece for each code point. A text may be cut between two pieces. */
-function escapePieces(text: string): string[] {
-  return Array.from(text, (character) => ESCAPES[character] ?? character)
-}
-
-const escapeText = (text: string) => escapePieces(text).join('')
-
-/** Inside <...|...> a bar or a bracket would end the address. */
-function escapeUrl(url: string): string {
-  return escapeText(url.replace(/[|<>\s]/g, encodeURIComponent))
-}
-
-const ELLIPSIS = '…'
-
-function cutEnd(pieces: readonly string[], limit: number): string {
-  return fits(pieces, limit) ? pieces.join('') : takeUntil(pieces, limit - ELLIPSIS.length).join('') + ELLIPSIS
-}
-
-function cutStart(pieces: readonly string[], limit: number): string {
-  if (fits(pieces, limit)) return pieces.join('')
-  const kept = takeUntil(pieces.toReversed(), limit - ELLIPSIS.length)
-  return ELLIPSIS + kept.toReversed().join('')
-}
-
-function fits(pieces: readonly string[], limit: number): boolean {
-  return pieces.reduce((length, piece) => length + piece.length, 0) <= limit
-}
-
-function takeUntil(pieces: readonly string[], limit: number): string[] {
-  let length = 0
-  const end = pieces.findIndex((piece) => {
-    length += piece.length
-    return length > limit
-  })
-  return pieces.slice(0, end)
 }

@@ -1,15 +1,22 @@
 import { sendForOutcome } from '../../../delivery/http-outcome.ts'
-import type { Send } from '../../../delivery/outcome.ts'
+import type { Send, SendDigest } from '../../../delivery/outcome.ts'
+import type { OpenChannel } from '../../../domain/channel.ts'
 import type { SenderContext } from '../kind.ts'
 import type { SlackSettings } from './config.ts'
-import { renderMessage } from './message.ts'
+import { renderDigest } from './digest.ts'
+import { renderMessage, type SlackMessage } from './message.ts'
 
 type Context = Pick<SenderContext, 'client' | 'clock' | 'links'>
+export type SlackSender = Send<SlackSettings> & { sendDigest: SendDigest<SlackSettings> }
 
-export function createSlackSender({ client, clock, links }: Context): Send<SlackSettings> {
-  return ({ channel: { settings, isTrusted }, event }, signal) => {
-    const body = JSON.stringify(renderMessage(event, links))
+export function createSlackSender({ client, clock, links }: Context): SlackSender {
+  const post = ({ settings, isTrusted }: OpenChannel<SlackSettings>, message: SlackMessage, signal: AbortSignal) => {
+    const body = JSON.stringify(message)
     const headers = { 'content-type': 'application/json' }
     return sendForOutcome(client, { method: 'POST', url: settings.url, headers, body, isTrusted }, signal, clock)
   }
+  const send: Send<SlackSettings> = ({ channel, event }, signal) => post(channel, renderMessage(event, links), signal)
+  const sendDigest: SendDigest<SlackSettings> = ({ channel, digest }, signal) =>
+    post(channel, renderDigest(digest, links), signal)
+  return Object.assign(send, { sendDigest })
 }

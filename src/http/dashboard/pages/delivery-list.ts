@@ -56,11 +56,12 @@ function checkOf({ type, checkId, checkName }: NamedDelivery): Html {
 
 /** What the receiver responded, why an attempt failed, and what follows. The text can hold words of the receiver. */
 export function responseWords(delivery: NamedDelivery, now: Instant): Html {
-  const { status, attempts, nextAttemptAt, lastStatus, lastError, deliveredAt } = delivery
+  const { status, attempts, nextAttemptAt, lastStatus, lastError, deliveredAt, digestId } = delivery
   const parts: Html[] = []
   if (lastStatus !== null) parts.push(html`<strong>${lastStatus}</strong>`)
   if (lastError !== null) parts.push(html`<span class="response">${isolated(lastError)}</span>`)
   if (status === 'delivered' && deliveredAt !== null) parts.push(html`<span>accepted ${ago(deliveredAt, now)}</span>`)
+  if (digestId !== null) parts.push(html`<span title="Digest ${digestId}">in a digest with others</span>`)
   if (status === 'pending' && attempts === 0) parts.push(html`<span>not sent yet</span>`)
   if (status === 'pending' && attempts > 0 && nextAttemptAt !== null)
     parts.push(html`<span>tried again ${ago(nextAttemptAt, now)}</span>`)

@@ -1,0 +1,89 @@
+/** The digest: one message for many deliveries of one channel (design, section 5). Which of the checks it names, and how many there are. */
+
+import type { Instant } from './check.ts'
+import type { CheckEventType, NotifiedCheck } from './event.ts'
+
+export const DIGEST = {
+  /** More deliveries of one channel than this, due within `windowMs`, are a crowd, and are sent as digests. */
+  crowd: 20,
+  windowMs: 10_000,
+  /** From one digest of a channel to the next, by whichever replica. What comes due meanwhile waits for it. */
+  pauseMs: 5_000,
+  /** Checks that a digest names. It counts the others. */
+  named: 50,
+  /** Deliveries of one digest. One statement writes the outcomes of all. */
+  deliveries: 5_000,
+} as const
+
+export interface Digest {
+  /** The same for each of its deliveries. */
+  readonly id: string
+  /** When its deliveries were claimed. */
+  readonly at: Instant
+  /** How many deliveries it is: some checks can have several. */
+  readonly events: number
+  /** Of each check that is named its newest event. */
+  readonly named: readonly NotifiedCheck[]
+  /** All checks, by their newest event. */
+  readonly counts: readonly TypeCount[]
+}
+
+export interface TypeCount {
+  readonly type: CheckEventType
+  readonly checks: number
+}
+
+/** Their order in a digest: first what needs work. */
+const ORDER = [
+  'check.down',
+  'check.flapping',
+  'check.late',
+  'check.unknown',
+  'check.paused',
+  'check.resumed',
+  'check.up',
+] as const satisfies readonly CheckEventType[]
+
+export interface DigestEntry {
+  /** Ids are in order of time. */
+  readonly eventId: string
+  readonly checkKey: number | null
+  readonly type: CheckEventType
+}
+
+/** The events that a digest names, in its order: first what needs work, then what happened first. And how many checks there are. */
+export function planDigest<Entry extends DigestEntry>(
+  entries: readonly Entry[],
+): { named: Entry[]; counts: TypeCount[] } {
+  const newest = new Map<number | null, Entry>()
+  for (const entry of entries) {
+    const other = newest.get(entry.checkKey)
+    if (other === undefined || other.eventId < entry.eventId) newest.set(entry.checkKey, entry)
+  }
+  const ordered = ORDER.flatMap((type) =>
+    [...newest.values()].filter((entry) => entry.type === type).sort((a, b) => (a.eventId < b.eventId ? -1 : 1)),
+  )
+  return { named: ordered.slice(0, DIGEST.named), counts: countByType(ordered) }
+}
+
+/** In the order of a digest, without types that no check has. */
+export function countByType(entries: readonly { readonly type: CheckEventType }[]): TypeCount[] {
+  return ORDER.map((type) => ({ type, checks: entries.filter((entry) => entry.type === type).length })).filter(
+    ({ checks }) => checks > 0,
+  )
+}
+
+/** What is left of `counts` without these. */
+export function subtractCounts(
+  counts: readonly TypeCount[],
+  named: readonly { readonly type: CheckEventType }[],
+): TypeCount[] {
+  const shown = new Map(countByType(named).map(({ type, checks }) => [type, checks]))
+  return counts
+    .map(({ type, checks }) => ({ type, checks: checks - (shown.get(type) ?? 0) }))
+    .filter(({ checks }) => checks > 0)
+}
+
+export function totalOf(counts: readonly TypeCount[]): number {
+  return counts.reduce((total, { checks }) => total + checks, 0)
+}

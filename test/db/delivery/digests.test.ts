@@ -1,0 +1,494 @@
+/** Digests: which deliveries are sent in one message, what becomes of them, and what does not belong in one. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { retryDelivery } from '../../../src/channels/retry-delivery.ts'
+import { testChannel } from '../../../src/channels/test-channel.ts'
+import { DIGEST } from '../../../src/domain/digest.ts'
+import { CLAIM_MS } from '../../../src/domain/retry.ts'
+import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
+import {
+  AWAY,
+  createDigestReceiver,
+  createFixture,
+  createReceiver,
+  DELIVERED,
+  type Fixture,
+  keysFrom,
+} from './fixture.ts'
+
+let fixture: Fixture
+let channel: string
+beforeAll(async () => {
+  fixture = await createFixture()
+})
+afterAll(() => fixture.close())
+beforeEach(async () => {
+  await fixture.clear()
+  channel = await fixture.addChannel()
+})
+
+const CROWD = DIGEST.crowd + 1
+const addCrowd = (count = CROWD, first = 1) => fixture.addEvents(channel, keysFrom(first, count))
+const statuses = async () => (await fixture.deliveries()).map(({ status }) => status)
+const digestIds = async () => new Set((await fixture.deliveries()).map((row) => row.digest_id))
+const reach = { findObjection: () => null, hasSmtp: true }
+const sendTest = () => testChannel({ ...fixture, reach }, fixture.tenant(), channel)
+const once = (outbox: { run(signal: AbortSignal): Promise<unknown> }) => outbox.run(AbortSignal.abort())
+
+describe('a crowd', () => {
+  it('of 20 deliveries is none: each is sent alone', async () => {
+    await addCrowd(20)
+    const { send, got, digests } = createDigestReceiver()
+    await fixture.createOutbox(send).drain()
+    expect([got.length, digests.length]).toEqual([20, 0])
+    expect(await digestIds()).toEqual(new Set([null]))
+  })
+
+  it('of 21 deliveries is one message, and each of them is delivered', async () => {
+    await addCrowd(21)
+    const { send, got, digests } = createDigestReceiver()
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    expect([got.length, digests.length]).toEqual([0, 1])
+    const { digest, channel: opened } = digests[0]!
+    expect(opened).toMatchObject({ id: channel, name: 'Team' })
+    expect(digest).toMatchObject({ at: fixture.clock.now(), events: 21, counts: [{ type: 'check.down', checks: 21 }] })
+    expect(digest.named.map(({ check }) => check.name)).toContain('Job 21')
+    const delivered = {
+      status: 1,
+      attempts: 1,
+      last_status: 200,
+      digest_id: digest.id,
+      next_attempt_at: null,
+      claimed_until: null,
+    }
+    const rows = await fixture.deliveries()
+    expect(rows).toHaveLength(21)
+    for (const row of rows) expect(row).toMatchObject({ ...delivered, delivered_at: fixture.clock.now() })
+    expect(outbox.reports).toMatchObject([{ result: 'delivered', count: 21, message: { digest: { id: digest.id } } }])
+  })
+
+  it('of a kind without digests is sent one by one', async () => {
+    await addCrowd()
+    const { send, got } = createReceiver()
+    await fixture.createOutbox(send).drain()
+    expect(got).toHaveLength(CROWD)
+    expect(await digestIds()).toEqual(new Set([null]))
+  })
+
+  it('is of one channel: another one that is quiet gets its events alone', async () => {
+    const quiet = await fixture.addChannel({ name: 'Quiet' })
+    await addCrowd()
+    await fixture.addEvents(quiet, keysFrom(1, 3))
+    const { send, got, digests } = createDigestReceiver()
+    await fixture.createOutbox(send).drain()
+    expect(got.map((attempt) => attempt.channel.name)).toEqual(['Quiet', 'Quiet', 'Quiet'])
+    expect(digests.map((attempt) => attempt.channel.name)).toEqual(['Team'])
+  })
+
+  it('begins with the 21st within ten seconds, also when the first were sent alone', async () => {
+    await addCrowd(15)
+    const { send, got, digests } = createDigestReceiver()
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    await fixture.clock.advance(DIGEST.windowMs)
+    await addCrowd(6, 100)
+    await outbox.drain()
+    expect([got.length, digests.length]).toEqual([15, 1])
+    expect(digests[0]!.digest.events).toBe(6)
+  })
+
+  it('is over when the first of 21 are older than ten seconds', async () => {
+    await addCrowd(15)
+    const { send, got, digests } = createDigestReceiver()
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    await fixture.clock.advance(DIGEST.windowMs + 1)
+    await addCrowd(6, 100)
+    await outbox.drain()
+    expect([got.length, digests.length]).toEqual([21, 0])
+  })
+
+  it('that lasts is a message every five seconds, and what is left alone at its end is sent alone', async () => {
+    const { send, got, digests } = createDigestReceiver()
+    const outbox = fixture.createOutbox(send)
+    await addCrowd()
+    await outbox.drain()
+    await addCrowd(3, 100)
+    await fixture.clock.advance(DIGEST.pauseMs - 1)
+    await addCrowd(4, 200)
+    await outbox.drain()
+    expect([got.length, digests.length]).toEqual([0, 1])
+    await fixture.clock.advance(1)
+    await outbox.drain()
+    expect(digests.map(({ digest }) => digest.events)).toEqual([CROWD, 7])
+    await addCrowd(1, 300)
+    await fixture.clock.advance(DIGEST.pauseMs)
+    await outbox.drain()
+    expect([got.length, digests.length]).toEqual([1, 2])
+    expect((await fixture.deliveries()).at(-1)).toMatchObject({ status: 1, digest_id: null })
+  })
+
+  it('of many channels are sent three in a poll, and those that have waited for longest come first', async () => {
+    const channels = [channel]
+    for (const name of ['B', 'C', 'D', 'E']) channels.push(await fixture.addChannel({ name }))
+    const addAll = async (first: number) => {
+      for (const one of channels) await fixture.addEvents(one, keysFrom(first, CROWD))
+    }
+    const { send, digests } = createDigestReceiver()
+    const outbox = fixture.createOutbox(send)
+    await addAll(1)
+    await once(outbox)
+    expect(digests).toHaveLength(3)
+    await fixture.clock.advance(DIGEST.pauseMs)
+    await addAll(100)
+    await once(outbox)
+    expect(digests).toHaveLength(6)
+    expect(new Set(digests.map((attempt) => attempt.channel.id))).toEqual(new Set(channels))
+    await outbox.drain()
+    await fixture.clock.advance(DIGEST.pauseMs)
+    await outbox.drain()
+    expect((await fixture.deliveries()).map((row) => row.status)).toEqual(Array(10 * CROWD).fill(1))
+  })
+
+  it('has a bound: what is above it is the next message', async () => {
+    await fixture.database.query(
+      `with made as (
+          insert into events (id, check_key, type, data, created_at, subject)
+          select gen_random_uuid(), n, 'check.down', '{}', to_timestamp($3::float8), '{}' from generate_series(1, $4::int) n returning id, check_key)
+        insert into deliveries (event_id, channel_id, id, check_key, organization_id, type, next_attempt_at, give_up_at, created_at)
+        select id, $1, gen_random_uuid(), check_key, $2, 'check.down', to_timestamp($3::float8), to_timestamp($3::float8), to_timestamp($3::float8) from made`,
+      [channel, fixture.tenant().organizationId, fixture.clock.now() / 1_000, DIGEST.deliveries + CROWD],
+    )
+    const { send, digests } = createDigestReceiver()
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    await fixture.clock.advance(DIGEST.pauseMs)
+    await outbox.drain()
+    expect(digests.map(({ digest }) => digest.events)).toEqual([DIGEST.deliveries, CROWD])
+    expect(digests[0]!.digest.counts).toEqual([{ type: 'check.down', checks: DIGEST.deliveries }])
+    expect(digests[0]!.digest.named).toHaveLength(DIGEST.named)
+  })
+})
+
+describe('a digest that is not accepted', () => {
+  it('is tried again by the usual rules, as one message', async () => {
+    await addCrowd()
+    const { send, got, digests } = createDigestReceiver(() => (digests.length < 3 ? AWAY : DELIVERED))
+    const outbox = fixture.createOutbox(send, { random: Math.random })
+    for (const [attempt, waitMs] of [5 * SECOND, 15 * SECOND].entries()) {
+      await outbox.drain()
+      const rows = await fixture.deliveries()
+      expect(new Set(rows.map((row) => row.next_attempt_at)).size).toBe(1)
+      const after = rows[0]!.next_attempt_at! - fixture.clock.now()
+      expect(after / waitMs).toBeGreaterThanOrEqual(0.9)
+      expect(after / waitMs).toBeLessThanOrEqual(1.1)
+      for (const row of rows)
+        expect(row).toMatchObject({
+          status: 0,
+          attempts: attempt + 1,
+          last_error: 'connection refused',
+          digest_id: null,
+        })
+      await fixture.clock.advance(1.1 * waitMs)
+    }
+    await outbox.drain()
+    expect([got.length, digests.length]).toEqual([0, 3])
+    expect(await digestIds()).toEqual(new Set([digests[2]!.digest.id]))
+    expect(outbox.reports.map(({ result, count }) => [result, count])).toEqual([
+      ['retried', CROWD],
+      ['retried', CROWD],
+      ['delivered', CROWD],
+    ])
+  })
+
+  it('waits as long as the receiver asks for', async () => {
+    await addCrowd()
+    const { send } = createDigestReceiver(() => ({ ...AWAY, retryAfterMs: 90 * MINUTE }))
+    await fixture.createOutbox(send).drain()
+    for (const row of await fixture.deliveries()) expect(row.next_attempt_at! - fixture.clock.now()).toBe(90 * MINUTE)
+  })
+
+  it('is given up where its deliveries are at their end, and tried again where they are not', async () => {
+    await addCrowd()
+    await fixture.database.query('update deliveries set give_up_at = created_at, attempts = 5 where check_key <= 4')
+    const { send } = createDigestReceiver(() => AWAY)
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    expect((await statuses()).sort()).toEqual([...Array(CROWD - 4).fill(0), ...Array(4).fill(2)])
+    expect(outbox.reports.map(({ result, count }) => [result, count])).toEqual([
+      ['retried', CROWD - 4],
+      ['failed', 4],
+    ])
+  })
+
+  it('that is rejected fails each of them, and a manual retry sends one alone', async () => {
+    await addCrowd()
+    let isRejecting = true
+    const { send, got, digests } = createDigestReceiver(() =>
+      isRejecting ? { kind: 'rejected', status: 404, error: 'no such hook' } : DELIVERED,
+    )
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    for (const row of await fixture.deliveries())
+      expect(row).toMatchObject({ status: 2, last_status: 404, last_error: 'no such hook', digest_id: null })
+    isRejecting = false
+    await fixture.clock.advance(MINUTE)
+    await retryDelivery(fixture, fixture.tenant(), (await fixture.deliveries())[3]!.id)
+    await outbox.drain()
+    expect([got.length, digests.length]).toEqual([1, 1])
+  })
+
+  it('is left by what is sent again alone, also when a replica of the release before has renewed it', async () => {
+    await addCrowd()
+    const { send, got } = createDigestReceiver()
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    const [row] = await fixture.deliveries()
+    expect(row!.digest_id).not.toBeNull()
+    await fixture.clock.advance(MINUTE)
+    await fixture.database.query(
+      'update deliveries set status = 0, next_attempt_at = give_up_at - interval $$1 day$$, attempts_before = attempts where id = $1',
+      [row!.id],
+    )
+    await outbox.drain()
+    expect(got).toHaveLength(1)
+    expect((await fixture.deliveries())[0]).toMatchObject({ id: row!.id, status: 1, attempts: 2, digest_id: null })
+  })
+
+  it('is sent again by another replica after a crash between sending and storing', async () => {
+    await addCrowd()
+    const { send, digests } = createDigestReceiver()
+    const { database, clock } = fixture
+    const dying: typeof database = {
+      ...database,
+      query: (statement, values) =>
+        typeof statement === 'object' && statement.name === 'finish_attempts'
+          ? Promise.reject(new Error('killed'))
+          : database.query(statement, values),
+    }
+    await expect(fixture.createOutbox(send, { database: dying }).drain()).rejects.toThrow('killed')
+    expect(digests).toHaveLength(1)
+    const other = fixture.createOutbox(send)
+    await clock.advance(CLAIM_MS - 1)
+    await other.drain()
+    expect(digests).toHaveLength(1)
+    await clock.advance(1)
+    await other.drain()
+    expect(digests.map(({ digest }) => digest.events)).toEqual([CROWD, CROWD])
+    for (const row of await fixture.deliveries())
+      expect(row).toMatchObject({ status: 1, attempts: 2, digest_id: digests[1]!.digest.id })
+  })
+})
+
+describe('two replicas', () => {
+  it('put each delivery into one digest, and do not share a crowd', async () => {
+    await addCrowd(3 * CROWD)
+    const { send, got, digests } = createDigestReceiver(async () => {
+      await new Promise((resolve) => setImmediate(resolve))
+      return DELIVERED
+    })
+    const outboxes = [fixture.createOutbox(send), fixture.createOutbox(send), fixture.createOutbox(send)]
+    await Promise.all(outboxes.map((outbox) => outbox.drain()))
+    for (const outbox of outboxes) await outbox.drain()
+    expect(got).toEqual([])
+    expect(digests.map(({ digest }) => digest.events)).toEqual([3 * CROWD])
+    for (const row of await fixture.deliveries()) expect(row).toMatchObject({ status: 1, attempts: 1 })
+  })
+
+  it('do not claim what a digest of the other one is still sending', async () => {
+    await addCrowd()
+    const { promise: finished, resolve: finish } = Promise.withResolvers<void>()
+    const { send, digests } = createDigestReceiver(async () => {
+      await finished
+      return DELIVERED
+    })
+    const [one, two] = [fixture.createOutbox(send), fixture.createOutbox(send)]
+    await once(one)
+    await fixture.clock.advance(DIGEST.pauseMs)
+    await addCrowd(CROWD, 100)
+    await once(two)
+    expect(digests.map(({ digest }) => digest.events)).toEqual([CROWD, CROWD])
+    finish()
+    await one.stop()
+    await two.stop()
+    const ids = (await fixture.deliveries()).map((row) => row.digest_id)
+    expect(new Set(ids)).toEqual(new Set(digests.map(({ digest }) => digest.id)))
+  })
+})
+
+describe('the order of a check', () => {
+  const flap = async (key: number) => {
+    for (const type of ['check.down', 'check.up', 'check.down', 'check.up'] as const) {
+      await fixture.addEvents(channel, [key], type)
+      await fixture.clock.advance(1)
+    }
+  }
+  const ofCheck = async (key: number) => (await fixture.deliveries()).filter((row) => row.check_key === key)
+
+  it('is kept in a digest: it has the newest event, and all are delivered at once', async () => {
+    await flap(1)
+    await addCrowd(CROWD, 100)
+    const { send, got, digests } = createDigestReceiver()
+    await fixture.createOutbox(send).drain()
+    expect([got.length, digests.length]).toEqual([0, 1])
+    const { digest } = digests[0]!
+    expect(digest).toMatchObject({
+      events: CROWD + 4,
+      counts: [
+        { type: 'check.down', checks: CROWD },
+        { type: 'check.up', checks: 1 },
+      ],
+    })
+    expect(digest.named.filter(({ check }) => check.name === 'Job 1').map(({ type }) => type)).toEqual(['check.up'])
+    for (const row of await ofCheck(1)) expect(row).toMatchObject({ status: 1, digest_id: digest.id, attempts: 1 })
+  })
+
+  it('is kept when the digest fails: all of them wait, and go together', async () => {
+    await flap(1)
+    await addCrowd(CROWD, 100)
+    const { send, got, digests } = createDigestReceiver(() => (digests.length === 1 ? AWAY : DELIVERED))
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    expect((await ofCheck(1)).map(({ status, attempts }) => [status, attempts])).toEqual(Array(4).fill([0, 1]))
+    await fixture.clock.advance(HOUR)
+    await outbox.drain()
+    expect([got.length, digests.length]).toEqual([0, 2])
+    expect(digests[1]!.digest.events).toBe(CROWD + 4)
+  })
+
+  it('is kept against a delivery that waits for its next attempt: what is behind it is postponed', async () => {
+    await flap(1)
+    await addCrowd(CROWD, 100)
+    const [head] = await ofCheck(1)
+    await fixture.database.query(
+      `update deliveries set next_attempt_at = next_attempt_at + interval '1 hour' where id = $1`,
+      [head!.id],
+    )
+    const { send, got, digests } = createDigestReceiver()
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    expect(digests[0]!.digest.events).toBe(CROWD)
+    expect((await ofCheck(1)).map(({ status, attempts }) => [status, attempts])).toEqual(Array(4).fill([0, 0]))
+    await fixture.clock.advance(2 * HOUR)
+    await outbox.drain()
+    expect(got.map(({ event }) => event.type)).toEqual(['check.down', 'check.up', 'check.down', 'check.up'])
+  })
+
+  it('is kept against one that is being sent alone', async () => {
+    const { promise: finished, resolve: finish } = Promise.withResolvers<void>()
+    const { send, got, digests } = createDigestReceiver(async (attempt) => {
+      if ('event' in attempt) await finished
+      return DELIVERED
+    })
+    const outbox = fixture.createOutbox(send)
+    await fixture.addEvents(channel, [1])
+    await once(outbox)
+    await fixture.clock.advance(1)
+    await fixture.addEvents(channel, [1], 'check.up')
+    await addCrowd(CROWD, 100)
+    await once(outbox)
+    expect(got).toHaveLength(1)
+    expect(digests[0]!.digest.named.map(({ check }) => check.name)).not.toContain('Job 1')
+    finish()
+    await outbox.drain()
+    await fixture.clock.advance(MINUTE)
+    await outbox.drain()
+    expect(got.map(({ event }) => event.type)).toEqual(['check.down', 'check.up'])
+  })
+})
+
+describe('what does not belong in a digest', () => {
+  it('a test of the channel is sent alone and at once, also while a crowd waits', async () => {
+    const { send, got, digests } = createDigestReceiver()
+    const outbox = fixture.createOutbox(send)
+    await addCrowd()
+    await sendTest()
+    await outbox.drain()
+    expect(digests.map(({ digest }) => digest.events)).toEqual([CROWD])
+    expect(got.map(({ event }) => event.type)).toEqual(['channel.test'])
+    await addCrowd(CROWD, 100)
+    await sendTest()
+    await outbox.drain()
+    expect(digests).toHaveLength(1)
+    expect(got.map(({ event }) => event.type)).toEqual(['channel.test', 'channel.test'])
+    expect((await fixture.deliveries()).filter(({ type }) => type === 'channel.test')).toMatchObject([
+      { status: 1, digest_id: null },
+      { status: 1, digest_id: null },
+    ])
+  })
+
+  it('a test waits for the digest when the receiver has one slot only, and is sent after it, alone', async () => {
+    await addCrowd()
+    const { send, got, digests } = createDigestReceiver(() => (digests.length < 2 ? AWAY : DELIVERED))
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    await fixture.clock.advance(DIGEST.windowMs + 1)
+    await sendTest()
+    await outbox.drain()
+    expect(digests.map(({ digest }) => digest.events)).toEqual([CROWD, CROWD])
+    expect(got.map(({ event }) => event.type)).toEqual(['channel.test'])
+  })
+
+  it('a test is no part of a crowd', async () => {
+    await addCrowd(DIGEST.crowd)
+    await sendTest()
+    const { send, got, digests } = createDigestReceiver()
+    await fixture.createOutbox(send).drain()
+    expect([got.length, digests.length]).toEqual([CROWD, 0])
+  })
+
+  it('a delivery whose event is lost fails, and the others are sent', async () => {
+    await addCrowd()
+    await fixture.database.query('delete from events where check_key in (1, 2)')
+    const { send, digests } = createDigestReceiver()
+    await fixture.createOutbox(send).drain()
+    expect(digests[0]!.digest.counts).toEqual([{ type: 'check.down', checks: CROWD - 2 }])
+    expect((await statuses()).sort()).toEqual([...Array(CROWD - 2).fill(1), 2, 2])
+  })
+
+  it('nothing is sent to a channel that was muted after the events', async () => {
+    await addCrowd()
+    await fixture.database.query('update channels set muted = true')
+    const { send, got, digests } = createDigestReceiver()
+    await fixture.createOutbox(send).drain()
+    expect([got.length, digests.length]).toEqual([0, 0])
+    for (const row of await fixture.deliveries())
+      expect(row).toMatchObject({ status: 2, last_error: 'the channel was muted' })
+  })
+
+  it('a channel that is removed while its digest is on its way spoils nothing', async () => {
+    const other = await fixture.addChannel({ name: 'Other' })
+    await addCrowd()
+    await fixture.addEvents(other, keysFrom(1, CROWD))
+    const { promise: finished, resolve: finish } = Promise.withResolvers<void>()
+    const { send, digests } = createDigestReceiver(async () => {
+      await finished
+      return DELIVERED
+    })
+    const outbox = fixture.createOutbox(send)
+    await once(outbox)
+    expect(digests).toHaveLength(2)
+    await fixture.database.query('delete from channels where id = $1', [channel])
+    finish()
+    await outbox.stop()
+    await outbox.drain()
+    const rows = (await fixture.deliveries()).filter((row) => row.channel_id === other)
+    expect(rows.map(({ status }) => status)).toEqual(Array(CROWD).fill(1))
+  })
+
+  it('a turn that another transaction holds up is skipped, and delays no other channel', async () => {
+    const other = await fixture.addChannel({ name: 'Other' })
+    await addCrowd()
+    await fixture.addEvents(other, [1])
+    const { send, got, digests } = createDigestReceiver()
+    const outbox = fixture.createOutbox(send)
+    await fixture.database.transaction(async (tx) => {
+      await tx.query('select from channels where id = $1 for update', [channel])
+      await outbox.drain()
+      expect([got.length, digests.length]).toEqual([1, 0])
+    })
+    await outbox.drain()
+    expect(digests).toHaveLength(1)
+  })
+})
