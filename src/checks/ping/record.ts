@@ -34,6 +34,8 @@ export interface PingRecorderOptions extends CommitOptions {
   /** A pool of its own, so that management never takes the connection that pings need. */
   readonly database: Database
   readonly onError: (error: unknown, pings: number) => void
+  /** A ping that began to wait at `since` has its result. Not of one that could not be stored. */
+  readonly onSettled?: (since: number) => void
 }
 
 const MAX_YIELD_MS = 20
@@ -138,8 +140,10 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
     const errors = new Map<unknown, number>()
     for (const [index, pending] of group.entries()) {
       const outcome = outcomes[index]!
-      if (typeof outcome === 'string') pending.settle(outcome)
-      else if (outcome.kind === 'unsent' && !pending.isRetry) again.push({ ...pending, isRetry: true })
+      if (typeof outcome === 'string') {
+        pending.settle(outcome)
+        options.onSettled?.(pending.since)
+      } else if (outcome.kind === 'unsent' && !pending.isRetry) again.push({ ...pending, isRetry: true })
       else {
         if (outcome.kind !== 'held') errors.set(outcome.error, (errors.get(outcome.error) ?? 0) + 1)
         pending.settle('unavailable')
