@@ -136,7 +136,9 @@ async function measureFlood({ perSecond, ids, lastKey }: { perSecond: number; id
   report('in course: flips, and how late the latest', points.join('; '))
 }
 
-const miss = ({ flips, checks }: { flips: number; checks: number }) => `${CHECKS - checks} and ${flips - checks}`
+function miss({ flips, checks }: { flips: number; checks: number }): string {
+  return `${CHECKS - checks} and ${flips - checks}`
+}
 
 async function measureMillion(ids: string, lastKey: number): Promise<void> {
   await fullLoad(ids, 10)
@@ -177,8 +179,9 @@ async function fullLoad(ids: string, seconds: number): Promise<LoadResult> {
 
 type Pings = Pick<PacedResult, 'failed' | 'p50Ms' | 'p99Ms' | 'worstMs'>
 
-const describe = ({ p50Ms, p99Ms, worstMs }: Pings) =>
-  `p50 ${p50Ms.toFixed(1)}, p99 ${p99Ms.toFixed(1)}, worst ${worstMs.toFixed(0)} ms`
+function describe({ p50Ms, p99Ms, worstMs }: Pings): string {
+  return `p50 ${p50Ms.toFixed(1)}, p99 ${p99Ms.toFixed(1)}, worst ${worstMs.toFixed(0)} ms`
+}
 
 /** Shared between the replicas, as a Service shares them. */
 function startPings(ids: string, perSecond: number) {
