@@ -19,7 +19,6 @@ import { createPingCounts } from '../checks/ping/counts.ts'
 import { createFindAddressed } from '../checks/ping/find-addressed.ts'
 import { createHasCheck } from '../checks/ping/has-check.ts'
 import { createPingRecorder } from '../checks/ping/record.ts'
-import { createPingWaits } from '../checks/ping/waits.ts'
 import { createBusyPruner } from '../checks/prune-busy.ts'
 import { createPruner } from '../checks/prune-history.ts'
 import { createChangeHub } from '../checks/watch-changes.ts'
@@ -85,7 +84,6 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
 
   const cache = createCheckCache()
   const counts = createPingCounts()
-  const waits = createPingWaits(databaseClock.now)
   const recorder = createPingRecorder({
     database: pingDatabase,
     cache,
@@ -96,7 +94,6 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       metrics.pingCommitSeconds.observe(seconds)
     },
     onError: (error, pings) => log.error({ error, pings }, 'pings could not be stored'),
-    onSettled: waits.onSettled,
   })
 
   const beat = createBeat({
@@ -116,7 +113,6 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     database: pingDatabase,
     cache,
     recorder,
-    waits,
     clock,
     onFlip(reason, seconds) {
       metrics.flips.inc({ reason })

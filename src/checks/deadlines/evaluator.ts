@@ -4,7 +4,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import type { Database } from '../../store/postgres/database.ts'
 import type { CheckCache } from '../ping/cache.ts'
 import type { PingRecorder } from '../ping/record.ts'
-import type { PingWaits } from '../ping/waits.ts'
+import type { Waits } from '../ping/waits.ts'
 import { nextAllowance, planBatch, SMALLEST } from './batch-size.ts'
 import { type Expired, expireOverdue, STALL_MS } from './expire-overdue.ts'
 
@@ -12,9 +12,7 @@ export interface EvaluatorOptions {
   readonly database: Database
   readonly cache: CheckCache
   /** Pings that arrived in time may still wait in it. */
-  readonly recorder: Pick<PingRecorder, 'oldestWaitMs' | 'yieldToPings'>
-  /** Fed by that recorder. */
-  readonly waits: Pick<PingWaits, 'begin' | 'end'>
+  readonly recorder: Pick<PingRecorder, 'oldestWaitMs' | 'yieldToPings' | 'waits'>
   /** This process's own. */
   readonly clock: Clock
   readonly onFlip: (reason: string, detectionSeconds: number) => void
@@ -23,7 +21,7 @@ export interface EvaluatorOptions {
 
 /** Returns the run of a loop. */
 export function createEvaluator(options: EvaluatorOptions) {
-  const { database, cache, recorder, waits, clock, onFlip, onFailed } = options
+  const { database, cache, recorder, clock, onFlip, onFailed } = options
   let allowance = SMALLEST
 
   return async function evaluate(signal: AbortSignal): Promise<'again' | 'done'> {
@@ -34,13 +32,13 @@ export function createEvaluator(options: EvaluatorOptions) {
     const { limit } = planBatch(allowed)
     // A large batch that fails is followed by a small one.
     allowance = SMALLEST
-    waits.begin()
+    recorder.waits.begin()
     let expired: Expired
-    let waited: ReturnType<typeof waits.end>
+    let waited: Waits
     try {
       expired = await expireOverdue({ database, cache, now: clock.now }, limit)
     } finally {
-      waited = waits.end()
+      waited = recorder.waits.end()
     }
     for (const { reason, seconds } of expired.flips) onFlip(reason, seconds)
     for (const { key, error } of expired.failed) onFailed(error, key)

@@ -12,6 +12,7 @@ import type { Database, Session } from '../../store/postgres/database.ts'
 import { type CommitOptions, createGroupCommitter, isDisconnected, type PendingPing, PING_LIMITS } from './commit.ts'
 import type { Ping, PingOutcome, PingResult } from './ping.ts'
 import { createPingQueue, oldestOf } from './queue.ts'
+import { createPingWaits, type PingWaits } from './waits.ts'
 
 export type { Ping, PingResult } from './ping.ts'
 
@@ -24,6 +25,8 @@ export interface PingRecorder {
   waiting(): number
   /** How long the oldest ping without a result has waited, in milliseconds; also one whose group is in flight. */
   oldestWaitMs(): number
+  /** What pings wait beside batches of deadlines, and otherwise. Without those that could not be stored. */
+  readonly waits: Pick<PingWaits, 'begin' | 'end'>
   /** Resolves when no ping waits and no group is in flight, after 20 ms at the latest: for background work. */
   yieldToPings(): Promise<void>
   /** Rejects new pings, and resolves when all others have their results. */
@@ -34,8 +37,6 @@ export interface PingRecorderOptions extends CommitOptions {
   /** A pool of its own, so that management never takes the connection that pings need. */
   readonly database: Database
   readonly onError: (error: unknown, pings: number) => void
-  /** A ping that began to wait at `since` has its result. Not of one that could not be stored. */
-  readonly onSettled?: (since: number) => void
 }
 
 const MAX_YIELD_MS = 20
@@ -58,6 +59,7 @@ interface QueuedPing extends PendingPing {
 export function createPingRecorder(options: PingRecorderOptions, commit = createGroupCommitter(options)): PingRecorder {
   const { database, now, onError, limits = PING_LIMITS } = options
   const queue = createPingQueue<QueuedPing>()
+  const waits = createPingWaits(now)
   const flights = new Set<Flight>()
   let isWell = true
   let isStopping = false
@@ -142,7 +144,7 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
       const outcome = outcomes[index]!
       if (typeof outcome === 'string') {
         pending.settle(outcome)
-        options.onSettled?.(pending.since)
+        waits.onSettled(pending.since)
       } else if (outcome.kind === 'unsent' && !pending.isRetry) again.push({ ...pending, isRetry: true })
       else {
         if (outcome.kind !== 'held') errors.set(outcome.error, (errors.get(outcome.error) ?? 0) + 1)
@@ -198,6 +200,7 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
       const groups = [...flights].map(({ group }) => oldestOf(group))
       return Math.max(0, now() - Math.min(queue.oldestSince(), ...groups))
     },
+    waits,
     yieldToPings: () => whenIdle(MAX_YIELD_MS),
     async stop() {
       isStopping = true

@@ -61,8 +61,7 @@ function createReplica() {
   const evaluate = createEvaluator({
     database,
     cache: createCheckCache(),
-    recorder: { oldestWaitMs: () => 0, yieldToPings: async () => {} },
-    waits,
+    recorder: { oldestWaitMs: () => 0, yieldToPings: async () => {}, waits },
     clock,
     onFlip: () => {
       flips += 1

@@ -21,8 +21,8 @@ it.each([
         async yieldToPings() {
           hasYielded = true
         },
+        waits: { begin: () => {}, end: () => ({ besideMs: [], usualMs: null, arePings: false }) },
       },
-      waits: { begin: () => {}, end: () => ({ besideMs: [], usualMs: null, arePings: false }) },
       clock: createManualClock(),
       onFlip: () => {},
       onFailed: () => {},
@@ -56,12 +56,15 @@ function createRun(answers: readonly [Answer, Waits][]) {
   const evaluate = createEvaluator({
     database: { session } as never,
     cache: undefined as never,
-    recorder: { oldestWaitMs: () => 0, yieldToPings: async () => {} },
-    waits: {
-      begin: () => calls.push('begin'),
-      end: () => {
-        calls.push('end')
-        return answers[sizes.length - 1]![1]
+    recorder: {
+      oldestWaitMs: () => 0,
+      yieldToPings: async () => {},
+      waits: {
+        begin: () => calls.push('begin'),
+        end: () => {
+          calls.push('end')
+          return answers[sizes.length - 1]![1]
+        },
       },
     },
     clock,
