@@ -44,7 +44,6 @@ export async function makeDue(
   database: Database,
   { lastKey, perSecond, inMs }: { lastKey: number; perSecond: number; inMs: number },
 ): Promise<number> {
-  await database.query('truncate deliveries, events, flips')
   const { rows } = await database.query<{ first: number }>(
     `with begun as materialized (select clock_timestamp() + $3 * interval '1 millisecond' as at),
       -- Not in the order of the keys, or a batch would have neighbours only.
@@ -56,6 +55,7 @@ export async function makeDue(
       select at as first from begun`,
     [lastKey, perSecond, inMs],
   )
+  await database.query('truncate deliveries, events, flips')
   await database.query('vacuum analyze check_states')
   return rows[0]!.first
 }
