@@ -55,9 +55,14 @@ export async function makeDue(
       select at as first from begun`,
     [lastKey, perSecond, inMs],
   )
-  await database.query('truncate deliveries, events, flips')
+  await forget(database)
   await database.query('vacuum analyze check_states')
   return rows[0]!.first
+}
+
+/** Removes what was written, so that nothing is left to deliver. */
+export async function forget(database: Database): Promise<void> {
+  await database.query('truncate deliveries, events, flips')
 }
 
 export async function isOverdue(database: Database): Promise<boolean> {
