@@ -34,7 +34,7 @@ const DUE_PER_SECOND = isMillion ? 1_000 : CHECKS
 const CONNECTIONS = 64
 /** From then on the deadlines pass: long enough for the statement that sets them. */
 const DUE_IN_MS = 8_000
-/** What the design asks for (section 10). By pings per second. */
+/** By pings per second. */
 const LIMITS = {
   flips: new Map([
     [0, 3_000],

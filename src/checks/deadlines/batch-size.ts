@@ -19,7 +19,7 @@ export const MAX_BATCH = 160
 /** The longest rest is so many times as long as the batch. */
 const MAX_REST = 4
 /**
- * Twice the usual wait is the limit for the 99th percentile of all pings (design, section 10). This leaves room for what is not measured here: a ping
+ * Twice the usual wait is the limit for the 99th percentile of all pings (design, section 4). This leaves room for what is not measured here: a ping
  * may wait for the event loop before it is read.
  */
 const TOO_LONG = 1.5
