@@ -148,7 +148,7 @@ export function createApp(options: AppOptions): App {
     }
   }
 
-  /** The gauges that mirror the database are read for each scrape, and keep their values while it is unavailable. */
+  /** The gauges that mirror the database are read for each scrape. One that cannot be read keeps its value, and no other one. */
   async function renderMetrics(exported: { isActive: boolean; dropped: number }): Promise<string> {
     metrics.exporterActive.set(exported.isActive ? 1 : 0)
     metrics.checkSeriesDropped.set(exported.dropped)
@@ -156,23 +156,23 @@ export function createApp(options: AppOptions): App {
     reportConnections(metrics, 'management', database)
     if (pingDatabase !== null) reportConnections(metrics, 'pings', pingDatabase)
     if (apiRole !== null && isStoring()) {
-      try {
-        const [counts, overdueSeconds, pendingSeconds, historyRows, seen] = await Promise.all([
-          countByStatus(database),
-          oldestOverdueSeconds(database),
-          oldestPendingSeconds(database, databaseClock.now()),
-          countHistoryRows(database),
-          exported.isActive ? listSeen(database, MAX_CLUSTERS) : [],
-        ])
-        for (const [status, count] of Object.entries(counts)) metrics.checks.set({ status }, count)
-        metrics.oldestOverdueSeconds.set(overdueSeconds)
-        metrics.outboxOldestSeconds.set(pendingSeconds)
-        for (const [kind, rows] of Object.entries(historyRows)) metrics.historyRows.set({ kind }, rows)
-        metrics.cronJobsSeen.reset()
-        for (const { cluster, seenAt } of seen) metrics.cronJobsSeen.set({ cluster }, seenAt / 1_000)
-      } catch (error) {
-        log.warn({ error }, 'the gauges of the database could not be read')
-      }
+      const read = await Promise.allSettled([
+        // First: in a flood it matters most, and many checks take long to count.
+        oldestOverdueSeconds(database).then((seconds) => metrics.oldestOverdueSeconds.set(seconds)),
+        oldestPendingSeconds(database, databaseClock.now()).then((seconds) => metrics.outboxOldestSeconds.set(seconds)),
+        countByStatus(database).then((counts) => {
+          for (const [status, count] of Object.entries(counts)) metrics.checks.set({ status }, count)
+        }),
+        countHistoryRows(database).then((counts) => {
+          for (const [kind, rows] of Object.entries(counts)) metrics.historyRows.set({ kind }, rows)
+        }),
+        (exported.isActive ? listSeen(database, MAX_CLUSTERS) : Promise.resolve([])).then((seen) => {
+          metrics.cronJobsSeen.reset()
+          for (const { cluster, seenAt } of seen) metrics.cronJobsSeen.set({ cluster }, seenAt / 1_000)
+        }),
+      ])
+      const failed = read.find((outcome) => outcome.status === 'rejected')
+      if (failed !== undefined) log.warn({ error: failed.reason }, 'gauges of the database could not be read')
     }
     return metrics.registry.metrics()
   }

@@ -3,14 +3,15 @@
  * lock. So two replicas never make two flips, and a ping that committed first wins.
  */
 
-import type { FlipReason } from '../../domain/check.ts'
+import type { FlipReason, Gap, Instant } from '../../domain/check.ts'
 import { FLAPPING } from '../../domain/limits.ts'
-import { saveChanges } from '../../store/checks/change-sets.ts'
-import { type LockedCheck, lockDueStates, postponeWake } from '../../store/checks/states.ts'
+import { yieldTurn } from '../../runtime/clock.ts'
+import { type ChangeSet, saveChanges } from '../../store/checks/change-sets.ts'
+import { type DueCheck, type LockedCheck, lockDueStates, postponeWake } from '../../store/checks/states.ts'
 import { listGaps, SHORTEST_GAP_MS } from '../../store/history/gaps.ts'
 import { isEventWanted } from '../../store/outbox/channels.ts'
 import type { Database } from '../../store/postgres/database.ts'
-import { decideChanges } from '../change.ts'
+import { decideChanges, type Waking } from '../change.ts'
 import type { CheckCache } from '../ping/cache.ts'
 
 export interface ExpireOptions {
@@ -37,7 +38,11 @@ export interface Expired {
 export const STALL_MS = 500
 const POSTPONE_MS = 300_000
 const BUDGET_MS = 4_000
+/** About half a millisecond's work. */
+const SLICE = 16
 const NOTHING: Expired = { flips: [], failed: [], isFull: false }
+
+type Growing<Set extends object> = { [Name in keyof Set]: Set[Name] extends readonly (infer Row)[] ? Row[] : never }
 
 class Stalled extends Error {}
 
@@ -56,19 +61,11 @@ export async function expireOverdue({ database, cache, now }: ExpireOptions, lim
             listGaps(tx, Math.min(due.now, ...due.checks.filter(({ spec }) => spec !== null).map(awaitedSince))),
             isEventWanted(tx, 'check.late'),
           ])
-          return { ...due, gaps, isLateWanted }
+          return { now: due.now, checks: due.checks.length, ...(await decide(due, gaps, { isLateWanted })) }
         },
         async (tx, due) => {
           if (due === null) return { ...NOTHING, saved: null }
-          const { checks, gaps, isLateWanted } = due
-          const changes = checks.map(({ key, seenUntil }) => {
-            const seen = seenUntil === null ? {} : { seenUntil }
-            return { key, event: { kind: 'deadline' as const, gaps, ...seen }, at: due.now }
-          })
-          const { decisions, changeSet, after } = decideChanges(checks, changes, { isLateWanted })
-          const failed = decisions.flatMap((decision, index) =>
-            decision.kind === 'failed' ? [{ key: checks[index]!.key, error: decision.error }] : [],
-          )
+          const { changeSet, after, failed } = due
           const keys = failed.map(({ key }) => key)
           const [version] = await Promise.all([
             saveChanges(tx, changeSet),
@@ -80,7 +77,7 @@ export async function expireOverdue({ database, cache, now }: ExpireOptions, lim
               seconds: Math.max(0, detectedAt - at) / 1_000,
             })),
             failed,
-            isFull: checks.length >= limit,
+            isFull: due.checks >= limit,
             saved: version === null ? null : { checks: after, version },
           }
         },
@@ -92,6 +89,29 @@ export async function expireOverdue({ database, cache, now }: ExpireOptions, lim
     if (error instanceof Stalled) return NOTHING
     throw error
   }
+}
+
+/** In slices, so that pings are read in between. */
+async function decide({ now, checks }: { now: Instant; checks: DueCheck[] }, gaps: readonly Gap[], waking: Waking) {
+  const changeSet: Growing<ChangeSet> = { states: [], pings: [], flips: [], events: [] }
+  const after: LockedCheck[] = []
+  const failed: Expired['failed'][number][] = []
+  for (let from = 0; from < checks.length; from += SLICE) {
+    if (from > 0) await yieldTurn()
+    const slice = checks.slice(from, from + SLICE)
+    const changes = slice.map(({ key, seenUntil }) => {
+      const seen = seenUntil === null ? {} : { seenUntil }
+      return { key, event: { kind: 'deadline' as const, gaps, ...seen }, at: now }
+    })
+    const decided = decideChanges(slice, changes, waking)
+    changeSet.states.push(...decided.changeSet.states)
+    changeSet.flips.push(...decided.changeSet.flips)
+    changeSet.events.push(...decided.changeSet.events)
+    after.push(...decided.after)
+    for (const [index, decision] of decided.decisions.entries())
+      if (decision.kind === 'failed') failed.push({ key: slice[index]!.key, error: decision.error })
+  }
+  return { changeSet, after, failed }
 }
 
 /** Gaps that ended earlier cannot have hidden anything: neither a completion, nor the end of an open run, nor a change of a check that flaps. */

@@ -24,6 +24,7 @@ import type { Ping, PingFailure, PingOutcome, PingResult } from './ping.ts'
 import type { PingSpool } from './ping-spool.ts'
 import { createPingQueue, oldestOf } from './queue.ts'
 import type { SpooledPing } from './spooled-ping.ts'
+import { createPingWaits, type PingWaits } from './waits.ts'
 
 export type { Ping, PingResult } from './ping.ts'
 
@@ -43,6 +44,8 @@ export interface PingRecorder {
   waiting(): number
   /** How long the oldest ping without a result has waited, in milliseconds; also one whose group is in flight. */
   oldestWaitMs(): number
+  /** What pings wait beside batches of deadlines, and otherwise. Without those that could not be stored. */
+  readonly waits: Pick<PingWaits, 'begin' | 'end'>
   /** Resolves when no ping waits and no group is in flight, after 20 ms at the latest: for background work. */
   yieldToPings(): Promise<void>
   /** Rejects new pings, and resolves when all others have their results. */
@@ -100,6 +103,7 @@ export function createPingRecorder(
   const { database, now, onError, spool = null } = options
   const { limits = spool === null ? PING_LIMITS : SPOOL_LIMITS } = options
   const queue = createPingQueue<QueuedPing>()
+  const waits = createPingWaits(now)
   const flights = new Set<Flight>()
   let isWell = true
   let isStopping = false
@@ -274,8 +278,10 @@ export function createPingRecorder(
     const canSpare = onDisk()?.accepts() ?? false
     for (const [index, pending] of group.entries()) {
       const outcome = outcomes[index]!
-      if (typeof outcome === 'string') pending.settle(outcome)
-      else if (canSpare && isOut(outcome)) spared.push({ ...pending, pingId: outcome.pingId ?? null })
+      if (typeof outcome === 'string') {
+        pending.settle(outcome)
+        waits.onSettled(pending.since)
+      } else if (canSpare && isOut(outcome)) spared.push({ ...pending, pingId: outcome.pingId ?? null })
       else if (outcome.kind === 'unsent' && !pending.isRetry) again.push({ ...pending, isRetry: true })
       else {
         if (outcome.kind !== 'held') errors.set(outcome.error, (errors.get(outcome.error) ?? 0) + 1)
@@ -340,6 +346,7 @@ export function createPingRecorder(
       const groups = [...flights].map(({ group }) => oldestOf(group))
       return Math.max(0, now() - Math.min(queue.oldestSince(), ...groups))
     },
+    waits,
     yieldToPings: () => whenIdle(MAX_YIELD_MS),
     async stop() {
       isStopping = true

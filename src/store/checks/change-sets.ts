@@ -70,9 +70,10 @@ export async function saveChanges(
 ): Promise<RowVersion | null> {
   // All are built before one is issued: what cannot be encoded must not leave half of the group in the transaction.
   const statements: Parameters<Queryable['queryColumns']>[0][] = []
-  if (states.length > 0) statements.push(saveStates(states, pings))
   const woken = states.filter((changed) => changed.wakeAt !== undefined)
-  if (woken.length > 0) statements.push(saveWakeTimes(woken))
+  const areAllWoken = woken.length === states.length
+  if (states.length > 0) statements.push(saveStates(states, pings, areAllWoken))
+  if (woken.length > 0 && !areAllWoken) statements.push(saveWakeTimes(woken))
   const withBody = pings.filter(hasText)
   if (withBody.length > 0) statements.push(insertBodies(withBody))
   if (flips.length > 0) statements.push(insertFlips(flips))
@@ -143,6 +144,11 @@ const RARE = fieldsOf(STATE).flatMap((field) => {
 const RARE_FIELDS = new Set<string>(RARE.map(({ field }) => field))
 
 const STATE_KEY: ArrayColumn<ChangedState> = ['key', 'int8', (rows) => int8Array(rows.map((row) => row.key))]
+const WAKE_COLUMN: ArrayColumn<ChangedState> = [
+  'wake_at',
+  'timestamptz',
+  (rows) => instantArray(rows.map((row) => row.wakeAt ?? null)),
+]
 const RARE_STATE_COLUMNS = RARE.map(({ field }) => toArrayColumn(field))
 const STATE_COLUMNS: readonly ArrayColumn<ChangedState>[] = [
   ...fieldsOf(STATE)
@@ -197,27 +203,32 @@ function insertPings(columns: readonly ArrayColumn<NewPing>[], first: number, co
     select i.*${hasSource ? '' : `, ${HTTP}`} from ${rowsOf(columns, first)}${condition}`
 }
 
-/** `isBrief`: without the columns that rarely change. */
-function lockedStatement(name: string, isBrief: boolean) {
+/** `isBrief`: without the columns that rarely change. `isWoken`: with the time of the next evaluation. */
+function lockedStatement(name: string, { isBrief = false, isWoken = false }) {
   const stateColumns = isBrief ? [STATE_KEY, ...STATE_COLUMNS] : ALL_STATE_COLUMNS
   const pingColumns = isBrief ? PING_COLUMNS : ALL_PING_COLUMNS
+  const wakeColumns = isWoken ? [WAKE_COLUMN] : []
+  const setters = [settersOf(stateColumns.slice(1)), ...(isWoken ? [settersOfWake('i.wake_at', 's.job_area')] : [])]
   const text = `with saved as (
-    update check_states s set ${settersOf(stateColumns.slice(1))}
-    from ${rowsOf(stateColumns, 1)}
+    update check_states s set ${setters.join(', ')}
+    from ${rowsOf([...stateColumns, ...wakeColumns], 1)}
     where s.check_key = i.key),
   added as (
-    ${insertPings(pingColumns, 1 + stateColumns.length)})
+    ${insertPings(pingColumns, 1 + stateColumns.length + wakeColumns.length)})
   select pg_current_xact_id()::xid`
-  return { name, text, stateColumns, pingColumns }
+  return { name, text, stateColumns: [...stateColumns, ...wakeColumns], pingColumns }
 }
 
 const LOCKED_STATEMENTS = {
-  brief: lockedStatement('save_states_brief', true),
-  full: lockedStatement('save_states', false),
+  brief: lockedStatement('save_states_brief', { isBrief: true }),
+  full: lockedStatement('save_states', {}),
+  woken: lockedStatement('save_states_woken', { isWoken: true }),
 }
 
-function saveStates(states: readonly ChangedState[], pings: readonly NewPing[]) {
-  const { name, text, stateColumns, pingColumns } = LOCKED_STATEMENTS[isBrief(states, pings) ? 'brief' : 'full']
+/** One statement also for the times of the next evaluations, where all have one: a second one would write each row and its index entries again. */
+function saveStates(states: readonly ChangedState[], pings: readonly NewPing[], areAllWoken: boolean) {
+  const kind = areAllWoken ? 'woken' : isBrief(states, pings) ? 'brief' : 'full'
+  const { name, text, stateColumns, pingColumns } = LOCKED_STATEMENTS[kind]
   return { name, text, values: [...arraysOf(stateColumns, states), ...arraysOf(pingColumns, pings)] }
 }
 
@@ -290,7 +301,7 @@ function isSameButForTimes(state: CheckState, was: CheckState): boolean {
   return RARE.every(({ field, isUnchanged }) => isUnchanged(state[field], was[field]))
 }
 
-/** A statement of its own, as this update changes an index (it is not HOT) and most groups do not need it. */
+/** A statement of its own, as this update changes an index (it is not HOT) and most states of a group do not need it. */
 function saveWakeTimes(states: readonly ChangedState[]) {
   return {
     name: 'save_wake_times',

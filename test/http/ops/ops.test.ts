@@ -175,6 +175,31 @@ describe('/metrics', () => {
     expect({ new: await count('new'), up: await count('up') }).toEqual({ new: before.new, up: before.up + 1 })
   })
 
+  it('has the age of the oldest overdue deadline, also while another gauge cannot be read', async () => {
+    const { id } = await app.createCheck({ name: 'Overdue' })
+    // Until the evaluator, which runs four times a second, puts it right.
+    const setOverdue = () =>
+      app.database.query(
+        `update check_states s set wake_at = now() - interval '40 seconds' from checks c where c.key = s.check_key and c.id = $1`,
+        [id],
+      )
+    const overdue = async () => (await readMetrics()).get('heartbeat_deadline_oldest_overdue_seconds')!
+    expect(await overdue()).toBe(0)
+    await app.database.query('alter table deliveries rename to deliveries_away')
+    try {
+      await vi.waitFor(
+        async () => {
+          await setOverdue()
+          expect(await overdue()).toBeGreaterThan(39)
+        },
+        { timeout: 20_000 },
+      )
+    } finally {
+      await app.database.query('alter table deliveries_away rename to deliveries')
+      await app.database.query('update check_states set wake_at = null')
+    }
+  })
+
   it('counts management calls by their route, never by their path', async () => {
     const { id } = await app.createCheck({ name: 'Called' })
     const counts = async () => {

@@ -1,26 +1,7 @@
 import { expect, it } from 'vitest'
-import { createEvaluator, MAX_BATCH, MIN_BATCH, sizeAfterFull } from '../../../src/checks/deadlines/evaluator.ts'
+import { createEvaluator } from '../../../src/checks/deadlines/evaluator.ts'
+import type { Waits } from '../../../src/checks/ping/waits.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
-
-/** Full batches that follow each other while `flipsOf` of each are flips. */
-function batchesOf(count: number, flipsOf: (batch: number) => number): number[] {
-  const batches = [MIN_BATCH]
-  while (batches.length < count) batches.push(sizeAfterFull(batches.at(-1)!, flipsOf(batches.at(-1)!)))
-  return batches
-}
-
-it.each([
-  ['batches stay small while every check goes down', (batch: number) => batch, [5, 5, 5, 5]],
-  ['batches grow to their limit while checks are only postponed', () => 0, [5, 10, 20, 40, 80, 160, 320, 320]],
-  ['a few flips among many checks that are postponed change nothing', () => 2, [5, 10, 20, 40]],
-])('%s', (_, flipsOf, batches) => {
-  expect(batchesOf(batches.length, flipsOf)).toEqual(batches)
-})
-
-it('a large batch with more flips than a small one could have is the last large one', () => {
-  expect(sizeAfterFull(MAX_BATCH, MIN_BATCH)).toBe(MAX_BATCH)
-  expect(sizeAfterFull(MAX_BATCH, MIN_BATCH + 1)).toBe(MIN_BATCH)
-})
 
 it.each([
   [501, 'done'],
@@ -41,6 +22,7 @@ it.each([
         async yieldToPings() {
           hasYielded = true
         },
+        waits: { begin: () => {}, end: () => ({ besideMs: [], usualMs: null, arePings: false }) },
       },
       clock: createManualClock(),
       onFlip: () => {},
@@ -50,30 +32,107 @@ it.each([
   },
 )
 
-it('a batch that is not full is followed by a small one', async () => {
-  const areFull = [true, true, false, true]
-  const sizes: unknown[] = []
-  const tx = {
-    async queryColumns({ values }: { values: unknown[] }) {
-      sizes.push(values[0])
-      return []
-    },
-  }
-  const session = (use: (session: object) => unknown) =>
+type Answer = 'full' | 'not full' | 'fails'
+
+/** An evaluator whose batches take 10 ms, and end as given, with the pings that waited beside them. */
+function createRun(answers: readonly [Answer, Waits][]) {
+  const clock = createManualClock()
+  const sizes: number[] = []
+  const session = async (use: (session: object) => unknown) =>
     use({
-      async groupTransaction(_budgetMs: number, read: (queryable: typeof tx) => Promise<unknown>) {
-        await read(tx)
-        return { flips: [], failed: [], isFull: areFull[sizes.length - 1], saved: null }
+      async groupTransaction(_budgetMs: number, read: (tx: object) => Promise<unknown>) {
+        await read({
+          async queryColumns({ values }: { values: number[] }) {
+            sizes.push(values[0]!)
+            return []
+          },
+        })
+        await clock.advance(10)
+        const answer = answers[sizes.length - 1]![0]
+        if (answer === 'fails') throw new Error('it failed')
+        return { flips: [], failed: [], isFull: answer === 'full', saved: null }
       },
     })
+  const calls: string[] = []
   const evaluate = createEvaluator({
     database: { session } as never,
     cache: undefined as never,
-    recorder: { isSpooling: () => false, oldestWaitMs: () => 0, yieldToPings: async () => {} },
-    clock: createManualClock(),
+    recorder: {
+      isSpooling: () => false,
+      oldestWaitMs: () => 0,
+      yieldToPings: async () => {},
+      waits: {
+        begin: () => calls.push('begin'),
+        end: () => {
+          calls.push('end')
+          return answers[sizes.length - 1]![1]
+        },
+      },
+    },
+    clock,
     onFlip: () => {},
     onFailed: () => {},
   })
-  for (const _ of areFull) await evaluate(AbortSignal.abort())
-  expect(sizes).toEqual([5, 10, 20, 5])
+  return { evaluate, clock, sizes, calls }
+}
+
+const NO_PINGS: Waits = { besideMs: [], usualMs: 5, arePings: false }
+const waited = (ms: number): Waits => ({ besideMs: [ms], usualMs: 5, arePings: true })
+const signal = new AbortController().signal
+
+it.each<[string, [Answer, Waits][], number[]]>([
+  [
+    'grow while no ping waits, and shrink when the measured wait of pings rises',
+    [
+      ['full', NO_PINGS],
+      ['full', NO_PINGS],
+      ['full', NO_PINGS],
+      ['full', waited(100)],
+      ['full', waited(100)],
+    ],
+    [5, 10, 20, 40, 20],
+  ],
+  [
+    'that are not full change nothing, whatever pings waited',
+    [
+      ['full', NO_PINGS],
+      ['not full', waited(100)],
+      ['not full', NO_PINGS],
+      ['full', NO_PINGS],
+    ],
+    [5, 10, 10, 10],
+  ],
+  [
+    'are small after one that failed',
+    [
+      ['full', NO_PINGS],
+      ['full', NO_PINGS],
+      ['fails', NO_PINGS],
+      ['full', NO_PINGS],
+    ],
+    [5, 10, 20, 5],
+  ],
+])('batches %s', async (_, answers, expected) => {
+  const { evaluate, sizes, calls } = createRun(answers)
+  // The signal ends each rest at once.
+  for (const _ of answers) await evaluate(AbortSignal.abort()).catch(() => {})
+  expect(sizes).toEqual(expected)
+  expect(calls).toEqual(answers.flatMap(() => ['begin', 'end']))
+})
+
+it.each<[string, Answer, Waits, number]>([
+  ['after a full batch, while there are pings, as long as it took', 'full', waited(1), 10],
+  ['longer when pings waited too long beside the smallest batch', 'full', waited(100), 20],
+  ['never while there are no pings', 'full', NO_PINGS, 0],
+  ['never after a batch that is not full', 'not full', waited(100), 0],
+])('the evaluator rests %s', async (_, answer, waits, expected) => {
+  const { evaluate, clock, calls } = createRun([[answer, waits]])
+  const startedAt = clock.now()
+  const evaluated = evaluate(signal)
+  while (calls.at(-1) !== 'end') await clock.settle()
+  await clock.settle()
+  const restsUntil = clock.wakeTimes()
+  expect(restsUntil).toEqual(expected === 0 ? [] : [startedAt + 10 + expected])
+  await clock.advance(expected)
+  expect(await evaluated).toBe(answer === 'full' ? 'again' : 'done')
 })

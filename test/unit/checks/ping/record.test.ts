@@ -146,6 +146,21 @@ describe('groups', () => {
   })
 })
 
+it('the waits beside a batch are those of the pings that were stored, from when they began to wait', async () => {
+  await send('a')
+  recorder.waits.begin()
+  now += 5
+  await send('b', 'rejected', 'unsent')
+  now += 10
+  await groups[0]!.end('stored')
+  now += 20
+  await groups[1]!.end(['stored', { kind: 'rejected', error: BROKEN }, unsent])
+  // Its connection broke, and it is sent once more.
+  now += 40
+  await groups[2]!.end('stored')
+  expect(recorder.waits.end()).toMatchObject({ besideMs: [15, 30, 70], arePings: true })
+})
+
 describe('a second group', () => {
   it('is in flight on another connection when 24 pings wait, and not before; a third one never is', async () => {
     await send('a')
