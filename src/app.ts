@@ -150,6 +150,7 @@ export function createApp(options: AppOptions): App {
     metrics.exporterActive.set(exported.isActive ? 1 : 0)
     metrics.checkSeriesDropped.set(exported.dropped)
     metrics.pingsWaiting.set(apiRole?.pingsWaiting() ?? 0)
+    metrics.knownChecks.set(apiRole?.knownChecks() ?? 0)
     reportConnections(metrics, 'management', database)
     if (pingDatabase !== null) reportConnections(metrics, 'pings', pingDatabase)
     if (apiRole !== null && whyNotReady() === null) {

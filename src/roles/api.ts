@@ -51,6 +51,8 @@ export interface ApiRole {
   pingUrl(): string
   baseUrl(): string
   pingsWaiting(): number
+  /** How many checks this process knows without a look-up. */
+  knownChecks(): number
   /** Reads the series of each check for /metrics. */
   readonly exportChecks: Exporter['read']
   /** Channels with a URL without TLS. */
@@ -300,6 +302,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     pingUrl: () => pingUrl,
     baseUrl: () => baseUrl,
     pingsWaiting: recorder.waiting,
+    knownChecks: () => known.size,
     exportChecks: exporter.read,
     clearChannels: () => countClear({ database, sealer }),
   }

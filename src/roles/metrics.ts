@@ -64,6 +64,10 @@ export function createMetrics() {
       'heartbeat_pings_waiting',
       'Pings that wait in this process until the groups in flight are committed',
     ),
+    knownChecks: gauge(
+      'heartbeat_known_checks',
+      'Checks whose public ids this process has in memory, so that their pings need no look-up',
+    ),
     flips: counter(
       'heartbeat_flips_total',
       'Status changes and outages written by the deadline evaluation of this replica',
