@@ -20,7 +20,7 @@ import type { Load, LoadResult } from './load.ts'
 
 const CHECKS = Number(process.env.BENCH_CHECKS ?? 1_000_000)
 /** Stored pings of each check. */
-const HISTORY = Number(process.env.BENCH_HISTORY ?? 5)
+const HISTORY = Number(process.env.BENCH_HISTORY ?? 4)
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 3)
 /** Pings between the rounds after a checkpoint and those without one. */
@@ -29,6 +29,8 @@ const BETWEEN_SECONDS = Number(process.env.BENCH_BETWEEN_SECONDS ?? 30)
 const DATA = process.env.BENCH_DATA
 /** Servers in other working copies, that are measured in the same rounds: `name=path of ping-server.ts`, separated by commas. */
 const OTHERS = (process.env.BENCH_OTHERS ?? '').split(',').filter((other) => other !== '')
+/** A folder for profiles of the servers. Default: none. */
+const PROFILES = process.env.BENCH_PROFILES
 const HOT_CHECKS = 1_000
 const GOAL = 0.7
 const MOST_MEGABYTES = 350
@@ -66,6 +68,7 @@ const postgres = await startPostgresServer({
     shared_buffers: process.env.BENCH_SHARED_BUFFERS ?? '512MB',
     max_wal_size: '64GB',
     checkpoint_timeout: '1d',
+    autovacuum: 'off',
     ...JSON.parse(process.env.BENCH_SETTINGS ?? '{}'),
   },
 })
@@ -75,7 +78,7 @@ try {
   const note = (text: string) => process.stdout.write(`${text}\n`)
   note(`${CHECKS} checks with ${HISTORY} stored pings each ...`)
   const ids = await seed()
-  const idsLeft = { cold: ids.slice(HOT_CHECKS), hot: ids.slice(0, HOT_CHECKS) }
+  const idsLeft = { cold: shuffle(ids.slice(HOT_CHECKS)), hot: ids.slice(0, HOT_CHECKS) }
   const own = new URL('./ping-server.ts', import.meta.url).pathname
   const all: Server[] = []
   for (const other of [`this=${own}`, ...OTHERS]) {
@@ -160,7 +163,7 @@ function ofDatabase(adminUrl: string): string {
   return url.href
 }
 
-/** Public ids in a random order. The checks are up, and expected once a day. */
+/** Public ids, oldest check first. The checks are up, and expected once a day. */
 async function seed(): Promise<string[]> {
   await using stack = new AsyncDisposableStack()
   const database = createDatabase({ url: postgres.url, name: 'seed', connections: 1, patient: true })
@@ -194,12 +197,23 @@ async function seed(): Promise<string[]> {
 }
 
 async function readIds(database: Database): Promise<string[]> {
-  const { rows } = await database.query<{ public_id: string }>('select public_id from checks order by random()')
+  const { rows } = await database.query<{ public_id: string }>('select public_id from checks order by key')
   return rows.map((row) => row.public_id)
 }
 
+function shuffle<Item>(items: Item[]): Item[] {
+  for (let last = items.length - 1; last > 0; last -= 1) {
+    const other = Math.floor(Math.random() * (last + 1))
+    const item = items[last]!
+    items[last] = items[other]!
+    items[other] = item
+  }
+  return items
+}
+
 async function startServer(name: string, path: string): Promise<Server> {
-  const server = spawn(process.execPath, [path, 'groups', postgres.url, 'knowing'], {
+  const flags = PROFILES === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${join(PROFILES, name)}`]
+  const server = spawn(process.execPath, [...flags, path, 'groups', postgres.url, 'knowing'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   servers.push(server)
@@ -269,16 +283,17 @@ async function lsn(): Promise<string> {
   return rows[0]!.lsn
 }
 
-/** Of all processes together. One that has ended is not counted. */
+/** Of all processes together, and of their children that have ended. */
 function cpuSeconds(pids: readonly number[]): number {
   let ticks = 0
   for (const pid of pids) {
     try {
       const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      ticks += Number(fields[11]) + Number(fields[12])
+      // utime, stime, cutime, cstime: see proc(5).
+      for (const field of [11, 12, 13, 14]) ticks += Number(fields[field])
     } catch {
-      // It has just ended.
+      // It has just ended, and is counted with its parent.
     }
   }
   return ticks / TICKS
