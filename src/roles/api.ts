@@ -353,6 +353,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     baseUrl: () => baseUrl,
     showMetrics() {
       metrics.pingsWaiting.set(recorder.waiting())
+      metrics.knownChecks.set(known.size)
       spool.showMetrics()
     },
     exportChecks: exporter.read,

@@ -65,6 +65,10 @@ export function createMetrics() {
       'heartbeat_pings_waiting',
       'Pings that wait in this process until the groups in flight are committed',
     ),
+    knownChecks: gauge(
+      'heartbeat_known_checks',
+      'Checks whose public ids this process has in memory, so that their pings need no look-up',
+    ),
     spoolPings: gauge('heartbeat_spool_pings', 'Pings on disk that wait until the database is available'),
     spoolBytes: gauge('heartbeat_spool_bytes', 'Size of the files of the spool'),
     spoolOldestSeconds: gauge('heartbeat_spool_oldest_seconds', 'Age of the oldest ping on disk; 0 without one'),

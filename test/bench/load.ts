@@ -14,6 +14,8 @@ export interface Load {
   /** A file with a public id a line; each request takes one at random, or the next. */
   readonly ids: string
   readonly isInOrder: boolean
+  /** In order, and it ends early when each id had its request. */
+  readonly isOnce?: boolean
   readonly bodyBytes: number
   /** A new connection for each request. */
   readonly isFresh: boolean
@@ -49,6 +51,7 @@ const requests = ids.map(requestFor)
 let sent = 0
 function nextRequest(): Buffer {
   sent += 1
+  if (load.isOnce && sent >= requests.length) isOver = true
   return requests[load.isInOrder ? sent % requests.length : Math.floor(Math.random() * requests.length)]!
 }
 

@@ -1,12 +1,14 @@
 /**
  * `ping-server.ts <mode> <database URL>`: the product's ping app on a free port, which it prints, with one of three ways to record a ping.
- * `constant` shows the cost of HTTP alone, `transaction` the simplest way to record.
+ * `constant` shows the cost of HTTP alone, `transaction` the simplest way to record. With `knowing` as a third argument, it knows all checks
+ * before it listens, as the service does.
  */
 
 import { Router } from '@koa/router'
 import Koa from 'koa'
 import { type Change, decideChanges } from '../../src/checks/change.ts'
 import { createCheckCache } from '../../src/checks/ping/cache.ts'
+import { createKnownChecks } from '../../src/checks/ping/known-checks.ts'
 import { createPingRecorder } from '../../src/checks/ping/record.ts'
 import { createPingApp, type RecordPing } from '../../src/http/ping/app.ts'
 import { createHttpServer } from '../../src/http/server.ts'
@@ -17,12 +19,15 @@ import { findKeys, lockStates } from '../../src/store/checks/states.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import type { Mode } from './modes.ts'
 
-function recordInGroups(url: string): RecordPing {
+async function recordInGroups(url: string, isKnowing: boolean): Promise<RecordPing> {
   const database = createDatabase({ url, name: 'bench groups', connections: 4, genericPlans: true, looksUp: true })
+  const known = createKnownChecks({ database, clock: systemClock, onIgnored: () => {} })
+  if (isKnowing) await known.refresh()
   const fail = (error: unknown) => process.stderr.write(`${String(error)}\n`)
   return createPingRecorder({
     database,
     cache: createCheckCache(),
+    known,
     now: systemClock.now,
     onGroup: () => {},
     onError: fail,
@@ -66,7 +71,7 @@ function recordOneByOne(url: string): RecordPing {
 }
 
 allocateYoungObjects()
-const [mode, url] = process.argv.slice(2) as [Mode, string]
+const [mode, url, knowing] = process.argv.slice(2) as [Mode, string, string | undefined]
 function createProductApp(record: RecordPing): Koa {
   return createPingApp({
     record,
@@ -91,11 +96,11 @@ function createPlainApp(): Koa {
   return app
 }
 
-const app = {
-  groups: () => createProductApp(recordInGroups(url)),
-  transaction: () => createProductApp(recordOneByOne(url)),
-  constant: () => createProductApp(async () => 'stored'),
-  plain: createPlainApp,
+const app = await {
+  groups: async () => createProductApp(await recordInGroups(url, knowing === 'knowing')),
+  transaction: async () => createProductApp(recordOneByOne(url)),
+  constant: async () => createProductApp(async () => 'stored'),
+  plain: async () => createPlainApp(),
 }[mode]()
 const server = createHttpServer({
   name: 'ping',

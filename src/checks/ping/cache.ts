@@ -28,8 +28,8 @@ export interface SavedChecks {
 }
 
 export interface CheckCache {
-  /** In the order of their keys; null unless all are cached. */
-  find(keys: Iterable<number>): CachedCheck[] | null
+  /** Those that are cached, in the order of their keys. */
+  find(keys: Iterable<number>): CachedCheck[]
   put(saved: SavedChecks): void
   /** Updates those that are cached already, and adds none. */
   refresh(saved: SavedChecks): void
@@ -132,8 +132,7 @@ export function createCheckCache(limit = MAX_CHECKS): CheckCache {
       const found: CachedCheck[] = []
       for (const key of wanted) {
         const row = rows.get(key)
-        if (row === undefined) return null
-        found.push(read(key, row))
+        if (row !== undefined) found.push(read(key, row))
       }
       return found.sort((a, b) => a.key - b.key)
     },

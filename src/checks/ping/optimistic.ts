@@ -1,10 +1,14 @@
-/** Commits a group in one round trip without locks: decides on cached rows, saves those whose version is current. */
+/**
+ * Commits a group without locks: decides on cached rows, and saves those whose version is current. One round trip; two where rows are not cached, and
+ * are read first.
+ */
 
-import { type ChangeSet, saveUnlocked } from '../../store/checks/change-sets.ts'
-import type { Session } from '../../store/postgres/database.ts'
+import { type RowVersion, saveUnlocked } from '../../store/checks/change-sets.ts'
+import { readStates } from '../../store/checks/states.ts'
+import type { Queryable, Session } from '../../store/postgres/database.ts'
 import { isConnectionError } from '../../store/postgres/sqlstate.ts'
 import { decideChanges } from '../change.ts'
-import type { CheckCache, SavedChecks } from './cache.ts'
+import type { CachedCheck, CheckCache, SavedChecks } from './cache.ts'
 import { GroupUnknown, type PingChange, type PingOutcome, pingIdsOf, toOutcome } from './ping.ts'
 
 export interface OptimisticCommit {
@@ -15,8 +19,8 @@ export interface OptimisticCommit {
 }
 
 /**
- * Null, with nothing done, for a group that needs locks: a check is not cached, a ping has a run id (repeats are found under the lock), or
- * more than states and pings would be written. Throws the error of PostgreSQL, or GroupUnknown.
+ * Null, with nothing written, for a group that needs locks: a check has no row, a ping has a run id (repeats are found under the lock), or more than
+ * states and pings would be written. Throws the error of PostgreSQL, or GroupUnknown.
  */
 export async function commitOptimistically(
   session: Session,
@@ -25,19 +29,42 @@ export async function commitOptimistically(
   cache: CheckCache,
 ): Promise<OptimisticCommit | null> {
   const changes = group.filter((change) => change !== null)
-  if (changes.some(({ ping }) => ping.runId !== null)) return null
-  const rows = cache.find(new Set(changes.map(({ key }) => key)))
-  if (rows === null || rows.length === 0) return null
-  const { decisions, changeSet, after } = decideChanges(rows, changes, 'earlier')
-  if (!isPlain(changeSet) || decisions.some(({ kind }) => kind !== 'applied')) return null
-
-  const { version, stale } = await session
-    .within(budgetMs, (db) => saveUnlocked(db, changeSet, rows))
-    .catch((error) => {
-      if (!isConnectionError(error)) throw error
-      const isDecided = group.map((change) => change !== null)
-      throw new GroupUnknown(error, pingIdsOf(isDecided, decisions, changeSet.pings))
+  if (changes.length === 0 || changes.some(({ ping }) => ping.runId !== null)) return null
+  const keys = new Set(changes.map(({ key }) => key))
+  const cached = cache.find(keys)
+  const isCached = cached.length === keys.size
+  const decided = isCached ? decidePlain(cached, changes) : null
+  if (isCached && decided === null) return null
+  let sent: typeof decided = null
+  return session
+    .within(budgetMs, async (db) => {
+      const plain = decided ?? decidePlain(await readOthers(db, keys, cached), changes)
+      if (plain === null) return null
+      sent = plain
+      const { version, stale } = await saveUnlocked(db, plain.changeSet, plain.rows)
+      return toCommit(group, plain, version, stale)
     })
+    .catch((error) => {
+      if (sent === null || !isConnectionError(error)) throw error
+      const isDecided = group.map((change) => change !== null)
+      throw new GroupUnknown(error, pingIdsOf(isDecided, sent.decisions, sent.changeSet.pings))
+    })
+}
+
+/** Null when `saveUnlocked` cannot save what was decided. `rows`: in the order of their keys. */
+function decidePlain(rows: readonly CachedCheck[], changes: readonly PingChange[]) {
+  const decided = decideChanges(rows, changes, 'earlier')
+  const { states, flips, events } = decided.changeSet
+  const isPlain = flips.length === 0 && events.length === 0 && states.every((changed) => changed.wakeAt === undefined)
+  return isPlain && decided.decisions.every(({ kind }) => kind === 'applied') ? { ...decided, rows } : null
+}
+
+function toCommit(
+  group: readonly (PingChange | null)[],
+  { decisions, after }: NonNullable<ReturnType<typeof decidePlain>>,
+  version: RowVersion,
+  stale: ReadonlySet<number>,
+): OptimisticCommit {
   let decided = 0
   return {
     outcomes: group.map((change) => {
@@ -50,7 +77,13 @@ export async function commitOptimistically(
   }
 }
 
-/** Whether `saveUnlocked` can save it. */
-function isPlain({ states, flips, events }: ChangeSet): boolean {
-  return flips.length === 0 && events.length === 0 && states.every((changed) => changed.wakeAt === undefined)
+/** The cached rows with the others, in the order of their keys; without those that are gone. */
+async function readOthers(
+  db: Queryable,
+  keys: ReadonlySet<number>,
+  cached: readonly CachedCheck[],
+): Promise<readonly CachedCheck[]> {
+  const others = new Set(keys)
+  for (const { key } of cached) others.delete(key)
+  return [...cached, ...(await readStates(db, [...others]))].sort((a, b) => a.key - b.key)
 }

@@ -14,6 +14,7 @@ import { NOTHING_SPOOLED } from '../history/gaps.ts'
 import { int2Array, int8Array, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
+import type { ExpectedRow } from './change-sets.ts'
 import { fieldsOf, namesOf } from './column-lists.ts'
 import {
   type CheckTiming,
@@ -66,6 +67,16 @@ export async function lockStates(
     values: [int8Array(keys)],
   })
   return rows.map(toLockedCheck)
+}
+
+/** As `lockStates`, with the versions of the rows and without locks: for `saveUnlocked` (change-sets.ts). */
+export async function readStates(db: Queryable, keys: readonly number[]): Promise<(LockedCheck & ExpectedRow)[]> {
+  const rows = await db.queryColumns({
+    name: 'read_states',
+    text: `select ${COLUMNS}, xmin from check_states where check_key = any($1::int8[])`,
+    values: [int8Array(keys)],
+  })
+  return rows.map((row) => ({ ...toLockedCheck(row), version: Number(row[NOW_AT]) }))
 }
 
 /** A check to evaluate. */

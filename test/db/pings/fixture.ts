@@ -197,7 +197,7 @@ export async function createPingFixture() {
         ])
         return { ...locked!, version: Number(rows[0]!.xmin) }
       })
-      return { cached: cache.find([key])?.[0] ?? null, row }
+      return { cached: cache.find([key])[0] ?? null, row }
     },
 
     /** As if the service had run all the while: what a test does before may take longer than a gap, five seconds, on a busy machine. */

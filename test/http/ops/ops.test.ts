@@ -106,7 +106,9 @@ describe('/metrics', () => {
       ...Object.keys(PING_WARNINGS).map((warning) => `heartbeat_ping_warnings_total{warning="${warning}"}`),
       ...['missed', 'overran', 'outage'].map((reason) => `heartbeat_flips_total{reason="${reason}"}`),
       ...SHOWN_STATUSES.map((status) => `heartbeat_checks{status="${status}"}`),
-      ...['beat', 'expire', 'clock', 'prune'].map((loop) => `heartbeat_loop_failures_total{loop="${loop}"}`),
+      ...['beat', 'expire', 'clock', 'prune', 'known_checks'].map(
+        (loop) => `heartbeat_loop_failures_total{loop="${loop}"}`,
+      ),
       'heartbeat_ping_commit_seconds_count',
       'heartbeat_deadline_detection_seconds_count',
     ]
