@@ -28,11 +28,13 @@ export async function runImport(given: ImportArguments, options: RunImportOption
   const { isDryRun } = given
   const into = await findDestination(context, given.project)
   const items = await readItems(given, options)
-  const rows = await importItems(context, into, items, {
-    isDryRun,
-    onProgress: (done) => draw?.(progressLine(done, items.length)),
-    signal,
-  })
+  let drawn = 0
+  const onProgress = (done: number) => {
+    drawn = done
+    draw?.(progressLine(done, items.length))
+  }
+  const endLine = () => drawn > 0 && drawn < items.length && draw?.('\n')
+  const rows = await importItems(context, into, items, { isDryRun, onProgress, signal }).finally(endLine)
   for (const line of describeRows(rows, { isDryRun })) say(line)
   if (rows.length < items.length) {
     say('interrupted: import again for the others')

@@ -1,6 +1,7 @@
 /** A healthchecks instance that responds with the lists that a test gives it, and with faults before them. */
 
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -11,6 +12,25 @@ export interface Lists {
   readonly checks: readonly object[]
   readonly channels: readonly object[]
 }
+
+export interface RecordedCheck {
+  readonly name: string
+  readonly uuid: string
+  readonly slug: string
+  readonly status: string
+}
+
+/** What an instance responded: test/fixtures/healthchecks/record.ts. */
+export const RECORDED = JSON.parse(
+  readFileSync(new URL('../fixtures/healthchecks/responses.json', import.meta.url), 'utf8'),
+) as { readonly checks: readonly RecordedCheck[]; readonly channels: readonly object[] }
+
+/** So many checks with different ids, of the shapes that were recorded. */
+export const recordedChecks = (count: number): RecordedCheck[] =>
+  Array.from({ length: count }, (_, place) => ({
+    ...RECORDED.checks[place % RECORDED.checks.length]!,
+    uuid: `00000000-0000-4000-8000-${String(place).padStart(12, '0')}`,
+  }))
 
 export interface FakeHealthchecks extends AsyncDisposable {
   readonly url: string
