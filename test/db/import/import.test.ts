@@ -148,7 +148,7 @@ describe('what is imported of a check', () => {
   test('and what is not is listed with its reason', async () => {
     const { lines } = await run()
     const table = lines.join('\n')
-    expect(table).toMatch(/^OnCalendar +refused +schedule /m)
+    expect(table).toMatch(/^OnCalendar +refused +its schedule is an OnCalendar expression: /m)
     expect(table).toMatch(/^Tagged +made +tags are left out: /m)
     expect(table).toMatch(/^Filtered +made +is without its methods$/m)
     expect(table).toMatch(/^channel \S.* +left out +healthchecks shows no address of a channel/m)
@@ -158,6 +158,14 @@ describe('what is imported of a check', () => {
     await run()
     expect((await find(named('Silent').uuid)).channels).toEqual([])
     expect((await find(named('Database backup').uuid)).channels).toBeNull()
+  })
+
+  test('is not where its cron cannot be read here: the reason says what cannot', async () => {
+    source.lists = { checks: [{ ...named('Report'), schedule: '0 0 L * *' }], channels: [] }
+    const { lines, status } = await run()
+    expect(status).toBe(3)
+    expect(lines[0]).toMatch(/^Report +refused +schedule .*L/)
+    expect(await stored()).toEqual([])
   })
 
   test('gets an entry of the audit log', async () => {
