@@ -56,6 +56,29 @@ it('clients, section 5: healthchecks-io: each signal is recorded, also the one w
   expect(status).toBe('down')
 })
 
+it("by ping key and slug: borgmatic's hook creates the check, and healthchecks-io finds it", async () => {
+  const { ping_key } = (await app.call('POST', `/projects/${app.projectId}/ping-key`)).body
+  const env = { ...environmentOf(app), PING_KEY: ping_key }
+  const output = await call(python, [join(HERE, 'programs/by_slug.py')], { cwd: dirname(python), env })
+  expect(JSON.parse(output)).toEqual({
+    answers: Array.from({ length: 4 }, () => [true, 'OK']),
+    unknown: 'CheckNotFoundError',
+  })
+  const { checks } = (await app.call('GET', `/checks?project_id=${app.projectId}&q=borg-backup`)).body
+  expect(checks).toMatchObject([{ name: 'borg-backup', slug: 'borg-backup', status: 'down' }])
+  const { public_id } = (await app.call('GET', `/checks/${checks[0].id}`)).body
+  expect(
+    (await app.storedPings(public_id)).map(({ type, exitCode, body }) => [type, exitCode, `${body ?? ''}`]),
+  ).toEqual([
+    ['start', null, ''],
+    ['success', 0, ''],
+    ['start', null, ''],
+    ['fail', 3, 'exit 3'],
+    ['success', 0, ''],
+    ['fail', null, 'disk full'],
+  ])
+})
+
 /** A project with a channel, and keys that are bound to it. */
 async function addProject(): Promise<Record<string, string>> {
   const { id } = (await app.call('POST', '/projects', { name: 'Of a client' })).body
