@@ -275,6 +275,14 @@ describe('the source', () => {
     expect(await stored()).toHaveLength(3)
   })
 
+  test('is asked again after a response that ends in its middle', async () => {
+    source.lists = { checks: many(3), channels: [] }
+    source.faults = ['cut']
+    const { status, waits } = await run()
+    expect([status, waits]).toEqual([0, [1_000]])
+    expect(await stored()).toHaveLength(3)
+  })
+
   test('is given up after six tries', async () => {
     source.faults = Array.from({ length: 6 }, () => ({ status: 503 }))
     await expect(run()).rejects.toThrow(new SourceError(`${source.url}: it responds with 503, after 6 tries`))
