@@ -43,9 +43,10 @@ export async function runImport(given: ImportArguments, options: RunImportOption
   return rows.some(({ outcome }) => outcome === 'refused') ? 3 : 0
 }
 
-function readItems(given: ImportArguments, { clock, signal }: RunImportOptions): Promise<SourceItem[]> {
+function readItems(given: ImportArguments, { clock, signal, draw }: RunImportOptions): Promise<SourceItem[]> {
   if (given.source === 'uptime-kuma') return readUptimeKuma(given.file)
-  return readHealthchecks(createClient({ ...given, clock, signal }))
+  const onWait = (line: string) => draw?.(`${line}\n`)
+  return readHealthchecks(createClient({ ...given, clock, signal, onWait }))
 }
 
 async function findDestination({ database }: Context, slugOrId: string): Promise<Destination> {

@@ -269,9 +269,15 @@ describe('the source', () => {
     const checks = many(3)
     source.lists = { checks, channels: [] }
     source.faults = [{ status: 429, headers: { 'retry-after': '7' } }, null, { status: 500 }, { status: 502 }]
-    const { status, waits } = await run()
+    const drawn: string[] = []
+    const { status, waits } = await run({}, { onProgress: (text) => void drawn.push(text) })
     expect(status).toBe(0)
     expect(waits).toEqual([7_000, 1_000, 2_000])
+    expect(drawn.slice(0, 3)).toEqual([
+      `${source.url}: it responds with 429; trying again in 7 s\n`,
+      `${source.url}: it responds with 500; trying again in 1 s\n`,
+      `${source.url}: it responds with 502; trying again in 2 s\n`,
+    ])
     expect(await stored()).toHaveLength(3)
   })
 
