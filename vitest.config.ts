@@ -6,7 +6,7 @@ const patient = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { 
  * A lane for each kind of need; they run one after the other, so that a load test never slows another lane's clock down.
  * unit needs nothing. The other lanes get a real PostgreSQL from test/support/postgres-setup.ts; operator has a fake API server
  * besides, cluster and chart get a real Kubernetes control plane, from test/support/cluster-setup.ts. e2e has a whole node.
- * clients installs tools of npm, PyPI and Go; browser looks at the dashboard in a Chromium. process is short; what kills, holds up and restarts for minutes is in crash.
+ * clients installs tools of npm, PyPI, Go and, where cargo is, crates.io; browser looks at the dashboard in a Chromium. process is short; what kills, holds up and restarts for minutes is in crash.
  */
 const lane = (name: string, order: number, extra: object = {}) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], sequence: { groupOrder: order }, ...patient, ...extra },

@@ -28,11 +28,13 @@ export async function runImport(given: ImportArguments, options: RunImportOption
   const { isDryRun } = given
   const into = await findDestination(context, given.project)
   const items = await readItems(given, options)
-  const rows = await importItems(context, into, items, {
-    isDryRun,
-    onProgress: (done) => draw?.(progressLine(done, items.length)),
-    signal,
-  })
+  let drawn = 0
+  const onProgress = (done: number) => {
+    drawn = done
+    draw?.(progressLine(done, items.length))
+  }
+  const endLine = () => drawn > 0 && drawn < items.length && draw?.('\n')
+  const rows = await importItems(context, into, items, { isDryRun, onProgress, signal }).finally(endLine)
   for (const line of describeRows(rows, { isDryRun })) say(line)
   if (rows.length < items.length) {
     say('interrupted: import again for the others')
@@ -41,9 +43,10 @@ export async function runImport(given: ImportArguments, options: RunImportOption
   return rows.some(({ outcome }) => outcome === 'refused') ? 3 : 0
 }
 
-function readItems(given: ImportArguments, { clock, signal }: RunImportOptions): Promise<SourceItem[]> {
+function readItems(given: ImportArguments, { clock, signal, draw }: RunImportOptions): Promise<SourceItem[]> {
   if (given.source === 'uptime-kuma') return readUptimeKuma(given.file)
-  return readHealthchecks(createClient({ ...given, clock, signal }))
+  const onWait = (line: string) => draw?.(`${line}\n`)
+  return readHealthchecks(createClient({ ...given, clock, signal, onWait }))
 }
 
 async function findDestination({ database }: Context, slugOrId: string): Promise<Destination> {

@@ -1,12 +1,10 @@
 /** Makes texts of another monitor fit our rules, and says what that cost. */
 
+import { isTag } from '../domain/badge.ts'
 import { TAGS } from '../domain/check.ts'
 import { LIMITS } from '../domain/limits.ts'
 import { cleanOutput, toOneLine } from '../domain/plain-text.ts'
-import { deriveSlug } from '../domain/slug.ts'
-
-const TAG = new RegExp(`^${TAGS.shape}$`)
-const SLUG = /^[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?$/
+import { deriveSlug, isSlug } from '../domain/slug.ts'
 
 /** A line of at most 100 characters; `fallback` for a blank one. */
 export function fitName(given: string, fallback: string, notes: string[]): string {
@@ -26,7 +24,7 @@ export function fitDescription(given: string, notes: string[]): string | null {
 
 export function fitTags(given: readonly string[], notes: string[]): string[] {
   const different = [...new Set(given)]
-  const tags = different.filter((tag) => TAG.test(tag)).slice(0, TAGS.max)
+  const tags = different.filter(isTag).slice(0, TAGS.max)
   const lost = different.filter((tag) => !tags.includes(tag))
   if (lost.length > 0) notes.push(`tags are left out: ${toOneLine(lost.join(', '))}`)
   return tags
@@ -35,7 +33,7 @@ export function fitTags(given: readonly string[], notes: string[]): string[] {
 /** `given` if it is one of ours, else one made of it, or of the name where there is none. */
 export function fitSlug(given: string, name: string, notes: string[]): string {
   if (given === '') return deriveSlug(name, 'check')
-  if (given.length <= LIMITS.slugLength && SLUG.test(given)) return given
+  if (isSlug(given)) return given
   const slug = deriveSlug(given, 'check')
   notes.push(`the slug ${toOneLine(given)} becomes ${slug}`)
   return slug

@@ -3,7 +3,7 @@
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { environmentOf, startTestApp, type TestApp } from './service.ts'
-import { call, HERE, installFromPyPi } from './tools.ts'
+import { buildWithCargo, call, HERE, installFromPyPi } from './tools.ts'
 
 let app: TestApp
 let python: string
@@ -56,12 +56,41 @@ it('clients, section 5: healthchecks-io: each signal is recorded, also the one w
   expect(status).toBe('down')
 })
 
-it('healthchecks-io: each call of the management API, in each version, as a client of healthchecks makes it', async () => {
-  const bind = async (scope: string) =>
-    (await app.call('POST', '/api-keys', { name: scope, scope, project_id: app.projectId })).body.key
+it("by ping key and slug: borgmatic's hook creates the check, and healthchecks-io finds it", async () => {
+  const { ping_key } = (await app.call('POST', `/projects/${app.projectId}/ping-key`)).body
+  const env = { ...environmentOf(app), PING_KEY: ping_key }
+  const output = await call(python, [join(HERE, 'programs/by_slug.py')], { cwd: dirname(python), env })
+  expect(JSON.parse(output)).toEqual({
+    answers: Array.from({ length: 4 }, () => [true, 'OK']),
+    unknown: 'CheckNotFoundError',
+  })
+  const { checks } = (await app.call('GET', `/checks?project_id=${app.projectId}&q=borg-backup`)).body
+  expect(checks).toMatchObject([{ name: 'borg-backup', slug: 'borg-backup', status: 'down' }])
+  const { public_id } = (await app.call('GET', `/checks/${checks[0].id}`)).body
+  expect(
+    (await app.storedPings(public_id)).map(({ type, exitCode, body }) => [type, exitCode, `${body ?? ''}`]),
+  ).toEqual([
+    ['start', null, ''],
+    ['success', 0, ''],
+    ['start', null, ''],
+    ['fail', 3, 'exit 3'],
+    ['success', 0, ''],
+    ['fail', null, 'disk full'],
+  ])
+})
+
+/** A project with a channel, and keys that are bound to it. */
+async function addProject(): Promise<Record<string, string>> {
+  const { id } = (await app.call('POST', '/projects', { name: 'Of a client' })).body
   const config = { url: 'https://example.com/' }
-  await app.call('POST', '/channels', { kind: 'webhook', name: 'Hook', config, project_id: app.projectId })
-  const env = { ...environmentOf(app), BOUND_KEY: await bind('write'), READ_KEY: await bind('read') }
+  await app.call('POST', '/channels', { kind: 'webhook', name: 'Hook', config, project_id: id })
+  const bind = async (scope: string): Promise<string> =>
+    (await app.call('POST', '/api-keys', { name: scope, scope, project_id: id })).body.key
+  return { ...environmentOf(app), BOUND_KEY: await bind('write'), READ_KEY: await bind('read') }
+}
+
+it('healthchecks-io: each call of the management API, in each version, as a client of healthchecks makes it', async () => {
+  const env = await addProject()
   const output = await call(python, [join(HERE, 'programs', 'manage.py')], { cwd: dirname(python), env })
   const { wrong, read, ...versions } = JSON.parse(output)
   expect(Object.keys(versions)).toEqual(['1', '2', '3'])
@@ -87,3 +116,27 @@ it('healthchecks-io: each call of the management API, in each version, as a clie
   expect(wrong).toBe('HCAPIAuthError')
   expect(read).toEqual([null, true])
 })
+
+it('the Rust crate healthchecks: its calls, in each version, also to addresses without the slash at their end', async ({
+  skip,
+}) => {
+  const program = (await buildWithCargo()) ?? skip('cargo is not in PATH')
+  const { wrong, ...versions } = JSON.parse(await call(program, [], { cwd: HERE, env: await addProject() }))
+  expect(Object.keys(versions)).toEqual(['v1', 'v2', 'v3'])
+  for (const [version, found] of Object.entries(versions))
+    expect(found).toEqual({
+      tags: `rust ${version}`,
+      updated: true,
+      desc: 'changed',
+      signals: [true, true, true, true],
+      down: ['down', 4],
+      paused: 'paused',
+      resumed: [true, 'up'],
+      invalid: 'NotWellFormed',
+      listed: [`Rust ${version}`],
+      channels: ['Hook'],
+      deleted: true,
+      gone: 'NoCheckFound',
+    })
+  expect(wrong).toBe('InvalidApiKey')
+}, 600_000)

@@ -1,6 +1,6 @@
 /**
- * The tools of this lane, of the versions in the lock files beside this file: generators and linters from npm, clients from PyPI, each
- * installed once into the user's cache folder; Go builds its tool itself.
+ * The tools of this lane, of the versions in the lock files beside this file: generators and linters from npm, clients from PyPI and
+ * crates.io, each installed once into the user's cache folder; Go builds its tool itself.
  */
 
 import { execFile } from 'node:child_process'
@@ -70,6 +70,24 @@ export async function installFromPyPi(): Promise<string> {
   return join(folder, 'venv/bin/python')
 }
 
+/** The program of rust/, with the crates of its lock file. Null where there is no cargo: nothing else here needs Rust. */
+export async function buildWithCargo(): Promise<string | null> {
+  const hasCargo = await call('cargo', ['--version'], { cwd: HERE }).then(
+    () => true,
+    () => false,
+  )
+  if (!hasCargo) return null
+  const folder = await installOnce('cargo', ['Cargo.toml', 'Cargo.lock', 'src/main.rs'].map(inRust), async (folder) => {
+    const cwd = join(folder, 'rust')
+    await call('cargo', ['build', '--locked', '--quiet'], { cwd, env: { CARGO_PROFILE_DEV_DEBUG: '0' } })
+    await copyFile(join(cwd, 'target/debug/manage'), join(folder, 'manage'))
+    await rm(join(cwd, 'target'), { recursive: true })
+  })
+  return join(folder, 'manage')
+}
+
+const inRust = (file: string) => join('rust', file)
+
 /** A new folder for what a test generates, inside of `parent`: so that it finds the packages of `parent`. */
 export async function makeRunFolder(parent: string): Promise<AsyncDisposable & { readonly path: string }> {
   const path = await mkdtemp(join(parent, 'run-'))
@@ -91,7 +109,10 @@ async function installOnce(name: string, files: readonly string[], install: (fol
   try {
     if (existsSync(done)) return folder
     note(`installing ${files[0]} of test/clients into ${folder}, only once`)
-    for (const file of files) await copyFile(join(HERE, file), join(folder, file))
+    for (const file of files) {
+      await mkdir(dirname(join(folder, file)), { recursive: true })
+      await copyFile(join(HERE, file), join(folder, file))
+    }
     await install(folder)
     await writeFile(done, '')
     return folder

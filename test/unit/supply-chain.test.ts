@@ -42,6 +42,9 @@ describe('M6: what is downloaded is named with its hash', () => {
     const pinned = python.split(/^(?=[a-z])/m).filter((text) => /^[a-z]/.test(text))
     expect(pinned.length).toBeGreaterThan(20)
     for (const text of pinned) expect(text).toMatch(/^[\w.-]+==[\w.]+ \\\n\s+--hash=sha256:[0-9a-f]{64}/)
+    const crates = read('test/clients/rust/Cargo.lock').split('[[package]]').slice(1)
+    expect(crates.length).toBeGreaterThan(20)
+    for (const crate of crates) expect(crate).toMatch(/name = "manage"|checksum = "[0-9a-f]{64}"/)
     for (const text of [read('test/clients/package-lock.json'), python]) {
       expect(text).not.toContain('"resolved"')
       expect(text).not.toMatch(/--(?:extra-)?index-url|--find-links|--trusted-host/)

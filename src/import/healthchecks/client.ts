@@ -9,6 +9,8 @@ export interface ClientOptions {
   readonly key: string
   readonly clock: Pick<Clock, 'sleep'>
   readonly signal: AbortSignal
+  /** Takes a line that says why a request will be sent again, and when. */
+  readonly onWait: (line: string) => void
 }
 
 export type GetJson = (path: 'checks' | 'channels') => Promise<unknown>
@@ -22,7 +24,7 @@ const FIRST_WAIT_MS = 1_000
 const LONGEST_WAIT_MS = 120_000
 
 /** Throws SourceError when the instance cannot be reached or rejects the key. Too many requests and faults of the server are tried again. */
-export function createClient({ url, key, clock, signal }: ClientOptions): GetJson {
+export function createClient({ url, key, clock, signal, onWait }: ClientOptions): GetJson {
   const root = `${url.origin}${url.pathname.replace(/\/+$/, '')}`
   let version = 0
   return async (path) => {
@@ -44,7 +46,9 @@ export function createClient({ url, key, clock, signal }: ClientOptions): GetJso
       const given = await get(address)
       if (typeof given !== 'object' || given === null) return given
       if (tries === TRIES) throw new SourceError(`${root}: ${given.fault}, after ${TRIES} tries`)
-      await clock.sleep(given.waitMs ?? FIRST_WAIT_MS * 2 ** (tries - 1), signal)
+      const waitMs = given.waitMs ?? FIRST_WAIT_MS * 2 ** (tries - 1)
+      onWait(`${root}: ${given.fault}; trying again in ${Math.ceil(waitMs / 1_000)} s`)
+      await clock.sleep(waitMs, signal)
     }
   }
 

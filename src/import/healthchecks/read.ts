@@ -52,6 +52,7 @@ const WITHOUT_COUNTERPART = [
   ...(['filter_subject', 'filter_body', 'filter_http_body', 'filter_default_fail'] as const),
 ]
 const NOT_NOTIFIED = 'healthchecks shows no address of a channel: create it here'
+const ON_CALENDAR = 'its schedule is an OnCalendar expression: give it a cron schedule there, and import again'
 const UP = ['up', 'grace', 'started']
 
 /** In the order of the source, checks first. Throws SourceError. */
@@ -83,6 +84,9 @@ function toItem(given: unknown, place: number, everyChannel: readonly string[]):
       throw new SourceError('the key is a read-only one, which shows no ids of checks: give a read-write API key')
     return { kind: 'refused', name: check.name || `check ${place + 1}`, reason: 'has no uuid' }
   }
+  // As healthchecks tells them apart.
+  if (check.schedule && check.schedule.trim().split(/\s+/).length !== 5)
+    return { kind: 'refused', name: check.name || publicId, reason: ON_CALENDAR }
   return toCheck(check, publicId, everyChannel)
 }
 

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { type ImportArguments, UsageError } from '../../../src/import/arguments.ts'
@@ -8,18 +7,16 @@ import type { StoredCheck } from '../../../src/store/checks/checks.ts'
 import {
   type FakeHealthchecks,
   type Lists,
+  recordedChecks as many,
   READ_ONLY_KEY,
   READ_WRITE_KEY,
+  RECORDED,
+  type RecordedCheck,
   startFakeHealthchecks,
 } from '../../support/fake-healthchecks.ts'
 import { addProject, addTenant, NOW, type TestTenant, useFixture } from '../checks/fixture.ts'
 
-const RECORDED = JSON.parse(
-  readFileSync(new URL('../../fixtures/healthchecks/responses.json', import.meta.url), 'utf8'),
-) as Lists
-
-type Recorded = { name: string; uuid: string; slug: string; status: string }
-const recorded = RECORDED.checks as readonly Recorded[]
+const recorded = RECORDED.checks
 
 const fixture = useFixture()
 let tenant: TestTenant
@@ -79,13 +76,6 @@ async function find(publicId: string): Promise<StoredCheck> {
 }
 
 const named = (name: string) => recorded.find((check) => check.name === name)!
-
-/** So many checks with different ids, of the shapes that were recorded. */
-const many = (count: number) =>
-  Array.from({ length: count }, (_, place) => ({
-    ...recorded[place % recorded.length]!,
-    uuid: `00000000-0000-4000-8000-${String(place).padStart(12, '0')}`,
-  }))
 
 describe('what is imported of a check', () => {
   test('is its id, name, slug, tags, description, period and grace time', async () => {
@@ -158,7 +148,7 @@ describe('what is imported of a check', () => {
   test('and what is not is listed with its reason', async () => {
     const { lines } = await run()
     const table = lines.join('\n')
-    expect(table).toMatch(/^OnCalendar +refused +schedule /m)
+    expect(table).toMatch(/^OnCalendar +refused +its schedule is an OnCalendar expression: /m)
     expect(table).toMatch(/^Tagged +made +tags are left out: /m)
     expect(table).toMatch(/^Filtered +made +is without its methods$/m)
     expect(table).toMatch(/^channel \S.* +left out +healthchecks shows no address of a channel/m)
@@ -168,6 +158,14 @@ describe('what is imported of a check', () => {
     await run()
     expect((await find(named('Silent').uuid)).channels).toEqual([])
     expect((await find(named('Database backup').uuid)).channels).toBeNull()
+  })
+
+  test('is not where its cron cannot be read here: the reason says what cannot', async () => {
+    source.lists = { checks: [{ ...named('Report'), schedule: '0 0 L * *' }], channels: [] }
+    const { lines, status } = await run()
+    expect(status).toBe(3)
+    expect(lines[0]).toMatch(/^Report +refused +schedule .*L/)
+    expect(await stored()).toEqual([])
   })
 
   test('gets an entry of the audit log', async () => {
@@ -207,10 +205,16 @@ describe('a second run', () => {
     const checks = many(30).filter(({ name }) => name !== 'OnCalendar')
     source.lists = { checks, channels: [] }
     const interrupt = new AbortController()
-    const onProgress = (text: string) => void (text.includes('] 7/') && interrupt.abort())
+    const drawn: string[] = []
+    const onProgress = (text: string) => {
+      drawn.push(text)
+      if (text.includes('] 7/')) interrupt.abort()
+    }
     const first = await run({}, { signal: interrupt.signal, onProgress })
     expect(first.status).toBe(1)
     expect(first.lines.at(-1)).toBe('interrupted: import again for the others')
+    // What is printed next does not stand in the line of the progress.
+    expect(drawn.at(-1)).toBe('\n')
     expect(await stored()).toHaveLength(7)
     expect((await run()).lines.at(-1)).toBe(`made ${checks.length - 7}, there already 7, refused 0, left out 0`)
     expect((await stored()).map(({ publicId }) => publicId)).toEqual(checks.map(({ uuid }) => uuid))
@@ -221,7 +225,7 @@ describe('a second run', () => {
     await Promise.all([run(), run()])
     await run()
     const ids = (await stored()).map(({ publicId }) => publicId)
-    expect(ids.toSorted()).toEqual(source.lists.checks.map((check) => (check as Recorded).uuid).toSorted())
+    expect(ids.toSorted()).toEqual(source.lists.checks.map((check) => (check as RecordedCheck).uuid).toSorted())
   })
 })
 
@@ -265,9 +269,23 @@ describe('the source', () => {
     const checks = many(3)
     source.lists = { checks, channels: [] }
     source.faults = [{ status: 429, headers: { 'retry-after': '7' } }, null, { status: 500 }, { status: 502 }]
-    const { status, waits } = await run()
+    const drawn: string[] = []
+    const { status, waits } = await run({}, { onProgress: (text) => void drawn.push(text) })
     expect(status).toBe(0)
     expect(waits).toEqual([7_000, 1_000, 2_000])
+    expect(drawn.slice(0, 3)).toEqual([
+      `${source.url}: it responds with 429; trying again in 7 s\n`,
+      `${source.url}: it responds with 500; trying again in 1 s\n`,
+      `${source.url}: it responds with 502; trying again in 2 s\n`,
+    ])
+    expect(await stored()).toHaveLength(3)
+  })
+
+  test('is asked again after a response that ends in its middle', async () => {
+    source.lists = { checks: many(3), channels: [] }
+    source.faults = ['cut']
+    const { status, waits } = await run()
+    expect([status, waits]).toEqual([0, [1_000]])
     expect(await stored()).toHaveLength(3)
   })
 

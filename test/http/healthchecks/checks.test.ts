@@ -266,6 +266,14 @@ describe('changing a check', () => {
     expect((await call('POST', path)).status).toBe(200)
   })
 
+  it.each([1, 2, 3])('version %i: an empty name becomes the slug', async (version) => {
+    const { uuid } = await create({ name: 'A', slug: 'a' })
+    const path = `v${version}/checks/${uuid}`
+    expect((await call('POST', path, { json: { name: '  ' } })).body).toMatchObject({ name: 'a', slug: 'a' })
+    const both = { name: '', slug: `b${version}` }
+    expect((await call('POST', path, { json: both })).body).toMatchObject({ name: both.slug, slug: both.slug })
+  })
+
   it('gives a new name a new slug in versions 1 and 2, unless it is taken', async () => {
     const { uuid } = await create({ name: 'A' })
     await create({ name: 'Taken' })
