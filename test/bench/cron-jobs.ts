@@ -149,12 +149,6 @@ try {
   report(`writes in ${REST_SECONDS} seconds at rest`, sum(rest, isWrite), '', LIMITS.writesAtRest)
   report('reads per second at rest', reads / restSeconds, '/s', LIMITS.readsPerSecond)
   report('processor time at rest', (cpuSeconds / restSeconds) * 100, '%', LIMITS.processorPercent)
-  const scrapedFrom = performance.now()
-  const cpuScraped = await second.read('process_cpu_seconds_total')
-  await sleep(REST_SECONDS * 1_000)
-  say(
-    `TMP with scrapes: ${(((await second.read('process_cpu_seconds_total')) - cpuScraped) / secondsSince(scrapedFrom)) * 100} %`,
-  )
 
   const jobs = cronJobs.slice(0, ENDING).map((cronJob) => makeJob(cronJob, Date.now(), 'running'))
   await plane.store(jobs)
