@@ -1,6 +1,6 @@
 /**
  * Sessions of users. A log-in begins a session with a family of refresh tokens; each refresh spends one token and adds the next. When a spent
- * token is used again, two parties have the family and the thief cannot be told from the user: the session ends (RFC 9700, section 4.14.2).
+ * token is used again, two parties have the family and the thief cannot be distinguished from the user: the session ends (RFC 9700, section 4.14.2).
  */
 
 import { createHash, randomBytes } from 'node:crypto'

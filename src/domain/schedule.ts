@@ -82,14 +82,18 @@ function lastSlotBetween(cron: Cron, from: Instant, to: Instant): Instant | null
 const GRACE_SHARE = 10
 const SHORTEST_GRACE_SECONDS = 60
 
-/**
- * The grace time, in seconds, of a resource that gives none (design, section 6). With cron the shortest interval between two slots
- * counts, as if clocks never changed: so the value follows from the expression alone, and is the same at every hour of the year.
- */
+/** The grace time, in seconds, of a resource that gives none (design, section 6). */
 export function graceSecondsFor(schedule: Schedule): number {
-  const intervalMs = schedule.kind === 'period' ? schedule.periodMs : shortestIntervalMs(valuesOf(schedule.cron))
-  const share = Math.floor(intervalMs / GRACE_SHARE / 1_000)
+  const share = Math.floor(intervalMsOf(schedule) / GRACE_SHARE / 1_000)
   return Math.min(LIMITS.graceSeconds.default, Math.max(SHORTEST_GRACE_SECONDS, share))
+}
+
+/**
+ * The interval of a job: its period, or with cron the shortest interval between two slots, as if clocks never changed. So it follows from the
+ * expression alone, and is the same at every hour of the year.
+ */
+export function intervalMsOf(schedule: Schedule): number {
+  return schedule.kind === 'period' ? schedule.periodMs : shortestIntervalMs(valuesOf(schedule.cron))
 }
 
 const MINUTES_A_DAY = 1_440

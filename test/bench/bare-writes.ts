@@ -1,5 +1,5 @@
 /**
- * What the API server asks at least for a HeartbeatCheck to be Ready, whoever reconciles it: its Secret and its status, written by a
+ * What the API server asks at least for a HeartbeatCheck to be Ready, with any operator: its Secret and its status, written by a
  * loop that decides nothing, with as many requests at once as the controller has workers. Nobody else may be at work.
  */
 

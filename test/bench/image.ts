@@ -140,7 +140,7 @@ async function stop(service: ContainedProcess): Promise<void> {
 }
 
 interface Memory {
-  /** In kilobytes, with the pages of files that it shares with whoever else runs the same program. */
+  /** In kilobytes, with the pages of files that it shares with other processes of the same program. */
   readonly resident: number
   readonly anonymous: number
 }

@@ -1,6 +1,6 @@
 /**
  * The load generator, a process of its own: `load.ts '<json of Load>'` prints one line of JSON. Raw sockets that read into one buffer,
- * requests made beforehand and answers told apart by their length, so that it costs the machine as little as it can; every
+ * requests made beforehand and answers distinguished by their length, so that it costs the machine as little as it can; every
  * answer's status is checked.
  */
 

@@ -1,7 +1,7 @@
 /**
  * `metrics-server.ts <mode> <database URL>`: the product's ops app on a free port with one of two ways to serve the series of each
- * check. `series` is the product's, `labels` the same with METRIC_LABELS. `prom-client` sets a gauge for each sample, as everybody would write it first; the answer is
- * compressed and sent in the same way. Speaks with its parent: see Asked and Told.
+ * check. `series` is the product's, `labels` the same with METRIC_LABELS. `prom-client` sets a gauge for each sample, as every client would write it first; the answer is
+ * compressed and sent in the same way. Speaks with its parent: see Asked and Answer.
  */
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -19,10 +19,10 @@ import { createDatabase } from '../../src/store/postgres/database.ts'
 export type Mode = 'series' | 'labels' | 'prom-client'
 /**
  * `begin`: take the lease and watch; `memory` also cleans up first and looks at the memory all the time, which itself costs time.
- * `end`: give the lease back, and tell what was seen since.
+ * `end`: give the lease back, and send what was seen since.
  */
 export type Asked = 'begin' | 'memory' | 'end'
-export type Told = { readonly port: number } | 'begun' | Seen
+export type Answer = { readonly port: number } | 'begun' | Seen
 
 /** Above what it was at the beginning; in MB and milliseconds. */
 export interface Seen {
@@ -113,19 +113,19 @@ const server = createHttpServer({
 })
 
 let stopWatching: () => Seen
-const tell = (told: Told) => process.send!(told)
+const send = (answer: Answer) => process.send!(answer)
 process.on('message', async (asked: Asked) => {
   if (asked === 'end') {
     await exporter.release()
-    tell(stopWatching())
+    send(stopWatching())
   } else {
     await exporter.hold()
     stopWatching = watch(asked === 'memory')
-    tell('begun')
+    send('begun')
   }
 })
 process.once('disconnect', () => process.exit())
-tell(await server.listen())
+send(await server.listen())
 
 function watch(isForMemory: boolean): () => Seen {
   if (isForMemory) global.gc!()

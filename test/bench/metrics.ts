@@ -11,7 +11,7 @@ import { gunzipSync } from 'node:zlib'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
 import { startPostgresServer } from '../support/postgres-server.ts'
-import type { Asked, Mode, Seen, Told } from './metrics-server.ts'
+import type { Answer, Asked, Mode, Seen } from './metrics-server.ts'
 
 const CHECKS = Number(process.env.BENCH_CHECKS ?? 100_000)
 const FEW_CHECKS = CHECKS / 10
@@ -78,14 +78,14 @@ async function startServer(mode: Mode): Promise<{ child: ChildProcess; url: stri
   const child = fork(new URL('./metrics-server.ts', import.meta.url), [mode, postgres.url], {
     execArgv: ['--expose-gc', ...(mode === 'prom-client' ? ['--max-old-space-size=8192'] : [])],
   })
-  const [told] = (await once(child, 'message')) as [{ port: number }]
-  return { child, url: `http://127.0.0.1:${told.port}/metrics` }
+  const [answer] = (await once(child, 'message')) as [{ port: number }]
+  return { child, url: `http://127.0.0.1:${answer.port}/metrics` }
 }
 
-async function ask(child: ChildProcess, asked: Asked): Promise<Told> {
+async function ask(child: ChildProcess, asked: Asked): Promise<Answer> {
   child.send(asked)
-  const [told] = (await once(child, 'message')) as [Told]
-  return told
+  const [answer] = (await once(child, 'message')) as [Answer]
+  return answer
 }
 
 async function scrape(mode: Mode, watched: 'begin' | 'memory' = 'begin'): Promise<{ scraped: Scrape; bytes: Buffer }> {

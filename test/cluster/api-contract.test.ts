@@ -1,4 +1,4 @@
-/** On a control plane of its own: what is too old, is too old for everybody. */
+/** On a control plane of its own: what is too old, is too old for every client. */
 
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe } from 'vitest'

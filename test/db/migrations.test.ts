@@ -143,7 +143,7 @@ it('L7: the index for searches is made where that is possible, and a user who ma
   expect(await hasIndex()).toEqual({ found: false })
 })
 
-it('a table that another session keeps locked is not waited for: all is as before, and whoever starts tries again', async () => {
+it('a table that another session keeps locked is not waited for: all is as before, and the next start tries again', async () => {
   await apply(1, 3)
   await test.database.query(`
     create table schema_migrations (version int primary key, name text not null, applied_at timestamptz not null default now());

@@ -1,4 +1,4 @@
-/** The image itself: what is in it, what is not, that anybody can build the same, and that its program serves as a container. */
+/** The image itself: what is in it, what is not, that a second build is the same, and that its program serves as a container. */
 
 import { lstat, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -181,7 +181,7 @@ describe('the finalizer', () => {
     await t.place.makeReady('held')
     await t.operator().stop()
     await using client = clientOf(t.cluster.connection)
-    const told: string[] = []
+    const written: string[] = []
     let forced = 0
     // The API server, which dates the deletion, is an hour behind.
     let now = systemClock.now() + 3_600_000
@@ -189,7 +189,7 @@ describe('the finalizer', () => {
       client,
       context: { database: t.app.database, clock: systemClock },
       cluster: 'default',
-      recorder: { record: (_, { type, reason }) => told.push(`${type} ${reason}`) },
+      recorder: { record: (_, { type, reason }) => written.push(`${type} ${reason}`) },
       now: () => now,
       onFinalizerForced: () => {
         forced += 1
@@ -203,14 +203,14 @@ describe('the finalizer', () => {
       await fails()
       now += MAX_CLEANUP_MS - 1
       await fails()
-      expect({ told, forced }).toEqual({ told: [], forced: 0 })
+      expect({ written, forced }).toEqual({ written: [], forced: 0 })
       now += 1
       await finalize(await t.place.get('held'))
     } finally {
       await t.sql('alter table gone rename to tombstones')
     }
     expect((await t.cluster.api('GET', path)).status).toBe(404)
-    expect({ told, forced }).toEqual({ told: ['Warning CleanupTimeout'], forced: 1 })
+    expect({ written, forced }).toEqual({ written: ['Warning CleanupTimeout'], forced: 1 })
     // The sweep of orphans collects what is left.
     await t.restart({ orphanMs: 0 })
     await eventually('the check is gone', async () => {

@@ -100,7 +100,7 @@ describe('a flip', () => {
       await t.cluster.api('DELETE', `${events}/${metadata.name}`)
     await ping('forgotten')
     await t.restart()
-    await eventually('it is told', async () => (await t.place.events('forgotten')).length > 0)
+    await eventually('its Event', async () => (await t.place.events('forgotten')).length > 0)
     await t.operator().stop()
     expect((await t.place.events('forgotten')).map(({ reason }) => reason)).toEqual(['Recovered'])
     await t.restart()

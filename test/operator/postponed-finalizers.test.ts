@@ -104,7 +104,7 @@ describe('more resources than can be worked on at once', () => {
     expect(isLate(retained)).toBe(false)
   })
 
-  it("are held before they share what is somebody else's, which must not go with them", async () => {
+  it('are held before they share what belongs to others, which must not go with them', async () => {
     const sharing = names[20]!
     const lent = {
       metadata: { name: 'lent', annotations: { 'heartbeat-operator.io/adopt': 'true' } },

@@ -25,7 +25,7 @@ async function projectOf(place: Workplace, name: string): Promise<string> {
   return projects.find(({ id }: { id: string }) => id === body.project_id).slug
 }
 
-describe('without a word from anybody', () => {
+describe('without an annotation and PROJECTS', () => {
   it('each namespace has a project of its own, by its name', async () => {
     const shop = await openWorkplace(t.cluster)
     const stock = await openWorkplace(t.cluster)

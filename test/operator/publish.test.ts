@@ -231,7 +231,7 @@ describe('a target that is not ours', () => {
   })
 })
 
-describe('a Secret that somebody changed', () => {
+describe('a Secret that others changed', () => {
   it('is set right within a resync when it was edited, relabelled or deleted', async () => {
     await Promise.all(['edited', 'relabelled', 'deleted', 'emptied'].map((name) => t.place.makeReady(name)))
     await t.place.patch('secrets', 'edited-heartbeat', { data: { HEARTBEAT_URL: base64('http://evil') } })

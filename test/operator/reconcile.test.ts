@@ -1,4 +1,4 @@
-/** A HeartbeatCheck becomes a check, follows its changes, and is set right when somebody changes the check elsewhere. */
+/** A HeartbeatCheck becomes a check, follows its changes, and is set right when its check is changed elsewhere. */
 
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../support/until.ts'
@@ -130,7 +130,7 @@ describe('suspend', () => {
   })
 })
 
-describe('a check that somebody changed in the database', () => {
+describe('a check that was changed in the database', () => {
   const drifts: [string, string, object][] = [
     ['its name', "update checks set name = 'other' where id = $1", { name: expect.stringMatching(/^drift-/) }],
     ['its description', "update checks set description = 'other' where id = $1", { description: null }],

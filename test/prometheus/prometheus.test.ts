@@ -169,7 +169,7 @@ describe('the service itself', () => {
     await stage.start({ OPS_PORT: port })
     await waitForEnd('HeartbeatOperatorAbsent')
     await waitForAlert('HeartbeatFailed', 'nightly-backup')
-    // More than five seconds without anybody who takes pings.
+    // More than five seconds without a process that takes pings.
     const gap = await waitForAlert('HeartbeatOperatorDowntime')
     expect(gap.labels).toEqual({ severity: 'info', namespace: 'monitoring', job: 'heartbeat-ops' })
   })

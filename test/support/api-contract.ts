@@ -12,7 +12,7 @@ export interface ServerUnderTest {
   readonly client: KubernetesClient
   /** Nobody else writes ConfigMaps with the tests' labels in it. */
   readonly namespace: string
-  /** A watch of so many seconds is told a bookmark before it ends. */
+  /** A watch of so many seconds gets a bookmark before it ends. */
   readonly bookmarkSeconds: number
   /** Lists and watches that have begun before are too old afterwards. */
   expire(): Promise<void>

@@ -3,7 +3,7 @@ const RESOURCES = new Set(['heartbeatchecks', 'secrets', 'configmaps', 'events']
 const READS = new Set(['GET', 'LIST', 'WATCH'])
 
 /**
- * What an API server was asked to write since its start, by anybody and whatever it answered: `PUT heartbeatchecks/status 200`
+ * What an API server was asked to write since its start, by any client and whatever it answered: `PUT heartbeatchecks/status 200`
  * and how often. `metrics` is what its /metrics says.
  */
 export function readWrites(metrics: string): Record<string, number> {

@@ -19,7 +19,7 @@ export interface DebianPackages {
    * that they depend on too, as for the root file system of an image.
    */
   readonly scope: 'missing' | 'whole'
-  /** Changes what was unpacked before anybody finds it. Who changes this changes `name` too. */
+  /** Changes what was unpacked before another process finds it. After a change of this, change `name` too. */
   readonly prepare?: (root: string) => Promise<void>
   /** A sentence for the person who cannot have them from Debian. */
   readonly otherwise?: string

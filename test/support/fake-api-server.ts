@@ -31,7 +31,7 @@ export interface FakeWatch {
   send(...pieces: readonly (string | Uint8Array)[]): void
   sendEvent(type: string, object: object): void
   bookmark(resourceVersion?: string): void
-  /** From now on nothing is told, and the socket stays. */
+  /** From now on nothing is sent, and the socket stays. */
   silence(): void
   /** Ends the answer as it ought to end. */
   end(): void
@@ -50,7 +50,7 @@ export interface FakeApiServer extends AsyncDisposable {
   disturb(when: (request: SeenRequest) => boolean, how: Disturbance, times?: number): () => void
   /** The next request for which `when` holds waits for `release`, and is carried out then. */
   hold(when: (request: SeenRequest) => boolean): HeldRequest
-  /** Writes as somebody else would, past all faults. */
+  /** Writes as another client would, past all faults. */
   collection(type: Pick<FakeType, 'group' | 'plural'>): FakeCollection
   /** Lists and watches from before now are expired. */
   expire(): void
@@ -106,7 +106,7 @@ export const PODS: FakeType = {
   selectableFields: ['status.phase', 'spec.nodeName'],
 }
 
-/** Watches are told the version so long before their end, as the real ones are. */
+/** Watches get the version so long before their end, as the real ones are. */
 const LAST_BOOKMARK_MS = 2_000
 
 export async function startFakeApiServer(options: FakeApiServerOptions = {}): Promise<FakeApiServer> {

@@ -279,7 +279,7 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
     follow(version, select, onEvent) {
       if (version < history.oldest) throw expired(version, history.oldest)
       const give = (entry: Entry) => {
-        // Also from a version that is still to come: nothing is told until then.
+        // Also from a version that is still to come: nothing is sent until then.
         if (entry.version <= version) return
         const event = seenAs(entry, select)
         if (event !== null) onEvent(event)
@@ -309,7 +309,7 @@ function pick<T extends object, K extends keyof T>(fields: T, ...names: K[]): Pi
   ) as Pick<T, K>
 }
 
-/** An object that begins or ceases to match is added or deleted for whoever selects. */
+/** An object that begins or ceases to match is added or deleted for a watch that selects. */
 function seenAs({ before, after, version }: Entry, select: Select): FakeEvent | null {
   const was = before !== undefined && select(before)
   const is = after !== undefined && select(after)

@@ -28,7 +28,7 @@ export interface UnpackedImage extends AsyncDisposable {
   readonly digest: string
   /** What a registry keeps of it and a node fetches: all layers, compressed. */
   readonly compressedBytes: number
-  /** The steps of its making, as everybody can read them in it. */
+  /** The steps of its making, as any user of it can read them. */
   readonly history: string
   /** All files, directories and links, as paths from the root. */
   listPaths(): Promise<string[]>

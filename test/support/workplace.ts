@@ -50,7 +50,7 @@ export interface Workplace {
   inState(name: string, state: string): Promise<HeartbeatCheck>
   /** Deletes it, and waits until it is gone. */
   delete(name: string): Promise<void>
-  /** Deletes it, and takes its finalizers off as somebody does who is tired of waiting. */
+  /** Deletes it, and takes its finalizers off, as a person does after a long wait. */
   forceAway(name: string): Promise<void>
   put(plural: 'secrets' | 'configmaps', object: object): Promise<Published>
   patch(plural: 'secrets' | 'configmaps', name: string, patch: object): Promise<Published>

@@ -172,5 +172,5 @@ function findMinor({ spec, status }: HeartbeatCheck, state: DeclaredState, now: 
     return { shownAt: null, turnedAt: (shown === 'late' ? state.expectedAt : lastPingAt) ?? now }
   if (lastPingAt === null) return null
   const shownAt = status?.lastPingTime === undefined ? null : Date.parse(status.lastPingTime)
-  return isPingTimeDue(shownAt, lastPingAt, source ?? spec, now) ? { shownAt } : null
+  return isPingTimeDue(shownAt, lastPingAt, source ?? spec) ? { shownAt } : null
 }

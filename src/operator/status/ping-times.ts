@@ -11,7 +11,8 @@
  */
 
 import type { Instant } from '../../domain/check.ts'
-import { nextSlot, parseCron } from '../../domain/cron.ts'
+import { parseCron } from '../../domain/cron.ts'
+import { intervalMsOf } from '../../domain/schedule.ts'
 import type { Clock } from '../../runtime/clock.ts'
 
 export interface PingTimes {
@@ -123,38 +124,34 @@ export interface Interval {
 }
 
 /** Whether `lastPingTime`, as shown, may be replaced alone. */
-export function isPingTimeDue(shownAt: Instant | null, at: Instant, job: Interval, now: Instant): boolean {
+export function isPingTimeDue(shownAt: Instant | null, at: Instant, job: Interval): boolean {
   if (shownAt === null) return true
   const sinceMs = Math.abs(at - shownAt)
-  return sinceMs >= LAST_PING_STEP_MS && sinceMs >= intervalMs(job, now) / 2
+  return sinceMs >= LAST_PING_STEP_MS && sinceMs >= intervalMs(job) / 2
 }
 
 /** The time of the last ping follows pings at most this often. */
 export const LAST_PING_STEP_MS = 60_000
 const MAX_SCHEDULES = 1_000
-const REMEMBERED_MS = 3_600_000
-const gaps = new Map<string, { readonly at: Instant; readonly ms: number }>()
+/** A poll compares thousands of resources, most of them with one of a few schedules. */
+const intervals = new Map<string, number>()
 
-/** With a schedule, the gap between its next two slots; 0 when it has no interval. */
-function intervalMs({ periodSeconds, schedule, timeZone }: Interval, now: Instant): number {
+/** 0 when it has none. */
+function intervalMs({ periodSeconds, schedule, timeZone }: Interval): number {
   if (periodSeconds != null) return periodSeconds * 1_000
   if (schedule == null) return 0
   const id = `${timeZone ?? 'UTC'} ${schedule}`
-  const known = gaps.get(id)
-  if (known !== undefined && Math.abs(now - known.at) < REMEMBERED_MS) return known.ms
-  const ms = findGap(schedule, timeZone ?? 'UTC', now)
-  gaps.delete(id)
-  gaps.set(id, { at: now, ms })
-  if (gaps.size > MAX_SCHEDULES) gaps.delete(gaps.keys().next().value!)
+  const known = intervals.get(id)
+  if (known !== undefined) return known
+  const ms = parseInterval(schedule, timeZone ?? 'UTC')
+  intervals.set(id, ms)
+  if (intervals.size > MAX_SCHEDULES) intervals.delete(intervals.keys().next().value!)
   return ms
 }
 
-function findGap(schedule: string, timeZone: string, now: Instant): number {
+function parseInterval(schedule: string, timeZone: string): number {
   try {
-    const cron = parseCron(schedule, timeZone)
-    const next = nextSlot(cron, now)
-    const second = next === null ? null : nextSlot(cron, next)
-    return next === null || second === null ? 0 : second - next
+    return intervalMsOf({ kind: 'cron', cron: parseCron(schedule, timeZone) })
   } catch {
     // A specification that is not valid is not in effect.
     return 0

@@ -89,7 +89,7 @@ export function computeStatus(object: HeartbeatCheck, findings: Findings, now: I
     ...(findings.followed === undefined ? {} : describeFollowed(before, findings.followed)),
     conditions,
   }
-  return check === null ? status : holdPingTime(before, status, check, now)
+  return check === null ? status : holdPingTime(before, status, check)
 }
 
 function describeFollowed(before: HeartbeatCheckStatus, { source, lastRun }: FollowedFindings) {
@@ -131,11 +131,10 @@ function holdPingTime(
   before: HeartbeatCheckStatus,
   after: HeartbeatCheckStatus,
   { spec, state }: CheckRecord,
-  now: Instant,
 ): HeartbeatCheckStatus {
   if (!isPingAlone(before, after)) return after
   const shownAt = before.lastPingTime === undefined ? null : Date.parse(before.lastPingTime)
-  return isPingTimeDue(shownAt, state.lastPingAt!, spec, now) ? after : before
+  return isPingTimeDue(shownAt, state.lastPingAt!, spec) ? after : before
 }
 
 /**

@@ -45,7 +45,7 @@ const channel = take(
     body: { kind: 'webhook', name: 'Pager', config: { url: 'https://hooks.example.com/heartbeat' } },
   }),
 )
-// Told apart by their kind.
+// Distinguished by their kind.
 const url = channel.kind === 'webhook' ? channel.config?.url : undefined
 await createChannel({ client, body: { kind: 'email', name: 'Mail', config: { to: ['ada@example.com'] } } })
 const mixed = { kind: 'slack' as const, name: 'x', config: { to: ['ada@example.com'] } }

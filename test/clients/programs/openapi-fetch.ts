@@ -36,7 +36,7 @@ const channel = take(
     body: { kind: 'webhook', name: 'Pager', config: { url: 'https://hooks.example.com/heartbeat' } },
   }),
 )
-// Told apart by their kind.
+// Distinguished by their kind.
 const url = channel.kind === 'webhook' ? channel.config?.url : undefined
 await api.POST('/channels', { body: { kind: 'email', name: 'Mail', config: { to: ['ada@example.com'] } } })
 const mixed = { kind: 'slack', name: 'x', config: { to: ['ada@example.com'] } } as const

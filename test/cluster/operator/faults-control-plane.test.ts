@@ -182,7 +182,7 @@ describe('the CustomResourceDefinition', () => {
     await place.ready('standing')
     expect(await place.pingUrl('standing')).toBe(url)
     expect((await fetch(url)).status).toBe(200)
-    // The time begins with the kind: whoever applied that needs a moment for the resources.
+    // The time begins with the kind: who applies that needs a moment for the resources.
     expect(await lost.pollAfter(500)).toEqual([])
     expect(await lost.pollAfter(5_000)).toContain('lost')
   })

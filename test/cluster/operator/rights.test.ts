@@ -202,17 +202,17 @@ describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
   })
 
   it('shows in kubectl describe what happened to the job', async () => {
-    await place.makeReady('told')
+    await place.makeReady('reported')
     const flip = async (kind: string, reason: string) => {
-      await fetch((await place.pingUrl('told')) + kind, { method: 'POST' })
-      await place.event('told', reason)
+      await fetch((await place.pingUrl('reported')) + kind, { method: 'POST' })
+      await place.event('reported', reason)
     }
     await flip('', 'FirstSuccess')
     await flip('/fail', 'Failed')
     await flip('', 'Recovered')
-    const text = await kubectl('describe', 'hbc', 'told')
+    const text = await kubectl('describe', 'hbc', 'reported')
     for (const line of [
-      /Normal +Created .*heartbeat-operator +the service watches over the job from now on; the ping URL is in Secret told-heartbeat, key HEARTBEAT_URL/,
+      /Normal +Created .*heartbeat-operator +the service watches over the job from now on; the ping URL is in Secret reported-heartbeat, key HEARTBEAT_URL/,
       /Normal +FirstSuccess .*the job reported its first success/,
       /Warning +Failed .*the job reported a failure at 2\S+Z/,
       /Normal +Recovered .*the job reported a success again at 2\S+Z/,

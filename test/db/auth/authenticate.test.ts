@@ -147,7 +147,7 @@ describe('the last use of a key', () => {
   it('neither delays a call nor lets it fail', async () => {
     const { id, key } = await aKey()
     await test.database.transaction(async (tx) => {
-      // Somebody holds the row: a write of it would wait until this transaction ends.
+      // Another session holds the row: a write of it would wait until this transaction ends.
       await tx.query('select from api_keys where id = $1 for update', [id])
       const { database, touches, written } = watched(test.database)
       expect(await authenticate(`Bearer ${key}`, database)).toMatchObject({ id })

@@ -21,7 +21,7 @@ test('a token leads to its check; a check may have several', async () => {
   })
 })
 
-test('a token stays with the check that has it, whoever asks for it later', async () => {
+test('a token stays with the check that has it, also if another import asks for it later', async () => {
   const one = await addCheck(fixture, fixture.tenant)
   const theirs = await addCheck(fixture, await addTenant(fixture))
   await give('token', one)

@@ -300,10 +300,13 @@ describe('late', () => {
     expect(later.heard).toEqual([])
   })
 
+  /** Another watcher comes first: the connection and the first look of a hub begin together, and either may be done before the other. */
   async function lookOnceSince(since: number) {
-    const hub = startHub()
-    const { heard, nulls, settle } = await watch(hub, { since })
-    await untilAfter(() => nulls() === 1)
+    const hub = startHub({ clock: withoutLooks() })
+    const first = await watch(hub, { organizationId: randomUUID() })
+    await untilAfter(() => first.nulls() === 1)
+    await hub.look()
+    const { heard, settle } = await watch(hub, { since })
     await hub.look()
     await settle()
     return { heard }

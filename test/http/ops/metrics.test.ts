@@ -12,7 +12,7 @@ import { openConnection, writeHead } from '../../support/http.ts'
 import { until } from '../../support/until.ts'
 
 const TYPE = 'text/plain; version=0.0.4; charset=utf-8'
-/** Some 20 MB of text: far more than sockets take before somebody reads. */
+/** Some 20 MB of text: far more than sockets take before a client reads. */
 const MANY = 12_000
 
 let calls: string[] = []
@@ -191,7 +191,7 @@ describe('GET /metrics', () => {
   })
 
   it.each(['gzip', 'identity'])(
-    '(%s) that breaks off in the middle is cut, somebody hears why, and the next one is made',
+    '(%s) that breaks off in the middle is cut, the cause is reported, and the next one is made',
     async (accepted) => {
       let isBroken = true
       const url = await startOps({

@@ -20,7 +20,7 @@ beforeEach(async () => {
 })
 afterEach(() => issuer[Symbol.asyncDispose]())
 
-/** With what the operator is told. */
+/** With what the operator configures. */
 function makeIssuers(url = issuer.url, jwks: { keys: object[] } | null = null) {
   const problems: string[] = []
   const { verify } = createIssuers(

@@ -104,7 +104,7 @@ describe('an access token', () => {
     ['that names another algorithm', aToken({ header: { alg: 'RS256' } })],
     ['for another audience', aToken({ claims: { aud: 'heartbeat-operator/other' } })],
     ['for no audience', aToken({ claims: { aud: undefined } })],
-    ['of another issuer', aToken({ claims: { iss: 'somebody' } })],
+    ['of another issuer', aToken({ claims: { iss: 'another' } })],
     ['of another type', aToken({ header: { typ: 'JWT' } })],
     ['of no type', aToken({ header: { typ: undefined } })],
     ['without an end', aToken({ claims: { exp: undefined } })],

@@ -139,7 +139,7 @@ describe('readBody', () => {
     expect(await seen).toBeInstanceOf(RequestAborted)
   })
 
-  it('ends quietly when the client left before anybody read', async () => {
+  it('ends quietly when the client left before the body was read', async () => {
     const left = Promise.withResolvers<void>()
     const { port, seen } = await startServer(async (request) => {
       request.socket.on('close', left.resolve)

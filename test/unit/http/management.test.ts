@@ -44,7 +44,7 @@ it('the credentials of a proxy leave the dashboard where it is', () => {
   }
 })
 
-it('the badges have what is below /badge/, whoever asks, also without a dashboard', () => {
+it('the badges have what is below /badge/, for every client, also without a dashboard', () => {
   for (const url of ['/badge/x.svg', '/badge/', 'http://a.example/badge/x/y.json?states=2'])
     for (const [headers, hasDashboard] of [
       [{}, true],

@@ -89,7 +89,7 @@ function createLeaseServer(clock: Clock) {
     writes: (by?: string) => log.filter((entry) => entry.verb !== 'get' && (by === undefined || entry.by === by)),
     lease: () => stored,
     spec: () => stored?.spec,
-    /** Somebody else writes. */
+    /** Another client writes. */
     edit(change: (lease: StoredLease) => object): void {
       keep(change(structuredClone(stored!)))
     },
@@ -113,11 +113,11 @@ export function aCandidate(
   overrides: Partial<ElectorOptions> = {},
 ) {
   const { client, behaviour } = server.clientOf(identity)
-  const told: { at: number; what: string }[] = []
+  const steps: { at: number; what: string }[] = []
   const problems: string[] = []
   const leading: boolean[] = []
   const gate = Promise.withResolvers<void>()
-  const tell = (what: string) => void told.push({ at: clock.now(), what })
+  const note = (what: string) => void steps.push({ at: clock.now(), what })
   const elector = createElector({
     client,
     namespace: 'heartbeats',
@@ -126,13 +126,13 @@ export function aCandidate(
     clock,
     random: () => 0,
     async onLeading(signal) {
-      tell('begin')
+      note('begin')
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
-      tell('abort')
+      note('abort')
       await gate.promise
-      tell('end')
+      note('end')
     },
-    onChange: (isLeader) => tell(isLeader ? 'leader' : 'follower'),
+    onChange: (isLeader) => note(isLeader ? 'leader' : 'follower'),
     onProblem: (error) => void problems.push(error.message),
     metrics: { leading: (isLeader) => void leading.push(isLeader) },
     ...overrides,
@@ -140,15 +140,15 @@ export function aCandidate(
   return {
     elector,
     behaviour,
-    told,
+    steps,
     problems,
     leading,
     endWork: gate.resolve,
-    what: () => told.map(({ what }) => what),
+    what: () => steps.map(({ what }) => what),
   }
 }
 
-/** A candidate whose work ends as soon as it is told to. */
+/** A candidate whose work ends as soon as its signal aborts. */
 export function aQuickCandidate(...parameters: Parameters<typeof aCandidate>) {
   const candidate = aCandidate(...parameters)
   candidate.endWork()
@@ -160,8 +160,8 @@ export function aServer() {
   return { clock, server: createLeaseServer(clock) }
 }
 
-export const timeOf = (told: { at: number; what: string }[], what: string) =>
-  told.find((entry) => entry.what === what)!.at
+export const timeOf = (steps: { at: number; what: string }[], what: string) =>
+  steps.find((entry) => entry.what === what)!.at
 
 /** A quick candidate `a` that leads already. */
 export async function aLeader(overrides: Partial<ElectorOptions> = {}) {

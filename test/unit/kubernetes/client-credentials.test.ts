@@ -45,7 +45,7 @@ async function serve(certificate: ServerCertificate = signServer(authority, ['12
   return stack.use(await startFakeApiServer({ certificate }))
 }
 
-/** By a kubeconfig, as anybody would. */
+/** By a kubeconfig, as any client would. */
 async function connectTo(server: string, cluster: object = {}, user: object = { token: 'ours' }) {
   const text = stringify({
     'current-context': 'a',

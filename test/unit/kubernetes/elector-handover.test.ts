@@ -168,7 +168,7 @@ describe('a follower', () => {
     await clock.advance(4_399 - 60)
     expect(b.elector.isLeader()).toBe(true)
     expect(server.spec()).toMatchObject({ holderIdentity: 'b', leaseTransitions: 1, leaseDurationSeconds: 15 })
-    expect(timeOf(b.told, 'begin')).toBeGreaterThanOrEqual(timeOf(a.told, 'end'))
+    expect(timeOf(b.steps, 'begin')).toBeGreaterThanOrEqual(timeOf(a.steps, 'end'))
   })
 
   it('spreads its looks between two and 4.4 seconds', async () => {
@@ -197,7 +197,7 @@ describe('a follower', () => {
         a.behaviour.get = 'hang'
         const killedAt = clock.now()
         await clock.advance(25_000)
-        expect(timeOf(b.told, 'begin') - killedAt).toBeLessThan(20_000)
+        expect(timeOf(b.steps, 'begin') - killedAt).toBeLessThan(20_000)
       }
     }
   })
@@ -259,9 +259,9 @@ describe('two candidates', () => {
     a.behaviour.get = 'answer'
     await clock.advance(60_000)
     expect([a.elector.isLeader(), b.elector.isLeader()]).toEqual([false, true])
-    // Told in time, and ended before the other one began.
-    expect(timeOf(b.told, 'begin') - timeOf(a.told, 'abort')).toBeGreaterThanOrEqual(5_000 - 2_000)
-    expect(timeOf(b.told, 'begin')).toBeGreaterThan(timeOf(a.told, 'end'))
+    // Aborted in time, and ended before the other one began.
+    expect(timeOf(b.steps, 'begin') - timeOf(a.steps, 'abort')).toBeGreaterThanOrEqual(5_000 - 2_000)
+    expect(timeOf(b.steps, 'begin')).toBeGreaterThan(timeOf(a.steps, 'end'))
     expect(b.what()).toEqual(['leader', 'begin'])
     expect(a.what()).toEqual(['leader', 'begin', 'follower', 'abort', 'end'])
     expect(server.spec()).toMatchObject({ holderIdentity: 'b', leaseTransitions: 1 })
@@ -274,7 +274,7 @@ describe('two candidates', () => {
     a.behaviour.write = 'lose'
     a.behaviour.get = 'hang'
     await clock.advance(40_000)
-    expect(timeOf(b.told, 'begin') - timeOf(a.told, 'abort')).toBeGreaterThanOrEqual(5_000)
+    expect(timeOf(b.steps, 'begin') - timeOf(a.steps, 'abort')).toBeGreaterThanOrEqual(5_000)
   })
 
   it('never lead at the same time, whichever of them gets no responses', async () => {

@@ -6,13 +6,13 @@ import { aCandidate, aLeader, aPair, aQuickCandidate, aServer, timeOf } from './
 describe('one candidate', () => {
   it('creates the lease that is not there, and leads', async () => {
     const { clock, server } = aServer()
-    const { elector, told, leading, problems } = aQuickCandidate(server, clock, 'a')
+    const { elector, steps, leading, problems } = aQuickCandidate(server, clock, 'a')
     expect(leading).toEqual([false])
     expect(elector.isLeader()).toBe(false)
     elector.start()
     elector.start()
     await clock.settle()
-    expect(told.map(({ what }) => what)).toEqual(['leader', 'begin'])
+    expect(steps.map(({ what }) => what)).toEqual(['leader', 'begin'])
     expect(elector.isLeader()).toBe(true)
     expect(leading).toEqual([false, true])
     expect(server.lease()).toMatchObject({ kind: 'Lease', metadata: { namespace: 'heartbeats', name: 'operator' } })
@@ -83,11 +83,11 @@ describe('one candidate', () => {
   })
 
   it.each(['hang', 'fail', 'lose'] as const)('stops at the deadline when renewals %s', async (write) => {
-    const { clock, behaviour, told, problems, leading } = await aLeader()
+    const { clock, behaviour, steps, problems, leading } = await aLeader()
     behaviour.write = write
     behaviour.get = 'hang'
     await clock.advance(12_000)
-    expect(timeOf(told, 'abort') - timeOf(told, 'begin')).toBe(10_000)
+    expect(timeOf(steps, 'abort') - timeOf(steps, 'begin')).toBe(10_000)
     expect(problems).toContain('lease heartbeats/operator was lost: not renewed within 10000 ms')
     expect(leading).toEqual([false, true, false])
   })
@@ -104,7 +104,7 @@ describe('one candidate', () => {
         return answer
       },
     } as ElectorOptions['client']
-    const { elector, behaviour, told } = aQuickCandidate(server, clock, 'a', { client: slow })
+    const { elector, behaviour, steps } = aQuickCandidate(server, clock, 'a', { client: slow })
     void behaviour
     elector.start()
     await clock.settle()
@@ -113,7 +113,7 @@ describe('one candidate', () => {
     delayMs = 100_000
     // Renewed at 2 s, answered at 6 s: trusted until 12 s.
     await clock.advance(6_000)
-    expect(timeOf(told, 'abort') - timeOf(told, 'begin')).toBe(12_000)
+    expect(timeOf(steps, 'abort') - timeOf(steps, 'begin')).toBe(12_000)
   })
 
   it('does not lead after the deadline even before a timer has fired', async () => {
@@ -131,12 +131,12 @@ describe('one candidate', () => {
 
   it('stops leading when another candidate holds the lease', async () => {
     const { clock, server } = aServer()
-    const { elector, told, problems, what } = aCandidate(server, clock, 'a')
+    const { elector, steps, problems, what } = aCandidate(server, clock, 'a')
     elector.start()
     await clock.settle()
     server.edit((lease) => ({ ...lease, spec: { ...lease.spec, holderIdentity: 'b' } }))
     await clock.advance(2_000)
-    expect(timeOf(told, 'abort') - timeOf(told, 'begin')).toBe(2_000)
+    expect(timeOf(steps, 'abort') - timeOf(steps, 'begin')).toBe(2_000)
     expect(problems).toEqual(['lease heartbeats/operator was lost: b holds it'])
     // While its work still ends.
     expect({ isLeader: elector.isLeader(), what: what() }).toEqual({

@@ -140,7 +140,7 @@ describe('whatever else may go wrong', () => {
     await using a = await startReflecting()
     a.write('a', '1')
     await a.follow()
-    // Nobody told us.
+    // No response said so.
     a.server.watches[0]!.silence()
     a.write('a', '2')
     const endWatch = async () => {

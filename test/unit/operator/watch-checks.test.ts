@@ -49,7 +49,7 @@ it.each([
   ['a label', { labels: { team: 'shop' } }],
   ['another object of the same name', { uid: 'u2' }],
 ])(
-  '%s that comes with the answer to our own write is told: its event will be older than what is known',
+  '%s that comes with the answer to our own write is reported: its event will be older than what is known',
   async (_what, metadata) => {
     const { watch, changes } = await watchOne()
     watch.put(answered(metadata))

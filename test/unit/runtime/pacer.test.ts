@@ -3,7 +3,7 @@ import { createPacer } from '../../../src/runtime/pacer.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-it('a pacer lets one caller through in each turn, in order of arrival, whoever comes meanwhile', async () => {
+it('a pacer lets one caller through in each turn, in order of arrival, also those that come meanwhile', async () => {
   const pace = createPacer()
   const passed: string[] = []
   const pass = (name: string) => pace().then(() => passed.push(name))

@@ -24,7 +24,7 @@ describe('parseJsonObject', () => {
     )
   })
 
-  it('never breaks: bytes give an object or a refusal that a caller can be told', () => {
+  it('never breaks: bytes give an object or a rejection that a caller can read', () => {
     const text = fc
       .oneof(fc.json(), fc.string({ unit: 'binary' }), fc.string({ unit: fc.constantFrom(...'{}[]":,\\ux0 \n') }))
       .map((written) => Buffer.from(written))

@@ -13,7 +13,7 @@ const project_id = '0199aaaa-0000-7000-8000-00000000000a'
 const bodies = ROUTES.flatMap(({ endpoint: { id, body } }) => (body === undefined ? [] : [{ id, body }]))
 const queries = ROUTES.flatMap(({ endpoint: { id, query } }) => (query === undefined ? [] : [{ id, query }]))
 
-/** What a caller is told, or null. Fails on anything else that is thrown. */
+/** The error that a caller gets, or null. Fails on anything else that is thrown. */
 function refusalOf(parse: () => unknown): AppError | null {
   try {
     parse()

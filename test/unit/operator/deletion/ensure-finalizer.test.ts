@@ -63,7 +63,7 @@ describe('the finalizer of a new resource', () => {
     expect(finalizers.isPostponed(KEY)).toBe(false)
   })
 
-  it('the finalizer is no longer postponed once it is there, whoever added it', async () => {
+  it('the finalizer is no longer postponed once it is there, also if another process added it', async () => {
     const { finalizers, asked } = createHeld()
     await finalizers.ensureOrPostpone(KEY, check())
     await finalizers.ensureOrPostpone(KEY, { ...check(), metadata: { ...check().metadata, finalizers: [FINALIZER] } })

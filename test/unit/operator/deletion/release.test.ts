@@ -36,7 +36,7 @@ afterEach(async () => {
   await server[Symbol.asyncDispose]()
 })
 
-/** Waits take no time, and are told: `onSleep` gets how much has gone by. */
+/** Waits take no time, and are reported: `onSleep` gets how much has gone by. */
 function release(
   changes: Partial<ReleaseOptions> = {},
   onSleep: (elapsedMs: number) => void = () => {},

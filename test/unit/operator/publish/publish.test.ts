@@ -102,7 +102,7 @@ describe('a refused write', () => {
   })
 
   it.each([
-    ['somebody was faster', refusal(409, 'Conflict')],
+    ['another writer was faster', refusal(409, 'Conflict')],
     ['the server is away', refusal(503, 'ServiceUnavailable')],
     ['the namespace is going', refusal(403, 'Forbidden', [{ reason: 'NamespaceTerminating' }])],
   ])('passes by itself when %s', async (_, error) => {

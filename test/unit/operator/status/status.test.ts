@@ -109,7 +109,7 @@ function statusOf(findings: Partial<Findings> = {}, before?: HeartbeatCheckStatu
 
 const condition = (status: HeartbeatCheckStatus, type: string) =>
   status.conditions?.find((candidate) => candidate.type === type)
-const stalled: Sync = { kind: 'stalled', reason: 'TargetNotOwned', message: 'Secret x belongs to somebody' }
+const stalled: Sync = { kind: 'stalled', reason: 'TargetNotOwned', message: 'Secret x belongs to others' }
 
 describe('the conditions of the sync', () => {
   it('are Ready and Published, and no abnormal one, when all is in line', () => {
