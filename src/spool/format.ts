@@ -4,7 +4,7 @@
  *   header   magic 8, version u32, position of the first record u64, id of the spool 16, CRC-32C of these
  *   record   length u32, CRC-32C of length and position, CRC-32C of length, position and payload, payload
  *
- * The length has a sum of its own: with a wrong one, damage in the middle could not be told from a record that was cut off,
+ * The length has a sum of its own: with a wrong one, damage in the middle could not be distinguished from a record that was cut off,
  * and records behind it would be removed. Numbers are little-endian.
  */
 

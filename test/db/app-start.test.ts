@@ -17,7 +17,10 @@ beforeAll(async () => {
 afterAll(() => server.remove())
 
 function createTestApp(environment = {}, log = silentLog) {
-  const config = readConfig({ SPOOL_MAX_BYTES: '0', PING_PORT: '0', API_PORT: '0', OPS_PORT: '0', ...environment }, false)
+  const config = readConfig(
+    { SPOOL_MAX_BYTES: '0', PING_PORT: '0', API_PORT: '0', OPS_PORT: '0', ...environment },
+    false,
+  )
   return createApp({ config, databaseUrl: server.url, secretKey: Buffer.alloc(32, 1), log })
 }
 

@@ -1,6 +1,6 @@
 /**
  * The public ids of all checks with their keys, in memory: a ping of a check that this process has not seen needs no look-up, and while the
- * database is away, an id of a check can be told from an invented one. A million takes 35 MB.
+ * database is away, an id of a check can be distinguished from an invented one. A million takes 35 MB.
  *
  * Nothing here is proof. A check that is not known may be younger than the last refresh; a known one may have been removed, or made anew, since. The
  * commit of a ping finds out (commit.ts): what it did not find is looked up before the ping is `unknown`.
