@@ -178,12 +178,7 @@ export function createTransport(options: TransportOptions): Transport {
  * to be sent, and takes all memory meanwhile. What comes of it after the abort is read and dropped.
  */
 async function leaveWhenAborted(answer: Promise<ApiResponse>, signal: AbortSignal): Promise<ApiResponse> {
-  void answer.then(
-    async ({ body }) => {
-      if (signal.aborted) await body.dump()
-    },
-    () => {},
-  )
+  answer.then(({ body }) => (signal.aborted ? body.dump() : undefined)).catch(() => {})
   const response = await unlessAborted(answer, signal)
   const cut = () => response.body.destroy(signal.reason)
   signal.addEventListener('abort', cut, { once: true })
