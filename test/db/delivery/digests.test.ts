@@ -152,14 +152,7 @@ describe('a crowd', () => {
   })
 
   it('has a bound: what is above it is the next message', async () => {
-    await fixture.database.query(
-      `with made as (
-          insert into events (id, check_key, type, data, created_at, subject)
-          select gen_random_uuid(), n, 'check.down', '{}', to_timestamp($3::float8), '{}' from generate_series(1, $4::int) n returning id, check_key)
-        insert into deliveries (event_id, channel_id, id, check_key, organization_id, type, next_attempt_at, give_up_at, created_at)
-        select id, $1, gen_random_uuid(), check_key, $2, 'check.down', to_timestamp($3::float8), to_timestamp($3::float8), to_timestamp($3::float8) from made`,
-      [channel, fixture.tenant().organizationId, fixture.clock.now() / 1_000, DIGEST.deliveries + CROWD],
-    )
+    await addCrowd(DIGEST.deliveries + CROWD)
     const { send, digests } = createDigestReceiver()
     const outbox = fixture.createOutbox(send)
     await outbox.drain()
@@ -168,6 +161,31 @@ describe('a crowd', () => {
     expect(digests.map(({ digest }) => digest.events)).toEqual([DIGEST.deliveries, CROWD])
     expect(digests[0]!.digest.counts).toEqual([{ type: 'check.down', checks: DIGEST.deliveries }])
     expect(digests[0]!.digest.named).toHaveLength(DIGEST.named)
+  })
+
+  it('has its outcomes written in one statement, and those of a second one in another when both are too many', async () => {
+    const other = await fixture.addChannel({ name: 'Other' })
+    const half = DIGEST.deliveries / 2 + 1
+    for (const one of [channel, other]) await fixture.addEvents(one, keysFrom(1, half))
+    const { database } = fixture
+    const written: number[] = []
+    const counting: typeof database = {
+      ...database,
+      async query(statement, values) {
+        const result = await database.query(statement, values)
+        if (typeof statement === 'object' && statement.name === 'finish_attempts') {
+          const { rows } = await database.query<{ count: number }>(
+            'select count(*) as count from deliveries where status = 1',
+          )
+          written.push(rows[0]!.count)
+        }
+        return result as never
+      },
+    }
+    const { send, digests } = createDigestReceiver()
+    await fixture.createOutbox(send, { database: counting }).drain()
+    expect(digests).toHaveLength(2)
+    expect(written).toEqual([half, 2 * half])
   })
 })
 
