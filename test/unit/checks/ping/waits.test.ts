@@ -49,3 +49,14 @@ it('there are pings until a second has passed without one', () => {
   now += 1
   expect(waits.end().arePings).toBe(false)
 })
+
+it('the usual wait stays as it is while it is not measured', () => {
+  settle(5)
+  waits.measureUsual(false)
+  settle(1)
+  expect(waits.end()).toMatchObject({ besideMs: [], usualMs: 5 })
+  waits.measureUsual(true)
+  now += 10
+  settle(7)
+  expect(waits.end().usualMs).toBe(7)
+})
