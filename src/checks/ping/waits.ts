@@ -28,7 +28,7 @@ export interface PingWaits {
 }
 
 /** The newest pings without a batch beside them that are kept to compare with. */
-const KEPT = 512
+const KEPT = 2_048
 const P99 = 0.99
 /** So long without a ping: the next one is not to be expected soon. */
 const PAUSE_MS = 1_000
