@@ -53,7 +53,7 @@ it('there are pings until a second has passed without one', () => {
 it('the usual wait stays as it is while it is not measured', () => {
   settle(5)
   waits.measureUsual(false)
-  settle(1)
+  settle(9)
   expect(waits.end()).toMatchObject({ besideMs: [], usualMs: 5 })
   waits.measureUsual(true)
   now += 10
