@@ -31,20 +31,32 @@ const MOST = { growth: 2, shrinking: 1 / 4 }
 
 export const SMALLEST: Allowance = { size: MIN_BATCH, isProbing: true }
 
-/** What the evaluator does with an allowance. `rest` is in units of the time that the batch takes. */
-export function planBatch({ size }: Allowance): { limit: number; rest: number } {
-  return { limit: Math.max(MIN_BATCH, Math.floor(size)), rest: Math.max(1, MIN_BATCH / size) }
+/** The longest rests. They are long enough to measure what pings wait otherwise. */
+const FLOOR: Allowance = { size: MIN_BATCH / MAX_REST, isProbing: true }
+
+export interface Plan {
+  readonly limit: number
+  /** In units of the time that the batch takes. */
+  readonly rest: number
+  /** Whether the rest shows what pings usually wait. */
+  readonly isUsual: boolean
+}
+
+/** What the evaluator does with an allowance. */
+export function planBatch({ size }: Allowance): Plan {
+  const limit = Math.max(MIN_BATCH, Math.floor(size))
+  return { limit, rest: Math.max(1, MIN_BATCH / size), isUsual: size <= FLOOR.size }
 }
 
 /** The allowance after a batch that had as many deadlines as it may have. */
 export function nextAllowance({ size, isProbing }: Allowance, { besideMs, usualMs, arePings }: Waits): Allowance {
   if (!arePings) return { size: bounded(size * 2), isProbing: true }
-  const limitMs = usualMs === null ? Number.POSITIVE_INFINITY : usualMs * TOO_LONG
-  const tooLong = besideMs.filter((ms) => ms > limitMs).length
+  if (usualMs === null) return FLOOR
+  const tooLong = besideMs.filter((ms) => ms > usualMs * TOO_LONG).length
   const inTime = besideMs.length - tooLong
   if (isProbing && tooLong === 0) return { size: inTime > 0 ? bounded(size * 2) : size, isProbing: true }
   const factor = GROWTH ** inTime * SHRINKING ** tooLong
   return { size: bounded(size * Math.min(MOST.growth, Math.max(MOST.shrinking, factor))), isProbing: false }
 }
 
-const bounded = (size: number) => Math.min(MAX_BATCH, Math.max(MIN_BATCH / MAX_REST, size))
+const bounded = (size: number) => Math.min(MAX_BATCH, Math.max(FLOOR.size, size))

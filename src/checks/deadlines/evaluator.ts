@@ -44,8 +44,10 @@ export function createEvaluator(options: EvaluatorOptions) {
     for (const { key, error } of expired.failed) onFailed(error, key)
     // A batch that is not full does not show what a full one would do.
     allowance = expired.isFull ? nextAllowance(allowed, waited) : allowed
+    const { rest, isUsual } = planBatch(allowance)
+    recorder.waits.measureUsual(isUsual || !expired.isFull)
     if (!expired.isFull) return 'done'
-    if (waited.arePings) await clock.sleep((clock.now() - startedAt) * planBatch(allowance).rest, signal)
+    if (waited.arePings) await clock.sleep((clock.now() - startedAt) * rest, signal)
     return 'again'
   }
 }

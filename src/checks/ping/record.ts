@@ -45,7 +45,7 @@ export interface PingRecorder {
   /** How long the oldest ping without a result has waited, in milliseconds; also one whose group is in flight. */
   oldestWaitMs(): number
   /** What pings wait beside batches of deadlines, and otherwise. Without those that could not be stored. */
-  readonly waits: Pick<PingWaits, 'begin' | 'end'>
+  readonly waits: Omit<PingWaits, 'onSettled'>
   /** Resolves when no ping waits and no group is in flight, after 20 ms at the latest: for background work. */
   yieldToPings(): Promise<void>
   /** Rejects new pings, and resolves when all others have their results. */

@@ -60,8 +60,9 @@ describe('batches', () => {
     expect(limitsOf([waits(...times(500, 1))], { size: 20, isProbing: false })).toEqual([40])
   })
 
-  it('are not limited by pings before it is known what is usual', () => {
-    expect(limitsOf([{ ...LONG, usualMs: null }])).toEqual([10])
+  it('are the smallest, with the longest rests, beside pings of which it is not known what is usual', () => {
+    const allowance = nextAllowance({ size: 160, isProbing: true }, { ...SHORT, usualMs: null })
+    expect(planBatch(allowance)).toEqual({ limit: MIN_BATCH, rest: 4, isUsual: true })
   })
 
   it('have room for five deadlines however long pings wait; rests grow instead', () => {

@@ -22,7 +22,11 @@ it.each([
         async yieldToPings() {
           hasYielded = true
         },
-        waits: { begin: () => {}, end: () => ({ besideMs: [], usualMs: null, arePings: false }) },
+        waits: {
+          begin: () => {},
+          end: () => ({ besideMs: [], usualMs: null, arePings: false }),
+          measureUsual: () => {},
+        },
       },
       clock: createManualClock(),
       onFlip: () => {},
@@ -54,6 +58,7 @@ function createRun(answers: readonly [Answer, Waits][]) {
       },
     })
   const calls: string[] = []
+  const measured: boolean[] = []
   const evaluate = createEvaluator({
     database: { session } as never,
     cache: undefined as never,
@@ -67,13 +72,14 @@ function createRun(answers: readonly [Answer, Waits][]) {
           calls.push('end')
           return answers[sizes.length - 1]![1]
         },
+        measureUsual: (isMeasured: boolean) => measured.push(isMeasured),
       },
     },
     clock,
     onFlip: () => {},
     onFailed: () => {},
   })
-  return { evaluate, clock, sizes, calls }
+  return { evaluate, clock, sizes, calls, measured }
 }
 
 const NO_PINGS: Waits = { besideMs: [], usualMs: 5, arePings: false }
@@ -135,4 +141,19 @@ it.each<[string, Answer, Waits, number]>([
   expect(restsUntil).toEqual(expected === 0 ? [] : [startedAt + 10 + expected])
   await clock.advance(expected)
   expect(await evaluated).toBe(answer === 'full' ? 'again' : 'done')
+})
+
+it('what pings usually wait is measured outside of floods, and in the long rests of the smallest batches', async () => {
+  const answers: [Answer, Waits][] = [
+    ['not full', NO_PINGS],
+    ['full', NO_PINGS],
+    ['full', waited(100)],
+    ['full', waited(100)],
+    ['full', waited(100)],
+    ['full', waited(1)],
+    ['not full', waited(1)],
+  ]
+  const { evaluate, measured } = createRun(answers)
+  for (const _ of answers) await evaluate(AbortSignal.abort())
+  expect(measured).toEqual([true, false, false, false, true, false, true])
 })

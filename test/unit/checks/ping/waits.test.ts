@@ -31,14 +31,14 @@ it('the waits beside a batch are those of the pings that waited at any moment of
 
 it('the usual wait is the 99th percentile of the newest pings without a batch beside them', () => {
   expect(waits.end().usualMs).toBeNull()
-  for (let ms = 1; ms <= 1_000; ms += 1) {
+  for (let ms = 1; ms <= 3_000; ms += 1) {
     now += 1_000
     settle(ms)
   }
   waits.begin()
   settle(100_000)
-  // Of 489 to 1,000.
-  expect(waits.end().usualMs).toBe(995)
+  // Of 953 to 3,000.
+  expect(waits.end().usualMs).toBe(2_980)
 })
 
 it('there are pings until a second has passed without one', () => {
@@ -48,4 +48,15 @@ it('there are pings until a second has passed without one', () => {
   expect(waits.end().arePings).toBe(true)
   now += 1
   expect(waits.end().arePings).toBe(false)
+})
+
+it('the usual wait stays as it is while it is not measured', () => {
+  settle(5)
+  waits.measureUsual(false)
+  settle(9)
+  expect(waits.end()).toMatchObject({ besideMs: [], usualMs: 5 })
+  waits.measureUsual(true)
+  now += 10
+  settle(7)
+  expect(waits.end().usualMs).toBe(7)
 })
