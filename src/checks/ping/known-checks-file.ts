@@ -19,7 +19,7 @@ const VERSION = 1
 const HEADER = { bytes: 32, version: 8, count: 16, crc: 24, headerCrc: 28 }
 /** About half a megabyte of a million ids. */
 const SHARDS_PER_WRITE = 8
-const IDS_PER_TURN = 10_000
+const IDS_PER_TURN = 5_000
 
 /** Replaces the file at once, and returns its size. What comes or goes meanwhile may be in it or not. Throws the error of the file system. */
 export async function writeKnownIds(folder: string, ids: Pick<UuidMap, 'listShard'>): Promise<number> {

@@ -79,6 +79,14 @@ describe('a refresh', () => {
     expect(known.keyOf(removed.publicId)).toBe(removed.key)
   })
 
+  it('reads keys of any size', async () => {
+    const check = { ...(await t.addCheck()), publicId: randomUUID(), key: 2 ** 40 + 5 }
+    await insertAgain(check)
+    const { known } = createKnown()
+    await known.refresh()
+    expect(known.keyOf(check.publicId)).toBe(check.key)
+  })
+
   it('replaces the key of a check that was made anew under its public id', async () => {
     const before = await t.addCheck()
     const { known } = createKnown()
@@ -153,7 +161,7 @@ describe('a refresh', () => {
     expect(await known.refresh()).toEqual({ read: 'all', added: 0, removed: 1 })
   })
 
-  it('reads 100,000 checks in pages of 5,000, with turns of the event loop in between', async () => {
+  it('reads 100,000 checks in pages of 2,000, with turns of the event loop in between', async () => {
     await insertMany(100_000)
     const { known, pages } = createKnown()
     let turns = 0
@@ -166,7 +174,7 @@ describe('a refresh', () => {
     }
     setImmediate(count)
     expect(await known.refresh()).toEqual({ read: 'all', added: 100_000, removed: 0 })
-    expect(pages).toEqual([...Array.from({ length: 20 }, () => 5_000), 0])
+    expect(pages).toEqual([...Array.from({ length: 50 }, () => 2_000), 0])
     expect(new Set(pagesOfTurns).size).toBeGreaterThanOrEqual(pages.length - 1)
     await t.database.query('delete from checks where key % 2 = 0')
     turns = 0
