@@ -6,7 +6,7 @@ import type { Principal } from '../domain/access.ts'
 import { AppError, describeError } from '../domain/errors.ts'
 import { withSuffix } from '../domain/slug.ts'
 import { findHoldersOfPublicIds, findHoldersOfTokens, type Holder } from '../store/checks/check-holders.ts'
-import { findTakenSlugs } from '../store/checks/new-checks.ts'
+import { readSlugs } from '../store/checks/new-checks.ts'
 import type { Context } from '../store/context.ts'
 import type { SourceCheck, SourceItem } from './source.ts'
 
@@ -44,7 +44,7 @@ export async function importItems(
   { isDryRun, onProgress, signal }: ImportOptions,
 ): Promise<Row[]> {
   const rows: Row[] = []
-  const slugs = createSlugs(context, into.projectId)
+  const slugs = createSlugs(await readSlugs(context.database, into.projectId))
   const here = new Set<string>()
   for (let from = 0; from < items.length; from += BATCH) {
     const batch = items.slice(from, from + BATCH)
@@ -99,10 +99,11 @@ async function makeCheck(
 ): Promise<Row> {
   try {
     readSpec(withTimeZone(spec))
-    const slug = await slugs.take(wanted)
-    const said = slug === wanted ? notes : [...notes, `the slug ${wanted} is taken: it has ${slug}`]
     const { projectId } = into
-    if (!isDryRun) await createCheck(context, into, { projectId, slug, ...texts, spec, armed, past, ...identity })
+    const slug = await slugs.take(wanted, async (slug) => {
+      if (!isDryRun) await createCheck(context, into, { projectId, slug, ...texts, spec, armed, past, ...identity })
+    })
+    const said = slug === wanted ? notes : [...notes, `the slug ${wanted} is taken: it has ${slug}`]
     return { name, outcome: 'made', reason: said.join('; ') }
   } catch (error) {
     if (!(error instanceof AppError) || (error.code !== 'invalid' && error.code !== 'conflict')) throw error
@@ -114,27 +115,32 @@ const NAMES: Record<string, string> = { periodSeconds: 'timeout', schedule: 'sch
 
 function reasonOf(error: AppError): string {
   // Another process was faster than this one; a later run finds what it made.
-  if (error.code === 'conflict') return 'another check has its id or its slug since: import again'
+  if (error.code === 'conflict') return 'another check has its id since: import again'
   return describeError(error, (field) => NAMES[field] ?? field).text
 }
 
 interface Slugs {
-  /** `wanted`, or with the next number that no check of the project has. */
-  take(wanted: string): Promise<string>
+  /** Returns what `use` was given: `wanted`, or with the next number that no check of the project has, also when `use` finds it taken since. */
+  take(wanted: string, use: (slug: string) => Promise<void>): Promise<string>
 }
 
-function createSlugs({ database }: Context, projectId: string): Slugs {
-  const taken = new Set<string>()
-  /** The number that was taken last of each wanted slug: thousands may share one. */
+/** `taken`: those of the project. */
+function createSlugs(taken: Set<string>): Slugs {
+  /** The number that was tried last of each wanted slug: thousands may share one. */
   const numbers = new Map<string, number>()
   return {
-    async take(wanted) {
+    async take(wanted, use) {
       for (let number = (numbers.get(wanted) ?? 0) + 1; ; number += 1) {
         const slug = withSuffix(wanted, number)
-        if (taken.has(slug) || (await findTakenSlugs(database, projectId, [slug])).has(slug)) continue
         numbers.set(wanted, number)
+        if (taken.has(slug)) continue
         taken.add(slug)
-        return slug
+        try {
+          await use(slug)
+          return slug
+        } catch (error) {
+          if (!(error instanceof AppError && error.code === 'conflict' && error.field === 'slug')) throw error
+        }
       }
     },
   }

@@ -27,6 +27,12 @@ export async function findTakenSlugs(tx: Queryable, projectId: string, slugs: re
   return new Set(rows.map((row) => row.slug))
 }
 
+/** All slugs of the project. */
+export async function readSlugs(db: Queryable, projectId: string): Promise<Set<string>> {
+  const { rows } = await db.query<{ slug: string }>('select slug from checks where project_id = $1', [projectId])
+  return new Set(rows.map(({ slug }) => slug))
+}
+
 export interface NewCheckRow extends CheckIdentity, CheckTexts, CheckConfigured {
   /** The key of a check that comes back to its history (tombstones.ts). Default: a new one. */
   readonly key?: number

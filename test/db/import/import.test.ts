@@ -185,6 +185,35 @@ describe('what is imported of a check', () => {
   })
 })
 
+test('a slug that another process is about to take is not taken from it', async () => {
+  source.lists = { checks: many(recorded.length * 2).filter(({ name }) => name === 'Report'), channels: [] }
+  let commit = () => {}
+  const ending = new Promise<void>((resolve) => {
+    commit = resolve
+  })
+  let theirs: Promise<unknown> = Promise.resolve()
+  await new Promise<void>((resolve, reject) => {
+    theirs = fixture.database.transaction(async (tx) => {
+      await tx.query('set local idle_in_transaction_session_timeout = 0')
+      await tx.query(
+        `with made as (insert into checks (id, public_id, project_id, name, slug, created_at)
+            values (gen_random_uuid(), gen_random_uuid(), $1, 'Theirs', 'report-2', now()) returning key)
+          insert into check_states (check_key, period_seconds, grace_seconds, status, since, pings_total, stamped_at)
+          select key, 60, 60, 0, now(), 0, now() from made`,
+        [tenant.project],
+      )
+      resolve()
+      await ending
+    })
+    theirs.catch(reject)
+  })
+  // Not before the slugs of the project were read.
+  const { lines, status } = await run({}, { onProgress: (text) => void (text.includes('] 1/') && commit()) })
+  await theirs
+  expect(status).toBe(0)
+  expect(lines[0]).toMatch(/made +the slug report is taken: it has report-3$/)
+})
+
 describe('a second run', () => {
   test('changes nothing that exists, and adds what is new', async () => {
     const [first, ...others] = many(30).filter(({ name }) => name !== 'OnCalendar')
