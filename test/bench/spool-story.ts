@@ -62,7 +62,7 @@ export async function tellStory(): Promise<boolean> {
     isOver = true
     await sending
     await ledger.stop()
-    await until(async () => (await query(postgres.url, `select from deliveries where status = 'pending'`)).length === 0)
+    await until(async () => (await query(postgres.url, `select from deliveries where status = 0`)).length === 0)
 
     const during = ledger.entries.filter(({ sentAt }) => sentAt >= begunAt && sentAt < endedAt)
     const notified = new Map<string, number[]>()
