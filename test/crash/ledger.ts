@@ -52,7 +52,7 @@ export function openLedger(base: () => string | null): Ledger {
 
   async function work(publicId: string, everyMs: number, ping: (publicId: string) => Partial<SentPing>) {
     while (!isStopped) {
-      await send(publicId, ping(publicId))
+      if (base() !== null) await send(publicId, ping(publicId))
       await new Promise((resolve) => setTimeout(resolve, everyMs))
     }
   }
