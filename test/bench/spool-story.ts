@@ -19,7 +19,7 @@ const PER_SECOND = 200
 const CHECKS = 2_000
 const BEFORE_SECONDS = 70
 const OUTAGE_SECONDS = Number(process.env.BENCH_OUTAGE_SECONDS ?? 120)
-const AFTER_SECONDS = 60
+const AFTER_SECONDS = 30
 const NOTIFIED_WITHIN_MS = 10_000
 /** Each is pinged every ten seconds. */
 const DOWN_AFTER_SECONDS = 30
