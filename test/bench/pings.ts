@@ -13,10 +13,10 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { createDatabase } from '../../src/store/postgres/database.ts'
-import { migrate } from '../../src/store/postgres/migrate.ts'
 import { startPostgresServer } from '../support/postgres-server.ts'
 import type { Load, LoadResult } from './load.ts'
 import { MODES, type Mode } from './modes.ts'
+import { seedChecks } from './seed-checks.ts'
 
 const CHECKS = 10_000
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
@@ -118,24 +118,9 @@ async function startSite(mode: Mode): Promise<Site> {
 }
 
 async function seed(mode: Mode, url: string): Promise<Site['ids']> {
-  const database = createDatabase({ url, name: 'seed', connections: 1, patient: true })
-  await migrate(database)
-  await database.query(`with o as (insert into organizations (id, name) values (gen_random_uuid(), 'bench') returning id)
-    insert into projects (id, organization_id, name, slug) select gen_random_uuid(), id, 'bench', 'bench' from o`)
-  await database.query(
-    `insert into checks (id, public_id, project_id, name, slug, created_at)
-     select gen_random_uuid(), gen_random_uuid(), p.id, 'check ' || n, 'check-' || n, now() from projects p, generate_series(1, $1::int) n`,
-    [CHECKS],
-  )
-  await database.query(
-    'insert into check_states (check_key, period_seconds, grace_seconds, status, since, stamped_at) select key, 3600, 300, 0, now(), now() from checks',
-  )
-  await database.query('vacuum analyze')
-  const { rows } = await database.query<{ public_id: string }>('select public_id from checks order by key')
-  await database.close()
   const files = { all: join(folder, `${mode}-ids`), hot: join(folder, `${mode}-hot-id`) }
-  writeFileSync(files.all, rows.map((row) => row.public_id).join('\n'))
-  writeFileSync(files.hot, rows[0]!.public_id)
+  const [first] = await seedChecks(url, CHECKS, files.all)
+  writeFileSync(files.hot, first!)
   return files
 }
 

@@ -52,7 +52,7 @@ export function openLedger(base: () => string | null): Ledger {
 
   async function work(publicId: string, everyMs: number, ping: (publicId: string) => Partial<SentPing>) {
     while (!isStopped) {
-      await send(publicId, ping(publicId))
+      if (base() !== null) await send(publicId, ping(publicId))
       await new Promise((resolve) => setTimeout(resolve, everyMs))
     }
   }
@@ -85,7 +85,7 @@ async function compare(stage: Pick<Stage, 'query'>, entries: readonly Entry[]): 
   const stored = new Map<string, { publicId: string; at: number; place: number }[]>()
   for (const [place, { body, publicId, at }] of rows.entries())
     stored.set(body, [...(stored.get(body) ?? []), { publicId, at, place }])
-  const places = new Map<string, number>()
+  const newest = new Map<string, { place: number; at: number }>()
   for (const { publicId, body, status, sentAt, answeredAt } of entries) {
     const found = stored.get(body) ?? []
     if (found.length > 1) faults.push(`${body} is in the history ${found.length} times`)
@@ -98,8 +98,10 @@ async function compare(stage: Pick<Stage, 'query'>, entries: readonly Entry[]): 
     if (one.publicId !== publicId) faults.push(`${body} is in the history of another check`)
     if (one.at < sentAt - CLOCKS_MS || one.at > answeredAt + CLOCKS_MS)
       faults.push(`${body} was sent at ${sentAt}, answered at ${answeredAt}, and is stored with the time ${one.at}`)
-    if (one.place < (places.get(publicId) ?? -1)) faults.push(`${body} is stored before an older ping of its check`)
-    places.set(publicId, one.place)
+    const before = newest.get(publicId)
+    if (before !== undefined && one.place < before.place)
+      faults.push(`${body} is stored ${before.at - one.at} ms before an older ping of its check`)
+    newest.set(publicId, one)
   }
   return faults
 }

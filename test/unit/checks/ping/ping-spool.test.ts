@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { createPingSpool } from '../../../../src/checks/ping/ping-spool.ts'
+import type { Spool } from '../../../../src/spool/spool.ts'
+
+/** In memory. */
+function createMemorySpool(overrides: Partial<Spool> = {}): Spool {
+  const stored: Buffer[] = []
+  let released = 0
+  return {
+    id: randomUUID(),
+    state: 'open',
+    last: 0,
+    get records() {
+      return stored.length - released
+    },
+    bytes: 0,
+    append: async (records) => records.map((record) => stored.push(record)),
+    read: async (after) => stored.map((record, index) => ({ position: index + 1, record })).slice(after),
+    async release(upTo) {
+      released = upTo
+    },
+    close: async () => {},
+    ...overrides,
+  }
+}
+
+const publicId = randomUUID()
+const pingAt = (at: number) => ({
+  ping: { publicId, type: 'success', exitCode: 0, durationMs: null, runId: null, body: null, at } as const,
+  pingId: null,
+})
+
+describe('the pings of a check on disk', () => {
+  it('keep their order when the clock steps back', async () => {
+    const pings = createPingSpool(createMemorySpool())
+    for (const at of [10_000, 4_000, 4_000, 12_000]) await pings.append([pingAt(at)])
+    const times = (await pings.read(0)).map(({ ping }) => ping.at)
+    expect(times).toEqual([...new Set(times)].sort((a, b) => a - b))
+    expect([times[0], times[3]]).toEqual([10_000, 12_000])
+  })
+
+  it('hold no newer one back once they are recorded, also when their file cannot be deleted', async () => {
+    const spool = createMemorySpool()
+    let isBroken = true
+    const release = async (upTo: number) => {
+      await spool.release(upTo)
+      if (isBroken) throw new Error('no fsync')
+    }
+    const pings = createPingSpool({
+      ...spool,
+      get records() {
+        return spool.records
+      },
+      release,
+    })
+    await pings.append([pingAt(1)])
+    expect(pings.holds(publicId)).toBe(true)
+    await expect(pings.release(1, await pings.read(0))).rejects.toThrow('no fsync')
+    isBroken = false
+    expect(pings.holds(publicId)).toBe(false)
+  })
+})
