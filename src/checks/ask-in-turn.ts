@@ -3,14 +3,14 @@
  * requests needs one connection. Each is asked after it came: its response is as new as a statement of its own would have made it.
  */
 
-import { unavailable } from '../domain/errors.ts'
+import { AppError, unavailable } from '../domain/errors.ts'
 
 const MAX_WAITING = 10_000
 const MAX_AT_ONCE = 500
 
 /**
  * `find`: the responses to up to 500 questions, in their order. What it throws is thrown to each of them; AppError `unavailable` also to those that
- * find 10,000 waiting.
+ * wait then, which would wait as long for the same, and to those that find 10,000 waiting.
  */
 export function createAskInTurn<Question, Answer>(
   find: (questions: readonly Question[]) => Promise<readonly Answer[]>,
@@ -27,7 +27,9 @@ export function createAskInTurn<Question, Answer>(
         const found = await find(batch.map(({ question }) => question))
         for (const [place, { resolve }] of batch.entries()) resolve(found[place]!)
       } catch (error) {
-        for (const { reject } of batch) reject(error)
+        const isAway = error instanceof AppError && error.code === 'unavailable'
+        for (const { reject } of isAway ? [...batch, ...waiting] : batch) reject(error)
+        if (isAway) waiting = []
       }
     }
     isRunning = false

@@ -92,6 +92,8 @@ export async function reviewCheck(
   const completeFrom =
     kept === null || flips.length >= mostFlips ? null : Math.max(check.createdAt, now - kept.days * DAY_MS)
   const spans = statusSpans({ flips, state, completeFrom }, now)
+  // The pings of a spooled gap are recorded.
+  const hiding = gaps.filter(({ isSpooled }) => !isSpooled)
   // Older gaps are not known, so that time is left out.
   const knownFrom = gaps.length < ROWS.gaps ? 0 : gaps[0]!.endedAt
   return {
@@ -108,7 +110,7 @@ export async function reviewCheck(
     spans,
     uptimes: UPTIME_DAYS.map((days) => {
       const from = now - days * DAY_MS
-      return { days, from, ...measureUptime(spans, gaps, { from: Math.max(from, knownFrom), to: now }) }
+      return { days, from, ...measureUptime(spans, hiding, { from: Math.max(from, knownFrom), to: now }) }
     }),
   }
 }

@@ -5,16 +5,18 @@
  */
 
 import type { Tenant } from '../domain/access.ts'
-import type { Gap, Instant } from '../domain/check.ts'
+import type { Instant } from '../domain/check.ts'
 import { VERSION } from '../runtime/version.ts'
 import { oldestOverdueSeconds } from '../store/checks/states.ts'
 import type { Context } from '../store/context.ts'
-import { listNewestGaps } from '../store/history/gaps.ts'
+import { findOldestSpooled, listNewestGaps, PENDING_MS, type ShownGap } from '../store/history/gaps.ts'
 import { listClusters } from '../store/leases/clusters.ts'
 import { listReplicas, type ReplicaRow } from '../store/leases/replicas.ts'
 import { findWaiting, type Waiting } from '../store/outbox/deliveries.ts'
 import { findOldestOrganization } from '../store/tenancy/organizations.ts'
 import { REPORT_MS } from './report.ts'
+
+export type { ShownGap } from '../store/history/gaps.ts'
 
 /** Above this many, "more than". */
 export const MAX_WAITING = 10_000
@@ -49,7 +51,9 @@ export interface ServiceHealth {
   /** By name. Null for another organization than the installation's. */
   readonly clusters: readonly ClusterHealth[] | null
   /** The newest first, at most MAX_GAPS. */
-  readonly gaps: readonly Gap[]
+  readonly gaps: readonly ShownGap[]
+  /** Pings that wait on the disks of api replicas; null: none. `isIgnored`: for so long that deadlines do not wait for them. */
+  readonly spooled: { readonly since: Instant; readonly isIgnored: boolean } | null
   /** The age of the oldest deadline that has passed and is not evaluated yet; 0 without one. */
   readonly overdueSeconds: number
   /** Of the caller's organization. A `count` above MAX_WAITING is MAX_WAITING + 1. */
@@ -58,9 +62,10 @@ export interface ServiceHealth {
 
 export async function findHealth({ database, clock }: Context, tenant: Tenant): Promise<ServiceHealth> {
   const { organizationId } = tenant
-  const [rows, gaps, waiting, overdueSeconds, registered, oldest] = await Promise.all([
+  const [rows, gaps, spooledSince, waiting, overdueSeconds, registered, oldest] = await Promise.all([
     listReplicas(database, MAX_REPLICAS),
     listNewestGaps(database, 0, MAX_GAPS),
+    findOldestSpooled(database),
     findWaiting(database, organizationId, { now: clock.now(), limit: MAX_WAITING + 1 }),
     oldestOverdueSeconds(database),
     listClusters(database, MAX_CLUSTERS),
@@ -69,7 +74,9 @@ export async function findHealth({ database, clock }: Context, tenant: Tenant): 
   const replicas = rows.map(({ cluster: _, leadingSince: __, ...row }) => ({ ...row, isLive: isLive(row) }))
   replicas.sort((one, other) => Number(other.isLive) - Number(one.isLive) || (one.host < other.host ? -1 : 1))
   const clusters = oldest === organizationId ? toClusters(rows, registered) : null
-  return { version: VERSION, replicas, clusters, gaps: gaps.reverse(), overdueSeconds, waiting }
+  const spooled =
+    spooledSince === null ? null : { since: spooledSince, isIgnored: clock.now() - spooledSince > PENDING_MS }
+  return { version: VERSION, replicas, clusters, gaps: gaps.reverse(), spooled, overdueSeconds, waiting }
 }
 
 function isLive({ seenSecondsAgo }: { seenSecondsAgo: number }): boolean {

@@ -57,6 +57,7 @@ const EVERYTHING: Values = {
     priorityClassName: 'system-cluster-critical',
   },
   api: {
+    spool: { maxBytes: 134_217_728 },
     autoscaling: { enabled: true },
     podAnnotations: { 'example.com/mesh': 'none' },
     podLabels: { tier: 'front' },
@@ -151,12 +152,31 @@ const OWN_SECRETS: Values = {
   networkPolicy: { enabled: true, egress: { enabled: true, databasePort: 6432 } },
 }
 
+/** The api as a StatefulSet. */
+const OWN_VOLUMES: Values = {
+  api: {
+    spool: {
+      persistentVolume: {
+        enabled: true,
+        size: '2Gi',
+        storageClassName: 'fast',
+        accessModes: ['ReadWriteOncePod'],
+        annotations: { 'example.com/backup': 'no' },
+      },
+    },
+    autoscaling: { enabled: true },
+  },
+  extraVolumes: [{ name: 'ca', configMap: { name: 'ca' } }],
+  extraVolumeMounts: [{ name: 'ca', mountPath: '/ca' }],
+}
+
 export const CASES = {
   default: {},
   everything: EVERYTHING,
   least: LEAST,
   namespaced: NAMESPACED,
   'own secrets': OWN_SECRETS,
+  'own volumes': OWN_VOLUMES,
   renamed: { nameOverride: 'watch', fullnameOverride: 'the-watch' },
 } as const satisfies Record<string, Values>
 

@@ -316,8 +316,8 @@ describe('with values', () => {
     for (const component of ['api', 'controller']) {
       const { spec } = pick(objects, 'Deployment', `heartbeat-${component}`).spec.template
       expect(spec.containers[0].env).toContainEqual({ name: 'NODE_EXTRA_CA_CERTS', value: '/ca/ca.crt' })
-      expect(spec.containers[0].volumeMounts).toEqual([{ name: 'ca', mountPath: '/ca' }])
-      expect(spec.volumes).toEqual([{ name: 'ca', configMap: { name: 'ca' } }])
+      expect(spec.containers[0].volumeMounts).toContainEqual({ name: 'ca', mountPath: '/ca' })
+      expect(spec.volumes).toContainEqual({ name: 'ca', configMap: { name: 'ca' } })
     }
   })
 })

@@ -162,6 +162,34 @@ describe('a release', () => {
     expect(await claim()).toBe(volume)
   })
 
+  it('gives each replica of the api a volume when it is asked to, and keeps these when that is taken back', async () => {
+    const kinds = async () => {
+      const found = await Promise.all(
+        ['deployments', 'statefulsets'].map(async (kind) => {
+          const path = `/apis/apps/v1/namespaces/${NAMESPACE}/${kind}/heartbeat-api`
+          return (await cluster.api('GET', path)).status === 200 ? kind : null
+        }),
+      )
+      return found.filter((kind) => kind !== null)
+    }
+    const readClaims = async () => {
+      const { body } = await cluster.api('GET', within('persistentvolumeclaims'))
+      const names = (body.items as Pod[]).map(({ metadata }) => metadata.name)
+      return names.filter((name) => name.startsWith('spool-')).sort()
+    }
+    const claims = ['spool-heartbeat-api-0', 'spool-heartbeat-api-1']
+    const withVolumes = (enabled: boolean) => ({ api: { spool: { persistentVolume: { enabled } } } })
+    await run('upgrade', withVolumes(true))
+    await waitFor('only the StatefulSet is there', async () => (await kinds()).join() === 'statefulsets')
+    // At the same time: podManagementPolicy is Parallel, and no pod becomes ready here.
+    await waitFor('two claims', async () => (await readClaims()).length === 2)
+    expect(await readClaims()).toEqual(claims)
+    await run('upgrade', withVolumes(false))
+    await waitFor('only the Deployment is there', async () => (await kinds()).join() === 'deployments')
+    expect(await readClaims()).toEqual(claims)
+    expect(await claim()).toBe(volume)
+  })
+
   it('keeps a key that was added to its Secret, and generates a key that was removed', async () => {
     const path = within('secrets/heartbeat')
     await cluster.api('PATCH', path, { stringData: { PREVIOUS_SECRET_KEYS: 'old' }, data: { BOOTSTRAP_API_KEY: null } })

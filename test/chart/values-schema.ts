@@ -27,6 +27,7 @@ const optional = (pattern: RegExp) => z.string().regex(new RegExp(`^(${pattern.s
 const section = <Shape extends z.ZodRawShape>(shape: Shape) => z.strictObject(shape).partial()
 
 const duration = () => z.string().regex(/^([0-9]+(ms|[smhd]))*$/)
+const quantity = () => z.string().regex(/^[0-9.]+([KMGTPE]i?)?$/)
 const port = () => whole(1, 65_535)
 
 const image = section({
@@ -141,7 +142,7 @@ const VALUES = section({
     ...pod,
     image,
     existingSecret: z.string(),
-    storage: section({ size: z.string().regex(/^[0-9.]+([KMGTPE]i?)?$/), storageClassName: z.string() }),
+    storage: section({ size: quantity(), storageClassName: z.string() }),
     parameters: z.record(z.string().regex(/^[a-z_][a-z0-9_.]*$/), z.union([z.string(), z.number(), z.boolean()])),
     podSecurityContext: open(),
   }),
@@ -154,6 +155,16 @@ const VALUES = section({
       targetCPUUtilizationPercentage: whole(1),
     }),
     drainSeconds: whole(0, 300),
+    spool: section({
+      maxBytes: z.union([z.literal(0), whole(8_388_608, 2 ** 40)]),
+      persistentVolume: section({
+        enabled: z.boolean(),
+        size: quantity(),
+        storageClassName: z.string(),
+        accessModes: z.array(z.enum(['ReadWriteOnce', 'ReadWriteOncePod', 'ReadWriteMany'])).min(1),
+        annotations: texts(),
+      }),
+    }),
   }),
   controller: section(deployment),
   podSecurityContext: open(),

@@ -26,8 +26,14 @@ const nest = (path: string, value: unknown): Json =>
     ? (value as Json)
     : (path.split('.').reduceRight<unknown>((inner, name) => ({ [name]: inner }), value) as Json)
 
+const VOLUMES: Json = { api: { spool: { persistentVolume: { enabled: true } } } }
+
 /** What a value needs beside it to have an effect, where "everything" is in its way. */
 const WITH: Record<string, Json> = {
+  'api.spool.persistentVolume.size': VOLUMES,
+  'api.spool.persistentVolume.storageClassName': VOLUMES,
+  'api.spool.persistentVolume.accessModes': VOLUMES,
+  'api.spool.persistentVolume.annotations': VOLUMES,
   'api.replicas': { api: {} },
   'image.tag': { image: {} },
   'crds.keep': { crds: {} },
@@ -43,6 +49,9 @@ const WITH: Record<string, Json> = {
 
 /** What fits where the default says too little. */
 const OTHER: Record<string, unknown> = {
+  'api.spool.persistentVolume.size': '2Gi',
+  'api.spool.persistentVolume.accessModes': ['ReadWriteMany'],
+  'api.spool.persistentVolume.annotations': { 'example.com/backup': 'no' },
   commonLabels: { team: 'shop' },
   'image.digest': `sha256:${'b'.repeat(64)}`,
   'image.pullPolicy': 'Never',

@@ -36,7 +36,7 @@ topologySpreadConstraints:
       matchLabels:
         {{- include "heartbeat-operator.selectorLabels" $ | nindent 8 }}
     # Otherwise a rollout counts the old pods too, and the new ones may run on one node.
-    matchLabelKeys: [pod-template-hash]
+    matchLabelKeys: [{{ include "heartbeat-operator.versionLabel" $ }}]
 {{- end }}
 {{- with .nodeSelector }}
 nodeSelector:
@@ -51,6 +51,41 @@ affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
+{{- end -}}
+
+{{/* The label by which Kubernetes tells the versions of these pods apart. (list $ "api" .Values.api) */}}
+{{- define "heartbeat-operator.versionLabel" -}}
+{{- if and (eq (index . 1) "api") (eq (include "heartbeat-operator.apiKind" (index . 0)) "StatefulSet") -}}
+controller-revision-hash
+{{- else -}}
+pod-template-hash
+{{- end -}}
+{{- end -}}
+
+{{/*
+Pings on disk while the database is unavailable. `maxBytes`; `hasVolumes`: each replica has a persistent one. With --reuse-values, the values
+of a release before this one have no spool.
+*/}}
+{{- define "heartbeat-operator.spool" -}}
+{{- $spool := .Values.api.spool | default dict -}}
+{{- $maxBytes := dig "maxBytes" 67108864 $spool | int64 -}}
+maxBytes: {{ $maxBytes }}
+hasVolumes: {{ and (gt $maxBytes 0) (dig "persistentVolume" "enabled" false $spool) }}
+{{- end -}}
+
+{{- define "heartbeat-operator.apiKind" -}}
+{{- ternary "StatefulSet" "Deployment" (include "heartbeat-operator.spool" . | fromYaml).hasVolumes -}}
+{{- end -}}
+
+{{- define "heartbeat-operator.spoolEnv" -}}
+{{- $spool := include "heartbeat-operator.spool" . | fromYaml -}}
+{{- if $spool.maxBytes }}
+# A folder that the process makes, so that it alone can read it.
+- name: SPOOL_DIR
+  value: /var/spool/heartbeat-operator/pings
+{{- end }}
+- name: SPOOL_MAX_BYTES
+  value: {{ $spool.maxBytes | int64 | quote }}
 {{- end -}}
 
 {{/* Variables of api and controller that are not in the ConfigMap. */}}
@@ -128,8 +163,8 @@ affinity:
 
 {{/* Variables of the user. One that the chart sets too would make the pod invalid, with an unclear message. */}}
 {{- define "heartbeat-operator.extraEnv" -}}
-{{- $own := list "ROLE" "DRAIN_SECONDS" }}
-{{- range list "env" "apiEnv" "deliveryEnv" }}
+{{- $own := list "ROLE" "DRAIN_SECONDS" "SPOOL_DIR" }}
+{{- range list "env" "apiEnv" "deliveryEnv" "spoolEnv" }}
 {{- range include (print "heartbeat-operator." .) $ | fromYamlArray }}
 {{- $own = append $own .name }}
 {{- end }}

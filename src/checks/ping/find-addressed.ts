@@ -1,7 +1,9 @@
 /**
- * The checks of pings whose address has no public id: a ping key and a slug (design, section 3.3), or a token of Uptime Kuma. Nothing is kept
- * between two pings: a key that was revoked, a slug that changed or a check that was made anew counts for each ping that arrives after it, on every
- * replica. What that costs is shared: all pings that wait are looked up by one statement.
+ * The checks of pings whose address has no public id: a ping key and a slug (design, section 3.3), or a token of Uptime Kuma. While the database
+ * answers, what was found before is not used: a key that was revoked, a slug that changed or a check that was made anew counts for each ping that
+ * arrives after it, on every replica. What that costs is shared: all pings that wait are looked up by one statement.
+ *
+ * Only when a look-up fails because the database does not answer, the check is the one that was found last (last-found.ts): its ping can be spooled.
  */
 
 import { type Principal, SYSTEM } from '../../domain/access.ts'
@@ -14,6 +16,7 @@ import type { Context } from '../../store/context.ts'
 import type { Database, Queryable } from '../../store/postgres/database.ts'
 import { createAskInTurn } from '../ask-in-turn.ts'
 import { createCheck } from '../create-check.ts'
+import { createLastFound } from './last-found.ts'
 
 export interface FindAddressedOptions {
   /** The pool of pings. */
@@ -22,6 +25,8 @@ export interface FindAddressedOptions {
   readonly context: Context
   /** Counts the creation of a check of the organization. Throws AppError `too_many_requests` for one too many. */
   readonly countCreation: (organizationId: string) => Promise<void>
+  /** How many addresses are remembered of each kind. For tests. */
+  readonly remembered?: number
 }
 
 export interface FoundCheck {
@@ -33,10 +38,11 @@ export interface FoundCheck {
 export interface FindAddressed {
   /**
    * Null: no such key or slug. `create`: a missing check is created, with the slug as its name and the defaults for the rest; its first ping
-   * arms it. Throws AppError `unavailable` or `too_many_requests`, or the error of PostgreSQL.
+   * arms it. While the database does not answer, the check is the one that was found last. Throws AppError `unavailable` or `too_many_requests`,
+   * or the error of PostgreSQL.
    */
   byName(name: CheckName, create: boolean): Promise<FoundCheck | null>
-  /** The public id of the check; null: no such token. Throws AppError `unavailable`, or the error of PostgreSQL. */
+  /** The public id of the check, in the same way; null: no such token. Throws AppError `unavailable`, or the error of PostgreSQL. */
   byToken(token: string): Promise<string | null>
 }
 
@@ -49,31 +55,62 @@ const RETRY_MS = 500
 
 const LATE = Symbol('late')
 
-export function createFindAddressed({ database, context, countCreation }: FindAddressedOptions): FindAddressed {
+export function createFindAddressed(options: FindAddressedOptions): FindAddressed {
+  const { database, context, countCreation, remembered } = options
   const { now } = context.clock
-  const look = inTurn(findNamed)
+  const lookUpName = inTurn(findNamed)
+  const lookUpToken = inTurn(findTokens)
+  const names = createLastFound(remembered)
+  const tokens = createLastFound(remembered)
 
-  /** `find`: the answers in the order of the questions. */
+  /** `find`: the answers in the order of the questions. `isAway`: the database did not answer the last time. */
   function inTurn<Question, Answer>(
     find: (db: Queryable, questions: readonly Question[]) => Promise<readonly Answer[]>,
   ) {
+    let isAway = false
     const read = (questions: readonly Question[]) =>
       database.session((session) => session.within(BUDGET_MS, (db) => find(db, questions)))
     const ask = createAskInTurn<{ question: Question; since: number }, Answer | typeof LATE>(async (waiting) => {
       const startedAt = now()
       const isLate = ({ since }: { since: number }) => startedAt - since > MAX_WAIT_MS
       const questions = waiting.filter((one) => !isLate(one)).map(({ question }) => question)
-      const found = await read(questions).catch((error) => {
-        if (!isOf(error, 'unavailable') || now() - startedAt > RETRY_MS) throw error
-        return read(questions)
-      })
-      const answers = found.values()
-      return waiting.map((one) => (isLate(one) ? LATE : answers.next().value!))
+      try {
+        const found = await read(questions).catch((error) => {
+          if (!isOf(error, 'unavailable') || now() - startedAt > RETRY_MS) throw error
+          return read(questions)
+        })
+        isAway = false
+        const answers = found.values()
+        return waiting.map((one) => (isLate(one) ? LATE : answers.next().value!))
+      } catch (error) {
+        isAway = isOf(error, 'unavailable')
+        throw error
+      }
     })
-    return async (question: Question): Promise<Answer> => {
-      const answer = await ask({ question, since: now() })
-      if (answer === LATE) throw unavailable()
-      return answer
+    return {
+      isAway: () => isAway,
+      async ask(question: Question): Promise<Answer> {
+        const answer = await ask({ question, since: now() })
+        if (answer === LATE) throw unavailable()
+        return answer
+      },
+    }
+  }
+
+  /** `found`: of an address that the database cannot be asked about. A look-up also fails while the database answers: behind too many others. */
+  function recall({ isAway }: { isAway: () => boolean }, error: unknown, found: string | null): string {
+    if (isAway() && isOf(error, 'unavailable') && found !== null) return found
+    throw error
+  }
+
+  async function look(name: CheckName): Promise<Named | { publicId: string } | null> {
+    const address = addressOf(name)
+    try {
+      const found = await lookUpName.ask(name)
+      names.note(address, found?.publicId ?? null)
+      return found
+    } catch (error) {
+      return { publicId: recall(lookUpName, error, names.recall(address)) }
     }
   }
 
@@ -89,9 +126,11 @@ export function createFindAddressed({ database, context, countCreation }: FindAd
       const found = await look(name)
       if (found === null) return null
       if (found.publicId !== null) return { publicId: found.publicId, isNew: false }
-      if (!isCreated) return null
+      if (!isCreated || !('projectId' in found)) return null
       try {
-        return { publicId: await create(found, name.slug), isNew: true }
+        const publicId = await create(found, name.slug)
+        names.note(addressOf(name), publicId)
+        return { publicId, isNew: true }
       } catch (error) {
         // Another ping, perhaps of another replica, has created it, or the project is gone.
         if (!isOf(error, 'conflict') && !isOf(error, 'not_found')) throw error
@@ -99,12 +138,24 @@ export function createFindAddressed({ database, context, countCreation }: FindAd
         return publicId === null ? null : { publicId, isNew: false }
       }
     },
-    byToken: inTurn(async (db, tokens: readonly string[]) => {
-      const found = await findPushed(db, tokens)
-      return tokens.map((token) => found.get(token) ?? null)
-    }),
+    async byToken(token) {
+      try {
+        const publicId = await lookUpToken.ask(token)
+        tokens.note(token, publicId)
+        return publicId
+      } catch (error) {
+        return recall(lookUpToken, error, tokens.recall(token))
+      }
+    },
   }
 }
+
+async function findTokens(db: Queryable, tokens: readonly string[]): Promise<(string | null)[]> {
+  const found = await findPushed(db, tokens)
+  return tokens.map((token) => found.get(token) ?? null)
+}
+
+const addressOf = ({ pingKey, slug }: CheckName) => `${pingKey}/${slug}`
 
 /** In the audit log. */
 const PINGS = 'pings by name'

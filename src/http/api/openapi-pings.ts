@@ -184,9 +184,18 @@ const PING_WARNING = {
   },
 }
 
+const PING_STORED = {
+  'Ping-Stored': {
+    description:
+      '`spool`: on disk, while the database is unavailable. The ping is recorded with the time of its arrival.',
+    schema: { type: 'string', const: 'spool' },
+    example: 'spool',
+  },
+}
+
 const ACCEPTED = {
   description: 'The ping is stored.',
-  headers: headersOf(PING_WARNING),
+  headers: headersOf({ ...PING_WARNING, ...PING_STORED }),
   content: { 'text/plain': { schema: { type: 'string', const: 'OK' }, example: 'OK' } },
 }
 

@@ -9,7 +9,7 @@ export const HEADERS = {
   'Content-Type': 'text/plain; charset=utf-8',
   'Cache-Control': 'no-store',
   'Access-Control-Allow-Origin': '*',
-  'Access-Control-Expose-Headers': 'Ping-Warning, Ping-Body-Limit',
+  'Access-Control-Expose-Headers': 'Ping-Warning, Ping-Body-Limit, Ping-Stored',
   'Ping-Body-Limit': String(LIMITS.pingBodyBytes),
 }
 export const OK_HEADERS = { ...HEADERS, 'Content-Length': '2' }

@@ -14,7 +14,7 @@ export const SHORTEST_GAP_MS = 5_000
 /** A process that has not beaten for so long after a gap is gone, and its pings may be lost. */
 const AWAITED_MS = 15_000
 /** Pings that wait in a spool for longer than this do not keep deadlines waiting. */
-const PENDING_MS = 600_000
+export const PENDING_MS = 600_000
 
 /** What an api process says of its spool with each beat. */
 export interface SpoolReport {
@@ -117,6 +117,14 @@ export async function listNewestGaps(tx: Queryable, since: Instant, limit: numbe
     values: [timestamp(since), limit],
   })
   return rows.reverse()
+}
+
+/** Since when pings wait on the disk of a process that works; null: none waits. */
+export async function findOldestSpooled(tx: Queryable): Promise<Instant | null> {
+  const { rows } = await tx.query<{ since: Instant | null }>(
+    `select min(pending_since) as since from ping_beats where beat_at > now() - interval '${AWAITED_MS} milliseconds'`,
+  )
+  return rows[0]!.since
 }
 
 /** Writes what a ping writes, for a transaction that is rolled back. Fails when pings cannot be stored: a full disk accepts the beat's own row. */

@@ -17,10 +17,10 @@ async function pingAt(check: CheckRecord, afterMs: number, type: Parameters<type
   await fixture.database.transaction((tx) => ping(tx, check, type, NOW + afterMs, given))
 }
 
-async function addGap(fromMs: number, toMs: number) {
+async function addGap(fromMs: number, toMs: number, isSpooled: boolean | null = false) {
   await fixture.database.query(
-    'insert into gaps (started_at, ended_at) values (to_timestamp($1 / 1000.0), to_timestamp($2 / 1000.0))',
-    [NOW + fromMs, NOW + toMs],
+    'insert into gaps (started_at, ended_at, spooled) values (to_timestamp($1 / 1000.0), to_timestamp($2 / 1000.0), $3)',
+    [NOW + fromMs, NOW + toMs, isSpooled],
   )
 }
 
@@ -108,6 +108,17 @@ describe('a review', () => {
     expect(found.pings).toHaveLength(50)
     expect([found.hasOlderPings, found.hasOlderFlips, found.flips.length]).toEqual([true, true, 1_000])
     expect(pauses).toBe(1 + 2 + 2 + 1)
+  })
+
+  it('counts the time of a gap whose pings were stored on disk, once that is known', async () => {
+    const check = await addCheck(fixture, fixture.tenant)
+    await pingAt(check, 0, 'success')
+    await addGap(2 * MINUTE_MS, 4 * MINUTE_MS, true)
+    await addGap(6 * MINUTE_MS, 7 * MINUTE_MS, false)
+    await addGap(10 * MINUTE_MS, 15 * MINUTE_MS, null)
+    fixture.clock.time = NOW + 20 * MINUTE_MS
+    const { uptimes } = await review(check.id)
+    expect(uptimes[0]).toMatchObject({ share: 1, gapMs: 6 * MINUTE_MS, upMs: 14 * MINUTE_MS })
   })
 
   it('counts no time before the oldest gap that it reads', async () => {

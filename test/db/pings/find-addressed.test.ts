@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createFindAddressed, type FindAddressed } from '../../../src/checks/ping/find-addressed.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
-import { AppError } from '../../../src/domain/errors.ts'
+import { AppError, unavailable } from '../../../src/domain/errors.ts'
 import { insertPushToken } from '../../../src/store/checks/push-tokens.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createProjectKey, revokeProjectKey } from '../../../src/tenancy/project-keys.ts'
@@ -137,5 +137,33 @@ describe('a look-up', () => {
       expect(error).toBeInstanceOf(AppError)
       expect(error.code).toBe('unavailable')
     }
+  })
+
+  it('of what was found before finds the same while the database is away, and what is true once it answers again', async () => {
+    const { publicId } = await addCheck(fixture, fixture.tenant, { slug: 'job' })
+    const pushed = await addCheck(fixture, fixture.tenant, { slug: 'pushed' })
+    await fixture.database.transaction((tx) => insertPushToken(tx, 'token', pushed.key))
+    const database = createDatabase({ url: fixture.url, name: 'replica', connections: 1, looksUp: true })
+    databases.push(database)
+    let isAway = false
+    const session: Database['session'] = (use) => (isAway ? Promise.reject(unavailable()) : database.session(use))
+    const { byName, byToken } = createFindAddressed({
+      database: { ...database, session },
+      context: fixture.context,
+      countCreation: async () => {},
+    })
+    const name = { pingKey, slug: 'job' }
+    const ask = () => Promise.all([byName(name, true), byToken('token')])
+    const before = [{ publicId, isNew: false }, pushed.publicId]
+    expect(await ask()).toEqual(before)
+    isAway = true
+    await revokeProjectKey(fixture.context, fixture.tenant, fixture.tenant.project, 'ping')
+    await removeCheck(fixture.context, fixture.tenant, pushed.id)
+    expect(await ask()).toEqual(before)
+    isAway = false
+    expect(await ask()).toEqual([null, null])
+    isAway = true
+    for (const asked of [byName(name, true), byToken('token')])
+      await expect(asked).rejects.toMatchObject({ code: 'unavailable' })
   })
 })

@@ -183,7 +183,30 @@ describe('gaps', () => {
     const { gaps } = await health()
     expect(gaps).toHaveLength(20)
     const last = Date.parse('2026-01-25T00:00:00Z')
-    expect(gaps[0]).toEqual({ startedAt: last, endedAt: last + 7_000 })
+    expect(gaps[0]).toEqual({ startedAt: last, endedAt: last + 7_000, isSpooled: false })
     expect(gaps[19]!.startedAt).toBe(Date.parse('2026-01-06T00:00:00Z'))
+  })
+})
+
+describe('pings on disk', () => {
+  const beatOf = (pending: string | null, seen = '0 seconds') =>
+    test.database.query(
+      `insert into ping_beats (id, started_at, beat_at, has_spool, pending_since)
+        values (gen_random_uuid(), now(), now() - $1::interval, true, now() - $2::interval)`,
+      [seen, pending],
+    )
+
+  it('are those of replicas that work, since the oldest one, and at last do not keep deadlines waiting', async () => {
+    clock.time = Date.now()
+    await beatOf(null)
+    await beatOf('1 day', '20 seconds')
+    expect((await health()).spooled).toBeNull()
+    await beatOf('3 minutes')
+    await beatOf('9 minutes')
+    const { spooled } = await health()
+    expect(spooled).toEqual({ since: expect.any(Number), isIgnored: false })
+    expect(Math.round((context.clock.now() - spooled!.since) / 60_000)).toBe(9)
+    await beatOf('11 minutes')
+    expect((await health()).spooled).toMatchObject({ isIgnored: true })
   })
 })

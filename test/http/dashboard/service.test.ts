@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => api.close())
 beforeEach(async () => {
-  await api.database.query('truncate replicas, clusters, gaps, deliveries, channels, events')
+  await api.database.query('truncate replicas, clusters, gaps, ping_beats, deliveries, channels, events')
 })
 
 const report = (options: Partial<ReporterOptions> = {}) =>
@@ -186,6 +186,46 @@ describe('/service', () => {
       '10 s',
       '1 h',
     ])
+  })
+
+  it('says of gaps whether their pings were stored on disk, are being recorded, or may be lost', async () => {
+    const addGap = (hoursAgo: number, seconds: number, isSpooled: boolean | null) =>
+      api.database.query(
+        `insert into gaps (started_at, ended_at, spooled) select t, t + $2 * interval '1 second', $3
+          from (select now() - $1 * interval '1 hour') _ (t)`,
+        [hoursAgo, seconds, isSpooled],
+      )
+    const pingsOf = (text: string) => [...text.matchAll(/<td data-label="Pings">([^<]+)</g)].map(([, words]) => words)
+    await addGap(3, 20, true)
+    await addGap(2, 30, true)
+    const text = await show()
+    expect(text).toContain('All is well.')
+    expect(text).toMatch(
+      /Within the last 24 hours the database was unavailable for 50 s, the last time <time[^>]*>1 hour ago<\/time>. Meanwhile pings were stored on disk, and they are recorded\./,
+    )
+    expect(text).not.toMatch(/Deadlines were moved|no ping could be stored/)
+    expect(pingsOf(text)).toEqual(['stored on disk', 'stored on disk'])
+    await addGap(1, 10, false)
+    await addGap(0.5, 7, null)
+    const both = await show()
+    expect(both).toMatch(/no ping could be stored for 10 s, the last time .*Deadlines were moved accordingly\./)
+    expect(both).toMatch(/the database was unavailable for 57 s, .*on disk, and they are being recorded\./)
+    expect(pingsOf(both)).toEqual(['being recorded', 'may be lost', 'stored on disk', 'stored on disk'])
+  })
+
+  it('says since when pings wait on disk, and that this takes too long', async () => {
+    expect(await show()).toContain('<dt>Pings on disk</dt><dd>none</dd>')
+    await api.database.query(
+      `insert into ping_beats (id, started_at, beat_at, has_spool, pending_since)
+        values (gen_random_uuid(), now(), now(), true, now() - interval '2 minutes')`,
+    )
+    const text = await show()
+    expect(text).toMatch(/<dt>Pings on disk<\/dt><dd>being recorded, the oldest <time[^>]*>2 minutes ago</)
+    expect(text).toContain('All is well.')
+    await api.database.query("update ping_beats set pending_since = now() - interval '11 minutes'")
+    expect(await show()).toMatch(
+      /<li>Pings wait on the disk of an api replica, the oldest since <time[^>]*>11 minutes ago/,
+    )
   })
 
   it('shows hostile names as text', async () => {

@@ -47,7 +47,7 @@ describe('clients, section 3: the ping API in the document', () => {
       const { headers, content } = paths[path]![method].responses[200]!
       expect([response.status, await response.text()]).toEqual([200, content['text/plain']!.example])
       expect(response.headers.get('Ping-Warning')).toBeNull()
-      expect(Object.keys(headers)).toEqual(['Ping-Body-Limit', 'Ping-Warning'])
+      expect(Object.keys(headers)).toEqual(['Ping-Body-Limit', 'Ping-Warning', 'Ping-Stored'])
       expect(response.headers.has('Ping-Body-Limit')).toBe(true)
     },
   )

@@ -38,7 +38,7 @@ describe('a ping that is accepted', () => {
       'cache-control': 'no-store',
       'access-control-allow-origin': '*',
       'ping-body-limit': '10240',
-      'access-control-expose-headers': 'Ping-Warning, Ping-Body-Limit',
+      'access-control-expose-headers': 'Ping-Warning, Ping-Body-Limit, Ping-Stored',
     })
     expect(headers).not.toHaveProperty('ping-warning')
   })
@@ -209,7 +209,7 @@ describe('a rejection', () => {
       'cache-control': 'no-store',
       'access-control-allow-origin': '*',
       'ping-body-limit': '10240',
-      'access-control-expose-headers': 'Ping-Warning, Ping-Body-Limit',
+      'access-control-expose-headers': 'Ping-Warning, Ping-Body-Limit, Ping-Stored',
     })
     expect(text).toMatch(/^[^\n]+$/)
   })

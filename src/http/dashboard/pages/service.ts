@@ -2,7 +2,13 @@
 
 import type { Instant } from '../../../domain/check.ts'
 import { findBlind } from '../../../service/find-blind.ts'
-import { type ClusterHealth, findHealth, MAX_WAITING, type ServiceHealth } from '../../../service/find-health.ts'
+import {
+  type ClusterHealth,
+  findHealth,
+  MAX_WAITING,
+  type ServiceHealth,
+  type ShownGap,
+} from '../../../service/find-health.ts'
 import { type Html, html } from '../html.ts'
 import { icon } from '../icons.ts'
 import { type Page, page, type Request } from '../page.ts'
@@ -39,7 +45,7 @@ ${showGaps(health, now)}`
 }
 
 /** What is wrong, each with what to do. */
-function findProblems({ replicas, clusters, overdueSeconds, waiting }: ServiceHealth, now: Instant): Html[] {
+function findProblems({ replicas, clusters, overdueSeconds, waiting, spooled }: ServiceHealth, now: Instant): Html[] {
   const problems: Html[] = []
   for (const { host, role, isLive, seenSecondsAgo } of replicas) {
     const isReplaced = replicas.some((other) => other.isLive && other.host === host && other.role === role)
@@ -56,6 +62,10 @@ function findProblems({ replicas, clusters, overdueSeconds, waiting }: ServiceHe
     problems.push(
       html`Deadlines are evaluated ${durationWords(overdueSeconds * SECOND_MS)} late: checks go down late. Look at the log of the api replicas and at the load of the database.`,
     )
+  if (spooled?.isIgnored)
+    problems.push(
+      html`Pings wait on the disk of an api replica, the oldest since ${ago(spooled.since, now)}: deadlines do not wait for them any longer, and a check may go down although its job has pinged. If their number, <code>heartbeat_spool_pings</code>, does not fall, look at the log of the api replicas.`,
+    )
   if (waiting.dueSince !== null && now - waiting.dueSince > LATE_MS)
     problems.push(
       html`A delivery is due since ${ago(waiting.dueSince, now)} and is not sent. Look at the log of the api replicas, and at <a href="/deliveries?status=pending">the pending deliveries</a>.`,
@@ -66,9 +76,24 @@ function findProblems({ replicas, clusters, overdueSeconds, waiting }: ServiceHe
 /** A restart of a single replica makes a gap, so a gap alone is no problem. */
 function recentGaps({ gaps }: ServiceHealth, now: Instant): Html {
   const recent = gaps.filter(({ endedAt }) => now - endedAt < DAY_MS)
-  if (recent.length === 0) return html``
-  const ms = recent.reduce((sum, { startedAt, endedAt }) => sum + endedAt - startedAt, 0)
-  return html`<p>Within the last 24 hours no ping could be stored for ${durationWords(ms)}, the last time ${ago(recent[0]!.endedAt, now)}. Deadlines were moved accordingly.</p>`
+  const lost = recent.filter(({ isSpooled }) => isSpooled === false)
+  const spooled = recent.filter(({ isSpooled }) => isSpooled !== false)
+  const isKnown = spooled.every(({ isSpooled }) => isSpooled)
+  return html`${
+    lost.length === 0
+      ? ''
+      : html`<p>Within the last 24 hours no ping could be stored for ${lasted(lost, now)}. Deadlines were moved accordingly.</p>`
+  }${
+    spooled.length === 0
+      ? ''
+      : html`<p>Within the last 24 hours the database was unavailable for ${lasted(spooled, now)}. Meanwhile pings were stored on disk, and they ${isKnown ? 'are' : 'are being'} recorded.</p>`
+  }`
+}
+
+/** `gaps`: the newest one first. */
+function lasted(gaps: readonly ShownGap[], now: Instant): Html {
+  const ms = gaps.reduce((sum, { startedAt, endedAt }) => sum + endedAt - startedAt, 0)
+  return html`${durationWords(ms)}, the last time ${ago(gaps[0]!.endedAt, now)}`
 }
 
 function problemOf({ name, leaders, seenSecondsAgo, standbys }: ClusterHealth, now: Instant): Html | null {
@@ -82,7 +107,7 @@ function isGone({ seenSecondsAgo, standbys }: Pick<ClusterHealth, 'seenSecondsAg
   return standbys === 0 && seenSecondsAgo !== null && seenSecondsAgo > GONE_SECONDS
 }
 
-function showFacts({ version, waiting, overdueSeconds }: ServiceHealth, now: Instant): Html {
+function showFacts({ version, waiting, overdueSeconds, spooled }: ServiceHealth, now: Instant): Html {
   const { count, oldestAt } = waiting
   const pending =
     count === 0
@@ -92,6 +117,7 @@ function showFacts({ version, waiting, overdueSeconds }: ServiceHealth, now: Ins
 <div><dt>Version</dt><dd>${version}</dd></div>
 <div><dt>Deliveries of your organization</dt><dd>${pending}</dd></div>
 <div><dt>Deadlines</dt><dd>${overdueSeconds * SECOND_MS > LATE_MS ? `${durationWords(overdueSeconds * SECOND_MS)} late` : 'evaluated on time'}</dd></div>
+<div><dt>Pings on disk</dt><dd>${spooled === null ? 'none' : html`being recorded, the oldest ${ago(spooled.since, now)}`}</dd></div>
 </dl>`
 }
 
@@ -146,18 +172,19 @@ ${
 function showGaps({ gaps }: ServiceHealth, now: Instant): Html {
   return html`<section aria-labelledby="gaps">
 <h2 id="gaps">Gaps</h2>
-<p class="muted">Times of five seconds or more in which no replica could store pings. No check goes down because of them.</p>
+<p class="muted">Times of five seconds or more in which no replica could store pings in the database. Where all of them were stored on disk, nothing is missing. Where some may be lost, deadlines are moved, and no check goes down because of the gap.</p>
 ${
   gaps.length === 0
     ? html`<p>None is on record.</p>`
     : html`<table class="row-table">
-<thead><tr><th scope="col">Began</th><th scope="col">Lasted</th><th scope="col">Ended</th></tr></thead>
+<thead><tr><th scope="col">Began</th><th scope="col">Lasted</th><th scope="col">Ended</th><th scope="col">Pings</th></tr></thead>
 <tbody>
 ${gaps.map(
-  ({ startedAt, endedAt }) => html`<tr>
+  ({ startedAt, endedAt, isSpooled }) => html`<tr>
 <th scope="row">${exactWords(startedAt)}</th>
 <td data-label="Lasted">${durationWords(endedAt - startedAt)}</td>
 <td data-label="Ended">${ago(endedAt, now)}</td>
+<td data-label="Pings">${isSpooled === null ? 'being recorded' : isSpooled ? 'stored on disk' : 'may be lost'}</td>
 </tr>`,
 )}
 </tbody>

@@ -6,19 +6,19 @@ import type { Spool } from '../../../../src/spool/spool.ts'
 /** In memory. */
 function createMemorySpool(overrides: Partial<Spool> = {}): Spool {
   const stored: Buffer[] = []
-  let released = 0
+  let forgotten = 0
   return {
     id: randomUUID(),
     state: 'open',
     last: 0,
     get records() {
-      return stored.length - released
+      return stored.length - forgotten
     },
     bytes: 0,
     append: async (records) => records.map((record) => stored.push(record)),
     read: async (after) => stored.map((record, index) => ({ position: index + 1, record })).slice(after),
-    async release(upTo) {
-      released = upTo
+    async forget(upTo) {
+      forgotten = upTo
     },
     close: async () => {},
     ...overrides,
@@ -43,8 +43,8 @@ describe('the pings of a check on disk', () => {
   it('hold no newer one back once they are recorded, also when their file cannot be deleted', async () => {
     const spool = createMemorySpool()
     let isBroken = true
-    const release = async (upTo: number) => {
-      await spool.release(upTo)
+    const forget = async (upTo: number) => {
+      await spool.forget(upTo)
       if (isBroken) throw new Error('no fsync')
     }
     const pings = createPingSpool({
@@ -52,11 +52,11 @@ describe('the pings of a check on disk', () => {
       get records() {
         return spool.records
       },
-      release,
+      forget,
     })
     await pings.append([pingAt(1)])
     expect(pings.holds(publicId)).toBe(true)
-    await expect(pings.release(1, await pings.read(0))).rejects.toThrow('no fsync')
+    await expect(pings.forget(1, await pings.read(0))).rejects.toThrow('no fsync')
     isBroken = false
     expect(pings.holds(publicId)).toBe(false)
   })

@@ -1,0 +1,34 @@
+/**
+ * Where names and tokens led when they were looked up last, for pings that come in while the database does not answer (design, section 10). Of each
+ * address only a hash is kept: the text of a request would keep the whole request in memory.
+ */
+
+import { createHash } from 'node:crypto'
+
+export interface LastFound {
+  /** After each look-up. Null: the address leads to no check any more. */
+  note(address: string, publicId: string | null): void
+  /** Null: not known. */
+  recall(address: string): string | null
+}
+
+/** About 200 bytes each. */
+const MOST = 100_000
+
+/** The addresses that were not used for the longest time are forgotten first. */
+export function createLastFound(most = MOST): LastFound {
+  const publicIds = new Map<string, string>()
+  return {
+    note(address, publicId) {
+      const hash = hashOf(address)
+      // A Map keeps the order in which its entries were added.
+      publicIds.delete(hash)
+      if (publicId === null) return
+      publicIds.set(hash, publicId)
+      if (publicIds.size > most) publicIds.delete(publicIds.keys().next().value!)
+    },
+    recall: (address) => publicIds.get(hashOf(address)) ?? null,
+  }
+}
+
+const hashOf = (address: string) => createHash('sha256').update(address).digest('base64url')

@@ -1,0 +1,86 @@
+/** What a job gets while the database is unavailable (design, section 10). The faults themselves are in test/crash/spool.test.ts. */
+
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { insertPushToken } from '../../../src/store/checks/push-tokens.ts'
+import { startTestApp, type TestApp } from '../../support/app.ts'
+import { ask } from '../../support/sent-pings.ts'
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
+import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
+import { until } from '../../support/until.ts'
+
+let app: TestApp
+let proxy: TcpProxy
+let folder: TempFolder
+let key: string
+let publicId: string
+const token = randomUUID().replaceAll('-', '')
+const slug = 'nightly-backup'
+
+beforeAll(async () => {
+  folder = await makeTempFolder()
+  app = await startTestApp({
+    environment: { SPOOL_DIR: join(folder.path, 'spool'), SPOOL_MAX_BYTES: '8388608' },
+    reach: async (databaseUrl) => {
+      const url = new URL(databaseUrl)
+      proxy = await startTcpProxy(Number(url.port))
+      url.host = `127.0.0.1:${proxy.port}`
+      return url.href
+    },
+  })
+  key = (await app.call('POST', `/projects/${app.projectId}/ping-key`)).body.ping_key
+  publicId = (await app.createCheck({ slug })).publicId
+  const { rows } = await app.database.query<{ key: number }>('select key from checks where public_id = $1', [publicId])
+  await app.database.transaction((tx) => insertPushToken(tx, token, rows[0]!.key))
+})
+afterAll(async () => {
+  await app?.close()
+  await proxy?.close()
+  await folder?.[Symbol.asyncDispose]()
+})
+
+const ping = async (path: string, method = 'GET') => {
+  const { status, headers, text } = await ask(app.pingUrl + path, { method })
+  return { status, text, stored: headers['ping-stored'], retry: headers['retry-after'] }
+}
+const cut = () => {
+  proxy.refuse()
+  proxy.reset()
+}
+const readiness = async () => {
+  const { status, text } = await ask(`${app.opsUrl}/readyz`)
+  return { status, text }
+}
+
+describe('while the database is unavailable', () => {
+  it('a ping of a known check is on disk and gets its 200, by its id, its name or its token; others get 503', async () => {
+    const known = [`/ping/${publicId}`, `/ping/${key}/${slug}/start`, `/api/push/${token}?status=up`]
+    for (const path of known) expect(await ping(path)).toMatchObject({ status: 200, stored: undefined })
+    cut()
+    const texts = ['OK', 'OK', '{"ok":true}']
+    for (const [place, path] of known.entries())
+      expect(await ping(path)).toEqual({ status: 200, text: texts[place], stored: 'spool', retry: undefined })
+    expect(await ping(`/ping/${key}/${slug}/7`, 'POST')).toMatchObject({ status: 200, stored: 'spool' })
+    const unknown = [
+      `/ping/${randomUUID()}`,
+      `/ping/${key}/another`,
+      `/ping/${key}/another?create=1`,
+      `/ping/${'x'.repeat(22)}/${slug}`,
+      `/api/push/${randomUUID().replaceAll('-', '')}`,
+    ]
+    for (const path of unknown)
+      expect(await ping(path), path).toMatchObject({ status: 503, stored: undefined, retry: expect.any(String) })
+    expect(await until(async () => ((await readiness()).text === 'ok\n' ? null : readiness()))).toEqual({
+      status: 200,
+      text: 'database unavailable; spooling\n',
+    })
+
+    await proxy.accept()
+    const types = async () => (await app.storedPings(publicId)).map(({ type }) => type)
+    await until(async () => (await types()).length === 7)
+    expect(await types()).toEqual(['success', 'start', 'success', 'success', 'start', 'success', 'fail'])
+    await until(async () => (await readiness()).text === 'ok\n')
+    expect(await ping(`/ping/${publicId}`)).toMatchObject({ status: 200, stored: undefined })
+  })
+})
