@@ -52,13 +52,10 @@ export function serveHealthchecks(parts: HealthchecksParts): Middleware {
   }
 }
 
-/**
- * As healthchecks does: some of its clients leave out the slash at the end. In version 1 those addresses are ours, and without a Bearer credential
- * all that our API would respond is 401.
- */
+/** As healthchecks does: some of its clients leave out the slash at the end. Not in version 1, where those addresses are ours. */
 function redirect(ctx: Context): boolean {
   const found = ctx.req.headers['x-api-key'] === undefined ? null : findPath(`${ctx.path}/`)
-  if (found === null || (found.version === 1 && isBearer(ctx.req))) return false
+  if (found === null || found.version === 1) return false
   ctx.state.route = found.route
   ctx.status = 301
   ctx.set('Location', `${ctx.path}/${ctx.search}`)

@@ -143,21 +143,6 @@ describe('our own API', () => {
   })
 })
 
-describe('version 1', () => {
-  it.each(['checks', 'channels', 'badges', 'checks/{uuid}/pings', 'checks/{uuid}/flips'])(
-    'leads from %s to the address with a slash at its end, with the header and without a credential of ours',
-    async (path) => {
-      const at = `${api.url}/${path.replace('{uuid}', uuid)}`
-      const send = (headers: Record<string, string>) => fetch(at, { headers, redirect: 'manual' })
-      const led = await send({ 'x-api-key': 'x', authorization: 'Basic eDp5' })
-      expect([led.status, led.headers.get('location')]).toEqual([301, `${new URL(at).pathname}/`])
-      expect((await call('GET', `v1/${path.replace('{uuid}', uuid)}`)).status).toBe(200)
-      for (const headers of [{}, { 'x-api-key': 'x', authorization: 'Bearer x' }] as Record<string, string>[])
-        expect([401, 404]).toContain((await send(headers)).status)
-    },
-  )
-})
-
 describe('versions 2 and 3', () => {
   it('are without our own API', async () => {
     expect(await call('GET', 'v3/checks/', { key: null })).toMatchObject({
@@ -178,6 +163,7 @@ describe('versions 2 and 3', () => {
     const init = { method: 'POST', headers: { 'x-api-key': 'x' }, redirect: 'manual' } as const
     const { headers } = await fetch(`${api.url.replace('v1', 'v2')}/checks?a=b`, init)
     expect(headers.get('location')).toBe('/api/v2/checks/?a=b')
+    expect((await call('GET', 'v1/checks')).status).toBe(401)
   })
 
   it('say that the database responds, also without a key', async () => {
