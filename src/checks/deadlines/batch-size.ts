@@ -6,7 +6,7 @@
 
 import type { Waits } from '../ping/waits.ts'
 
-/** `size` below MIN_BATCH stands for smaller steps, which are longer rests. */
+/** `size` below MIN_BATCH stands for longer rests, and above MAX_BATCH for shorter ones. */
 export interface Allowance {
   readonly size: number
   /** No ping has waited too long since it was smallest: it doubles with each batch. */
@@ -16,7 +16,7 @@ export interface Allowance {
 export const MIN_BATCH = 5
 /** More gain nothing: the event loop and the rows would be held for longer (docs/benchmarks.md). */
 export const MAX_BATCH = 160
-/** The longest rest is so many times as long as the batch. */
+/** The longest rest is so many times as long as the batch, and the shortest one this part of it. */
 const MAX_REST = 4
 /**
  * Twice the usual wait is the limit for the 99th percentile of all pings (design, section 4). This leaves room for what is not measured here: a ping
@@ -44,8 +44,8 @@ export interface Plan {
 
 /** What the evaluator does with an allowance. */
 export function planBatch({ size }: Allowance): Plan {
-  const limit = Math.max(MIN_BATCH, Math.floor(size))
-  return { limit, rest: Math.max(1, MIN_BATCH / size), isUsual: size <= FLOOR.size }
+  const limit = Math.min(MAX_BATCH, Math.max(MIN_BATCH, Math.floor(size)))
+  return { limit, rest: Math.min(MAX_BATCH / size, Math.max(1, MIN_BATCH / size)), isUsual: size <= FLOOR.size }
 }
 
 /** The allowance after a batch that had as many deadlines as it may have. */
@@ -59,4 +59,4 @@ export function nextAllowance({ size, isProbing }: Allowance, { besideMs, usualM
   return { size: bounded(size * Math.min(MOST.growth, Math.max(MOST.shrinking, factor))), isProbing: false }
 }
 
-const bounded = (size: number) => Math.min(MAX_BATCH, Math.max(FLOOR.size, size))
+const bounded = (size: number) => Math.min(MAX_BATCH * MAX_REST, Math.max(FLOOR.size, size))

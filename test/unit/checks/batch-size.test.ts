@@ -38,6 +38,16 @@ describe('batches', () => {
     expect(limitsOf(times(3, SHORT))).toEqual([10, 20, 40])
   })
 
+  it('have shorter rests while pings wait no longer than usual beside the largest', () => {
+    const rests: number[] = []
+    let allowance: Allowance = { size: MAX_BATCH / 2, isProbing: true }
+    for (let batch = 0; batch < 5; batch += 1) {
+      allowance = nextAllowance(allowance, batch < 4 ? SHORT : LONG)
+      rests.push(planBatch(allowance).rest)
+    }
+    expect(rests).toEqual([1, 1 / 2, 1 / 4, 1 / 4, 1 / 2])
+  })
+
   it('stay as they are beside pings of which none has waited beside one', () => {
     expect(limitsOf(times(3, waits()))).toEqual([5, 5, 5])
   })
