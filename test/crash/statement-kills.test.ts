@@ -38,7 +38,7 @@ interface Attempt {
 }
 
 /** Statements of the same pool that belong to timers. */
-const TIMERS = /^beat$|lock_due_states|list_gaps|snapshot|pg_is_in_recovery/
+const TIMERS = /^beat$|lock_due_states|list_gaps|snapshot|pg_is_in_recovery|read_known_ids/
 
 async function send(attempt: Attempt, ping: SentPing): Promise<boolean> {
   const { status } = await sendPing(attempt.service.ping, ping)
