@@ -148,6 +148,13 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     await known.save(spool.folder())
     return 'done'
   })
+  /** Before the process is ready: when the database goes away the moment after, pings of all checks are spooled. */
+  async function readKnown(signal?: AbortSignal): Promise<void> {
+    await known.refresh(signal)
+    await known
+      .save(spool.folder())
+      .catch((error) => log.warn({ error }, 'the ids of the checks could not be written beside the spool'))
+  }
   const beatLoop = loopOf(base, 'beat', BEAT_MS, beat.run)
   const evaluate = createEvaluator({
     database: pingDatabase,
@@ -326,6 +333,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       // The gap since the last stop is recorded before the first deadline is evaluated.
       await base.whenAvailable(beatLoop.runOnce, signal)
       await base.whenAvailable(spool.drain, signal)
+      await base.whenAvailable(() => readKnown(signal), signal)
       beatLoop.start()
       spool.loop.start()
       defer(spool.loop.stop)

@@ -12,6 +12,7 @@ import { makeTempFolder } from '../support/temp-folder.ts'
 import { until } from '../support/until.ts'
 import { openLedger } from './ledger.ts'
 import { countSpooled, openLine, rejectedOf, spooledOf, spoolIn } from './spool-stage.ts'
+import { startStatementProxy } from './statement-proxy.ts'
 
 /** What happens to a spool in an outage: an update, a failover, a limit, checks that are not known. */
 
@@ -156,4 +157,20 @@ it('ids that are not known are rejected in an outage and written nowhere, those 
   expect((await sendPing(service.ping, aPing(UNKNOWN))).status).toBe(404)
   await ledger.stop()
   expect(await ledger.findFaults(stage)).toEqual([])
+})
+
+it('a process is ready when it knows the checks, so that it spools their pings when the database goes away at once', async () => {
+  await using folder = await makeTempFolder()
+  await using stage = await openStage()
+  await using proxy = await startStatementProxy(stage.url)
+  await using line = await openLine(proxy.url)
+  const elsewhere = await stage.startReplica({ SPOOL_MAX_BYTES: '0' })
+  const { publicId } = await stage.makeCheck(elsewhere)
+  const held = proxy.holdAt('management', { statement: 'read_known_ids', side: 'before' })
+  await using service = spawnService({ ...databaseEnvironment(line.url), ...spoolIn(join(folder.path, 'spool')) })
+  await held
+  await expect(service.ready(2_000)).rejects.toThrow('still no')
+  const { ping } = await service.ready()
+  line.cut()
+  expect((await sendPing(ping, aPing(publicId))).status).toBe(200)
 })
