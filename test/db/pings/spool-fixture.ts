@@ -77,8 +77,8 @@ const BROKEN = new Error('Connection terminated: by the test')
 export const withUnknownCommits = (session: Session): Session => ({
   async within(budgetMs, work) {
     const result = await session.within(budgetMs, work)
-    // Of what a look-up found the response came.
-    if (result instanceof Map) return result
+    // The response to what was only read came.
+    if (result instanceof Map || result === null) return result
     throw BROKEN
   },
   async groupTransaction(budgetMs, read, write) {
