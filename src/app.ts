@@ -15,6 +15,7 @@ import { createApiRole } from './roles/api.ts'
 import { type Base, limitConnections, loopOf, openDatabase } from './roles/base.ts'
 import { createControllerRole } from './roles/controller.ts'
 import { createMetrics, type Metrics } from './roles/metrics.ts'
+import { SPOOL_LOCK_MS } from './roles/spool.ts'
 import { findUnencrypted } from './roles/unencrypted.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import type { Log } from './runtime/log.ts'
@@ -74,7 +75,13 @@ export function createApp(options: AppOptions): App {
   const pingDatabase =
     config.role === 'controller'
       ? null
-      : openDatabase(options, stack, { name: 'pings', connections: 8, genericPlans: true, looksUp: true })
+      : openDatabase(options, stack, {
+          name: 'pings',
+          connections: 8,
+          genericPlans: true,
+          looksUp: true,
+          ...(config.spoolMaxBytes > 0 ? { lockMs: SPOOL_LOCK_MS } : {}),
+        })
   const databaseClock = createDatabaseClock(pingDatabase ?? database, clock)
 
   let isStarted = false

@@ -13,7 +13,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
   store: { inside: ['domain', 'runtime'], outside: ['pg'] },
   'embedded-postgres': { inside: ['runtime'], outside: ['pg'] },
   audit: { inside: ['domain', 'runtime', 'store'], outside: [] },
-  checks: { inside: ['domain', 'runtime', 'store', 'audit', 'spool/spool.ts'], outside: [] },
+  checks: { inside: ['domain', 'runtime', 'store', 'audit', 'spool/spool.ts', 'spool/errors.ts'], outside: [] },
   auth: { inside: ['domain', 'runtime', 'store', 'audit'], outside: ['jose', 'openid-client'] },
   tenancy: { inside: ['domain', 'runtime', 'store', 'audit', 'auth'], outside: [] },
   channels: { inside: ['domain', 'runtime', 'store', 'audit', 'channels/kinds'], outside: [] },

@@ -25,6 +25,7 @@ import { createBusyPruner } from '../checks/prune-busy.ts'
 import { createPruner } from '../checks/prune-history.ts'
 import { createChangeHub } from '../checks/watch-changes.ts'
 import type { AuditEntry } from '../domain/audit.ts'
+import { AppError } from '../domain/errors.ts'
 import { API_PREFIX, createApiApp } from '../http/api/app.ts'
 import { createBadgeApp } from '../http/badges/app.ts'
 import { createFindClientAddress } from '../http/client-address.ts'
@@ -244,6 +245,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       database: pingDatabase,
       context,
       countCreation: (organizationId) => takeCreation(context, organizationId, config.rateLimitPerMinute),
+      onRefused: () => spool.pings()?.noteRefusal(),
     }),
     now: databaseClock.now,
     isStopping,
@@ -301,6 +303,16 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     await beatLoop.runOnce().catch((error) => log.warn({ error }, 'the last beat could not be written'))
   }
 
+  /** A row that another session holds must not keep the process from serving. */
+  async function drainSpool(signal?: AbortSignal): Promise<void> {
+    await base
+      .whenAvailable(() => spool.drain(signal), signal)
+      .catch((error) => {
+        if (!(error instanceof AppError)) throw error
+        log.warn({ error }, 'pings that were stored on disk are not all recorded yet; the start goes on')
+      })
+  }
+
   /** Deadlines wait for what this process could not record. */
   async function endBeat(): Promise<void> {
     if ((spool.report()?.pendingSince ?? null) !== null) return
@@ -332,13 +344,14 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       baseUrl ||= api
       // The gap since the last stop is recorded before the first deadline is evaluated.
       await base.whenAvailable(beatLoop.runOnce, signal)
-      await base.whenAvailable(spool.drain, signal)
-      await base.whenAvailable(() => readKnown(signal), signal)
+      // Other replicas evaluate no deadline while this one says that pings wait here.
       beatLoop.start()
+      defer(stopBeat)
+      await drainSpool(signal)
+      await base.whenAvailable(() => readKnown(signal), signal)
       spool.loop.start()
       defer(spool.loop.stop)
       expireLoop.start()
-      defer(stopBeat)
       knownLoop.start()
       defer(knownLoop.stop)
       pruneLoop.start()

@@ -13,7 +13,16 @@ import { HISTORY_KINDS } from '../store/history/sizes.ts'
 
 const ATTEMPT_RESULTS = ['delivered', 'retried', 'failed'] as const satisfies AttemptResult[]
 const WATCHDOG_RESULTS = ['pinged', 'failed', 'withheld'] as const satisfies WatchdogResult[]
-const PING_RESULTS = ['stored', 'spooled', 'duplicate', 'not_found', 'unavailable', 'body_too_large', 'body_compressed']
+const PING_RESULTS = [
+  'stored',
+  'spooled',
+  'duplicate',
+  'not_found',
+  'unconfirmed',
+  'unavailable',
+  'body_too_large',
+  'body_compressed',
+]
 /** Of pings whose path or method is wrong, so that their type is not known. */
 const UNKNOWN_PING_RESULTS = ['not_found', 'unknown_signal', 'invalid_exit_code', 'wrong_method']
 const GROUP_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 500]
@@ -68,6 +77,10 @@ export function createMetrics() {
     knownChecks: gauge(
       'heartbeat_known_checks',
       'Checks whose public ids this process has in memory, so that their pings need no look-up',
+    ),
+    spoolAccepting: gauge(
+      'heartbeat_spool_accepting',
+      '1 if the spool has room for pings, 0 if it is full, broken or off',
     ),
     spoolPings: gauge('heartbeat_spool_pings', 'Pings on disk that wait until the database is available'),
     spoolBytes: gauge('heartbeat_spool_bytes', 'Size of the files of the spool'),

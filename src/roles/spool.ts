@@ -6,6 +6,8 @@ import { createPingSpool, type PingSpool } from '../checks/ping/ping-spool.ts'
 import { createReadBack, type ReadBack } from '../checks/ping/read-back.ts'
 import type { PingRecorder } from '../checks/ping/record.ts'
 import { UnknownFormat } from '../checks/ping/spooled-ping.ts'
+import type { AppError } from '../domain/errors.ts'
+import { pause } from '../runtime/clock.ts'
 import type { Loop } from '../runtime/loop.ts'
 import { SpoolDamaged } from '../spool/errors.ts'
 import { openSpool } from '../spool/open-spool.ts'
@@ -13,7 +15,11 @@ import type { Problem } from '../spool/recover.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { SpoolReport } from '../store/history/gaps.ts'
 import type { Database } from '../store/postgres/database.ts'
+import { LOCK_NOT_AVAILABLE, sqlStateOf } from '../store/postgres/sqlstate.ts'
 import { type Base, loopOf } from './base.ts'
+
+/** Of the connections of pings. */
+export { SPOOL_LOCK_MS } from '../checks/ping/commit.ts'
 
 export interface SpoolRole {
   /** Opens it. Where that fails it says so, and there is none. */
@@ -24,8 +30,8 @@ export interface SpoolRole {
   folder(): string | null
   /** Of this process, for its beat; null: there is none. */
   report(): SpoolReport | null
-  /** Records what a process before this one left. Throws AppError `unavailable`. */
-  drain(): Promise<void>
+  /** Records what a process before this one left, or as much until `signal` aborts. Throws AppError `unavailable`. */
+  drain(signal?: AbortSignal): Promise<void>
   /** Records what waits, as soon as the database is available. */
   readonly loop: Pick<Loop, 'start' | 'stop'>
   showMetrics(): void
@@ -42,16 +48,19 @@ export interface SpoolRoleOptions extends Base {
 
 /** The database is noticed within this time. */
 const READ_BACK_MS = 500
+const WARN_MS = 60_000
+const CLOSE_MS = 5_000
 /** Kubernetes ends a pod 30 s after it asked it to stop, by default; and its folder is gone with it, unless that is a persistent volume. */
 const STOP_MS = 8_000
 
 export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
-  const { config, log, metrics, databaseClock, pingDatabase } = options
+  const { config, log, metrics, clock, databaseClock, pingDatabase } = options
   const { cache, counts, recorder } = options
   const { spoolDir: folder, spoolMaxBytes: maxBytes } = config
   let spool: Spool | null = null
   let pings: PingSpool | null = null
   let readBack: ReadBack | null = null
+  let warnedAt = Number.NEGATIVE_INFINITY
 
   const loop = loopOf(options, 'read_back', READ_BACK_MS, () =>
     whileReadable(() => readBack?.run() ?? Promise.resolve('done')),
@@ -126,7 +135,7 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
       )
       return
     }
-    pings = createPingSpool(spool)
+    pings = createPingSpool(spool, databaseClock.now)
     const left = pings.pings()
     if (left > 0) log.info({ pings: left }, 'pings wait in the spool; they are recorded first')
     readBack = createReadBack({
@@ -140,8 +149,19 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
         metrics.spoolDropped.inc({ reason }, count)
         log.warn({ error, reason, pings: count }, 'pings of the spool could not be recorded')
       },
+      onWait,
       onEnd: (count) => log.info({ pings: count }, 'all pings of the spool are recorded'),
     })
+  }
+
+  /** A database that is away says so elsewhere. A row that another session holds keeps all pings behind it waiting. */
+  function onWait({ cause: error }: AppError): void {
+    if (sqlStateOf(error) !== LOCK_NOT_AVAILABLE || clock.now() - warnedAt < WARN_MS) return
+    warnedAt = clock.now()
+    log.warn(
+      { error },
+      'pings of the spool wait for a row of check_states that another session has locked: end its transaction',
+    )
   }
 
   /** Once more where the spool had to be opened again. */
@@ -164,10 +184,11 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
         refusedAt: pings.refusedAt(),
       }
     },
-    drain: () => drain(),
+    drain,
     loop,
     showMetrics() {
       const oldestAt = pings?.oldestAt() ?? null
+      metrics.spoolAccepting.set(pings?.hasRoom() ? 1 : 0)
       metrics.spoolPings.set(pings?.pings() ?? 0)
       metrics.spoolBytes.set(pings?.bytes() ?? 0)
       metrics.spoolOldestSeconds.set(oldestAt === null ? 0 : Math.max(0, databaseClock.now() - oldestAt) / 1_000)
@@ -176,7 +197,8 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
       await drain(AbortSignal.timeout(STOP_MS)).catch((error) => log.warn({ error }, 'the spool could not be recorded'))
       const left = pings?.pings() ?? 0
       if (left > 0) log.warn({ pings: left, folder }, 'pings stay in the spool: the next start records them')
-      await spool?.close()
+      // A disk that hangs must not keep the process.
+      await Promise.race([spool?.close(), pause(CLOSE_MS)])
     },
   }
 }

@@ -53,7 +53,9 @@ export const PING_LIMITS = {
 }
 
 /** The same with a spool: what is not stored within two seconds is spooled. */
-export const SPOOL_LIMITS: typeof PING_LIMITS = { budgetMs: 1_500, minBudgetMs: 500, retryMs: 0 }
+export const SPOOL_LIMITS: typeof PING_LIMITS = { budgetMs: 1_200, minBudgetMs: 800, retryMs: 0 }
+/** A row that another transaction holds for longer is left out of its group. Well below the budgets: else a held row would look like an outage. */
+export const SPOOL_LOCK_MS = 400
 
 const NONE_FOUND: ReadonlyMap<string, number> = new Map()
 

@@ -25,6 +25,8 @@ export interface FindAddressedOptions {
   readonly context: Context
   /** Counts the creation of a check of the organization. Throws AppError `too_many_requests` for one too many. */
   readonly countCreation: (organizationId: string) => Promise<void>
+  /** A ping is rejected because the database does not answer, and its address is not remembered. */
+  readonly onRefused?: () => void
   /** How many addresses are remembered of each kind. For tests. */
   readonly remembered?: number
 }
@@ -56,7 +58,7 @@ const RETRY_MS = 500
 const LATE = Symbol('late')
 
 export function createFindAddressed(options: FindAddressedOptions): FindAddressed {
-  const { database, context, countCreation, remembered } = options
+  const { database, context, countCreation, onRefused, remembered } = options
   const { now } = context.clock
   const lookUpName = inTurn(findNamed)
   const lookUpToken = inTurn(findTokens)
@@ -99,7 +101,10 @@ export function createFindAddressed(options: FindAddressedOptions): FindAddresse
 
   /** `found`: of an address that the database cannot be asked about. A look-up also fails while the database answers: behind too many others. */
   function recall({ isAway }: { isAway: () => boolean }, error: unknown, found: string | null): string {
-    if (isAway() && isOf(error, 'unavailable') && found !== null) return found
+    if (isOf(error, 'unavailable')) {
+      if (isAway() && found !== null) return found
+      onRefused?.()
+    }
     throw error
   }
 

@@ -1,5 +1,5 @@
 /**
- * The public ids of all checks in a file, so that a process which starts while the database is away knows them. An id is the right to send pings, so
+ * The public ids of all checks in a file, for a database that goes away while a process starts. An id is the right to send pings, so
  * the file is for its owner alone. It has no keys: they are those of one database, and the file may outlive it.
  *
  * A header of 32 bytes: `HB-KNOWN`; the version, 4 bytes; 4 bytes of zero; the number of ids, 8 bytes; the CRC-32 of the ids; that of the header before

@@ -5,6 +5,8 @@
 
 import type { Instant } from '../../domain/check.ts'
 import { stampAfter, toMicrosecond } from '../../domain/instant.ts'
+import { startTimer } from '../../runtime/clock.ts'
+import { SpoolFull } from '../../spool/errors.ts'
 import type { Spool } from '../../spool/spool.ts'
 import { decodePing, encodePing, type SpooledPing } from './spooled-ping.ts'
 
@@ -26,20 +28,24 @@ export interface PingSpool {
   bytes(): number
   /** About when the oldest ping came in; null: none waits. */
   oldestAt(): Instant | null
-  /** When a ping was refused last, because the spool was full or broken; null: never. By the clock of the given pings. */
+  /** When a ping got 503 last that would have been for it; null: never. Now while it is broken. */
   refusedAt(): Instant | null
+  noteRefusal(): void
   /** Resolves when all are on disk. From the call on their checks are held. Rejects when none was stored. */
   append(pings: readonly SpooledPing[]): Promise<void>
   /** The oldest pings after this position, some hundreds. Throws UnknownFormat. */
   read(after: number): Promise<readonly ReadPing[]>
   /** The pings up to this position are recorded, `pings` of them since the last call. */
   forget(upTo: number, pings: readonly ReadPing[]): Promise<void>
-  /** Resolves when all that was appended is on disk, or has failed. */
+  /** Resolves when all that was appended is on disk, or has failed; after a second at the latest, because a disk may hang. */
   flushed(): Promise<void>
 }
 
 /** About 150 bytes each. With more checks, all pings go through the spool until it is empty. */
 const MAX_HELD = 100_000
+/** Appends that are not yet on disk; each is of a hundred pings at most. */
+const MAX_WRITING = 20_000
+const MAX_FLUSH_MS = 1_000
 const BATCH = { records: 500, bytes: 2_000_000 }
 
 interface Held {
@@ -48,7 +54,8 @@ interface Held {
   arrivedAt: Instant
 }
 
-export function createPingSpool(spool: Spool): PingSpool {
+/** `now`: by the database's clock. */
+export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
   /** By public id. Null: more checks than are listed, or what a process before this one left. */
   let held: Map<string, Held> | null = spool.records === 0 ? new Map() : null
   const writing = new Set<Promise<unknown>>()
@@ -70,8 +77,10 @@ export function createPingSpool(spool: Spool): PingSpool {
   }
 
   function unhold(pings: readonly SpooledPing[]): void {
-    if (isEmpty()) held = new Map()
-    else if (held !== null) for (const { ping } of pings) unholdOne(held, ping.publicId)
+    if (isEmpty()) {
+      held = new Map()
+      oldestAt = null
+    } else if (held !== null) for (const { ping } of pings) unholdOne(held, ping.publicId)
   }
 
   const isEmpty = () => spool.records === 0 && writing.size === 0
@@ -85,19 +94,22 @@ export function createPingSpool(spool: Spool): PingSpool {
     pings: () => spool.records,
     bytes: () => spool.bytes,
     oldestAt: () => (spool.records === 0 ? null : oldestAt),
-    refusedAt: () => refusedAt,
+    refusedAt: () => (spool.state === 'broken' ? now() : refusedAt),
+    noteRefusal() {
+      refusedAt = now()
+    },
 
     async append(pings) {
+      if (writing.size >= MAX_WRITING) throw new SpoolFull('the disk of the spool does not respond')
       const stamped = pings.map(hold)
+      oldestAt ??= stamped[0]?.ping.at ?? null
       const written = spool.append(stamped.map(encodePing))
       writing.add(written)
       try {
         await written
         writing.delete(written)
-        if (oldestAt === null || spool.records === pings.length) oldestAt = stamped[0]?.ping.at ?? null
       } catch (error) {
         writing.delete(written)
-        for (const { ping } of pings) refusedAt = Math.max(refusedAt ?? 0, ping.at)
         unhold(stamped)
         throw error
       }
@@ -114,6 +126,7 @@ export function createPingSpool(spool: Spool): PingSpool {
           break
         }
       }
+      oldestAt ??= pings[0]?.ping.at ?? null
       return pings
     },
 
@@ -127,9 +140,14 @@ export function createPingSpool(spool: Spool): PingSpool {
       }
     },
 
-    async flushed() {
-      await Promise.allSettled(writing)
-    },
+    flushed: () =>
+      new Promise((resolve) => {
+        const stopTimer = startTimer(MAX_FLUSH_MS, resolve)
+        void Promise.allSettled(writing).then(() => {
+          stopTimer()
+          resolve()
+        })
+      }),
   }
 }
 

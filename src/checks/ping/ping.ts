@@ -30,6 +30,8 @@ export type PingResult =
   | 'unknown'
   /** On disk here, and recorded when the database is available again. */
   | 'spooled'
+  /** Not stored: while the database is unavailable nothing says whether a check has this id. The client should try again. */
+  | 'unconfirmed'
   /** Not stored, as far as is known. The client should try again. */
   | 'unavailable'
 
@@ -50,7 +52,7 @@ export interface PingFailure {
   readonly pingId?: Buffer | null
 }
 
-export type PingOutcome = Exclude<PingResult, 'spooled' | 'unavailable'> | PingFailure
+export type PingOutcome = Exclude<PingResult, 'spooled' | 'unconfirmed' | 'unavailable'> | PingFailure
 
 /** A CommitUnknown that knows the ids of its pings. */
 export class GroupUnknown extends CommitUnknown {

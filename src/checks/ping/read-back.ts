@@ -28,6 +28,8 @@ export interface ReadBackOptions {
   readonly now: () => Instant
   /** `pings` of the spool cannot be recorded. */
   readonly onDropped: (reason: DropReason, pings: number, error?: unknown) => void
+  /** The database did not record them now; it is tried again. */
+  readonly onWait?: (error: AppError) => void
   /** All of the spool is recorded: `pings` since it began. */
   readonly onEnd: (pings: number) => void
 }
@@ -50,7 +52,7 @@ const FEW = 1_000
 const HOLD_MS = 1_000
 
 export function createReadBack(options: ReadBackOptions): ReadBack {
-  const { database, spool, cache, counts, recorder, now, onDropped, onEnd } = options
+  const { database, spool, cache, counts, recorder, now, onDropped, onWait, onEnd } = options
   /** Null: not known yet. */
   let position: number | null = null
   let recorded = 0
@@ -121,7 +123,6 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
       return key === undefined ? null : toLateChange(toChange(ping, key), now())
     })
     const known = changes.filter((change) => change !== null)
-    for (const { key } of known) counts?.add(key)
     const runPings = known.filter(hasRunId).map(({ key, ping }) => ({ key, ...ping }))
     const doubtful = pings.flatMap(({ pingId }, index) => {
       const change = changes[index]
@@ -150,6 +151,7 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
         return { decisions, after, version, removed: removed.length }
       },
     )
+    for (const { key } of known) counts?.add(key)
     if (done.version !== null) cache.refresh({ checks: done.after, version: done.version })
     report(done)
   }
@@ -171,8 +173,9 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
       try {
         return (await readBack()) ? 'again' : 'done'
       } catch (error) {
-        if (error instanceof AppError && error.code === 'unavailable') return 'done'
-        throw error
+        if (!(error instanceof AppError) || error.code !== 'unavailable') throw error
+        onWait?.(error)
+        return 'done'
       }
     },
     async drain(signal) {

@@ -60,7 +60,7 @@ export interface PingRecorderOptions extends CommitOptions {
   /** Null: none. */
   readonly spool?: {
     /** Null while it is not open. */
-    readonly pings: () => Pick<PingSpool, 'accepts' | 'append' | 'flushed' | 'holds' | 'isEmpty'> | null
+    readonly pings: () => Pick<PingSpool, 'accepts' | 'append' | 'flushed' | 'holds' | 'isEmpty' | 'noteRefusal'> | null
     /** Whether a check has this public id, as far as is known: invented ids must not fill the spool. */
     readonly isKnown: (publicId: string) => boolean
     /** The database stores no pings, and they are spooled from now on. */
@@ -69,6 +69,12 @@ export interface PingRecorderOptions extends CommitOptions {
 }
 
 const MAX_YIELD_MS = 20
+
+/** Pings that are still on disk so long after the database was available again do not keep deadlines waiting. */
+const MAX_PENDING_MS = 600_000
+
+/** A disk that has not stored a ping by then hangs. The client hears 503, although it may be stored later. */
+const MAX_STORE_MS = 2_500
 
 /** One append is stored as a whole, in one file of 4 MiB: with bodies of 10 KB a queue does not fit. Those of one turn share an fsync anyway. */
 const MAX_SPARED = 100
@@ -106,6 +112,8 @@ export function createPingRecorder(
   const waits = createPingWaits(now)
   const flights = new Set<Flight>()
   let isWell = true
+  /** Since when the database stores pings. */
+  let wellSince = now()
   let isStopping = false
   const onIdle = new Set<() => void>()
   /** Null: none is held back. */
@@ -122,9 +130,16 @@ export function createPingRecorder(
     })
   }
 
+  function recover(): void {
+    if (!isWell) wellSince = now()
+    isWell = true
+  }
+
   function enqueue(pending: QueuedPing): void {
-    if (!queue.add(pending)) pending.settle('unavailable')
-    else if (flights.size === 0 || (flights.size === 1 && queue.size() % MIN_SECOND_GROUP === 0 && hasConnection()))
+    if (!queue.add(pending)) {
+      onDisk()?.noteRefusal()
+      pending.settle('unavailable')
+    } else if (flights.size === 0 || (flights.size === 1 && queue.size() % MIN_SECOND_GROUP === 0 && hasConnection()))
       void fly()
   }
 
@@ -152,9 +167,9 @@ export function createPingRecorder(
     } finally {
       const { pings } = heldBack
       heldBack = null
-      const behind = pings.filter(({ ping }) => isForSpool(ping.publicId))
-      if (behind.length > 0) spare(behind)
-      for (const pending of pings) if (!behind.includes(pending)) enqueue(pending)
+      const behind = new Set(pings.filter(({ ping }) => isForSpool(ping.publicId)))
+      if (behind.size > 0) spare([...behind])
+      for (const pending of pings) if (!behind.has(pending)) enqueue(pending)
     }
   }
 
@@ -166,10 +181,15 @@ export function createPingRecorder(
   const onDisk = () => spool?.pings() ?? null
   const isSpoolInUse = () => !isWell && (onDisk()?.accepts() ?? false)
 
-  /** Not while a group in flight has a ping of the check, which may be stored or not: the newer one must not come before it. */
+  /**
+   * Not while a group in flight has a ping of the check, which may be stored or not: the newer one must not come before it. An id that is not known has
+   * no ping on disk, and the database says whether it names a check.
+   */
   function isForSpool(publicId: string): boolean {
-    return (isSpoolInUse() || (onDisk()?.holds(publicId) ?? false)) && !isInFlight(publicId)
+    return (isSpoolInUse() || isHeld(publicId)) && !isInFlight(publicId)
   }
+
+  const isHeld = (publicId: string) => (onDisk()?.holds(publicId) ?? false) && spool!.isKnown(publicId)
 
   /** Spools these pings, and behind them what waits for the database and is for the spool now. */
   function spare(pings: readonly SparedPing[]): void {
@@ -179,13 +199,14 @@ export function createPingRecorder(
       (isSpoolInUse() || taken.has(publicId)) && !isInFlight(publicId)
     const all: readonly SparedPing[] = queue.size() === 0 ? pings : [...pings, ...queue.takeAll(isBehind)]
     const known = all.filter(({ ping }) => isKnown(ping.publicId))
-    for (const pending of all) if (!isKnown(pending.ping.publicId)) pending.settle('unavailable')
+    for (const pending of all) if (!isKnown(pending.ping.publicId)) pending.settle('unconfirmed')
     if (known.length === 0) return
     for (let at = 0; at < known.length; at += MAX_SPARED) store(known.slice(at, at + MAX_SPARED))
   }
 
   function store(pings: readonly SparedPing[]): void {
     const records = pings.map(({ ping, pingId = null }): SpooledPing => ({ ping, pingId }))
+    const stopTimer = startTimer(MAX_STORE_MS, () => giveUp(pings, new Error('the disk of the spool does not respond')))
     onDisk()!
       .append(records)
       .then(
@@ -194,6 +215,7 @@ export function createPingRecorder(
         },
         (error) => giveUp(pings, error),
       )
+      .finally(stopTimer)
   }
 
   /** From the first failure on. */
@@ -291,13 +313,16 @@ export function createPingRecorder(
     queue.putBack(again)
     const isWellNow = isWellAfter(outcomes) ?? isWell
     if (spared.length > 0) spare(spared)
-    if (isWellNow) isWell = true
+    if (isWellNow) recover()
     else beginSpooling(outcomes.find(isOut)?.error)
     for (const [error, pings] of errors) onError(error, pings)
   }
 
   function giveUp(group: readonly QueuedPing[], error: unknown): void {
-    if (group.length > 0) onError(error, group.length)
+    if (group.length > 0) {
+      onError(error, group.length)
+      onDisk()?.noteRefusal()
+    }
     for (const { settle } of group) settle('unavailable')
   }
 
@@ -332,10 +357,8 @@ export function createPingRecorder(
   return {
     record,
     isWell: () => isWell,
-    isSpooling: () => isSpoolInUse() || onDisk()?.isEmpty() === false,
-    recovered() {
-      isWell = true
-    },
+    isSpooling: () => isSpoolInUse() || (onDisk()?.isEmpty() === false && now() - wellSince < MAX_PENDING_MS),
+    recovered: recover,
     holdBack(work) {
       const held = holdBack(work)
       holding = held.catch(() => {})

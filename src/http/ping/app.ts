@@ -34,6 +34,7 @@ import {
   type Rejection,
   renderRejection,
   UNAVAILABLE,
+  UNCONFIRMED,
   unknownSignal,
   WRONG_METHOD,
 } from './responses.ts'
@@ -55,7 +56,7 @@ export type RecordPing = (
   },
   /** When it began to wait, by the database's clock. Default: now. */
   since?: number,
-) => Promise<'stored' | 'run_refused' | 'duplicate' | 'spooled' | 'unknown' | 'unavailable'>
+) => Promise<'stored' | 'run_refused' | 'duplicate' | 'spooled' | 'unknown' | 'unconfirmed' | 'unavailable'>
 
 /** checks/ping/find-addressed.ts implements it. */
 export interface FindAddressed {
@@ -153,6 +154,7 @@ export function createPingApp(options: PingAppOptions): Koa {
           : await recordFound(check, ping)
       if (result === 'unknown') return rejectAs(form === 'push' ? NO_TOKEN : NO_CHECK)
       if (result === 'unavailable') return rejectAs(UNAVAILABLE)
+      if (result === 'unconfirmed') return rejectAs(UNCONFIRMED)
       if (result === 'spooled') ctx.res.setHeader('Ping-Stored', 'spool')
       warn(ctx, result === 'run_refused' ? [...warnings, 'run_refused'] : warnings)
       if (loss !== null) return rejectAs(bodyLost(loss, result === 'duplicate'))

@@ -67,6 +67,9 @@ export const UNAVAILABLE: Rejection = {
   headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
 }
 
+/** The same for the client, and no ping that is known to be lost: perhaps no check has this id. */
+export const UNCONFIRMED: Rejection = { ...UNAVAILABLE, result: 'unconfirmed' }
+
 /** It is as good as any unknown token: monitors that are not active have none either. */
 export const NO_TOKEN: Rejection = { ...NO_CHECK, message: 'no monitor has this push token' }
 

@@ -16,6 +16,9 @@ const AWAITED_MS = 15_000
 /** Pings that wait in a spool for longer than this do not keep deadlines waiting. */
 export const PENDING_MS = 600_000
 
+/** Stands for processes that beat and have no row: those of the release before, which have no spool. */
+const FORMER_ID = '00000000-0000-0000-0000-000000000000'
+
 /** What an api process says of its spool with each beat. */
 export interface SpoolReport {
   /** Since when pings wait in it; null: none waits. */
@@ -43,6 +46,10 @@ export async function beat(tx: Queryable, { id, spool }: PingBeat): Promise<Gap 
         select $2, at, at, $3, $4::timestamptz, $5::timestamptz from last
         on conflict (id) do update set beat_at = excluded.beat_at, has_spool = excluded.has_spool,
           pending_since = excluded.pending_since, refused_at = excluded.refused_at),
+      former as (insert into ping_beats (id, started_at, beat_at, has_spool)
+        select '${FORMER_ID}', beat_at, beat_at, false from last
+        where beat_at > (select coalesce(max(b.beat_at), '-infinity') from ping_beats b)
+        on conflict (id) do update set beat_at = excluded.beat_at),
       alive as (select has_spool from ping_beats b, last where b.beat_at >= last.beat_at - $1 * interval '1 millisecond')
       insert into gaps (started_at, ended_at, spooled)
       select beat_at, at, case when (select coalesce(bool_and(has_spool), false) from alive) then null else false end

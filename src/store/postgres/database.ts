@@ -48,6 +48,8 @@ export interface DatabaseOptions {
   readonly isForgetful?: boolean
   /** The timeout of a statement; default 3.5 s. */
   readonly statementMs?: number
+  /** How long a statement waits for a lock; default 1.5 s. */
+  readonly lockMs?: number
   /** No timeouts: for migrations, which may rewrite a table, or wait for those of another replica. */
   readonly patient?: boolean
   /** Its abort closes all connections in use: a start that is to end must not wait for a lock, or for a server that hangs. */
@@ -61,15 +63,16 @@ const STATEMENT_MS = 3_500
 const TIMEOUT_MARGIN_MS = 500
 const LOCK_MS = 1_500
 const ATTEMPTS = 3
-const serverTimeouts = (statementMs: number) => ({
+const serverTimeouts = (statementMs: number, lockMs: number) => ({
   statement_timeout: statementMs,
-  lock_timeout: LOCK_MS,
+  lock_timeout: lockMs,
   idle_in_transaction_session_timeout: 5_000,
 })
 
 /** Connects when it is first used. Its methods throw AppError `unavailable` when PostgreSQL cannot serve them now, and PostgreSQL's error otherwise. */
 export function createDatabase(options: DatabaseOptions): Database {
-  const { url, name, connections, statementMs = STATEMENT_MS, patient = false, signal, onConnectionError } = options
+  const { url, name, connections, statementMs = STATEMENT_MS, lockMs = LOCK_MS } = options
+  const { patient = false, signal, onConnectionError } = options
   /** For statements without a budget. */
   const timeoutMs = patient ? undefined : statementMs + TIMEOUT_MARGIN_MS
   const pool = new pg.Pool({
@@ -77,7 +80,7 @@ export function createDatabase(options: DatabaseOptions): Database {
     application_name: `heartbeat-operator ${name}`,
     max: connections,
     connectionTimeoutMillis: CONNECT_MS,
-    ...(patient ? {} : serverTimeouts(statementMs)),
+    ...(patient ? {} : serverTimeouts(statementMs, lockMs)),
     keepAlive: true,
     types: { getTypeParser },
     // A statement is sent before the response to the last one, so that a transaction takes two round trips. Not in @types/pg yet.

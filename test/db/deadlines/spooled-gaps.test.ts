@@ -23,7 +23,7 @@ beforeEach(async () => {
   await t.clear()
   await t.database.query('delete from gaps')
   await t.database.query('delete from ping_beats')
-  await setBeat(0)
+  await t.database.query('update service_beat set beat_at = null')
 })
 
 const DRAINED: SpoolReport = { pendingSince: null, refusedAt: null }
@@ -63,6 +63,8 @@ async function isEvaluated(): Promise<boolean> {
   const check = await t.addCheck({ spec: { periodSeconds: 10, graceSeconds: 0 } }, now() - 61_000)
   await replica.record(check, pingOf(check, { at: now() - 60_000 }))
   const { checks } = await t.database.transaction((tx) => lockDueStates(tx, 10, 5_000))
+  // The last beat was that of a process which has a row.
+  await t.database.query('update service_beat set beat_at = (select max(beat_at) from ping_beats)')
   return checks.some(({ key }) => key === check.key)
 }
 
@@ -100,6 +102,17 @@ describe('a gap', () => {
     const process = aProcess()
     await process.beat()
     await process.end()
+    await letPass(20_000)
+    await process.beat()
+    expect(await gaps()).toEqual([false])
+  })
+
+  it('beside a process of the release before is not: it has no row and no spool', async () => {
+    const process = aProcess()
+    await process.beat()
+    // It beats as it always did.
+    await t.database.query('update service_beat set beat_at = clock_timestamp()')
+    await process.beat()
     await letPass(20_000)
     await process.beat()
     expect(await gaps()).toEqual([false])
@@ -153,8 +166,10 @@ describe('deadlines wait', () => {
   it('not for a process that was gone before the gap', async () => {
     await aProcess().beat()
     await letPass(30_000)
-    await setBeat(0)
-    await outage()
+    const process = aProcess()
+    await process.beat()
+    await t.database.query('delete from gaps')
+    await outage(process)
     expect(await settled()).toEqual([true])
   })
 

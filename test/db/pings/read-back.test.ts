@@ -45,7 +45,7 @@ afterEach(async () => {
 
 async function open(): Promise<void> {
   spool = await openSpool({ folder, maxBytes: 2 ** 24, onProblem: () => {} })
-  pings = createPingSpool(spool)
+  pings = createPingSpool(spool, t.context.clock.now)
 }
 
 /** As after a crash of the process. */

@@ -1,7 +1,7 @@
 /** A process with a spool, whose read-back a test runs. */
 
 import { createCheckCache } from '../../../src/checks/ping/cache.ts'
-import type { CommitGroup } from '../../../src/checks/ping/commit.ts'
+import { type CommitGroup, type SPOOL_LIMITS, SPOOL_LOCK_MS } from '../../../src/checks/ping/commit.ts'
 import type { Ping } from '../../../src/checks/ping/ping.ts'
 import { createPingSpool, type PingSpool } from '../../../src/checks/ping/ping-spool.ts'
 import { createReadBack, type DropReason } from '../../../src/checks/ping/read-back.ts'
@@ -18,19 +18,28 @@ export interface SpoolReplicaOptions {
   /** The session of the recorder, not that of the read-back. */
   readonly wrap?: (session: Session) => Session
   readonly commit?: CommitGroup
+  /** Default: short ones, so that a ping hears `spooled` soon. */
+  readonly limits?: typeof SPOOL_LIMITS
   /** As the read-back sees it. */
   readonly spoolOf?: (spool: PingSpool) => PingSpool
 }
 
-/** A ping hears `spooled` soon. */
 const LIMITS = { budgetMs: 300, minBudgetMs: 200, retryMs: 0 }
 
 export async function openSpoolReplica(options: SpoolReplicaOptions) {
   const { url, folder, maxBytes = 2 ** 26, wrap = (session) => session, commit, spoolOf = (spool) => spool } = options
-  const database = createDatabase({ url, name: 'spooling', connections: 4, genericPlans: true, looksUp: true })
+  const { limits = LIMITS } = options
+  const database = createDatabase({
+    url,
+    name: 'spooling',
+    connections: 4,
+    genericPlans: true,
+    looksUp: true,
+    lockMs: SPOOL_LOCK_MS,
+  })
   const cache = createCheckCache()
   const spool = await openSpool({ folder, maxBytes, onProblem: () => {} })
-  const pings = createPingSpool(spool)
+  const pings = createPingSpool(spool, clock.now)
   const dropped: DropReason[] = []
   const errors: unknown[] = []
   const recorder = createPingRecorder(
@@ -40,7 +49,7 @@ export async function openSpoolReplica(options: SpoolReplicaOptions) {
       now: clock.now,
       onGroup: () => {},
       onError: (error) => errors.push(error),
-      limits: LIMITS,
+      limits,
       spool: { pings: () => pings, isKnown: () => true, onBegin: () => {} },
     },
     ...(commit === undefined ? [] : [commit]),

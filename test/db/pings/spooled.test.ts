@@ -2,6 +2,7 @@
 
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { SPOOL_LIMITS } from '../../../src/checks/ping/commit.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
@@ -212,4 +213,15 @@ describe('many pings', () => {
       expect(times).toEqual([...new Set(times)].sort((a, b) => b - a))
     }
   })
+})
+
+it('a row that another session holds is no outage: its ping is unavailable, and others are stored', async () => {
+  await using one = await open({ limits: SPOOL_LIMITS })
+  const [held, other, third] = await t.addChecks(3)
+  const holder = await t.holdRow(held)
+  const results = await Promise.all([held, other].map((check) => one.recorder.record(pingOf(check))))
+  expect(results).toEqual(['unavailable', 'stored'])
+  expect(await one.recorder.record(pingOf(third!))).toBe('stored')
+  expect([one.recorder.isWell(), one.pings.isEmpty()]).toEqual([true, true])
+  await holder.end()
 })

@@ -25,6 +25,7 @@ function createMemorySpool(overrides: Partial<Spool> = {}): Spool {
   }
 }
 
+let now = 0
 const publicId = randomUUID()
 const pingAt = (at: number) => ({
   ping: { publicId, type: 'success', exitCode: 0, durationMs: null, runId: null, body: null, at } as const,
@@ -33,7 +34,7 @@ const pingAt = (at: number) => ({
 
 describe('the pings of a check on disk', () => {
   it('keep their order when the clock steps back', async () => {
-    const pings = createPingSpool(createMemorySpool())
+    const pings = createPingSpool(createMemorySpool(), () => now)
     for (const at of [10_000, 4_000, 4_000, 12_000]) await pings.append([pingAt(at)])
     const times = (await pings.read(0)).map(({ ping }) => ping.at)
     expect(times).toEqual([...new Set(times)].sort((a, b) => a - b))
@@ -47,17 +48,53 @@ describe('the pings of a check on disk', () => {
       await spool.forget(upTo)
       if (isBroken) throw new Error('no fsync')
     }
-    const pings = createPingSpool({
-      ...spool,
-      get records() {
-        return spool.records
+    const pings = createPingSpool(
+      {
+        ...spool,
+        get records() {
+          return spool.records
+        },
+        forget,
       },
-      forget,
-    })
+      () => now,
+    )
     await pings.append([pingAt(1)])
     expect(pings.holds(publicId)).toBe(true)
     await expect(pings.forget(1, await pings.read(0))).rejects.toThrow('no fsync')
     isBroken = false
     expect(pings.holds(publicId)).toBe(false)
+  })
+})
+
+describe('what the spool says of itself', () => {
+  it('the oldest ping is one of those that wait, and none of an earlier outage', async () => {
+    const pings = createPingSpool(createMemorySpool(), () => now)
+    await pings.append([pingAt(1_000)])
+    await pings.forget(1, await pings.read(0))
+    expect(pings.oldestAt()).toBeNull()
+    await Promise.all([pings.append([pingAt(3_601_000)]), pings.append([pingAt(3_601_000)])])
+    expect(pings.oldestAt()).toBe(3_601_000)
+  })
+
+  it('the oldest ping of a process before is known from the first one that is read', async () => {
+    const spool = createMemorySpool()
+    await createPingSpool(spool, () => now).append([pingAt(5_000)])
+    const pings = createPingSpool({ ...spool, records: 1 }, () => now)
+    expect(pings.holds(randomUUID())).toBe(true)
+    await pings.read(0)
+    expect(pings.oldestAt()).toBe(5_000)
+  })
+
+  it('a broken one refuses pings all the time, whether one comes or not', () => {
+    const refused = (state: Spool['state']) => createPingSpool(createMemorySpool({ state }), () => now).refusedAt()
+    now = 7_000
+    expect([refused('open'), refused('full'), refused('broken')]).toEqual([null, null, 7_000])
+  })
+
+  it('a refusal counts from when it is, not from the arrival of the ping', () => {
+    const pings = createPingSpool(createMemorySpool(), () => now)
+    now = 9_000
+    pings.noteRefusal()
+    expect(pings.refusedAt()).toBe(9_000)
   })
 })

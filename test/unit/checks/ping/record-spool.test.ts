@@ -37,6 +37,8 @@ let begun: unknown[]
 let errors: [unknown, number][]
 let settled: [string, PingResult][]
 let recorder: PingRecorder
+let refusals: number
+let now: number
 
 beforeEach(() => {
   groups = []
@@ -47,6 +49,8 @@ beforeEach(() => {
   begun = []
   errors = []
   settled = []
+  refusals = 0
+  now = 1_000_000
   const database = {
     async session<T>(use: (session: Session) => Promise<T>): Promise<T> {
       await settle()
@@ -87,12 +91,13 @@ beforeEach(() => {
       return promise
     },
     flushed: async () => {},
+    noteRefusal: () => (refusals += 1),
   }
   recorder = createPingRecorder(
     {
       database,
       cache: undefined as never,
-      now: () => 1_000_000,
+      now: () => now,
       onGroup: () => {},
       onError: (error, pings) => errors.push([error, pings]),
       spool: { pings: () => spool, isKnown: (id) => !id.startsWith('unknown'), onBegin: (error) => begun.push(error) },
@@ -123,7 +128,7 @@ describe('a group that the database does not store', () => {
       await send('b', 'unknown-1')
       await groups[0]!.end(outcome)
       expect(spooled()).toEqual([['a'], ['b']])
-      expect(settled).toEqual([['unknown-1', 'unavailable']])
+      expect(settled).toEqual([['unknown-1', 'unconfirmed']])
       for (const append of appends) await append.end()
       expect(settled.slice(1)).toEqual([
         ['a', 'spooled'],
@@ -169,7 +174,7 @@ describe('while the database is unavailable', () => {
     await send('b', 'unknown-1', 'c')
     expect(groups).toHaveLength(1)
     expect(spooled()).toEqual([['a'], ['b'], ['c']])
-    expect(resultOf('unknown-1')).toBe('unavailable')
+    expect(resultOf('unknown-1')).toBe('unconfirmed')
   })
 
   it('a connection that cannot be opened is an outage', async () => {
@@ -187,6 +192,7 @@ describe('while the database is unavailable', () => {
     await appends[0]!.end(full)
     expect(resultOf('a')).toBe('unavailable')
     expect(errors).toEqual([[full, 1]])
+    expect(refusals).toBe(1)
   })
 
   it('without a disk that accepts anything, all is as without a spool', async () => {
@@ -226,4 +232,27 @@ describe('order', () => {
     onDisk = []
     expect(recorder.isSpooling()).toBe(false)
   })
+
+  it('an id that is not known goes to the database, which says whether it names a check', async () => {
+    onDisk = ['unknown-1']
+    await send('unknown-1')
+    expect(groups[0]!.pings).toEqual(['unknown-1'])
+  })
+
+  it.each([
+    [599_999, true],
+    [600_000, false],
+  ])(
+    'pings that are still on disk %i ms after the database is back keep deadlines waiting: %s',
+    async (ms, expected) => {
+      await send('a')
+      await groups[0]!.end(unsent)
+      await appends[0]!.end()
+      now += 3_600_000
+      recorder.recovered()
+      now += ms
+      recorder.recovered()
+      expect(recorder.isSpooling()).toBe(expected)
+    },
+  )
 })
