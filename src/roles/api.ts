@@ -315,7 +315,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
 
   /** Deadlines wait for what this process could not record. */
   async function endBeat(): Promise<void> {
-    if ((spool.report()?.pendingSince ?? null) !== null) return
+    if ((spool.report()?.pendingSince ?? null) !== null || beat.isStale()) return
     await beat.end().catch((error) => log.warn({ error }, 'the beat of this process could not be removed'))
   }
 

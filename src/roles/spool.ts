@@ -7,7 +7,7 @@ import { createReadBack, type ReadBack } from '../checks/ping/read-back.ts'
 import type { PingRecorder } from '../checks/ping/record.ts'
 import { UnknownFormat } from '../checks/ping/spooled-ping.ts'
 import type { AppError } from '../domain/errors.ts'
-import { pause } from '../runtime/clock.ts'
+import { startTimer } from '../runtime/clock.ts'
 import type { Loop } from '../runtime/loop.ts'
 import { SpoolDamaged } from '../spool/errors.ts'
 import { openSpool } from '../spool/open-spool.ts'
@@ -198,7 +198,10 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
       const left = pings?.pings() ?? 0
       if (left > 0) log.warn({ pings: left, folder }, 'pings stay in the spool: the next start records them')
       // A disk that hangs must not keep the process.
-      await Promise.race([spool?.close(), pause(CLOSE_MS)])
+      await new Promise<void>((resolve, reject) => {
+        const stopTimer = startTimer(CLOSE_MS, resolve)
+        Promise.resolve(spool?.close()).then(resolve, reject).finally(stopTimer)
+      })
     },
   }
 }
