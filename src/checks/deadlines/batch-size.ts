@@ -22,9 +22,9 @@ const MAX_REST = 4
  * Twice the usual wait is the limit for the 99th percentile of all pings (design, section 4). This leaves room for what is not measured here: a ping
  * may wait for the event loop before it is read.
  */
-const TOO_LONG = 1.5
-/** With these two, the size is steady while one in fifty of the pings beside batches waits too long. */
-const GROWTH = 1 + 1 / 64
+const TOO_LONG = 1.3
+/** With these two, the size is steady while one in a hundred of the pings beside batches waits too long. */
+const GROWTH = 1 + 1 / 128
 const SHRINKING = 1 / 2
 /** In one batch, however many pings wait beside it. */
 const MOST = { growth: 2, shrinking: 1 / 4 }
