@@ -77,7 +77,8 @@ describe('on a node of its own', () => {
   step('the pod of PostgreSQL is deleted, and the pods of the api stay ready', async () => {
     const from = performance.now()
     const pods = await installation.listPods('api')
-    await inMonitoring('delete', 'pod', `${RELEASE}-postgresql-0`, '--wait=true')
+    // By itself PostgreSQL waits for its clients, for as long as the pod may.
+    await inMonitoring('delete', 'pod', `${RELEASE}-postgresql-0`, '--wait=true', '--grace-period=5')
     const seconds = () => ((performance.now() - from) / 1_000).toFixed(1)
     print(`the pod of PostgreSQL is gone after ${seconds()} s`)
     await inMonitoring('rollout', 'status', `statefulset/${RELEASE}-postgresql`, '--timeout=180s')
