@@ -2,11 +2,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createEmptyDatabase, type EmptyDatabase } from '../support/database.ts'
 import { createDataDirs } from '../support/embedded.ts'
-import { READ_WRITE_KEY, recordedChecks, startFakeHealthchecks } from '../support/fake-healthchecks.ts'
+import { startFakeHealthchecks } from '../support/fake-healthchecks.ts'
 import { tokenOf, writeKumaDatabase } from '../support/kuma-database.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID, spawnService, startService } from '../support/service-process.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
-import { eventually } from '../support/until.ts'
 
 let temp: TempFolder
 let database: EmptyDatabase
@@ -62,49 +61,6 @@ describe('the command import', () => {
     const listed = await fetch(url, { headers: { authorization: `Bearer ${API_KEY}` } })
     expect(await listed.json()).toMatchObject({ checks: [{ name: 'One' }] })
   })
-
-  it('makes 2,000 checks, each once, also when it is killed in the middle and the source has faults', async () => {
-    const checks = recordedChecks(2_300)
-      .filter(({ name }) => name !== 'OnCalendar')
-      .slice(0, 2_000)
-    await using source = await startFakeHealthchecks({ checks, channels: [] })
-    const empty = await createEmptyDatabase()
-    try {
-      const environment = databaseEnvironment(empty.url)
-      await using service = await startService(environment)
-      const list = async () => {
-        const headers = { 'x-api-key': key }
-        const { checks } = (await (await fetch(`${service.api.replace('v1', 'v3')}/checks/`, { headers })).json()) as {
-          checks: { uuid: string }[]
-        }
-        return checks.map(({ uuid }) => uuid)
-      }
-      const authorization = `Bearer ${API_KEY}`
-      const body = JSON.stringify({ name: 'reader', scope: 'write', project_id: PROJECT_ID })
-      const made = await fetch(`${service.api}/api-keys`, {
-        method: 'POST',
-        headers: { authorization, 'content-type': 'application/json' },
-        body,
-      })
-      const { key } = (await made.json()) as { key: string }
-      const args = ['healthchecks', '--url', source.url, '--key', READ_WRITE_KEY, '--project', 'default']
-      source.faults = [{ status: 429, headers: { 'retry-after': '1' } }, null, { status: 500 }]
-      {
-        const program = { command: process.execPath, args: ['src/main.ts', 'import', ...args] }
-        await using first = spawnService(environment, program)
-        await eventually('100 checks', async () => (await list()).length >= 100)
-        await first.kill()
-      }
-      const before = (await list()).length
-      expect(before).toBeLessThan(2_000)
-      const second = await runImport(environment, args)
-      expect(second).toMatchObject({ status: 0, stderr: '' })
-      expect(second.lines.at(-1)).toBe(`made ${2_000 - before}, there already ${before}, refused 0, left out 0`)
-      expect((await list()).sort()).toEqual(checks.map(({ uuid }) => uuid).sort())
-    } finally {
-      await empty.close()
-    }
-  }, 300_000)
 
   it('ends with the status of what happened, and shows no key', async () => {
     await using source = await startFakeHealthchecks({ checks: [{ name: 'No id', grace: 60 }], channels: [] })
