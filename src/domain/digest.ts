@@ -73,7 +73,7 @@ export function countByType(entries: readonly { readonly type: CheckEventType }[
   )
 }
 
-/** What is left of `counts` without these. */
+/** `counts` without these. */
 export function subtractCounts(
   counts: readonly TypeCount[],
   named: readonly { readonly type: CheckEventType }[],

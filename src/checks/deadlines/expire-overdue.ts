@@ -11,6 +11,7 @@ import { type DueCheck, type LockedCheck, lockDueStates, postponeWake } from '..
 import { listGaps, SHORTEST_GAP_MS } from '../../store/history/gaps.ts'
 import { isEventWanted } from '../../store/outbox/channels.ts'
 import type { Database } from '../../store/postgres/database.ts'
+import { inOrder } from '../../store/postgres/in-order.ts'
 import { decideChanges, type Waking } from '../change.ts'
 import type { CheckCache } from '../ping/cache.ts'
 
@@ -67,7 +68,7 @@ export async function expireOverdue({ database, cache, now }: ExpireOptions, lim
           if (due === null) return { ...NOTHING, saved: null }
           const { changeSet, after, failed } = due
           const keys = failed.map(({ key }) => key)
-          const [version] = await Promise.all([
+          const [version] = await inOrder([
             saveChanges(tx, changeSet),
             keys.length > 0 ? postponeWake(tx, keys, due.now + POSTPONE_MS) : undefined,
           ])

@@ -3,6 +3,7 @@
 import { saveChanges } from '../../store/checks/change-sets.ts'
 import { findRunPings, lockStates, runPingKey } from '../../store/checks/states.ts'
 import type { Session } from '../../store/postgres/database.ts'
+import { inOrder } from '../../store/postgres/in-order.ts'
 import { CommitUnknown } from '../../store/postgres/sqlstate.ts'
 import { decideChanges } from '../change.ts'
 import type { SavedChecks } from './cache.ts'
@@ -31,7 +32,7 @@ export async function commitLocked(
   const committed = session.groupTransaction(
     budgetMs,
     (tx) =>
-      Promise.all([
+      inOrder([
         lockStates(tx, [...new Set(changes.map(({ key }) => key))], wait),
         runPings.length === 0 ? new Set<string>() : findRunPings(tx, runPings),
       ]),

@@ -9,6 +9,7 @@ import { saveChanges } from '../../store/checks/change-sets.ts'
 import { findKeys, findRunPings, lockStates } from '../../store/checks/states.ts'
 import { findSpoolPosition, findStoredPings, lockSpoolPosition, moveSpoolPosition } from '../../store/history/spools.ts'
 import type { Database, Session } from '../../store/postgres/database.ts'
+import { inOrder } from '../../store/postgres/in-order.ts'
 import { isConnectionError, isOutage, isRetriable, sqlStateOf } from '../../store/postgres/sqlstate.ts'
 import { decideChanges } from '../change.ts'
 import type { CheckCache } from './cache.ts'
@@ -191,22 +192,6 @@ function toLateChange(change: PingChange, now: Instant): PingChange {
     event: { ...change.event, arrivedAt: change.at } as PingChange['event'],
     at: Math.max(now, change.at),
   }
-}
-
-/**
- * Waits for statements that travel together. The first one that fails says why; those behind it say only that the transaction has failed (25P02), and
- * their errors may come first.
- */
-async function inOrder<const All extends readonly unknown[]>(
-  statements: All,
-): Promise<{ -readonly [Index in keyof All]: Awaited<All[Index]> }> {
-  const results: unknown[] = []
-  const outcomes = await Promise.allSettled(statements)
-  for (const outcome of outcomes) {
-    if (outcome.status === 'rejected') throw outcome.reason
-    results.push(outcome.value)
-  }
-  return results as { -readonly [Index in keyof All]: Awaited<All[Index]> }
 }
 
 /**

@@ -16,6 +16,7 @@ import {
   xidArray,
 } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { inOrder } from '../postgres/in-order.ts'
 import { type Column, columnOf, fieldsOf } from './column-lists.ts'
 import { pingSourceCode, pingTypeCode, STATE, settersOfWake } from './columns.ts'
 
@@ -78,11 +79,8 @@ export async function saveChanges(
   if (withBody.length > 0) statements.push(insertBodies(withBody))
   if (flips.length > 0) statements.push(insertFlips(flips))
   if (events.length > 0) statements.push(insertEvents(events))
-  const settled = await Promise.allSettled(statements.map((statement) => tx.queryColumns(statement)))
-  for (const outcome of settled) if (outcome.status === 'rejected') throw outcome.reason
-  if (states.length === 0) return null
-  const [rows] = settled as PromiseFulfilledResult<unknown[][]>[]
-  return Number(rows!.value[0]![0])
+  const [rows] = await inOrder(statements.map((statement) => tx.queryColumns(statement)))
+  return states.length === 0 ? null : Number(rows![0]![0])
 }
 
 /** What a row must still be for `saveUnlocked` to write it. */

@@ -93,6 +93,16 @@ export async function claimDeliveries(
   return { claimed: rows.flatMap(toClaimed), moved: rows[0]?.moved ?? 0 }
 }
 
+/** Claims the rows of `placed` until $4, and postpones those that are `behind` an older one. */
+export const CLAIM_PLACED = `moved as (
+        update deliveries d set next_attempt_at = greatest(p.behind, ($4::timestamptz[])[1])
+        from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is not null
+        returning d.event_id),
+      claimed as (
+        update deliveries d set claimed_until = ($4::timestamptz[])[1], attempts = d.attempts + 1
+        from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is null
+        returning d.*)`
+
 function claimLocked(locked: readonly unknown[][], until: Instant): Statement {
   return {
     name: 'claim_deliveries',
@@ -103,14 +113,7 @@ function claimLocked(locked: readonly unknown[][], until: Instant): Statement {
           select o.next_attempt_at from deliveries o
           where o.channel_id = d.channel_id and o.check_key = d.check_key and o.status = 0 and o.event_id < d.event_id
           order by o.event_id limit 1) older on true),
-      moved as (
-        update deliveries d set next_attempt_at = greatest(p.behind, ($4::timestamptz[])[1])
-        from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is not null
-        returning d.event_id),
-      claimed as (
-        update deliveries d set claimed_until = ($4::timestamptz[])[1], attempts = d.attempts + 1
-        from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is null
-        returning d.*)
+      ${CLAIM_PLACED}
       select c.id, c.event_id as "eventId", c.channel_id as "channelId", c.check_key as "checkKey", c.attempts,
         c.attempts - c.attempts_before as attempt, c.give_up_at as "giveUpAt", (select count(*) from moved) as moved, ${EVENT_COLUMNS}
       from (select 1) one left join claimed c on true left join events e on e.id = c.event_id

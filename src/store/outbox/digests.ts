@@ -9,7 +9,7 @@ import type { CheckEventType, Event } from '../../domain/event.ts'
 import { firstIdAt } from '../../runtime/ids.ts'
 import { instantArray, int8Array, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Database, Queryable, Statement } from '../postgres/database.ts'
-import { CLAIM_BUDGET_MS, type ClaimedDelivery } from './deliveries.ts'
+import { CLAIM_BUDGET_MS, CLAIM_PLACED, type ClaimedDelivery } from './deliveries.ts'
 import { EVENT_COLUMNS, type EventRow, toEvent } from './events.ts'
 
 /** A poll claims so many digests at most: each can take a second, and a poll is to end before its first claims expire. */
@@ -108,14 +108,7 @@ function claimLocked(channelId: string, locked: readonly unknown[][], until: Ins
           where o.channel_id = $1 and o.check_key = d.check_key and o.status = 0 and o.event_id < d.event_id
             and o.event_id not in (select unnest($2::uuid[]))
           order by o.event_id limit 1) older on true),
-      moved as (
-        update deliveries d set next_attempt_at = greatest(p.behind, ($4::timestamptz[])[1])
-        from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is not null
-        returning d.event_id),
-      claimed as (
-        update deliveries d set claimed_until = ($4::timestamptz[])[1], attempts = d.attempts + 1
-        from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is null
-        returning d.*)
+      ${CLAIM_PLACED}
       select c.id, c.event_id as "eventId", c.channel_id as "channelId", c.check_key as "checkKey", c.type, c.attempts,
         c.attempts - c.attempts_before as attempt, c.give_up_at as "giveUpAt", (select count(*) from moved) as moved,
         exists (select from events e where e.id = c.event_id and e.subject is not null) as "hasEvent"
