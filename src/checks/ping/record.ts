@@ -79,8 +79,9 @@ const MAX_STORE_MS = 2_500
 /** One append is stored as a whole, in one file of 4 MiB: with bodies of 10 KB a queue does not fit. Those of one turn share an fsync anyway. */
 const MAX_SPARED = 100
 
-/** Bounds the memory of those that wait behind the last pings on disk. */
+/** Bounds the memory of those that wait behind the last pings on disk, and their wait. */
 const MAX_HELD_BACK = 5_000
+const MAX_HOLD_MS = 1_500
 
 /** So many must wait for a second group to start: smaller ones cost more than they save (docs/design/ping-path.md). */
 const MIN_SECOND_GROUP = 24
@@ -162,15 +163,22 @@ export function createPingRecorder(
 
   async function holdBack(work: () => Promise<void>): Promise<void> {
     heldBack = { pings: [], publicIds: new Set() }
+    // A database that goes away meanwhile can keep `work` for seconds.
+    const stopTimer = startTimer(MAX_HOLD_MS, releaseHeldBack)
     try {
       await work()
     } finally {
-      const { pings } = heldBack
-      heldBack = null
-      const behind = new Set(pings.filter(({ ping }) => isForSpool(ping.publicId)))
-      if (behind.size > 0) spare([...behind])
-      for (const pending of pings) if (!behind.has(pending)) enqueue(pending)
+      stopTimer()
+      releaseHeldBack()
     }
+  }
+
+  function releaseHeldBack(): void {
+    const pings = heldBack?.pings ?? []
+    heldBack = null
+    const behind = new Set(pings.filter(({ ping }) => isForSpool(ping.publicId)))
+    if (behind.size > 0) spare([...behind])
+    for (const pending of pings) if (!behind.has(pending)) enqueue(pending)
   }
 
   const hasConnection = () => [...flights].some(({ isConnected }) => isConnected)

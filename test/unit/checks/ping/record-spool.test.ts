@@ -1,6 +1,6 @@
 /** The recorder with a spool, over groups that the test commits and breaks as it likes: there is neither a database nor a disk. */
 
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import type { PendingPing } from '../../../../src/checks/ping/commit.ts'
 import type { Ping, PingOutcome } from '../../../../src/checks/ping/ping.ts'
 import { createPingRecorder, type PingRecorder, type PingResult } from '../../../../src/checks/ping/record.ts'
@@ -255,4 +255,35 @@ describe('order', () => {
       expect(recorder.isSpooling()).toBe(expected)
     },
   )
+
+  it('a ping waits in memory while the last one of its check on disk is recorded, and goes to the database then', async () => {
+    onDisk = ['a']
+    const work = Promise.withResolvers<void>()
+    const holding = recorder.holdBack(() => work.promise)
+    await send('a')
+    expect([spooled(), groups.length]).toEqual([[], 0])
+    onDisk = []
+    work.resolve()
+    await holding
+    await settle()
+    await settle()
+    expect([spooled(), groups.map(({ pings }) => pings)]).toEqual([[], [['a']]])
+  })
+
+  it('a ping waits in memory for a second and a half at most: the database may have gone away again', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      onDisk = ['a']
+      void recorder.holdBack(() => new Promise(() => {}))
+      await send('a')
+      vi.advanceTimersByTime(1_499)
+      expect(spooled()).toEqual([])
+      vi.advanceTimersByTime(1)
+      expect(spooled()).toEqual([['a']])
+      await send('a')
+      expect(spooled()).toEqual([['a'], ['a']])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
 })
