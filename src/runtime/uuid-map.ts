@@ -18,7 +18,6 @@ export interface UuidMap {
   /** The same, unless it is there already. */
   addBytes(bytes: Buffer, at: number, value: number, mark: number): void
   delete(uuid: string): boolean
-  clear(): void
   /** Removes the entries of a shard (0 to 255) that have another mark. Returns how many. */
   dropOthers(shard: number, mark: number): number
   /** The UUIDs of a shard, 16 bytes each. */
@@ -55,17 +54,11 @@ for (const [value, digit] of [...'0123456789abcdef'].entries()) {
 
 export function createUuidMap(): UuidMap {
   const seed = randomBytes(4).readInt32LE()
-  const shards: Uint32Array[] = []
+  const shards: Uint32Array[] = Array.from({ length: SHARDS }, () => new Uint32Array(LEAST_SLOTS * WORDS))
   const counts = new Uint32Array(SHARDS)
   let size = 0
   /** The UUID at hand. */
   const wanted = new Uint32Array(4)
-
-  function clear(): void {
-    size = 0
-    counts.fill(0)
-    for (let shard = 0; shard < SHARDS; shard += 1) shards[shard] = new Uint32Array(LEAST_SLOTS * WORDS)
-  }
 
   /** Into `wanted`. False for a text that is no UUID. */
   function parse(text: string): boolean {
@@ -176,7 +169,6 @@ export function createUuidMap(): UuidMap {
     if (slots > LEAST_SLOTS && counts[shard]! < slots * LEAST_FULL) rebuild(shard)
   }
 
-  clear()
   return {
     size: () => size,
     get(uuid) {
@@ -212,7 +204,6 @@ export function createUuidMap(): UuidMap {
       shrink(shard)
       return true
     },
-    clear,
     dropOthers(shard, mark) {
       const words = shards[shard]!
       const before = counts[shard]!
