@@ -107,8 +107,20 @@ describe('the right to list', () => {
 
     await cluster.api('DELETE', `/apis/rbac.authorization.k8s.io/v1/namespaces/${name}/rolebindings/operator`)
     const refusedBefore = refusals().length
+    await waitFor('the API server knows of the change', async () => {
+      const resourceAttributes = {
+        namespace: name,
+        verb: 'watch',
+        group: 'heartbeat-operator.io',
+        resource: 'heartbeatchecks',
+      }
+      const spec = { user: `operator-of-${name}`, resourceAttributes }
+      const { body } = await cluster.api('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { spec })
+      return body.status.allowed === false
+    })
     // A watch that is open goes on whatever becomes of the right to it.
-    await waitFor('the watch is refused', () => proxy.reset() >= 0 && refusals().length > refusedBefore)
+    expect(proxy.reset()).toBeGreaterThan(0)
+    await waitFor('the watch is refused', () => refusals().length > refusedBefore)
     await grant()
     await place.apply('after')
     await place.ready('after')
