@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 /** No test needs so long: the runner's own limits, five seconds and one for a poll, have run out on a machine that was busy with other work. */
 const patient = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 45_000 } } }
 /**
- * A lane for each kind of need; they run one after the other, so that a load test never slows another lane's clock down.
+ * A lane for each kind of need; they run one after the other (but db and http), so that a load test never slows another lane's clock down.
  * unit needs nothing. The other lanes get a real PostgreSQL from test/support/postgres-setup.ts; operator has a fake API server
  * besides, cluster and chart get a real Kubernetes control plane, from test/support/cluster-setup.ts. e2e has a whole node.
  * clients installs tools of npm, PyPI, Go and, where cargo is, crates.io; browser looks at the dashboard in a Chromium. process is short; what kills, holds up and restarts for minutes is in crash.
@@ -12,10 +12,10 @@ const lane = (name: string, order: number, extra: object = {}) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], sequence: { groupOrder: order }, ...patient, ...extra },
 })
 /**
- * The files of a lane share two workers and their modules: loading them anew for each file takes longer than most files do. Two, because on
- * two cores the runner's own choice is one.
+ * The files of a worker share its modules: loading them anew for each file takes longer than most files do. More workers than two cores have,
+ * because tests wait: for PostgreSQL a third of their time, those of the operator for back-offs more than half of it.
  */
-const shared = { isolate: false, maxWorkers: 2 }
+const workers = (count: number) => ({ isolate: false, maxWorkers: count })
 const withPostgres = { globalSetup: ['test/support/postgres-setup.ts'] }
 /** One browser and one service at a time: pages are looked at while the processor is quiet. */
 const oneByOne = { isolate: false, fileParallelism: false }
@@ -26,15 +26,15 @@ const withCluster = { globalSetup: ['test/support/postgres-setup.ts', 'test/supp
 export default defineConfig({
   test: {
     projects: [
-      lane('unit', 0, { ...shared, include: ['test/unit/**/*.test.ts', 'test/architecture.test.ts'] }),
-      lane('db', 1, { ...shared, ...withPostgres }),
-      lane('http', 2, { ...shared, ...withPostgres }),
-      lane('operator', 3, { ...shared, ...withPostgres, maxWorkers: 3 }),
-      lane('process', 4, { ...withPostgres, maxWorkers: 2 }),
+      lane('unit', 0, { ...workers(2), include: ['test/unit/**/*.test.ts', 'test/architecture.test.ts'] }),
+      lane('db', 1, { ...workers(3), ...withPostgres }),
+      lane('http', 1, { ...workers(3), ...withPostgres }),
+      lane('operator', 2, { ...workers(5), ...withPostgres }),
+      lane('process', 3, { ...withPostgres, maxWorkers: 3 }),
       lane('clients', 5, { ...withPostgres, hookTimeout: 600_000, fileParallelism: false }),
-      lane('prometheus', 6, { ...withPostgres, fileParallelism: false }),
-      lane('cluster', 7, { ...withCluster, fileParallelism: false }),
-      lane('chart', 8, { ...withCluster, fileParallelism: false }),
+      lane('prometheus', 6, { ...workers(2), ...withPostgres }),
+      lane('cluster', 7, { ...workers(2), ...withCluster }),
+      lane('chart', 8, { ...workers(2), ...withCluster }),
       lane('browser', 9, { ...pictures, ...withPostgres, ...oneByOne }),
       lane('crash', 10, { ...withPostgres, testTimeout: 300_000, maxWorkers: 2 }),
       lane('e2e', 11, { testTimeout: 900_000, hookTimeout: 900_000, fileParallelism: false }),

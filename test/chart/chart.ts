@@ -4,9 +4,9 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { inject } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { findTool } from '../cluster/programs/tools.ts'
+import { cluster } from '../support/cluster.ts'
 
 export const CHART = fileURLToPath(new URL('../../charts/heartbeat-operator', import.meta.url))
 /** What the tests install as: `helm install heartbeat charts/heartbeat-operator --namespace monitoring`. */
@@ -40,7 +40,7 @@ export const readPart = (name: string) =>
 const HELM = await findTool('helm')
 
 /** Helm would keep settings and a cache in the person's home; these are gone with the lane's control plane. */
-const HOME = join(inject('cluster').folder, 'helm')
+const HOME = join(cluster.folder, 'helm')
 const ENVIRONMENT = {
   PATH: process.env.PATH ?? '',
   HOME,

@@ -1,8 +1,11 @@
-/** The control plane that the tests of the lane share, and what they do with it. A test that disturbs it starts its own. */
+/** The control plane that the tests of this worker share, and what they do with it. A test that disturbs it starts its own. */
 
 import { inject } from 'vitest'
 import { openCluster } from './cluster-client.ts'
 
 export { type Cluster, openCluster, type TestNamespace, waitFor } from './cluster-client.ts'
 
-export const cluster = openCluster(inject('cluster'))
+/** Workers count from 1. */
+const access = inject('clusters')[Number(process.env.VITEST_POOL_ID) - 1]!
+
+export const cluster = openCluster(access)

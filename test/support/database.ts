@@ -80,7 +80,8 @@ async function makeDatabase(template: (admin: pg.Client, adminUrl: string) => Pr
   const adminUrl = inject('postgresUrl')
   const name = `test_${randomUUID().replaceAll('-', '')}`
   await asAdmin(adminUrl, async (admin) => {
-    await admin.query(`create database ${name} template ${await template(admin, adminUrl)}`)
+    // To copy the files costs half of what it costs to copy them through the log, the default.
+    await admin.query(`create database ${name} template ${await template(admin, adminUrl)} strategy file_copy`)
   })
   return {
     url: withDatabase(adminUrl, name),
