@@ -17,6 +17,7 @@ import {
   parsePingMetadata,
   parsePingPath,
   parsePushMetadata,
+  type UnusableSignal,
 } from './request.ts'
 import {
   type BodyLoss,
@@ -120,8 +121,7 @@ export function createPingApp(options: PingAppOptions): Koa {
     // Uptime Kuma takes any method.
     if (path.kind === 'push') return storePush(ctx, at, path.token)
     if (!METHODS.has(ctx.method)) return reject(ctx, WRONG_METHOD, 'unknown')
-    if (path.kind === 'invalid_exit_code') return reject(ctx, invalidExitCode(path.given), 'unknown')
-    if (path.kind === 'unknown_signal') return explainSignal(ctx, path)
+    if (path.kind === 'invalid_exit_code' || path.kind === 'unknown_signal') return explainSignal(ctx, path)
     const metadata = parsePingMetadata(path.kind === 'ping' ? path.signal : null, durationHeader(ctx), ctx.querystring)
     if (path.kind === 'invalid_slug')
       return reject(ctx, metadata.isCreating ? INVALID_SLUG : NO_CHECK, metadata.signal.type)
@@ -183,11 +183,12 @@ export function createPingApp(options: PingAppOptions): Koa {
   }
 
   /** Only a check that exists gets the list of signals. That costs a read, as a ping of an unknown check does. */
-  async function explainSignal(ctx: Context, path: PingPath & { kind: 'unknown_signal' }): Promise<void> {
+  async function explainSignal(ctx: Context, path: UnusableSignal): Promise<void> {
     try {
       const { name } = path
       const isKnown = name === undefined ? await hasCheck(path.publicId) : (await find.byName(name, false)) !== null
-      reject(ctx, isKnown ? unknownSignal(path.given) : NO_CHECK, 'unknown')
+      const explain = path.kind === 'unknown_signal' ? unknownSignal : invalidExitCode
+      reject(ctx, isKnown ? explain(path.given) : NO_CHECK, 'unknown')
     } catch (error) {
       if (!(error instanceof AppError)) onError(error)
       reject(ctx, UNAVAILABLE, 'unknown')

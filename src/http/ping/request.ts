@@ -21,12 +21,13 @@ export type Address =
   | { readonly publicId: string; readonly name?: undefined }
   | { readonly publicId?: undefined; readonly name: CheckName }
 
+/** `given`: as in the path, of any length. */
+export type UnusableSignal = Address & { readonly kind: 'unknown_signal' | 'invalid_exit_code'; readonly given: string }
+
 export type PingPath =
   /** `signal`: null for a path without one. It is a success, unless the query says otherwise. */
   | (Address & { readonly kind: 'ping'; readonly signal: Signal | null })
-  /** `given`: as in the path, of any length. */
-  | (Address & { readonly kind: 'unknown_signal'; readonly given: string })
-  | (Address & { readonly kind: 'invalid_exit_code'; readonly given: string })
+  | UnusableSignal
   /** `name.slug`: as in the path, of any length. */
   | { readonly kind: 'invalid_slug'; readonly name: CheckName }
   /** `token`: null for a text that is none. */

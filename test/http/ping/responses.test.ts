@@ -102,13 +102,17 @@ describe('what is not a ping', () => {
     expect(text).toBe(method === 'HEAD' ? '' : expected)
   })
 
-  it('clients: a typo in the signal of an unknown check is not explained, nor of a deleted one', async () => {
-    expect(await send('GET', `/ping/${randomUUID()}/strat`)).toMatchObject({ status: 404, text: 'no such check' })
-    const check = await app.createCheck({ name: 'Gone' })
-    expect((await send('GET', `/ping/${check.publicId}`)).status).toBe(200)
-    await app.call('DELETE', `/checks/${check.id}`)
-    expect(await send('GET', `/ping/${check.publicId}/strat`)).toMatchObject({ status: 404, text: 'no such check' })
-  })
+  it.each(['strat', '256', '-1'])(
+    'clients: %s is not explained where the check is unknown, nor where it is deleted',
+    async (given) => {
+      const unknown = { status: 404, text: 'no such check' }
+      expect(await send('GET', `/ping/${randomUUID()}/${given}`)).toMatchObject(unknown)
+      const check = await app.createCheck({ name: 'Gone' })
+      expect((await send('GET', `/ping/${check.publicId}`)).status).toBe(200)
+      await app.call('DELETE', `/checks/${check.id}`)
+      expect(await send('GET', `/ping/${check.publicId}/${given}`)).toMatchObject(unknown)
+    },
+  )
 
   it.each([
     ['<b>"x"', '?b??x?'],

@@ -137,8 +137,8 @@ describe('the definition', () => {
     ])
     expect(columns(true)).toEqual([
       ['Time Zone', '.status.timeZone'],
-      ['Published', '.status.published.name'],
       ['Run Reason', '.status.lastRun.reason'],
+      ['Published', '.status.published.name'],
       ['Why', '.status.conditions[?(@.type=="Up")].reason'],
       ['Since', '.status.stateTime'],
     ])
