@@ -1,8 +1,9 @@
 /** Writes the beat of the service ("pings can be stored") and records the gap when no replica could (design, section 4, "Own downtime"). */
 
+import { isDeepStrictEqual } from 'node:util'
 import type { Gap } from '../../domain/check.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { beat, endBeat, type PingBeat, rehearsePing, settleGaps } from '../../store/history/gaps.ts'
+import { beat, endBeat, lockBeat, type PingBeat, rehearsePing, settleGaps } from '../../store/history/gaps.ts'
 import type { Database } from '../../store/postgres/database.ts'
 
 export interface BeatOptions {
@@ -49,7 +50,15 @@ export async function keepBeat({ database, recorder, self, onGap, onSettled }: B
       })
     recorder.recovered()
   }
-  const gap = await beat(database, self())
+  const gap = await database.transaction(async (tx) => {
+    await lockBeat(tx)
+    const said = self()
+    const found = await beat(tx, said)
+    // A database that hung in between has stored what is not true any more: pings were spooled meanwhile.
+    const present = self()
+    if (!isDeepStrictEqual(present, said)) await beat(tx, present)
+    return found
+  })
   if (gap !== null) onGap(gap)
   for (const { gap: settled, isSpooled } of await settleGaps(database)) onSettled(settled, isSpooled)
 }

@@ -13,6 +13,9 @@ export const SHORTEST_GAP_MS = 5_000
 
 /** A process that has not beaten for so long after a gap is gone, and its pings may be lost. */
 const AWAITED_MS = 15_000
+/** A process that has missed a beat may have spooled pings, also in an outage that is too short for a gap. After `SHORTEST_GAP_MS` and a beat it is gone. */
+const MISSED_MS = 2_000
+const GONE_MS = SHORTEST_GAP_MS + 1_000
 /** Pings that wait in a spool for longer than this do not keep deadlines waiting. */
 export const PENDING_MS = 600_000
 
@@ -33,15 +36,20 @@ export interface PingBeat {
   readonly spool: SpoolReport | null
 }
 
+/** Concurrent beats queue here, before they read anything: what they read must include the beat before. */
+export async function lockBeat(tx: Queryable): Promise<void> {
+  await tx.query('select from service_beat for update')
+}
+
 /**
- * Moves the beat of the whole service, and that of this process. Records and returns the gap since the last one, or null. Concurrent beats queue on the row,
- * so a gap is recorded once.
+ * Moves the beat of the whole service, and that of this process. Records and returns the gap since the last one, or null. The transaction
+ * has the lock of `lockBeat`.
  */
 export async function beat(tx: Queryable, { id, spool }: PingBeat): Promise<Gap | null> {
   const { rows } = await tx.query<{ startedAt: Instant; endedAt: Instant }>({
     name: 'beat',
-    text: `with last as (select beat_at, clock_timestamp() as at from service_beat for update),
-      moved as (update service_beat s set beat_at = greatest(s.beat_at, last.at) from last),
+    text: `with last as (select beat_at, greatest(beat_at, clock_timestamp()) as at from service_beat),
+      moved as (update service_beat set beat_at = last.at from last),
       own as (insert into ping_beats (id, started_at, beat_at, has_spool, pending_since, refused_at)
         select $2, at, at, $3, $4::timestamptz, $5::timestamptz from last
         on conflict (id) do update set beat_at = excluded.beat_at, has_spool = excluded.has_spool,
@@ -62,9 +70,18 @@ export async function beat(tx: Queryable, { id, spool }: PingBeat): Promise<Gap 
 
 const toTimestamp = (at: Instant | null | undefined) => (at === null || at === undefined ? null : timestamp(at))
 
-/** The process stops: no gap waits for it. */
+/**
+ * The process stops: no gap waits for it. Where its beat was the last one, that of the others counts again: a beat that no row explains would be one of
+ * the release before.
+ */
 export async function endBeat(tx: Queryable, id: string): Promise<void> {
-  await tx.query('delete from ping_beats where id = $1', [id])
+  await tx.query(
+    `with ended as (delete from ping_beats where id = $1 returning beat_at),
+      others as (select max(beat_at) as beat_at from ping_beats where id <> $1)
+    update service_beat s set beat_at = others.beat_at from ended, others
+      where s.beat_at = ended.beat_at and others.beat_at is not null`,
+    [id],
+  )
 }
 
 /**
@@ -98,7 +115,8 @@ export async function settleGaps(tx: Queryable): Promise<{ isSpooled: boolean; g
 
 /** SQL: no ping that came in before is still on its way to the database, as far as is known. */
 export const NOTHING_SPOOLED = `not exists (select from gaps where spooled is null) and not exists (
-  select from ping_beats where pending_since > now() - interval '${PENDING_MS} milliseconds' and beat_at > now() - interval '${AWAITED_MS} milliseconds')`
+  select from ping_beats where pending_since > now() - interval '${PENDING_MS} milliseconds' and beat_at > now() - interval '${AWAITED_MS} milliseconds'
+  or has_spool and beat_at between now() - interval '${GONE_MS} milliseconds' and now() - interval '${MISSED_MS} milliseconds')`
 
 /** Gaps that ended at or after `since`, oldest first, without those whose pings were spooled. */
 export async function listGaps(tx: Queryable, since: Instant): Promise<Gap[]> {

@@ -2,12 +2,14 @@
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { lockDueStates } from '../../../src/store/checks/states.ts'
 import {
   beat,
   endBeat,
   listGaps,
   listNewestGaps,
+  lockBeat,
   type SpoolReport,
   settleGaps,
 } from '../../../src/store/history/gaps.ts'
@@ -32,7 +34,15 @@ const now = () => t.context.clock.now()
 /** An api process. */
 function aProcess(spool: SpoolReport | null = DRAINED) {
   const id = randomUUID()
-  return { id, beat: (report = spool) => beat(t.database, { id, spool: report }), end: () => endBeat(t.database, id) }
+  return {
+    id,
+    beat: (report = spool) =>
+      t.database.transaction(async (tx) => {
+        await lockBeat(tx)
+        return beat(tx, { id, spool: report })
+      }),
+    end: () => endBeat(t.database, id),
+  }
 }
 
 /** The service has not beaten for so long. */
@@ -96,6 +106,34 @@ describe('a gap', () => {
     await aProcess(null).beat()
     await outage()
     expect(await gaps()).toEqual([false])
+  })
+
+  it('of processes that beat at the same time is one: each sees the row of the other', async () => {
+    const processes = [aProcess(), aProcess(), aProcess()]
+    for (let round = 0; round < 30; round += 1) await Promise.all(processes.map((process) => process.beat()))
+    await letPass(20_000)
+    await Promise.all(processes.map((process) => process.beat()))
+    expect(await settled()).toEqual([true])
+  })
+
+  it('after the end of another process, whose beat was the last one, is one', async () => {
+    const [process, other] = [aProcess(), aProcess()]
+    await process.beat()
+    await other.beat()
+    await other.end()
+    await outage(process)
+    expect(await settled()).toEqual([true])
+  })
+
+  it('after a clock of the database that was set back is one', async () => {
+    const process = aProcess()
+    await process.beat()
+    await letPass(-3_000)
+    await process.beat()
+    await process.beat()
+    await letPass(30_000)
+    await process.beat()
+    expect(await settled()).toEqual([true])
   })
 
   it('of which nothing is known is not: all processes had stopped, or were of the release before', async () => {
@@ -185,6 +223,34 @@ describe('deadlines wait', () => {
     expect(await isEvaluated()).toBe(false)
     await process.beat()
     expect(await isEvaluated()).toBe(true)
+  })
+
+  it.each([
+    ['is there', DRAINED, 1_500, true],
+    ['has missed one: it may have spooled pings', DRAINED, 2_500, false],
+    ['has missed all for five seconds', DRAINED, 5_500, false],
+    ['is gone', DRAINED, 6_500, true],
+    ['has missed one, and has no spool', null, 2_500, true],
+  ])('without a gap for the beat of another process, which %s', async (_, spool, ms, expected) => {
+    await aProcess(spool).beat()
+    await letPass(ms)
+    await aProcess().beat()
+    await t.database.query('delete from gaps')
+    expect(await isEvaluated()).toBe(expected)
+  })
+
+  it('for pings that were spooled while the beat was on its way', async () => {
+    const process = aProcess()
+    const said = [DRAINED, { pendingSince: now(), refusedAt: null }]
+    await keepBeat({
+      database: t.database,
+      recorder: { isWell: () => true, recovered: () => {} },
+      self: () => ({ id: process.id, spool: said.shift()! }),
+      onGap: () => {},
+      onSettled: () => {},
+    })
+    expect(said).toEqual([])
+    expect(await isEvaluated()).toBe(false)
   })
 
   it.each([
