@@ -6,7 +6,7 @@ import { until } from '../support/until.ts'
 import { openLedger } from './ledger.ts'
 import { countSpooled, openLine, rejectedOf, spooledOf, spoolIn } from './spool-stage.ts'
 
-/** Two replicas are cut off from the database, each with a spool of its own, while a third one goes on recording. */
+/** Replicas with a spool of their own are cut off from the database: two while a third one goes on recording, and all of them. */
 
 const PATIENCE_MS = 45_000
 
@@ -67,4 +67,32 @@ it('what two replicas spooled while a third one wrote is recorded once, at its o
   expect(facts.filter(({ status }) => status !== UP)).toEqual([])
   // A failure that a newer success of another replica overtook is no flip.
   expect(facts.find(({ id }) => id === lateFails!.id)).toMatchObject({ failed: '0' })
+})
+
+it('while no replica of three reaches the database all is spooled, time after time: nothing is excused', async () => {
+  await using folder = await makeTempFolder()
+  await using stage = await openStage()
+  await using lines = await openLine(stage.url)
+  const start = (name: string) => stage.startReplica({ DATABASE_URL: lines.url, ...spoolIn(join(folder.path, name)) })
+  const first = await start('first')
+  const checks = [await stage.makeCheck(first), await stage.makeCheck(first)]
+  const replicas = [await start('two'), await start('three')]
+  let turn = 0
+  const ledger = openLedger(() => replicas[turn++ % replicas.length]!.ping)
+  const gaps = () => stage.query('select spooled from gaps order by started_at')
+  for (const round of [1, 2, 3]) {
+    for (const { publicId } of checks) await ledger.send(publicId)
+    lines.cut()
+    const cutAt = performance.now()
+    for (const { publicId } of [...checks, ...checks]) await ledger.send(publicId)
+    // Longer than the shortest gap.
+    await until(() => performance.now() - cutAt > 6_500)
+    await lines.mend()
+    await until(async () => (await gaps()).length === round && (await gaps()).at(-1)!.spooled !== null, PATIENCE_MS)
+  }
+  await ledger.stop()
+
+  expect(await gaps()).toEqual([1, 2, 3].map(() => ({ spooled: true })))
+  expect(rejectedOf(ledger)).toEqual([])
+  expect(await ledger.findFaults(stage)).toEqual([])
 })
