@@ -31,7 +31,7 @@ const TABLE: Readonly<Record<string, Methods>> = {
   'checks/{unique_key}/flips/': { GET: read(listFlips) },
   'channels/': { GET: write(listChannels) },
   'badges/': { GET: read(listBadges) },
-  'status/': { GET: 'open' },
+  'status/': { GET: 'open', HEAD: 'open' },
 }
 
 const PARTS: Readonly<Record<string, string>> = {

@@ -166,7 +166,11 @@ describe('versions 2 and 3', () => {
     expect((await call('GET', 'v1/checks')).status).toBe(401)
   })
 
-  it('say that the database responds, also without a key', async () => {
+  it('say that the database responds, also without a key and to probes that ask for headers only', async () => {
+    expect(await call('HEAD', 'v2/status/', { key: null })).toMatchObject({ status: 200, body: '' })
+    expect((await call('HEAD', 'v1/status/')).status).toBe(200)
+    const { status, headers } = await call('POST', 'v3/status/', { key: null })
+    expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD'])
     expect(await call('GET', 'v3/status/', { key: null })).toMatchObject({ status: 200, body: 'OK' })
     expect(await call('GET', 'v1/status/')).toMatchObject({ status: 200, body: 'OK' })
   })
