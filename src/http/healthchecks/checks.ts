@@ -91,8 +91,12 @@ export async function createCheck(call: Call): Promise<Reply> {
   return { status: 201, json: presentCheck(result.made, await findView(call)) }
 }
 
-/** Null: nothing is searched, as without `unique`, or with a field in it that the request does not give. */
-function toMatch({ unique = [], name, slug, tags, timeout, grace }: Spec) {
+/**
+ * Null: nothing is searched, as without `unique`, or with a field in it that the request does not give. An empty name is that of no check: what
+ * is searched is the slug, by which such a check is named, so that the same call finds it again.
+ */
+function toMatch({ unique = [], name: wantedName, slug, tags, timeout, grace }: Spec) {
+  const name = wantedName === '' ? slug || undefined : wantedName
   const fields = { name, slug, tags, timeout, grace }
   if (unique.length === 0 || unique.some((field) => fields[field] === undefined)) return null
   const wanted = new Set(unique)

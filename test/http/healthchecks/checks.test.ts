@@ -163,6 +163,16 @@ describe('unique', () => {
     expect((await upsert({ name: 'A', unique: ['name', 'tags'] })).status).toBe(201)
   })
 
+  it('finds a check without a name by the slug that it is named by, and none without a slug', async () => {
+    const named = { name: '', slug: 'emp', unique: ['name'] }
+    const first = await upsert(named)
+    const second = await upsert({ ...named, desc: 'changed' })
+    expect([first.status, second.status]).toEqual([201, 200])
+    expect(second.body).toMatchObject({ uuid: first.body.uuid, name: 'emp', slug: 'emp', desc: 'changed' })
+    for (const slug of [{}, { slug: '' }])
+      expect((await upsert({ name: '', ...slug, unique: ['name'] })).status).toBe(201)
+  })
+
   it('makes one check when the same call comes several times at once', async () => {
     const all = await Promise.all(Array.from({ length: 8 }, () => upsert({ name: 'Once', unique: ['name'] })))
     expect(all.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 200, 200, 200, 201])
