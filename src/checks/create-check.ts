@@ -26,8 +26,10 @@ import { actOn } from './with-locked-check.ts'
 export interface NewCheck extends Partial<CheckTexts> {
   readonly name: string
   readonly projectId: string
-  /** Derived from the name when it is left out. */
+  /** Left out: `slugLike`, with a number at its end if it is taken. */
   readonly slug?: string
+  /** Derived from the name when it is left out. */
+  readonly slugLike?: string
   /** A UUID that no check has. Default: a random one. */
   readonly publicId?: string
   readonly spec: StoredSpec
@@ -87,7 +89,7 @@ export async function createUnlessFound(
 
 /** Throws for what is wrong without a look at the database. The transaction holds the project. */
 function plan(context: Context, input: NewCheck): (tx: Queryable) => Promise<Audited<CheckRecord>> {
-  const { projectId, slug, publicId, pushToken, past, spec: given, armed = false, ...texts } = input
+  const { projectId, slug, slugLike, publicId, pushToken, past, spec: given, armed = false, ...texts } = input
   const spec = withTimeZone(given)
   const createdAt = toMicrosecond(context.clock.now())
   const state = firstState(readSpec(spec), Math.floor(createdAt), armed, past)
@@ -103,7 +105,7 @@ function plan(context: Context, input: NewCheck): (tx: Queryable) => Promise<Aud
 
   return async (tx) => {
     if (publicId !== undefined && !(await isPublicIdFree(tx, publicId))) throw taken('publicId')
-    const wanted = slug === undefined ? { like: deriveSlug(texts.name, 'check') } : { exactly: slug }
+    const wanted = slug === undefined ? { like: slugLike ?? deriveSlug(texts.name, 'check') } : { exactly: slug }
     const channels = await chooseChannels(tx, projectId, made.channels)
     const added = await addCheck(tx, { ...made, channels }, wanted, { spec, state, stampedAt: createdAt })
     if (added === null) throw slugTaken('check of the project', slug!)

@@ -17,9 +17,10 @@ import { isTag } from '../../domain/badge.ts'
 import { AppError, notFound } from '../../domain/errors.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
-import { deriveSlug, isSlug } from '../../domain/slug.ts'
+import { isSlug } from '../../domain/slug.ts'
 import { given } from '../api/present.ts'
 import { type Call, findChannels, findView, ok, type Reply } from './call.ts'
+import { slugOfName } from './name-slug.ts'
 import { presentCheck } from './present.ts'
 import { jsonFault, readSpec, type Spec } from './spec.ts'
 import { uniqueKeyOf } from './unique-key.ts'
@@ -69,6 +70,7 @@ export async function createCheck(call: Call): Promise<Reply> {
     publicId,
     name: spec.name || slug || `check-${publicId.slice(0, 8)}`,
     ...(slug ? { slug } : {}),
+    ...(spec.name && call.version !== 3 ? { slugLike: slugOfName(spec.name) } : {}),
     ...textsOf(spec),
     ...given({ channels: await readChannels(call, spec) }),
     spec: {
@@ -145,7 +147,7 @@ async function applyUpdate(call: Call, check: StoredCheck, spec: Spec): Promise<
 /** In versions 1 and 2 a new name makes a new slug. Null: the name says nothing of the slug. */
 function derivedSlug({ version }: Call, check: StoredCheck, { name, slug }: Spec): string | null {
   if (version === 3 || slug || !name || name === check.name) return null
-  return deriveSlug(name, 'check')
+  return slugOfName(name)
 }
 
 const isSlugTaken = (error: unknown) => error instanceof AppError && error.code === 'conflict' && error.field === 'slug'

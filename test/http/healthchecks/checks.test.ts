@@ -90,6 +90,18 @@ describe('creating a check', () => {
     expect(first.update_url).toBe(`${site}/api/v${version}/checks/${first.uuid}`)
   })
 
+  it('of versions 1 and 2 has the slug that healthchecks makes of its name, with a number if it is taken', async () => {
+    const slugs = async (version: number) => {
+      const made = []
+      for (const name of ['db_backup', 'db.backup/main', 'db_backup']) made.push((await create({ name }, version)).slug)
+      return made
+    }
+    expect(await slugs(1)).toEqual(['db_backup', 'dbbackupmain', 'db_backup-2'])
+    expect(await slugs(2)).toEqual(['db_backup-3', 'dbbackupmain-2', 'db_backup-4'])
+    expect((await create({ name: 'db_backup', slug: 'own' }, 1)).slug).toBe('own')
+    expect(await slugs(3)).toEqual(['db-backup', 'db-backup-main', 'db-backup-2'])
+  })
+
   it('with a schedule has schedule and tz instead of a timeout, which is ignored', async () => {
     const body = await create({ schedule: '15 5 * * *', tz: 'Europe/Riga', timeout: 60 })
     expect(body).toMatchObject({ schedule: '15 5 * * *', tz: 'Europe/Riga' })
@@ -290,6 +302,7 @@ describe('changing a check', () => {
     const rename = async (version: number, name: string) =>
       (await call('POST', `v${version}/checks/${uuid}`, { json: { name } })).body.slug
     expect(await rename(1, 'First Name')).toBe('first-name')
+    expect(await rename(1, 'foo_bar baz')).toBe('foo_bar-baz')
     expect(await rename(2, 'Second Name')).toBe('second-name')
     expect(await rename(3, 'Third Name')).toBe('second-name')
     expect(await rename(2, 'Taken')).toBe('second-name')
