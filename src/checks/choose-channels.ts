@@ -1,7 +1,7 @@
 import type { Tenant } from '../domain/access.ts'
 import { invalidField, notFound } from '../domain/errors.ts'
 import type { Context } from '../store/context.ts'
-import { keepChoosable } from '../store/outbox/channels.ts'
+import { type ChoosableChannel, keepChoosable, listChoosable } from '../store/outbox/channels.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 
@@ -22,15 +22,14 @@ export async function chooseChannels(
   return ids
 }
 
-/** The first of these ids that the check of a project cannot choose, or null. Throws AppError `not_found` for a project of another tenant. */
-export async function findUnknownChannel(
+/** What the checks of a project can choose, in order of creation. Throws AppError `not_found` for a project of another tenant. */
+export async function listChoosableChannels(
   { database }: Context,
   tenant: Tenant,
   projectId: string,
-  ids: readonly string[],
-): Promise<string | null> {
+): Promise<ChoosableChannel[]> {
   if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
-  return findUnknown(database, projectId, ids)
+  return listChoosable(database, projectId)
 }
 
 async function findUnknown(db: Queryable, projectId: string, ids: readonly string[]): Promise<string | null> {

@@ -1,9 +1,8 @@
 /** What the handlers of healthchecks' API take and return. */
 
 import type { ChannelContext } from '../../channels/context.ts'
-import { listChannels } from '../../channels/find-channels.ts'
+import { listChoosableChannels } from '../../checks/choose-channels.ts'
 import { type Caller, includesScope } from '../../domain/access.ts'
-import { PAGE_LIMIT } from '../../domain/page.ts'
 import { getProjectKey } from '../../tenancy/project-keys.ts'
 import type { Version, View } from './present.ts'
 
@@ -40,9 +39,9 @@ export function isReadOnly({ caller }: Pick<Call, 'caller'>): boolean {
   return !includesScope(caller.scope, 'write')
 }
 
-/** The channels that the caller sees: those of its project, of which there are few. */
-export async function findChannels({ context, caller }: Call) {
-  return (await listChannels(context, caller, { limit: PAGE_LIMIT, after: null })).rows
+/** All that the checks of the project can notify: also those of the whole organization, because `*` means them, too. */
+export function findChannels({ context, caller }: Call) {
+  return listChoosableChannels(context, caller, caller.projectId)
 }
 
 export async function findView(call: Call): Promise<View> {

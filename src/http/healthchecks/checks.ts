@@ -1,7 +1,6 @@
 /** The calls of healthchecks' API that read and change checks, on the verbs of checks/. */
 
 import { randomUUID } from 'node:crypto'
-import { findUnknownChannel } from '../../checks/choose-channels.ts'
 import { createCheck as create, createUnlessFound, type NewCheck } from '../../checks/create-check.ts'
 import {
   getCheck as getById,
@@ -15,7 +14,6 @@ import { removeCheck } from '../../checks/remove-check.ts'
 import { type CheckUpdate, updateCheck as update } from '../../checks/update-check.ts'
 import { isTag } from '../../domain/badge.ts'
 import { AppError, notFound } from '../../domain/errors.ts'
-import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { isSlug } from '../../domain/slug.ts'
 import { given } from '../api/present.ts'
@@ -177,20 +175,14 @@ async function readChannels(call: Call, { channels: text }: Spec): Promise<strin
   const ids = new Set<string>()
   for (const part of parts) {
     if (part === '') throw new AppError('invalid', 'empty channel identifier')
-    const found = known.filter(({ id, name }) => id === part || name === part)
-    if (found.length > 1) throw new AppError('invalid', `non-unique channel identifier: ${part.slice(0, MAX_SHOWN)}`)
-    // A channel of the whole organization, which keys of a project do not see, can be chosen by its id.
-    if (found.length === 0 && !isUuid(part)) throw unknownChannel(part)
-    ids.add(found[0]?.id ?? part.toLowerCase())
+    const [found, another] = known.filter(({ id, name }) => id === part.toLowerCase() || name === part)
+    const shown = part.slice(0, MAX_SHOWN)
+    if (another !== undefined) throw new AppError('invalid', `non-unique channel identifier: ${shown}`)
+    if (found === undefined) throw new AppError('invalid', `invalid channel identifier: ${shown}`)
+    ids.add(found.id)
     if (ids.size > LIMITS.chosenChannels) throw jsonFault(`channels has more than ${LIMITS.chosenChannels} channels`)
   }
-  const unknown = await findUnknownChannel(call.context, call.caller, call.caller.projectId, [...ids])
-  if (unknown !== null) throw unknownChannel(unknown)
   return [...ids]
-}
-
-function unknownChannel(identifier: string): AppError {
-  return new AppError('invalid', `invalid channel identifier: ${identifier.slice(0, MAX_SHOWN)}`)
 }
 
 /** What the verbs find, which see what is stored. */

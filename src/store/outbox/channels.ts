@@ -1,6 +1,7 @@
 /**
  * Channels. A caller sees the channels of its organization; a caller bound to a project sees only those of the project. Every caller
- * that is not bound sees the channel of the installation (organization null), too.
+ * that is not bound sees the channel of the installation (organization null), too. What a project's checks can choose is more: the API of
+ * healthchecks shows it, by name and kind, to the keys of the project.
  */
 
 import type { Tenant } from '../../domain/access.ts'
@@ -135,12 +136,26 @@ export async function deleteChannel(tx: Queryable, id: string): Promise<void> {
   await tx.query('delete from channels where id = $1', [id])
 }
 
+/** What can be chosen of `channels c` by a check of the project $1. */
+const CHOOSABLE = `c.organization_id = (select organization_id from projects where id = $1)
+  and (c.project_id is null or c.project_id = $1)`
+
+export type ChoosableChannel = Pick<ChannelRow, 'id' | 'name' | 'kind'>
+
+/** In order of creation. There are few: a project has as many as an organization beside it. */
+export async function listChoosable(db: Queryable, projectId: string): Promise<ChoosableChannel[]> {
+  const { rows } = await db.query<ChoosableChannel>(
+    `select c.id, c.name, c.kind from channels c where ${CHOOSABLE} order by c.created_at, c.id`,
+    [projectId],
+  )
+  return rows
+}
+
 /** Which of these channels a check of the project may choose. They stay until the transaction ends. */
 export async function keepChoosable(tx: Queryable, projectId: string, ids: readonly string[]): Promise<Set<string>> {
   const { rows } = await tx.query<{ id: string }>(
     `select c.id from channels c
-      where c.id = any($2::uuid[]) and c.organization_id = (select organization_id from projects where id = $1)
-        and (c.project_id is null or c.project_id = $1)
+      where c.id = any($2::uuid[]) and ${CHOOSABLE}
       order by c.id for key share of c`,
     [projectId, ids],
   )

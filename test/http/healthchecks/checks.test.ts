@@ -396,6 +396,40 @@ describe('channels', () => {
     expect((await call('POST', path, { json: { channels: '' } })).body.channels).toBe('')
   })
 
+  it('of the whole organization are listed and chosen like those of the project', async () => {
+    const own = await addChannel('Own')
+    const shared = await addChannel('Shared', {})
+    try {
+      const all = [own, shared].sort().join(',')
+      expect((await call('GET', 'v3/channels/')).body.channels).toEqual([
+        { id: own, name: 'Own', kind: 'webhook' },
+        { id: shared, name: 'Shared', kind: 'webhook' },
+      ])
+      expect(await create({ channels: '*' })).toMatchObject({ channels: all })
+      expect(await create({ channels: 'Shared' })).toMatchObject({ channels: shared })
+      expect(await create({ channels: shared.toUpperCase() })).toMatchObject({ channels: shared })
+      const { uuid } = await create({ channels: 'Own,Shared' })
+      expect((await call('GET', `v3/checks/${uuid}`)).body.channels).toBe(all)
+      expect((await call('GET', 'v3/channels/', { key: project.keys.read })).status).toBe(403)
+    } finally {
+      await api.client.delete(`/channels/${shared}`)
+    }
+  })
+
+  it('of another organization are unknown', async () => {
+    const foreign = await api.addOrganization()
+    const { id } = (
+      await api.client.post(
+        '/channels',
+        { kind: 'webhook', name: 'Foreign', config: { url: 'https://example.com/' } },
+        { key: foreign.keys.admin },
+      )
+    ).body
+    for (const channels of [id, 'Foreign'])
+      expect(await call('POST', 'v3/checks/', { json: { channels } })).toMatchObject({ status: 400 })
+    expect((await call('GET', 'v3/channels/')).body).toEqual({ channels: [] })
+  })
+
   it('of the same name are ambiguous', async () => {
     await addChannel('Same')
     await addChannel('Same')
