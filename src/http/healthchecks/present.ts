@@ -28,7 +28,7 @@ export function presentCheck(check: CheckRecord, view: View) {
   const { version, now } = view
   const { lastDurationMs, lastPingAt, expectedAt } = state
   const status = shownStatus(state, now)
-  const isStarted = status !== 'paused' && state.runs.some((run) => isRunning(run, now))
+  const started = isStarted(check, now)
   const isExpected = status === 'up' || status === 'late'
   return {
     name,
@@ -37,8 +37,8 @@ export function presentCheck(check: CheckRecord, view: View) {
     desc: description ?? '',
     grace: spec.graceSeconds,
     n_pings: state.pingsTotal,
-    status: version === 1 && isStarted ? 'started' : status === 'late' ? 'grace' : status,
-    started: isStarted,
+    status: version === 1 && started ? 'started' : status === 'late' ? 'grace' : status,
+    started,
     last_ping: toSecond(lastPingAt),
     next_ping: toSecond(isExpected ? expectedAt : null),
     manual_resume: !spec.resumeOnPing,
@@ -57,6 +57,24 @@ export function presentCheck(check: CheckRecord, view: View) {
     ...(view.channelIds === null ? { unique_key: uniqueKeyOf(publicId) } : addresses(check, view, view.channelIds)),
     ...(spec.schedule === null ? { timeout: spec.periodSeconds } : { schedule: spec.schedule, tz: spec.timeZone }),
   }
+}
+
+/**
+ * Healthchecks knows one start, the last. A fail ends it, a success without a run id, and a success with its run id; a pause and a resume do, too,
+ * and what it ignores starts nothing. The state has no run id of the last completion: a success whose duration is not known is taken for one without.
+ */
+function isStarted({ spec, state }: Pick<CheckRecord, 'spec' | 'state'>, now: Instant): boolean {
+  const { status, since, reason, runs, lastStartAt, lastPingAt, lastSuccessAt, lastDurationMs } = state
+  const running = runs.filter((run) => isRunning(run, now))
+  if (status === 'paused' && !spec.resumeOnPing) return false
+  const after = status === 'paused' || reason === 'resumed' ? since : Number.NEGATIVE_INFINITY
+  // The end of a Job is reported, whatever else happens.
+  if (running.some(({ slotAt, startedAt }) => slotAt !== undefined && startedAt >= after)) return true
+  const last = running.find(({ startedAt }) => startedAt === lastStartAt)
+  if (last === undefined || last.startedAt < after) return false
+  if (lastPingAt === null || lastPingAt <= last.startedAt) return true
+  const isSuccess = lastSuccessAt !== null && lastSuccessAt >= lastPingAt
+  return isSuccess && lastDurationMs !== null
 }
 
 function addresses(

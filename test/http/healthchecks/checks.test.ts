@@ -273,6 +273,68 @@ describe('reading checks', () => {
   })
 })
 
+describe('started', () => {
+  const ONE = '123e4567-e89b-42d3-a456-426614174001'
+  const TWO = '123e4567-e89b-42d3-a456-426614174002'
+  type Step = readonly [type: 'start' | 'success' | 'fail' | 'pause' | 'resume', runId?: string]
+
+  /** What version 3 says after these steps, with a second between them. */
+  async function startedAfter(steps: readonly Step[], check: object = {}) {
+    const { uuid } = await create(check)
+    for (const [type, runId = null] of steps) {
+      api.moveClock(1_000)
+      if (type === 'pause' || type === 'resume') await call('POST', `v3/checks/${uuid}/${type}`)
+      else await api.ping(uuid, { type, runId })
+    }
+    const shown = (await call('GET', `v3/checks/${uuid}`)).body
+    expect((await call('GET', `v1/checks/${uuid}`)).body.status).toBe(shown.started ? 'started' : shown.status)
+    return shown.started
+  }
+
+  it.each<[boolean, string, Step[]]>([
+    [false, 'a success without a rid', [['start', ONE], ['success']]],
+    [false, 'a fail without a rid', [['start', ONE], ['fail']]],
+    [
+      false,
+      'a fail of another rid',
+      [
+        ['start', ONE],
+        ['fail', TWO],
+      ],
+    ],
+    [false, 'a fail of a rid after a start without one', [['start'], ['fail', TWO]]],
+    [
+      false,
+      'its own success, while an earlier run goes on',
+      [
+        ['start', ONE],
+        ['start', TWO],
+        ['success', TWO],
+      ],
+    ],
+    [
+      true,
+      'the success of an earlier run',
+      [
+        ['start', ONE],
+        ['start', TWO],
+        ['success', ONE],
+      ],
+    ],
+    [true, 'a success of a rid after a start without one', [['start', ONE], ['start'], ['success', ONE]]],
+    [true, 'a start after all of it', [['start', ONE], ['fail'], ['start', TWO]]],
+    [false, 'a pause', [['start'], ['pause']]],
+    [true, 'a start in a pause', [['pause'], ['start']]],
+    [false, 'a resume after a start in the pause', [['pause'], ['start'], ['resume']]],
+  ])('is %s after %s', async (started, _, steps) => {
+    expect(await startedAfter(steps)).toBe(started)
+  })
+
+  it('is false in a pause that no ping ends: healthchecks ignores the start', async () => {
+    expect(await startedAfter([['pause'], ['start']], { manual_resume: true })).toBe(false)
+  })
+})
+
 describe('changing a check', () => {
   it('changes what is given, and nothing else', async () => {
     const { uuid } = await create({ name: 'A', tags: 'x', desc: 'd', timeout: 120, grace: 120 })
