@@ -1,6 +1,6 @@
 /** The calls of healthchecks' API that read the pings and the flips of a check. */
 
-import { listFlips as findFlips, type HistoryFilter } from '../../checks/find-history.ts'
+import { type FlipRecord, listFlips as findFlips, type HistoryFilter } from '../../checks/find-history.ts'
 import { getNumberedPing, listNumberedPings } from '../../checks/number-pings.ts'
 import { AppError, notFound } from '../../domain/errors.ts'
 import { inPieces } from '../../domain/page.ts'
@@ -35,7 +35,12 @@ export async function listFlips(call: Call): Promise<Reply> {
   const { id } = await findCheck(call)
   async function* pages() {
     const pieces = inPieces({ limit: MAX_FLIPS, after: null }, (piece) => findFlips(context, caller, id, piece, filter))
-    for await (const { rows } of pieces) yield { flips: rows.filter(isShown).map(presentFlip) }
+    let newer: FlipRecord | undefined
+    for await (const { rows } of pieces) {
+      const shown = rows.filter((flip, place) => isShown(flip, place === 0 ? newer : rows[place - 1]))
+      newer = rows.at(-1)
+      yield { flips: shown.map(presentFlip) }
+    }
   }
   return { pages }
 }

@@ -134,10 +134,17 @@ export function presentPing(
   }
 }
 
-/** Healthchecks has a flip for changes of status only: not for the creation, and not for what our own downtime hid. */
-export function isShown({ from, to, reason }: FlipRecord): boolean {
-  return from !== null && from !== to && reason !== 'outage'
+/**
+ * Healthchecks has a flip for changes of status only: not for the creation, and not for what our own downtime hid. `next`: the flip that followed,
+ * if any. A completion that ends a pause is one change there, and two here at the same time, of which the second names the ping.
+ */
+export function isShown({ from, to, reason, at }: FlipRecord, next: FlipRecord | undefined): boolean {
+  const isStep = reason === 'resumed' && next !== undefined && next.pingId !== null && next.at - at <= STEP_MS
+  return from !== null && from !== to && reason !== 'outage' && !isStep
 }
+
+/** Entries of one moment have different microseconds, and may be of two milliseconds. */
+const STEP_MS = 1
 
 export function presentFlip({ at, to }: FlipRecord) {
   return { timestamp: toSecond(at), up: to === 'up' ? 1 : 0 }

@@ -90,6 +90,24 @@ describe('flips', () => {
     expect(await flips('?seconds=31536000')).toEqual([down, up])
   })
 
+  it('have no step between a pause and the completion that ends it', async () => {
+    const flips = async () =>
+      (await call('GET', `v3/checks/${uuid}/flips/`)).body.flips.map(({ up }: { up: number }) => up)
+    const pause = () => call('POST', `v3/checks/${uuid}/pause`)
+    await api.ping(uuid)
+    await pause()
+    await api.ping(uuid, { type: 'fail' })
+    expect(await flips()).toEqual([0, 0, 1])
+    await pause()
+    await api.ping(uuid)
+    expect(await flips()).toEqual([1, 0, 0, 0, 1])
+    await pause()
+    await call('POST', `v3/checks/${uuid}/resume`)
+    api.moveClock(1_000)
+    await api.ping(uuid)
+    expect(await flips()).toEqual([1, 0, 0, 1, 0, 0, 0, 1])
+  })
+
   it.each([
     'start=a',
     'start=',
