@@ -42,14 +42,15 @@ const OPTIONAL = ['parent', 'description']
 
 /** In the order of the source, monitors first. Throws SourceError. */
 export async function readUptimeKuma(file: string): Promise<SourceItem[]> {
-  const database = await openDatabase(file)
+  let database: DatabaseSync | undefined
   try {
+    database = await openDatabase(file)
     return readItems(database, file)
   } catch (error) {
     if (error instanceof SourceError) throw error
     throw new SourceError(`${file} cannot be read as a database of Uptime Kuma: ${(error as Error).message}`)
   } finally {
-    database.close()
+    database?.close()
   }
 }
 
