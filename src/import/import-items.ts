@@ -86,7 +86,7 @@ async function findHolders({ database }: Context, items: readonly SourceItem[]):
 function heldRow(name: string, holder: Holder, into: Destination): Row {
   if (holder.organizationId !== into.organizationId)
     return { name, outcome: 'refused', reason: 'another organization has a check with its id' }
-  const reason = holder.projectId === into.projectId ? '' : `in project ${holder.projectSlug}`
+  const reason = holder.projectId === into.projectId ? '' : `in project ${holder.projectName} (${holder.projectSlug})`
   return { name, outcome: 'there already', reason }
 }
 

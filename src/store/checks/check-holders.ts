@@ -5,10 +5,12 @@ import type { Queryable } from '../postgres/database.ts'
 export interface Holder {
   readonly organizationId: string
   readonly projectId: string
+  readonly projectName: string
   readonly projectSlug: string
 }
 
-const HOLDER = 'p.organization_id as "organizationId", p.id as "projectId", p.slug as "projectSlug"'
+const HOLDER =
+  'p.organization_id as "organizationId", p.id as "projectId", p.name as "projectName", p.slug as "projectSlug"'
 
 /** By public id, in lower case. A removed check that its resource can get back counts. */
 export function findHoldersOfPublicIds(db: Queryable, publicIds: readonly string[]): Promise<Map<string, Holder>> {

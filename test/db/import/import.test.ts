@@ -283,12 +283,13 @@ describe('an id that is in use', () => {
   })
 
   test('in another project of the organization is there already, with the name of that project', async () => {
-    await addProject(fixture, tenant, 'billing')
+    const other = await addProject(fixture, tenant, 'pay')
+    await fixture.database.query(`update projects set name = 'Payments Team' where id = $1`, [other])
     source.lists = { checks: many(1), channels: [] }
-    await run({ project: 'billing' })
+    await run({ project: 'pay' })
     const { lines, status } = await run()
     expect(status).toBe(0)
-    expect(lines[0]).toMatch(/there already +in project billing$/)
+    expect(lines[0]).toMatch(/there already +in project Payments Team \(pay\)$/)
     expect(await stored()).toEqual([])
   })
 })

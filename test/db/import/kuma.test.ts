@@ -6,7 +6,7 @@ import { SourceError } from '../../../src/import/source.ts'
 import { findPushed } from '../../../src/store/checks/push-tokens.ts'
 import { type KumaMonitor, type KumaOptions, tokenOf, writeKumaDatabase } from '../../support/kuma-database.ts'
 import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
-import { addTenant, NOW, type TestTenant, useFixture } from '../checks/fixture.ts'
+import { addProject, addTenant, NOW, type TestTenant, useFixture } from '../checks/fixture.ts'
 
 const fixture = useFixture()
 let tenant: TestTenant
@@ -125,6 +125,16 @@ test('a token of another organization is refused', async () => {
   expect(await stored()).toEqual([])
 })
 
+test('a token of another project of the organization is there already, with the name of that project', async () => {
+  const project = await addProject(fixture, tenant, 'pay')
+  await fixture.database.query(`update projects set name = 'Payments Team' where id = $1`, [project])
+  const { file } = write([{ name: 'One' }])
+  await run(file, { project })
+  const { status, lines } = await run(file)
+  expect(status).toBe(0)
+  expect(lines[0]).toMatch(/^One +there already +in project Payments Team \(pay\)$/)
+})
+
 test('--dry-run writes nothing', async () => {
   const { lines } = await run(write([{ name: 'One' }]).file, { isDryRun: true })
   expect(lines[0]).toBe('made 1, there already 0, refused 0, left out 0')
@@ -145,5 +155,9 @@ test('a file that is missing, or none of Uptime Kuma, is not imported', async ()
   await expect(run(missing)).rejects.toThrow(new SourceError(`the file ${missing} is missing or cannot be read`))
   const text = join(temp.path, 'text.db')
   await copyFile(new URL(import.meta.url), text)
-  await expect(run(text)).rejects.toThrow(/cannot be read as a database of Uptime Kuma: /)
+  for (const file of [text, temp.path]) {
+    const error = await run(file).catch((reason) => reason)
+    expect(error).toBeInstanceOf(SourceError)
+    expect(error.message).toMatch(/cannot be read as a database of Uptime Kuma: .*$/)
+  }
 })
