@@ -123,8 +123,9 @@ async function importChecks(config: Config, given: ImportArguments): Promise<voi
   try {
     await databaseClock.measure()
     const draw = process.stderr.isTTY === true ? (text: string) => void process.stderr.write(text) : null
+    const warn = (line: string) => void process.stderr.write(`${line}\n`)
     const context = { database, clock: databaseClock }
-    process.exitCode = await runImport(given, { context, clock: systemClock, say, draw, signal })
+    process.exitCode = await runImport(given, { context, clock: systemClock, say, warn, draw, signal })
   } catch (error) {
     if (signal.aborted) process.exitCode = 1
     else if (isDatabaseError(error)) throw new StartError(explainDatabaseError(error, url))

@@ -17,6 +17,8 @@ export interface RunImportOptions {
   readonly context: Context
   readonly clock: Pick<Clock, 'sleep'>
   readonly say: (line: string) => void
+  /** Takes a line that says why it takes longer, whether there is a terminal or not. */
+  readonly warn: (line: string) => void
   /** Where progress is drawn; null: there is no terminal. */
   readonly draw: ((text: string) => void) | null
   readonly signal: AbortSignal
@@ -43,10 +45,9 @@ export async function runImport(given: ImportArguments, options: RunImportOption
   return rows.some(({ outcome }) => outcome === 'refused') ? 3 : 0
 }
 
-function readItems(given: ImportArguments, { clock, signal, draw }: RunImportOptions): Promise<SourceItem[]> {
+function readItems(given: ImportArguments, { clock, signal, warn }: RunImportOptions): Promise<SourceItem[]> {
   if (given.source === 'uptime-kuma') return readUptimeKuma(given.file)
-  const onWait = (line: string) => draw?.(`${line}\n`)
-  return readHealthchecks(createClient({ ...given, clock, signal, onWait }))
+  return readHealthchecks(createClient({ ...given, clock, signal, onWait: warn }))
 }
 
 async function findDestination({ database }: Context, slugOrId: string): Promise<Destination> {

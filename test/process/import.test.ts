@@ -66,10 +66,14 @@ describe('the command import', () => {
     await using source = await startFakeHealthchecks({ checks: [{ name: 'No id', grace: 60 }], channels: [] })
     const environment = databaseEnvironment(database.url)
     const from = (key: string) => ['healthchecks', '--url', source.url, '--key', key, '--project', 'default']
+    const waitFirst = () => {
+      source.faults = [{ status: 429, headers: { 'retry-after': '0' } }]
+      return from('w'.repeat(32))
+    }
     const runs = [
       await runImport(environment, kuma(join(temp.path, 'missing.db'))),
       await runImport(environment, from('s3cret')),
-      await runImport(environment, from('w'.repeat(32))),
+      await runImport(environment, waitFirst()),
       await runImport(environment, kuma(file, 'nowhere')),
       await runImport(environment, ['nagios']),
     ]
@@ -77,7 +81,7 @@ describe('the command import', () => {
     expect(runs.map(({ stderr }) => stderr.split('\n')[0])).toEqual([
       expect.stringMatching(/^the file .*missing\.db is missing or cannot be read$/),
       expect.stringMatching(/ rejects the key: /),
-      '',
+      `${source.url}: it responds with 429; trying again in 0 s`,
       'there is no project nowhere; there are: default',
       'nothing can be imported from there',
     ])

@@ -36,8 +36,8 @@ export interface FakeHealthchecks extends AsyncDisposable {
   readonly url: string
   readonly requests: readonly string[]
   lists: Lists
-  /** What the next requests get instead, in their order; null: the response that they ask for; `cut`: the half of it. */
-  faults: ({ readonly status: number; readonly headers?: Record<string, string> } | 'cut' | null)[]
+  /** What the next requests get instead, in their order; null: the response that they ask for; `cut`: the half of it; `drop`: none. */
+  faults: ({ readonly status: number; readonly headers?: Record<string, string> } | 'cut' | 'drop' | null)[]
 }
 
 interface Answer {
@@ -64,6 +64,7 @@ export async function startFakeHealthchecks(
   const server = createServer((request, response) => {
     requests.push(request.url ?? '')
     const fault = fake.faults.shift() ?? null
+    if (fault === 'drop') return void response.destroy()
     const answer: Answer = fault === null || fault === 'cut' ? respond(request) : fault
     const { status, headers, body = {} } = answer
     const text = JSON.stringify(body)

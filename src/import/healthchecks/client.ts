@@ -1,5 +1,6 @@
 /** Reads the management API of a healthchecks instance. */
 
+import { toOneLine } from '../../domain/plain-text.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { SourceError } from '../source.ts'
 
@@ -23,10 +24,14 @@ const TRIES = 6
 const FIRST_WAIT_MS = 1_000
 const LONGEST_WAIT_MS = 120_000
 
-/** Throws SourceError when the instance cannot be reached or rejects the key. Too many requests and faults of the server are tried again. */
+/**
+ * Throws SourceError when the instance cannot be reached or rejects the key. Too many requests and faults of the server are tried again, and so are
+ * connections that fail after a first response: before it, the address is wrong more often than the network, and a person waits.
+ */
 export function createClient({ url, key, clock, signal, onWait }: ClientOptions): GetJson {
   const root = `${url.origin}${url.pathname.replace(/\/+$/, '')}`
   let version = 0
+  let hasResponded = false
   return async (path) => {
     for (; version < VERSIONS.length; version += 1) {
       const text = await getPatiently(`${root}/api/${VERSIONS[version]}/${path}/`)
@@ -61,11 +66,14 @@ export function createClient({ url, key, clock, signal, onWait }: ClientOptions)
         redirect: 'manual',
         signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]),
       })
+      hasResponded = true
       if (response.status === 200) return await readBounded(response)
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof SourceError) throw error
-      return { fault: explain(error) }
+      const fault = explain(error)
+      if (!hasResponded) throw new SourceError(`${root}: ${fault}`)
+      return { fault }
     }
     await response.body?.cancel()
     const { status, headers } = response
@@ -97,6 +105,7 @@ async function readBounded(response: Response): Promise<string> {
 
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const { cause } = error
-  return `it cannot be reached (${cause instanceof Error ? cause.message || error.message : error.message})`
+  const cause = error.cause as (Error & { code?: string }) | undefined
+  // Of a name with several addresses the message is empty.
+  return `it cannot be reached (${toOneLine(cause?.message || cause?.code || error.message).trim()})`
 }

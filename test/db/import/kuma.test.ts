@@ -31,7 +31,14 @@ async function run(file: string, given: { project?: string; isDryRun?: boolean }
   const { signal } = new AbortController()
   const status = await runImport(
     { source: 'uptime-kuma', file, project: tenant.project, isDryRun: false, ...given },
-    { context: fixture.context, clock: { sleep: async () => {} }, say: (line) => lines.push(line), draw: null, signal },
+    {
+      context: fixture.context,
+      clock: { sleep: async () => {} },
+      say: (line) => lines.push(line),
+      warn: () => {},
+      draw: null,
+      signal,
+    },
   )
   return { status, lines }
 }
