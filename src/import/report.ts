@@ -5,12 +5,11 @@ import { OUTCOMES, type Row } from './import-items.ts'
 
 const NAME_WIDTH = 40
 
-/** The lines of the table: a row for each item with something to say, and how many there are of each outcome. */
+/** The lines of the table: a row for each item, so that what became of one can be looked up, and how many there are of each outcome. */
 export function describeRows(rows: readonly Row[], { isDryRun }: { readonly isDryRun: boolean }): string[] {
-  const shown = rows.filter(({ outcome, reason }) => reason !== '' || outcome === 'refused')
-  const names = shown.map(({ name }) => shorten(toOneLine(name)))
+  const names = rows.map(({ name }) => shorten(toOneLine(name)))
   const width = Math.max(0, ...names.map((name) => Array.from(name).length))
-  const lines = shown.map(({ outcome, reason }, place) => {
+  const lines = rows.map(({ outcome, reason }, place) => {
     const name = names[place]!
     const space = ' '.repeat(width - Array.from(name).length)
     return `${name}${space}  ${outcome.padEnd('there already'.length)}  ${toOneLine(reason)}`.trimEnd()

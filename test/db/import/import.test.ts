@@ -189,7 +189,7 @@ describe('what is imported of a check', () => {
     source.lists = { checks: many(recorded.length * 2).filter(({ name }) => name === 'Report'), channels: [] }
     const { lines, status } = await run()
     expect((await stored()).map(({ slug }) => slug)).toEqual(['report', 'report-2'])
-    expect(lines[0]).toMatch(/made +the slug report is taken: it has report-2$/)
+    expect(lines[1]).toMatch(/made +the slug report is taken: it has report-2$/)
     expect(status).toBe(0)
   })
 })
@@ -220,7 +220,7 @@ test('a slug that another process is about to take is not taken from it', async 
   const { lines, status } = await run({}, { onProgress: (text) => void (text.includes('] 1/') && commit()) })
   await theirs
   expect(status).toBe(0)
-  expect(lines[0]).toMatch(/made +the slug report is taken: it has report-3$/)
+  expect(lines[1]).toMatch(/made +the slug report is taken: it has report-3$/)
 })
 
 describe('a second run', () => {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { describeRows, progressLine } from '../../../src/import/report.ts'
 
-it('lists what has a reason, and counts everything', () => {
+it('lists everything, and counts it', () => {
   const rows = [
     { name: 'A', outcome: 'made', reason: '' },
     { name: 'Backup\u001b[31m\n', outcome: 'made', reason: 'tags are left out: ü' },
@@ -10,8 +10,10 @@ it('lists what has a reason, and counts everything', () => {
     { name: 'Web', outcome: 'left out', reason: 'is of type http' },
   ] as const
   expect(describeRows(rows, { isDryRun: false })).toEqual([
+    `${'A'.padEnd(40)}  made`,
     `${'Backup [31m'.padEnd(40)}  made           tags are left out: ü`,
     `${'x'.repeat(39)}…  refused        has no uuid`,
+    `${'B'.padEnd(40)}  there already`,
     `${'Web'.padEnd(40)}  left out       is of type http`,
     'made 2, there already 1, refused 1, left out 1',
   ])
