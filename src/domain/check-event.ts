@@ -54,6 +54,8 @@ export interface JobStart {
   readonly isOver?: boolean
   /** The start is stored already, and does not count again: the run is open again, as its Job was suspended or its check was deleted. */
   readonly isStored?: boolean
+  /** Its container sent a fail without the run's id before the start was recorded (Run.hasFailed). */
+  readonly hasFailed?: boolean
 }
 
 /** What a Job says of its end. */
@@ -63,7 +65,7 @@ export interface JobEnd {
   readonly createdAt: Instant
   /** A later completion is reported together with this one. Of what ended before the creation only the newest counts. */
   readonly isSuperseded?: boolean
-  /** A fail of this run is stored: a success is a log then. The caller need not say it of a fail without the run's id (Run.hasFailed). */
+  /** A fail of this run is stored: a success is a log then. The caller need not say it of a fail that the open run knows (Run.hasFailed). */
   readonly isOverruled?: boolean
 }
 

@@ -17,7 +17,7 @@ type End = CheckEvent & { readonly kind: 'success' | 'fail' }
 type Abandonment = CheckEvent & { readonly kind: 'abandon' }
 
 /** Times of Jobs are cut off to whole seconds, those of pings are not. */
-const JOB_TIME_MS = 1_000
+export const JOB_TIME_MS = 1_000
 
 export function startRun(spec: CheckSpec, state: CheckState, { runId, job }: Start, now: Instant): Outcome {
   const at = job?.at ?? now
@@ -32,7 +32,13 @@ export function startRun(spec: CheckSpec, state: CheckState, { runId, job }: Sta
   if (others.length >= LIMITS.openRuns) return { ...unchanged({ ...seen, runs: others }), runRefused: true }
   const deadlineAt = deadlineOfStart(spec, state, at, job?.createdAt)
   const slotAt = latest(satisfiedBy(state), job?.slotAt ?? at)
-  const run: Run = { id: runId, startedAt: at, deadlineAt, ...(job === undefined ? {} : { slotAt }) }
+  const run: Run = {
+    id: runId,
+    startedAt: at,
+    deadlineAt,
+    ...(job === undefined ? {} : { slotAt }),
+    ...(job?.hasFailed === true ? { hasFailed: true } : {}),
+  }
   return unchanged({ ...seen, runs: [...others, run] })
 }
 

@@ -14,6 +14,7 @@ import { type CronJobRow, readCronJobs, saveCronJobs, toStoredText } from '../..
 import { findFollowing, readStoredRuns } from '../../store/jobs/followed-checks.ts'
 import { LOCK_NOT_AVAILABLE, sqlStateOf } from '../../store/postgres/sqlstate.ts'
 import { type Decision, decideChanges } from '../change.ts'
+import { isAloneAt, spanOf } from './early-fails.ts'
 import type { JobOutcome, JobReport } from './job-report.ts'
 import { inOrderOfTime, toChange } from './to-change.ts'
 
@@ -94,6 +95,7 @@ function recordGroup({ database, clock }: Context, { group, ends, wait }: Group)
       key: check.key,
       runId: report.runId,
       at: report.entries.at(-1)?.at ?? 0,
+      span: spanOf(report),
     }))
     // In one round trip; PostgreSQL reads the rest when it has the locks.
     const [locked, stored, cronJobs] = await Promise.all([
@@ -118,11 +120,14 @@ function recordGroup({ database, clock }: Context, { group, ends, wait }: Group)
       )
     }
     const plans = known.map(({ report, check, index }, place) => {
-      const state = states.get(check.key)?.state
+      const openRuns = states.get(check.key)?.state.runs ?? []
+      const { failedAt } = stored[place]!
+      const own = () => known.filter((other) => other.check.key === check.key).map((other) => other.report)
       const facts = {
         check,
-        runs: state?.runs ?? [],
+        runs: openRuns,
         stored: stored[place]!,
+        hasFailedEarly: failedAt !== null && isAloneAt(failedAt, report, { reports: own(), runs: openRuns, now }),
         lastRun: lastRuns.get(check.key) ?? null,
         now,
         newestPast: newestPasts.get(check.key)!,

@@ -14,6 +14,8 @@ export interface Known {
   /** The open runs of the check, before this group. */
   readonly runs: readonly Run[]
   readonly stored: StoredRun
+  /** Its container sent a fail without the run's id, perhaps before the start was recorded, and no success since. */
+  readonly hasFailedEarly: boolean
   /** The newest run that is stored, with the times that the Job has. */
   readonly lastRun: LastRun | null
   /** When it is recorded, by the database's clock. */
@@ -87,8 +89,12 @@ type Stored = Exclude<JobEntry, { type: 'suspend' }>
 type Start = Extract<JobEntry, { type: 'start' }>
 
 /** Opens a run whose start is stored. */
-function reopening(runId: string | null, { at, slotAt }: Start, { check: { key, createdAt }, now }: Known): Change {
-  const job = { at: Math.min(at, now), slotAt, createdAt, isStored: true }
+function reopening(
+  runId: string | null,
+  { at, slotAt }: Start,
+  { check: { key, createdAt }, hasFailedEarly: hasFailed, now }: Known,
+): Change {
+  const job = { at: Math.min(at, now), slotAt, createdAt, isStored: true, hasFailed }
   return { key, at: now, event: { kind: 'start', runId, job } }
 }
 
@@ -106,7 +112,7 @@ function toSuspension(
 function changeOf(
   { runId, job }: JobReport,
   entry: Stored,
-  { check: { key, createdAt }, runs, stored, now, newestPast }: Known,
+  { check: { key, createdAt }, runs, stored, hasFailedEarly, now, newestPast }: Known,
   isOver: boolean,
 ): Change {
   // The clock of the cluster may be ahead of the database's. Nothing in the history is later than what follows it.
@@ -117,21 +123,25 @@ function changeOf(
     case 'start':
       return {
         ...change,
-        event: { kind: 'start', runId, job: { at, slotAt: entry.slotAt, createdAt, isOver } },
+        event: {
+          kind: 'start',
+          runId,
+          job: { at, slotAt: entry.slotAt, createdAt, isOver, hasFailed: hasFailedEarly },
+        },
         ping: { ...ping, type: 'start' },
       }
     case 'success':
     case 'fail': {
-      const isOverruled =
-        stored.httpTypes.includes('fail') || runs.some(({ id, hasFailed }) => id === runId && hasFailed)
-      // It becomes a log, and the history has one of this run.
-      if (entry.type === 'success' && isOverruled && runId !== null && stored.httpTypes.includes('log'))
+      const isOverruled = stored.httpTypes.includes('fail') || hasFailedEarly
+      const isLog = isOverruled || runs.some(({ id, hasFailed }) => id === runId && hasFailed)
+      // The history has a log of this run.
+      if (entry.type === 'success' && isLog && runId !== null && stored.httpTypes.includes('log'))
         return { ...change, event: { kind: 'abandon', runId, at: null } }
       const ended = {
         at,
         createdAt,
         isSuperseded: entry.at < newestPast,
-        isOverruled: stored.httpTypes.includes('fail'),
+        isOverruled,
       }
       const durationMs = entry.durationMs === null ? null : toDuration(entry.durationMs)
       const event = { kind: entry.type, runId, durationMs, job: ended } as const

@@ -1,6 +1,7 @@
 /** The checks that follow a source. */
 
 import { type Instant, PING_TYPES, type PingType, STATUSES, type StoredStatus } from '../../domain/check.ts'
+import { JOB_TIME_MS } from '../../domain/followed.ts'
 import { firstIdAt } from '../../runtime/ids.ts'
 import type { Resource } from '../checks/checks.ts'
 import { pingSourceCode, pingTypeCode, statusCode } from '../checks/columns.ts'
@@ -41,6 +42,8 @@ export interface RunOfCheck {
   readonly runId: string | null
   /** When it ended, or else started. */
   readonly at: Instant
+  /** When it ran, as its Job says, if `StoredRun.failedAt` is wanted. `until`: null while it runs. */
+  readonly span?: { readonly from: Instant; readonly until: Instant | null } | null
 }
 
 /** What the history has of a run. */
@@ -55,10 +58,17 @@ export interface StoredRun {
   readonly isPruned: boolean
   /** It is an open run of its check. */
   readonly isOpen: boolean
+  /**
+   * The last completion that a container sent within the span of the run, without the id of a Job, if that is a fail, and if no other Job ran then
+   * whose end is stored.
+   */
+  readonly failedAt: Instant | null
 }
 
 /** So far the clock of a cluster may be ahead of the database's. CronJobs start a Job once a minute at most. */
 const CLOCKS_MS = 60_000
+
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 const SUCCESS = pingTypeCode('success')
 const START = pingTypeCode('start')
@@ -67,7 +77,7 @@ const LOG = pingTypeCode('log')
 const JOB = pingSourceCode('job')
 
 /**
- * Of each of these runs, in their order. Pruning keeps some pings at any age (../history/pruning.ts): these do not say how far the history goes
+ * Of each of these runs, in their order; under the locks of their checks, if `failedAt` is to be right. Pruning keeps some pings at any age (../history/pruning.ts): these do not say how far the history goes
  * back, unless there are no others.
  *
  * Times of Kubernetes are whole seconds. A success whose time is none was ahead of the database's clock, and has the time when it was recorded
@@ -84,9 +94,22 @@ export async function readStoredRuns(tx: Queryable, runs: readonly RunOfCheck[])
             or p.type = ${SUCCESS} and date_trunc('second', p.created_at) <> date_trunc('milliseconds', p.created_at))),
         coalesce(i.at < o.created_at
           and s.pings_total > (select count(*) from pings p where p.check_key = i.key), false),
-        coalesce(s.runs @> jsonb_build_array(jsonb_build_object('id', i.run_id)), false)
-      from unnest($1::int8[], $2::uuid[], $3::timestamptz[], $4::uuid[], $5::uuid[], $6::uuid[])
-        with ordinality i (key, run_id, at, from_id, to_id, clocks_id, place)
+        coalesce(s.runs @> jsonb_build_array(jsonb_build_object('id', i.run_id)), false),
+        -- Not looked up where the check has seen no completion since the run began: nearly all Jobs are the only ones that report.
+        case when s.last_ping_at >= i.began_at then (
+          select h.created_at from (
+            select p.type, p.created_at from pings p where p.check_key = i.key and p.id >= i.began_id and p.id < i.until_id
+              and p.source <> ${JOB} and p.type in (${SUCCESS}, ${FAIL})
+              and (p.run_id = any($2::uuid[])) is not true
+              and not exists (select from pings j where j.check_key = i.key and j.run_id = p.run_id and j.source = ${JOB})
+            order by p.id desc limit 1) h
+          where h.type = ${FAIL} and not exists (
+            select from pings e where e.check_key = i.key and e.id >= i.began_id and e.source = ${JOB} and e.type <> ${START}
+              and e.run_id <> i.run_id and e.created_at >= date_trunc('second', h.created_at) and exists (
+                select from pings b where b.check_key = i.key and b.run_id = e.run_id and b.type = ${START} and b.created_at <= h.created_at)))
+        end
+      from unnest($1::int8[], $2::uuid[], $3::timestamptz[], $4::uuid[], $5::uuid[], $6::uuid[], $7::timestamptz[], $8::uuid[], $9::uuid[])
+        with ordinality i (key, run_id, at, from_id, to_id, clocks_id, began_at, began_id, until_id, place)
       left join lateral (
         select s.pings_total, s.last_ping_at, s.last_start_at, s.runs from check_states s where s.check_key = i.key limit 1) s on true
       left join lateral (
@@ -106,13 +129,23 @@ export async function readStoredRuns(tx: Queryable, runs: readonly RunOfCheck[])
       runs.map(({ at }) => firstIdAt(at)),
       runs.map(({ at }) => firstIdAt(at + 1)),
       runs.map(({ at }) => firstIdAt(Math.max(0, at - CLOCKS_MS))),
+      runs.map(({ span }) => timestamp(span?.from ?? null)),
+      runs.map(({ span }) => (span ? firstIdAt(span.from) : null)),
+      runs.map(({ span }) => (span ? lastIdOf(span.until) : null)),
     ],
   })
   return rows.map((row) => {
-    const [jobCodes, httpCodes, hasSuccess, isPruned, isOpen] = row as [number[], number[], boolean, boolean, boolean]
+    const [jobCodes, httpCodes, hasSuccess, isPruned, isOpen, failedAt] = row as StoredRunRow
     const toTypes = (codes: readonly number[]) => codes.map((code) => PING_TYPES[code]!)
-    return { jobTypes: toTypes(jobCodes), httpTypes: toTypes(httpCodes), hasSuccess, isPruned, isOpen }
+    return { jobTypes: toTypes(jobCodes), httpTypes: toTypes(httpCodes), hasSuccess, isPruned, isOpen, failedAt }
   })
+}
+
+type StoredRunRow = [number[], number[], boolean, boolean, boolean, Instant | null]
+
+/** The smallest id after the second in which a run ended. */
+function lastIdOf(until: Instant | null): string {
+  return until === null ? LAST_ID : firstIdAt(until + JOB_TIME_MS)
 }
 
 export interface FollowedCheck {

@@ -127,7 +127,101 @@ function expectedPings(jobs: readonly ModelJob[]) {
   )
 }
 
+/** A Job whose container sends pings of its own, without a run id. */
+interface PingingJob extends ModelJob {
+  readonly startedAt: number
+  readonly end: { readonly kind: 'success' | 'fail'; readonly at: number }
+  readonly pings: readonly { readonly kind: 'success' | 'fail'; readonly at: number }[]
+}
+
+/** One after the other. */
+const pingingJobs: fc.Arbitrary<PingingJob[]> = fc
+  .array(
+    fc.record({
+      startsAfterMs: fc.integer({ min: 0, max: 60 }).map((count) => count * 1_000),
+      lastsMs: fc.integer({ min: 0, max: 400 }).map((count) => count * 1_000),
+      kind: fc.constantFrom('success' as const, 'success' as const, 'fail' as const),
+      /** Where in the run; the last second is cut off from the time of its end. */
+      pings: fc.uniqueArray(
+        fc.record({ kind: fc.constantFrom('success', 'fail'), part: fc.double({ min: 0.01, max: 1, noNaN: true }) }),
+        {
+          maxLength: 3,
+          selector: ({ part }) => Math.round(part * 100),
+        },
+      ),
+    }),
+    { minLength: 1, maxLength: 8 },
+  )
+  .map((jobs) =>
+    jobs.map(({ startsAfterMs, lastsMs, kind, pings }, index): PingingJob => {
+      const slotAt = FROM + (index + 3) * EVERY_MS
+      const startedAt = slotAt + startsAfterMs
+      return {
+        uid: `0190b8a0-0000-7000-8000-${String(index).padStart(12, '0')}`,
+        slotAt,
+        startedAt,
+        end: { kind, at: startedAt + lastsMs },
+        pings: pings
+          .map((ping) => ({
+            kind: ping.kind as 'success' | 'fail',
+            at: startedAt + Math.round(ping.part * (lastsMs + 900)),
+          }))
+          .sort((one, other) => one.at - other.at),
+      }
+    }),
+  )
+
+/**
+ * What the history has of a Job and its container. While the end of a Job is not recorded, it is not known that a ping is of the next one: it is taken
+ * for its own, and more than its own is never forgotten.
+ */
+function entriesWithPings(job: PingingJob, all: readonly PingingJob[], seen: readonly number[]) {
+  const { startedAt, end, pings } = job
+  const recorded = (at: number) => Math.min(...seen.filter((now) => now >= at))
+  const [from, until] = [recorded(startedAt), recorded(end.at)]
+  const taken = all.flatMap((other) => other.pings).filter(({ at }) => at > from && at < until)
+  const hasFailed = [pings.at(-1), taken.at(-1)].some((last) => last?.kind === 'fail')
+  return [
+    { type: 'start', at: startedAt, source: 1 },
+    ...pings.map(({ kind, at }) => ({ type: kind, at, source: 0 })),
+    { type: end.kind === 'success' && hasFailed ? 'log' : end.kind, at: end.at, source: 1 },
+  ]
+}
+
 describe('a check that follows a CronJob', () => {
+  it('has what its containers report beside the Jobs, whether these are recorded before, in between or after', async () => {
+    const seenAfter = fc.uniqueArray(fc.integer({ min: 30, max: 120 }), { maxLength: 40 })
+    await fc.assert(
+      fc.asyncProperty(pingingJobs, seenAfter, async (jobs, minutes) => {
+        const check = await declare()
+        const pings = jobs.flatMap((job) => job.pings.map((ping) => ({ now: ping.at, ping })))
+        const seen = [...minutes.map((minute) => FROM + minute * MINUTE), END]
+        const looks = seen.map((now) => ({ now, ping: null }))
+        for (const { now, ping } of [...looks, ...pings].sort((one, other) => one.now - other.now)) {
+          t.clock.time = now
+          if (ping === null) {
+            const reports = jobs.map((job) => reportOf(job, now)).filter(({ entries }) => entries.length > 0)
+            await recordJobs(t.context, reports)
+          } else expect(await t.pinged(check, ping.kind, now)).toBe('applied')
+        }
+        const expected = jobs.flatMap((job) => entriesWithPings(job, jobs, seen))
+        const { rows } = await t.database.query<PingRow>(
+          'select type, created_at as at, source from pings where check_key = $1',
+          [check.key],
+        )
+        const stored = rows.map(({ type, at, source }) => ({ type: PING_TYPES[type]!, at: Math.floor(at), source }))
+        expect(inOneOrder(stored)).toEqual(inOneOrder(expected))
+        const last = expected.findLast(({ type }) => type === 'success' || type === 'fail')!
+        const { status, pingsTotal } = await stateOf(check.key)
+        expect({ status, pingsTotal }).toEqual({
+          status: STATUS[last.type === 'fail' ? 'down' : 'up'],
+          pingsTotal: expected.length,
+        })
+      }),
+      { numRuns: 25, endOnFailure: true },
+    )
+  })
+
   it('has the history that follows from its Jobs, however often they are reported', async () => {
     const blind = fc.record({ from: fc.integer({ min: 20, max: 90 }), minutes: fc.integer({ min: 0, max: 60 }) })
     await fc.assert(

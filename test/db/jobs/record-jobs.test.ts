@@ -354,6 +354,124 @@ describe("beside the container's own pings", () => {
     expect((await pingsOf(t, check.key)).at(-1)).toMatchObject({ type: 'log', source: 'job', exitCode: null })
   })
 
+  describe('a fail that came before the start of its Job was recorded', () => {
+    const START = NOW - 2 * MINUTE_MS
+    const FAIL = NOW - MINUTE_MS
+    const recordAt = async (at: number, ...reports: JobReport[]) => {
+      t.clock.time = at
+      await record(...reports)
+      t.clock.time = NOW
+    }
+    /** Up since an earlier run. */
+    const upTo = async (name: string) => {
+      const check = await addFollowed(t, name, { agoMs: HOUR_MS })
+      const [from, until] = [START - 30 * MINUTE_MS, START - 29 * MINUTE_MS]
+      await recordAt(until, reportOf(check, [startAt(from), successAt(until)]))
+      return check
+    }
+    const flipReasons = async (key: number) => (await flipsOf(t, key)).map(({ reason }) => reason)
+
+    it.each([
+      ['together with its end', 1],
+      ['before its end', 2],
+    ])('makes the success of the Job a log: its start is recorded %s', async (_, batches) => {
+      const check = await upTo('nightly')
+      await ping(t.database, check, 'fail', FAIL)
+      const report = reportOf(check, [startAt(START), successAt(NOW)])
+      if (batches === 2) await record({ ...report, entries: [startAt(START)] })
+      expect(await record(report)).toEqual(['recorded'])
+      expect(await record(report)).toEqual(['repeated'])
+      expect(await stateOf(t, check.key)).toMatchObject({ status: DOWN, lastPingAt: FAIL, runs: null, pingsTotal: 5 })
+      expect((await pingsOf(t, check.key)).slice(2)).toMatchObject([
+        { type: 'start', source: 'job' },
+        { type: 'fail', source: 'http' },
+        { type: 'log', source: 'job', runId: report.runId },
+      ])
+      expect(await flipReasons(check.key)).toEqual(['first_success', 'failed'])
+      // The next run recovers.
+      t.clock.time = NOW + HOUR_MS
+      await record(reportOf(check, [startAt(NOW + 59 * MINUTE_MS), successAt(NOW + HOUR_MS)]))
+      expect(await stateOf(t, check.key)).toMatchObject({ status: UP })
+    })
+
+    it('in the second in which the Job ended', async () => {
+      const check = await upTo('nightly')
+      await ping(t.database, check, 'fail', FAIL + 700)
+      await record(reportOf(check, [startAt(FAIL), successAt(FAIL)]))
+      expect(await stateOf(t, check.key)).toMatchObject({ status: DOWN })
+    })
+
+    it('with a run id of the container', async () => {
+      const check = await upTo('nightly')
+      await ping(t.database, check, 'fail', FAIL, { runId: randomUUID() })
+      await record(reportOf(check, [startAt(START), successAt(NOW)]))
+      expect(await stateOf(t, check.key)).toMatchObject({ status: DOWN })
+    })
+
+    it('beside a log with the id of the run is no conflict', async () => {
+      const check = await upTo('nightly')
+      const runId = randomUUID()
+      await ping(t.database, check, 'log', FAIL, { runId })
+      await ping(t.database, check, 'fail', FAIL + 1)
+      expect(await record(reportOf(check, [startAt(START), successAt(NOW)], { runId }))).toEqual(['recorded'])
+      expect(await stateOf(t, check.key)).toMatchObject({ status: DOWN, runs: null })
+    })
+
+    it('is overridden by a success of the container after it, also after the start', async () => {
+      const [early, late] = [await upTo('early'), await upTo('late')]
+      await ping(t.database, early, 'fail', FAIL)
+      await ping(t.database, early, 'success', FAIL + 1)
+      await ping(t.database, early, 'fail', NOW - 1)
+      await ping(t.database, early, 'success', NOW)
+      await record(reportOf(early, [startAt(START), successAt(NOW)]))
+      await ping(t.database, late, 'fail', FAIL)
+      const report = reportOf(late, [startAt(START)])
+      await record(report)
+      await ping(t.database, late, 'success', NOW)
+      await record({ ...report, entries: [startAt(START), successAt(NOW)] })
+      for (const { key } of [early, late]) {
+        expect(await stateOf(t, key)).toMatchObject({ status: UP })
+        expect((await pingsOf(t, key)).filter(({ type }) => type === 'log')).toEqual([])
+      }
+    })
+
+    it('does not concern a run that ended before it, or began after it', async () => {
+      const [before, after] = [await upTo('before'), await upTo('after')]
+      await ping(t.database, before, 'fail', FAIL)
+      await record(reportOf(before, [startAt(START), successAt(FAIL - SECOND_MS)]))
+      expect((await pingsOf(t, before.key)).filter(({ type }) => type === 'log')).toEqual([])
+      await ping(t.database, after, 'fail', FAIL)
+      await record(reportOf(after, [startAt(FAIL + SECOND_MS), successAt(NOW)]))
+      expect(await stateOf(t, after.key)).toMatchObject({ status: UP })
+    })
+
+    it.each(['is open', 'is reported with it', 'has ended', 'is open, and ends with it'])(
+      'marks no run while another one is about as likely: that %s',
+      async (other) => {
+        const check = await upTo('nightly')
+        const first = reportOf(check, [startAt(START - MINUTE_MS)], { job: 'nightly-0' })
+        const ended = { ...first, entries: [...first.entries, failAt(NOW - 30 * SECOND_MS)] }
+        const second = reportOf(check, [startAt(START), successAt(NOW)])
+        if (other !== 'is reported with it') await recordAt(START, first)
+        await ping(t.database, check, 'fail', FAIL)
+        if (other === 'has ended') await record(ended)
+        await record(
+          ...(other === 'is reported with it' || other === 'is open, and ends with it' ? [ended] : []),
+          second,
+        )
+        expect(await stateOf(t, check.key)).toMatchObject({ status: UP })
+      },
+    )
+
+    it('with the id of another Job concerns that one', async () => {
+      const check = await upTo('nightly')
+      const first = reportOf(check, [startAt(START), successAt(START + SECOND_MS)])
+      await ping(t.database, check, 'fail', FAIL, { runId: first.runId! })
+      await record(first, reportOf(check, [startAt(START + 2 * SECOND_MS), successAt(NOW)]))
+      expect(await stateOf(t, check.key)).toMatchObject({ status: UP })
+    })
+  })
+
   it.each(['start', 'success', 'fail', 'log'] as const)(
     'a %s with the uid of the Job as its run id is no conflict',
     async (type) => {
