@@ -14,6 +14,8 @@ export interface LastRun {
   readonly reason: string | null
   /** A sentence for people. */
   readonly message: string | null
+  /** The Job's uid, as it is stored; nobody is shown it. Left out: a version stored the run that did not store ids. */
+  readonly runId?: string
 }
 
 /** The longest `message` of a run, and the longest detail of a flip, in characters. */
@@ -25,8 +27,13 @@ export const DETAIL_CHARS = 1_024
  */
 export function newerRun(stored: LastRun | null, reported: LastRun | null): LastRun | null {
   if (stored === null || reported === null) return stored ?? reported
-  if (stored.job === reported.job) return hasEnded(stored) && !hasEnded(reported) ? stored : reported
+  if (isSameRun(stored, reported)) return hasEnded(stored) && !hasEnded(reported) ? stored : reported
   return startOf(reported) >= startOf(stored) ? reported : stored
+}
+
+/** A Job that was deleted may be made again under its name. */
+function isSameRun(one: LastRun, other: LastRun): boolean {
+  return one.runId === undefined || other.runId === undefined ? one.job === other.job : one.runId === other.runId
 }
 
 const hasEnded = ({ outcome }: LastRun) => outcome !== 'Running'

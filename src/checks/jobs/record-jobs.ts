@@ -195,7 +195,7 @@ function findChanged(
   for (const { report, key } of reported) {
     const { source: name, runId, job } = report
     const row = rows.get(key) ?? before.get(key) ?? { key, name, lastRun: null, jobs: {} }
-    const lastRun = newerRun(row.lastRun, report.lastRun === null ? null : toStored(report.lastRun))
+    const lastRun = newerRun(row.lastRun, report.lastRun === null ? null : toStored(report.lastRun, runId))
     const jobs = runId === null || job === null ? row.jobs : { ...row.jobs, [runId]: job }
     rows.set(key, { key, name, lastRun, jobs })
   }
@@ -210,10 +210,11 @@ function findChanged(
   })
 }
 
-/** With texts that PostgreSQL stores, and of a bounded length. */
-function toStored(run: LastRun): LastRun {
+/** With its id, and with texts that PostgreSQL stores, and of a bounded length. */
+function toStored(run: LastRun, runId: string | null): LastRun {
   return {
     ...run,
+    ...(runId === null ? {} : { runId }),
     reason: run.reason === null ? null : toStoredText(run.reason),
     message: run.message === null ? null : toStoredText(run.message),
   }

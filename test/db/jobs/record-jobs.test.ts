@@ -515,11 +515,12 @@ describe('the last run', () => {
     await record(report)
     expect(await cronJobOf(t, check.key)).toEqual({
       name: 'nightly',
-      lastRun: running,
+      lastRun: { ...running, runId: report.runId },
       jobs: { [report.runId!]: 'nightly-1' },
     })
     await record({ ...report, entries: [failAt(NOW)], lastRun: ended })
-    expect(await cronJobOf(t, check.key)).toEqual({ name: 'nightly', lastRun: ended, jobs: {} })
+    const stored = { ...ended, runId: report.runId }
+    expect(await cronJobOf(t, check.key)).toEqual({ name: 'nightly', lastRun: stored, jobs: {} })
   })
 
   it('is not overridden by a late report: of the same run, and of an older one', async () => {
@@ -527,11 +528,25 @@ describe('the last run', () => {
     const report = reportOf(check, [], { lastRun: ended })
     expect(await record(report)).toEqual(['repeated'])
     await record({ ...report, lastRun: running })
-    await record({ ...report, lastRun: { ...ended, job: 'nightly-0', startTime: iso(NOW - HOUR_MS) } })
-    expect((await cronJobOf(t, check.key))!.lastRun).toEqual(ended)
-    const next = { ...running, job: 'nightly-2', startTime: iso(NOW) }
-    await record({ ...report, lastRun: next })
-    expect((await cronJobOf(t, check.key))!.lastRun).toEqual(next)
+    const older = { ...ended, job: 'nightly-0', startTime: iso(NOW - HOUR_MS) }
+    await record({ ...report, runId: randomUUID(), lastRun: older })
+    expect((await cronJobOf(t, check.key))!.lastRun).toMatchObject(ended)
+    const next = reportOf(check, [], { lastRun: { ...running, job: 'nightly-2', startTime: iso(NOW) } })
+    await record(next)
+    expect((await cronJobOf(t, check.key))!.lastRun).toMatchObject(next.lastRun!)
+  })
+
+  it('is that of the Job that was made again under its name', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const [first, again] = [reportOf(check, [], { lastRun: ended }), reportOf(check, [])]
+    await record(first)
+    const lastRun = { ...running, startTime: iso(NOW) }
+    await record({ ...again, lastRun })
+    expect((await cronJobOf(t, check.key))!.lastRun).toEqual({ ...lastRun, runId: again.runId })
+    // As the release before stored it: by its name alone.
+    await t.database.query(`update cron_jobs set last_run = last_run - 'runId'`)
+    await record({ ...again, lastRun: { ...lastRun, outcome: 'Succeeded', completionTime: iso(NOW) } })
+    expect((await cronJobOf(t, check.key))!.lastRun).toMatchObject({ outcome: 'Succeeded', runId: again.runId })
   })
 })
 

@@ -36,6 +36,19 @@ describe('the last run', () => {
       run('b', null, { completionTime: SEVEN, outcome: 'Failed' }),
       run('b', null, { completionTime: SEVEN, outcome: 'Failed' }),
     ],
+    [
+      'its Job was made again under its name',
+      { ...ended, runId: 'one' },
+      { ...run('a', SEVEN), runId: 'other' },
+      { ...run('a', SEVEN), runId: 'other' },
+    ],
+    [
+      'a late report is of the Job that had its name before',
+      { ...run('a', SEVEN), runId: 'other' },
+      { ...ended, runId: 'one' },
+      { ...run('a', SEVEN), runId: 'other' },
+    ],
+    ['the run has ended before, and was stored without its id', ended, { ...first, runId: 'one' }, ended],
     ['the end of one has another reason', ended, { ...ended, reason: 'OOMKilled' }, { ...ended, reason: 'OOMKilled' }],
   ])('where %s', (_, stored, reported, shown) => {
     expect(newerRun(stored, reported)).toEqual(shown)
