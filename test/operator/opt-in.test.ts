@@ -279,7 +279,7 @@ describe('a project that the namespace may not use', () => {
     expect(object.spec).not.toHaveProperty('project')
     expect(object.status).toHaveProperty('checkId')
     expect(await cronJobs.warnings('backup', 'InvalidAnnotation')).toEqual([
-      `annotation heartbeat-operator.io/project must name a project that the namespace may use (${place.name}), and is "payments": the default is used`,
+      `annotation heartbeat-operator.io/project must name a project that the namespace may use (${place.name}), and is "payments": the default is used. Once the namespace may use it, delete the HeartbeatCheck (kubectl delete heartbeatcheck backup), and the operator creates it again`,
     ])
   })
 })

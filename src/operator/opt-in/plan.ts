@@ -72,7 +72,7 @@ export function plan(facts: Facts, given: ReadAnnotations): Plan {
 function planCheck(facts: Facts, given: ReadAnnotations): Plan {
   const { source, object, claims } = facts
   const { isWatched } = facts.decision
-  const read = facts.projectsInstead === null ? given : withoutProject(given, facts.projectsInstead, object)
+  const read = facts.projectsInstead === null ? given : withoutProject(given, facts.projectsInstead, facts)
   if (object === undefined) return isWatched === true ? create(source, read) : NOTHING
   // Its end is reported, and one of a predecessor of the CronJob is deleted by the garbage collector.
   if (object.metadata.deletionTimestamp !== undefined) return NOTHING
@@ -138,18 +138,22 @@ function update(object: HeartbeatCheck, { fields, faults }: ReadAnnotations): Pl
   }
 }
 
-/** What is allowed later cannot be applied then: so the text does not call the default temporary. */
+/**
+ * What is allowed later is not applied then: so the text does not call the default temporary, and says what applies it. It is the same before and
+ * after the HeartbeatCheck is created, so that there is one Event of it.
+ */
 function withoutProject(
   { fields: { project, ...fields }, faults }: ReadAnnotations,
   instead: readonly string[],
-  object: HeartbeatCheck | undefined,
+  { source, object }: Pick<Facts, 'source' | 'object'>,
 ): ReadAnnotations {
   const kept = object?.spec.project
   const used = kept === undefined ? 'the default is used' : `the HeartbeatCheck stays in ${quote(kept)}`
   const names = instead.length === 0 ? 'only its own' : instead.slice(0, SHOWN_PROJECTS).join(', ')
   const more = instead.length > SHOWN_PROJECTS ? ` and ${instead.length - SHOWN_PROJECTS} more` : ''
   const fault = `annotation ${PROJECT_ANNOTATION} must name a project that the namespace may use (${names}${more}), and is ${quote(project!)}: ${used}`
-  return { fields, faults: [...faults, fault] }
+  const remedy = kept === project ? '' : `. Once the namespace may use it, ${anew(source.metadata.name)}`
+  return { fields, faults: [...faults, `${fault}${remedy}`] }
 }
 
 /** The project of a HeartbeatCheck cannot be changed. */
@@ -164,8 +168,12 @@ function findProjectFault(
     return null
   const now = project === undefined ? 'was removed' : `is ${quote(project)} now`
   const before = spec.project === undefined ? 'its default project' : `the project ${quote(spec.project)}`
-  return `annotation ${PROJECT_ANNOTATION} ${now}, and the HeartbeatCheck ${name} stays in ${before}, which cannot be changed: to apply it, delete the HeartbeatCheck (kubectl delete heartbeatcheck ${name}), and the operator creates it again`
+  return `annotation ${PROJECT_ANNOTATION} ${now}, and the HeartbeatCheck ${name} stays in ${before}, which cannot be changed: to apply it, ${anew(name)}`
 }
+
+/** What applies another project. */
+const anew = (name: string) =>
+  `delete the HeartbeatCheck (kubectl delete heartbeatcheck ${name}), and the operator creates it again`
 
 /** Another installation may have created it, and not have written its status yet. */
 function remove({ metadata: { uid, resourceVersion }, status }: HeartbeatCheck): Action {

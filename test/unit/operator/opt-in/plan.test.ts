@@ -168,6 +168,8 @@ describe('a HeartbeatCheck that the operator created', () => {
   })
 
   it('has its project when the annotation names one that the namespace may not use, and no advice to delete it', () => {
+    const remedy =
+      '. Once the namespace may use it, delete the HeartbeatCheck (kubectl delete heartbeatcheck backup), and the operator creates it again'
     const note = (used: string) => [
       {
         reason: 'InvalidAnnotation',
@@ -178,14 +180,16 @@ describe('a HeartbeatCheck that the operator created', () => {
     const made = planFor(undefined, yes, source, ['shop', 'one'])
     expect(made).toMatchObject({ action: { kind: 'create', object: { spec: { graceSeconds: 60 } } } })
     expect(made).not.toHaveProperty('action.object.spec.project')
-    expect(made.warnings).toEqual(note('the default is used'))
+    expect(made.warnings).toEqual(note(`the default is used${remedy}`))
     const kept = (spec: object) =>
       planFor(aCheck({ spec: { graceSeconds: 60, ...spec } }), yes, source, ['shop', 'one'])
     expect(kept({})).toEqual({ action: { kind: 'none' }, warnings: made.warnings })
     expect(kept({ project: 'one' })).toEqual({
       action: { kind: 'none' },
-      warnings: note('the HeartbeatCheck stays in "one"'),
+      warnings: note(`the HeartbeatCheck stays in "one"${remedy}`),
     })
+    // The namespace may not use it any more.
+    expect(kept({ project: 'payments' }).warnings).toEqual(note('the HeartbeatCheck stays in "payments"'))
     const many = Array.from({ length: 9 }, (_, index) => `p${index}`)
     expect(planFor(undefined, yes, source, many).warnings[0]?.note).toContain(
       '(p0, p1, p2, p3, p4, p5, p6, p7 and 1 more)',
