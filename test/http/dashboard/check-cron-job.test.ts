@@ -146,10 +146,15 @@ it('of a run that takes too long names the Job, the limit and the next step, unt
   await report(cronJob, [{ type: 'start', at: startedAt, slotAt: startedAt }], { runId, startTime })
   const detail = `Job ${job} has run for longer than 180 s (annotation heartbeat-operator.io/max-runtime-seconds of its CronJob)`
   await goDown(id, 'overran', { job, detail })
-  const text = read(await open(id))
+  const page = await open(id)
+  const text = read(page)
   expect(text).toMatch(new RegExp(`Down since [^:]*:\\d\\d UTC \\(1 minute\\): ${detail.replaceAll(/[()]/g, '\\$&')}`))
   expect(text).toMatch(new RegExp(`Job ${job} still runs, since \\d\\d:\\d\\d UTC \\(4 minutes\\)\\.`))
   expect(text).toContain(`delete the Job: kubectl delete job ${job} -n payments`)
+  expect(page).toContain('data-copy="delete-job"')
+  const forReader = await (await visit(api, 'read')).get(`/checks/${id}`)
+  expect(forReader.text).toContain('id="delete-job"')
+  expect(forReader.text).not.toContain('data-copy')
   expect(text).not.toContain(NEXT_RUN)
   expect(read((await visitor.get('/checks')).text)).toMatch(
     /should have ended 1 minute ago *: Job \S+ has run for longer than 180 s/,

@@ -27,11 +27,15 @@ function stuckOf({ state, cronJob }: CheckRecord, flips: CheckReview['flips']): 
   return { job, startedAt: readTime(lastRun?.job === job ? lastRun.startTime : null) }
 }
 
-/** What to do about a Job that does not end. */
-export function renderStuck({ kubernetes }: CheckRecord, followed: FollowedFacts | null): Html | string {
+/** What to do about a Job that does not end. `mayWrite`: the command has a button. */
+export function renderStuck(
+  { kubernetes }: CheckRecord,
+  followed: FollowedFacts | null,
+  mayWrite: boolean,
+): Html | string {
   if (kubernetes === null || followed === null || followed.stuck === null) return ''
   return html`<p>If it hangs, delete the Job:</p>
-${renderCommand('delete-job', deleteJobCommand(kubernetes, followed.stuck.job))}`
+${renderCommand('delete-job', deleteJobCommand(kubernetes, followed.stuck.job), mayWrite)}`
 }
 
 /** Nothing for a check that follows no CronJob. */

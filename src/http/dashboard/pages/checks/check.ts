@@ -86,7 +86,7 @@ function renderStatus(review: CheckReview, mayWrite: boolean): Html {
 ${flapping === null ? '' : html`<p>${flapping}</p>`}
 ${running}
 <p id="next">${nextSentence({ ...facts, scheduledAt: nextRunAt(check, now) })}</p>
-${renderStuck(check, facts.followed)}
+${renderStuck(check, facts.followed, mayWrite)}
 ${isUnused ? html`<p><a class="button" href="/checks/${id}/how">Send the first ping</a></p>` : ''}
 </div>`
 }
