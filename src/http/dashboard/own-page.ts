@@ -16,14 +16,19 @@ export function isFromOwnPage({ headers }: IncomingMessage, origin: string): boo
   return own?.protocol !== 'https:' || page.host !== own.host
 }
 
-/** The path and query of `next` if it leads to a page of our own; null otherwise. */
+/**
+ * The path and query of `next`, as they are written, if it leads to a page of our own; null otherwise. What a header does not take is encoded as a
+ * browser does it.
+ */
 export function ownPath(next: string | null): string | null {
   // `//host` and `/\host` are other hosts to a browser, and it drops tabs and line breaks before it looks.
   if (next === null || next.length > 2_000 || !/^\/(?![/\\])[^\\\p{Cc}]*$/u.test(next)) return null
   const url = URL.parse(next, 'http://own.invalid')
   if (url === null || url.origin !== 'http://own.invalid') return null
   // `/.//host` has become `//host`.
-  return url.pathname.startsWith('//') ? null : `${url.pathname}${url.search}`
+  if (url.pathname.startsWith('//')) return null
+  const [pathAndQuery] = next.toWellFormed().split('#', 1)
+  return pathAndQuery!.replaceAll(/[^\x21-\x7e]+/g, encodeURIComponent)
 }
 
 /** The path and query of the page of our own from which the request comes; null otherwise. */

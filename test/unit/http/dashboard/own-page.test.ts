@@ -5,7 +5,13 @@ describe('ownPath', () => {
   it.each([
     ['/checks', '/checks'],
     ['/checks?q=a%20b&status=down', '/checks?q=a%20b&status=down'],
-    ['/a/../checks', '/checks'],
+    [`/checks?q=a'b%20c`, `/checks?q=a'b%20c`],
+    ['/checks?q="<{|}>^`%zz', '/checks?q="<{|}>^`%zz'],
+    ['/a/../checks', '/a/../checks'],
+    ['/checks?q=a b', '/checks?q=a%20b'],
+    ['/checks?q=ü\u{1f980}\u2028', '/checks?q=%C3%BC%F0%9F%A6%80%E2%80%A8'],
+    ['/checks?q=\ud800', '/checks?q=%EF%BF%BD'],
+    ['/checks?q=a#top', '/checks?q=a'],
     [`/${'a'.repeat(1_999)}`, `/${'a'.repeat(1_999)}`],
   ])('%j leads to %j', (next, path) => expect(ownPath(next)).toBe(path))
 
@@ -16,6 +22,8 @@ describe('ownPath', () => {
     'https://evil.example/',
     '//evil.example/',
     '/\\evil.example/',
+    '/#\\',
+    '/checks?q=\\',
     '/a\\b',
     '/\t/evil.example/',
     '/\n/evil.example/',
