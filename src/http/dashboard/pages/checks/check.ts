@@ -15,6 +15,7 @@ import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { type Page, page, type Request } from '../../page.ts'
 import { clockOf, flappingSentence, nextSentence, statusSentence } from '../../words/check-words.ts'
+import { withLinks } from '../../words/links.ts'
 import { scheduleWords } from '../../words/schedule-words.ts'
 import { ago, durationWords, exactWords, isolated, statusBadge } from '../../words/words.ts'
 import { blindBanner } from '../blind.ts'
@@ -89,12 +90,6 @@ ${running}
 ${renderStuck(check, facts.followed, mayWrite)}
 ${isUnused ? html`<p><a class="button" href="/checks/${id}/how">Send the first ping</a></p>` : ''}
 </div>`
-}
-
-/** A description often says what to do when the job fails, and where that is written. */
-function withLinks(text: string): Html {
-  const parts = text.split(/(https?:\/\/[^\s<>"']+)/)
-  return html`${parts.map((part, index) => (index % 2 === 0 ? part : html`<a href="${part}" rel="noopener noreferrer">${part}</a>`))}`
 }
 
 /** Null: the schedule says nothing, or cannot be read. */
