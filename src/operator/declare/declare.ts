@@ -3,6 +3,7 @@
 import { type Declaration, type DeclareChange, declareCheck, type Revival } from '../../checks/declare/declare-check.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { AppError } from '../../domain/errors.ts'
+import { LIMIT_WORDS, type LimitFrom } from '../../domain/followed-defaults.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import type { StoredCheck } from '../../store/checks/checks.ts'
 import { type StoredSpec, textsOf } from '../../store/checks/columns.ts'
@@ -20,9 +21,7 @@ import { MAX_RUNTIME_ANNOTATION } from '../opt-in/annotations.ts'
 import { creatorOf } from '../opt-in/plan.ts'
 import { findPublishedId } from '../publish/publish.ts'
 import { hasRequest } from '../reconcile/reconcile-request.ts'
-import { FOLLOWED_DEFAULTS } from '../schema/spec.ts'
 import { isAdoptionRefused, Stalled, toStalled } from '../status/stalled.ts'
-import type { LimitFrom } from './follow-source.ts'
 
 export interface DeclareOptions {
   readonly client: Pick<KubernetesClient, 'get'>
@@ -116,12 +115,6 @@ export async function declare(
 }
 
 /** Words for people; in brackets in the detail of a run that took too long (../../store/history/new-flips.ts). */
-const LIMIT_WORDS: Readonly<Record<LimitFrom, string>> = {
-  resource: 'spec.maxRuntimeSeconds of its HeartbeatCheck',
-  deadline: `activeDeadlineSeconds of the Job and ${FOLLOWED_DEFAULTS.beyondDeadlineSeconds} s`,
-  default: 'the default',
-}
-
 function describeLimit(limitFrom: LimitFrom | undefined, object: HeartbeatCheck): string | null {
   if (limitFrom === undefined) return null
   const isCopied = limitFrom === 'resource' && creatorOf(object) !== null

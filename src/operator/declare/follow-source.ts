@@ -6,11 +6,11 @@
 import { readSpec } from '../../checks/read-spec.ts'
 import type { Instant } from '../../domain/check.ts'
 import { AppError, describeError } from '../../domain/errors.ts'
+import { FOLLOWED_DEFAULTS, type LimitFrom } from '../../domain/followed-defaults.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { keyOf } from '../../kubernetes/objects.ts'
 import type { StoredSpec } from '../../store/checks/columns.ts'
 import type { Follows } from '../heartbeat-check.ts'
-import { FOLLOWED_DEFAULTS } from '../schema/spec.ts'
 import type { Source, SourceRun, SourceSchedule } from '../sources/source-kind.ts'
 import { sourceKindOf } from '../sources/source-kinds.ts'
 import type { SourceWatch } from '../sources/watch-sources.ts'
@@ -46,9 +46,6 @@ export type Followed =
       readonly pauseDetail: string | null
       readonly begin: StoredSpec | null
     }
-
-/** Where the longest run time is set: in the HeartbeatCheck, by activeDeadlineSeconds of the source, or nowhere. */
-export type LimitFrom = 'resource' | 'deadline' | 'default'
 
 /** Whether it is not known yet if a source of this namespace is there, and what it says. */
 export function isSourceAwaited(sources: SourceReader | null | undefined, namespace: string): boolean {

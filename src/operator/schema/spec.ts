@@ -6,6 +6,7 @@
 
 import { z } from 'zod'
 import { type CheckTexts, TAGS } from '../../domain/check.ts'
+import { FOLLOWED_DEFAULTS } from '../../domain/followed-defaults.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { DEFAULT_KEY } from '../names.ts'
 import { oneOf, seconds, shaped, text, withRules } from './fields.ts'
@@ -16,9 +17,6 @@ export const DELETION_POLICIES = ['Delete', 'Retain'] as const
 
 /** The property Bidi_Control of Unicode, which RE2 does not know by name. */
 const BIDI_CONTROL = String.raw`[\x{61C}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2066}-\x{2069}]`
-
-/** Of a check that follows a source (design, section 6, "CronJobs"). */
-export const FOLLOWED_DEFAULTS = { graceSeconds: 300, maxRuntimeSeconds: 43_200, beyondDeadlineSeconds: 60 } as const
 
 const displayName = text({
   max: LIMITS.nameLength,

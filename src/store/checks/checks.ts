@@ -57,6 +57,8 @@ export interface FollowedCronJob {
   readonly lastRun: LastRun | null
   /** Names of the Jobs of its open runs. */
   readonly openJobs: readonly string[]
+  /** Where the longest run time is set, in words (domain/followed-defaults.ts). Null: it is not known. */
+  readonly limitFrom: string | null
 }
 
 export interface StoredCheck extends CheckRecord {
@@ -68,7 +70,7 @@ export interface StoredCheck extends CheckRecord {
 
 /** Runs are closed without a change of the names (checks/jobs/abandon-runs.ts). */
 const OPEN_JOBS = `array(select j.jobs ->> (r ->> 'id') from jsonb_array_elements(coalesce(s.runs, '[]')) r where j.jobs ? (r ->> 'id'))`
-const CRON_JOB = `(select jsonb_build_object('name', j.name, 'lastRun', j.last_run, 'openJobs', ${OPEN_JOBS}) from cron_jobs j where j.check_key = c.key)`
+const CRON_JOB = `(select jsonb_build_object('name', j.name, 'lastRun', j.last_run, 'openJobs', ${OPEN_JOBS}, 'limitFrom', j.limit_from) from cron_jobs j where j.check_key = c.key)`
 
 /** The detail of the last flip. Only checks that follow a CronJob and are down or paused have one to look for. */
 const STATUS_DETAIL = `case when s.job_area is not null and s.status in (${statusCode('down')}, ${statusCode('paused')}) then

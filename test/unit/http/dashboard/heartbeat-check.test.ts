@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { LIMIT_WORDS } from '../../../../src/domain/followed-defaults.ts'
 import { renderHeartbeatCheck } from '../../../../src/http/dashboard/pages/checks/heartbeat-check.ts'
 
 const spec = {
@@ -10,13 +11,39 @@ const spec = {
   jobArea: null,
   resumeOnPing: false,
 }
+const kubernetes = { cluster: 'default', namespace: 'shop', name: 'nightly' }
+const TEXTS = { name: 'nightly', description: null, tags: [], labels: {} }
+
+describe('of a check that follows a CronJob', () => {
+  const follow = (limitFrom: string | null, given: object = {}) =>
+    renderHeartbeatCheck({
+      kubernetes,
+      ...TEXTS,
+      spec: { ...spec, jobArea: 'default', graceSeconds: 300, maxRuntimeSeconds: 43_200, ...given },
+      cronJob: { name: 'nightly', lastRun: null, openJobs: [], limitFrom },
+    })
+
+  it('names no value that comes from there, or is a default', () => {
+    const limits = [LIMIT_WORDS.deadline, LIMIT_WORDS.default]
+    for (const page of [...limits.map((words) => follow(words, { maxRuntimeSeconds: 660 })), follow(null)])
+      expect(page).not.toMatch(/periodSeconds|graceSeconds|maxRuntimeSeconds/)
+  })
+
+  it('names those that are its own', () => {
+    const annotation = 'annotation heartbeat-operator.io/max-runtime-seconds of its CronJob'
+    for (const words of [LIMIT_WORDS.resource, annotation])
+      expect(follow(words)).toContain('  maxRuntimeSeconds: 43200\n')
+    // Where it is set is not known while the CronJob was not read.
+    expect(follow(null, { maxRuntimeSeconds: 660 })).toContain('  maxRuntimeSeconds: 660\n')
+    expect(follow(null, { graceSeconds: 60 })).toContain('  graceSeconds: 60\n')
+  })
+})
+
 const render = (name: string, resource: string) =>
   renderHeartbeatCheck({
-    kubernetes: { cluster: 'default', namespace: 'shop', name: resource },
+    ...TEXTS,
+    kubernetes: { ...kubernetes, name: resource },
     name,
-    description: null,
-    tags: [],
-    labels: {},
     spec,
   })
 

@@ -1,6 +1,7 @@
 /** The HeartbeatCheck of a check, as a manifest that a user changes and applies. */
 
 import type { CheckRecord } from '../../../../checks/find-checks.ts'
+import { FOLLOWED_DEFAULTS, LIMIT_WORDS } from '../../../../domain/followed-defaults.ts'
 import { sortLabels } from '../../../../domain/labels.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
 import { yamlText } from './yaml-text.ts'
@@ -10,7 +11,9 @@ type DeclaredCheck = Pick<CheckRecord, 'cronJob' | 'kubernetes' | 'name' | 'desc
 /** The API takes them, a HeartbeatCheck does not. */
 const BIDI_CONTROLS = /\p{Bidi_Control}/gu
 
-/** With the current values. What only the resource has (publish, project, ...) is not known here. */
+/**
+ * With the current values; of a check that follows a CronJob without those that it takes from there, or by default: a manifest that names them would
+ * keep them when the CronJob changes. What only the resource has (publish, project, ...) is not known here. */
 export function renderHeartbeatCheck(check: DeclaredCheck): string {
   const { kubernetes, cronJob, name, description, tags, labels, spec } = check
   const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds } = spec
@@ -27,8 +30,8 @@ export function renderHeartbeatCheck(check: DeclaredCheck): string {
     ['periodSeconds', isOwn ? periodSeconds : null],
     ['schedule', isOwn && schedule !== null ? yamlText(schedule) : null],
     ['timeZone', isOwn && timeZone !== null ? yamlText(timeZone) : null],
-    ['graceSeconds', graceSeconds],
-    ['maxRuntimeSeconds', maxRuntimeSeconds],
+    ['graceSeconds', isOwn || graceSeconds !== FOLLOWED_DEFAULTS.graceSeconds ? graceSeconds : null],
+    ['maxRuntimeSeconds', cronJob === undefined || isLimitGiven(cronJob, spec) ? maxRuntimeSeconds : null],
   ]
   const lines = fields.filter(([, value]) => value !== null).map(([field, value]) => `  ${field}: ${value}\n`)
   const pairs = Object.entries(sortLabels(labels)).map(
@@ -42,4 +45,13 @@ metadata:
 ${pairs.length === 0 ? '' : `  labels:\n${pairs.join('')}`}spec:
 ${lines.join('')}  # Keep the other fields of yours, such as publish, project, suspend and deletionPolicy.
 `
+}
+
+/** Whether the resource, or an annotation that is copied to it, says how long a run may take. */
+function isLimitGiven(
+  { limitFrom }: NonNullable<DeclaredCheck['cronJob']>,
+  { maxRuntimeSeconds }: DeclaredCheck['spec'],
+): boolean {
+  if (limitFrom === null) return maxRuntimeSeconds !== FOLLOWED_DEFAULTS.maxRuntimeSeconds
+  return limitFrom !== LIMIT_WORDS.deadline && limitFrom !== LIMIT_WORDS.default
 }
