@@ -82,6 +82,8 @@ it('names the CronJob and asks for no ping, before its first run', async () => {
   ])
     expect(page).toContain(`>${command}</code>`)
   expect(read((await visitor.get('/checks')).text)).not.toContain('after its first ping')
+  const how = read((await visitor.get(`/checks/${id}/how`)).text)
+  expect(how).toContain('the HeartbeatCheck publishes no ping URL by default (spec.publish.kind None)')
 })
 
 it('says why its last run failed, and from whom each entry of its history is', async () => {

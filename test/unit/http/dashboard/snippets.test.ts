@@ -77,6 +77,17 @@ describe('a snippet', () => {
     expect(snippet('kubernetes', { kubernetes })).not.toContain(CHECK.pingUrl)
   })
 
+  it('of a check of Kubernetes says that its Secret is the default, and what to change where another object is published', () => {
+    const kubernetes = { namespace: 'shop', name: 'nightly-backup' }
+    const note = (fields: Partial<SnippetCheck>) =>
+      snippetsOf({ ...CHECK, ...fields }).find(({ id }) => id === 'kubernetes')!.note
+    expect(note({ kubernetes })).toMatch(/^By default .* the Secret nightly-backup-heartbeat, /)
+    expect(note({ kubernetes, isFollowed: true })).toMatch(/publishes no ping URL by default .* set that to Secret: /)
+    for (const text of [note({ kubernetes }), note({ kubernetes, isFollowed: true })])
+      expect(text).toMatch(/another name.*configMapRef instead of secretRef.*another key.*None|None.*another name/)
+    expect(note({})).not.toMatch(/publish/)
+  })
+
   it.each(['a'.repeat(100), '_a_', '-', 'a_b'])('names the CronJob of the slug %s as Kubernetes allows', (slug) => {
     for (const { metadata } of manifests({ slug })) expect(metadata.name).toMatch(/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/)
     expect(manifests({ slug })[1].metadata.name.length).toBeLessThanOrEqual(52)

@@ -41,7 +41,7 @@ function renderArrival({ state }: CheckRecord, now: Instant): Html {
 function renderHow(check: CheckRecord, url: string): Html {
   const { slug, kubernetes, managedBy, spec } = check
   const resource = managedBy === 'kubernetes' ? kubernetes : null
-  const snippets = snippetsOf({ pingUrl: url, slug, kubernetes: resource, ...spec })
+  const snippets = snippetsOf({ pingUrl: url, slug, kubernetes: resource, isFollowed: spec.jobArea !== null, ...spec })
   // The first one is the one that its user needs.
   if (resource !== null) snippets.sort((a, b) => Number(b.id === 'kubernetes') - Number(a.id === 'kubernetes'))
   return html`<section class="snippet">

@@ -13,8 +13,10 @@ import { yamlText } from './yaml-text.ts'
 export interface SnippetCheck extends ScheduleTexts {
   readonly pingUrl: string
   readonly slug: string
-  /** The HeartbeatCheck that declares it. Its URL is in a Secret beside it. */
+  /** The HeartbeatCheck that declares it. Where that publishes the URL is not known here: by default in a Secret beside it. */
   readonly kubernetes: { readonly namespace: string; readonly name: string } | null
+  /** Its Jobs report by themselves, so that its HeartbeatCheck publishes nothing by default. Default: false. */
+  readonly isFollowed?: boolean
 }
 
 export const SNIPPET_IDS = ['curl', 'crontab', 'bash', 'kubernetes', 'python', 'node', 'go', 'powershell'] as const
@@ -23,7 +25,7 @@ export type SnippetId = (typeof SNIPPET_IDS)[number]
 export interface Snippet {
   readonly id: SnippetId
   readonly title: string
-  /** One sentence: where it goes, what it needs. */
+  /** Where it goes, what it needs. */
   readonly note: string
   readonly text: string
 }
@@ -55,7 +57,7 @@ export function snippetsOf(check: SnippetCheck): Snippet[] {
       note:
         check.kubernetes === null
           ? 'The ping URL is in a Secret. Apply it with "kubectl apply -f", with the image and the command of your job.'
-          : 'The ping URL is in the Secret that the HeartbeatCheck publishes. Put in the image and the command of your job.',
+          : `${publishedNote(check)} Put in the image and the command of your job.`,
       text: cronJob(check),
     },
     {
@@ -68,6 +70,15 @@ export function snippetsOf(check: SnippetCheck): Snippet[] {
     { id: 'go', title: 'Go', note: 'It needs the standard library only.', text: go(url) },
     { id: 'powershell', title: 'PowerShell', note: 'PowerShell 5.1 or later.', text: powershell(url) },
   ]
+}
+
+function publishedNote({ kubernetes, isFollowed = false }: SnippetCheck): string {
+  const secret = `the Secret ${kubernetes?.name}-heartbeat, with the key HEARTBEAT_URL`
+  const others =
+    'Where its spec.publish has another name, write that under envFrom; for the kind ConfigMap write configMapRef instead of secretRef; for another key, that instead of HEARTBEAT_URL in the command.'
+  return isFollowed
+    ? `The Jobs of the CronJob report by themselves, so the HeartbeatCheck publishes no ping URL by default (spec.publish.kind None). For pings beside them set that to Secret: the URL is then in ${secret}. ${others}`
+    : `By default the HeartbeatCheck publishes the ping URL in ${secret}. ${others} With the kind None it publishes nothing: set that to Secret.`
 }
 
 /** A connection that is rejected is retried too: the service may be starting. Older versions of curl do not know --retry-all-errors. */
