@@ -9,8 +9,11 @@ export type Outcome =
   | { readonly kind: 'delivered'; readonly status: number | null; readonly note?: string }
   /** A later attempt may work. `status`: of the HTTP or SMTP response; null when there was none. */
   | { readonly kind: 'retry'; readonly status: number | null; readonly error: string; readonly retryAfterMs?: number }
-  /** No later attempt can work until an operator changes something. */
-  | { readonly kind: 'rejected'; readonly status: number | null; readonly error: string }
+  /**
+   * No later attempt can work until an operator changes something. `isOfMessage`: this message is refused, not the channel, so another
+   * one may be accepted.
+   */
+  | { readonly kind: 'rejected'; readonly status: number | null; readonly error: string; readonly isOfMessage?: true }
 
 export interface Attempt<Settings extends ChannelSettings = ChannelSettings> {
   readonly channel: OpenChannel<Settings>

@@ -37,6 +37,7 @@ describe('a response of the server', () => {
     const before = receiver.mails.length
     expect(await deliver(stage === 'CONNECT' ? newSender() : send)).toEqual({
       kind,
+      ...(kind === 'rejected' && stage === 'DATA' ? { isOfMessage: true } : {}),
       status: Number(response.slice(0, 3)),
       error: expect.stringMatching(new RegExp(`^127\\.0\\.0\\.1:${receiver.port} .*${words}$`)),
     })
@@ -191,6 +192,19 @@ describe('a server that does not speak SMTP', () => {
 })
 
 describe('an error of nodemailer', () => {
+  it.each<[SmtpError, boolean]>([
+    [{ code: 'EMESSAGE', command: 'DATA', responseCode: 552 }, true],
+    [{ code: 'EMESSAGE', command: 'DATA', responseCode: 554 }, true],
+    [{ code: 'EMESSAGE', command: 'DATA', responseCode: 550 }, false],
+    [{ code: 'EENVELOPE', command: 'DATA', responseCode: 554 }, false],
+    [{ code: 'EENVELOPE', command: 'RCPT TO', responseCode: 552 }, false],
+    [{ code: 'EENVELOPE', command: 'RCPT TO', responseCode: 554 }, false],
+  ])('%j is final, only for this message: %s', (error, isOfMessage) => {
+    const outcome = judgeFailure(error, 'mail.example.com:587')
+    expect(outcome.kind).toBe('rejected')
+    expect('isOfMessage' in outcome).toBe(isOfMessage)
+  })
+
   it.each<[SmtpError, string]>([
     [{ code: 'ETIMEDOUT', command: 'CONN' }, 'did not respond in time'],
     [{ code: 'EDNS', originalCode: 'ENOTFOUND' }, 'has no address: check the host name in SMTP_URL (ENOTFOUND)'],

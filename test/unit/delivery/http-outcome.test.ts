@@ -59,9 +59,14 @@ describe('a response', () => {
     expect(await judge({ status, text: 'not now' })).toEqual({ kind: 'retry', status, error })
   })
 
-  it.each([400, 401, 403, 404, 405, 409, 410, 413, 415, 421, 422, 431, 451, 499])('%i is final', async (status) => {
+  it.each([401, 403, 404, 405, 409, 410, 415, 421, 422, 431, 451, 499])('%i is final', async (status) => {
     const error = `hooks.test responded ${status}: no`
     expect(await judge({ status, text: 'no' })).toEqual({ kind: 'rejected', status, error })
+  })
+
+  it.each([400, 413])('%i is final for this message', async (status) => {
+    const error = `hooks.test responded ${status}: no`
+    expect(await judge({ status, text: 'no' })).toEqual({ kind: 'rejected', status, error, isOfMessage: true })
   })
 
   it.each([300, 301, 302, 303, 304, 307, 308])('%i is final, and names the origin of the target', async (status) => {

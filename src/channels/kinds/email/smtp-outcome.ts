@@ -62,10 +62,13 @@ function judgeRejection(error: SmtpError, server: string, status: number | null)
   const rejections = error.rejectedErrors ?? [error]
   // One recipient that the server may accept later is enough to retry: no recipient has the mail yet.
   const isFinal = rejections.every(({ responseCode }) => responseCode === undefined || isPermanent(responseCode))
-  return isFinal
-    ? { kind: 'rejected', status, error: `${server} ${what}${said}` }
-    : retry(status, `${server} ${what}${said}`)
+  if (!isFinal) return retry(status, `${server} ${what}${said}`)
+  const isOfMessage = error.code === 'EMESSAGE' && status !== null && OF_MESSAGE.has(status)
+  return { kind: 'rejected', status, error: `${server} ${what}${said}`, ...(isOfMessage ? { isOfMessage: true } : {}) }
 }
+
+/** After the text of the mail: too large, refused for what it says. The same numbers before it are about a recipient. */
+const OF_MESSAGE = new Set([552, 554])
 
 /** RFC 5321, section 4.2.1. 503, a command out of order, is about the session, not about the mail. */
 function isPermanent(status: number): boolean {
