@@ -20,7 +20,10 @@ export interface ClaimTimes {
 /** Deliveries that are claimed in one transaction for a digest. Pings wait for one of these, not for all. */
 const CLAIMED_AT_ONCE = 500
 
-/** Of a channel with a crowd only tests: the others wait for its digest, which holds one of the free slots in its turn. */
+/**
+ * Of a channel with a crowd only tests and released deliveries: the others wait for its digest, which holds one of the free slots in its
+ * turn.
+ */
 export async function claimSingly(
   database: Database,
   wanted: readonly { readonly channelId: string; readonly free: number }[],
@@ -36,7 +39,15 @@ export async function claimSingly(
   const alone = quiet.length === 0 ? { claimed: [], moved: 0 } : await claimDeliveries(database, quiet, times)
   if (crowded.length === 0) return alone
   const tests = await claimDeliveries(database, crowded, { ...times, only: 'tests' })
-  return { claimed: [...alone.claimed, ...tests.claimed], moved: alone.moved }
+  const claimed = [...alone.claimed, ...tests.claimed]
+  const releasing = new Set(crowds.flatMap(({ channelId, hasReleased }) => (hasReleased ? [channelId] : [])))
+  const left = crowded.flatMap(({ channelId, free }) => {
+    const rest = free - tests.claimed.filter((delivery) => delivery.channelId === channelId).length
+    return releasing.has(channelId) && rest > 0 ? [{ channelId, free: rest }] : []
+  })
+  if (left.length === 0) return { claimed, moved: alone.moved }
+  const released = await claimDeliveries(database, left, { ...times, only: 'released' })
+  return { claimed: [...claimed, ...released.claimed], moved: alone.moved + released.moved }
 }
 
 /**

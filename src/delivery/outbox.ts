@@ -3,6 +3,7 @@
  * other. Attempts run beside them, so that a slow receiver delays no other; the next poll writes the outcomes in one statement, or a few.
  *
  * An attempt sends one delivery, or a digest: what is due for a channel with a crowd (store/outbox/digests.ts), if its kind has digests.
+ * When the receiver refuses the message of a digest, its deliveries are released: each is due at once, and sent alone from then on.
  *
  * At-least-once: when a process dies between a claim and its outcome, the claim expires, and the delivery is due again with the same event.
  */
@@ -248,6 +249,9 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const text = delivery.channelId === INSTALLATION_CHANNEL_ID ? textForTenant(outcome) : textOf(outcome)
     const shared = { delivery, lastStatus, lastError: text === undefined ? null : toStorable(text) }
     if (outcome.kind === 'delivered') return { ...shared, status: 'delivered', nextAttemptAt: null, digestId }
+    // The wait is for receivers that are away. This one is there; the slots of the channel are the limit.
+    if (outcome.kind === 'rejected' && outcome.isOfMessage && digestId !== null)
+      return { ...shared, status: 'pending', nextAttemptAt: times.now, digestId }
     const { attempt, giveUpAt } = delivery
     const at =
       outcome.kind === 'rejected'

@@ -56,8 +56,9 @@ export interface ClaimedDelivery {
 }
 
 /**
- * Claims up to `free` due deliveries of each channel, longest due first, and skips those that another replica has locked. `only` tests:
- * the other deliveries of these channels are sent as digests (digests.ts). `moved`: how many were postponed because they are not the head of their sequence.
+ * Claims up to `free` due deliveries of each channel, longest due first, and skips those that another replica has locked. `only` tests,
+ * or what a refused digest has released: the other deliveries of these channels are sent as digests (digests.ts). `moved`: how many were
+ * postponed because they are not the head of their sequence.
  *
  * The second statement sees every head that was finished before the first statement got its locks. A head that finishes later makes
  * the next delivery due (finishAttempts) and blocks on these locks, so postponing that delivery here is safe. Exception: a delivery
@@ -66,21 +67,20 @@ export interface ClaimedDelivery {
 export async function claimDeliveries(
   db: Database,
   wanted: readonly { readonly channelId: string; readonly free: number }[],
-  { now, until, only = 'all' }: { now: Instant; until: Instant; only?: 'all' | 'tests' },
+  { now, until, only = 'all' }: { now: Instant; until: Instant; only?: keyof typeof LOCKS },
 ): Promise<{ claimed: ClaimedDelivery[]; moved: number }> {
   const rows = await db.session((session) =>
     session.groupTransaction(
       CLAIM_BUDGET_MS,
       (tx) =>
         tx.queryColumns({
-          name: only === 'all' ? 'lock_due_deliveries' : 'lock_due_tests',
-          // Tests have no check. Only the index of sequences has this order: it finds them, however many other deliveries are due.
+          name: LOCKS[only].name,
           text: `select d.event_id, d.channel_id, d.check_key from unnest($1::uuid[], $2::int4[]) w (channel_id, free) cross join lateral (
             select d.event_id, d.channel_id, d.check_key from deliveries d
             where d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($3::timestamptz[])[1]
               and (d.claimed_until is null or d.claimed_until <= ($3::timestamptz[])[1])
-              ${only === 'all' ? '' : 'and d.check_key is null'}
-            order by ${only === 'all' ? 'd.next_attempt_at' : 'd.check_key, d.event_id'} limit w.free for no key update skip locked) d`,
+              ${LOCKS[only].condition}
+            order by ${LOCKS[only].order} limit w.free for no key update skip locked) d`,
           values: [
             uuidArray(wanted.map(({ channelId }) => channelId)),
             int4Array(wanted.map(({ free }) => free)),
@@ -92,6 +92,13 @@ export async function claimDeliveries(
   )
   return { claimed: rows.flatMap(toClaimed), moved: rows[0]?.moved ?? 0 }
 }
+
+const LOCKS = {
+  all: { name: 'lock_due_deliveries', condition: '', order: 'd.next_attempt_at' },
+  // Tests have no check. Only the index of sequences has this order: it finds them, however many other deliveries are due.
+  tests: { name: 'lock_due_tests', condition: 'and d.check_key is null', order: 'd.check_key, d.event_id' },
+  released: { name: 'lock_due_released', condition: 'and d.digest_id is not null', order: 'd.next_attempt_at' },
+} as const
 
 /** Claims the rows of `placed` until $4, and postpones those that are `behind` an older one. */
 export const CLAIM_PLACED = `moved as (
@@ -147,7 +154,10 @@ export interface FinishedAttempt {
   /** Of the HTTP or SMTP response. */
   readonly lastStatus: number | null
   readonly lastError: string | null
-  /** The digest that it was sent in; null when it was sent alone, or not accepted. */
+  /**
+   * The digest that it was sent in; null when it was sent alone, or not accepted. With `pending`: the digest that was refused, from which
+   * the delivery is released. The row keeps it until the delivery is finished, and is in no digest until then.
+   */
   readonly digestId: string | null
 }
 
@@ -166,7 +176,8 @@ export async function finishAttempts(db: Queryable, attempts: readonly FinishedA
           i (event_id, channel_id, attempts, status, next_attempt_at, last_status, last_error, digest_id)),
       finished as (
         update deliveries d set status = i.status, next_attempt_at = i.next_attempt_at, claimed_until = null, last_status = i.last_status,
-          last_error = i.last_error, delivered_at = case when i.status = 1 then ($8::timestamptz[])[1] end, digest_id = i.digest_id
+          last_error = i.last_error, delivered_at = case when i.status = 1 then ($8::timestamptz[])[1] end,
+          digest_id = case when i.status = 0 then coalesce(i.digest_id, d.digest_id) else i.digest_id end
         from i
         where d.event_id = i.event_id and d.channel_id = i.channel_id
           and case when i.status = 1 then d.status <> 1 else d.status = 0 and d.attempts = i.attempts end

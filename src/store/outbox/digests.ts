@@ -1,6 +1,8 @@
 /**
  * Claims for digests (design, section 5): many deliveries of one channel that are sent in one message. The rows, their claims and their
  * outcomes are those of deliveries.ts. The turn of a channel, next_digest_at, is taken by one replica: so two do not share a crowd.
+ *
+ * A pending delivery with a digest_id is released: that digest was refused as a message, and the delivery is sent alone.
  */
 
 import type { Instant } from '../../domain/check.ts'
@@ -15,16 +17,21 @@ import { EVENT_COLUMNS, type EventRow, toEvent } from './events.ts'
 /** A poll claims so many digests at most: each can take a second, and a poll is to end before its first claims expire. */
 const TURNS_AT_ONCE = 3
 
+/** A poll looks at so many due deliveries for a crowd: more than these can be released, and what is behind them is sent after them. */
+const LOOKED_AT = DIGEST.deliveries
+
 export interface Crowd {
   readonly channelId: string
   /** This call has taken its turn: a digest may be sent. */
   readonly isTurn: boolean
+  /** What has been due for longest is released. Only then are more looked for: behind a crowd, that would read all of it. */
+  readonly hasReleased: boolean
 }
 
 /**
  * Which of these channels have a crowd: more than DIGEST.crowd deliveries that are due, or as many of events of the last DIGEST.windowMs,
- * sent or not. Takes the turns of some of those whose pause is over, longest over first. Tests do not count. It reads no more rows than it
- * needs to know.
+ * sent or not. Takes the turns of some of those whose pause is over, longest over first. Tests do not count, and of what is due no released
+ * delivery. It reads no more rows than it needs to know.
  */
 export async function findCrowds(db: Queryable, channelIds: readonly string[], now: Instant): Promise<Crowd[]> {
   const { rows } = await db.query<Crowd>({
@@ -32,9 +39,12 @@ export async function findCrowds(db: Queryable, channelIds: readonly string[], n
     text: `with crowds as materialized (
         select w.channel_id from unnest($1::uuid[]) w (channel_id)
         where (select count(*) from (
-            select from deliveries d where d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($2::timestamptz[])[1]
-              and (d.claimed_until is null or d.claimed_until <= ($2::timestamptz[])[1]) and d.check_key is not null
-            order by d.next_attempt_at limit ${DIGEST.crowd + 1}) due) > ${DIGEST.crowd}
+            select from (
+              select d.digest_id from deliveries d
+              where d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($2::timestamptz[])[1]
+                and (d.claimed_until is null or d.claimed_until <= ($2::timestamptz[])[1]) and d.check_key is not null
+              order by d.next_attempt_at limit ${LOOKED_AT}) due
+            where due.digest_id is null limit ${DIGEST.crowd + 1}) waiting) > ${DIGEST.crowd}
           or (select count(*) from (
             select from deliveries d where d.channel_id = w.channel_id and d.id >= ($3::uuid[])[1] and d.check_key is not null
             order by d.id limit ${DIGEST.crowd + 1}) recent) > ${DIGEST.crowd}),
@@ -45,7 +55,12 @@ export async function findCrowds(db: Queryable, channelIds: readonly string[], n
           where coalesce(o.next_digest_at <= ($2::timestamptz[])[1], true)
           order by o.next_digest_at nulls first limit ${TURNS_AT_ONCE} for no key update of o skip locked) o
         where c.id = o.id returning c.id)
-      select w.channel_id as "channelId", exists (select from taken t where t.id = w.channel_id) as "isTurn" from crowds w`,
+      select w.channel_id as "channelId", exists (select from taken t where t.id = w.channel_id) as "isTurn",
+        coalesce((select d.digest_id is not null from deliveries d
+          where d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($2::timestamptz[])[1]
+            and (d.claimed_until is null or d.claimed_until <= ($2::timestamptz[])[1])
+          order by d.next_attempt_at limit 1), false) as "hasReleased"
+      from crowds w`,
     values: [
       uuidArray(channelIds),
       instantArray([now, now + DIGEST.pauseMs]),
@@ -81,7 +96,7 @@ export async function claimForDigest(
           name: 'lock_for_digest',
           text: `select d.event_id, d.check_key from deliveries d
             where d.channel_id = $1 and d.status = 0 and d.next_attempt_at <= ($2::timestamptz[])[1]
-              and (d.claimed_until is null or d.claimed_until <= ($2::timestamptz[])[1]) and d.check_key is not null
+              and (d.claimed_until is null or d.claimed_until <= ($2::timestamptz[])[1]) and d.check_key is not null and d.digest_id is null
             order by d.next_attempt_at limit $3 for no key update skip locked`,
           values: [channelId, instantArray([now]), limit],
         }),

@@ -74,6 +74,27 @@ it('51 events are one message to Slack, one mail, and 51 requests to a webhook',
   expect(mail!.headers['message-id']).toBe(`<${[...email!][0]}@example.com>`)
 })
 
+it('a receiver that refuses the message of a digest gets its events one by one', async () => {
+  const count = DIGEST.crowd + 1
+  const [slack, email] = [
+    await fixture.addChannel({ settings: { kind: 'slack', url: `${http.url}/slack` } }),
+    await fixture.addChannel({ settings: { kind: 'email', to: ['ops@example.com'] } }),
+  ]
+  for (const channel of [slack, email]) await fixture.addEvents(channel, keysFrom(1, count))
+  const before = smtp.mails.length
+  http.answer({ status: 400, text: 'invalid_blocks' })
+  smtp.answer((stage) => (stage === 'DATA' ? '552 5.3.4 Too large' : null))
+  const { outbox } = createOutbox()
+  await outbox.run(AbortSignal.abort())
+  await outbox.stop()
+  http.answer({ status: 200, text: 'ok' })
+  smtp.answer(() => null)
+  await outbox.drain()
+  expect(http.requests).toHaveLength(1 + count)
+  expect(smtp.mails).toHaveLength(before + count)
+  for (const row of await fixture.deliveries()) expect(row).toMatchObject({ status: 1, attempts: 2, digest_id: null })
+})
+
 it('a receiver that is away gets the digest later, no sooner than it asks for', async () => {
   const channel = await fixture.addChannel({ settings: { kind: 'slack', url: `${http.url}/slack` } })
   await fixture.addEvents(channel, keysFrom(1, DIGEST.crowd + 1))

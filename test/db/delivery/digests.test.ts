@@ -3,6 +3,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { retryDelivery } from '../../../src/channels/retry-delivery.ts'
 import { testChannel } from '../../../src/channels/test-channel.ts'
+import type { Outcome } from '../../../src/delivery/outcome.ts'
+import { MAX_SLOTS } from '../../../src/delivery/slots.ts'
 import { DIGEST } from '../../../src/domain/digest.ts'
 import { CLAIM_MS } from '../../../src/domain/retry.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
@@ -296,6 +298,137 @@ describe('a digest that is not accepted', () => {
     expect(digests.map(({ digest }) => digest.events)).toEqual([CROWD, CROWD])
     for (const row of await fixture.deliveries())
       expect(row).toMatchObject({ status: 1, attempts: 2, digest_id: digests[1]!.digest.id })
+  })
+})
+
+describe('a digest that is refused as a message', () => {
+  const REFUSED: Outcome = { kind: 'rejected', status: 413, error: 'too large', isOfMessage: true }
+  /** Takes no digest; `answer` decides about single messages. */
+  const refusing = (answer: () => Outcome | Promise<Outcome> = () => DELIVERED) =>
+    createDigestReceiver((attempt) => ('digest' in attempt ? REFUSED : answer()))
+
+  it('releases its deliveries: each is sent alone, at once', async () => {
+    await addCrowd()
+    const { send, got, digests } = refusing()
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    expect([got.length, digests.length]).toEqual([CROWD, 1])
+    for (const row of await fixture.deliveries())
+      expect(row).toMatchObject({ status: 1, attempts: 2, last_status: 200, last_error: null, digest_id: null })
+    expect(outbox.reports[0]).toMatchObject({ result: 'retried', count: CROWD, outcome: REFUSED })
+  })
+
+  it('says so in its deliveries until these are sent, by whichever replica', async () => {
+    await addCrowd()
+    const { send, got, digests } = refusing()
+    const one = fixture.createOutbox(send)
+    await once(one)
+    await one.stop()
+    const released = { status: 0, attempts: 1, claimed_until: null, next_attempt_at: fixture.clock.now() }
+    const refused = { last_status: 413, last_error: 'too large', digest_id: digests[0]!.digest.id }
+    for (const row of await fixture.deliveries()) expect(row).toMatchObject({ ...released, ...refused })
+    await fixture.clock.advance(HOUR)
+    await fixture.createOutbox(send).drain()
+    expect([got.length, digests.length]).toEqual([CROWD, 1])
+  })
+
+  it('is sent again when the replica dies before it has stored that, and its deliveries alone when it dies later', async () => {
+    await addCrowd()
+    const { send, got, digests } = refusing()
+    const { database, clock } = fixture
+    let writes = 0
+    const dyingAt = (write: number): typeof database => ({
+      ...database,
+      query: (statement, values) =>
+        typeof statement === 'object' && statement.name === 'finish_attempts' && ++writes === write
+          ? Promise.reject(new Error('killed'))
+          : database.query(statement, values),
+    })
+    await expect(fixture.createOutbox(send, { database: dyingAt(1) }).drain()).rejects.toThrow('killed')
+    await clock.advance(CLAIM_MS)
+    await expect(fixture.createOutbox(send, { database: dyingAt(3) }).drain()).rejects.toThrow('killed')
+    expect(digests.map(({ digest }) => digest.events)).toEqual([CROWD, CROWD])
+    await clock.advance(CLAIM_MS)
+    await fixture.createOutbox(send).drain()
+    expect(digests).toHaveLength(2)
+    expect(new Set(got.map(({ event }) => event.id)).size).toBe(CROWD)
+    expect(await statuses()).toEqual(Array(CROWD).fill(1))
+  })
+
+  it('leaves each of them to the usual rules, without another digest', async () => {
+    await addCrowd(2 * CROWD)
+    let answer = AWAY
+    const { send, got, digests } = refusing(() => answer)
+    const outbox = fixture.createOutbox(send)
+    await outbox.drain()
+    await fixture.database.query('update deliveries set next_attempt_at = $1::timestamptz where status = 0', [
+      new Date(fixture.clock.now() + MINUTE).toISOString(),
+    ])
+    await fixture.clock.advance(MINUTE)
+    await outbox.drain()
+    answer = { kind: 'rejected', status: 404, error: 'no such hook' }
+    await fixture.clock.advance(MINUTE)
+    await outbox.drain()
+    expect(digests).toHaveLength(1)
+    expect(got).toHaveLength(6 * CROWD)
+    for (const row of await fixture.deliveries())
+      expect(row).toMatchObject({ status: 2, attempts: 4, last_error: 'no such hook', digest_id: null })
+  })
+
+  it('gives those at their end one attempt alone', async () => {
+    await addCrowd()
+    await fixture.database.query('update deliveries set give_up_at = created_at, attempts = 5')
+    const { send, got } = refusing(() => AWAY)
+    await fixture.createOutbox(send).drain()
+    expect(got).toHaveLength(CROWD)
+    expect(await statuses()).toEqual(Array(CROWD).fill(2))
+  })
+
+  it('floods no receiver: as many are in flight as of a webhook', async () => {
+    await addCrowd(5 * CROWD)
+    let [running, most] = [0, 0]
+    const { send, got } = refusing(async () => {
+      running += 1
+      most = Math.max(most, running)
+      await new Promise((resolve) => setImmediate(resolve))
+      running -= 1
+      return DELIVERED
+    })
+    await fixture.createOutbox(send).drain()
+    expect(got).toHaveLength(5 * CROWD)
+    expect(most).toBeLessThanOrEqual(MAX_SLOTS)
+  })
+
+  it('keeps the order of a check', async () => {
+    for (const type of ['check.down', 'check.up', 'check.down'] as const) {
+      await fixture.addEvents(channel, [1], type)
+      await fixture.clock.advance(1)
+    }
+    await addCrowd(CROWD, 100)
+    const { send, got, digests } = refusing()
+    await fixture.createOutbox(send).drain()
+    expect(digests).toHaveLength(1)
+    const ofCheck = got.filter(({ checkKey }) => checkKey === 1)
+    expect(ofCheck.map(({ event }) => event.type)).toEqual(['check.down', 'check.up', 'check.down'])
+  })
+
+  it('is no reason against the next digest, which its deliveries do not wait for', async () => {
+    await addCrowd()
+    let isRefusing = true
+    const { send, got, digests } = createDigestReceiver((attempt) =>
+      'digest' in attempt && isRefusing ? REFUSED : DELIVERED,
+    )
+    const outbox = fixture.createOutbox(send)
+    await once(outbox)
+    isRefusing = false
+    await fixture.clock.advance(1)
+    await addCrowd(CROWD, 100)
+    await outbox.drain()
+    expect(got.map(({ checkKey }) => checkKey).sort((a, b) => a! - b!)).toEqual(keysFrom(1, CROWD))
+    await fixture.clock.advance(DIGEST.pauseMs)
+    await outbox.drain()
+    expect(digests.map(({ digest }) => digest.events)).toEqual([CROWD, CROWD])
+    expect(await statuses()).toEqual(Array(2 * CROWD).fill(1))
   })
 })
 
