@@ -39,8 +39,15 @@ export interface CommitOptions {
   readonly limits?: typeof PING_LIMITS
 }
 
-/** Returns the outcomes in the order of the group. Does not throw: after a broken connection the rest of the group is `unsent` or `lost`. */
-export type CommitGroup = (session: Session, group: readonly PendingPing[]) => Promise<readonly PingOutcome[]>
+/**
+ * Returns the outcomes in the order of the group. Does not throw: after a broken connection the rest of the group is `unsent` or `lost`. With
+ * `skip locked` it does not wait for rows that another transaction holds.
+ */
+export type CommitGroup = (
+  session: Session,
+  group: readonly PendingPing[],
+  wait?: 'wait' | 'skip locked',
+) => Promise<readonly PingOutcome[]>
 
 /** A client must hear 503 within five seconds. Milliseconds since its ping began to wait. */
 export const PING_LIMITS = {
@@ -165,7 +172,10 @@ export function createGroupCommitter(options: CommitOptions): CommitGroup {
   const budgetOf = (group: readonly PendingPing[]) =>
     Math.max(limits.minBudgetMs, limits.budgetMs - (now() - oldestOf(group)))
 
-  return commit
+  return (session, group, wait = 'wait') =>
+    wait === 'wait'
+      ? commit(session, group)
+      : commitUnheld(session, group).catch((error) => commitRejected(session, group, error))
 }
 
 /** Whether the connection broke over it. */

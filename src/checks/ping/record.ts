@@ -4,7 +4,8 @@
  * goes on while this process reads and writes. The two never hold pings of the same check: those keep their order.
  *
  * With a spool, a ping that the database does not store within two seconds is stored on disk, and so is each newer one until the database stores pings
- * again (read-back.ts); a client then gets its 200 all the same. A ping of a check whose older pings are on disk goes there too.
+ * again (read-back.ts); a client then gets its 200 all the same. A ping of a check whose older pings are on disk goes there too. A row that another
+ * session holds is no outage: its pings are tried again for as long as they would wait for it without a spool, while other pings go on.
  *
  * Without a spool, a client must hear 503 within five seconds when the database hangs: a group is cut off, with its connection, when its oldest ping has
  * waited for four seconds. A ping that was certainly not written when its connection broke is sent once more, on another connection.
@@ -83,6 +84,10 @@ const MAX_SPARED = 100
 const MAX_HELD_BACK = 5_000
 const MAX_HOLD_MS = 1_500
 
+/** What a connection waits for a row without a spool (LOCK_MS in store/postgres/database.ts). With one it waits less, and the pings are tried again. */
+const MAX_HELD_MS = 1_500
+const HELD_RETRY_MS = 100
+
 /** So many must wait for a second group to start: smaller ones cost more than they save (docs/design/ping-path.md). */
 const MIN_SECOND_GROUP = 24
 
@@ -113,6 +118,8 @@ export function createPingRecorder(
   const waits = createPingWaits(now)
   const flights = new Set<Flight>()
   let isWell = true
+  /** Until the pings of rows that another session holds are tried again; null: that is now, or there are none. */
+  let rest: Promise<void> | null = null
   /** Since when the database stores pings. */
   let wellSince = now()
   let isStopping = false
@@ -126,7 +133,7 @@ export function createPingRecorder(
       const pending = { ping, since, isRetry: false, settle }
       if (isStopping) settle('unavailable')
       else if (isToHoldBack(ping.publicId)) keepBack(pending)
-      else if (isForSpool(ping.publicId)) spare([pending])
+      else if (isForSpool(ping.publicId)) spare([...takeOlder(ping.publicId), pending])
       else enqueue(pending)
     })
   }
@@ -140,9 +147,19 @@ export function createPingRecorder(
     if (!queue.add(pending)) {
       onDisk()?.noteRefusal()
       pending.settle('unavailable')
-    } else if (flights.size === 0 || (flights.size === 1 && queue.size() % MIN_SECOND_GROUP === 0 && hasConnection()))
+    } else if (queue.isResting(pending.ping.publicId)) return
+    else if (flights.size === 0 || (flights.size === 1 && queue.size() % MIN_SECOND_GROUP === 0 && hasConnection()))
       void fly()
   }
+
+  function beginRest(): void {
+    rest ??= new Promise<void>((resolve) => startTimer(HELD_RETRY_MS, resolve)).then(() => {
+      rest = null
+      if (areRested() && (flights.size === 0 || (flights.size === 1 && hasConnection()))) void fly()
+    })
+  }
+
+  const areRested = () => rest === null && queue.resting() > 0
 
   /** Those that others of their check are held back before, too. */
   function isToHoldBack(publicId: string): boolean {
@@ -199,13 +216,20 @@ export function createPingRecorder(
 
   const isHeld = (publicId: string) => (onDisk()?.holds(publicId) ?? false) && spool!.isKnown(publicId)
 
+  /** Whatever made the check's pings ones for the spool, those that wait come first. */
+  function takeOlder(publicId: string): readonly QueuedPing[] {
+    return areAnyWaiting() ? queue.takeAll(({ ping }) => ping.publicId === publicId) : []
+  }
+
+  const areAnyWaiting = () => queue.size() + queue.resting() > 0
+
   /** Spools these pings, and behind them what waits for the database and is for the spool now. */
   function spare(pings: readonly SparedPing[]): void {
     const { isKnown } = spool!
     const taken = new Set(pings.map(({ ping }) => ping.publicId))
     const isBehind = ({ ping: { publicId } }: QueuedPing) =>
       (isSpoolInUse() || taken.has(publicId)) && !isInFlight(publicId)
-    const all: readonly SparedPing[] = queue.size() === 0 ? pings : [...pings, ...queue.takeAll(isBehind)]
+    const all: readonly SparedPing[] = areAnyWaiting() ? [...pings, ...queue.takeAll(isBehind)] : pings
     const known = all.filter(({ ping }) => isKnown(ping.publicId))
     for (const pending of all) if (!isKnown(pending.ping.publicId)) pending.settle('unconfirmed')
     if (known.length === 0) return
@@ -256,14 +280,15 @@ export function createPingRecorder(
           break
         }
         beginSpooling(error)
-        if (queue.size() === 0) continue
+        if (queue.resting() > 0) beginRest()
+        if (!areAnyWaiting()) continue
         const stale = queue.takeOlderThan(now() - limits.retryMs)
         // Without a connection a group fails at each attempt, or it would be tried for ever.
         giveUp(stale.length > 0 || wasConnected ? stale : queue.takeGroup(), error)
       }
       flight.isConnected = false
       // The other flight takes what waits now.
-    } while (flights.size === 1 && queue.size() > 0)
+    } while (flights.size === 1 && (queue.size() > 0 || areRested()))
     flights.delete(flight)
     if (flights.size > 0) return
     for (const resolve of onIdle) resolve()
@@ -276,20 +301,26 @@ export function createPingRecorder(
       const outcomes = await committing
       const { group } = flight
       const broken = outcomes.find(isDisconnected)
-      // What is spooled must be on its way to the disk before newer pings of the same checks are sent.
-      const isSpooledFirst = onDisk() !== null && outcomes.some(isOut)
+      // What is spooled must be on its way to the disk before newer pings of the same checks are sent, and these rest behind those of a held row.
+      const isSettledFirst =
+        (onDisk() !== null && outcomes.some(isOut)) || (spool !== null && outcomes.some(isOfHeldRow))
       // The next group is sent before the responses of this one are written: the database works while this process does.
-      if (broken === undefined && !isSpooledFirst) committing = commitNext(session, flight)
+      if (broken === undefined && !isSettledFirst) committing = commitNext(session, flight)
       else flight.group = []
       settle(group, outcomes)
       if (broken !== undefined) throw broken.error
-      if (isSpooledFirst) committing = commitNext(session, flight)
+      if (isSettledFirst) committing = commitNext(session, flight)
     }
   }
 
   function commitNext(session: Session, flight: Flight): Promise<readonly PingOutcome[]> {
     flight.group = []
     const other = [...flights].find(({ group }) => group.length > 0)
+    if (areRested()) {
+      flight.group = queue.takeRested(({ ping }) => !isInFlight(ping.publicId))
+      // They must not keep others waiting for their rows again.
+      if (flight.group.length > 0) return commit(session, flight.group, 'skip locked')
+    }
     flight.group = other === undefined ? queue.takeGroup() : takeSecond(other.group)
     return flight.group.length === 0 ? Promise.resolve([]) : commit(session, flight.group)
   }
@@ -303,15 +334,24 @@ export function createPingRecorder(
 
   function settle(group: readonly QueuedPing[], outcomes: readonly PingOutcome[]): void {
     const again: QueuedPing[] = []
+    const held: QueuedPing[] = []
     const spared: SparedPing[] = []
     const errors = new Map<unknown, number>()
     const canSpare = onDisk()?.accepts() ?? false
+    const areSpared = canSpare && outcomes.some(isOut)
+    /** Of a group that was committed in parts, a newer ping of the check may be stored: this one must not come after it. */
+    const isInOrder = ({ ping }: QueuedPing, index: number) =>
+      !group.some(
+        (newer, at) => at > index && typeof outcomes[at] === 'string' && newer.ping.publicId === ping.publicId,
+      )
     for (const [index, pending] of group.entries()) {
       const outcome = outcomes[index]!
       if (typeof outcome === 'string') {
         pending.settle(outcome)
         waits.onSettled(pending.since)
-      } else if (canSpare && isOut(outcome)) spared.push({ ...pending, pingId: outcome.pingId ?? null })
+      } else if (areSpared && (isOut(outcome) || isOfHeldRow(outcome)))
+        spared.push({ ...pending, pingId: outcome.pingId ?? null })
+      else if (isOfHeldRow(outcome) && mayWaitOn(pending) && isInOrder(pending, index)) held.push(pending)
       else if (outcome.kind === 'unsent' && !pending.isRetry) again.push({ ...pending, isRetry: true })
       else {
         if (outcome.kind !== 'held') errors.set(outcome.error, (errors.get(outcome.error) ?? 0) + 1)
@@ -319,12 +359,18 @@ export function createPingRecorder(
       }
     }
     queue.putBack(again)
+    if (held.length > 0) {
+      queue.rest(held)
+      beginRest()
+    }
     const isWellNow = isWellAfter(outcomes) ?? isWell
     if (spared.length > 0) spare(spared)
     if (isWellNow) recover()
     else beginSpooling(outcomes.find(isOut)?.error)
     for (const [error, pings] of errors) onError(error, pings)
   }
+
+  const mayWaitOn = ({ since }: QueuedPing) => spool !== null && now() - since < MAX_HELD_MS
 
   function giveUp(group: readonly QueuedPing[], error: unknown): void {
     if (group.length > 0) {
@@ -372,7 +418,7 @@ export function createPingRecorder(
       holding = held.catch(() => {})
       return held
     },
-    waiting: queue.size,
+    waiting: () => queue.size() + queue.resting(),
     oldestWaitMs() {
       const groups = [...flights].map(({ group }) => oldestOf(group))
       return Math.max(0, now() - Math.min(queue.oldestSince(), ...groups))
@@ -383,9 +429,17 @@ export function createPingRecorder(
       isStopping = true
       await holding
       await whenIdle()
+      while (queue.resting() > 0) {
+        await rest
+        await whenIdle()
+      }
       await onDisk()?.flushed()
     },
   }
+}
+
+function isOfHeldRow(outcome: PingOutcome): outcome is PingFailure {
+  return typeof outcome !== 'string' && outcome.kind === 'held'
 }
 
 function isOut(outcome: PingOutcome): outcome is PingFailure {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { SPOOL_LIMITS } from '../../../src/checks/ping/commit.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
+import { pause } from '../../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
 import { clock, createPingFixture, type PingFixture, pingOf, type Replica } from './fixture.ts'
@@ -215,13 +216,29 @@ describe('many pings', () => {
   })
 })
 
-it('a row that another session holds is no outage: its ping is unavailable, and others are stored', async () => {
+it('a row that another session holds is no outage: others are stored, and its ping waits as long as without a spool', async () => {
   await using one = await open({ limits: SPOOL_LIMITS })
   const [held, other, third] = await t.addChecks(3)
   const holder = await t.holdRow(held)
-  const results = await Promise.all([held, other].map((check) => one.recorder.record(pingOf(check))))
-  expect(results).toEqual(['unavailable', 'stored'])
+  const startedAt = clock.now()
+  const sent = [held, held, other].map((check) => one.recorder.record(pingOf(check)))
+  expect(await sent[2]).toBe('stored')
   expect(await one.recorder.record(pingOf(third!))).toBe('stored')
+  expect(clock.now() - startedAt).toBeLessThan(1_400)
+  expect(await Promise.all(sent)).toEqual(['unavailable', 'unavailable', 'stored'])
+  expect(clock.now() - startedAt).toBeGreaterThan(1_400)
   expect([one.recorder.isWell(), one.pings.isEmpty()]).toEqual([true, true])
   await holder.end()
+})
+
+it('a row that another session holds for less than a ping waits without a spool loses none, and keeps their order', async () => {
+  await using one = await open({ limits: SPOOL_LIMITS })
+  const [held] = await t.addChecks(1)
+  const holder = await t.holdRow(held)
+  const sent = [one.recorder.record(pingOf(held!, { exitCode: 1 }))]
+  await pause(700)
+  sent.push(one.recorder.record(pingOf(held!, { exitCode: 2 })))
+  await holder.end()
+  expect(await Promise.all(sent)).toEqual(['stored', 'stored'])
+  expect((await t.historyOf(held!)).map(({ exitCode }) => exitCode)).toEqual([2, 1])
 })

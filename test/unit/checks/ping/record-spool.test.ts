@@ -1,7 +1,7 @@
 /** The recorder with a spool, over groups that the test commits and breaks as it likes: there is neither a database nor a disk. */
 
-import { beforeEach, describe, expect, it, vi } from 'vitest'
-import type { PendingPing } from '../../../../src/checks/ping/commit.ts'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { CommitGroup, PendingPing } from '../../../../src/checks/ping/commit.ts'
 import type { Ping, PingOutcome } from '../../../../src/checks/ping/ping.ts'
 import { createPingRecorder, type PingRecorder, type PingResult } from '../../../../src/checks/ping/record.ts'
 import type { SpooledPing } from '../../../../src/checks/ping/spooled-ping.ts'
@@ -17,6 +17,7 @@ const rejected: PingOutcome = { kind: 'rejected', error: new Error('invalid') }
 
 interface Group {
   readonly pings: string[]
+  readonly wait: 'wait' | 'skip locked'
   end(outcome: PingOutcome | PingOutcome[]): Promise<void>
 }
 
@@ -58,11 +59,12 @@ beforeEach(() => {
       return use({} as Session)
     },
   } as Database
-  const commit = async (_session: Session, group: readonly PendingPing[]) => {
+  const commit: CommitGroup = async (_session: Session, group: readonly PendingPing[], wait = 'wait') => {
     await undefined
     const { promise, resolve } = Promise.withResolvers<readonly PingOutcome[]>()
     groups.push({
       pings: group.map(({ ping }) => ping.publicId),
+      wait,
       async end(outcome) {
         resolve(Array.isArray(outcome) ? outcome : group.map(() => outcome))
         await settle()
@@ -148,12 +150,12 @@ describe('a group that the database does not store', () => {
     expect(appends.flatMap(({ pings }) => pings.map(({ pingId }) => pingId))).toEqual([PING_ID, null, null])
   })
 
-  it('is not spooled where another transaction holds the row, or PostgreSQL rejects the ping', async () => {
+  it('is not spooled where PostgreSQL rejects the ping', async () => {
     await send('a')
-    await send('b', 'c')
+    await send('b')
     await groups[0]!.end('stored')
-    await groups[1]!.end([held, rejected])
-    expect(settled.slice(1).map(([, result]) => result)).toEqual(['unavailable', 'unavailable'])
+    await groups[1]!.end(rejected)
+    expect(settled.slice(1).map(([, result]) => result)).toEqual(['unavailable'])
     expect(appends).toEqual([])
     expect(recorder.isSpooling()).toBe(false)
   })
@@ -164,6 +166,93 @@ describe('a group that the database does not store', () => {
     await groups[0]!.end(outage)
     expect(spooled().flat()).toEqual(['a', 'a', 'b'])
     expect(groups).toHaveLength(1)
+  })
+})
+
+describe('a row that another session holds', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  /** The time of a retry. */
+  async function rest(ms = 100): Promise<void> {
+    now += ms
+    await vi.advanceTimersByTimeAsync(ms)
+    await settle()
+    await settle()
+  }
+  const sent = () => groups.map(({ pings, wait }) => [wait, ...pings])
+
+  it('is tried again without waiting for it, with newer pings of its check behind it, while others go on', async () => {
+    await send('a', 'b')
+    await send('a', 'c')
+    await groups[0]!.end([held, 'stored'])
+    await send('a')
+    expect(sent().slice(1)).toEqual([['wait', 'c']])
+    await groups[1]!.end('stored')
+    await rest()
+    expect(sent().slice(2)).toEqual([['skip locked', 'a', 'a', 'a']])
+    await groups[2]!.end('stored')
+    expect(settled.map(([id, result]) => `${id} ${result}`)).toEqual([
+      'b stored',
+      'c stored',
+      ...Array(3).fill('a stored'),
+    ])
+    expect([recorder.waiting(), recorder.isWell()]).toEqual([0, true])
+    await send('a')
+    expect(sent().at(-1)).toEqual(['wait', 'a'])
+  })
+
+  it('gives 503 for a ping that has waited for it as long as without a spool', async () => {
+    await send('a')
+    now += 1_400
+    await groups[0]!.end(held)
+    await rest(99)
+    expect(groups).toHaveLength(1)
+    await rest(1)
+    await send('a')
+    await groups[1]!.end(held)
+    expect(settled).toEqual([['a', 'unavailable']])
+    await rest()
+    await groups[2]!.end('stored')
+    expect(settled.slice(1)).toEqual([['a', 'stored']])
+    expect([appends, errors]).toEqual([[], []])
+  })
+
+  it('has its pings spooled in their order when the database goes away', async () => {
+    await send('a')
+    await groups[0]!.end(held)
+    await send('a', 'b')
+    await groups[1]!.end(outage)
+    expect(spooled().flat()).toEqual(['b', 'a', 'a'])
+    await rest()
+    expect(groups).toHaveLength(2)
+  })
+
+  it('is not tried again behind a newer ping of its check that was stored', async () => {
+    await send('a', 'a')
+    await groups[0]!.end([held, 'stored'])
+    expect(settled.map(([, result]) => result)).toEqual(['unavailable', 'stored'])
+  })
+
+  it('is not tried for ever without a connection and a disk', async () => {
+    accepts = false
+    await send('a')
+    await groups[0]!.end(held)
+    isConnectable = false
+    await rest()
+    expect(settled).toEqual([['a', 'unavailable']])
+  })
+
+  it('is awaited by a stop', async () => {
+    await send('a')
+    await groups[0]!.end(held)
+    let isStopped = false
+    void recorder.stop().then(() => (isStopped = true))
+    await rest()
+    expect(isStopped).toBe(false)
+    await groups[1]!.end('stored')
+    expect(isStopped).toBe(true)
+    expect(settled).toEqual([['a', 'stored']])
   })
 })
 
