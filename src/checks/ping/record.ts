@@ -91,9 +91,14 @@ const HELD_RETRY_MS = 100
 /** So many must wait for a second group to start: smaller ones cost more than they save (docs/design/ping-path.md). */
 const MIN_SECOND_GROUP = 24
 
+/** With no answer for so long, a full queue goes to the disk: its pings need not wait until the groups in flight are cut off. Above SPOOL_LOCK_MS. */
+const HUNG_MS = 600
+
 /** A group in flight; empty before the first one and after the last one of a connection. */
 interface Flight {
   isConnected: boolean
+  /** The last answer of the database, or when the flight began. */
+  answeredAt: number
   group: readonly QueuedPing[]
 }
 
@@ -144,13 +149,24 @@ export function createPingRecorder(
   }
 
   function enqueue(pending: QueuedPing): void {
-    if (!queue.add(pending)) {
-      onDisk()?.noteRefusal()
-      pending.settle('unavailable')
-    } else if (queue.isResting(pending.ping.publicId)) return
+    if (!queue.add(pending)) makeRoomFor(pending)
+    else if (queue.isResting(pending.ping.publicId)) return
     else if (flights.size === 0 || (flights.size === 1 && queue.size() % MIN_SECOND_GROUP === 0 && hasConnection()))
       void fly()
   }
+
+  /** A full queue. Beside a database that answers it is refused: the disk would take what the database has to take soon after. */
+  function makeRoomFor(pending: QueuedPing): void {
+    if (isHung()) beginSpooling(new Error(`the database has not answered for ${HUNG_MS} ms, and many pings wait`))
+    if (isForSpool(pending.ping.publicId)) spare([...takeOlder(pending.ping.publicId), pending])
+    else if (!queue.add(pending)) {
+      onDisk()?.noteRefusal()
+      pending.settle('unavailable')
+    }
+  }
+
+  const isHung = () =>
+    isWell && (onDisk()?.accepts() ?? false) && [...flights].every(({ answeredAt }) => now() - answeredAt >= HUNG_MS)
 
   function beginRest(): void {
     rest ??= new Promise<void>((resolve) => startTimer(HELD_RETRY_MS, resolve)).then(() => {
@@ -260,12 +276,13 @@ export function createPingRecorder(
   }
 
   async function fly(): Promise<void> {
-    const flight: Flight = { isConnected: false, group: [] }
+    const flight: Flight = { isConnected: false, answeredAt: now(), group: [] }
     flights.add(flight)
     do {
       try {
         await database.session((session) => {
           flight.isConnected = true
+          flight.answeredAt = now()
           return commitAll(session, flight)
         })
       } catch (error) {
@@ -299,6 +316,7 @@ export function createPingRecorder(
     let committing = commitNext(session, flight)
     while (flight.group.length > 0) {
       const outcomes = await committing
+      flight.answeredAt = now()
       const { group } = flight
       const broken = outcomes.find(isDisconnected)
       // What is spooled must be on its way to the disk before newer pings of the same checks are sent, and these rest behind those of a held row.

@@ -295,6 +295,45 @@ describe('while the database is unavailable', () => {
   })
 })
 
+describe('a full queue', () => {
+  const ids = Array.from({ length: 20_000 }, (_, index) => `p${index}`)
+
+  it('is spooled when the database has not answered for a while, but for the checks in flight', async () => {
+    await send('a')
+    await send(...Array.from({ length: 24 }, () => 'b'))
+    now += 600
+    await send('a', ...ids.slice(2), 'unknown-1')
+    expect([groups.length, appends.length]).toEqual([2, 0])
+    await send('last', 'b')
+    expect(new Set(spooled().flat())).toEqual(new Set([...ids.slice(2), 'last']))
+    expect([settled, begun.length, recorder.isSpooling()]).toEqual([[['unknown-1', 'unconfirmed']], 1, true])
+    expect(refusals).toBe(0)
+    await groups[0]!.end('stored')
+    expect([resultOf('a'), recorder.isWell()]).toEqual(['stored', true])
+    await groups[1]!.end('stored')
+    expect(groups[2]!.pings).toEqual(['a', 'b'])
+  })
+
+  it('is not spooled while one of two groups is answered', async () => {
+    await send('a')
+    now += 600
+    await send(...ids, 'last')
+    expect([groups.length, settled, appends.length]).toEqual([2, [['last', 'unavailable']], 0])
+  })
+
+  it.each([
+    ['the database answered a moment ago', 599, true],
+    ['the spool is broken', 600, false],
+  ])('refuses one more ping where %s', async (_name, ms, isAccepting) => {
+    accepts = isAccepting
+    await send('a')
+    now += ms
+    await send(...ids, 'last')
+    expect(settled).toEqual([['last', 'unavailable']])
+    expect([appends, refusals]).toEqual([[], 1])
+  })
+})
+
 describe('order', () => {
   it('a ping whose older one is in flight is not spooled before it', async () => {
     await send('first')
