@@ -43,8 +43,8 @@ export interface PingSpool {
 
 /** About 150 bytes each. With more checks, all pings go through the spool until it is empty. */
 const MAX_HELD = 100_000
-/** Appends that are not yet on disk; each is of a hundred pings at most. */
-const MAX_WRITING = 20_000
+/** Not yet on disk: what waits for a slow one must not fill the memory. */
+const MAX_WRITING = { pings: 50_000, bytes: 32 * 2 ** 20 }
 const MAX_FLUSH_MS = 1_000
 const BATCH = { records: 500, bytes: 2_000_000 }
 
@@ -59,6 +59,7 @@ export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
   /** By public id. Null: more checks than are listed, or what a process before this one left. */
   let held: Map<string, Held> | null = spool.records === 0 ? new Map() : null
   const writing = new Set<Promise<unknown>>()
+  const size = { pings: 0, bytes: 0 }
   let refusedAt: Instant | null = null
   let oldestAt: Instant | null = null
 
@@ -100,16 +101,27 @@ export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
     },
 
     async append(pings) {
-      if (writing.size >= MAX_WRITING) throw new SpoolFull('the disk of the spool does not respond')
+      // An append of a hundred pings may exceed them.
+      if (size.pings >= MAX_WRITING.pings || size.bytes >= MAX_WRITING.bytes)
+        throw new SpoolFull('the disk of the spool is too slow: too much waits for it')
       const stamped = pings.map(hold)
       oldestAt ??= stamped[0]?.ping.at ?? null
-      const written = spool.append(stamped.map(encodePing))
+      const records = stamped.map(encodePing)
+      const bytes = records.reduce((sum, { length }) => sum + length, 0)
+      const written = spool.append(records)
       writing.add(written)
+      size.pings += pings.length
+      size.bytes += bytes
+      const end = () => {
+        writing.delete(written)
+        size.pings -= pings.length
+        size.bytes -= bytes
+      }
       try {
         await written
-        writing.delete(written)
+        end()
       } catch (error) {
-        writing.delete(written)
+        end()
         unhold(stamped)
         throw error
       }

@@ -4,7 +4,7 @@ import type { Ping } from './ping.ts'
 
 /** `since`: when it began to wait. */
 export interface Waiting {
-  readonly ping: Pick<Ping, 'publicId'>
+  readonly ping: Pick<Ping, 'publicId' | 'body'>
   readonly since: number
 }
 
@@ -33,16 +33,25 @@ export interface PingQueue<Entry> {
 }
 
 const MAX_GROUP = 500
-/** Bounds the memory that a burst takes: each ping may hold a body of 10 KB. */
+/** Both bound the memory that a burst takes. */
 const MAX_WAITING = 20_000
+/** Each ping may have a body of 10 KB. */
+const MAX_BODY_BYTES = 32 * 2 ** 20
 
 export function createPingQueue<Entry extends Waiting>(): PingQueue<Entry> {
   /** All entries of a check are in one of the two. */
   let ready: Entry[] = []
   let resting: Entry[] = []
   let restingIds = new Set<string>()
+  let bytes = 0
 
   const isRested = ({ ping }: Entry) => restingIds.has(ping.publicId)
+
+  /** `entries`: those that leave the queue. */
+  function taken(entries: readonly Entry[]): readonly Entry[] {
+    bytes -= bodyBytesOf(entries)
+    return entries
+  }
 
   function keepResting(entries: Entry[]): void {
     resting = entries
@@ -54,7 +63,7 @@ export function createPingQueue<Entry extends Waiting>(): PingQueue<Entry> {
     const [ofReady, stillReady] = split(ready, isWanted)
     if (ofResting.length > 0) keepResting(stillResting)
     if (ofReady.length > 0) ready = stillReady
-    return [...ofResting, ...ofReady]
+    return taken([...ofResting, ...ofReady])
   }
 
   return {
@@ -62,26 +71,30 @@ export function createPingQueue<Entry extends Waiting>(): PingQueue<Entry> {
     resting: () => resting.length,
     isResting: (publicId) => restingIds.has(publicId),
     add(entry) {
-      if (ready.length + resting.length >= MAX_WAITING) return false
+      const more = bodyBytesOf([entry])
+      if (ready.length + resting.length >= MAX_WAITING || bytes + more > MAX_BODY_BYTES) return false
+      bytes += more
       const line = isRested(entry) ? resting : ready
       line.push(entry)
       return true
     },
     takeGroup(some) {
-      if (some === undefined) return ready.splice(0, MAX_GROUP)
+      if (some === undefined) return taken(ready.splice(0, MAX_GROUP))
       const [group, others] = split(ready, some.isFree, MAX_GROUP)
       if (group.length < some.min) return []
       ready = others
-      return group
+      return taken(group)
     },
     putBack(again) {
       if (again.length === 0) return
+      bytes += bodyBytesOf(again)
       const [behind, others] = split(again, isRested)
       resting = [...behind, ...resting]
       ready = [...others, ...ready]
     },
     rest(entries) {
       if (entries.length === 0) return
+      bytes += bodyBytesOf(entries)
       const ids = new Set(entries.map(({ ping }) => ping.publicId))
       const [behind, others] = split(ready, ({ ping }) => ids.has(ping.publicId))
       ready = others
@@ -90,12 +103,16 @@ export function createPingQueue<Entry extends Waiting>(): PingQueue<Entry> {
     takeRested(isFree) {
       const [group, others] = split(resting, isFree, MAX_GROUP)
       keepResting(others)
-      return group
+      return taken(group)
     },
     takeAll,
     takeOlderThan: (time) => takeAll(({ since }) => since < time),
     oldestSince: () => Math.min(oldestOf(resting), oldestOf(ready)),
   }
+}
+
+export function bodyBytesOf(entries: readonly Waiting[]): number {
+  return entries.reduce((bytes, { ping: { body } }) => bytes + (body?.length ?? 0), 0)
 }
 
 /** `most`: so many are wanted at most, the first ones. */

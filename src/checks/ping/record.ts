@@ -23,7 +23,7 @@ import {
 } from './commit.ts'
 import type { Ping, PingFailure, PingOutcome, PingResult } from './ping.ts'
 import type { PingSpool } from './ping-spool.ts'
-import { createPingQueue, oldestOf } from './queue.ts'
+import { bodyBytesOf, createPingQueue, oldestOf } from './queue.ts'
 import type { SpooledPing } from './spooled-ping.ts'
 import { createPingWaits, type PingWaits } from './waits.ts'
 
@@ -82,6 +82,7 @@ const MAX_SPARED = 100
 
 /** Bounds the memory of those that wait behind the last pings on disk, and their wait. */
 const MAX_HELD_BACK = 5_000
+const MAX_HELD_BACK_BYTES = 16 * 2 ** 20
 const MAX_HOLD_MS = 1_500
 
 /** What a connection waits for a row without a spool (LOCK_MS in store/postgres/database.ts). With one it waits less, and the pings are tried again. */
@@ -130,7 +131,7 @@ export function createPingRecorder(
   let isStopping = false
   const onIdle = new Set<() => void>()
   /** Null: none is held back. */
-  let heldBack: { readonly pings: QueuedPing[]; readonly publicIds: Set<string> } | null = null
+  let heldBack: { readonly pings: QueuedPing[]; readonly publicIds: Set<string>; bytes: number } | null = null
   let holding: Promise<void> = Promise.resolve()
 
   function record(ping: Ping, since = now()): Promise<PingResult> {
@@ -185,8 +186,10 @@ export function createPingRecorder(
 
   function keepBack(pending: QueuedPing): void {
     const { pings, publicIds } = heldBack!
-    if (pings.length >= MAX_HELD_BACK) {
+    heldBack!.bytes += bodyBytesOf([pending])
+    if (pings.length >= MAX_HELD_BACK || heldBack!.bytes > MAX_HELD_BACK_BYTES) {
       publicIds.clear()
+      heldBack!.bytes = 0
       spare([...pings.splice(0), pending])
     } else {
       pings.push(pending)
@@ -195,7 +198,7 @@ export function createPingRecorder(
   }
 
   async function holdBack(work: () => Promise<void>): Promise<void> {
-    heldBack = { pings: [], publicIds: new Set() }
+    heldBack = { pings: [], publicIds: new Set(), bytes: 0 }
     // A database that goes away meanwhile can keep `work` for seconds.
     const stopTimer = startTimer(MAX_HOLD_MS, releaseHeldBack)
     try {

@@ -98,3 +98,37 @@ describe('what the spool says of itself', () => {
     expect(pings.refusedAt()).toBe(9_000)
   })
 })
+
+describe('a disk that is slow', () => {
+  /** `count` appends of `size` pings that wait for it, and what frees it. */
+  function fill(count: number, size: number, bytes: number) {
+    const written = Promise.withResolvers<number[]>()
+    const pings = createPingSpool(createMemorySpool({ append: () => written.promise }), () => now)
+    const { ping, pingId } = pingAt(1)
+    // 27 bytes are before the body, and one is the exit code.
+    const one = { ping: { ...ping, body: Buffer.alloc(bytes - 28) }, pingId }
+    const appended = Array.from({ length: count }, () => pings.append(Array.from({ length: size }, () => one)))
+    return { pings, one, appended, written }
+  }
+
+  it.each([
+    ['50,000 pings', 500, 100, 50],
+    ['32 MiB', 32, 32, 2 ** 15],
+  ])('keeps %s waiting, and rejects others until it has stored them', async (_name, count, size, bytes) => {
+    const { pings, one, appended, written } = fill(count, size, bytes)
+    await expect(pings.append([one])).rejects.toThrow('too slow')
+    written.resolve([])
+    await Promise.all(appended)
+    await expect(pings.append([one])).resolves.toBeUndefined()
+  })
+
+  it.each([
+    ['50,000 pings', 500, 100, 50],
+    ['32 MiB', 32, 32, 2 ** 15],
+  ])('takes more below %s', async (_name, count, size, bytes) => {
+    const { pings, one, written } = fill(count - 1, size, bytes)
+    const last = pings.append([one])
+    written.resolve([])
+    await expect(last).resolves.toBeUndefined()
+  })
+})

@@ -7,7 +7,10 @@ function createFilled(count: number) {
   for (let since = 0; since < count; since += 1) expect(queue.add(entry(since))).toBe(true)
   return queue
 }
-const entry = (since: number, publicId = `check-${since}`) => ({ since, ping: { publicId } })
+const entry = (since: number, publicId = `check-${since}`) => ({
+  since,
+  ping: { publicId, body: null as Buffer | null },
+})
 const numbersOf = (entries: readonly { since: number }[]) => entries.map(({ since }) => since)
 
 it('a queue gives groups in the order of arrival, of at most 500', () => {
@@ -68,4 +71,21 @@ it('entries that rest count for the limit, and are taken out as others are', () 
   expect(numbersOf(queue.takeOlderThan(2))).toEqual([0, 1])
   expect(numbersOf(queue.takeAll(({ since }) => since === 499 || since === 500))).toEqual([499, 500])
   expect(queue.add(entry(0))).toBe(true)
+})
+
+it('bodies of 32 MiB may wait, and more only when a group was taken', () => {
+  const queue = createFilled(0)
+  const long = (since: number) => ({ since, ping: { publicId: 'a', body: Buffer.alloc(2 ** 20) } })
+  for (let since = 0; since < 32; since += 1) expect(queue.add(long(since))).toBe(true)
+  const short = { since: 32, ping: { publicId: 'a', body: Buffer.alloc(1) } }
+  expect([queue.add(short), queue.add(entry(33))]).toEqual([false, true])
+  const group = queue.takeGroup()
+  expect(queue.add(short)).toBe(true)
+  queue.takeAll(() => true)
+  queue.rest(group)
+  expect(queue.add(short)).toBe(false)
+  queue.putBack(queue.takeRested(() => true))
+  expect(queue.add(short)).toBe(false)
+  queue.takeOlderThan(1)
+  expect(queue.add(short)).toBe(true)
 })

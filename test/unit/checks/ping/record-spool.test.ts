@@ -398,6 +398,17 @@ describe('order', () => {
     expect([spooled(), groups.map(({ pings }) => pings)]).toEqual([[], [['a']]])
   })
 
+  it('pings with bodies of 16 MiB wait in memory meanwhile, and with one more byte all go to the disk', async () => {
+    onDisk = ['a']
+    void recorder.holdBack(() => new Promise(() => {}))
+    const long = (bytes: number) =>
+      void recorder.record({ publicId: 'a', body: Buffer.alloc(bytes) } as Partial<Ping> as Ping)
+    for (let count = 0; count < 16; count += 1) long(2 ** 20)
+    expect(appends).toEqual([])
+    long(1)
+    expect(spooled().flat()).toHaveLength(17)
+  })
+
   it('a ping waits in memory for a second and a half at most: the database may have gone away again', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
