@@ -120,7 +120,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
             onBegin: (error) => log.warn({ error }, 'the database stores no pings: they are stored on disk meanwhile'),
           },
   })
-  const spool = createSpoolRole({ ...base, cache, counts, recorder })
+  const spool = createSpoolRole({ ...base, cache, counts, recorder, onLateOpen: known.load })
 
   const beat = createBeat({
     database: pingDatabase,

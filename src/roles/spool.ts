@@ -9,7 +9,9 @@ import { UnknownFormat } from '../checks/ping/spooled-ping.ts'
 import type { AppError } from '../domain/errors.ts'
 import { startTimer } from '../runtime/clock.ts'
 import type { Loop } from '../runtime/loop.ts'
-import { SpoolDamaged } from '../spool/errors.ts'
+import { createSemaphore } from '../runtime/semaphore.ts'
+import { SpoolDamaged, SyncFailed } from '../spool/errors.ts'
+import type { Files } from '../spool/files.ts'
 import { openSpool } from '../spool/open-spool.ts'
 import type { Problem } from '../spool/recover.ts'
 import type { Spool } from '../spool/spool.ts'
@@ -22,7 +24,7 @@ import { type Base, loopOf } from './base.ts'
 export { SPOOL_LOCK_MS } from '../checks/ping/commit.ts'
 
 export interface SpoolRole {
-  /** Opens it. Where that fails it says so, and there is none. */
+  /** Opens it. Where that fails it says so, and there is none until a later try succeeds. */
   open(): Promise<void>
   /** Null: there is none. */
   pings(): PingSpool | null
@@ -44,23 +46,40 @@ export interface SpoolRoleOptions extends Base {
   readonly cache: CheckCache
   readonly counts: PingCounts
   readonly recorder: Pick<PingRecorder, 'recovered' | 'holdBack'>
+  /** It could not be opened at the start, and is open now. */
+  readonly onLateOpen: (folder: string) => Promise<unknown>
+  /** For tests. */
+  readonly files?: Files
 }
 
 /** The database is noticed within this time. */
 const READ_BACK_MS = 500
 const WARN_MS = 60_000
+/** While there is none: the process before this one may have the lock until it has stopped, and some errors of a disk pass. */
+const OPEN_MS = 30_000
 const CLOSE_MS = 5_000
 /** Kubernetes ends a pod 30 s after it asked it to stop, by default; and its folder is gone with it, unless that is a persistent volume. */
 const STOP_MS = 8_000
 
 export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
   const { config, log, metrics, clock, databaseClock, pingDatabase } = options
-  const { cache, counts, recorder } = options
+  const { cache, counts, recorder, onLateOpen, files } = options
   const { spoolDir: folder, spoolMaxBytes: maxBytes } = config
   let spool: Spool | null = null
   let pings: PingSpool | null = null
   let readBack: ReadBack | null = null
   let warnedAt = Number.NEGATIVE_INFINITY
+  /** False: not in this process. */
+  let mayOpen = maxBytes > 0
+  /** Null: it has not failed since it was open. */
+  let failed: { readonly retryAt: number; readonly message: string } | null = null
+  /** One opens or closes it at a time. */
+  const change = createSemaphore({ slots: 1 })
+
+  const openLoop = loopOf(options, 'open_spool', OPEN_MS, async () => {
+    await change(openLate)
+    return 'done'
+  })
 
   const loop = loopOf(options, 'read_back', READ_BACK_MS, () =>
     whileReadable(() => readBack?.run() ?? Promise.resolve('done')),
@@ -78,17 +97,20 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     }
   }
 
-  /** The files stay as they are. */
+  /** The files stay as they are: another try would find the same. */
   async function leave(error: unknown): Promise<void> {
+    mayOpen = false
     log.error({ error, folder }, 'the spool cannot be read: pings are rejected while the database is unavailable')
-    await abandon()
+    await change(abandon)
   }
 
   /** Opening it keeps aside what is damaged. */
   async function reopen(error: unknown): Promise<void> {
     log.error({ error, folder }, 'the spool is damaged; it is opened again')
-    await abandon()
-    await open()
+    await change(async () => {
+      await abandon()
+      await openNow()
+    })
   }
 
   async function abandon(): Promise<void> {
@@ -117,6 +139,7 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
         log.error(rest, 'the disk of the spool is full: pings are rejected while the database is unavailable')
         break
       case 'broken':
+        mayOpen = false
         log.error(
           rest,
           'the spool cannot be written: pings are rejected while the database is unavailable, until this process starts again',
@@ -126,13 +149,26 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
 
   async function open(): Promise<void> {
     if (maxBytes === 0) return
+    await change(openNow)
+    openLoop.start()
+  }
+
+  async function openLate(): Promise<void> {
+    if (spool !== null || !mayOpen || failed === null || clock.now() < failed.retryAt) return
+    await openNow()
+    if (pings === null) return
+    // What came before got 503, so that the time until now is no time whose pings were all spooled.
+    pings.noteRefusal()
+    log.info({ folder }, 'the spool is open now: pings are stored there while the database is unavailable')
+    await onLateOpen(folder)
+  }
+
+  async function openNow(): Promise<void> {
     try {
-      spool = await openSpool({ folder, maxBytes, onProblem })
+      spool = await openSpool({ folder, maxBytes, onProblem, ...(files === undefined ? {} : { files }) })
+      failed = null
     } catch (error) {
-      log.error(
-        { error, folder },
-        'the spool cannot be opened: pings are rejected while the database is unavailable. Set SPOOL_DIR to a folder that this process alone can write, or SPOOL_MAX_BYTES=0',
-      )
+      onOpenFailed(error)
       return
     }
     pings = createPingSpool(spool, databaseClock.now)
@@ -152,6 +188,18 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
       onWait,
       onEnd: (count) => log.info({ pings: count }, 'all pings of the spool are recorded'),
     })
+  }
+
+  /** Says each error once. After a failed fsync nothing that the files seem to have is believed, until the process starts again. */
+  function onOpenFailed(error: unknown): void {
+    if (error instanceof SyncFailed) mayOpen = false
+    const message = String(error)
+    if (message !== failed?.message)
+      log.error(
+        { error, folder },
+        'the spool cannot be opened: pings are rejected while the database is unavailable. Set SPOOL_DIR to a folder that this process alone can write, or SPOOL_MAX_BYTES=0',
+      )
+    failed = { retryAt: clock.now() + OPEN_MS, message }
   }
 
   /** A database that is away says so elsewhere. A row that another session holds keeps all pings behind it waiting. */
@@ -194,13 +242,17 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
       metrics.spoolOldestSeconds.set(oldestAt === null ? 0 : Math.max(0, databaseClock.now() - oldestAt) / 1_000)
     },
     async close() {
+      const stopped = openLoop.stop()
       await drain(AbortSignal.timeout(STOP_MS)).catch((error) => log.warn({ error }, 'the spool could not be recorded'))
       const left = pings?.pings() ?? 0
       if (left > 0) log.warn({ pings: left, folder }, 'pings stay in the spool: the next start records them')
       // A disk that hangs must not keep the process.
       await new Promise<void>((resolve, reject) => {
         const stopTimer = startTimer(CLOSE_MS, resolve)
-        Promise.resolve(spool?.close()).then(resolve, reject).finally(stopTimer)
+        stopped
+          .then(() => spool?.close())
+          .then(resolve, reject)
+          .finally(stopTimer)
       })
     },
   }

@@ -17,3 +17,8 @@ export class SpoolBroken extends Error {
 export class SpoolDamaged extends Error {
   override readonly name = 'SpoolDamaged'
 }
+
+/** What the disk holds of a file is unknown: Linux marks the pages of a failed fsync as written, so that the next one would succeed. */
+export class SyncFailed extends Error {
+  override readonly name = 'SyncFailed'
+}

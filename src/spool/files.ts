@@ -3,7 +3,7 @@
 import { mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { errorCode } from '../runtime/error-code.ts'
-import { SpoolRejected } from './errors.ts'
+import { SpoolRejected, SyncFailed } from './errors.ts'
 
 export interface File {
   read(into: Buffer, offset: number, length: number, position: number): Promise<{ bytesRead: number }>
@@ -67,7 +67,7 @@ export const isDiskFull = (error: unknown) => ['ENOSPC', 'EDQUOT'].includes(erro
 /** What a failed fsync leaves on the disk is unknown, whatever its reason was: its error never counts as a full disk. */
 export async function sync(what: Promise<void>): Promise<void> {
   await what.catch((cause) => {
-    throw new Error('fsync failed', { cause })
+    throw new SyncFailed('fsync failed', { cause })
   })
 }
 

@@ -1,0 +1,80 @@
+/** The spool of a process whose folder cannot be used when it starts. */
+
+import { expect, it } from 'vitest'
+import { createMetrics } from '../../../src/roles/metrics.ts'
+import { createSpoolRole, type SpoolRoleOptions } from '../../../src/roles/spool.ts'
+import { openSpool } from '../../../src/spool/open-spool.ts'
+import { FakeFiles } from '../../support/fake-files.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+
+function createRole(maxBytes = 2 ** 20) {
+  const clock = createManualClock()
+  const files = new FakeFiles()
+  const lines: string[] = []
+  const loaded: string[] = []
+  const log = (level: string) => (_line: object, text: string) => void lines.push(`${level} ${text.split(':')[0]}`)
+  const role = createSpoolRole({
+    config: { spoolDir: '/spool', spoolMaxBytes: maxBytes },
+    log: { info: log('info'), warn: log('warn'), error: log('error') },
+    metrics: createMetrics(),
+    clock,
+    databaseClock: clock,
+    files,
+    onLateOpen: async (folder: string) => loaded.push(folder),
+  } as unknown as SpoolRoleOptions)
+  return { role, clock, files, lines, loaded }
+}
+const CANNOT = 'error the spool cannot be opened'
+const OPEN_NOW = 'info the spool is open now'
+
+it('a spool whose lock the process before it still has is opened within half a minute after that has stopped', async () => {
+  const { role, clock, files, lines, loaded } = createRole()
+  const before = await openSpool({ folder: '/spool', maxBytes: 2 ** 20, onProblem: () => {}, files })
+  await role.open()
+  await clock.advance(65_000)
+  expect([role.pings(), role.folder(), role.report(), lines]).toEqual([null, null, null, [CANNOT]])
+  await before.append([Buffer.from('left')])
+  await before.close()
+  await clock.advance(24_999)
+  expect(role.pings()).toBeNull()
+  await clock.advance(1)
+  expect(role.pings()?.hasRoom()).toBe(true)
+  expect(role.pings()?.pings()).toBe(1)
+  await clock.advance(120_000)
+  expect([lines.filter((line) => line === OPEN_NOW), loaded]).toEqual([[OPEN_NOW], ['/spool']])
+  // Until then pings were refused.
+  expect(role.report()?.refusedAt).toBe(clock.now() - 120_000)
+})
+
+it('a spool is opened again after an error of the disk that passes, and never after a failed fsync', async () => {
+  for (const [operation, isOpened] of [
+    ['open', true],
+    ['datasync', false],
+    ['syncFolder', false],
+  ] as const) {
+    const { role, clock, files, lines } = createRole()
+    files.faultOf = (of) => (of === operation ? 'EIO' : undefined)
+    await role.open()
+    files.faultOf = () => undefined
+    await clock.advance(300_000)
+    expect([operation, role.pings() !== null, lines]).toEqual([
+      operation,
+      isOpened,
+      isOpened ? [CANNOT, OPEN_NOW] : [CANNOT],
+    ])
+  }
+})
+
+it('a spool that is off, or closed, is not opened', async () => {
+  const off = createRole(0)
+  await off.role.open()
+  const closed = createRole()
+  closed.files.faultOf = () => 'EACCES'
+  await closed.role.open()
+  closed.files.faultOf = () => undefined
+  await closed.role.close()
+  for (const { role, clock, files } of [off, closed]) {
+    await clock.advance(300_000)
+    expect([role.pings(), files.names()]).toEqual([null, []])
+  }
+})
