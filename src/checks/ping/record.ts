@@ -12,78 +12,22 @@
  */
 
 import { startTimer } from '../../runtime/clock.ts'
-import type { Database, Session } from '../../store/postgres/database.ts'
-import {
-  type CommitOptions,
-  createGroupCommitter,
-  isDisconnected,
-  type PendingPing,
-  PING_LIMITS,
-  SPOOL_LIMITS,
-} from './commit.ts'
+import type { Session } from '../../store/postgres/database.ts'
+import { createGroupCommitter, isDisconnected, type PendingPing, PING_LIMITS, SPOOL_LIMITS } from './commit.ts'
+import { createHeldBack } from './held-back.ts'
 import type { Ping, PingFailure, PingOutcome, PingResult } from './ping.ts'
-import type { PingSpool } from './ping-spool.ts'
-import { bodyBytesOf, createPingQueue, oldestOf } from './queue.ts'
-import type { SpooledPing } from './spooled-ping.ts'
-import { createPingWaits, type PingWaits } from './waits.ts'
+import { createPingQueue, oldestOf } from './queue.ts'
+import type { PingRecorder, PingRecorderOptions } from './recorder.ts'
+import { type Spared, storeOnDisk } from './spare.ts'
+import { createPingWaits } from './waits.ts'
 
 export type { Ping, PingResult } from './ping.ts'
-
-export interface PingRecorder {
-  /** `since`: when it began to wait, where its check had to be looked up first. Default: now. */
-  record(ping: Ping, since?: number): Promise<PingResult>
-  /** False from a group that the database failed to store until one commits, or until `recovered()`. */
-  isWell(): boolean
-  /** Whether pings are stored on disk, or wait there: what is recorded may lack pings that came in before. */
-  isSpooling(): boolean
-  recovered(): void
-  /**
-   * While `work` records the last pings on disk, newer ones of their checks wait in memory: they would go to the disk behind them, and the spool would
-   * never be empty beside jobs that ping all the time.
-   */
-  holdBack(work: () => Promise<void>): Promise<void>
-  waiting(): number
-  /** How long the oldest ping without a result has waited, in milliseconds; also one whose group is in flight. */
-  oldestWaitMs(): number
-  /** What pings wait beside batches of deadlines, and otherwise. Without those that could not be stored. */
-  readonly waits: Omit<PingWaits, 'onSettled'>
-  /** Resolves when no ping waits and no group is in flight, after 20 ms at the latest: for background work. */
-  yieldToPings(): Promise<void>
-  /** Rejects new pings, and resolves when all others have their results. */
-  stop(): Promise<void>
-}
-
-export interface PingRecorderOptions extends CommitOptions {
-  /** A pool of its own, so that management never takes the connection that pings need. */
-  readonly database: Database
-  /** These pings are lost, as far as is known. */
-  readonly onError: (error: unknown, pings: number) => void
-  /** Null: none. */
-  readonly spool?: {
-    /** Null while it is not open. */
-    readonly pings: () => Pick<PingSpool, 'accepts' | 'append' | 'flushed' | 'holds' | 'isEmpty' | 'noteRefusal'> | null
-    /** Whether a check has this public id, as far as is known: invented ids must not fill the spool. */
-    readonly isKnown: (publicId: string) => boolean
-    /** The database stores no pings, and they are spooled from now on. */
-    readonly onBegin: (error: unknown) => void
-  } | null
-}
+export type { PingRecorder } from './recorder.ts'
 
 const MAX_YIELD_MS = 20
 
 /** Pings that are still on disk so long after the database was available again do not keep deadlines waiting. */
 const MAX_PENDING_MS = 600_000
-
-/** A disk that has not stored a ping by then hangs. The client hears 503, although it may be stored later. */
-const MAX_STORE_MS = 2_500
-
-/** One append is stored as a whole, in one file of 4 MiB: with bodies of 10 KB a queue does not fit. Those of one turn share an fsync anyway. */
-const MAX_SPARED = 100
-
-/** Bounds the memory of those that wait behind the last pings on disk, and their wait. */
-const MAX_HELD_BACK = 5_000
-const MAX_HELD_BACK_BYTES = 16 * 2 ** 20
-const MAX_HOLD_MS = 1_500
 
 /** What a connection waits for a row without a spool (LOCK_MS in store/postgres/database.ts). With one it waits less, and the pings are tried again. */
 const MAX_HELD_MS = 1_500
@@ -108,10 +52,7 @@ interface QueuedPing extends PendingPing {
   readonly settle: (result: PingResult) => void
 }
 
-/** A ping to spool; `pingId` as in SpooledPing. */
-interface SparedPing extends QueuedPing {
-  readonly pingId?: Buffer | null
-}
+type SparedPing = QueuedPing & Spared
 
 /** `commit` is for tests. */
 export function createPingRecorder(
@@ -130,15 +71,14 @@ export function createPingRecorder(
   let wellSince = now()
   let isStopping = false
   const onIdle = new Set<() => void>()
-  /** Null: none is held back. */
-  let heldBack: { readonly pings: QueuedPing[]; readonly publicIds: Set<string>; bytes: number } | null = null
+  const heldBack = createHeldBack<QueuedPing>(spare, releaseHeldBack)
   let holding: Promise<void> = Promise.resolve()
 
   function record(ping: Ping, since = now()): Promise<PingResult> {
     return new Promise((settle) => {
       const pending = { ping, since, isRetry: false, settle }
       if (isStopping) settle('unavailable')
-      else if (isToHoldBack(ping.publicId)) keepBack(pending)
+      else if (isToHoldBack(ping.publicId)) heldBack.keep(pending)
       else if (isForSpool(ping.publicId)) spare([...takeOlder(ping.publicId), pending])
       else enqueue(pending)
     })
@@ -180,38 +120,10 @@ export function createPingRecorder(
 
   /** Those that others of their check are held back before, too. */
   function isToHoldBack(publicId: string): boolean {
-    if (heldBack === null) return false
-    return heldBack.publicIds.has(publicId) || (!isSpoolInUse() && isForSpool(publicId))
+    return heldBack.has(publicId) || (heldBack.isOn() && !isSpoolInUse() && isForSpool(publicId))
   }
 
-  function keepBack(pending: QueuedPing): void {
-    const { pings, publicIds } = heldBack!
-    heldBack!.bytes += bodyBytesOf([pending])
-    if (pings.length >= MAX_HELD_BACK || heldBack!.bytes > MAX_HELD_BACK_BYTES) {
-      publicIds.clear()
-      heldBack!.bytes = 0
-      spare([...pings.splice(0), pending])
-    } else {
-      pings.push(pending)
-      publicIds.add(pending.ping.publicId)
-    }
-  }
-
-  async function holdBack(work: () => Promise<void>): Promise<void> {
-    heldBack = { pings: [], publicIds: new Set(), bytes: 0 }
-    // A database that goes away meanwhile can keep `work` for seconds.
-    const stopTimer = startTimer(MAX_HOLD_MS, releaseHeldBack)
-    try {
-      await work()
-    } finally {
-      stopTimer()
-      releaseHeldBack()
-    }
-  }
-
-  function releaseHeldBack(): void {
-    const pings = heldBack?.pings ?? []
-    heldBack = null
+  function releaseHeldBack(pings: readonly QueuedPing[]): void {
     const behind = new Set(pings.filter(({ ping }) => isForSpool(ping.publicId)))
     if (behind.size > 0) spare([...behind])
     for (const pending of pings) if (!behind.has(pending)) enqueue(pending)
@@ -251,22 +163,7 @@ export function createPingRecorder(
     const all: readonly SparedPing[] = areAnyWaiting() ? [...pings, ...queue.takeAll(isBehind)] : pings
     const known = all.filter(({ ping }) => isKnown(ping.publicId))
     for (const pending of all) if (!isKnown(pending.ping.publicId)) pending.settle('unconfirmed')
-    if (known.length === 0) return
-    for (let at = 0; at < known.length; at += MAX_SPARED) store(known.slice(at, at + MAX_SPARED))
-  }
-
-  function store(pings: readonly SparedPing[]): void {
-    const records = pings.map(({ ping, pingId = null }): SpooledPing => ({ ping, pingId }))
-    const stopTimer = startTimer(MAX_STORE_MS, () => giveUp(pings, new Error('the disk of the spool does not respond')))
-    onDisk()!
-      .append(records)
-      .then(
-        () => {
-          for (const { settle } of pings) settle('spooled')
-        },
-        (error) => giveUp(pings, error),
-      )
-      .finally(stopTimer)
+    if (known.length > 0) storeOnDisk(onDisk()!, known, giveUp)
   }
 
   /** From the first failure on. */
@@ -435,7 +332,7 @@ export function createPingRecorder(
     isSpooling: () => isSpoolInUse() || (onDisk()?.isEmpty() === false && now() - wellSince < MAX_PENDING_MS),
     recovered: recover,
     holdBack(work) {
-      const held = holdBack(work)
+      const held = heldBack.during(work)
       holding = held.catch(() => {})
       return held
     },
