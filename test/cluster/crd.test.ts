@@ -213,9 +213,9 @@ describe('kubectl', () => {
 
   it('shows the time zone, where the URL is, and why and since when it is down with -o wide', async () => {
     const [head, row] = rows(await kubectl('get', 'hbc', 'nightly', '-o', 'wide'))
-    expect(head?.slice(8)).toEqual(['AGE', 'TIME ZONE', 'PUBLISHED', 'RUN REASON', 'WHY', 'SINCE'])
+    expect(head?.slice(8)).toEqual(['AGE', 'TIME ZONE', 'RUN REASON', 'PUBLISHED', 'WHY', 'SINCE'])
     const since = expect.stringMatching(/^10m/)
-    expect(row?.slice(9)).toEqual(['Europe/Berlin', 'nightly-heartbeat', 'OOMKilled', 'JobFailed', since])
+    expect(row?.slice(9)).toEqual(['Europe/Berlin', 'OOMKilled', 'nightly-heartbeat', 'JobFailed', since])
   })
 
   it.each([

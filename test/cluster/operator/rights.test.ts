@@ -192,7 +192,7 @@ describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
     expect(head).toMatch(/^NAME +STATE +READY +SCHEDULE +GRACE +LAST PING +LAST RUN +REASON +AGE$/)
     expect(line).toMatch(/^nightly-backup +new +True +0 2 \* \* \* +3600 +Synced +\d+s$/)
     const [wideHead, wideLine] = await table('-o', 'wide')
-    expect(wideHead).toMatch(/AGE +TIME ZONE +PUBLISHED +RUN REASON +WHY +SINCE$/)
+    expect(wideHead).toMatch(/AGE +TIME ZONE +RUN REASON +PUBLISHED +WHY +SINCE$/)
     expect(wideLine).toMatch(/\d+s +UTC +nightly-backup-heartbeat +New +\d+s$/)
     await fetch(await place.pingUrl('nightly-backup'))
     await eventually('the ping is shown', async () => /up +True .* 3600 +\d+s +Synced +\d+s/.test((await table())[1]!))
