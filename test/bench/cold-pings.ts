@@ -193,7 +193,8 @@ async function seed(): Promise<string[]> {
       [HISTORY - n],
     )
   await database.query('vacuum analyze')
-  return readIds(database)
+  // Before the stack closes the database.
+  return await readIds(database)
 }
 
 async function readIds(database: Database): Promise<string[]> {
