@@ -14,7 +14,7 @@ export interface LastRun {
   readonly reason: string | null
   /** A sentence for people. */
   readonly message: string | null
-  /** The Job's uid, as it is stored; nobody is shown it. Left out: a version stored the run that did not store ids. */
+  /** The Job's uid. It is stored, and no response contains it. Left out: an earlier version, which stored no ids, stored the run. */
   readonly runId?: string
 }
 

@@ -58,7 +58,7 @@ export async function expireOverdue({ database, cache, now }: ExpireOptions, lim
           const due = await lockDueStates(tx, limit, SHORTEST_GAP_MS)
           if (now() - askedAt > STALL_MS) throw new Stalled()
           if (due.checks.length === 0) return null
-          const [gaps, isLateWanted] = await Promise.all([
+          const [gaps, isLateWanted] = await inOrder([
             listGaps(tx, Math.min(due.now, ...due.checks.filter(({ spec }) => spec !== null).map(awaitedSince))),
             isEventWanted(tx, 'check.late'),
           ])

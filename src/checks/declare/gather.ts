@@ -7,6 +7,7 @@ import { findRetention } from '../../store/checks/retained-checks.ts'
 import { type LockedCheck, lockStates } from '../../store/checks/states.ts'
 import { findTombstone } from '../../store/checks/tombstones.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
+import { inOrder } from '../../store/postgres/in-order.ts'
 import { hasProject } from '../../store/tenancy/projects.ts'
 import type { LockedWork } from '../with-locked-check.ts'
 import { type Declaration, type Facts, NOTHING_THERE } from './plan.ts'
@@ -26,7 +27,7 @@ export async function gather(tx: Queryable, wanted: Declaration): Promise<Gather
   }
   // PostgreSQL takes no text with a NUL, which an annotation can hold.
   const isIdPossible = adoptId === null || isUuid(adoptId)
-  const [isKept, tombstone, retention] = await Promise.all([
+  const [isKept, tombstone, retention] = await inOrder([
     // First, in the order in which the removal of a project takes these locks: its tombstones go with it.
     hasProject(tx, null, projectId, 'keep'),
     isIdPossible ? findTombstone(tx, resource, adoptId) : null,
@@ -50,7 +51,7 @@ export async function gather(tx: Queryable, wanted: Declaration): Promise<Gather
  */
 export async function lockDeclared(tx: Queryable, resource: Resource): Promise<LockedWork | null> {
   // In one round trip: the second statement sees what was committed while the first one waited.
-  const [, found] = await Promise.all([lockResource(tx, resource), findDeclaredCheck(tx, resource)])
+  const [, found] = await inOrder([lockResource(tx, resource), findDeclaredCheck(tx, resource)])
   if (found === null) return null
   const [locked] = await lockStates(tx, [found.key])
   // Pings and the API change a check without the resource's lock, so it is read again under its own.

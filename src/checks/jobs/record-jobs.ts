@@ -12,6 +12,7 @@ import { type LockedCheck, lockStates } from '../../store/checks/states.ts'
 import type { Context } from '../../store/context.ts'
 import { type CronJobRow, readCronJobs, saveCronJobs, toStoredText } from '../../store/jobs/cron-jobs.ts'
 import { findFollowing, readStoredRuns } from '../../store/jobs/followed-checks.ts'
+import { inOrder } from '../../store/postgres/in-order.ts'
 import { LOCK_NOT_AVAILABLE, sqlStateOf } from '../../store/postgres/sqlstate.ts'
 import { type Decision, decideChanges } from '../change.ts'
 import { isAloneAt, spanOf } from './early-fails.ts'
@@ -98,7 +99,7 @@ function recordGroup({ database, clock }: Context, { group, ends, wait }: Group)
       span: spanOf(report),
     }))
     // In one round trip; PostgreSQL reads the rest when it has the locks.
-    const [locked, stored, cronJobs] = await Promise.all([
+    const [locked, stored, cronJobs] = await inOrder([
       lockStates(tx, keys, wait),
       readStoredRuns(tx, runs),
       readCronJobs(tx, keys),
@@ -163,7 +164,7 @@ function recordGroup({ database, clock }: Context, { group, ends, wait }: Group)
       cronJobs,
       after,
     )
-    await Promise.all([
+    await inOrder([
       // Sent first: events have the name of the CronJob.
       changed.length === 0 ? undefined : saveCronJobs(tx, changed),
       saveChanges(tx, { ...changeSet, pings }),

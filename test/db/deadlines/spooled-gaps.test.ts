@@ -13,6 +13,7 @@ import {
   type SpoolReport,
   settleGaps,
 } from '../../../src/store/history/gaps.ts'
+import { untilWaiting } from '../../support/database.ts'
 import { createPingFixture, type PingFixture, pingOf } from '../pings/fixture.ts'
 
 let t: PingFixture
@@ -109,10 +110,20 @@ describe('a gap', () => {
   })
 
   it('of processes that beat at the same time is one: each sees the row of the other', async () => {
-    const processes = [aProcess(), aProcess(), aProcess()]
-    for (let round = 0; round < 30; round += 1) await Promise.all(processes.map((process) => process.beat()))
+    const processes = [aProcess(), aProcess()]
+    const beatTogether = async () => {
+      const beats = await t.database.transaction(async (tx) => {
+        await lockBeat(tx)
+        const waiting = processes.map((process) => process.beat())
+        await untilWaiting(t, processes.length)
+        return waiting
+      })
+      await Promise.all(beats)
+    }
+    await beatTogether()
+    await beatTogether()
     await letPass(20_000)
-    await Promise.all(processes.map((process) => process.beat()))
+    await beatTogether()
     expect(await settled()).toEqual([true])
   })
 
