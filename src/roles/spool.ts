@@ -104,8 +104,9 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     await change(abandon)
   }
 
-  /** Opening it keeps aside what is damaged. */
+  /** Opening it keeps aside what is damaged. It would accept pings again, so not after a failed fsync. */
   async function reopen(error: unknown): Promise<void> {
+    if (!mayOpen) return leave(error)
     log.error({ error, folder }, 'the spool is damaged; it is opened again')
     await change(async () => {
       await abandon()

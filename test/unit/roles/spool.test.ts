@@ -1,5 +1,6 @@
 /** The spool of a process whose folder cannot be used when it starts. */
 
+import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { createMetrics } from '../../../src/roles/metrics.ts'
 import { createSpoolRole, type SpoolRoleOptions } from '../../../src/roles/spool.ts'
@@ -19,11 +20,25 @@ function createRole(maxBytes = 2 ** 20) {
     metrics: createMetrics(),
     clock,
     databaseClock: clock,
+    pingDatabase: { query: async () => ({ rows: [{ readTo: 0 }] }) },
+    recorder: { holdBack: (work: () => Promise<void>) => work(), recovered: () => {} },
     files,
     onLateOpen: async (folder: string) => loaded.push(folder),
   } as unknown as SpoolRoleOptions)
   return { role, clock, files, lines, loaded }
 }
+const spooled = (text: string) => ({
+  ping: {
+    publicId: randomUUID(),
+    type: 'success',
+    exitCode: 0,
+    durationMs: null,
+    runId: null,
+    body: Buffer.from(text),
+    at: 1_000,
+  } as const,
+  pingId: null,
+})
 const CANNOT = 'error the spool cannot be opened'
 const OPEN_NOW = 'info the spool is open now'
 
@@ -63,6 +78,27 @@ it('a spool is opened again after an error of the disk that passes, and never af
       isOpened ? [CANNOT, OPEN_NOW] : [CANNOT],
     ])
   }
+})
+
+it.each([
+  ['is opened again', false],
+  ['is left as it is after a failed fsync, and accepts nothing', true],
+])('a spool in which damage is found %s', async (_, hasFailed) => {
+  const { role, files, lines } = createRole()
+  await role.open()
+  await role.pings()!.append([spooled('first')])
+  if (hasFailed) {
+    files.faultOf = (of) => (of === 'datasync' ? 'EIO' : undefined)
+    await expect(role.pings()!.append([spooled('second')])).rejects.toThrow()
+    files.faultOf = () => undefined
+  }
+  const segment = files.names().find((name) => files.content(`/spool/${name}`).includes('first'))
+  const bytes = files.content(`/spool/${segment}`)
+  bytes[bytes.indexOf('first')]! ^= 1
+  files.put(`/spool/${segment}`, bytes)
+  await role.drain()
+  expect(role.pings()?.accepts() ?? null).toBe(hasFailed ? null : true)
+  expect(lines.at(hasFailed ? -1 : -2)).toMatch(hasFailed ? /cannot be read/ : /damaged/)
 })
 
 it('a spool that is off, or closed, is not opened', async () => {
