@@ -68,7 +68,7 @@ function isStarted({ spec, state }: Pick<CheckRecord, 'spec' | 'state'>, now: In
   const running = runs.filter((run) => isRunning(run, now))
   if (status === 'paused' && !spec.resumeOnPing) return false
   const after = status === 'paused' || reason === 'resumed' ? since : Number.NEGATIVE_INFINITY
-  // The end of a Job is reported, whatever else happens.
+  // The end of a Job is always reported.
   if (running.some(({ slotAt, startedAt }) => slotAt !== undefined && startedAt >= after)) return true
   const last = running.find(({ startedAt }) => startedAt === lastStartAt)
   if (last === undefined || last.startedAt < after) return false
