@@ -16,7 +16,7 @@ import { type ImportArguments, readArguments, UsageError } from './import/argume
 import { runImport } from './import/run-import.ts'
 import { SourceError } from './import/source.ts'
 import { describeCluster, describeCredentials, describeService } from './introduction.ts'
-import { type Connection, findConnection, KubeconfigError } from './kubernetes/connection.ts'
+import { type Connection, findConnection, findHomeKubeconfig, KubeconfigError } from './kubernetes/connection.ts'
 import { ReleaseError, runRelease } from './roles/release.ts'
 import { systemClock } from './runtime/clock.ts'
 import { createLog, type Log } from './runtime/log.ts'
@@ -102,9 +102,9 @@ async function run(config: Config): Promise<void> {
   say('stopping ...')
 }
 
-async function release({ watchNamespaces: namespaces, takeOver }: Config): Promise<void> {
-  const connection = await findConnection(process.env, { clock: systemClock })
-  if (connection === null) throw new StartError(`no cluster was found to release from: ${HOW_TO_FIND_ONE}`)
+async function release({ kubernetes, watchNamespaces: namespaces, takeOver }: Config): Promise<void> {
+  const connection = await findConnection(process.env, { clock: systemClock, looksAtHome: kubernetes === 'required' })
+  if (connection === null) throw new StartError(`no cluster was found to release from: ${await howToFindOne()}`)
   await runRelease({ connection, namespaces, takeOver, say, signal: stopping.signal })
 }
 
@@ -146,7 +146,13 @@ async function borrowEmbedded(dataDir: string, resources: AsyncDisposableStack):
   }
 }
 
-/** `connection` is null when no cluster is wanted or none was found; `fault` says what is wrong with a kubeconfig that was found. */
+/** What to do where no cluster was found; names a kubeconfig that was not used. */
+async function howToFindOne(): Promise<string> {
+  const unused = await findHomeKubeconfig(process.env)
+  return unused === null ? HOW_TO_FIND_ONE : `${HOW_TO_FIND_ONE} (${unused} is not used without KUBECONFIG)`
+}
+
+/** `connection` is null when no cluster is wanted or none was found; `fault` says why none is used. */
 async function findCluster({
   kubernetes,
   role,
@@ -154,16 +160,18 @@ async function findCluster({
   if (kubernetes === 'off' || role === 'api') return { connection: null, fault: null }
   const isNeeded = kubernetes === 'required' || role === 'controller'
   try {
-    const connection = await findConnection(process.env, { clock: systemClock })
+    const connection = await findConnection(process.env, { clock: systemClock, looksAtHome: kubernetes === 'required' })
     if (connection === null && isNeeded) {
       const who = kubernetes === 'required' ? 'KUBERNETES is required' : 'ROLE controller needs one'
-      throw new StartError(`no cluster was found, and ${who}: ${HOW_TO_FIND_ONE}`)
+      throw new StartError(`no cluster was found, and ${who}: ${await howToFindOne()}`)
     }
-    return { connection, fault: null }
+    const unused = connection === null ? await findHomeKubeconfig(process.env) : null
+    const fault = unused === null ? null : `${unused} is not used (set KUBECONFIG=${unused} to reconcile its cluster)`
+    return { connection, fault }
   } catch (error) {
-    // ~/.kube/config may name a cluster that is gone, which does not stop the service; a file named by KUBECONFIG does.
-    const isLeftOver = error instanceof KubeconfigError && !isNeeded && !process.env.KUBECONFIG
-    if (!isLeftOver) throw error
+    // A pod whose ServiceAccount cannot be read still serves; a file that KUBECONFIG names stops the start.
+    const isOfPod = error instanceof KubeconfigError && !isNeeded && !process.env.KUBECONFIG
+    if (!isOfPod) throw error
     return { connection: null, fault: error.message }
   }
 }

@@ -1,6 +1,6 @@
 /**
  * The address of the cluster and our credentials, searched in controller-runtime's order: the files of KUBECONFIG, the
- * ServiceAccount of this pod, ~/.kube/config.
+ * ServiceAccount of this pod, and ~/.kube/config where the caller asks for it.
  *
  * Tokens and certificates change while we run (a projected token lives for an hour), so credentials are read again every half
  * a minute, and immediately when the API server rejects them.
@@ -44,6 +44,8 @@ export interface Connection {
 
 export interface ConnectionOptions {
   readonly clock: Clock
+  /** Look for ~/.kube/config too. Default: no. That file names whatever cluster a person worked with last. */
+  readonly looksAtHome?: boolean
   readonly serviceAccountFolder?: string
 }
 
@@ -53,16 +55,22 @@ const FRESH_MS = 30_000
 /** Returns null when no cluster is configured. Throws KubeconfigError when a configured one cannot be used. */
 export async function findConnection(
   environment: ConnectionEnvironment,
-  { clock, serviceAccountFolder = SERVICE_ACCOUNT_FOLDER }: ConnectionOptions,
+  { clock, looksAtHome = false, serviceAccountFolder = SERVICE_ACCOUNT_FOLDER }: ConnectionOptions,
 ): Promise<Connection | null> {
   const named = environment.KUBECONFIG?.split(delimiter).filter((file) => file !== '') ?? []
   if (named.length > 0) return connectByKubeconfig(named, clock)
   const address = serviceAddress(environment)
   if (address !== null && (await isThere(join(serviceAccountFolder, 'token'))))
     return connectByServiceAccount(address, serviceAccountFolder, clock)
-  if (!environment.HOME) return null
-  const usual = join(environment.HOME, '.kube', 'config')
-  return (await isThere(usual)) ? connectByKubeconfig([usual], clock) : null
+  const usual = looksAtHome ? await findHomeKubeconfig(environment) : null
+  return usual === null ? null : connectByKubeconfig([usual], clock)
+}
+
+/** The path of ~/.kube/config; null where it is not there. */
+export async function findHomeKubeconfig({ HOME }: ConnectionEnvironment): Promise<string | null> {
+  if (!HOME) return null
+  const usual = join(HOME, '.kube', 'config')
+  return (await isThere(usual)) ? usual : null
 }
 
 async function connectByKubeconfig(files: readonly string[], clock: Clock): Promise<Connection> {

@@ -1,6 +1,6 @@
 /** The roles as processes (design, section 8): what each needs of a cluster, and what it says without one. */
 
-import { mkdir, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createEmptyDatabase } from '../support/database.ts'
@@ -114,12 +114,26 @@ describe('ROLE=all', () => {
     expect(await statusOf(`${service.ops}/readyz`)).toBe(200)
   })
 
-  it('serves beside a kubeconfig that a deleted cluster has left behind, and says what is wrong with it', async () => {
+  it('leaves the cluster of ~/.kube/config alone without KUBECONFIG, and says so in one line', async () => {
+    await using cluster = await startFakeCluster()
+    const home = join(stage.folder, 'at-home')
+    const file = join(home, '.kube', 'config')
+    await mkdir(join(home, '.kube'), { recursive: true })
+    await copyFile(await stage.writeKubeconfig(cluster.server.url), file)
+    await using service = await startService(stage.environmentOf({ HOME: home }))
+    expect(service.stdout.match(/^ {2}cluster .*$/gm)).toEqual([
+      `  cluster  none: ${file} is not used (set KUBECONFIG=${file} to reconcile its cluster)`,
+    ])
+    expect(cluster.server.requests).toEqual([])
+    const said = await failureOf({ ROLE: 'controller', HOME: home })
+    expect(said).toContain('no cluster was found, and ROLE controller needs one: set KUBECONFIG to a kubeconfig')
+    expect(said).toContain(`(${file} is not used without KUBECONFIG)`)
+  })
+
+  it('uses ~/.kube/config with KUBERNETES=required, and says what is wrong with it', async () => {
     const home = join(stage.folder, 'left-behind')
     await mkdir(join(home, '.kube'), { recursive: true })
     await writeFile(join(home, '.kube', 'config'), 'apiVersion: v1\nkind: Config\ncurrent-context: ""\n')
-    await using service = await startService(stage.environmentOf({ HOME: home }))
-    expect(service.stdout).toMatch(/^ {2}cluster {2}none: .*left-behind.*context/m)
     expect(await failureOf({ KUBERNETES: 'required', HOME: home })).toContain('left-behind')
   })
 

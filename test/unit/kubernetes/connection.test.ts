@@ -51,8 +51,8 @@ function aKubeconfig({ name = 'ours', cluster, user, context, current = name }: 
   })
 }
 
-const find = (environment: ConnectionEnvironment) =>
-  findConnection(environment, { clock, serviceAccountFolder: join(folder, 'account') })
+const find = (environment: ConnectionEnvironment, looksAtHome = true) =>
+  findConnection(environment, { clock, looksAtHome, serviceAccountFolder: join(folder, 'account') })
 
 async function connect(parts: Parts): Promise<Connection> {
   return (await find({ KUBECONFIG: await write('config', aKubeconfig(parts)) }))!
@@ -90,6 +90,7 @@ describe('a cluster is found', () => {
     })
     expect(await find({ ...inPod, HOME: folder })).toMatchObject({ server: 'https://10.96.0.1:443' })
     expect(await find({ HOME: folder })).toMatchObject({ server: 'https://home.example.com' })
+    expect(await find({ HOME: folder }, false)).toBeNull()
   })
 
   it('a cluster is found with its default namespace', async () => {
