@@ -122,10 +122,15 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   return {
     listen: () =>
       new Promise((resolve, reject) => {
-        server.once('error', (error: NodeJS.ErrnoException) =>
-          reject(new ListenError(explainListenError(name, bindAddress, port, error))),
+        const listenOn = (address: string, onError: (error: NodeJS.ErrnoException) => void) =>
+          server.once('error', onError).listen(port, address)
+        const fail = (error: NodeJS.ErrnoException) =>
+          reject(new ListenError(explainListenError(name, bindAddress, port, error)))
+        server.once('listening', () => resolve({ port: (server.address() as AddressInfo).port }))
+        // The image listens on `::`, and some nodes have no IPv6.
+        listenOn(bindAddress, (error) =>
+          bindAddress === '::' && NO_IPV6.has(error.code) ? listenOn('0.0.0.0', fail) : fail(error),
         )
-        server.listen(port, bindAddress, () => resolve({ port: (server.address() as AddressInfo).port }))
       }),
     close: (graceMs) =>
       new Promise((resolve) => {
@@ -151,6 +156,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       }),
   }
 }
+
+const NO_IPV6: ReadonlySet<string | undefined> = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL'])
 
 type Fault = [status: number, message: string]
 const NOT_HTTP: Fault = [400, 'the request is not valid HTTP']

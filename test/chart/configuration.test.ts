@@ -53,7 +53,7 @@ function readEnvironment(objects: readonly ChartObject[], component: string): Re
     return found === undefined ? [] : [[name, found] as const]
   })
   const [{ configMapRef }] = envFrom as [{ configMapRef: { name: string } }]
-  return { BIND_ADDRESS: '0.0.0.0', ...pick(objects, 'ConfigMap', configMapRef.name).data, ...Object.fromEntries(own) }
+  return { BIND_ADDRESS: '::', ...pick(objects, 'ConfigMap', configMapRef.name).data, ...Object.fromEntries(own) }
 }
 
 async function configOf(values: Values, component = 'api'): Promise<Config> {
@@ -309,6 +309,33 @@ describe('with values', () => {
     const optional = { name: 'HTTPS_PROXY', valueFrom: { secretKeyRef: { ...secretKeyRef, optional: true } } }
     expect(overridden.env).toEqual([extraEnv[0], optional])
     expect(pick(await renderChart(), 'Job').spec.template.spec.containers[0]).not.toHaveProperty('env')
+  })
+
+  it('credentials of another cluster reach the controller and the Job of the uninstallation, and no pod of the api', async () => {
+    const objects = await renderChart({
+      extraEnv: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/ca/ca.crt' }],
+      api: { extraEnv: [{ name: 'HTTPS_PROXY', value: 'http://proxy:3128' }] },
+      controller: {
+        extraEnv: [{ name: 'KUBECONFIG', value: '/other/kubeconfig' }],
+        extraVolumes: [{ name: 'other', secret: { secretName: 'other-cluster' } }],
+        extraVolumeMounts: [{ name: 'other', mountPath: '/other', readOnly: true }],
+      },
+    })
+    const podOf = (object: ChartObject) => object.spec.template.spec
+    const api = podOf(pick(objects, 'Deployment', 'heartbeat-api'))
+    expect(JSON.stringify(api)).not.toMatch(/other|KUBECONFIG/)
+    expect(api.containers[0].env).toContainEqual({ name: 'HTTPS_PROXY', value: 'http://proxy:3128' })
+    const controller = podOf(pick(objects, 'Deployment', 'heartbeat-controller'))
+    expect(JSON.stringify(controller)).not.toContain('HTTPS_PROXY')
+    expect(controller.volumes).toContainEqual({ name: 'other', secret: { secretName: 'other-cluster' } })
+    const job = podOf(pick(objects, 'Job'))
+    expect(job.volumes).toContainEqual({ name: 'other', secret: { secretName: 'other-cluster', optional: true } })
+    for (const { containers } of [controller, job]) {
+      const [{ env, volumeMounts }] = containers
+      expect(env).toContainEqual({ name: 'NODE_EXTRA_CA_CERTS', value: '/ca/ca.crt' })
+      expect(env).toContainEqual({ name: 'KUBECONFIG', value: '/other/kubeconfig' })
+      expect(volumeMounts).toContainEqual({ name: 'other', mountPath: '/other', readOnly: true })
+    }
   })
 
   it('further variables and volumes reach both Deployments', async () => {

@@ -37,7 +37,7 @@ describe('the configuration of the image', () => {
       ExposedPorts: { '8080/tcp': {}, '8081/tcp': {}, '9090/tcp': {} },
     })
     expect(image.config.Env.toSorted()).toEqual([
-      'BIND_ADDRESS=0.0.0.0',
+      'BIND_ADDRESS=::',
       'NODE_ENV=production',
       'PATH=/usr/local/bin:/usr/bin:/bin',
       'UV_THREADPOOL_SIZE=32',
