@@ -77,10 +77,11 @@ export function renderChart(values: Values = {}, options: RenderOptions = {}): P
   return objects
 }
 
-/** The same as YAML, rendered anew. */
+/** The same as YAML, rendered anew. Helm sees no cluster here: the chart generates its secrets only because it is told to. */
 export async function renderText(values: Values = {}, options: RenderOptions = {}): Promise<string> {
   const { release = RELEASE, namespace = NAMESPACE } = options
-  return (await helm(['template', release, CHART, '--namespace', namespace, '--values', '-'], values)).stdout
+  const command = ['template', release, CHART, '--namespace', namespace, '--values', '-']
+  return (await helm(command, { generateSecrets: true, ...values })).stdout
 }
 
 /** What Helm says of values that it refuses; fails when it takes them. */

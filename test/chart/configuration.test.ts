@@ -67,7 +67,7 @@ describe('without any value', () => {
       const config = await configOf({}, role)
       expect(config).toMatchObject({
         role,
-        bindAddress: '0.0.0.0',
+        bindAddress: '::',
         pingPort: 8080,
         apiPort: 8081,
         opsPort: 9090,

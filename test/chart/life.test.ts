@@ -256,18 +256,19 @@ describe('a release', () => {
     ])
   })
 
-  it('F4: lets another one of the whole cluster have a policy and a role for CronJobs of its own, and share the role that publishes', async () => {
+  it('lets another one of the whole cluster have a policy and roles of its own', async () => {
     const values = { crds: { enabled: false }, fullnameOverride: 'other', clusterName: 'other' }
     await run('install', values, { namespace: 'second' })
     const admission = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies'
-    const { body } = await cluster.api('GET', `${admission}/heartbeat-operator-publishes-second-other`)
+    const { body } = await cluster.api('GET', `${admission}/other-second-publishes`)
     expect(body.spec.matchConditions[0].expression).toContain("'system:serviceaccount:second:other-controller'")
     const releaseOf = async (role: string) => {
       const { body } = await cluster.api('GET', `/apis/rbac.authorization.k8s.io/v1/clusterroles/${role}`)
       return body.metadata.annotations['meta.helm.sh/release-namespace']
     }
-    expect(await releaseOf('heartbeat-operator-publisher')).toBe(NAMESPACE)
-    expect(await releaseOf('heartbeat-operator-cronjobs')).toBe(NAMESPACE)
-    expect(await releaseOf('heartbeat-operator-cronjobs-second-other')).toBe('second')
+    for (const role of ['controller', 'cronjobs', 'publisher', 'view', 'edit']) {
+      expect(await releaseOf(`heartbeat-${NAMESPACE}-${role}`)).toBe(NAMESPACE)
+      expect(await releaseOf(`other-second-${role}`)).toBe('second')
+    }
   })
 })

@@ -10,10 +10,13 @@ import {
   describeObject,
   helm,
   listPods,
+  parseObjects,
   pick,
   RELEASE,
   readPart,
+  readRefusal,
   renderChart,
+  renderText,
 } from './chart.ts'
 
 const CLUSTER_WIDE = [
@@ -275,9 +278,44 @@ describe('names', () => {
   })
 })
 
+describe('secrets that are generated', () => {
+  const OWN = {
+    secretKey: { existingSecret: 'keys' },
+    bootstrap: { existingSecret: 'first-user' },
+    postgresql: { existingSecret: 'database' },
+  }
+
+  it.each([
+    ['secretKey', 'the Secret monitoring/heartbeat with the key SECRET_KEY is missing'],
+    ['bootstrap', 'the Secret monitoring/heartbeat with the key BOOTSTRAP_PASSWORD is missing'],
+    ['postgresql', 'the Secret monitoring/heartbeat-postgresql with the key password is missing'],
+  ] as const)(
+    'of %s are none where Helm sees no cluster: the rendering says which one is missing',
+    async (name, words) => {
+      const { [name]: left, ...others } = OWN
+      const message = await readRefusal({ generateSecrets: false, ...others })
+      expect(message).toContain(words)
+      expect(message).toContain(`${name}.existingSecret, or set generateSecrets: true`)
+    },
+  )
+
+  it('are not needed where each has a Secret of yours: two renderings are the same, byte for byte', async () => {
+    const values = { generateSecrets: false, ...OWN }
+    const text = await renderText(values)
+    expect(await renderText(values)).toBe(text)
+    const { postgresql, ...rest } = values
+    expect(parseObjects(await renderText({ ...rest, database: { existingSecret: 'theirs' } }))).not.toEqual([])
+  })
+
+  it('are refused by default too', async () => {
+    await expect(helm(['template', RELEASE, CHART, '-n', 'monitoring'])).rejects.toThrow('generateSecrets: true')
+  })
+})
+
 describe('the notes', () => {
   const notes = async (values: object) => {
     const { stdout } = await helm(['install', RELEASE, CHART, '-n', 'monitoring', '--dry-run=client', '-f', '-'], {
+      generateSecrets: true,
       ...values,
     })
     return stdout.slice(stdout.indexOf('NOTES:'))
@@ -311,9 +349,9 @@ describe('the notes', () => {
     expect(off).not.toContain('CronJobs')
   })
 
-  it('F4: print the command that lets the controller publish, where it may not yet', async () => {
+  it('print the command that lets the controller publish, where it may not yet', async () => {
     const command =
-      'kubectl create rolebinding heartbeat-operator-publisher -n default --clusterrole=heartbeat-operator-publisher --serviceaccount=monitoring:heartbeat-controller\n'
+      'kubectl create rolebinding heartbeat-operator-publisher -n default --clusterrole=heartbeat-monitoring-publisher --serviceaccount=monitoring:heartbeat-controller\n'
     expect(await notes({ rbac: { secrets: 'namespaces' } })).toContain(command)
     expect(await notes({})).not.toContain('rolebinding')
     expect(await notes({ rbac: { secrets: 'namespaces' }, watchNamespaces: ['shop'] })).not.toContain('rolebinding')

@@ -19,8 +19,8 @@ const rolesOf = (objects: readonly ChartObject[], component: string) =>
 describe('the rights', () => {
   it('of the controller are those of manifests/, everywhere', async () => {
     expect(rolesOf(await renderChart(), 'controller')).toEqual([
-      ['ClusterRole heartbeat-controller', pick(readPart('rbac'), 'ClusterRole').rules],
-      ['ClusterRole heartbeat-operator-cronjobs', pick(readPart('rbac-cronjobs'), 'ClusterRole').rules],
+      ['ClusterRole heartbeat-monitoring-controller', pick(readPart('rbac'), 'ClusterRole').rules],
+      ['ClusterRole heartbeat-monitoring-cronjobs', pick(readPart('rbac-cronjobs'), 'ClusterRole').rules],
       ['Role monitoring/heartbeat-lease', pick(readPart('rbac-lease'), 'Role').rules],
     ])
   })
@@ -31,9 +31,9 @@ describe('the rights', () => {
     for (const secrets of ['cluster', 'namespaces']) {
       const objects = await renderChart({ rbac: { secrets } })
       // There before it is needed, so that namespaces can be prepared for the change.
-      expect(pick(objects, 'ClusterRole', 'heartbeat-operator-publisher').rules).toEqual(ofSecrets)
-      expect(objects.filter(({ roleRef }) => roleRef?.name === 'heartbeat-operator-publisher')).toEqual([])
-      const { rules } = pick(objects, 'ClusterRole', 'heartbeat-controller')
+      expect(pick(objects, 'ClusterRole', 'heartbeat-monitoring-publisher').rules).toEqual(ofSecrets)
+      expect(objects.filter(({ roleRef }) => roleRef?.name === 'heartbeat-monitoring-publisher')).toEqual([])
+      const { rules } = pick(objects, 'ClusterRole', 'heartbeat-monitoring-controller')
       const left = everywhere.filter(({ resources }: { resources: string[] }) => !resources.includes('secrets'))
       expect(rules).toEqual(secrets === 'cluster' ? everywhere : left)
       expect(left).toHaveLength(everywhere.length - 1)
@@ -70,7 +70,7 @@ describe('the rights', () => {
   it('of the controller end at the namespaces that it watches', async () => {
     const objects = await renderChart(CASES.namespaced)
     expect(objects.filter(({ kind }) => kind.startsWith('Cluster')).map(describeObject)).toEqual([])
-    expect(pick(objects, 'ValidatingAdmissionPolicy').metadata.name).toBe('heartbeat-operator-publishes')
+    expect(pick(objects, 'ValidatingAdmissionPolicy').metadata.name).toBe('heartbeat-monitoring-publishes')
     const { rules } = pick(readPart('rbac-namespaced'), 'Role')
     const { rules: ofCronJobs } = pick(readPart('rbac-cronjobs-namespaced'), 'Role')
     expect(ofCronJobs).toEqual(pick(readPart('rbac-cronjobs'), 'ClusterRole').rules)
@@ -92,9 +92,12 @@ describe('the rights', () => {
       'system:serviceaccount:heartbeat-operator:heartbeat-operator',
       account,
     )
-    expect(policy.metadata.name).toBe('heartbeat-operator-publishes')
+    expect(policy.metadata.name).toBe('heartbeat-monitoring-publishes')
     expect(policy.spec).toEqual(JSON.parse(text))
-    expect(pick(objects, 'ValidatingAdmissionPolicyBinding').spec).toEqual(binding!.spec)
+    expect(pick(objects, 'ValidatingAdmissionPolicyBinding').spec).toEqual({
+      ...binding!.spec,
+      policyName: policy.metadata.name,
+    })
     const { serviceAccountName } = pick(objects, 'Deployment', 'heartbeat-controller').spec.template.spec
     expect(account.endsWith(`:${serviceAccountName}`)).toBe(true)
     const kinds = (await renderChart({ admissionPolicy: { enabled: false } })).map(({ kind }) => kind)
@@ -160,14 +163,29 @@ describe('the rights', () => {
       ['view', view!],
       ['edit', edit!],
     ] as const) {
-      const ours = pick(objects, 'ClusterRole', `heartbeat-${name}`)
+      const ours = pick(objects, 'ClusterRole', `heartbeat-monitoring-${name}`)
       expect(ours.rules).toEqual(theirs.rules)
       expect(ours.metadata.labels).toMatchObject(theirs.metadata.labels)
     }
     const without = await renderChart({ rbac: { aggregatedRoles: false } })
     expect(without.filter(({ kind }) => kind === 'ClusterRole').map(({ metadata }) => metadata.name)).not.toContain(
-      'heartbeat-edit',
+      'heartbeat-monitoring-edit',
     )
+  })
+
+  it('of two releases of one name, rendered without a cluster, share no object of the cluster', async () => {
+    const [first, second] = await Promise.all(
+      ['team-a', 'team-b'].map(async (namespace) => {
+        const objects = await renderChart({ rbac: { secrets: 'namespaces' } }, { namespace })
+        return objects.filter(({ kind, metadata }) => metadata.namespace === undefined && !kind.startsWith('Custom'))
+      }),
+    )
+    expect(first!.length).toBeGreaterThan(8)
+    const names = second!.map(describeObject)
+    for (const object of first!) {
+      expect(object.metadata.name, describeObject(object)).toMatch(/^heartbeat-team-a-/)
+      expect(names).not.toContain(describeObject(object))
+    }
   })
 
   it('are not granted with rbac.create: false', async () => {

@@ -133,7 +133,7 @@ describe('with persistent volumes', () => {
       )
     const dryRun = ['install', 'heartbeat', '-n', 'monitoring', '--dry-run=client', '-f', '-']
     const chart = new URL('../../charts/heartbeat-operator', import.meta.url).pathname
-    const { stdout } = await helm([...dryRun.slice(0, 2), chart, ...dryRun.slice(2)], OWN)
+    const { stdout } = await helm([...dryRun.slice(0, 2), chart, ...dryRun.slice(2)], { generateSecrets: true, ...OWN })
     expect(stdout).toContain('exec -i statefulset/heartbeat-api -- node')
   })
 

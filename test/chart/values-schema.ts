@@ -47,8 +47,15 @@ const pod = {
   priorityClassName: z.string(),
 }
 
+const extras = {
+  extraEnv: z.array(z.looseObject({ name: named() })),
+  extraVolumes: list(),
+  extraVolumeMounts: list(),
+}
+
 const deployment = {
   ...pod,
+  ...extras,
   replicas: whole(0),
   pdb: section({ enabled: z.boolean(), maxUnavailable: z.union([whole(1), z.string().regex(/^[0-9]+%$/)]) }),
   topologySpread: section({
@@ -137,6 +144,7 @@ const VALUES = section({
     existingSecret: z.string(),
   }),
   secretKey: section(fromSecret),
+  generateSecrets: z.boolean(),
   database: section(fromSecret),
   postgresql: section({
     ...pod,
@@ -169,9 +177,7 @@ const VALUES = section({
   controller: section(deployment),
   podSecurityContext: open(),
   securityContext: open(),
-  extraEnv: z.array(z.looseObject({ name: named() })),
-  extraVolumes: list(),
-  extraVolumeMounts: list(),
+  ...extras,
   rbac: section({ create: z.boolean(), secrets: z.enum(['cluster', 'namespaces']), aggregatedRoles: z.boolean() }),
   admissionPolicy: section({ enabled: z.boolean() }),
   service: section({ ping: service, api: service }),

@@ -85,9 +85,13 @@ const OTHER: Record<string, unknown> = {
   'controller.tolerations': [{ operator: 'Exists' }],
   'api.topologySpread.whenUnsatisfiable': 'ScheduleAnyway',
   'controller.topologySpread.whenUnsatisfiable': 'DoNotSchedule',
-  extraEnv: [{ name: 'OTHER', value: '1' }],
-  extraVolumes: [{ name: 'other', emptyDir: {} }],
-  extraVolumeMounts: [{ name: 'ca', mountPath: '/other' }],
+  ...Object.fromEntries(
+    ['', 'api.', 'controller.'].flatMap((component) => [
+      [`${component}extraEnv`, [{ name: 'OTHER', value: '1' }]],
+      [`${component}extraVolumes`, [{ name: 'other', emptyDir: {} }]],
+      [`${component}extraVolumeMounts`, [{ name: 'ca', mountPath: '/other' }]],
+    ]),
+  ),
   'service.ping.type': 'NodePort',
   'service.api.type': 'NodePort',
   'ingress.tls': [{ secretName: 'other' }],
@@ -214,6 +218,16 @@ describe('a value that the schema cannot judge', () => {
       'extraEnv: SMTP_URL is set by the chart',
       { smtp: { existingSecret: 'mail' } },
     ],
+    ['extraEnv', [{ name: 'KUBECONFIG', value: '/k' }], 'set KUBECONFIG in controller.extraEnv'],
+    ['api.extraEnv', [{ name: 'KUBECONFIG', value: '/k' }], 'set KUBECONFIG in controller.extraEnv'],
+    ['api.extraEnv', [{ name: 'SECRET_KEY', value: 'x' }], 'extraEnv: SECRET_KEY is set by the chart'],
+    ['controller.extraEnv', [{ name: 'ROLE', value: 'all' }], 'extraEnv: ROLE is set by the chart'],
+    [
+      'controller.extraEnv',
+      [{ name: 'NODE_OPTIONS', value: 'x' }],
+      'extraEnv: NODE_OPTIONS is set twice, by extraEnv and controller.extraEnv together',
+      { extraEnv: [{ name: 'NODE_OPTIONS', value: 'y' }] },
+    ],
     ['api', { drainSeconds: 21 }, 'at least api.drainSeconds and 25 more'],
     ['ingress', { enabled: true }, 'ingress.enabled: set ingress.pingHost'],
     ['httpRoute', { enabled: true, pingHost: 'a.example.com' }, 'name your Gateway in httpRoute.parentRefs'],
@@ -242,7 +256,9 @@ describe('values.yaml', () => {
     expect(missing).toEqual([])
   })
 
-  it.concurrent.each(listValues(read('values.yaml')))('$path makes a difference', async ({ path, preset }) => {
+  // Without generateSecrets there is no rendering to compare: render.test.ts.
+  const compared = listValues(read('values.yaml')).filter(({ path }) => path !== 'generateSecrets')
+  it.concurrent.each(compared)('$path makes a difference', async ({ path, preset }) => {
     const before = { ...CASES.everything, ...(WITH[path] ?? {}) }
     const after = merge(before, nest(path, OTHER[path] ?? otherThan(JSON.parse(preset), path)))
     expect(await renderComparable(after)).not.toBe(await renderComparable(before))

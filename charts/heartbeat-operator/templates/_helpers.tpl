@@ -11,6 +11,11 @@ name, a Service may not.
 {{- .Values.fullnameOverride | default $default | replace "." "-" | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
+{{/* The first part of the names of objects that belong to the cluster: releases of one name in two namespaces share none. */}}
+{{- define "heartbeat-operator.clusterPrefix" -}}
+{{ include "heartbeat-operator.fullname" . }}-{{ .Release.Namespace }}
+{{- end -}}
+
 {{/* Labels by which Deployments and Services select their pods; they never change. (list $ "api") */}}
 {{- define "heartbeat-operator.selectorLabels" -}}
 {{- $root := index . 0 -}}
@@ -83,13 +88,18 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 {{- end -}}
 
 {{/*
-A value of a Secret, in base64: what the cluster has, else this one. So it is generated once, and an upgrade, or an installation
-where an earlier one left the Secret, changes nothing. (list $ "name of the Secret" "key" "value")
+A value of a Secret, in base64: what the cluster has, else a new one. So a value is generated once, and an upgrade, or an installation
+where an earlier one left the Secret, changes nothing. Where Helm cannot look into the cluster (`helm template`, Argo CD), each rendering
+would generate another value: rendering fails instead. (list $ "name of the Secret" "key" "new value" "value that names your Secret")
 */}}
 {{- define "heartbeat-operator.keptSecretValue" -}}
 {{- $root := index . 0 -}}
 {{- $found := lookup "v1" "Secret" $root.Release.Namespace (index . 1) | default dict -}}
-{{- dig "data" (index . 2) "" $found | default (index . 3 | b64enc) -}}
+{{- $value := dig "data" (index . 2) "" $found -}}
+{{- if not (or $value $root.Values.generateSecrets (lookup "v1" "Namespace" "" "kube-system")) -}}
+{{- fail (printf "the Secret %s/%s with the key %s is missing, and this rendering does not see the cluster (helm template, Argo CD, --dry-run): each rendering would generate another secret. Create a Secret and name it in %s, or set generateSecrets: true to generate one in this rendering (README.md, \"Your own Secrets\")" $root.Release.Namespace (index . 1) (index . 2) (index . 4)) -}}
+{{- end -}}
+{{- $value | default (index . 3 | b64enc) -}}
 {{- end -}}
 
 {{/* Whether there is more than one pod, so that one can be evicted. (list $ .Values.api) */}}
@@ -100,16 +110,6 @@ where an earlier one left the Secret, changes nothing. (list $ "name of the Secr
 {{- $replicas = .autoscaling.minReplicas -}}
 {{- end -}}
 {{- if gt (int $replicas) 1 }}true{{ end -}}
-{{- end -}}
-{{- end -}}
-
-{{/* Whether the cluster has this object of the cluster, from another release or from none. (list $ "apiVersion" "Kind" "name") */}}
-{{- define "heartbeat-operator.isOfAnotherRelease" -}}
-{{- $root := index . 0 -}}
-{{- with lookup (index . 1) (index . 2) "" (index . 3) -}}
-{{- $annotations := .metadata.annotations | default dict -}}
-{{- $owner := printf "%s/%s" (index $annotations "meta.helm.sh/release-namespace") (index $annotations "meta.helm.sh/release-name") -}}
-{{- if ne $owner (printf "%s/%s" $root.Release.Namespace $root.Release.Name) }}true{{ end -}}
 {{- end -}}
 {{- end -}}
 

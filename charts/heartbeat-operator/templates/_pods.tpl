@@ -161,20 +161,44 @@ hasVolumes: {{ and (gt $maxBytes 0) (dig "persistentVolume" "enabled" false $spo
 {{- end }}
 {{- end -}}
 
-{{/* Variables of the user. One that the chart sets too would make the pod invalid, with an unclear message. */}}
+{{/*
+What the user adds to the pods of a component: the shared list, then its own. (list $ "controller" "extraVolumes"). With
+--reuse-values, the values of a release before this one have no own lists.
+*/}}
+{{- define "heartbeat-operator.extras" -}}
+{{- $root := index . 0 -}}
+{{- $field := index . 2 -}}
+{{- concat (get $root.Values $field | default list) (get (get $root.Values (index . 1)) $field | default list) | toYaml -}}
+{{- end -}}
+
+{{/*
+Variables of the user. One that the chart sets too would make the pod invalid, with an unclear message. The pods of the api have no
+credentials of Kubernetes, also not those of another cluster. (list $ "api")
+*/}}
 {{- define "heartbeat-operator.extraEnv" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
 {{- $own := list "ROLE" "DRAIN_SECONDS" "SPOOL_DIR" }}
 {{- range list "env" "apiEnv" "deliveryEnv" "spoolEnv" }}
-{{- range include (print "heartbeat-operator." .) $ | fromYamlArray }}
+{{- range include (print "heartbeat-operator." .) $root | fromYamlArray }}
 {{- $own = append $own .name }}
 {{- end }}
 {{- end }}
-{{- range .Values.extraEnv }}
+{{- $extra := include "heartbeat-operator.extras" (list $root $component "extraEnv") | fromYamlArray }}
+{{- $names := list }}
+{{- range $extra }}
 {{- if has .name $own }}
 {{- fail (printf "extraEnv: %s is set by the chart; use the value for it (README.md)" .name) }}
 {{- end }}
+{{- if has .name $names }}
+{{- fail (printf "extraEnv: %s is set twice, by extraEnv and %s.extraEnv together" .name $component) }}
 {{- end }}
-{{- with .Values.extraEnv }}
+{{- if and (eq $component "api") (eq .name "KUBECONFIG") }}
+{{- fail "extraEnv: set KUBECONFIG in controller.extraEnv, and its file in controller.extraVolumes: the pods of the api get no credentials of a cluster" }}
+{{- end }}
+{{- $names = append $names .name }}
+{{- end }}
+{{- with $extra }}
 {{- toYaml . }}
 {{- end }}
 {{- end -}}
