@@ -298,6 +298,7 @@ create table ping_beats (
   has_spool boolean not null,
   pending_since timestamp with time zone,
   refused_at timestamp with time zone,
+  has_stopped boolean not null default false,
   constraint ping_beats_pkey PRIMARY KEY (id)
 ) with (fillfactor=50);
 

@@ -297,10 +297,16 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     await drained
   }
 
+  let hasLastBeat = false
   /** The ports close at the same time. Unless other replicas beat, a gap begins now, so no deadline is evaluated any more. */
   async function stopBeat(): Promise<void> {
     await Promise.all([expireLoop.stop(), beatLoop.stop()])
-    await beatLoop.runOnce().catch((error) => log.warn({ error }, 'the last beat could not be written'))
+    try {
+      await beatLoop.runOnce()
+      hasLastBeat = true
+    } catch (error) {
+      log.warn({ error }, 'the last beat could not be written')
+    }
   }
 
   /** A row that another session holds must not keep the process from serving. */
@@ -313,10 +319,11 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       })
   }
 
-  /** Deadlines wait for what this process could not record. */
+  /** Deadlines wait for what this process could not record. A stop may take long: the beat may be old by now. */
   async function endBeat(): Promise<void> {
-    if ((spool.report()?.pendingSince ?? null) !== null || beat.isStale()) return
-    await beat.end().catch((error) => log.warn({ error }, 'the beat of this process could not be removed'))
+    const waits = (spool.report()?.pendingSince ?? null) !== null
+    if (waits || !hasLastBeat || !recorder.isWell()) return
+    await beat.end().catch((error) => log.warn({ error }, 'the end of this process could not be written'))
   }
 
   async function saveKnown(): Promise<void> {

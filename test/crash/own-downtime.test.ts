@@ -188,3 +188,28 @@ describe('one replica of two', () => {
     expect(await listOf(stage, check, 'reason')).toEqual(['created', 'first_success', 'missed'])
   })
 })
+
+describe('the only replica', () => {
+  const now = async (stage: Stage) =>
+    (await stage.query('select extract(epoch from clock_timestamp())::float8 * 1000 as at'))[0]!.at as number
+
+  it.concurrent.each<[string, (service: Service) => Promise<unknown>]>([
+    ['stopped', (service) => service.stop()],
+    ['killed', (service) => service.kill()],
+  ])(
+    'that was %s before, and is restarted in order later, makes no gap of the time in which it worked',
+    async (_name, end) => {
+      await using stage = await openStage()
+      await end(await stage.startReplica())
+      const service = await stage.startReplica()
+      const worksSince = await now(stage)
+      await waitOutGap(performance.now())
+      const worksUntil = await now(stage)
+      await service.stop()
+      await stage.startReplica()
+      const ofWork = ({ startedAt, endedAt }: { startedAt: number; endedAt: number }) =>
+        startedAt < worksUntil - 1_500 && endedAt > worksSince
+      expect((await listGaps(stage)).filter(ofWork)).toEqual([])
+    },
+  )
+})

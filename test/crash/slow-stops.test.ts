@@ -18,6 +18,8 @@ it.concurrent('a stop does not wait for ever for a request that never ends', asy
   expect(await service.stop('SIGTERM', 28_000)).toEqual(ENDED_WELL)
   expect(await cut).toBeOneOf(['', 'ECONNRESET'])
   socket.destroy()
+  // No gap and no deadline of other replicas waits for the process, although its last beat is old.
+  expect(await stage.query('select has_stopped from ping_beats')).toEqual([{ has_stopped: true }])
 })
 
 it.concurrent('a stop while the database is gone ends all the same', async () => {

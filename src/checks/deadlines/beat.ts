@@ -29,7 +29,7 @@ export function createBeat({ clock, ...options }: BeatOptions & { readonly clock
       lastBeatAt = clock.now()
       return 'done'
     },
-    /** The process stops: no gap waits for it. Throws AppError `unavailable`. */
+    /** The process has stopped: nothing waits for it. Throws AppError `unavailable`. */
     end: () => endBeat(options.database, options.self().id),
     /** Whether this replica's last beat is too old for pings to be stored now. */
     isStale: () => clock.now() - lastBeatAt > STALE_BEAT_MS,

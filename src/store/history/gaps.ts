@@ -19,9 +19,6 @@ const GONE_MS = SHORTEST_GAP_MS + 1_000
 /** Pings that wait in a spool for longer than this do not keep deadlines waiting. */
 export const PENDING_MS = 600_000
 
-/** Stands for processes that beat and have no row: those of the release before, which have no spool. */
-const FORMER_ID = '00000000-0000-0000-0000-000000000000'
-
 /** What an api process says of its spool with each beat. */
 export interface SpoolReport {
   /** Since when pings wait in it; null: none waits. */
@@ -53,12 +50,9 @@ export async function beat(tx: Queryable, { id, spool }: PingBeat): Promise<Gap 
       own as (insert into ping_beats (id, started_at, beat_at, has_spool, pending_since, refused_at)
         select $2, at, at, $3, $4::timestamptz, $5::timestamptz from last
         on conflict (id) do update set beat_at = excluded.beat_at, has_spool = excluded.has_spool,
-          pending_since = excluded.pending_since, refused_at = excluded.refused_at),
-      former as (insert into ping_beats (id, started_at, beat_at, has_spool)
-        select '${FORMER_ID}', beat_at, beat_at, false from last
-        where beat_at > (select coalesce(max(b.beat_at), '-infinity') from ping_beats b)
-        on conflict (id) do update set beat_at = excluded.beat_at),
-      alive as (select has_spool from ping_beats b, last where b.beat_at >= last.beat_at - $1 * interval '1 millisecond')
+          pending_since = excluded.pending_since, refused_at = excluded.refused_at, has_stopped = false),
+      alive as (select has_spool from ping_beats b, last
+        where b.beat_at >= last.beat_at - $1 * interval '1 millisecond' and not b.has_stopped)
       insert into gaps (started_at, ended_at, spooled)
       select beat_at, at, case when (select coalesce(bool_and(has_spool), false) from alive) then null else false end
       from last where at - beat_at >= $1 * interval '1 millisecond'
@@ -71,22 +65,17 @@ export async function beat(tx: Queryable, { id, spool }: PingBeat): Promise<Gap 
 const toTimestamp = (at: Instant | null | undefined) => (at === null || at === undefined ? null : timestamp(at))
 
 /**
- * The process stops: no gap waits for it. Where its beat was the last one, that of the others counts again: a beat that no row explains would be one of
- * the release before.
+ * The process has stopped, and has recorded what it spooled: no gap and no deadline waits for the process any more. The
+ * beat of the service stays: pings could be stored until then.
  */
 export async function endBeat(tx: Queryable, id: string): Promise<void> {
-  await tx.query(
-    `with ended as (delete from ping_beats where id = $1 returning beat_at),
-      others as (select max(beat_at) as beat_at from ping_beats where id <> $1)
-    update service_beat s set beat_at = others.beat_at from ended, others
-      where s.beat_at = ended.beat_at and others.beat_at is not null`,
-    [id],
-  )
+  await tx.query('update ping_beats set has_stopped = true, pending_since = null where id = $1', [id])
 }
 
 /**
- * Decides of each gap whether its pings were spooled, as soon as that is known: each process that worked at its beginning has beaten since, has refused no ping,
- * and has recorded what it spooled. Removes the beats of processes that are long gone. Returns what was decided.
+ * Decides of each gap whether its pings were spooled, as soon as that is known: each process that worked at the
+ * beginning of the gap has beaten since, has refused no ping, and has recorded what it spooled. A process that had stopped before
+ * the gap took no pings in the gap. Removes the beats of processes that are long gone. Returns what was decided.
  */
 export async function settleGaps(tx: Queryable): Promise<{ isSpooled: boolean; gap: Gap }[]> {
   const { rows } = await tx.query<Gap & { isSpooled: boolean }>({
@@ -98,7 +87,8 @@ export async function settleGaps(tx: Queryable): Promise<{ isSpooled: boolean; g
           coalesce(bool_or(b.beat_at < g.ended_at), true) as is_awaited,
           coalesce(bool_or(b.pending_since is not null), false) as is_pending
         from gaps g left join ping_beats b
-          on b.started_at < g.ended_at and b.beat_at >= g.started_at - $1 * interval '1 millisecond'
+          on b.started_at < g.ended_at
+          and b.beat_at >= case when b.has_stopped then g.ended_at else g.started_at - $1 * interval '1 millisecond' end
         where g.spooled is null group by g.id),
       settled as (select id, case
           when is_lost then false
@@ -116,7 +106,7 @@ export async function settleGaps(tx: Queryable): Promise<{ isSpooled: boolean; g
 /** SQL: no ping that came in before is still on its way to the database, as far as is known. */
 export const NOTHING_SPOOLED = `not exists (select from gaps where spooled is null) and not exists (
   select from ping_beats where pending_since > now() - interval '${PENDING_MS} milliseconds' and beat_at > now() - interval '${AWAITED_MS} milliseconds'
-  or has_spool and beat_at between now() - interval '${GONE_MS} milliseconds' and now() - interval '${MISSED_MS} milliseconds')`
+  or has_spool and not has_stopped and beat_at between now() - interval '${GONE_MS} milliseconds' and now() - interval '${MISSED_MS} milliseconds')`
 
 /** Gaps that ended at or after `since`, oldest first, without those whose pings were spooled. */
 export async function listGaps(tx: Queryable, since: Instant): Promise<Gap[]> {

@@ -74,8 +74,6 @@ async function isEvaluated(): Promise<boolean> {
   const check = await t.addCheck({ spec: { periodSeconds: 10, graceSeconds: 0 } }, now() - 61_000)
   await replica.record(check, pingOf(check, { at: now() - 60_000 }))
   const { checks } = await t.database.transaction((tx) => lockDueStates(tx, 10, 5_000))
-  // The last beat was that of a process which has a row.
-  await t.database.query('update service_beat set beat_at = (select max(beat_at) from ping_beats)')
   return checks.some(({ key }) => key === check.key)
 }
 
@@ -147,7 +145,7 @@ describe('a gap', () => {
     expect(await settled()).toEqual([true])
   })
 
-  it('of which nothing is known is not: all processes had stopped, or were of the release before', async () => {
+  it('before which all processes had stopped is not', async () => {
     const process = aProcess()
     await process.beat()
     await process.end()
@@ -156,15 +154,26 @@ describe('a gap', () => {
     expect(await gaps()).toEqual([false])
   })
 
-  it('beside a process of the release before is not: it has no row and no spool', async () => {
-    const process = aProcess()
+  it('before which a process without a spool stopped is one: that process took no pings any more', async () => {
+    const [process, other] = [aProcess(), aProcess(null)]
     await process.beat()
-    // It beats as it always did.
-    await t.database.query('update service_beat set beat_at = clock_timestamp()')
-    await process.beat()
-    await letPass(20_000)
-    await process.beat()
-    expect(await gaps()).toEqual([false])
+    await other.beat()
+    await other.end()
+    await outage(process)
+    expect(await settled()).toEqual([true])
+  })
+
+  it('is one although a process that spooled its pings stops before that is known', async () => {
+    const process = await outage(aProcess(), { report: { pendingSince: now() - 10_000, refusedAt: null } })
+    expect(await settled()).toEqual([])
+    await process.end()
+    expect(await settled()).toEqual([true])
+  })
+
+  it('is not one although the process that refused its pings stops before that is known', async () => {
+    const process = await outage(aProcess(), { report: { pendingSince: now(), refusedAt: now() - 1_000 } })
+    await process.end()
+    expect(await settled()).toEqual([false])
   })
 
   it('in which the spool refused a ping is not', async () => {
@@ -272,11 +281,33 @@ describe('deadlines wait', () => {
     expect(await isEvaluated()).toBe(expected)
   })
 
+  it.each([1_500, 2_500, 5_500])('not for a process that stopped %i ms ago', async (ms) => {
+    const process = aProcess()
+    await process.beat({ pendingSince: now(), refusedAt: null })
+    await process.end()
+    await letPass(ms)
+    await aProcess(null).beat()
+    await t.database.query('delete from gaps')
+    expect(await isEvaluated()).toBe(true)
+  })
+
   it('not for a process that has not beaten for 15 s', async () => {
     await aProcess().beat({ pendingSince: now(), refusedAt: null })
     await letPass(16_000)
     expect(await isEvaluated()).toBe(true)
   })
+})
+
+it('a stop moves the beat of the service in no direction, whatever other processes have left', async () => {
+  const beatOf = async () => (await t.database.query<{ at: number }>('select beat_at as at from service_beat')).rows
+  await aProcess().beat()
+  await letPass(3_000)
+  const process = aProcess()
+  await process.beat()
+  const before = await beatOf()
+  await process.end()
+  await process.end()
+  expect(await beatOf()).toEqual(before)
 })
 
 it('beats of processes that are long gone are removed', async () => {
