@@ -136,7 +136,8 @@ class Row {
     const addFlip = (flip: Flip, notice: Outcome['notice'], gap: Gap | null) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const flipId = newIdBytes(this.#stampedAt)
-      history.flips.push({ ...flip, ...about, dueAt: before.dueAt, id: flipId, key, detectedAt: now, pingId })
+      const deadlineAt = event.kind === 'deadline' ? deadlineOf(before) : null
+      history.flips.push({ ...flip, ...about, deadlineAt, id: flipId, key, detectedAt: now, pingId })
       const isSilent = event.kind === 'pause' && event.isSilent === true
       const flipEvent = isSilent ? null : eventOf(flip, { notice, detectedAt: now, gap })
       if (flipEvent !== null) {

@@ -16,8 +16,8 @@ export interface NewFlip {
   readonly to: StoredStatus
   readonly reason: FlipReason
   readonly pingId: Buffer | null
-  /** When the check was due before. Absent: it was not. */
-  readonly dueAt?: Instant | null | undefined
+  /** The deadline that passed: the flip can be later. Absent: none passed. */
+  readonly deadlineAt?: Instant | null | undefined
   /** Why, in words: of the run of a CronJob, which `job` names. Absent: as the table cron_jobs has it, if it has it. */
   readonly detail?: string | null | undefined
   readonly job?: string | null | undefined
@@ -29,16 +29,17 @@ export const FLIP_CHANNEL = 'heartbeat_flips'
 const NOTICE_BYTES = 8_000
 
 /** Of the flip `i` and the CronJob `j`: a column about the run that waits, if the flip is that this run was missed. */
-const WAITING = (column: string) => `case when i.reason = 'missed' and j.waiting_for = i.due_at then j.${column} end`
+const WAITING = (column: string) =>
+  `case when i.reason = 'missed' and j.waiting_for = i.deadline_at then j.${column} end`
 
 /** What the pods of the Job `o` do that takes too long, where that was found out for this deadline. */
-const HELD_BY = `case when j.waiting_for = i.at and j.waiting_job = o.job then ': ' || j.waiting_detail end`
+const HELD_BY = `case when j.waiting_for = i.deadline_at and j.waiting_job = o.job then ': ' || j.waiting_detail end`
 
-/** The Job of the run whose deadline is the time of the flip `i`, and the seconds that it may take. */
+/** The Job of the run whose deadline passed with the flip `i`, and the seconds that the run may take. */
 const OVERRAN = `select j.jobs ->> (r ->> 'id') as job, s.max_runtime_seconds as seconds
           from check_states s cross join lateral jsonb_array_elements(s.runs) r
           where i.reason = 'overran' and j.jobs <> '{}' and s.check_key = i.key
-            and (r ->> 'deadlineAt')::numeric = extract(epoch from i.at) * 1000 limit 1`
+            and (r ->> 'deadlineAt')::numeric = extract(epoch from i.deadline_at) * 1000 limit 1`
 
 /**
  * Notifies of each flip when the transaction commits. CHANGE_CHANNEL (change-notices.ts): of any check. FLIP_CHANNEL (flip-notices.ts): of a
@@ -58,7 +59,7 @@ export function insertFlips(flips: readonly NewFlip[]): Statement {
             || coalesce(${HELD_BY}, '')), ${DETAIL_CHARS}),
           coalesce(i.job, ${WAITING('waiting_job')}, o.job)
         from unnest($1::uuid[], $2::int8[], $3::timestamptz[], $4::timestamptz[], $5::int2[], $6::int2[], $7::text[], $8::uuid[],
-          $9::text[], $10::text[], $11::timestamptz[]) i (id, key, at, detected_at, from_status, to_status, reason, ping_id, detail, job, due_at)
+          $9::text[], $10::text[], $11::timestamptz[]) i (id, key, at, detected_at, from_status, to_status, reason, ping_id, detail, job, deadline_at)
         left join lateral (select * from cron_jobs where check_key = i.key limit 1) j on true
         left join lateral (${OVERRAN}) o on true
         returning check_key, from_status)
@@ -80,7 +81,7 @@ export function insertFlips(flips: readonly NewFlip[]): Statement {
       uuidArray(flips.map((flip) => flip.pingId)),
       textArray(flips.map((flip) => flip.detail ?? null)),
       textArray(flips.map((flip) => flip.job ?? null)),
-      instantArray(flips.map((flip) => flip.dueAt ?? null)),
+      instantArray(flips.map((flip) => flip.deadlineAt ?? null)),
     ],
   }
 }

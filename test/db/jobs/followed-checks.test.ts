@@ -220,6 +220,21 @@ it('the flip of a run that took too long names its Job, the limit and where it i
   expect(await eventsOf(t, check.key)).toMatchObject([{ reason: 'overran', detail, kubernetes: { job: 'nightly-0' } }])
 })
 
+it('the flip of a run whose deadline passed before the check was up has the time of that flip, and names its Job', async () => {
+  const check = await addFollowed(t, 'nightly', { agoMs: 3 * HOUR_MS })
+  const [hung, quick] = [NOW - 2 * HOUR_MS, NOW - 100 * MINUTE_MS]
+  const ended = NOW - 80 * MINUTE_MS
+  const deadline = hung + 30 * MINUTE_MS
+  await recordJobs(t.context, [
+    reportOf(check, [startAt(hung, hung)], { job: 'nightly-0' }),
+    reportOf(check, [startAt(quick, quick), successAt(ended)], { job: 'nightly-1' }),
+  ])
+  await see(ended, [detailOf(check, deadline, { job: 'nightly-0', detail: 'pod nightly-0-x7k2p on node worker-3' })])
+  expect(await expire()).toEqual(['overran'])
+  const detail = 'Job nightly-0 has run for longer than 1800 s: pod nightly-0-x7k2p on node worker-3'
+  expect((await flipsOf(t, check.key)).at(-1)).toEqual({ reason: 'overran', at: ended, detail, job: 'nightly-0' })
+})
+
 describe('a run that took too long', () => {
   const runs = async (name: string, until: number) =>
     (await listOverdueRuns(t.context, [CLUSTER], until)).filter(({ resource }) => resource.name === name)
