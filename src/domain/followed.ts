@@ -8,6 +8,7 @@ import { type CheckSpec, type CheckState, type Instant, isOpen, type Run } from 
 import { type CheckEvent, flipped, type JobEnd, NEXT, type Outcome, unchanged } from './check-event.ts'
 import { nextSlot } from './cron.ts'
 import { recentChanges } from './flapping.ts'
+import { latest } from './instant.ts'
 import { LIMITS } from './limits.ts'
 import { durationOf, isKept, refitRuns } from './open-runs.ts'
 import { type Expectation, expectFromNow, NOTHING_EXPECTED } from './schedule.ts'
@@ -212,8 +213,4 @@ export function refitFollowed(spec: CheckSpec, state: CheckState, now: Instant):
 
 function isSlot({ schedule }: CheckSpec, at: Instant, now: Instant): boolean {
   return schedule.kind === 'period' ? at <= now + schedule.periodMs : nextSlot(schedule.cron, at - 1) === at
-}
-
-function latest(before: Instant | null, at: Instant): Instant {
-  return before === null ? at : Math.max(before, at)
 }

@@ -15,6 +15,11 @@ export function stampAfter(before: Instant, at: Instant): Instant {
   return toMicrosecond(Math.max(at, before + MICROSECOND_MS))
 }
 
+/** `before`: null where nothing came before. */
+export function latest(before: Instant | null, at: Instant): Instant {
+  return before === null ? at : Math.max(before, at)
+}
+
 /** ISO 8601, UTC, with milliseconds. Microseconds are cut off, so that no time is rounded into the future. */
 export function toIso(at: Instant): string {
   return new Date(at).toISOString()

@@ -5,6 +5,7 @@
 
 import type { CheckState, Instant } from './check.ts'
 import type { CheckEvent, Outcome } from './check-event.ts'
+import { latest } from './instant.ts'
 
 /** The arrival of a late ping; null for every other event. */
 export function arrivalOf(event: CheckEvent): Instant | null {
@@ -37,8 +38,4 @@ export function flipNotBefore(since: Instant, outcome: Outcome): Outcome {
   const { state, flip } = outcome
   if (flip === null || flip.at >= since) return outcome
   return { ...outcome, state: { ...state, since }, flip: { ...flip, at: since } }
-}
-
-function latest(before: Instant | null, at: Instant): Instant {
-  return before === null ? at : Math.max(before, at)
 }

@@ -7,6 +7,7 @@ import { type CheckSpec, type CheckState, type Gap, type Instant, isOpen, type R
 import { type CheckEvent, flipped, NEXT, type Outcome, unchanged } from './check-event.ts'
 import { countFlip, recentChanges, settle, UNDAMPED } from './flapping.ts'
 import { abandonRun, endRun, refitFollowed, runsAfterPause, runsInPause, startRun } from './followed.ts'
+import { latest } from './instant.ts'
 import { addHistory, arrivalOf, flipNotBefore, isOvertaken, isRestarted } from './late-pings.ts'
 import { HIDING_GAP_MS, LIMITS } from './limits.ts'
 import { durationOf, isKept, refitRuns } from './open-runs.ts'
@@ -205,7 +206,7 @@ function complete(
 
 function start(spec: CheckSpec, state: CheckState, runId: string | null, now: Instant): Outcome {
   const others = state.runs.filter((run) => run.id !== runId && isKept(run, now))
-  const seen = { ...state, lastStartAt: now, pingsTotal: state.pingsTotal + 1 }
+  const seen = { ...state, lastStartAt: latest(state.lastStartAt, now), pingsTotal: state.pingsTotal + 1 }
   if (others.length >= LIMITS.openRuns) return { ...unchanged({ ...seen, runs: others }), runRefused: true }
 
   const isWatched = spec.maxRuntimeMs !== null && state.status !== 'paused'

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { CheckState } from '../../../src/domain/check.ts'
 import type { CheckEvent } from '../../../src/domain/check-event.ts'
+import { LIMITS } from '../../../src/domain/limits.ts'
 import { newState, resumesFirst, transition } from '../../../src/domain/transition.ts'
 import { aSpec, aState, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 
@@ -69,6 +70,34 @@ describe('a late ping of a check that nothing else has changed', () => {
         },
       ),
     )
+  })
+})
+
+describe('the last start', () => {
+  const newest = ARRIVED + 4 * MINUTE
+  const startAgain = (runId: string | null) =>
+    record(
+      transition(aSpec(), aState(), { kind: 'start', runId: 'newer' }, newest).state,
+      late('start', ARRIVED, runId),
+    )
+
+  it.each(['older', 'newer', null])('is not moved back by a late start of the run %s', (runId) => {
+    expect(startAgain(runId).state.lastStartAt).toBe(newest)
+  })
+
+  it('is moved on by a late start that came after it', () => {
+    const { state } = record(aState({ lastStartAt: ARRIVED - 1 }), late('start'))
+    expect(state.lastStartAt).toBe(ARRIVED)
+  })
+
+  it('of a run that is refused, because too many are open, is not moved back either', () => {
+    const runs = Array.from({ length: LIMITS.openRuns }, (_, index) => ({
+      id: `run ${index}`,
+      startedAt: newest,
+      deadlineAt: null,
+    }))
+    const { state, runRefused } = record(aState({ runs, lastStartAt: newest }), late('start', ARRIVED, 'one more'))
+    expect([runRefused, state.lastStartAt]).toEqual([true, newest])
   })
 })
 
