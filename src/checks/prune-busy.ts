@@ -45,7 +45,16 @@ export function createBusyPruner({ database, clock }: Context, options: BusyPrun
   let flipsSince: Instant = clock.now()
 
   return async (signal) => {
-    const startedAt = clock.now()
+    // Pings that cannot be pruned must not keep the flips.
+    try {
+      await prunePinged(signal)
+    } finally {
+      await pruneFlipped(signal)
+    }
+    return 'done'
+  }
+
+  async function prunePinged(signal: AbortSignal): Promise<void> {
     const pinged = counts.find(maxPings)
     const most = keysAtOnce(maxPings)
     for (let at = 0; at < pinged.length; at += most) {
@@ -54,10 +63,14 @@ export function createBusyPruner({ database, clock }: Context, options: BusyPrun
         const deleted = await prunePings(tx, keys, { oldestId: firstIdAt(0), maxPings, limit: ROWS })
         return { deleted, isDone: deleted < ROWS }
       })
-      if (signal.aborted) return 'done'
+      if (signal.aborted) return
       counts.reset(keys)
     }
+  }
 
+  async function pruneFlipped(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return
+    const startedAt = clock.now()
     const since = flipsSince - LATE_MS
     const mostFlipped = keysAtOnce(2 * maxFlips)
     for (let afterKey = 0; ; ) {
@@ -65,16 +78,15 @@ export function createBusyPruner({ database, clock }: Context, options: BusyPrun
       const last = keys.at(-1)
       if (last === undefined) break
       await pruneFlips(signal, keys)
-      if (signal.aborted) return 'done'
+      if (signal.aborted) return
       afterKey = last
     }
     const notified = await listKeysOfEventsAlone(database, firstIdAt(since))
     for (let at = 0; at < notified.length; at += mostFlipped) {
       await pruneFlips(signal, notified.slice(at, at + mostFlipped))
-      if (signal.aborted) return 'done'
+      if (signal.aborted) return
     }
     flipsSince = startedAt
-    return 'done'
   }
 
   async function pruneFlips(signal: AbortSignal, keys: readonly number[]): Promise<void> {

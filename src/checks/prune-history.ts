@@ -179,8 +179,9 @@ export interface PrunerOptions extends PruneLimits {
 }
 
 /**
- * For a loop (runtime/loop.ts): each run prunes a batch and returns `'again'` while there is more. After a batch failed, probably by the
- * time-out on a slow disk, the next one has half its size; batches that succeed double it again.
+ * For a loop (runtime/loop.ts): each run prunes a batch and returns `'again'` while there is more. After a batch failed,
+ * probably by the time-out on a slow disk, the next one has half its size; batches that succeed double it again. Where the
+ * smallest one fails, the walk goes on with the next table: a table that cannot be pruned must not keep the others.
  */
 export function createPruner(
   context: Context,
@@ -190,6 +191,11 @@ export function createPruner(
   let share = 1
   let walkBeganAt = context.clock.now()
   let restUntil = walkBeganAt
+  /** Null: the walk has ended. */
+  function goTo(next: PrunePosition | null): void {
+    position = next ?? PRUNE_START
+    if (next === null) restUntil = context.clock.now() + (context.clock.now() - walkBeganAt) * REST_SHARE
+  }
   return async (signal) => {
     const now = context.clock.now()
     if (signal.aborted || now < restUntil) return 'done'
@@ -201,10 +207,10 @@ export function createPruner(
       if (pruned === null) return 'done'
       if (pruned.deleted > 0) onPruned(pruned.deleted)
       share = Math.min(1, share * 2)
-      position = pruned.next ?? PRUNE_START
-      if (pruned.next === null) restUntil = context.clock.now() + (context.clock.now() - walkBeganAt) * REST_SHARE
+      goTo(pruned.next)
       return pruned.next === null ? 'done' : 'again'
     } catch (error) {
+      if (share === SMALLEST_SHARE) goTo(startOfNext(position))
       share = Math.max(SMALLEST_SHARE, share / 2)
       throw error
     }

@@ -171,4 +171,64 @@ describe('the pruner', () => {
     expect(await run(going)).toBe('again')
     expect(pruned).toEqual([2_500, 500])
   })
+
+  /** Ends with the function that it returns. */
+  async function breakTable(table: string) {
+    await fixture.database.query(
+      `create function fail() returns trigger language plpgsql as $$ begin raise 'broken'; end $$;
+      create trigger broken before delete on ${table} execute function fail()`,
+    )
+    return () => fixture.database.query(`drop trigger broken on ${table}; drop function fail`)
+  }
+
+  test('rests after a pass whose last table fails, too', async () => {
+    const mend = await breakTable('audit_log')
+    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, auditMaxDays: 365, onPruned: () => {} })
+    expect(await run(going)).toBe('again')
+    fixture.clock.time += 10_000
+    let runs = 0
+    while ((await run(going).catch(() => 'failed')) !== 'done') runs += 1
+    await mend()
+    // Ten more tables, and then the batches of the last one.
+    expect(runs).toBe(10 + 7)
+    fixture.clock.time += 199_999
+    expect(await run(going)).toBe('done')
+    fixture.clock.time += 1
+    expect(await run(going)).toBe('again')
+  })
+
+  test.each(['pings', 'flips', 'deliveries', 'rate_windows'])(
+    'goes on behind the table %s when the smallest batch of it fails, and comes back to it with the next pass',
+    async (table) => {
+      const { database, clock } = fixture
+      for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
+      await database.query(
+        `insert into audit_log (id, organization_id, at, actor_kind, action)
+          select '00000000-0000-7000-8000-000000000000', id, to_timestamp(0), 'system', 'check.changed' from organizations`,
+      )
+      const mend = await breakTable(table)
+      const errors: string[] = []
+      const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, auditMaxDays: 365, onPruned: () => {} })
+      const pass = async () => {
+        let outcome: unknown
+        do outcome = await run(going).catch((error) => errors.push(String(error)))
+        while (outcome !== 'done' && errors.length < 20)
+      }
+      try {
+        await pass()
+        // The whole batch, and six that are half the size of the one before.
+        expect(errors).toHaveLength(7)
+        expect((await database.query('select from audit_log where at < to_timestamp(1)')).rowCount).toBe(0)
+        clock.time += 3_600_000
+        await pass()
+        expect(errors).toHaveLength(14)
+      } finally {
+        await mend()
+      }
+      clock.time += 3_600_000
+      await pass()
+      expect(errors).toHaveLength(14)
+      expect(await pings()).toHaveLength(1)
+    },
+  )
 })
