@@ -1,7 +1,7 @@
 /** The digest: one message for many deliveries of one channel (design, section 5). Which of the checks it names, and how many there are. */
 
 import type { Instant } from './check.ts'
-import type { CheckEventType, NotifiedCheck } from './event.ts'
+import { CHECK_EVENT_TYPES, type CheckEventType, type NotifiedCheck } from './event.ts'
 
 export const DIGEST = {
   /** More deliveries of one channel than this, due within `windowMs`, are a crowd, and are sent as digests. */
@@ -33,16 +33,17 @@ export interface TypeCount {
   readonly checks: number
 }
 
-/** Their order in a digest: first what needs work. */
-const ORDER = [
-  'check.down',
-  'check.flapping',
-  'check.late',
-  'check.unknown',
-  'check.paused',
-  'check.resumed',
-  'check.up',
-] as const satisfies readonly CheckEventType[]
+/** Their places in a digest: first what needs work. */
+const PLACES: Readonly<Record<CheckEventType, number>> = {
+  'check.down': 0,
+  'check.flapping': 1,
+  'check.late': 2,
+  'check.unknown': 3,
+  'check.paused': 4,
+  'check.resumed': 5,
+  'check.up': 6,
+}
+const ORDER = CHECK_EVENT_TYPES.toSorted((a, b) => PLACES[a] - PLACES[b])
 
 export interface DigestEntry {
   /** Ids are in order of time. */

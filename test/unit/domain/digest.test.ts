@@ -7,6 +7,7 @@ import {
   subtractCounts,
   totalOf,
 } from '../../../src/domain/digest.ts'
+import { CHECK_EVENT_TYPES } from '../../../src/domain/event.ts'
 
 let number = 0
 /** Ids in the order of the calls. */
@@ -28,6 +29,15 @@ describe('the plan of a digest', () => {
     expect(DIGEST.named).toBe(50)
     expect(named).toEqual(entries.slice(0, 50))
     expect(counts).toEqual([{ type: 'check.down', checks: count }])
+  })
+
+  it('names and counts events of every type, first what needs work', () => {
+    const entries = CHECK_EVENT_TYPES.map((type, key) => anEntry(key, type))
+    const { named, counts } = planDigest(entries)
+    const types = named.map(({ type }) => type)
+    expect(types).toEqual(counts.map(({ type }) => type))
+    expect(types.toSorted()).toEqual(CHECK_EVENT_TYPES.toSorted())
+    expect([types[0], types.at(-1)]).toEqual(['check.down', 'check.up'])
   })
 
   it('takes the newest event of each check, in whatever order they come', () => {
