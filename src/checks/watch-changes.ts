@@ -1,9 +1,10 @@
 /**
  * Finds which checks change, for those who look at them: one connection and one look a second for the process, whatever their number.
  *
- * Flips, changes and removals arrive as notices of their transactions. Nothing is written when a check becomes late, or when a ping ends that; so
- * while an organization has watchers, a look each second compares its late checks with those of the look before. The same look finds new checks, and
- * the pings of the checks that are watched on their own. When notices may have been lost, each watcher is asked to read everything again.
+ * Flips, new checks, changes and removals arrive as notices of their transactions. Nothing is written when a check becomes
+ * late, or when a ping ends that; so while an organization has watchers, a look each second compares its late checks with
+ * those of the look before. The same look finds the pings of the checks that are watched on their own. When notices may
+ * have been lost, each watcher is asked to read everything again.
  *
  * Changes are gathered for a moment and passed on once for an organization. Nothing is kept for a watcher, so a slow one costs nothing here.
  */
@@ -13,7 +14,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { yieldTurn } from '../runtime/clock.ts'
 import { createLoop } from '../runtime/loop.ts'
 import { listenForChanges } from '../store/checks/change-notices.ts'
-import { findChecksAfter, findLateChecks, findNewestKey, findStamps } from '../store/checks/watched-checks.ts'
+import { findLateChecks, findStamps } from '../store/checks/watched-checks.ts'
 import type { Context } from '../store/context.ts'
 
 /** The ids of checks that changed. Null: any may have changed. */
@@ -90,7 +91,6 @@ export function createChangeHub(options: ChangeHubOptions): ChangeHub {
   /** Of the last look. An organization without an entry had no watcher then. */
   let late = new Map<string, Late>()
   let stamps = new Map<string, Instant>()
-  let newestKey: number | null = null
   let restUntil = 0
   let lastLook: Promise<void> = Promise.resolve()
 
@@ -164,7 +164,7 @@ export function createChangeHub(options: ChangeHubOptions): ChangeHub {
   /** One after the other: each compares what it finds with what the one before found. */
   function look(): Promise<void> {
     const compare = async () => {
-      await Promise.all([lookForLate(), lookForNew(), lookAtStamps()])
+      await Promise.all([lookForLate(), lookAtStamps()])
     }
     lastLook = lastLook.then(compare, compare)
     return lastLook
@@ -205,18 +205,6 @@ export function createChangeHub(options: ChangeHubOptions): ChangeHub {
     let earliest = Number.POSITIVE_INFINITY
     for (const { since } of watchers.get(organizationId) ?? []) earliest = Math.min(earliest, since)
     return earliest - MARGIN_MS
-  }
-
-  async function lookForNew(): Promise<void> {
-    if (newestKey === null) {
-      newestKey = await findNewestKey(database)
-      return
-    }
-    const found = await findChecksAfter(database, newestKey, MOST_IDS)
-    for (const { organizationId, id, key } of found) {
-      add(organizationId, id)
-      newestKey = Math.max(newestKey, key)
-    }
   }
 
   async function lookAtStamps(): Promise<void> {

@@ -26,7 +26,7 @@ export function entryValues({ entry, projectId }: Omit<NewEntry, 'organizationId
   return [id, projectId, timestamp(at), ...texts, JSON.stringify(detail)]
 }
 
-/** Flips notify of the rest (../history/new-flips.ts), and new checks are found by their keys (watched-checks.ts). */
+/** Flips notify of the rest (../history/new-flips.ts), the first one of a new check too. */
 const NOTIFIED = (['check.changed', 'check.removed'] satisfies AuditAction[]).map((action) => `'${action}'`).join(', ')
 
 /** Notifies of checks that were changed or removed when the transaction commits (change-notices.ts). */

@@ -4,6 +4,7 @@ import type { CheckState, CheckTexts, Instant } from '../../domain/check.ts'
 import { entryValues, insertEntryFrom, type NewEntry } from '../audit/entries.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
+import { CHANGE_CHANNEL } from './change-notices.ts'
 import type { Resource } from './checks.ts'
 import { fieldsOf, namesOf, parametersOf, valuesOf } from './column-lists.ts'
 import {
@@ -73,7 +74,7 @@ export async function insertCheck(tx: Queryable, check: NewCheckRow, state: NewS
 
 /**
  * Inserts the first check of a resource, the flip that its history begins with, and the audit entry about it, in one statement and a
- * transaction by itself.
+ * transaction by itself. Notifies of the check (change-notices.ts), as the flips of other checks do.
  * Returns its key; null when the project is gone, the slug is taken, or the resource has a check, a tombstone or a retained check. It takes
  * no lock: each moment shows one of these to a reader, and a concurrent writer meets it in a unique index.
  */
@@ -96,13 +97,13 @@ export async function insertFirstCheck(
         where not exists (select from checks where ${ofResource})
           and not exists (select from tombstones where ${ofResource})
           and not exists (select from retained_checks where ${ofResource})
-        on conflict do nothing returning key),
+        on conflict do nothing returning key, id),
       stated as (${INSERT_STATE}),
       flipped as (
         insert into flips (id, check_key, at, detected_at, from_status, to_status, reason, ping_id)
         select ${flipId}, key, ${flipAt}, ${flipAt}, null, ${STATE_VALUES.status}, 'created', null from made),
       audited as (${insertEntryFrom('kept, made', NEXT + 2)})
-      select key from made`,
+      select key, pg_notify('${CHANGE_CHANNEL}', json_build_array(organization_id, id)::text) from kept, made`,
     values: [...toValues(check, state), flip.id, timestamp(flip.at), ...entryValues(entry)],
   })
   return rows[0]?.key ?? null

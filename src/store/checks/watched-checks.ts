@@ -40,30 +40,6 @@ export async function findLateChecks(
   return rows
 }
 
-/** The newest key of a check, 0 without any. */
-export async function findNewestKey(db: Queryable): Promise<number> {
-  const { rows } = await db.query<{ key: number }>('select coalesce(max(key), 0) as key from checks')
-  return rows[0]!.key
-}
-
-/**
- * Up to `limit` checks with a greater key, newest first. A transaction with a smaller key may commit later: its check is missed, and found
- * when the list is read again.
- */
-export async function findChecksAfter(
-  db: Queryable,
-  key: number,
-  limit: number,
-): Promise<(WatchedCheck & { readonly key: number })[]> {
-  const { rows } = await db.query<WatchedCheck & { key: number }>({
-    name: 'find_checks_after',
-    text: `select c.key, c.id, p.organization_id as "organizationId" from checks c join projects p on p.id = c.project_id
-      where c.key > $1 order by c.key desc limit $2`,
-    values: [key, limit],
-  })
-  return rows
-}
-
 /** The time of the newest entry in the history of each of these checks. Unknown ids are left out. */
 export async function findStamps(
   db: Queryable,
