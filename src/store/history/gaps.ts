@@ -33,8 +33,12 @@ export interface PingBeat {
   readonly spool: SpoolReport | null
 }
 
-/** Concurrent beats queue here, before they read anything: what they read must include the beat before. */
+/**
+ * Concurrent beats queue here, before they read anything: what they read must include the beat before. A beat waits for
+ * the commits of all beats before it, so it may wait longer than a ping waits for a row.
+ */
 export async function lockBeat(tx: Queryable): Promise<void> {
+  await tx.query("set local lock_timeout = '1500ms'")
   await tx.query('select from service_beat for update')
 }
 

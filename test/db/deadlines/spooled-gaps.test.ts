@@ -13,6 +13,7 @@ import {
   type SpoolReport,
   settleGaps,
 } from '../../../src/store/history/gaps.ts'
+import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { untilWaiting } from '../../support/database.ts'
 import { createPingFixture, type PingFixture, pingOf } from '../pings/fixture.ts'
 
@@ -295,6 +296,41 @@ describe('deadlines wait', () => {
     await aProcess().beat({ pendingSince: now(), refusedAt: null })
     await letPass(16_000)
     expect(await isEvaluated()).toBe(true)
+  })
+})
+
+describe('a beat on a connection of pings, which wait 400 ms for a row,', () => {
+  let database: Database
+  beforeAll(() => {
+    database = createDatabase({ url: t.url, name: 'impatient', connections: 1, lockMs: 400 })
+  })
+  afterAll(() => database.close())
+
+  /** While another replica's beat takes so long. */
+  async function beatBeside(seconds: number): Promise<unknown> {
+    let beating: Promise<unknown> | undefined
+    await t.database.transaction(async (tx) => {
+      await lockBeat(tx)
+      beating = database
+        .transaction(async (own) => {
+          await lockBeat(own)
+          await beat(own, { id: randomUUID(), spool: DRAINED })
+        })
+        .then(
+          () => 'written',
+          ({ cause }) => cause.code,
+        )
+      await untilWaiting(t, 1)
+      await tx.query('select pg_sleep($1)', [seconds])
+    })
+    return beating
+  }
+
+  it.each([
+    [0.6, 'written'],
+    [1.7, '55P03'],
+  ])('waits for one of another replica that takes %f s: %s', async (seconds, expected) => {
+    expect(await beatBeside(seconds)).toBe(expected)
   })
 })
 
