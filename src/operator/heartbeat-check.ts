@@ -101,6 +101,12 @@ function readFollows({ sourceRef, graceSeconds, maxRuntimeSeconds }: SpecOutput)
   return { ...sourceRef, graceSeconds: graceSeconds ?? null, maxRuntimeSeconds: maxRuntimeSeconds ?? null }
 }
 
+/** Where the specification wants the URL, also while the rest of the specification makes no sense. Null: nowhere. */
+export function targetOf({ metadata, spec }: HeartbeatCheck): PublishTarget | null {
+  const parsed = Spec.safeParse(spec)
+  return parsed.success ? readTarget(metadata.name, parsed.data) : null
+}
+
 function readTarget(ofCheck: string, spec: SpecOutput): PublishTarget | null {
   if (publishesNothing(spec)) return null
   const { kind, name = targetNameOf(ofCheck), key, labels = {}, annotations = {} } = spec.publish ?? DEFAULT_PUBLISH

@@ -177,35 +177,38 @@ describe('REVIVAL=uid', () => {
 })
 
 describe('the finalizer', () => {
-  it('holds the resource while its check cannot be removed, for ten minutes at most by our own clock', async () => {
+  it('holds the resource while its check cannot be removed, for ten minutes at most, whoever leads', async () => {
     await t.place.makeReady('held')
     await t.operator().stop()
     await using client = clientOf(t.cluster.connection)
     const written: string[] = []
     let forced = 0
-    // The API server, which dates the deletion, is an hour behind.
-    let now = systemClock.now() + 3_600_000
-    const finalize = createFinalizer({
-      client,
-      context: { database: t.app.database, clock: systemClock },
-      cluster: 'default',
-      recorder: { record: (_, { type, reason }) => written.push(`${type} ${reason}`) },
-      now: () => now,
-      onFinalizerForced: () => {
-        forced += 1
-      },
-    })
+    let now = 0
+    // Each leader begins with no memory.
+    const lead = () =>
+      createFinalizer({
+        client,
+        context: { database: t.app.database, clock: systemClock },
+        cluster: 'default',
+        recorder: { record: (_, { type, reason }) => written.push(`${type} ${reason}`) },
+        now: () => now,
+        onFinalizerForced: () => {
+          forced += 1
+        },
+      })
     const path = t.place.pathOf('held')
     await t.cluster.api('DELETE', path)
+    const { metadata } = await t.place.get('held')
+    const deletedAt = Date.parse(metadata.deletionTimestamp!)
     await t.sql('alter table tombstones rename to gone')
     try {
-      const fails = async () => expect(finalize(await t.place.get('held'))).rejects.toThrow('tombstones')
-      await fails()
-      now += MAX_CLEANUP_MS - 1
-      await fails()
+      for (const afterMs of [-60_000, 0, MAX_CLEANUP_MS / 2, MAX_CLEANUP_MS - 1]) {
+        now = deletedAt + afterMs
+        await expect(lead()(await t.place.get('held'))).rejects.toThrow('tombstones')
+      }
       expect({ written, forced }).toEqual({ written: [], forced: 0 })
-      now += 1
-      await finalize(await t.place.get('held'))
+      now = deletedAt + MAX_CLEANUP_MS
+      await lead()(await t.place.get('held'))
     } finally {
       await t.sql('alter table gone rename to tombstones')
     }
@@ -217,5 +220,23 @@ describe('the finalizer', () => {
       const { rowCount } = await t.sql("select from checks where kubernetes_name = 'held'")
       return rowCount === 0
     })
+  })
+
+  it('needs no time of its own for what succeeds late: a check is retained although no operator ran for an hour', async () => {
+    const { status } = await t.place.makeReady('slow', retained)
+    await t.operator().stop()
+    await t.cluster.api('DELETE', t.place.pathOf('slow'))
+    await using client = clientOf(t.cluster.connection)
+    const finalize = createFinalizer({
+      client,
+      context: { database: t.app.database, clock: systemClock },
+      cluster: 'default',
+      recorder: { record: (_, { reason }) => expect.unreachable(reason) },
+      now: () => systemClock.now() + 3_600_000,
+      onFinalizerForced: () => expect.unreachable('forced'),
+    })
+    await finalize(await t.place.get('slow'))
+    expect((await check(status!.checkId!)).body).toMatchObject({ managed_by: 'api' })
+    await t.restart()
   })
 })

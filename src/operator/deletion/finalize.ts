@@ -1,12 +1,12 @@
 /**
  * The finalizer retires the check before its resource is deleted, so that no alert follows a `kubectl delete`. It gives up after a time,
- * because a finalizer that waits for ever blocks the deletion of a namespace (design, section 6, "Deleting"). ensure-finalizer.ts decides when it is
- * added.
+ * because a finalizer that waits for ever blocks the deletion of a namespace (design, section 6, "Deleting"). It waits for ever only
+ * where the garbage collector would delete data of others in the published object; that ends with the namespace too, which takes the
+ * object along. ensure-finalizer.ts decides when the finalizer is added.
  */
 
 import { retireCheck } from '../../checks/declare/retire-check.ts'
-import { ApiError, isNamespaceGoing, type KubernetesClient } from '../../kubernetes/client.ts'
-import type { KubernetesObject } from '../../kubernetes/objects.ts'
+import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { Context } from '../../store/context.ts'
 import {
@@ -15,10 +15,9 @@ import {
   HEARTBEAT_CHECKS,
   type HeartbeatCheck,
   type PublishedTarget,
+  targetOf,
 } from '../heartbeat-check.ts'
-import { NAMESPACES } from '../namespaces/namespaces.ts'
-import { grantCommand } from '../publish/missing-right.ts'
-import { disownUrl, holdsOnlyUrl, isRejection, withdrawUrl } from '../publish/publish.ts'
+import { DataInDanger, disownUrl, findPublishedUrls, isRejection, withdrawUrl } from '../publish/publish.ts'
 import { regarding } from '../status/report.ts'
 
 export interface FinalizerOptions {
@@ -30,7 +29,7 @@ export interface FinalizerOptions {
   readonly onFinalizerForced: () => void
 }
 
-/** After this time a deletion continues without us; the sweep of orphans retires the check later. */
+/** After this time a deletion continues without us, unless it costs others data; the sweep of orphans retires the check later. */
 export const MAX_CLEANUP_MS = 600_000
 
 export function hasFinalizer({ metadata }: HeartbeatCheck): boolean {
@@ -55,40 +54,28 @@ export async function removeFinalizer(
   return writeFinalizers(client, object, left, type)
 }
 
-/** Returns a function that retires the check and removes the finalizer. It throws while the check cannot be retired and time is left. */
+/** Returns a function that retires the check and removes the finalizer. It throws while that fails and time is left. */
 export function createFinalizer(options: FinalizerOptions): (object: HeartbeatCheck) => Promise<void> {
   const { client, recorder, now, onFinalizerForced } = options
-  // By our own clock: that of the API server, which dates the deletion, may differ by minutes.
-  const failingSince = new Map<string, number>()
-  /** Whose rejected withdrawal has its Event. */
-  const warned = new Set<string>()
 
   return async function finalize(object) {
     if (!hasFinalizer(object)) return
-    const { uid } = object.metadata
+    // Each leader knows the time of the deletion.
+    const isLate = now() - Date.parse(object.metadata.deletionTimestamp!) >= MAX_CLEANUP_MS
     try {
-      await cleanUp(options, object)
+      await cleanUp(options, object, isLate)
     } catch (error) {
-      const rejected = error instanceof WithdrawalRejected ? error : null
-      const since = failingSince.get(uid) ?? now()
-      failingSince.set(uid, since)
-      if (now() - since < MAX_CLEANUP_MS) {
-        if (rejected !== null && !warned.has(uid)) {
-          warned.add(uid)
-          recorder.record(regarding(object), { ...WAITING, note: rejected.message })
-        }
-        throw error
-      }
+      const isInDanger = error instanceof DataInDanger
+      if (isInDanger) recorder.record(regarding(object), { ...IN_DANGER, note: error.message })
+      if (!isLate || isInDanger) throw error
       onFinalizerForced()
-      recorder.record(regarding(object), rejected === null ? FORCED : { ...FORCED, note: rejected.noteAtEnd })
+      recorder.record(regarding(object), FORCED)
     }
     try {
       await removeFinalizer(client, object)
     } catch (error) {
-      if (!(error instanceof ApiError && error.status === 404)) throw error
+      if (!isGone(error)) throw error
     }
-    failingSince.delete(uid)
-    warned.delete(uid)
   }
 }
 
@@ -99,62 +86,64 @@ const FORCED = {
   note: 'the check could not be removed for 10 minutes; the resource is deleted now, and the check is removed later',
 } as const
 
-const WAITING = { type: 'Warning', reason: 'CleanupRejected', action: 'Delete' } as const
-
-/**
- * The API server does not let us take our part out of a published object that may hold data of others. It has our owner reference, so
- * the garbage collector would delete it with its resource.
- */
-class WithdrawalRejected extends Error {
-  override readonly name = 'WithdrawalRejected'
-  readonly noteAtEnd: string
-
-  /** The answer of the API server is not quoted: an admission rule may quote the object, and so the URL. */
-  constructor(cause: ApiError, { metadata }: HeartbeatCheck, { kind, name }: PublishedTarget) {
-    const command = grantCommand(cause, metadata.namespace!)
-    const why =
-      command === null ? `: the API server rejects it (${cause.status} ${cause.reason})` : ' without the right to'
-    const wayOut = command === null ? 'allow it' : `an administrator of the namespace grants it with: ${command}`
-    super(
-      `${kind} ${name} cannot be released${why}; ${wayOut}. In 10 minutes this resource is deleted all the same, and then the garbage collector ` +
-        `deletes the ${kind} with all its data, unless you remove its owner reference before`,
-    )
-    this.noteAtEnd = `${kind} ${name} could not be released for 10 minutes; this resource is deleted now, and the garbage collector deletes the ${kind} with all its data`
-  }
-}
+/** With an id: each attempt records it, and it is written once. */
+const IN_DANGER = { type: 'Warning', reason: 'CleanupRejected', action: 'Delete', id: 'CleanupRejected' } as const
 
 /** A retained check keeps its published URL; otherwise the URL is removed together with the check. */
-async function cleanUp({ client, context, cluster }: FinalizerOptions, object: HeartbeatCheck): Promise<void> {
-  const { metadata, spec, status } = object
-  const policy = spec.deletionPolicy ?? 'Delete'
-  const resource = { cluster, namespace: metadata.namespace!, name: metadata.name }
-  await retireCheck(context, resource, policy, status?.published ?? null)
-  if (status?.published === undefined) return
-  const { published } = status
+async function cleanUp(options: FinalizerOptions, object: HeartbeatCheck, isLate: boolean): Promise<void> {
+  const { client, context, cluster } = options
+  const { deletionPolicy = 'Delete' } = object.spec
+  const resource = { cluster, namespace: object.metadata.namespace!, name: object.metadata.name }
   try {
-    if (policy === 'Retain') await disownUrl(client, object, published)
-    else await withdrawUrl(client, object, published)
+    const kept = deletionPolicy === 'Retain' ? await findKept(client, object) : null
+    await retireCheck(context, resource, deletionPolicy, kept)
   } catch (error) {
-    if ((error instanceof ApiError && error.status === 404) || isNamespaceGoing(error)) return
-    if (!isRejection(error)) throw error
-    // Then the garbage collector does what we would have done, or what happens anyway.
-    if (policy === 'Delete' && (await holdsOnlyUrl(client, object, published))) return
-    if (await isNamespaceEnding(client, metadata.namespace!)) return
-    throw new WithdrawalRejected(error, object, published)
+    // A check that is left is removed later. Data of others that the garbage collector has deleted do not come back.
+    if (isLate) await releaseTargets(client, object)
+    throw error
+  }
+  await releaseTargets(client, object)
+}
+
+/**
+ * Where the URL may be: a publication that was interrupted is not in the status yet, and one whose target has changed since is not in
+ * the specification.
+ */
+function targetsOf(object: HeartbeatCheck): PublishedTarget[] {
+  const wanted = targetOf(object)
+  const { published } = object.status ?? {}
+  const isOne = wanted?.kind === published?.kind && wanted?.name === published?.name
+  return [wanted, isOne ? undefined : published].filter((target) => target != null)
+}
+
+/** Where the URL of a retained check stays; null: nowhere. */
+async function findKept(client: KubernetesClient, object: HeartbeatCheck): Promise<PublishedTarget | null> {
+  const { published = null } = object.status ?? {}
+  for (const target of targetsOf(object)) {
+    const urls = await findPublishedUrls(client, object, target)
+    if (urls.length > 0) return target
+  }
+  return published
+}
+
+/** All of them, and then it throws what matters most. */
+async function releaseTargets(client: KubernetesClient, object: HeartbeatCheck): Promise<void> {
+  const results = await Promise.allSettled(targetsOf(object).map((target) => releaseTarget(client, object, target)))
+  const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
+  if (errors.length > 0) throw errors.find((error) => error instanceof DataInDanger) ?? errors[0]
+}
+
+async function releaseTarget(client: KubernetesClient, object: HeartbeatCheck, target: PublishedTarget): Promise<void> {
+  const isRetained = object.spec.deletionPolicy === 'Retain'
+  try {
+    await (isRetained ? disownUrl : withdrawUrl)(client, object, target)
+  } catch (error) {
+    // What we may not take out of an object of others is a URL without a check. The garbage collector takes what is only ours.
+    if (!isGone(error) && (isRetained || !isRejection(error))) throw error
   }
 }
 
-/** The binding that grants the right goes with the namespace, perhaps before the resource. False without the right to read it. */
-async function isNamespaceEnding(client: KubernetesClient, name: string): Promise<boolean> {
-  try {
-    const { metadata } = await client.get<KubernetesObject>(NAMESPACES, { name })
-    return metadata.deletionTimestamp !== undefined
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return true
-    if (error instanceof ApiError && error.status === 403) return false
-    throw error
-  }
-}
+const isGone = (error: unknown): boolean => error instanceof ApiError && error.status === 404
 
 /** The resource version is a precondition, because the list also holds the finalizers of others. */
 function writeFinalizers(

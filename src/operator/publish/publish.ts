@@ -1,7 +1,8 @@
 /**
  * Publishes the ping URL in a Secret or ConfigMap beside the CronJob (design, section 6, "Publishing"): created with an owner
- * reference, changed by server-side apply. Objects of others are never touched. The controller has the rights to create, `get` and
- * `patch` by name, and neither list nor watch: look-at-published.ts finds changes by others.
+ * reference, changed by server-side apply. Into an object that others handed over go one key and one label; other objects are never
+ * touched. The controller has the rights to create, `get` and `patch` by name, and neither list nor watch: look-at-published.ts finds
+ * changes by others.
  */
 
 import { ApiError, isNamespaceGoing, type KubernetesClient, type NewObject } from '../../kubernetes/client.ts'
@@ -19,18 +20,24 @@ import {
   appliedIn,
   explainForeign,
   explainRetained,
+  guestManifestOf,
   holdsUrl,
   isAsWanted,
+  isMarked,
   isOfApply,
   isOfCreation,
   isOnlyOurs,
+  isOurCreation,
+  isOwnedBy,
   locationOf,
   type Manifest,
   manifestOf,
+  PING_URL,
   type PublishedObject,
   relationOf,
   TYPES,
   toBase64,
+  urlsIn,
   versionOf,
 } from './published-object.ts'
 
@@ -43,13 +50,13 @@ export type PublishResult =
     }
   | { readonly kind: 'rejected'; readonly reason: 'TargetNotOwned' | 'PublishRefused'; readonly message: string }
 
-/** Called with whether the object is of this resource and holds another URL. */
+/** Called with whether the object is of this resource, and holds another URL. */
 export type BeforeSharing = (holdsAnotherUrl: boolean) => Promise<unknown>
 
 /**
  * Writes the URL unless it is there already. Throws errors that a retry may resolve. `beforeSharing` is awaited before a write
- * into an object that existed before: it may hold data of others, so our part must be withdrawn when the resource goes, and only
- * the finalizer ensures that; or another installation may have written it a moment ago. `findRetained` resolves with the id of the retained check whose URL the object keeps; null when it
+ * into an object that existed before: only the finalizer takes our key out of an object of others, and another installation may have
+ * written the object a moment ago. `findRetained` resolves with the id of the retained check whose URL the object keeps; null when it
  * keeps none.
  */
 export async function publishUrl(
@@ -95,27 +102,30 @@ async function write(
   url: string,
   { beforeSharing, findRetained }: { beforeSharing: BeforeSharing; findRetained: () => Promise<string | null> },
 ): Promise<PublishResult> {
-  const wanted = manifestOf(check, target, url)
+  const whole = manifestOf(check, target, url)
   const published = (object: PublishedObject, how: { isChanged: boolean; isFromPredecessor: boolean }) =>
     ({ kind: 'published', ...how, version: versionOf(object) }) as const
-  const created = await createNew(client, check, target, wanted)
+  const created = await createNew(client, check, target, whole)
   if (created !== null) return published(created, { isChanged: true, isFromPredecessor: false })
   const found = await findObject(client, target.kind, locationOf(check, target))
-  const relation = found === null ? 'ours' : relationOf(found, check, url)
+  if (found === null) {
+    // Fails when another client was faster: an apply would overwrite what another installation has made.
+    const made = await create(client, target, whole)
+    return published(made, { isChanged: true, isFromPredecessor: false })
+  }
+  const relation = relationOf(found, check, url)
   if (relation === 'foreign')
-    return { kind: 'rejected', reason: 'TargetNotOwned', message: explainForeign(found!, check, target) }
+    return { kind: 'rejected', reason: 'TargetNotOwned', message: explainForeign(found, check, target) }
   // A retained check keeps its URL where its job finds it; its own resource has taken it back before it publishes.
   const retainedId = relation === 'adoptable' ? await findRetained() : null
   if (retainedId !== null)
     return { kind: 'rejected', reason: 'TargetNotOwned', message: explainRetained(target, retainedId) }
-  if (found !== null && relation === 'ours' && isAsWanted(found, wanted))
-    return published(found, { isChanged: false, isFromPredecessor: false })
-  if (found === null) {
-    // Fails when another client was faster: an apply would overwrite what another installation has made.
-    const made = await create(client, target, wanted)
-    return published(made, { isChanged: true, isFromPredecessor: false })
-  }
-  await beforeSharing(relation === 'ours' && !holdsUrl(found, url))
+  const isCreation = ['ours', 'predecessor'].includes(relation) || isOurCreation(found, url)
+  const wanted = isCreation ? whole : guestManifestOf(check, target, url)
+  const isComplete = relation === 'ours' || (relation === 'orphaned' && !isCreation)
+  if (isComplete && isAsWanted(found, wanted)) return published(found, { isChanged: false, isFromPredecessor: false })
+  const isKnown = relation === 'ours' || isMarked(found, check)
+  await beforeSharing(isKnown && !holdsUrl(found, url))
   const applied = await applyTo(client, target.kind, found, wanted)
   return published(applied, { isChanged: true, isFromPredecessor: relation === 'predecessor' })
 }
@@ -141,29 +151,72 @@ function create(client: KubernetesClient, { kind }: PublishTarget, wanted: Manif
   return client.create<PublishedObject>(TYPES[kind], wanted, { fieldManager: FIELD_MANAGER })
 }
 
-/** Removes our URL from the object that it was published in; deletes the object when it holds nothing else. */
+/**
+ * Removes our URL from the object that it was published in; deletes the object when the operator created it and it holds nothing else.
+ * Throws DataInDanger as leave().
+ */
 export async function withdrawUrl(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
   const found = await findOurs(client, check, target)
   if (found === null) return
   const location = locationOf(check, target)
-  if (isOnlyOurs(found)) {
-    const { uid, resourceVersion } = found.metadata
-    return client.delete(TYPES[target.kind], location, { uid, resourceVersion }).catch((error) => {
-      if (!(error instanceof ApiError && error.status === 404)) throw error
-    })
-  }
   // Applying an empty object removes every field that we applied, and leaves those of others.
-  await applyTo(client, target.kind, found, { apiVersion: 'v1', kind: target.kind, metadata: location })
+  if (!isOnlyOurs(found) || !(isOwnedBy(found, check) || isOurCreation(found, null)))
+    return leave(client, check, found, { apiVersion: 'v1', kind: target.kind, metadata: location })
+  const { uid, resourceVersion } = found.metadata
+  await client.delete(TYPES[target.kind], location, { uid, resourceVersion }).catch((error) => {
+    if (!(error instanceof ApiError && error.status === 404)) throw error
+  })
 }
 
-/** Whether the object holds no data of others, or is gone. False when we may not read it. */
-export async function holdsOnlyUrl(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
+/**
+ * Leaves the URL where it is, without an owner: it is not garbage collected, and the next resource may adopt the object. An object of
+ * others needs no write. Throws DataInDanger as leave().
+ */
+export async function disownUrl(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
+  const found = await findOurs(client, check, target)
+  if (found === null || !(isOwnedBy(found, check) || isOurCreation(found, null))) return
+  const data = Object.fromEntries(appliedIn(found, 'data').map((key) => [key, found.data?.[key] ?? '']))
+  const metadata = { ...locationOf(check, target), annotations: { [ADOPT_ANNOTATION]: 'true' } }
+  await leave(client, check, found, { apiVersion: 'v1', kind: target.kind, metadata, data } as NewObject)
+}
+
+/** An object cannot be released, and the garbage collector would delete data of others in it with the resource. */
+export class DataInDanger extends Error {
+  override readonly name = 'DataInDanger'
+
+  /** The answer of the API server is not quoted: an admission rule may quote the object, and so the URL. */
+  constructor(cause: unknown, check: HeartbeatCheck, { kind, metadata: { name } }: NewObject) {
+    const command = grantCommand(cause, check.metadata.namespace!)
+    const why = cause instanceof ApiError ? `the API server rejects it (${cause.status} ${cause.reason})` : 'no answer'
+    const reason = command === null ? `: ${why}` : ' without the right to'
+    const wayOut = command === null ? 'allow it' : `an administrator of the namespace grants it with: ${command}`
+    super(
+      `${kind} ${name} cannot be released${reason}; ${wayOut}. It holds data of others, and has the owner reference of this resource: ` +
+        `the garbage collector would delete the ${kind} with all its data. So this resource stays until the ${kind} is released, or ` +
+        'until you remove that owner reference',
+      { cause },
+    )
+  }
+}
+
+/** Applies what is to stay of us, without our owner reference, whoever wrote the reference. Throws DataInDanger where that fails and costs others data. */
+async function leave(
+  client: KubernetesClient,
+  check: HeartbeatCheck,
+  found: PublishedObject,
+  left: NewObject,
+): Promise<void> {
+  const kind = left.kind as PublishedTarget['kind']
   try {
-    const found = await findOurs(client, check, target)
-    return found === null || isOnlyOurs(found)
+    const applied = await applyTo(client, kind, found, left)
+    if (!isOwnedBy(applied, check)) return
+    const { resourceVersion, ownerReferences = [] } = applied.metadata
+    const others = ownerReferences.filter(({ uid }) => uid !== check.metadata.uid)
+    const place = { namespace: check.metadata.namespace!, name: found.metadata.name }
+    await client.mergePatch(TYPES[kind], place, { metadata: { resourceVersion, ownerReferences: others } })
   } catch (error) {
-    if (!isRejection(error)) throw error
-    return false
+    if (isOwnedBy(found, check) && !isOnlyOurs(found)) throw new DataInDanger(error, check, left)
+    throw error
   }
 }
 
@@ -178,19 +231,10 @@ export async function releaseFormer(
     await withdrawUrl(client, check, former)
     return null
   } catch (error) {
-    if (!isRejection(error)) throw error
-    return explainRejection(error, check, former, url, 'released')
+    const cause = error instanceof DataInDanger ? error.cause : error
+    if (!isRejection(cause)) throw cause
+    return explainRejection(cause, check, former, url, 'released')
   }
-}
-
-/** Leaves the URL where it is, without an owner: it is not garbage collected, and the next resource may adopt the object. */
-export async function disownUrl(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
-  const found = await findOurs(client, check, target)
-  if (found === null) return
-  const data = Object.fromEntries(appliedIn(found, 'data').map((key) => [key, found.data?.[key] ?? '']))
-  const metadata = { ...locationOf(check, target), annotations: { [ADOPT_ANNOTATION]: 'true' } }
-  const left = { apiVersion: 'v1', kind: target.kind, metadata, data }
-  await applyTo(client, target.kind, found, left)
 }
 
 /** Applies to the object as it was read: another installation may have written it since. */
@@ -251,16 +295,12 @@ async function readUrls(
   target: PublishedTarget,
 ): Promise<string[]> {
   const found = await findOurs(client, check, target)
-  const texts = found === null ? [] : appliedIn(found, 'data').map((key) => found.data?.[key] ?? '')
-  const urls = target.kind === 'Secret' ? texts.map((text) => Buffer.from(text, 'base64').toString()) : texts
-  return urls.filter((url) => PING_URL.test(url))
+  return found === null ? [] : urlsIn(found)
 }
 
 function isForbidden(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 403
 }
-
-const PING_URL = /\/ping\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i
 
 /** What is removed from it, or left in it, are the fields that our field manager owns. */
 async function findOurs(

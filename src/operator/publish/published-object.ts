@@ -3,7 +3,14 @@
  * "Publishing"). Pure; publish.ts writes.
  */
 
-import type { FieldsOwner, KubernetesObject, ObjectName, ResourceType } from '../../kubernetes/objects.ts'
+import type { NewObject } from '../../kubernetes/client.ts'
+import type {
+  FieldsOwner,
+  KubernetesObject,
+  ObjectName,
+  OwnerReference,
+  ResourceType,
+} from '../../kubernetes/objects.ts'
 import {
   ADOPT_ANNOTATION,
   API_VERSION,
@@ -38,40 +45,61 @@ export function locationOf(
 export const isOfCreation = (entry: FieldsOwner) => entry.manager === FIELD_MANAGER && entry.operation === 'Update'
 export const isOfApply = (entry: FieldsOwner) => entry.manager === FIELD_MANAGER && entry.operation === 'Apply'
 
-/** What an apply writes: all fields that we own. */
-export function manifestOf(check: HeartbeatCheck, target: PublishTarget, url: string) {
-  const { name, namespace, uid } = check.metadata
+/** What an apply writes: all fields that we own. Into an object of others goes only what is needed there. */
+export interface Manifest extends NewObject {
+  readonly metadata: NewObject['metadata'] & {
+    readonly labels: Texts
+    readonly annotations?: Texts
+    readonly ownerReferences?: readonly OwnerReference[]
+  }
+  readonly data: Texts
+}
+
+/** Of an object that the operator creates. It goes with its resource. */
+export function manifestOf(check: HeartbeatCheck, target: PublishTarget, url: string): Manifest {
+  const { name, uid } = check.metadata
+  const guest = guestManifestOf(check, target, url)
   return {
-    apiVersion: 'v1',
-    kind: target.kind,
+    ...guest,
     metadata: {
-      name: target.name,
-      namespace: namespace!,
-      labels: { ...target.labels, [MANAGED_BY_LABEL]: FIELD_MANAGER, [CHECK_LABEL]: labelValueOf(name) },
+      ...guest.metadata,
+      labels: { ...target.labels, [MANAGED_BY_LABEL]: FIELD_MANAGER, ...guest.metadata.labels },
       annotations: { ...target.annotations, ...(isLongName(name) ? { [CHECK_NAME_ANNOTATION]: name } : {}) },
       // blockOwnerDeletion would need a right on heartbeatchecks/finalizers and has no use here.
       ownerReferences: [
         { apiVersion: API_VERSION, kind: KIND, name, uid, controller: true, blockOwnerDeletion: false },
       ],
     },
+  }
+}
+
+/**
+ * In an object of others: the key and the label by which we know the object again. With an owner reference the garbage collector
+ * would delete the data of others, and other labels belong to those who manage the object.
+ */
+export function guestManifestOf(check: HeartbeatCheck, target: PublishTarget, url: string): Manifest {
+  return {
+    apiVersion: 'v1',
+    kind: target.kind,
+    metadata: { ...locationOf(check, target), labels: { [CHECK_LABEL]: labelValueOf(check.metadata.name) } },
     // Never stringData: with server-side apply a renamed key would leave the old one behind.
     data: { [target.key]: target.kind === 'Secret' ? toBase64(url) : url },
   }
 }
 
-export type Manifest = ReturnType<typeof manifestOf>
-
 export type Relation = 'ours' | 'orphaned' | 'predecessor' | 'adoptable' | 'foreign'
 
 /**
- * `orphaned`: ours by its label and URL, but its owner reference is lost, as after a restored backup. `predecessor`: owned by a
- * deleted resource of the same name; the garbage collector has not taken it yet. `url`: null for an object that the status names.
+ * `orphaned`: ours by its label and URL, without our owner reference: an object of others that we write into, or one of ours that lost
+ * the reference, as after a restored backup. `predecessor`: owned by a deleted resource of the same name; the garbage collector has
+ * not taken it yet. `url`: null for an object that is only cleaned up.
  */
 export function relationOf(found: PublishedObject, check: HeartbeatCheck, url: string | null): Relation {
   const controller = controllerOf(found)
   if (controller?.uid === check.metadata.uid) return 'ours'
   if (controller === undefined) {
-    if (isMarked(found, check) && (url === null || holdsUrl(found, url))) return 'orphaned'
+    const isPublished = urlsIn(found).length > 0 || (url !== null && holdsUrl(found, url))
+    if (isMarked(found, check) && isPublished) return 'orphaned'
     return found.metadata.annotations?.[ADOPT_ANNOTATION] === 'true' ? 'adoptable' : 'foreign'
   }
   const isPredecessor =
@@ -84,8 +112,26 @@ export function relationOf(found: PublishedObject, check: HeartbeatCheck, url: s
 const controllerOf = ({ metadata }: PublishedObject) =>
   metadata.ownerReferences?.find((owner) => owner.controller === true)
 
+/** Whether the garbage collector deletes it with this resource. */
+export const isOwnedBy = ({ metadata }: PublishedObject, check: HeartbeatCheck): boolean =>
+  metadata.ownerReferences?.some(({ uid }) => uid === check.metadata.uid) ?? false
+
+/**
+ * Whether an object without our owner reference was created by the operator, and may have the reference. We write the label only into
+ * such objects, and the annotation only when one of them is left to others (publish.ts, `disownUrl`). A restored backup knows no field
+ * owners: then the object must hold nothing but the URL.
+ */
+export function isOurCreation(found: PublishedObject, url: string | null): boolean {
+  const { labels = {} } = found.metadata
+  if (appliedIn(found, 'metadata', 'labels').includes(MANAGED_BY_LABEL)) return true
+  if (appliedIn(found, 'metadata', 'annotations').includes(ADOPT_ANNOTATION)) return isOnlyOurs(found)
+  if (url === null || labels[MANAGED_BY_LABEL] !== FIELD_MANAGER) return false
+  const { data = {}, binaryData = {} } = found
+  return Object.values({ ...data, ...binaryData }).every((value) => value === url || value === toBase64(url))
+}
+
 /** Whether it has our label with the name of this check. Others may set it too. */
-function isMarked({ metadata }: PublishedObject, check: HeartbeatCheck): boolean {
+export function isMarked({ metadata }: PublishedObject, check: HeartbeatCheck): boolean {
   return metadata.labels?.[CHECK_LABEL] === labelValueOf(check.metadata.name)
 }
 
@@ -94,6 +140,14 @@ export function holdsUrl({ data = {} }: PublishedObject, url: string): boolean {
   const values = Object.values(data)
   return values.includes(url) || values.includes(toBase64(url))
 }
+
+/** The ping URLs among the values that we wrote. */
+export function urlsIn(found: PublishedObject): string[] {
+  const texts = appliedIn(found, 'data').map((key) => found.data?.[key] ?? '')
+  return texts.flatMap((text) => [text, Buffer.from(text, 'base64').toString()]).filter((text) => PING_URL.test(text))
+}
+
+export const PING_URL = /\/ping\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i
 
 export const toBase64 = (text: string) => Buffer.from(text).toString('base64')
 
@@ -130,7 +184,7 @@ export function isAsWanted(found: PublishedObject, { metadata, data }: Manifest)
   return (
     holds(found.data, data, appliedIn(found, 'data')) &&
     holds(labels, metadata.labels, appliedIn(found, 'metadata', 'labels')) &&
-    holds(annotations, metadata.annotations, appliedIn(found, 'metadata', 'annotations'))
+    holds(annotations, metadata.annotations ?? {}, appliedIn(found, 'metadata', 'annotations'))
   )
 }
 

@@ -61,6 +61,10 @@ export function listFixtures(kind: Kind, { a }: Owners): readonly Fixture[] {
     { metadata: { name: 'unlabelled', ownerReferences: [a] }, data },
     { metadata: { name: 'foreign' }, data: { password: encodeFor(kind, 'x') } },
     { metadata: { name: 'handed-over', annotations: HANDED_OVER }, data: { note: encodeFor(kind, 'of a person') } },
+    {
+      metadata: { name: 'shared', labels: { 'heartbeat-operator.io/check': 'a' } },
+      data: { ...data, note: encodeFor(kind, 'of a person') },
+    },
   ]
   if (kind === 'ConfigMap') return plain
   const pair = { 'tls.crt': '', 'tls.key': '' }
@@ -226,9 +230,40 @@ export function listAttempts({ a, b, other }: Owners): Readonly<Record<string, r
         what: 'write a URL',
         method: 'PATCH',
         name: 'handed-over',
+        body: (kind) => ({ metadata: { labels: { 'heartbeat-operator.io/check': 'a' } }, ...write(kind) }),
+      },
+      {
+        what: 'own it, so that it goes with a HeartbeatCheck',
+        method: 'PATCH',
+        name: 'handed-over',
         body: (kind) => ({ metadata: owned, ...write(kind) }),
       },
+      {
+        what: 'label it as created by the operator',
+        method: 'PATCH',
+        name: 'handed-over',
+        body: change({ labels: LABELS }),
+      },
       { what: 'delete it', method: 'DELETE', name: 'handed-over' },
+      { what: 'write another URL where it wrote one before', method: 'PATCH', name: 'shared', body: write },
+      {
+        what: 'take its URL and its label out again',
+        method: 'PATCH',
+        name: 'shared',
+        body: () => ({ metadata: { labels: null }, data: { HEARTBEAT_URL: null } }),
+      },
+      {
+        what: 'then own it',
+        method: 'PATCH',
+        name: 'shared',
+        body: change({ ownerReferences: [a] }),
+      },
+      {
+        what: 'label it for another HeartbeatCheck',
+        method: 'PATCH',
+        name: 'shared',
+        body: change({ labels: OF_B }),
+      },
       {
         what: 'give what was given back to another HeartbeatCheck',
         method: 'PATCH',

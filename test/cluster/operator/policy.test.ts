@@ -31,6 +31,14 @@ it('F4: the policy rejects nothing of what the operator publishes, hands back, a
     await place.change(`${name}-guest`, { spec: { publish: { key: 'OTHER_URL' } } })
     await place.ready(`${name}-guest`)
     expect(Object.keys((await place.find(plural, `${name}-shared`))!.data!).sort()).toEqual(['OTHER_URL', 'note'])
+    // Those who handed it over may take the annotation back.
+    await place.patch(plural, `${name}-shared`, { metadata: { annotations: null } })
+    await place.change(`${name}-guest`, { spec: { publish: { key: 'THIRD_URL' } } })
+    await eventually('the key is another', async () => {
+      const shared = (await place.find(plural, `${name}-shared`))!
+      expect(shared.metadata.ownerReferences).toBeUndefined()
+      return 'THIRD_URL' in shared.data!
+    })
     await place.delete(`${name}-guest`)
     expect((await place.find(plural, `${name}-shared`))!.data).toEqual(data)
 
@@ -41,6 +49,7 @@ it('F4: the policy rejects nothing of what the operator publishes, hands back, a
     await place.delete(`${name}-kept`)
     expect((await place.find(plural, `${name}-kept-heartbeat`))!.data).toEqual(before)
     await place.makeReady(`${name}-kept`, retained)
+    expect((await place.find(plural, `${name}-kept-heartbeat`))!.metadata.ownerReferences).toHaveLength(1)
 
     // Without its owner, under a name that no label can hold.
     await place.makeReady(`${name}-${long}`, { periodSeconds: 3_600, publish: { kind, name: `${name}-long` } })

@@ -1,8 +1,9 @@
 /** F3, F8, F10: published objects that others change, on a real API server with the rights of manifests/. The rules in detail: test/operator. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
 import { cluster } from '../../support/cluster.ts'
-import { type Scene, startScene } from '../../support/operator.ts'
+import { clientOf, type Scene, startScene } from '../../support/operator.ts'
 import { eventually } from '../../support/until.ts'
 import { INSTALLED, installRights, reach } from './stage.ts'
 
@@ -72,4 +73,43 @@ it('F10: a check that cannot be published is not armed, and is armed when it can
   await kubectl('annotate', 'hbc', 'late', 'heartbeat-operator.io/reconcile-requested-at=now')
   await place.ready('late')
   expect(await dueAt('late')).toEqual(expect.any(String))
+})
+
+it('data of others in a Secret stay when its HeartbeatCheck goes, although no status said that it was published there', async () => {
+  const { place } = scene
+  await kubectl('create', 'secret', 'generic', 'handed-over', '--from-literal=password=x')
+  await kubectl('annotate', 'secret', 'handed-over', 'heartbeat-operator.io/adopt=true')
+  const { data } = (await place.find('secrets', 'handed-over'))!
+  // The process dies between the write of the Secret and that of the status.
+  await using base = clientOf(scene.cluster.connection)
+  const died = Promise.withResolvers<void>()
+  const replace = async () => {
+    died.resolve()
+    throw new Error('this process is dead')
+  }
+  const client = { ...base, replace, mergePatch: base.mergePatch } as KubernetesClient
+  await scene.restart({ client, lookMs: NEVER })
+  await place.apply('guest', { periodSeconds: 3_600, publish: { name: 'handed-over' } })
+  await died.promise
+  await scene.operator().stop()
+  expect(Object.keys((await place.find('secrets', 'handed-over'))!.data!)).toContain('HEARTBEAT_URL')
+  await cluster.api('DELETE', place.pathOf('guest'))
+  await scene.restart({ lookMs: NEVER })
+  await eventually('it is gone', async () => (await cluster.api('GET', place.pathOf('guest'))).status === 404)
+  // The garbage collector comes after a sibling that has an owner reference to a resource that goes.
+  await place.makeReady('sibling')
+  await cluster.kubectl(
+    '-n',
+    place.name,
+    'patch',
+    'secret',
+    'sibling-heartbeat',
+    '--type',
+    'merge',
+    '-p',
+    '{"data":{"x":"eA=="}}',
+  )
+  await place.forceAway('sibling')
+  await eventually('the garbage collector has come', async () => (await secretOf('sibling')) === null)
+  expect((await place.find('secrets', 'handed-over'))!.data).toEqual(data)
 })

@@ -1,0 +1,359 @@
+/** Data of others in a published object stay, whatever was written before a crash (design, section 6, "Publishing" and "Deleting"). */
+
+import { describe, expect, it } from 'vitest'
+import type { KubernetesClient } from '../../src/kubernetes/client.ts'
+import type { ResourceType } from '../../src/kubernetes/objects.ts'
+import { createFinalizer, MAX_CLEANUP_MS } from '../../src/operator/deletion/finalize.ts'
+import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { clientOf, startTestOperator } from '../support/operator.ts'
+import { eventually } from '../support/until.ts'
+import { conditionOf, urlIn, workIn } from '../support/workplace.ts'
+import { useScene } from './scene.ts'
+
+const t = useScene()
+
+const ADOPT = { 'heartbeat-operator.io/adopt': 'true' }
+const HELM = { 'app.kubernetes.io/managed-by': 'Helm' }
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const NOTE = { note: base64('of others') }
+const POLICIES = ['Delete', 'Retain'] as const
+
+const handOver = (name: string) =>
+  t.place.put('secrets', { metadata: { name, annotations: ADOPT, labels: HELM }, data: NOTE })
+const spec = (name: string, more: object = {}) => ({ periodSeconds: 3_600, publish: { name }, ...more })
+const secret = async (name: string) => (await t.place.find('secrets', name))!
+const isGone = async (name: string) => (await t.cluster.api('GET', t.place.pathOf(name))).status === 404
+const request = (name: string) =>
+  t.place.change(name, {
+    metadata: { annotations: { 'heartbeat-operator.io/reconcile-requested-at': `${Date.now()}` } },
+  })
+
+/** The API server rejects these requests until the returned function is called. */
+function forbid(isRejected: (method: string, path: string) => boolean, status = 403): () => void {
+  const message = 'heartbeatchecks.heartbeat-operator.io is forbidden: User "beat" cannot patch resource "x"'
+  const answer = { status, reason: status === 403 ? 'Forbidden' : 'Invalid', message }
+  return t.cluster.server.disturb(({ method, path }) => isRejected(method, path), answer, 100_000)
+}
+const isStatus = (method: string, path: string) => method !== 'GET' && path.endsWith('/status')
+const isWriteOf = (name: string) => (method: string, path: string) => method !== 'GET' && path.endsWith(`/${name}`)
+
+describe('an object of others', () => {
+  it('gets a key and the label of the HeartbeatCheck, and nothing that others decide about', async () => {
+    await handOver('lent')
+    await t.place.makeReady('guest', spec('lent', { publish: { name: 'lent', labels: { team: 'x' } } }))
+    const { metadata, data } = await secret('lent')
+    expect(metadata.labels).toEqual({ ...HELM, 'heartbeat-operator.io/check': 'guest' })
+    expect(metadata.annotations).toEqual(ADOPT)
+    expect(metadata.ownerReferences).toBeUndefined()
+    expect(data).toEqual({ ...NOTE, HEARTBEAT_URL: expect.any(String) })
+    // What Helm and Argo CD set stays as they set it, and nothing is written again.
+    await request('guest')
+    await eventually('it is handled', async () => (await t.place.get('guest')).status?.lastHandledReconcileTime)
+    expect((await secret('lent')).metadata.resourceVersion).toBe(metadata.resourceVersion)
+  })
+
+  it('is put right, also when it is no longer handed over', async () => {
+    await handOver('put-right')
+    await t.place.makeReady('fixer', spec('put-right'))
+    const { data } = await secret('put-right')
+    await t.place.patch('secrets', 'put-right', { data: { HEARTBEAT_URL: base64('http://evil') } })
+    await eventually(
+      'its URL is back',
+      async () => urlIn(await secret('put-right')) === urlIn({ metadata: {}, data } as never),
+    )
+    await t.place.patch('secrets', 'put-right', { metadata: { annotations: null } })
+    await t.place.change('fixer', { spec: { publish: { key: 'OTHER_URL' } } })
+    await eventually('the key is another', async () => 'OTHER_URL' in (await secret('put-right')).data!)
+    expect(Object.keys((await secret('put-right')).data!).sort()).toEqual(['OTHER_URL', 'note'])
+    expect((await secret('put-right')).metadata.ownerReferences).toBeUndefined()
+    await t.place.delete('fixer')
+    expect((await secret('put-right')).data).toEqual(NOTE)
+  })
+
+  it('is never deleted, also when it held nothing', async () => {
+    await t.place.put('secrets', { metadata: { name: 'empty', annotations: ADOPT, labels: HELM } })
+    await t.place.makeReady('filler', spec('empty'))
+    await t.place.delete('filler')
+    const { metadata, data } = await secret('empty')
+    expect([metadata.labels, data ?? {}]).toEqual([HELM, {}])
+  })
+
+  it('keeps the URL of a retained check, which its resource takes back', async () => {
+    await handOver('retaining')
+    await t.place.makeReady('kept', spec('retaining', { deletionPolicy: 'Retain' }))
+    const before = (await secret('retaining')).data
+    await t.place.delete('kept')
+    expect((await secret('retaining')).data).toEqual(before)
+    await t.place.apply('intruder', spec('retaining'))
+    expect(await t.place.stalled('intruder', 'TargetNotOwned')).toContain('keeps the ping URL of the retained check')
+    await t.place.delete('intruder')
+    await t.place.makeReady('kept', spec('retaining'))
+    expect((await secret('retaining')).data).toEqual(before)
+    expect((await secret('retaining')).metadata.ownerReferences).toBeUndefined()
+    await t.place.delete('kept')
+    expect((await secret('retaining')).data).toEqual(NOTE)
+  })
+
+  it.each(POLICIES)('keeps its resource from nothing when it may not be written: %s', async (deletionPolicy) => {
+    const name = `barred-${deletionPolicy.toLowerCase()}`
+    await handOver(name)
+    await t.place.makeReady(`of-${name}`, spec(name, { deletionPolicy }))
+    const before = (await secret(name)).data
+    const allow = forbid(isWriteOf(name))
+    await t.place.delete(`of-${name}`)
+    allow()
+    expect((await secret(name)).data).toEqual(before)
+  })
+
+  it('keeps its resource from nothing when it may not even be read', async () => {
+    await handOver('hidden')
+    await t.place.makeReady('of-hidden', spec('hidden'))
+    const allow = forbid((_, path) => path.endsWith('/hidden'))
+    await t.place.delete('of-hidden')
+    allow()
+    expect((await secret('hidden')).data).toMatchObject(NOTE)
+  })
+})
+
+describe('a publication that is not in the status', () => {
+  it.each(POLICIES)('takes no data of others along: %s', async (deletionPolicy) => {
+    const name = `unsaid-${deletionPolicy.toLowerCase()}`
+    await handOver(name)
+    const allow = forbid(isStatus)
+    await t.place.apply(`of-${name}`, spec(name, { deletionPolicy }))
+    await eventually('the URL is written', async () => 'HEARTBEAT_URL' in (await secret(name)).data!)
+    const written = (await secret(name)).data
+    expect((await t.place.get(`of-${name}`)).status).toBeUndefined()
+    await t.place.delete(`of-${name}`)
+    allow()
+    expect((await secret(name)).data).toEqual(deletionPolicy === 'Retain' ? written : NOTE)
+  })
+
+  it('is withdrawn from where the specification and the status say', async () => {
+    await handOver('first')
+    await handOver('second')
+    await t.place.makeReady('mover', spec('first'))
+    // Both hold the URL: the second is written, and the first is not withdrawn yet.
+    const release = forbid(isWriteOf('first'), 422)
+    await t.place.change('mover', { spec: { publish: { name: 'second' } } })
+    await eventually('the second holds it', async () => 'HEARTBEAT_URL' in ((await secret('second')).data ?? {}))
+    const allow = forbid(isStatus)
+    await t.operator().stop()
+    release()
+    await t.cluster.api('DELETE', t.place.pathOf('mover'))
+    await t.restart()
+    await eventually('it is gone', () => isGone('mover'))
+    allow()
+    expect([(await secret('first')).data, (await secret('second')).data]).toEqual([NOTE, NOTE])
+  })
+
+  it('takes no data of others along when the target was changed twice and never said', async () => {
+    await handOver('one')
+    await handOver('two')
+    const allow = forbid(isStatus)
+    await t.place.apply('nomad', spec('one'))
+    await eventually('it is in the first', async () => 'HEARTBEAT_URL' in (await secret('one')).data!)
+    await t.place.change('nomad', { spec: { publish: { name: 'two' } } })
+    await eventually('it is in the second', async () => 'HEARTBEAT_URL' in (await secret('two')).data!)
+    await t.place.delete('nomad')
+    allow()
+    expect((await secret('one')).data).toMatchObject(NOTE)
+    expect((await secret('two')).data).toEqual(NOTE)
+  })
+
+  it('stays for a retained check, in a Secret that the operator created, also under a schedule that makes no sense', async () => {
+    const allow = forbid(isStatus)
+    await t.place.apply('stays', { schedule: '0 3 * * *', deletionPolicy: 'Retain' })
+    await eventually('the URL is written', async () => (await t.place.pingUrl('stays')) !== '')
+    const url = await t.place.pingUrl('stays')
+    await t.operator().stop()
+    await t.place.change('stays', { spec: { schedule: '0 0 31 2 *' } })
+    await t.cluster.api('DELETE', t.place.pathOf('stays'))
+    await t.restart()
+    await eventually('it is gone', () => isGone('stays'))
+    allow()
+    expect(await t.place.pingUrl('stays')).toBe(url)
+    expect((await fetch(url, { method: 'POST' })).status).toBe(200)
+    // The check keeps it there: nothing else may be published in the Secret.
+    await t.place.patch('secrets', 'stays-heartbeat', { metadata: { annotations: ADOPT } })
+    await t.place.apply('greedy', spec('stays-heartbeat'))
+    expect(await t.place.stalled('greedy', 'TargetNotOwned')).toContain('keeps the ping URL of the retained check')
+  })
+
+  it('was none: a retained check keeps no Secret of others that holds no URL of it', async () => {
+    await t.place.put('secrets', { metadata: { name: 'never', labels: HELM }, data: NOTE })
+    await t.place.apply('refused', spec('never', { deletionPolicy: 'Retain' }))
+    await t.place.stalled('refused', 'TargetNotOwned')
+    await t.place.delete('refused')
+    await t.place.patch('secrets', 'never', { metadata: { annotations: ADOPT } })
+    await t.place.makeReady('welcome', spec('never'))
+  })
+})
+
+/** A client of a process that dies before its write of this number; 0: never. */
+function dyingClient(client: KubernetesClient, dieAt: number, isCounted: (path: string) => boolean) {
+  let writes = 0
+  const died = Promise.withResolvers<void>()
+  const guard = async <T>(path: string, write: () => Promise<T>): Promise<T> => {
+    if (isCounted(path)) writes += 1
+    if (dieAt > 0 && writes >= dieAt) {
+      died.resolve()
+      throw new Error('this process is dead')
+    }
+    return write()
+  }
+  const guarded =
+    (name: 'create' | 'apply' | 'mergePatch' | 'replace' | 'delete') =>
+    (type: ResourceType, ...rest: unknown[]) =>
+      guard(type.plural, () => (client[name] as (...all: unknown[]) => Promise<never>)(type, ...rest))
+  const dying = {
+    ...client,
+    create: guarded('create'),
+    apply: guarded('apply'),
+    mergePatch: guarded('mergePatch'),
+    replace: guarded('replace'),
+    delete: guarded('delete'),
+  } as KubernetesClient
+  return { client: dying, died: died.promise, writes: () => writes }
+}
+
+describe('a process that dies between two writes of a publication', () => {
+  const isOfPublication = (plural: string) => ['heartbeatchecks', 'secrets'].includes(plural)
+  const testDatabase = () => t.testDatabase
+
+  async function publishWith(dieAt: number, name: string, deletionPolicy: string) {
+    await handOver(name)
+    await t.operator().stop()
+    await using base = clientOf(t.cluster.connection)
+    const { client, died, writes } = dyingClient(base, dieAt, isOfPublication)
+    const changes = { client, pingUrl: () => t.app.pingUrl, namespaces: [t.place.name], pollMs: 600_000 }
+    await t.place.apply(`of-${name}`, spec(name, { deletionPolicy }))
+    {
+      await using _ = await startTestOperator({
+        connection: t.cluster.connection,
+        testDatabase: testDatabase(),
+        changes,
+      })
+      await (dieAt === 0 ? t.place.ready(`of-${name}`) : died)
+    }
+    const left = (await secret(name)).data
+    await t.cluster.api('DELETE', t.place.pathOf(`of-${name}`))
+    await t.restart()
+    await eventually('it is gone', () => isGone(`of-${name}`))
+    return { left, writes: writes() }
+  }
+
+  it.each(POLICIES)('leaves the data of others: %s', async (deletionPolicy) => {
+    const whole = await publishWith(0, `whole-${deletionPolicy.toLowerCase()}`, deletionPolicy)
+    expect(whole.writes).toBeGreaterThanOrEqual(3)
+    for (let dieAt = 1; dieAt <= whole.writes; dieAt += 1) {
+      const name = `dies-${dieAt}-${deletionPolicy.toLowerCase()}`
+      const { left } = await publishWith(dieAt, name, deletionPolicy)
+      const { metadata, data } = await secret(name)
+      expect(metadata.ownerReferences, name).toBeUndefined()
+      expect(data, name).toEqual(deletionPolicy === 'Retain' ? left : NOTE)
+    }
+  })
+})
+
+describe('an object with our owner reference and data of others', () => {
+  /** As an earlier release left it, or a person who added data: `manager` wrote the reference. */
+  async function share(name: string, more: object = {}) {
+    const { metadata } = await t.place.makeReady(name, { periodSeconds: 3_600, ...more })
+    const owner = {
+      apiVersion: 'heartbeat-operator.io/v1',
+      kind: 'HeartbeatCheck',
+      name,
+      uid: metadata.uid,
+      controller: true,
+    }
+    await t.place.patch('secrets', `${name}-heartbeat`, { data: NOTE, metadata: { ownerReferences: [owner] } })
+    await eventually(
+      'it has its reference',
+      async () => (await secret(`${name}-heartbeat`)).metadata.ownerReferences?.length === 1,
+    )
+  }
+
+  it.each(POLICIES)('is released with its data, whoever wrote the reference: %s', async (deletionPolicy) => {
+    const name = `owned-${deletionPolicy.toLowerCase()}`
+    await share(name, { deletionPolicy })
+    await t.operator().stop()
+    // A restored backup knows no owners of fields.
+    await t.place.patch('secrets', `${name}-heartbeat`, { metadata: { managedFields: [] } })
+    await t.cluster.api('DELETE', t.place.pathOf(name))
+    await t.restart()
+    await eventually('it is gone', () => isGone(name))
+    const { metadata, data } = await secret(`${name}-heartbeat`)
+    expect(metadata.ownerReferences ?? []).toEqual([])
+    expect(data).toMatchObject(NOTE)
+  })
+
+  it('keeps its resource until it can be released, for longer than ten minutes too', async () => {
+    await share('endangered')
+    await t.operator().stop()
+    await using client = clientOf(t.cluster.connection)
+    const events: string[] = []
+    let now = systemClock.now()
+    let isDatabaseAway = false
+    const context = {
+      get database() {
+        if (isDatabaseAway) throw new Error('the database is away')
+        return t.app.database
+      },
+      clock: systemClock,
+    }
+    const finalize = createFinalizer({
+      client,
+      context,
+      cluster: 'default',
+      recorder: { record: (_, { reason, note }) => events.push(`${reason}: ${note}`) },
+      now: () => now,
+      onFinalizerForced: () => events.push('forced'),
+    })
+    const attempt = async () => finalize(await t.place.get('endangered'))
+    await t.cluster.api('DELETE', t.place.pathOf('endangered'))
+    const allow = forbid(isWriteOf('endangered-heartbeat'), 422)
+    await expect(attempt()).rejects.toThrow('Secret endangered-heartbeat cannot be released')
+    now += 2 * MAX_CLEANUP_MS
+    await expect(attempt()).rejects.toThrow('with all its data')
+    isDatabaseAway = true
+    await expect(attempt()).rejects.toThrow('with all its data')
+    expect(events.map((event) => event.split(':')[0])).toEqual(Array.from({ length: 3 }, () => 'CleanupRejected'))
+    expect(events[0]).not.toContain('/ping/')
+    allow()
+    await attempt()
+    expect(events.at(-1)).toContain('CleanupTimeout')
+    expect(await isGone('endangered')).toBe(true)
+    expect((await secret('endangered-heartbeat')).data).toEqual(NOTE)
+    isDatabaseAway = false
+    await t.restart()
+  })
+
+  it('does not keep a namespace that is being deleted: it goes with the namespace', async () => {
+    const path = '/api/v1/namespaces/ending'
+    await t.cluster.api('POST', '/api/v1/namespaces', { metadata: { name: 'ending' } })
+    const place = workIn(t.cluster, 'ending')
+    await place.makeReady('a')
+    await place.patch('secrets', 'a-heartbeat', { data: NOTE })
+    const allow = forbid(isWriteOf('a-heartbeat'), 422)
+    await t.cluster.api('DELETE', place.pathOf('a'))
+    expect((await place.event('a', 'CleanupRejected')).note).toContain('Secret a-heartbeat')
+    allow()
+    await t.cluster.api('DELETE', `${path}/secrets/a-heartbeat`)
+    await eventually('it is gone', async () => (await t.cluster.api('GET', place.pathOf('a'))).status === 404)
+    await t.cluster.api('DELETE', path)
+  })
+
+  it('of a retained check gets no reference back when others have added data since', async () => {
+    const name = 'grown'
+    await t.place.makeReady(name, { periodSeconds: 3_600, deletionPolicy: 'Retain' })
+    await t.place.delete(name)
+    await t.place.patch('secrets', `${name}-heartbeat`, { data: NOTE })
+    const object: HeartbeatCheck = await t.place.makeReady(name, { periodSeconds: 3_600 })
+    expect(conditionOf(object, 'Published')?.status).toBe('True')
+    expect((await secret(`${name}-heartbeat`)).metadata.ownerReferences).toBeUndefined()
+    await t.place.delete(name)
+    expect((await secret(`${name}-heartbeat`)).data).toEqual(NOTE)
+  })
+})
