@@ -75,6 +75,7 @@ export interface Operator {
   start(): void
   /** Finishes the reconciles in progress and releases the lease. */
   stop(): Promise<void>
+  /** Whether the HeartbeatChecks are in the cache, but for namespaces that may not be read. */
   hasSynced(): boolean
   isLeader(): boolean
   /** Resolves with why nothing is reconciled and what to do, or with null, as soon as that is known. */
@@ -263,7 +264,7 @@ export function createOperator(options: OperatorOptions): Operator {
       election = beginElection()
     },
     stop: () => started.disposeAsync(),
-    hasSynced: watch.hasSynced,
+    hasSynced: watch.hasTried,
     isLeader: () => elector?.isLeader() ?? false,
     whyNotReconciling: () => finder.isKnown.then(finder.whyNot),
     reasonNow: finder.whyNot,

@@ -1,12 +1,18 @@
 /** The HeartbeatChecks of the cluster, or of some of its namespaces, in one cache. A standby keeps it up to date too. */
 
+import { watchAreas } from '../kubernetes/areas.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
-import { keyOf } from '../kubernetes/objects.ts'
-import { createReflector, type ReflectorMetrics } from '../kubernetes/reflector.ts'
-import { shareMetrics } from '../kubernetes/shared-metrics.ts'
+import { type KubernetesObject, keyOf } from '../kubernetes/objects.ts'
+import type { ReflectorMetrics } from '../kubernetes/reflector.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
-import { HEARTBEAT_CHECKS, type HeartbeatCheck, type HeartbeatCheckStatus, VERSION } from './heartbeat-check.ts'
+import {
+  HEARTBEAT_CHECKS,
+  type HeartbeatCheck,
+  type HeartbeatCheckStatus,
+  RESTORE_RIGHTS,
+  VERSION,
+} from './heartbeat-check.ts'
 import { createFollowers } from './sources/followers.ts'
 import { markFormerManager } from './status/former-field-manager.ts'
 
@@ -21,14 +27,15 @@ export interface CheckWatch {
   followersOf(source: string): Iterable<string>
   /** The keys of all HeartbeatChecks that follow a source. */
   followers(): Iterable<string>
-  hasSynced(): boolean
-  /** The same, but without the namespaces of which the first list has failed. */
+  /** Whether all namespaces were listed, but for those of which that has failed; one at least was. */
   hasTried(): boolean
+  /** Whether all HeartbeatChecks of the namespace were listed. */
+  isListed(namespace: string): boolean
   /** The watched namespaces of which no list has come yet; none, where one watch covers all. */
   unlisted(): readonly string[]
   /** Whether this operator watches the namespace. */
   isWatched(namespace: string): boolean
-  /** Returns true once after the API server was unreachable and has responded again. */
+  /** Returns true once after the API server was unreachable, for one namespace too, and has responded again. */
   takeRecovery(): boolean
 }
 
@@ -47,70 +54,41 @@ export interface CheckWatchOptions {
 }
 
 export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
-  const { client, namespaces, clock, random, stallMs, log, metrics, onChange } = options
+  const { namespaces, stallMs, onChange } = options
   const followers = createFollowers()
-  let failedAt: number | null = null
-  /** By their index. */
-  const failed = new Set<number>()
-
-  const scopes = namespaces ?? [undefined]
-  const shares = shareMetrics(metrics, scopes.length)
-  const reflectors = scopes.map((namespace, index) =>
-    createReflector<HeartbeatCheck>({
-      client,
-      type: HEARTBEAT_CHECKS,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(stallMs === undefined ? {} : { stallMs }),
-      clock,
-      random,
-      trim,
-      onChange(key, { before, after }) {
-        followers.note(key, after)
-        if (before === undefined || after === undefined || isRelevant(before, after)) onChange(key)
-      },
-      onProblem(error, kind) {
-        failedAt = clock.now()
-        failed.add(index)
-        log.warn({ error, kind, namespace }, explainProblem(error))
-      },
-      metrics: shares[index]!,
-    }),
-  )
-  const of = (key: string) => (namespaces === null ? reflectors[0] : reflectors[namespaces.indexOf(key.split('/')[0]!)])
+  const areas = watchAreas<HeartbeatCheck>({
+    ...options,
+    type: HEARTBEAT_CHECKS,
+    stallMs,
+    trim,
+    grant: RESTORE_RIGHTS,
+    explain: explainProblem,
+    onChange(key, { before, after }) {
+      followers.note(key, after)
+      if (before === undefined || after === undefined || isRelevant(before, after)) onChange(key)
+    },
+  })
 
   return {
-    start() {
-      for (const reflector of reflectors) reflector.start()
-    },
-    async stop() {
-      await Promise.all(reflectors.map((reflector) => reflector.stop()))
-    },
-    get: (key) => of(key)?.get(key),
+    start: areas.start,
+    stop: areas.stop,
+    get: areas.get,
     put(object) {
       const key = keyOf(object.metadata)
-      const reflector = of(key)
-      const before = reflector?.get(key)
-      reflector?.put(object)
-      const after = reflector?.get(key)
+      const before = areas.get(key)
+      areas.put(object)
+      const after = areas.get(key)
       // The response may hold a change by others that the watch has not reported yet, and will not report after it.
       if (before !== undefined && after !== undefined && isOthersWork(before, after)) onChange(key)
     },
-    *keys() {
-      for (const reflector of reflectors) yield* reflector.keys()
-    },
+    keys: areas.keys,
     followersOf: followers.of,
     followers: followers.all,
-    hasSynced: () => reflectors.every((reflector) => reflector.hasSynced()),
-    hasTried: () =>
-      reflectors.every((reflector, index) => reflector.hasSynced() || (namespaces !== null && failed.has(index))),
-    unlisted: () => (namespaces ?? []).filter((_, index) => !reflectors[index]!.hasSynced()),
+    hasTried: () => areas.hasSynced() && areas.reflectors.some((reflector) => reflector.hasSynced()),
+    isListed: areas.isListed,
+    unlisted: () => (namespaces ?? []).filter((namespace) => !areas.isListed(namespace)),
     isWatched: (namespace) => namespaces === null || namespaces.includes(namespace),
-    takeRecovery() {
-      const since = failedAt
-      if (since === null || !reflectors.every((reflector) => reflector.lastContactAt() > since)) return false
-      failedAt = null
-      return true
-    },
+    takeRecovery: areas.takeRecovery,
   }
 }
 
@@ -158,7 +136,8 @@ function isEdited({ metadata: before }: HeartbeatCheck, { metadata: after }: Hea
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
 /** Half of an object are its managedFields. */
-function trim(object: HeartbeatCheck): HeartbeatCheck {
+function trim(raw: KubernetesObject): HeartbeatCheck {
+  const object = raw as HeartbeatCheck
   const { managedFields: _, annotations, ...metadata } = object.metadata
   const marked = { ...object, ...markFormerManager(object) }
   if (annotations === undefined) return { ...marked, metadata }
@@ -166,10 +145,8 @@ function trim(object: HeartbeatCheck): HeartbeatCheck {
   return { ...marked, metadata: { ...metadata, annotations: kept } }
 }
 
-function explainProblem(error: unknown): string {
-  if (error instanceof ApiError && error.status === 404)
-    return `the cluster does not know HeartbeatChecks of version ${VERSION}: apply manifests/crd.yaml; it is looked for again`
-  if (error instanceof ApiError && error.status === 403)
-    return 'the right to list and watch HeartbeatChecks is missing: apply manifests/install.yaml; it is tried again'
-  return 'the watch of HeartbeatChecks was interrupted; it is taken up again'
+function explainProblem(error: unknown): string | null {
+  return error instanceof ApiError && error.status === 404
+    ? `the cluster does not know HeartbeatChecks of version ${VERSION}: apply manifests/crd.yaml; it is looked for again`
+    : null
 }

@@ -1,6 +1,6 @@
 /** What is seen of the Jobs where each namespace has a watch of its own, and when that changes (design-cronjobs, sections 5 and 8). */
 
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { follow, LABELLED } from '../support/cron-jobs.ts'
 import { eventually } from '../support/until.ts'
 import { openWorkplace, type Workplace } from '../support/workplace.ts'
@@ -123,4 +123,61 @@ it('where the watches are changed, each check is declared in its new area, and w
     await eventually('the areas of before are forgotten', async () => expect(await seenAreas()).toEqual([area]) ?? true)
     await t.sql(`update check_states set status = 1, since = now() where status = 2`)
   }
+})
+
+describe('a namespace that was deleted, or has lost its Role', () => {
+  const listOf = (name: string) => `/apis/heartbeat-operator.io/v1/namespaces/${name}/heartbeatchecks`
+  const forbid = (isRejected: (path: string) => boolean) =>
+    t.cluster.server.disturb(
+      ({ path }) => isRejected(path),
+      { status: 403, reason: 'Forbidden', message: 'forbidden' },
+      Number.POSITIVE_INFINITY,
+    )
+
+  async function optIn(place: Workplace, name: string): Promise<void> {
+    const cronJobs = useCronJobs({ cluster: t.cluster, place })
+    await cronJobs.create(name, { schedule: '@hourly' })
+    await cronJobs.change(name, { metadata: { labels: { 'heartbeat-operator.io/watch': 'true' } } })
+  }
+
+  it('keeps no other from opting in, nor the process from becoming ready, nor lost resources from being found', async () => {
+    const [shop, gone] = [await openWorkplace(t.cluster), await openWorkplace(t.cluster)]
+    await t.restart()
+    const lost = (await shop.makeReady('lost')).status!.checkId!
+    const unseen = (await gone.makeReady('unseen')).status!.checkId!
+    await t.operator().stop()
+    await shop.forceAway('lost')
+    await gone.forceAway('unseen')
+    const grant = forbid((path) => path === listOf(gone.name))
+    await t.restart({ namespaces: [shop.name, gone.name], orphanMs: 0 })
+    await eventually('it is ready', t.operator().operator.hasSynced)
+    await optIn(shop, 'opted-in')
+    await shop.ready('opted-in')
+    const statusOf = async (id: string) => (await t.app.call('GET', `/checks/${id}`)).status
+    await eventually('the lost one is removed', async () => (await statusOf(lost)) === 404)
+    // Never on the evidence of a list that there is not.
+    expect(await statusOf(unseen)).toBe(200)
+    // It is caught up with when it may be read.
+    await optIn(gone, 'late')
+    grant()
+    await gone.ready('late')
+    await eventually('the unseen one is removed', async () => (await statusOf(unseen)) === 404)
+  })
+
+  it('does not make a process ready that may read nothing', async () => {
+    const places = [await openWorkplace(t.cluster), await openWorkplace(t.cluster)]
+    const requests = t.cluster.server.requests
+    const from = requests.length
+    const grant = forbid((path) => places.some(({ name }) => path === listOf(name)))
+    await t.restart({ namespaces: places.map(({ name }) => name) })
+    await eventually('both were tried', () =>
+      places.every(({ name }) => requests.slice(from).some(({ path }) => path === listOf(name))),
+    )
+    await eventually('the rejections have arrived', () =>
+      places.every(({ name }) => requests.slice(from).filter(({ path }) => path === listOf(name)).length >= 2),
+    )
+    expect(t.operator().operator.hasSynced()).toBe(false)
+    grant()
+    await eventually('it is ready', t.operator().operator.hasSynced)
+  })
 })

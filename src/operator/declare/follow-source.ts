@@ -11,6 +11,7 @@ import { LIMITS } from '../../domain/limits.ts'
 import { keyOf } from '../../kubernetes/objects.ts'
 import type { StoredSpec } from '../../store/checks/columns.ts'
 import type { Follows } from '../heartbeat-check.ts'
+import { RESTORE_RIGHTS } from '../names.ts'
 import type { Source, SourceRun, SourceSchedule } from '../sources/source-kind.ts'
 import { sourceKindOf } from '../sources/source-kinds.ts'
 import type { SourceWatch } from '../sources/watch-sources.ts'
@@ -94,8 +95,7 @@ function describeMissing(right: string): string {
   const effect = / pods( |$)/.test(right)
     ? 'runs are recorded without the reasons of their pods, and no new check is made'
     : 'runs may be incomplete, and none is called missed'
-  // A change by hand would be a conflict for the next helm upgrade.
-  return `the operator may not ${right}: repeat helm upgrade of its release, which restores the ClusterRole heartbeat-operator-cronjobs (in namespaced mode its Roles); without Helm apply its manifest again. Until then ${effect}`
+  return `the operator may not ${right}: ${RESTORE_RIGHTS}. Until then ${effect}`
 }
 
 /** Returns what is wrong, in words that follow the name of the source. */

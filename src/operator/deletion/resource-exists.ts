@@ -1,7 +1,7 @@
 import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
 import { HEARTBEAT_CHECKS } from '../heartbeat-check.ts'
 
-/** Asks the API server whether a HeartbeatCheck exists. `unknown`: the server does not serve the kind, so its 404 says nothing. */
+/** Asks the API server whether a HeartbeatCheck exists. `unknown`: it may not be read, or the server does not serve the kind: then its 404 says nothing. */
 export async function resourceExists(
   client: Pick<KubernetesClient, 'get'>,
   location: { readonly namespace: string; readonly name: string },
@@ -10,7 +10,7 @@ export async function resourceExists(
     await client.get(HEARTBEAT_CHECKS, location)
     return 'yes'
   } catch (error) {
-    if (!(error instanceof ApiError && error.status === 404)) throw error
-    return error.details?.name === location.name ? 'no' : 'unknown'
+    if (!(error instanceof ApiError && [403, 404].includes(error.status))) throw error
+    return error.status === 404 && error.details?.name === location.name ? 'no' : 'unknown'
   }
 }

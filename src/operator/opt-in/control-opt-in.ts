@@ -23,7 +23,7 @@ import { createWriteRate } from './write-rate.ts'
 
 export interface OptInOptions {
   readonly sources: Pick<SourceWatch, 'getSource' | 'sources' | 'hasSynced' | 'onSource'>
-  readonly checks: Pick<CheckWatch, 'get' | 'followersOf' | 'hasSynced'>
+  readonly checks: Pick<CheckWatch, 'get' | 'followersOf' | 'isListed'>
   /** Null: their labels decide nothing. */
   readonly namespaceWatch: Pick<NamespaceWatch, 'get'> | null
   /** Resolves with the projects that the namespace may use, if this is none of them; else with null. `now`: of after the call. */
@@ -52,7 +52,7 @@ const RESYNC_MS = 600_000
 const BEHIND_MS = 1_000
 /** How soon a right or a quota that is granted has an effect. */
 const REJECTED_MS = 60_000
-const COUNT_MS = 1_000
+const LOOK_MS = 1_000
 /** After an outage of the API server nothing waits longer than this. */
 const BACKOFF = { firstMs: 200, maxMs: 10_000 }
 
@@ -69,6 +69,8 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
   const rejected = new Set<string>()
   /** Keys by namespace: a cluster may have as many Namespaces as CronJobs. */
   const inNamespace = new Map<string, Set<string>>()
+  /** Namespaces whose CronJobs wait until the HeartbeatChecks there are listed, perhaps for ever. */
+  const unlisted = new Set<string>()
   let isCountDue = true
   let isRejectionLogged = false
   for (const source of sources.sources()) index(keyOf(source.metadata), source)
@@ -97,7 +99,10 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
       rejected.delete(key)
       return DONE
     }
-    if (!checks.hasSynced()) return LATER
+    if (!checks.isListed(source.metadata.namespace)) {
+      unlisted.add(source.metadata.namespace)
+      return DONE
+    }
     const decision = decideOn(source)
     const object = checks.get(key)
     const read = readAnnotations(source.metadata.annotations)
@@ -183,6 +188,10 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
     }
   }
 
+  function namespaceChanged(namespace: string): void {
+    for (const key of inNamespace.get(namespace) ?? []) queue.add(key, 'background')
+  }
+
   /** What is found by looking must not shorten the back-off of a failed key. */
   function enqueue(key: string, priority: Priority): void {
     if (queue.failures(key) === 0) queue.add(key, priority)
@@ -192,7 +201,12 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
     for (const { metadata } of sources.sources()) enqueue(keyOf(metadata), 'background')
   }
 
-  async function count(): Promise<void> {
+  async function look(): Promise<void> {
+    for (const namespace of unlisted) {
+      if (!checks.isListed(namespace)) continue
+      unlisted.delete(namespace)
+      namespaceChanged(namespace)
+    }
     if (!isCountDue) return
     isCountDue = false
     show(countWatched(sources.sources(), checks.followersOf, rejected))
@@ -211,13 +225,11 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
       isCountDue = true
       if (sources.getSource(key) !== undefined) enqueue(key, 'live')
     },
-    namespaceChanged(namespace) {
-      for (const key of inNamespace.get(namespace) ?? []) queue.add(key, 'background')
-    },
+    namespaceChanged,
     start() {
       // Its first run is now: labels may have changed while no process led.
       const resync = async () => enqueueAll()
-      loops.push(term.startLoop('count-cronjobs', COUNT_MS, count), term.startLoop('opt-in', resyncMs, resync))
+      loops.push(term.startLoop('look-at-cronjobs', LOOK_MS, look), term.startLoop('opt-in', resyncMs, resync))
       workers.start()
     },
     async stop(drainMs) {

@@ -24,7 +24,11 @@ export interface FollowerOptions {
   readonly context: Context
   readonly client: KubernetesClient
   readonly cluster: string
-  readonly cache: { get(key: string): HeartbeatCheck | undefined; keys(): Iterable<string>; hasSynced(): boolean }
+  readonly cache: {
+    get(key: string): HeartbeatCheck | undefined
+    keys(): Iterable<string>
+    isListed(namespace: string): boolean
+  }
   readonly isWatched: (namespace: string) => boolean
   /** Whether it belongs to another installation: then it is not ours to follow. */
   readonly isForeign: (object: HeartbeatCheck) => boolean
@@ -80,8 +84,9 @@ export function createFollower(options: FollowerOptions): Follower {
       const key = keyOf(state)
       const object = cache.get(key)
       found.add(key)
-      if (object === undefined) missing.push(state)
-      else if (isForeign(object)) continue
+      if (object === undefined) {
+        if (cache.isListed(state.namespace)) missing.push(state)
+      } else if (isForeign(object)) continue
       else if (isOutdated(object, state, databaseNow)) enqueue(key)
       else {
         const sourceKey = sourceKeyOf(object)
@@ -103,7 +108,6 @@ export function createFollower(options: FollowerOptions): Follower {
 
   /** Never based on a partial list, and never on the cache alone. */
   async function collectOrphans(missing: readonly DeclaredState[], signal: AbortSignal | undefined): Promise<void> {
-    if (!cache.hasSynced()) return missingSince.clear()
     const keys = new Set(missing.map(keyOf))
     for (const key of missingSince.keys()) if (!keys.has(key)) missingSince.delete(key)
     for (const { namespace, name } of missing) {

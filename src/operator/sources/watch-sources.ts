@@ -4,6 +4,7 @@
  */
 
 import type { Instant } from '../../domain/check.ts'
+import { type ReadClient, watchAreas } from '../../kubernetes/areas.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { confirmGroups } from '../../kubernetes/confirm.ts'
 import { type KubernetesObject, type Pod, splitKey } from '../../kubernetes/objects.ts'
@@ -11,12 +12,12 @@ import type { Change, ReflectorMetrics } from '../../kubernetes/reflector.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 import { areaOf } from '../../store/jobs/seen-areas.ts'
+import { RESTORE_RIGHTS } from '../names.ts'
 import { POD_SELECTORS, PODS, type TrimmedPod, trimPod } from '../reasons/trim-pod.ts'
 import { createReasonRights, type ReasonRight } from './reason-rights.ts'
 import { createRecent } from './recent.ts'
 import type { Source, SourceKind, SourceRun } from './source-kind.ts'
 import { sourceKindOf } from './source-kinds.ts'
-import { type ReadClient, watchAreas } from './watch-areas.ts'
 
 /** Called synchronously; must be quick. Without `before` it is new, without `after` it was deleted. */
 export type SourceListener = (key: string, change: Change<Source>) => void
@@ -42,7 +43,7 @@ export interface SourceWatch {
   areaOf(namespace: string): string
   start(): void
   stop(): Promise<void>
-  /** Whether all was listed. What is forbidden is not waited for. */
+  /** As that of Areas. */
   hasSynced(): boolean
   /** Whether all sources and runs of the namespace were listed. */
   isListed(namespace: string): boolean
@@ -126,7 +127,7 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
   const { client, namespaces, random, stallMs, log } = options
   const areas = (namespaces ?? [null]).map((namespace) => areaOf(cluster, namespace))
   const areaOfNamespace = (namespace: string) => areaOf(cluster, namespaces === null ? null : namespace)
-  const base = { client, namespaces, clock, random, stallMs, log }
+  const base = { client, namespaces, clock, random, stallMs, log, grant: RESTORE_RIGHTS }
   const sourceAreas = watchAreas<Source>({
     ...base,
     type: kind.type,

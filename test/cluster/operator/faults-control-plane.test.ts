@@ -217,7 +217,7 @@ async function loseCheck({ client }: TestOperator) {
     context,
     client,
     cluster: 'default',
-    cache: { get: () => undefined, keys: () => [], hasSynced: () => true },
+    cache: { get: () => undefined, keys: () => [], isListed: () => true },
     isForeign: () => false,
     isWatched: () => true,
     enqueue: () => {},

@@ -1,8 +1,9 @@
 /** What the operator's cache makes of the answers to its own writes. */
 
-import { expect, it } from 'vitest'
-import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
+import { describe, expect, it } from 'vitest'
+import { ApiError, type KubernetesClient } from '../../../src/kubernetes/client.ts'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
+import { RESTORE_RIGHTS } from '../../../src/operator/names.ts'
 import { createCheckWatch } from '../../../src/operator/watch-checks.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { silentLog } from '../../support/silent-log.ts'
@@ -97,4 +98,70 @@ it.each([
   watch.put({ ...answered({ resourceVersion: '13' }), status })
   expect(changes).toHaveLength(count)
   await watch.stop()
+})
+
+describe('in several namespaces', () => {
+  /** Lists are what `answers` says at the time. */
+  async function watchTwo(answers: Record<string, Error | null>) {
+    const clock = createManualClock()
+    const said: string[] = []
+    const client = {
+      async list(_type: unknown, { namespace }: { namespace: string }) {
+        const error = answers[namespace]
+        if (error != null) throw error
+        return { items: [], resourceVersion: '10', continueToken: null }
+      },
+      async *watch(_type: unknown, { signal }: { signal: AbortSignal }) {
+        await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      },
+    } as unknown as KubernetesClient
+    const watch = createCheckWatch({
+      client,
+      namespaces: ['shop', 'bank'],
+      clock,
+      random: () => 0,
+      log: { ...silentLog, warn: (_fields: unknown, text: string) => said.push(text) } as never,
+      metrics: { restarted() {}, contact() {}, objects() {} },
+      onChange() {},
+    })
+    watch.start()
+    await clock.settle()
+    return { watch, clock, said }
+  }
+  const error = (status: number) =>
+    new ApiError({ request: 'r', status, reason: 'R', message: 'no', details: null, retryAfterSeconds: null })
+
+  it.each([403, 500])('one that answers %i keeps the others from nothing, and is listed later', async (status) => {
+    const answers: Record<string, Error | null> = { shop: null, bank: error(status) }
+    const { watch, clock, said } = await watchTwo(answers)
+    expect([watch.hasTried(), watch.isListed('shop'), watch.isListed('bank'), watch.unlisted()]).toEqual([
+      true,
+      true,
+      false,
+      ['bank'],
+    ])
+    expect(said[0]).toContain(
+      status === 403 ? `in the namespace bank is missing: ${RESTORE_RIGHTS}` : 'was interrupted',
+    )
+    answers['bank'] = null
+    await clock.advance(60_000)
+    expect([watch.isListed('bank'), watch.unlisted()]).toEqual([true, []])
+    await watch.stop()
+  })
+
+  it('all that fail leave nothing to begin with', async () => {
+    const { watch } = await watchTwo({ shop: error(403), bank: error(403) })
+    expect(watch.hasTried()).toBe(false)
+    await watch.stop()
+  })
+
+  it('one recovers beside another that never does', async () => {
+    const answers: Record<string, Error | null> = { shop: error(500), bank: error(403) }
+    const { watch, clock } = await watchTwo(answers)
+    expect(watch.takeRecovery()).toBe(false)
+    answers['shop'] = null
+    await clock.advance(60_000)
+    expect([watch.takeRecovery(), watch.takeRecovery()]).toEqual([true, false])
+    await watch.stop()
+  })
 })

@@ -42,6 +42,7 @@ let recorded: {
 }[]
 let metrics: Metrics
 let haveChecksSynced: boolean
+let unlisted: Set<string>
 let respond: () => Promise<unknown>
 let controller: OptInController
 /** The uid and the version of each deletion. */
@@ -59,6 +60,7 @@ beforeEach(() => {
   recorded = []
   metrics = createMetrics()
   haveChecksSynced = true
+  unlisted = new Set()
   respond = async () => ({})
   deleted = []
   asked = []
@@ -114,7 +116,7 @@ function create(watch: 'labelled' | 'all' = 'labelled'): OptInController {
     checks: {
       get: (key) => checks.get(key),
       followersOf: (key) => (checks.has(key) ? [key] : []),
-      hasSynced: () => haveChecksSynced,
+      isListed: (namespace) => haveChecksSynced && !unlisted.has(namespace),
     },
     namespaceWatch: { get: (name) => namespaces.get(name) },
     findProjectsInstead: async (_, project, age) => {
@@ -136,7 +138,7 @@ function aSource(name: string, metadata: Partial<Source['metadata']> = {}): Sour
 
 /** As the watch does it. */
 function change(name: string, metadata: Partial<Source['metadata']> = {}): void {
-  const key = `shop/${name}`
+  const key = `${metadata.namespace ?? 'shop'}/${name}`
   const before = sources.get(key)
   const after = aSource(name, metadata)
   sources.set(key, after)
@@ -432,6 +434,18 @@ it('nothing is decided before the HeartbeatChecks are listed', async () => {
   haveChecksSynced = true
   await clock.advance(1_000)
   expect(done()).toEqual(['create a'])
+})
+
+it('nothing is decided in a namespace whose HeartbeatChecks are not listed, and nothing waits for that one', async () => {
+  unlisted.add('bank')
+  change('a', watched)
+  change('b', { ...watched, namespace: 'bank' })
+  await start()
+  await clock.advance(10_000)
+  expect(done()).toEqual(['create a'])
+  unlisted.clear()
+  await clock.advance(1_000)
+  expect(done()).toEqual(['create b'])
 })
 
 it('a HeartbeatCheck that another installation has given away is noticed by a resync', async () => {

@@ -1,7 +1,8 @@
 /** Which resources a poll follows. */
 
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { STATUSES } from '../../../../src/domain/check.ts'
+import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { toTime } from '../../../../src/kubernetes/objects.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import { createFollower } from '../../../../src/operator/reconcile/follow-changes.ts'
@@ -30,7 +31,7 @@ async function poll(installations: readonly string[], isLost: boolean): Promise<
     context: context as unknown as Context,
     client: {} as never,
     cluster: 'default',
-    cache: { get: (key) => objects.get(key), keys: () => objects.keys(), hasSynced: () => true },
+    cache: { get: (key) => objects.get(key), keys: () => objects.keys(), isListed: () => true },
     isWatched: () => true,
     isForeign: ({ status }) => status?.installation === 'other',
     enqueue: (key) => enqueued.push(key),
@@ -64,7 +65,7 @@ it.each([
       context: { database: { queryColumns: async () => [row] }, clock: { now: () => NOW } } as unknown as Context,
       client: {} as never,
       cluster: 'default',
-      cache: { get: () => object, keys: () => ['shop/job'], hasSynced: () => true },
+      cache: { get: () => object, keys: () => ['shop/job'], isListed: () => true },
       isWatched: () => true,
       isForeign: () => false,
       enqueue: (key) => expect.unreachable(key),
@@ -111,7 +112,7 @@ it.each<[string, Partial<HeartbeatCheck['status'] & object>, [string, string], P
     context: { database: { queryColumns: async () => [row] }, clock: { now: () => NOW } } as unknown as Context,
     client: {} as never,
     cluster: 'default',
-    cache: { get: () => object, keys: () => ['shop/job'], hasSynced: () => true },
+    cache: { get: () => object, keys: () => ['shop/job'], isListed: () => true },
     isWatched: () => true,
     isForeign: () => false,
     sources: {
@@ -150,7 +151,7 @@ it('a poll of many checks lets other work run in between, and ends with its sign
         status,
       }),
       keys: () => keys,
-      hasSynced: () => true,
+      isListed: () => true,
     },
     isWatched: () => true,
     isForeign: () => false,
@@ -167,4 +168,45 @@ it('a poll of many checks lets other work run in between, and ends with its sign
   expect(offers).toEqual([])
   await follower.poll()
   expect(new Set(enqueued).size).toBe(count)
+})
+
+describe('lost resources', () => {
+  /** Rows of two namespaces, the first of which comes first; resolves with the reads and the removals of a poll. */
+  async function collect(listed: readonly string[], exists: (namespace: string) => never) {
+    const row = (namespace: string) => [namespace, 'lost', STATUSES.indexOf('up'), NOW, null, null]
+    const asked: string[] = []
+    const context = { database: { queryColumns: async () => ['bank', 'shop'].map(row) }, clock: { now: () => NOW } }
+    const client = {
+      async get(_: unknown, { namespace }: { namespace: string }) {
+        asked.push(namespace)
+        return exists(namespace)
+      },
+    }
+    const follower = createFollower({
+      context: context as unknown as Context,
+      client: client as never,
+      cluster: 'default',
+      cache: { get: () => undefined, keys: () => [], isListed: (namespace) => listed.includes(namespace) },
+      isWatched: () => true,
+      isForeign: () => false,
+      enqueue: (key) => expect.unreachable(key),
+      now: () => NOW,
+      orphanMs: 0,
+      onOrphan: (resource) => expect.unreachable(resource.namespace),
+    })
+    await follower.poll()
+    return asked
+  }
+  const answer = (status: number) => () => {
+    throw new ApiError({ request: 'get', status, reason: 'R', message: 'no', details: null, retryAfterSeconds: null })
+  }
+
+  it('are looked for where the list is there, beside a namespace that has none', async () => {
+    expect(await collect(['shop'], answer(404))).toEqual(['shop'])
+    expect(await collect([], answer(404))).toEqual([])
+  })
+
+  it('are looked for beside one that may not be read', async () => {
+    expect(await collect(['bank', 'shop'], answer(403))).toEqual(['bank', 'shop'])
+  })
 })

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { createClient } from '../../../../src/kubernetes/client.ts'
+import { RESTORE_RIGHTS } from '../../../../src/operator/names.ts'
 import { createSourceWatch, type SourceWatch } from '../../../../src/operator/sources/watch-sources.ts'
 import { systemClock } from '../../../../src/runtime/clock.ts'
 import { type FakeCluster, startFakeCluster } from '../../../support/fake-cluster.ts'
@@ -408,7 +409,7 @@ describe('a right that is missing', () => {
       })
     }
     expect(t.said).toEqual([
-      'the right to list jobs.batch in the namespace bank is missing: grant the role heartbeat-operator-cronjobs; it is tried again',
+      `the right to list jobs.batch in the namespace bank is missing: ${RESTORE_RIGHTS}; it is tried again`,
     ])
     grant()
     const from = t.clock.now()

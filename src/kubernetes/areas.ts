@@ -1,17 +1,17 @@
 /** One type of resource in all namespaces or in some, and what the API server forbids of it: the other namespaces go on. */
 
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
-import { type CachedObject, type KubernetesObject, type ResourceType, splitKey } from '../../kubernetes/objects.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Log } from '../runtime/log.ts'
+import { ApiError, type KubernetesClient } from './client.ts'
+import { type CachedObject, type KubernetesObject, keyOf, type ResourceType, splitKey } from './objects.ts'
 import {
   type Change,
   createReflector,
   type Reflector,
   type ReflectorMetrics,
   type ReflectorOptions,
-} from '../../kubernetes/reflector.ts'
-import { shareMetrics } from '../../kubernetes/shared-metrics.ts'
-import type { Clock } from '../../runtime/clock.ts'
-import type { Log } from '../../runtime/log.ts'
+} from './reflector.ts'
+import { shareMetrics } from './shared-metrics.ts'
 
 export type ReadClient = Pick<KubernetesClient, 'list' | 'watch'>
 
@@ -28,21 +28,33 @@ export interface AreasOptions<T extends CachedObject>
   readonly metrics: ReflectorMetrics
   readonly trim: (object: KubernetesObject) => T
   readonly onChange: (key: string, change: Change<T>) => void
+  /** What restores a missing right, for the log. */
+  readonly grant: string
+  /** Returns what a problem means, for the log; null: nothing special. */
+  readonly explain?: (error: unknown) => string | null
 }
 
 export interface Areas<T> {
   start(): void
   stop(): Promise<void>
-  /** Whether all was listed; what is forbidden is not waited for. */
+  /**
+   * Whether all was listed, or tried: what is forbidden is not waited for, nor a namespace of which the first list has failed. A watch
+   * of all namespaces is waited for.
+   */
   hasSynced(): boolean
   /** Whether all of a namespace was listed. */
   isListed(namespace: string): boolean
   get(key: string): T | undefined
+  /** Caches the response to a write of ours. */
+  put(object: KubernetesObject): void
+  keys(): Iterable<string>
   values(): Iterable<T>
   /** As `list jobs.batch in the namespace payments`; null: nothing is missing. */
   missingRight(namespace: string): string | null
   /** Finds out whether the right to list was removed: an open watch goes on without it. One small request for each area, one after the other. */
   probe(signal: AbortSignal): Promise<void>
+  /** Returns true once after the API server did not respond for an area, or not as it should, and responds again. */
+  takeRecovery(): boolean
   /** One for each watched namespace, or one for all. */
   readonly reflectors: readonly Reflector<T, KubernetesObject>[]
 }
@@ -50,14 +62,21 @@ export interface Areas<T> {
 type Verb = 'list' | 'watch'
 
 export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Areas<T> {
-  const { type, namespaces, log } = options
+  const { type, namespaces, clock, log, explain = () => null } = options
   const plural = type.group === '' ? type.plural : `${type.plural}.${type.group}`
-  const areas = (namespaces ?? [undefined]).map((namespace) => ({ namespace, rights: createRights(options.client) }))
+  const areas = (namespaces ?? [undefined]).map((namespace) => ({
+    namespace,
+    rights: createRights(options.client),
+    /** Null: not since the last recovery. */
+    failedAt: null as number | null,
+    hasFailed: false,
+  }))
   const shares = shareMetrics(options.metrics, areas.length)
   const describe = (verb: Verb, namespace: string | undefined) =>
     `${verb} ${plural}${namespace === undefined ? '' : ` in the namespace ${namespace}`}`
 
-  const reflectors = areas.map(({ namespace, rights }, index) => {
+  const reflectors = areas.map((area, index) => {
+    const { namespace, rights } = area
     let reported: Verb | null = null
     return createReflector<T, KubernetesObject>({
       client: rights.client,
@@ -67,19 +86,24 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Ar
       ...(options.fieldSelector === undefined ? {} : { fieldSelector: options.fieldSelector }),
       ...(options.relistMs === undefined ? {} : { relistMs: options.relistMs }),
       ...(options.stallMs === undefined ? {} : { stallMs: options.stallMs }),
-      clock: options.clock,
+      clock,
       random: options.random,
       trim: options.trim,
       onChange: options.onChange,
       onProblem(error, kind) {
+        area.failedAt = clock.now()
+        area.hasFailed = true
         const missing = rights.missing()
         if (missing === null)
-          log.warn({ error, kind, namespace }, `the watch of ${plural} was interrupted; it is taken up again`)
+          log.warn(
+            { error, kind, namespace },
+            explain(error) ?? `the watch of ${plural} was interrupted; it is taken up again`,
+          )
         // Once, not at each of the attempts that find out whether it was granted.
         else if (missing !== reported)
           log.warn(
             { error, namespace },
-            `the right to ${describe(missing, namespace)} is missing: grant the role heartbeat-operator-cronjobs; it is tried again`,
+            `the right to ${describe(missing, namespace)} is missing: ${options.grant}; it is tried again`,
           )
         reported = missing
       },
@@ -87,6 +111,7 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Ar
     })
   })
   const indexOf = (namespace: string) => (namespaces === null ? 0 : namespaces.indexOf(namespace))
+  const reflectorOf = (key: string) => reflectors[indexOf(splitKey(key).namespace)]
 
   return {
     reflectors,
@@ -96,9 +121,17 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Ar
     async stop() {
       await Promise.all(reflectors.map((reflector) => reflector.stop()))
     },
-    hasSynced: () => areas.every(({ rights }, index) => reflectors[index]!.hasSynced() || rights.missing() !== null),
+    hasSynced: () =>
+      areas.every(
+        ({ rights, hasFailed }, index) =>
+          reflectors[index]!.hasSynced() || rights.missing() !== null || (namespaces !== null && hasFailed),
+      ),
     isListed: (namespace) => reflectors[indexOf(namespace)]?.hasSynced() ?? false,
-    get: (key) => reflectors[namespaces === null ? 0 : indexOf(splitKey(key).namespace)]?.get(key),
+    get: (key) => reflectorOf(key)?.get(key),
+    put: (object) => reflectorOf(keyOf(object.metadata))?.put(object),
+    *keys() {
+      for (const reflector of reflectors) yield* reflector.keys()
+    },
     *values() {
       for (const reflector of reflectors) yield* reflector.values()
     },
@@ -120,6 +153,13 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Ar
         // What is forbidden is noted; what fails otherwise is a matter of the watch.
         await rights.client.list(type, where).catch(() => {})
       }
+    },
+    takeRecovery() {
+      const recovered = areas.filter(
+        ({ failedAt }, index) => failedAt !== null && reflectors[index]!.lastContactAt() > failedAt,
+      )
+      for (const area of recovered) area.failedAt = null
+      return recovered.length > 0
     },
   }
 }
