@@ -11,16 +11,28 @@ export interface CallLimit {
   end(): void
 }
 
-/** The reason of a call's signal after its time limit. */
+/** The reason of a call's signal after its own time limit. The limit of a caller around several calls has another reason. */
 export class DeadlineExceeded extends Error {
   override readonly name = 'DeadlineExceeded'
+  /** Whether that says nothing about other connections. */
+  readonly keepsOthers: boolean
+
+  constructor(keepsOthers: boolean) {
+    super()
+    this.keepsOthers = keepsOthers
+  }
 }
 
 /** An explicit reason spares each call an AbortError with its stack. */
 const ENDED = 'ended'
 
 /** Instead of AbortSignal.any(), which keeps its result for as long as a source lives; some sources live as long as the process. */
-export function startLimit(clock: Clock, ms: number, signal: AbortSignal | undefined): CallLimit {
+export function startLimit(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal | undefined,
+  reason: unknown = ENDED,
+): CallLimit {
   const limit = new AbortController()
   const kept = new AbortController()
   const follow = () => limit.abort(signal?.reason)
@@ -28,7 +40,7 @@ export function startLimit(clock: Clock, ms: number, signal: AbortSignal | undef
   signal?.addEventListener('abort', follow, { once: true })
   void clock.sleep(ms, kept.signal).then(() => {
     if (kept.signal.aborted) return
-    limit.abort(new DeadlineExceeded())
+    limit.abort(reason)
   })
   return {
     signal: limit.signal,

@@ -8,7 +8,7 @@
 
 import { backoffMs } from '../runtime/backoff.ts'
 import { type Clock, yieldTurn } from '../runtime/clock.ts'
-import { startLimit } from './call-limit.ts'
+import { DeadlineExceeded, startLimit } from './call-limit.ts'
 import { ApiError, readRejection, TransportError } from './errors.ts'
 import { type ApiResponse, explain, type Request, type Transport } from './transport.ts'
 import { readWatchEvents, type WatchEvent } from './watch-lines.ts'
@@ -17,6 +17,11 @@ export interface CallOptions {
   readonly signal?: AbortSignal
   /** For the whole call, waits and further attempts included. */
   readonly timeoutMs?: number
+  /**
+   * A request without a response in time gives up its own connection only. For short limits, and for what others than the API server
+   * respond to. Otherwise all connections are replaced: they may be dead too.
+   */
+  readonly keepsOthers?: boolean
 }
 
 export interface StreamOptions {
@@ -89,8 +94,8 @@ export function createCalls({ transport, clock, random, readWarnings }: CallsOpt
   }
 
   return {
-    async call(request, { signal, timeoutMs = TIMEOUT_MS, isText = false } = {}) {
-      const limit = startLimit(clock, timeoutMs, signal)
+    async call(request, { signal, timeoutMs = TIMEOUT_MS, keepsOthers = false, isText = false } = {}) {
+      const limit = startLimit(clock, timeoutMs, signal, new DeadlineExceeded(keepsOthers))
       const untilMs = clock.now() + timeoutMs
       try {
         for (let failures = 0; ; failures += 1) {
@@ -110,7 +115,7 @@ export function createCalls({ transport, clock, random, readWarnings }: CallsOpt
     },
 
     async *stream<T>(request: Request, { signal, onContact = () => {} }: StreamOptions) {
-      const opening = startLimit(clock, TIMEOUT_MS, signal)
+      const opening = startLimit(clock, TIMEOUT_MS, signal, new DeadlineExceeded(false))
       try {
         const response = await transport.send(request, 'watches', opening.signal)
         if (response.statusCode !== 200) throw rejectionOf(request, response, await readText(request, response))

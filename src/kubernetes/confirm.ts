@@ -45,7 +45,7 @@ export async function confirmPosition(options: ConfirmOptions): Promise<Confirma
   const from = position()
   const { signal, end } = startLimit(clock, LIMIT_MS, options.signal)
   try {
-    const page = await client.list(type, { ...where, limit: 1, signal, timeoutMs: LIMIT_MS })
+    const page = await client.list(type, { ...where, limit: 1, signal })
     // etcd was emptied or restored.
     if (isNewer(from, page.resourceVersion)) return 'behind'
     if (hasReached(page.resourceVersion)) return 'confirmed'

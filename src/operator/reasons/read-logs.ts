@@ -57,7 +57,7 @@ export function createLogReader({ client, clock, onProblem }: LogReaderOptions):
           limitBytes: String(MAX_BYTES),
           ...(isRestarted ? { previous: 'true' } : {}),
         })
-        return String(await client.raw('GET', `${path}?${query}`, undefined, { signal, timeoutMs }))
+        return String(await client.raw('GET', `${path}?${query}`, undefined, { signal, timeoutMs, keepsOthers: true }))
       }
       try {
         return await runInSlot(async () => {

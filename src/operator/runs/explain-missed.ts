@@ -72,7 +72,7 @@ export function createMissedExplainer(options: MissedExplainerOptions): MissedEx
   async function read({ kind, namespace, uid }: Subject, signal: AbortSignal): Promise<Warning | null> {
     const fieldSelector = `involvedObject.uid=${uid},type=Warning`
     try {
-      const where = { namespace, fieldSelector, limit: MAX_EVENTS, timeoutMs: LIST_MS, signal }
+      const where = { namespace, fieldSelector, limit: MAX_EVENTS, timeoutMs: LIST_MS, keepsOthers: true, signal }
       const { items } = await client.list<CoreEvent>(EVENTS, where)
       hasWarned = false
       return newestWarning(items)

@@ -3,11 +3,17 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { TransportError } from '../../../src/kubernetes/client.ts'
+import { confirmPosition } from '../../../src/kubernetes/confirm.ts'
 import { CONFIG_MAPS, type FakeApiServer } from '../../support/fake-api-server.ts'
 import { aConfigMap, anyRequest, client, clock, failureOf, readWatch, server, store, useFakeServer } from './calling.ts'
 import { untilSo } from './until-done.ts'
 
 useFakeServer()
+
+interface Client {
+  confirm(): Promise<unknown>
+  list(options: object): Promise<unknown>
+}
 
 describe('sockets', () => {
   it('sockets are kept: 300 sequential requests use two, and 300 concurrent ones at most three', async () => {
@@ -30,6 +36,31 @@ describe('sockets', () => {
     await untilSo(() => server.connections().open === 0)
     await client.list(CONFIG_MAPS, { limit: 1 })
     expect(server.connections()).toEqual({ accepted: 4, open: 1 })
+  })
+
+  it.each<[string, (a: Client) => Promise<unknown>, number]>([
+    ['a confirmation', (a) => a.confirm(), 5_000],
+    ['a request that risks its own connection only', (a) => a.list({ timeoutMs: 3_000, keepsOthers: true }), 3_000],
+  ])('are kept, but for its own, when %s gave no response in time', async (_, ask, limitMs) => {
+    const { signal } = new AbortController()
+    const list = (options: object = {}) => failureOf(client.list(CONFIG_MAPS, { limit: 1, ...options }))
+    const whenMoved = async () => {}
+    const confirm = () =>
+      confirmPosition({ client, type: CONFIG_MAPS, where: {}, position: () => '1', whenMoved, clock, signal })
+    await Promise.all(Array.from({ length: 3 }, () => client.list(CONFIG_MAPS, { limit: 1 })))
+    const watch = failureOf(readWatch({ signal: AbortSignal.timeout(20_000) }))
+    await untilSo(() => server.watches.length === 1)
+    expect(server.connections()).toEqual({ accepted: 4, open: 4 })
+    server.disturb(anyRequest, 'hang')
+    const asking = ask({ confirm, list })
+    await untilSo(() => server.requests.length === 5)
+    await clock.advance(limitMs)
+    await asking
+    await untilSo(() => server.connections().open === 3)
+    await Promise.all(Array.from({ length: 3 }, () => client.list(CONFIG_MAPS, { limit: 1 })))
+    expect(server.connections()).toEqual({ accepted: 5, open: 4 })
+    await client.close()
+    await watch
   })
 
   it('are kept when a caller gives up', async () => {
