@@ -110,7 +110,10 @@ export async function declare(
     const lost = await save(await declareLost(options, object, wanted))
     return adoptId === undefined ? lost : { ...lost, ...(await findAdoptionFault(context, { ...wanted, adoptId })) }
   } catch (error) {
-    throw toStalled(error) ?? error
+    const stalled = toStalled(error)
+    const denial = namespaces.denial(namespace)
+    if (stalled?.reason !== 'ProjectNotAllowed' || denial === null) throw stalled ?? error
+    throw new Stalled('ProjectNotAllowed', `${stalled.message}. The operator cannot read the Namespace: ${denial}`)
   }
 }
 

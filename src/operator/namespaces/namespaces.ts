@@ -4,6 +4,7 @@
  */
 
 import type { Place, Revival } from '../../checks/declare/declare-check.ts'
+import { AppError } from '../../domain/errors.ts'
 import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
 import type { KubernetesObject } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -13,10 +14,13 @@ export interface Namespaces {
   /** Who decides which projects a namespace may use. */
   readonly decidedBy: 'annotation' | 'configuration'
   /**
-   * Resolves with the slugs; with null when the namespace may use its own project only, and without the right to read the annotation.
+   * Resolves with the slugs; with null when the namespace may use its own project only, and without the right to read the annotation. What
+   * was read before the right was removed counts for 10 minutes.
    * `fresh`: for a resource that waits for a change of it. `now`: read after the call, because what a watch says may be outdated.
    */
   allowedProjects(namespace: string, age: keyof typeof CACHE_MS | 'now'): Promise<readonly string[] | null>
+  /** What the API server said when it last forbade to read the namespace; null: it did not. */
+  denial(namespace: string): string | null
   /** Where the resources of the namespace are. `isFirst`: for the first reconcile of a resource, which decides what comes back. */
   placeOf(namespace: string, isFirst: boolean): Promise<Place>
 }
@@ -39,6 +43,8 @@ export const NAMESPACES = { group: '', version: 'v1', plural: 'namespaces' }
 export const SYSTEM_NAMESPACE = 'kube-system'
 /** A Namespace with a thousand checks is read once in a while, not a thousand times. */
 const CACHE_MS = { cached: 30_000, fresh: 1_000 } as const
+/** So long what was read counts after the right to read Namespaces was removed: such a right is probably being replaced. */
+const KEEP_MS = 600_000
 /** Namespaces come and go, as with preview environments, and a term may last for months. */
 const MAX_CACHED = 1_000
 
@@ -56,40 +62,55 @@ export function createNamespaces(
   const known = new Map<string, { at: number; found: Promise<Found> }>()
   const reading = new Map<string, { running: Promise<Place>; next: Promise<Place> | null }>()
 
-  /** A right that is lost is probably being replaced: no check moves to another project because of that. */
-  const hadRight = { namespaces: false, system: false }
+  /** Since when each right that was there is missing; null: it is there, undefined: it never was. */
+  const missingSince: { namespaces?: number | null; system?: number | null } = {}
+  const denials = new Map<string, string>()
 
+  /** Throws while a right that was there is missing: no check moves to another project because of that. After KEEP_MS: null. */
   async function read(name: string): Promise<Found> {
     // A controller of single namespaces may read these, and not the system's.
     const right = name === SYSTEM_NAMESPACE ? 'system' : 'namespaces'
     try {
       const found = await client.get<KubernetesObject>(NAMESPACES, { name })
-      hadRight[right] = true
+      missingSince[right] = null
+      denials.delete(name)
       return found
     } catch (error) {
-      if (error instanceof ApiError && (error.status === 404 || (error.status === 403 && !hadRight[right]))) return null
-      throw error
+      if (!(error instanceof ApiError && [403, 404].includes(error.status))) throw error
+      if (error.status === 404) return null
+      remember(denials, name, error.message)
+      if (missingSince[right] === undefined) return null
+      missingSince[right] ??= clock.now()
+      if (clock.now() - missingSince[right] >= KEEP_MS) return null
+      throw new AppError('unavailable', `the Namespace ${name} cannot be read: ${error.message}; it is tried again`)
     }
   }
 
   function find(namespace: string, age: keyof typeof CACHE_MS): Promise<Found> {
+    const now = clock.now()
     const seen = watched?.(namespace)
     if (seen !== undefined) {
-      hadRight.namespaces = true
-      return Promise.resolve(seen)
+      missingSince.namespaces = null
+      return keep(namespace, now, Promise.resolve(seen))
     }
-    const now = clock.now()
     const last = known.get(namespace)
     if (last !== undefined && now - last.at < CACHE_MS[age]) return last.found
-    return keep(namespace, now, read(namespace))
+    const found = read(namespace).catch((error) => {
+      if (last === undefined || !(error instanceof AppError)) throw error
+      return last.found
+    })
+    return keep(namespace, now, found)
   }
 
   function keep(namespace: string, at: number, found: Promise<Found>): Promise<Found> {
-    known.delete(namespace)
-    known.set(namespace, { at, found })
-    if (known.size > MAX_CACHED) known.delete(known.keys().next().value!)
-    // A failure is not cached.
-    found.catch(() => known.delete(namespace))
+    const before = known.get(namespace)
+    remember(known, namespace, { at, found })
+    // A failure is not cached, and what was read before it is not forgotten.
+    found.catch(() => {
+      if (known.get(namespace)?.found !== found) return
+      if (before === undefined) known.delete(namespace)
+      else known.set(namespace, before)
+    })
     return found
   }
 
@@ -122,6 +143,7 @@ export function createNamespaces(
 
   return {
     decidedBy: hasAnnotation ? 'annotation' : 'configuration',
+    denial: (namespace) => (hasAnnotation ? (denials.get(namespace) ?? null) : null),
     async allowedProjects(namespace, age) {
       if (!hasAnnotation) return projects?.get(namespace) ?? null
       if (age === 'now') return readProjects(await keep(namespace, clock.now(), read(namespace)))
@@ -135,6 +157,13 @@ export function createNamespaces(
       return { namespaceUid: uidOf(found), clusterUid: clusterUid?.() ?? null, isFresh: false }
     },
   }
+}
+
+/** As the newest of MAX_CACHED. */
+function remember<T>(map: Map<string, T>, name: string, value: T): void {
+  map.delete(name)
+  map.set(name, value)
+  if (map.size > MAX_CACHED) map.delete(map.keys().next().value!)
 }
 
 const uidOf = (found: Found): string | null => found?.metadata.uid ?? null

@@ -64,13 +64,52 @@ describe('the projects that a namespace may use', () => {
     expect(await look()).toBeNull()
   })
 
-  it('stay what they are while a right that was there is away: it is tried again', async () => {
+  it('stay what they are for ten minutes after the right was removed, and are its own project then', async () => {
     await look()
     answer = refuse(403)
     await clock.advance(30_000)
-    await expect(look()).rejects.toThrow('no')
+    expect(await look()).toEqual(['payments', 'shared'])
+    expect(namespaces.denial('shop')).toBe('no')
+    // What must be true now is not made up, and forgets nothing.
+    await expect(namespaces.allowedProjects('shop', 'now')).rejects.toThrow('the Namespace shop cannot be read: no')
+    await clock.advance(599_999)
+    expect(await look('fresh')).toEqual(['payments', 'shared'])
+    await clock.advance(1_000)
+    expect(await look('fresh')).toBeNull()
     answer = () => ({ 'heartbeat-operator.io/projects': 'payments' })
+    await clock.advance(30_000)
     expect(await look()).toEqual(['payments'])
+    expect(namespaces.denial('shop')).toBeNull()
+    // Each removal has its own ten minutes.
+    answer = refuse(403)
+    await clock.advance(30_000)
+    expect(await look()).toEqual(['payments'])
+  })
+
+  it('are tried again for so long where they were not read before', async () => {
+    await namespaces.allowedProjects('another', 'cached')
+    answer = refuse(403)
+    await expect(look()).rejects.toThrow('the Namespace shop cannot be read: no; it is tried again')
+    await clock.advance(599_999)
+    await expect(look()).rejects.toThrow('no')
+    await clock.advance(1)
+    expect(await look()).toBeNull()
+  })
+
+  it('stay what a watch said of them when its right is removed', async () => {
+    let isWatched = true
+    const read = async () => refuse(403)()
+    const annotations = { 'heartbeat-operator.io/projects': 'payments' }
+    const seen = { metadata: { name: 'shop', uid: 'u', resourceVersion: '1', annotations } }
+    namespaces = createNamespaces({ get: read } as never, clock, { watched: () => (isWatched ? seen : undefined) })
+    expect(await look()).toEqual(['payments'])
+    isWatched = false
+    for (const minute of [1, 5, 10]) {
+      await clock.advance(60_000)
+      expect(await look(), `${minute}`).toEqual(['payments'])
+    }
+    await clock.advance(600_000)
+    expect(await look()).toBeNull()
   })
 
   it('a failed read of a Namespace is not cached', async () => {
