@@ -146,41 +146,47 @@ async function releaseIn(
   let [found, released] = [0, 0]
   const failures: Failure[] = []
   const foreign = new Map<string, number>()
-  try {
-    for await (const items of listPages(options, type)) {
-      const finalized = items.filter(({ metadata }) => metadata.finalizers?.includes(FINALIZER))
-      const held = finalized.filter(isOurs)
-      for (const object of finalized) {
-        const owner = object.status?.installation
-        if (owner !== undefined && !isOurs(object)) foreign.set(owner, (foreign.get(owner) ?? 0) + 1)
-      }
-      found += held.length
-      const results = await Promise.all(held.map((object) => release(client, object, type, reportUninstalled)))
-      const failed = results.filter((result) => result !== 'released')
-      released += results.length - failed.length
-      failures.push(...failed)
+  const releasePage = async (items: readonly HeartbeatCheck[]) => {
+    const finalized = items.filter(({ metadata }) => metadata.finalizers?.includes(FINALIZER))
+    const held = finalized.filter(isOurs)
+    for (const object of finalized) {
+      const owner = object.status?.installation
+      if (owner !== undefined && !isOurs(object)) foreign.set(owner, (foreign.get(owner) ?? 0) + 1)
     }
-  } catch (error) {
-    if (hasReason(error, 'NotFound')) return 'no such resource'
-    // The list expired between two pages: the next round begins with a new one.
-    if (!(error instanceof ApiError && error.status === 410)) throw error
-    found += 1
+    found += held.length
+    const results = await Promise.all(held.map((object) => release(client, object, type, reportUninstalled)))
+    const failed = results.filter((result) => result !== 'released')
+    released += results.length - failed.length
+    failures.push(...failed)
+  }
+  for (const namespace of options.namespaces ?? [undefined]) {
+    try {
+      for await (const items of listPages(options, type, namespace)) await releasePage(items)
+    } catch (error) {
+      if (hasReason(error, 'NotFound')) return 'no such resource'
+      // The list expired between two pages: the next round begins with a new one.
+      const isExpired = error instanceof ApiError && error.status === 410
+      // A namespace that was deleted, or has lost its Role, keeps no other waiting.
+      const isBarred = namespace !== undefined && error instanceof ApiError && error.status === 403
+      if (!isExpired && !isBarred) throw error
+      found += 1
+      if (isBarred) failures.push({ key: `those of the namespace ${namespace}`, message: error.message })
+    }
   }
   return { found, released, failures, foreign }
 }
 
 async function* listPages(
-  { client, namespaces, signal }: ReleaseOptions,
+  { client, signal }: ReleaseOptions,
   type: ResourceType,
+  namespace: string | undefined,
 ): AsyncGenerator<HeartbeatCheck[]> {
-  for (const namespace of namespaces ?? [undefined]) {
-    const where = { ...(namespace === undefined ? {} : { namespace }), ...limitsOf(signal), limit: PAGE }
-    let page = await client.list<HeartbeatCheck>(type, where)
+  const where = { ...(namespace === undefined ? {} : { namespace }), ...limitsOf(signal), limit: PAGE }
+  let page = await client.list<HeartbeatCheck>(type, where)
+  yield page.items
+  while (page.continueToken !== null) {
+    page = await client.list<HeartbeatCheck>(type, { ...where, continueToken: page.continueToken })
     yield page.items
-    while (page.continueToken !== null) {
-      page = await client.list<HeartbeatCheck>(type, { ...where, continueToken: page.continueToken })
-      yield page.items
-    }
   }
 }
 

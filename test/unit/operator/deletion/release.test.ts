@@ -137,6 +137,19 @@ describe('the finalizer', () => {
     expect(asked).toBeLessThanOrEqual(3)
   })
 
+  it('is taken off in each namespace that may be read, and the others are named', async () => {
+    for (const key of ['gone/a', 'shop/b']) put(key, [OURS])
+    server.disturb(
+      ({ path }) => path.includes('/namespaces/gone/'),
+      { status: 403, reason: 'Forbidden', message: 'no right in gone' },
+      Number.POSITIVE_INFINITY,
+    )
+    await expect(release({ namespaces: ['gone', 'shop'] })).rejects.toThrow(
+      'could not be taken off those of the namespace gone (no right in gone)',
+    )
+    expect([finalizersOf('gone/a'), finalizersOf('shop/b')]).toEqual([[OURS], []])
+  })
+
   it('is taken off in the namespaces that are watched, and nowhere else', async () => {
     for (const key of ['shop/a', 'bank/a', 'other/a']) put(key, [OURS])
     await release({ namespaces: ['shop', 'bank'] })
