@@ -81,13 +81,22 @@ describe('an object of others', () => {
 
   it('keeps the URL of a retained check, which its resource takes back', async () => {
     await handOver('retaining')
-    await t.place.makeReady('kept', spec('retaining', { deletionPolicy: 'Retain' }))
+    const { status } = await t.place.makeReady('kept', spec('retaining', { deletionPolicy: 'Retain' }))
+    const id = status!.checkId!
     const before = (await secret('retaining')).data
     await t.place.delete('kept')
     expect((await secret('retaining')).data).toEqual(before)
     await t.place.apply('intruder', spec('retaining'))
     expect(await t.place.stalled('intruder', 'TargetNotOwned')).toContain('keeps the ping URL of the retained check')
     await t.place.delete('intruder')
+    // Nor another check of a resource of its name.
+    const { project_id } = (await t.app.call('GET', `/checks/${id}`)).body
+    const another = await t.app.createCheck({ project_id })
+    const adopting = { annotations: { 'heartbeat-operator.io/adopt-check-id': another.id } }
+    await t.place.apply('kept', spec('retaining'), adopting)
+    expect(await t.place.stalled('kept', 'TargetNotOwned')).toContain('keeps the ping URL of the retained check')
+    expect((await secret('retaining')).data).toEqual(before)
+    await t.place.delete('kept')
     await t.place.makeReady('kept', spec('retaining'))
     expect((await secret('retaining')).data).toEqual(before)
     expect((await secret('retaining')).metadata.ownerReferences).toBeUndefined()

@@ -117,7 +117,8 @@ async function write(
   if (relation === 'foreign')
     return { kind: 'rejected', reason: 'TargetNotOwned', message: explainForeign(found, check, target) }
   // A retained check keeps its URL where its job finds it; its own resource has taken it back before it publishes.
-  const retainedId = relation === 'adoptable' ? await findRetained() : null
+  const isOfAnother = relation === 'adoptable' || (relation === 'orphaned' && !holdsUrl(found, url))
+  const retainedId = isOfAnother ? await findRetained() : null
   if (retainedId !== null)
     return { kind: 'rejected', reason: 'TargetNotOwned', message: explainRetained(target, retainedId) }
   const isCreation = ['ours', 'predecessor'].includes(relation) || isOurCreation(found, url)
