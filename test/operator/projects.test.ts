@@ -92,7 +92,7 @@ describe('the annotation of the Namespace', () => {
     const place = await openWorkplace(t.cluster, { [ANNOTATION]: 'unreadable' })
     const message = 'namespaces is forbidden: no such right'
     const grant = t.cluster.server.disturb(
-      ({ path }) => path === '/api/v1/namespaces' || path === `/api/v1/namespaces/${place.name}`,
+      ({ method, path }) => method === 'GET' && /^\/api\/v1\/namespaces(\/[^/]+)?$/.test(path),
       { status: 403, reason: 'Forbidden', message },
       Number.POSITIVE_INFINITY,
     )

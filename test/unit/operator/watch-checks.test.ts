@@ -143,7 +143,7 @@ describe('in several namespaces', () => {
     expect(said[0]).toContain(
       status === 403 ? `in the namespace bank is missing: ${RESTORE_RIGHTS}` : 'was interrupted',
     )
-    answers['bank'] = null
+    answers.bank = null
     await clock.advance(60_000)
     expect([watch.isListed('bank'), watch.unlisted()]).toEqual([true, []])
     await watch.stop()
@@ -159,7 +159,7 @@ describe('in several namespaces', () => {
     const answers: Record<string, Error | null> = { shop: error(500), bank: error(403) }
     const { watch, clock } = await watchTwo(answers)
     expect(watch.takeRecovery()).toBe(false)
-    answers['shop'] = null
+    answers.shop = null
     await clock.advance(60_000)
     expect([watch.takeRecovery(), watch.takeRecovery()]).toEqual([true, false])
     await watch.stop()
