@@ -38,8 +38,8 @@ export interface Areas<T> {
   start(): void
   stop(): Promise<void>
   /**
-   * Whether all was listed, or tried: what is forbidden is not waited for, nor a namespace of which the first list has failed. A watch
-   * of all namespaces is waited for.
+   * Whether all was listed, or tried: what is forbidden is not waited for, nor a namespace of which the first list has
+   * failed. A watch of all namespaces is waited for.
    */
   hasSynced(): boolean
   /** Whether all of a namespace was listed. */

@@ -11,7 +11,10 @@ export interface CallLimit {
   end(): void
 }
 
-/** The reason of a call's signal after its own time limit. The limit of a caller around several calls has another reason. */
+/**
+ * The reason of a call's signal after its own time limit. The limit of a caller around several calls has another
+ * reason.
+ */
 export class DeadlineExceeded extends Error {
   override readonly name = 'DeadlineExceeded'
   /** Whether that says nothing about other connections. */

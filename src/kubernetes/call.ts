@@ -18,8 +18,8 @@ export interface CallOptions {
   /** For the whole call, waits and further attempts included. */
   readonly timeoutMs?: number
   /**
-   * A request without a response in time gives up its own connection only. For short limits, and for what others than the API server
-   * respond to. Otherwise all connections are replaced: they may be dead too.
+   * A request without a response in time gives up its own connection only. For short limits, and for what others than
+   * the API server respond to. Otherwise all connections are replaced: they may be dead too.
    */
   readonly keepsOthers?: boolean
 }

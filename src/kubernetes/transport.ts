@@ -1,8 +1,9 @@
 /**
- * One attempt of one request: sockets, credentials and metrics. It owns two pools. Requests share a few keep-alive sockets, by
- * HTTP/2 where the server offers it; each watch has a socket of its own, by HTTP/1.1. Both pools are replaced when the TLS
- * material has changed, and after a request without a response in time: the other sockets may be dead too, and each would cost
- * another time limit. A caller whose limit says nothing about other sockets asks for `keepsOthers`. Requests and watches in flight finish on the old sockets.
+ * One attempt of one request: sockets, credentials and metrics. It owns two pools. Requests share a few keep-alive
+ * sockets, by HTTP/2 where the server offers it; each watch has a socket of its own, by HTTP/1.1. Both pools are
+ * replaced when the TLS material has changed, and after a request without a response in time: the other sockets may be
+ * dead too, and each would cost another time limit. A caller whose limit says nothing about other sockets asks for
+ * `keepsOthers`. Requests and watches in flight finish on the old sockets.
  */
 
 import type { Dispatcher } from 'undici'

@@ -22,8 +22,8 @@ export const LEASE_NAME = 'heartbeat-operator'
 /** The ClusterRole that grants the right to publish; the administrator of a namespace binds it there. */
 export const PUBLISHER_ROLE = 'heartbeat-operator-publisher'
 /**
- * What restores a right of the controller, for messages. Which roles there are depends on how the operator was installed, and a change
- * by hand would be a conflict for the next helm upgrade.
+ * What restores a right of the controller, for messages. Which roles there are depends on how the operator was
+ * installed, and a change by hand would be a conflict for the next helm upgrade.
  */
 export const RESTORE_RIGHTS =
   "repeat helm upgrade of the operator's release, or without Helm apply its manifests again: that restores the roles of its account"

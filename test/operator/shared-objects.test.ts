@@ -1,4 +1,7 @@
-/** Data of others in a published object stay, whatever was written before a crash (design, section 6, "Publishing" and "Deleting"). */
+/**
+ * Data of others in a published object stay, whatever was written before a crash (design, section 6, "Publishing" and
+ * "Deleting").
+ */
 
 import { describe, expect, it } from 'vitest'
 import type { KubernetesClient } from '../../src/kubernetes/client.ts'

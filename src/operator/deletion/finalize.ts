@@ -1,8 +1,9 @@
 /**
- * The finalizer retires the check before its resource is deleted, so that no alert follows a `kubectl delete`. It gives up after a time,
- * because a finalizer that waits for ever blocks the deletion of a namespace (design, section 6, "Deleting"). It waits for ever only
- * where the garbage collector would delete data of others in the published object; that ends with the namespace too, which takes the
- * object along. ensure-finalizer.ts decides when the finalizer is added.
+ * The finalizer retires the check before its resource is deleted, so that no alert follows a `kubectl delete`. It gives
+ * up after a time, because a finalizer that waits for ever blocks the deletion of a namespace (design, section 6,
+ * "Deleting"). It waits for ever only where the garbage collector would delete data of others in the published object;
+ * that ends with the namespace too, which takes the object along. ensure-finalizer.ts decides when the finalizer is
+ * added.
  */
 
 import { retireCheck } from '../../checks/declare/retire-check.ts'
@@ -29,7 +30,10 @@ export interface FinalizerOptions {
   readonly onFinalizerForced: () => void
 }
 
-/** After this time a deletion continues without us, unless it costs others data; the sweep of orphans retires the check later. */
+/**
+ * After this time a deletion continues without us, unless it costs others data; the sweep of orphans retires the check
+ * later.
+ */
 export const MAX_CLEANUP_MS = 600_000
 
 export function hasFinalizer({ metadata }: HeartbeatCheck): boolean {
@@ -106,8 +110,8 @@ async function cleanUp(options: FinalizerOptions, object: HeartbeatCheck, isLate
 }
 
 /**
- * Where the URL may be: a publication that was interrupted is not in the status yet, and one whose target has changed since is not in
- * the specification.
+ * Where the URL may be: a publication that was interrupted is not in the status yet, and one whose target has changed
+ * since is not in the specification.
  */
 function targetsOf(object: HeartbeatCheck): PublishedTarget[] {
   const wanted = targetOf(object)
@@ -138,7 +142,8 @@ async function releaseTarget(client: KubernetesClient, object: HeartbeatCheck, t
   try {
     await (isRetained ? disownUrl : withdrawUrl)(client, object, target)
   } catch (error) {
-    // What we may not take out of an object of others is a URL without a check. The garbage collector takes what is only ours.
+    // What we may not take out of an object of others is a URL without a check. The garbage collector takes what is
+    // only ours.
     if (!isGone(error) && (isRetained || !isRejection(error))) throw error
   }
 }

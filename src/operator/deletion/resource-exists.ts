@@ -1,7 +1,10 @@
 import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
 import { HEARTBEAT_CHECKS } from '../heartbeat-check.ts'
 
-/** Asks the API server whether a HeartbeatCheck exists. `unknown`: it may not be read, or the server does not serve the kind: then its 404 says nothing. */
+/**
+ * Asks the API server whether a HeartbeatCheck exists. `unknown`: it may not be read, or the server does not serve the
+ * kind: then its 404 says nothing.
+ */
 export async function resourceExists(
   client: Pick<KubernetesClient, 'get'>,
   location: { readonly namespace: string; readonly name: string },

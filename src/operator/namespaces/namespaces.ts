@@ -14,9 +14,9 @@ export interface Namespaces {
   /** Who decides which projects a namespace may use. */
   readonly decidedBy: 'annotation' | 'configuration'
   /**
-   * Resolves with the slugs; with null when the namespace may use its own project only, and without the right to read the annotation. What
-   * was read before the right was removed counts for 10 minutes.
-   * `fresh`: for a resource that waits for a change of it. `now`: read after the call, because what a watch says may be outdated.
+   * Resolves with the slugs; with null when the namespace may use its own project only, and without the right to read
+   * the annotation. What was read before the right was removed counts for 10 minutes. `fresh`: for a resource that
+   * waits for a change of it. `now`: read after the call, because what a watch says may be outdated.
    */
   allowedProjects(namespace: string, age: keyof typeof CACHE_MS | 'now'): Promise<readonly string[] | null>
   /** What the API server said when it last forbade to read the namespace; null: it did not. */
@@ -43,7 +43,9 @@ export const NAMESPACES = { group: '', version: 'v1', plural: 'namespaces' }
 export const SYSTEM_NAMESPACE = 'kube-system'
 /** A Namespace with a thousand checks is read once in a while, not a thousand times. */
 const CACHE_MS = { cached: 30_000, fresh: 1_000 } as const
-/** So long what was read counts after the right to read Namespaces was removed: such a right is probably being replaced. */
+/**
+ * So long what was read counts after the right to read Namespaces was removed: such a right is probably being replaced.
+ */
 const KEEP_MS = 600_000
 /** Namespaces come and go, as with preview environments, and a term may last for months. */
 const MAX_CACHED = 1_000
@@ -66,7 +68,10 @@ export function createNamespaces(
   const missingSince: { namespaces?: number | null; system?: number | null } = {}
   const denials = new Map<string, string>()
 
-  /** Throws while a right that was there is missing: no check moves to another project because of that. After KEEP_MS: null. */
+  /**
+   * Throws while a right that was there is missing: no check moves to another project because of that. After KEEP_MS:
+   * null.
+   */
   async function read(name: string): Promise<Found> {
     // A controller of single namespaces may read these, and not the system's.
     const right = name === SYSTEM_NAMESPACE ? 'system' : 'namespaces'

@@ -1,8 +1,8 @@
 /**
- * Publishes the ping URL in a Secret or ConfigMap beside the CronJob (design, section 6, "Publishing"): created with an owner
- * reference, changed by server-side apply. Into an object that others handed over go one key and one label; other objects are never
- * touched. The controller has the rights to create, `get` and `patch` by name, and neither list nor watch: look-at-published.ts finds
- * changes by others.
+ * Publishes the ping URL in a Secret or ConfigMap beside the CronJob (design, section 6, "Publishing"): created with an
+ * owner reference, changed by server-side apply. Into an object that others handed over go one key and one label; other
+ * objects are never touched. The controller has the rights to create, `get` and `patch` by name, and neither list nor
+ * watch: look-at-published.ts finds changes by others.
  */
 
 import { ApiError, isNamespaceGoing, type KubernetesClient, type NewObject } from '../../kubernetes/client.ts'
@@ -54,10 +54,10 @@ export type PublishResult =
 export type BeforeSharing = (holdsAnotherUrl: boolean) => Promise<unknown>
 
 /**
- * Writes the URL unless it is there already. Throws errors that a retry may resolve. `beforeSharing` is awaited before a write
- * into an object that existed before: only the finalizer takes our key out of an object of others, and another installation may have
- * written the object a moment ago. `findRetained` resolves with the id of the retained check whose URL the object keeps; null when it
- * keeps none.
+ * Writes the URL unless it is there already. Throws errors that a retry may resolve. `beforeSharing` is awaited before
+ * a write into an object that existed before: only the finalizer takes our key out of an object of others, and another
+ * installation may have written the object a moment ago. `findRetained` resolves with the id of the retained check
+ * whose URL the object keeps; null when it keeps none.
  */
 export async function publishUrl(
   client: KubernetesClient,
@@ -153,8 +153,8 @@ function create(client: KubernetesClient, { kind }: PublishTarget, wanted: Manif
 }
 
 /**
- * Removes our URL from the object that it was published in; deletes the object when the operator created it and it holds nothing else.
- * Throws DataInDanger as leave().
+ * Removes our URL from the object that it was published in; deletes the object when the operator created it and it
+ * holds nothing else. Throws DataInDanger as leave().
  */
 export async function withdrawUrl(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
   const found = await findOurs(client, check, target)
@@ -170,8 +170,8 @@ export async function withdrawUrl(client: KubernetesClient, check: HeartbeatChec
 }
 
 /**
- * Leaves the URL where it is, without an owner: it is not garbage collected, and the next resource may adopt the object. An object of
- * others needs no write. Throws DataInDanger as leave().
+ * Leaves the URL where it is, without an owner: it is not garbage collected, and the next resource may adopt the
+ * object. An object of others needs no write. Throws DataInDanger as leave().
  */
 export async function disownUrl(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
   const found = await findOurs(client, check, target)
@@ -200,7 +200,10 @@ export class DataInDanger extends Error {
   }
 }
 
-/** Applies what is to stay of us, without our owner reference, whoever wrote the reference. Throws DataInDanger where that fails and costs others data. */
+/**
+ * Applies what is to stay of us, without our owner reference, whoever wrote the reference. Throws DataInDanger where
+ * that fails and costs others data.
+ */
 async function leave(
   client: KubernetesClient,
   check: HeartbeatCheck,

@@ -74,8 +74,8 @@ export function manifestOf(check: HeartbeatCheck, target: PublishTarget, url: st
 }
 
 /**
- * In an object of others: the key and the label by which we know the object again. With an owner reference the garbage collector
- * would delete the data of others, and other labels belong to those who manage the object.
+ * In an object of others: the key and the label by which we know the object again. With an owner reference the garbage
+ * collector would delete the data of others, and other labels belong to those who manage the object.
  */
 export function guestManifestOf(check: HeartbeatCheck, target: PublishTarget, url: string): Manifest {
   return {
@@ -90,9 +90,9 @@ export function guestManifestOf(check: HeartbeatCheck, target: PublishTarget, ur
 export type Relation = 'ours' | 'orphaned' | 'predecessor' | 'adoptable' | 'foreign'
 
 /**
- * `orphaned`: ours by its label and URL, without our owner reference: an object of others that we write into, or one of ours that lost
- * the reference, as after a restored backup. `predecessor`: owned by a deleted resource of the same name; the garbage collector has
- * not taken it yet. `url`: null for an object that is only cleaned up.
+ * `orphaned`: ours by its label and URL, without our owner reference: an object of others that we write into, or one of
+ * ours that lost the reference, as after a restored backup. `predecessor`: owned by a deleted resource of the same
+ * name; the garbage collector has not taken it yet. `url`: null for an object that is only cleaned up.
  */
 export function relationOf(found: PublishedObject, check: HeartbeatCheck, url: string | null): Relation {
   const controller = controllerOf(found)
@@ -117,9 +117,9 @@ export const isOwnedBy = ({ metadata }: PublishedObject, check: HeartbeatCheck):
   metadata.ownerReferences?.some(({ uid }) => uid === check.metadata.uid) ?? false
 
 /**
- * Whether an object without our owner reference was created by the operator, and may have the reference. We write the label only into
- * such objects, and the annotation only when one of them is left to others (publish.ts, `disownUrl`). A restored backup knows no field
- * owners: then the object must hold nothing but the URL.
+ * Whether an object without our owner reference was created by the operator, and may have the reference. We write the
+ * label only into such objects, and the annotation only when one of them is left to others (publish.ts, `disownUrl`). A
+ * restored backup knows no field owners: then the object must hold nothing but the URL.
  */
 export function isOurCreation(found: PublishedObject, url: string | null): boolean {
   const { labels = {} } = found.metadata

@@ -25,7 +25,8 @@ it('F4: without the right to Secrets a resource stalls with the command that gra
   await place.ready('nightly')
   expect(await place.pingUrl('nightly')).toMatch(/\/ping\/[-0-9a-f]{36}$/)
 
-  // Without the right again: an object of others is left as it is, and keeps its data, for the garbage collector has no part in it.
+  // Without the right again: an object of others is left as it is, and keeps its data, for the garbage collector has no
+  // part in it.
   const unbind = () => cluster.kubectl('-n', place.name, 'delete', 'rolebinding', 'heartbeat-operator-publisher')
   const data = { note: Buffer.from('of others').toString('base64') }
   await place.put('secrets', { metadata: { name: 'shared', annotations: { [`${GROUP}/adopt`]: 'true' } }, data })
