@@ -84,27 +84,32 @@ describe('an object of others', () => {
 
   it('keeps the URL of a retained check, which its resource takes back', async () => {
     await handOver('retaining')
-    const { status } = await t.place.makeReady('kept', spec('retaining', { deletionPolicy: 'Retain' }))
-    const id = status!.checkId!
+    await t.place.makeReady('kept', spec('retaining', { deletionPolicy: 'Retain' }))
     const before = (await secret('retaining')).data
     await t.place.delete('kept')
     expect((await secret('retaining')).data).toEqual(before)
     await t.place.apply('intruder', spec('retaining'))
     expect(await t.place.stalled('intruder', 'TargetNotOwned')).toContain('keeps the ping URL of the retained check')
     await t.place.delete('intruder')
-    // Nor another check of a resource of its name.
-    const { project_id } = (await t.app.call('GET', `/checks/${id}`)).body
-    const another = await t.app.createCheck({ project_id })
-    const adopting = { annotations: { 'heartbeat-operator.io/adopt-check-id': another.id } }
-    await t.place.apply('kept', spec('retaining'), adopting)
-    expect(await t.place.stalled('kept', 'TargetNotOwned')).toContain('keeps the ping URL of the retained check')
-    expect((await secret('retaining')).data).toEqual(before)
-    await t.place.delete('kept')
     await t.place.makeReady('kept', spec('retaining'))
     expect((await secret('retaining')).data).toEqual(before)
     expect((await secret('retaining')).metadata.ownerReferences).toBeUndefined()
     await t.place.delete('kept')
     expect((await secret('retaining')).data).toEqual(NOTE)
+  })
+
+  it('keeps that URL also from another check that its resource adopts', async () => {
+    await handOver('keeping')
+    const { status } = await t.place.makeReady('keeper', spec('keeping', { deletionPolicy: 'Retain' }))
+    const before = (await secret('keeping')).data
+    await t.place.delete('keeper')
+    const { project_id } = (await t.app.call('GET', `/checks/${status!.checkId}`)).body
+    const another = await t.app.createCheck({ project_id })
+    await t.place.apply('keeper', spec('keeping'), {
+      annotations: { 'heartbeat-operator.io/adopt-check-id': another.id },
+    })
+    expect(await t.place.stalled('keeper', 'TargetNotOwned')).toContain('keeps the ping URL of the retained check')
+    expect((await secret('keeping')).data).toEqual(before)
   })
 
   it.each(POLICIES)('keeps its resource from nothing when it may not be written: %s', async (deletionPolicy) => {
@@ -203,13 +208,13 @@ describe('a publication that is not in the status', () => {
   })
 })
 
-/** A client of a process that dies before its write of this number; 0: never. */
+/** A client of a process that dies before its write of this number; 0: never. Its Lease is free then. */
 function dyingClient(client: KubernetesClient, dieAt: number, isCounted: (path: string) => boolean) {
   let writes = 0
   const died = Promise.withResolvers<void>()
   const guard = async <T>(path: string, write: () => Promise<T>): Promise<T> => {
     if (isCounted(path)) writes += 1
-    if (dieAt > 0 && writes >= dieAt) {
+    if (isCounted(path) && dieAt > 0 && writes >= dieAt) {
       died.resolve()
       throw new Error('this process is dead')
     }
