@@ -177,7 +177,7 @@ describe('REVIVAL=uid', () => {
 })
 
 describe('the finalizer', () => {
-  it('holds the resource while its check cannot be removed, for ten minutes at most, whoever leads', async () => {
+  it('holds the resource while its check cannot be removed, for ten minutes at most, under any number of leaders', async () => {
     await t.place.makeReady('held')
     await t.operator().stop()
     await using client = clientOf(t.cluster.connection)

@@ -292,19 +292,22 @@ describe('an object with our owner reference and data of others', () => {
     )
   }
 
-  it.each(POLICIES)('is released with its data, whoever wrote the reference: %s', async (deletionPolicy) => {
-    const name = `owned-${deletionPolicy.toLowerCase()}`
-    await share(name, { deletionPolicy })
-    await t.operator().stop()
-    // A restored backup knows no owners of fields.
-    await t.place.patch('secrets', `${name}-heartbeat`, { metadata: { managedFields: [] } })
-    await t.cluster.api('DELETE', t.place.pathOf(name))
-    await t.restart()
-    await eventually('it is gone', () => isGone(name))
-    const { metadata, data } = await secret(`${name}-heartbeat`)
-    expect(metadata.ownerReferences ?? []).toEqual([])
-    expect(data).toMatchObject(NOTE)
-  })
+  it.each(POLICIES)(
+    'is released with its data, also where another manager wrote the reference: %s',
+    async (deletionPolicy) => {
+      const name = `owned-${deletionPolicy.toLowerCase()}`
+      await share(name, { deletionPolicy })
+      await t.operator().stop()
+      // A restored backup knows no owners of fields.
+      await t.place.patch('secrets', `${name}-heartbeat`, { metadata: { managedFields: [] } })
+      await t.cluster.api('DELETE', t.place.pathOf(name))
+      await t.restart()
+      await eventually('it is gone', () => isGone(name))
+      const { metadata, data } = await secret(`${name}-heartbeat`)
+      expect(metadata.ownerReferences ?? []).toEqual([])
+      expect(data).toMatchObject(NOTE)
+    },
+  )
 
   it('keeps its resource until it can be released, for longer than ten minutes too', async () => {
     await share('endangered')

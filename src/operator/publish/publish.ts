@@ -201,7 +201,7 @@ export class DataInDanger extends Error {
 }
 
 /**
- * Applies what is to stay of us, without our owner reference, whoever wrote the reference. Throws DataInDanger where
+ * Applies what is to stay of us, without our owner reference, which any manager may own. Throws DataInDanger where
  * that fails and costs others data.
  */
 async function leave(
