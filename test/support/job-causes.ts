@@ -146,6 +146,15 @@ export const FAILURES: readonly Cause[] = [
     exitCode: 7,
   },
   {
+    title: 'any code, beside a sidecar that ends after it',
+    podSpec: { initContainers: [{ name: 'proxy', image: 'example.com/proxy:1', restartPolicy: 'Always' }] },
+    status: { ...endsWith(5), initContainerStatuses: [statusOf('proxy', terminated(143))] },
+    condition: BACKOFF,
+    says: 'container backup failed (exit code 5)',
+    reason: 'Error',
+    exitCode: 5,
+  },
+  {
     title: '`restartPolicy: OnFailure`, killed while it ran again',
     ...ON_FAILURE,
     status: runsAgain,
@@ -254,6 +263,18 @@ export const FAILURES: readonly Cause[] = [
     condition: BACKOFF,
     says: "pod POD failed: OutOfcpu: Pod was rejected: Node didn't have enough resource: cpu",
     reason: 'OutOfcpu',
+  },
+  {
+    title: 'pod longer than its own `activeDeadlineSeconds`',
+    status: {
+      ...endsWith(137),
+      reason: 'DeadlineExceeded',
+      message: 'Pod was active on the node longer than the specified deadline',
+    },
+    condition: BACKOFF,
+    says: 'pod POD failed: DeadlineExceeded: Pod was active on the node longer than the specified deadline',
+    reason: 'DeadlineExceeded',
+    exitCode: 137,
   },
   {
     title: 'longer than `activeDeadlineSeconds`',

@@ -34,10 +34,13 @@ const withoutRuntime = (message: string | null): string | null => message?.repla
 export function explainEnd(pod: TrimmedPod): Explanation | null {
   const failed = findFailed(pod)
   const disruption = explainDisruption(pod)
-  if (disruption !== null) return explanation(disruption.sentence, failed?.failed?.reason ?? disruption.reason, failed)
-  if (failed !== null) return explainContainer(failed, failed.failed!)
-  if (pod.phase !== 'Failed' || pod.status === null) return null
-  return explanation(`pod ${pod.metadata.name} failed${join(pod.status)}`, pod.status.reason, null)
+  const reason = pod.status?.reason ?? null
+  if (disruption !== null)
+    return explanation(disruption.sentence, reason ?? failed?.failed?.reason ?? disruption.reason, failed)
+  // Kubernetes ended the pod, and the containers with it: how these ended says less.
+  const isEnded = pod.phase === 'Failed' && pod.status !== null
+  if (failed !== null && !(isEnded && reason !== null)) return explainContainer(failed, failed.failed!)
+  return isEnded ? explanation(`pod ${pod.metadata.name} failed${join(pod.status!)}`, reason, failed) : null
 }
 
 /** Returns what the pod waits for before it can run; null: for nothing, or it does not say. */
@@ -53,11 +56,26 @@ export function explainWaitOf(pod: TrimmedPod): Explanation | null {
 export function findFailed(pod: TrimmedPod): TrimmedContainer | null {
   const failures = pod.containers.map((one) => ownFailureOf(one, pod)).filter(({ failed }) => failed !== null)
   const byItself = failures.filter((one) => !wasKilled(one, pod.deletedAt))
-  const [first] = (byItself.length > 0 ? byItself : failures).toSorted(
-    (a, b) => Number(b.isInit) - Number(a.isInit) || (a.failed!.finishedAt ?? 0) - (b.failed!.finishedAt ?? 0),
-  )
+  const [first] = (byItself.length > 0 ? byItself : failures).toSorted(byBlame)
   return first ?? null
 }
+
+/** Times have whole seconds: of two ends in one second, that of a container that was asked to end came later. */
+function byBlame(a: TrimmedContainer, b: TrimmedContainer): number {
+  return (
+    Number(b.isInit) - Number(a.isInit) ||
+    Number(a.isSidecar) - Number(b.isSidecar) ||
+    Number(a.isRestarted) - Number(b.isRestarted) ||
+    // Of attempts that others followed, the last one used up the limit of the Job.
+    (a.isRestarted ? timeOf(b) - timeOf(a) : timeOf(a) - timeOf(b)) ||
+    Number(wasSignalled(a.failed!)) - Number(wasSignalled(b.failed!))
+  )
+}
+
+const timeOf = ({ failed }: TrimmedContainer): Instant => failed?.finishedAt ?? Number.MAX_SAFE_INTEGER
+
+const wasSignalled = ({ exitCode, reason }: Termination): boolean =>
+  (exitCode === SIGTERM || exitCode === SIGKILL) && reason !== 'OOMKilled'
 
 /**
  * With restartPolicy OnFailure a Job reaches its backoff limit while the container runs again, and deletes the pod: the attempt before says
@@ -74,9 +92,7 @@ function ownFailureOf(container: TrimmedContainer, { deletedAt, disruption, stat
 export function wasKilled({ failed, isRestarted }: TrimmedContainer, deletedAt: Instant | null): boolean {
   // Another attempt followed this one.
   if (deletedAt === null || failed === null || failed.finishedAt === null || isRestarted) return false
-  const { finishedAt, exitCode, reason } = failed
-  const isSignal = (exitCode === SIGTERM || exitCode === SIGKILL) && reason !== 'OOMKilled'
-  return finishedAt > deletedAt - (isSignal ? SKEW_MS : 0)
+  return failed.finishedAt > deletedAt - (wasSignalled(failed) ? SKEW_MS : 0)
 }
 
 /** A reason of Kubernetes as a word for a status; it comes from a cluster, so its length is limited. */
@@ -99,7 +115,7 @@ function explainDisruption(pod: TrimmedPod): { sentence: string; reason: string 
   const { metadata, status, disruption, node } = pod
   const say = (what: string, words: Words) => ({
     sentence: `pod ${metadata.name} ${what}${join({ reason: null, message: words.message })}`,
-    reason: status?.reason ?? words.reason,
+    reason: words.reason,
   })
   if (status?.reason === 'Evicted') return say('was evicted', status)
   if (status?.reason === 'Preempting') return say('was preempted', status)

@@ -31,6 +31,8 @@ export interface TrimmedContainer {
   readonly name: string
   /** It must succeed before the containers start. A sidecar, which Kubernetes also lists as an init container, is none. */
   readonly isInit: boolean
+  /** Kubernetes restarts it, and ends it after the last container: it fails no pod. */
+  readonly isSidecar: boolean
   readonly restarts: number
   readonly waiting: Words | null
   readonly failed: Termination | null
@@ -85,10 +87,12 @@ export function trimPod({ metadata, spec, status }: Pod): TrimmedPod {
   const sidecars = new Set(
     (spec?.initContainers ?? []).filter((one) => one.restartPolicy === 'Always').map((one) => one.name),
   )
-  const isInit = (container: ContainerStatus) => !sidecars.has(container.name)
+  const ordinary = inOrderOfSpec(status?.containerStatuses ?? [], spec?.containers ?? [], annotations)
   const containers = [
-    ...(status?.initContainerStatuses ?? []).map((one) => trimContainer(one, isInit(one))),
-    ...(status?.containerStatuses ?? []).map((one) => trimContainer(one, false)),
+    ...(status?.initContainerStatuses ?? []).map((one) =>
+      trimContainer(one, sidecars.has(one.name) ? 'sidecar' : 'init'),
+    ),
+    ...ordinary.map((one) => trimContainer(one, 'ordinary')),
   ]
   const probed = new Set((spec?.containers ?? []).filter((one) => one.readinessProbe).map((one) => one.name))
   const conditionOf = (type: string, value: string): Words | null => {
@@ -120,11 +124,28 @@ export function trimPod({ metadata, spec, status }: Pod): TrimmedPod {
 const haveStarted = (containers: readonly ContainerStatus[], probed: ReadonlySet<string>): boolean =>
   containers.length > 0 && containers.every((one) => hasStarted(one, probed.has(one.name)))
 
-function trimContainer({ name, restartCount, state, lastState }: ContainerStatus, isInit: boolean): TrimmedContainer {
+/** The one that kubectl takes without a name comes first: a proxy that is injected sets this, wherever it stands. */
+const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container'
+
+/** Statuses are sorted by name, which says nothing; in a spec, what others inject follows the container of the job. */
+function inOrderOfSpec(
+  statuses: readonly ContainerStatus[],
+  containers: readonly { readonly name: string }[],
+  annotations: Readonly<Record<string, string>> = {},
+): ContainerStatus[] {
+  const names = [annotations[DEFAULT_CONTAINER], ...containers.map(({ name }) => name)]
+  return statuses.toSorted((a, b) => names.indexOf(a.name) - names.indexOf(b.name))
+}
+
+function trimContainer(
+  { name, restartCount, state, lastState }: ContainerStatus,
+  kind: 'init' | 'sidecar' | 'ordinary',
+): TrimmedContainer {
   const { waiting, terminated } = state ?? {}
   return {
     name,
-    isInit,
+    isInit: kind === 'init',
+    isSidecar: kind === 'sidecar',
     restarts: restartCount ?? 0,
     waiting: waiting === undefined ? null : wordsOf(waiting),
     // A container that succeeded after a restart has not failed.

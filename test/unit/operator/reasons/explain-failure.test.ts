@@ -194,6 +194,111 @@ describe('the container that says why', () => {
     expect(explainFailure(once, [sidecar]).firstLine).toBe('container backup failed (exit code 3)')
   })
 
+  describe('beside others', () => {
+    const named = (name: string, exitCode: number, finishedAt = at(8), reason = 'Error') => ({
+      ...backup(exitCode, reason, { finishedAt }),
+      name,
+    })
+    const restarted = (name: string, exitCode: number, finishedAt: string, restartCount = 1) => ({
+      name,
+      restartCount,
+      state: { running: {} },
+      lastState: terminated(exitCode, 'Error', { finishedAt }),
+    })
+    const sidecar = { initContainers: [{ name: 'proxy', restartPolicy: 'Always' }] }
+    const lineOf = (status: object, spec: object = {}, more: object = {}) =>
+      explainFailure(once, [podWith(status, { spec, ...more })]).firstLine
+    const specOf = (...names: string[]) => ({ containers: names.map((name) => ({ name })) })
+
+    it.each([
+      ['143 in the same second', named('proxy', 143)],
+      ['137 in the same second', named('proxy', 137)],
+      ['another code in the same second', named('proxy', 2)],
+      ['a code in a second before, though it was restarted', restarted('proxy', 1, at(1), 3)],
+      ['a signal long before: Kubernetes restarts it', named('proxy', 143, at(1))],
+    ])('it is not a sidecar that has %s', (_, proxy) => {
+      expect(
+        lineOf({ ...failed(backup(5, 'Error', { finishedAt: at(8) })), initContainerStatuses: [proxy] }, sidecar),
+      ).toBe('container backup failed (exit code 5)')
+    })
+
+    it('it is a sidecar where no other container failed', () => {
+      const status = { ...failed(named('backup', 0)), initContainerStatuses: [named('proxy', 3)] }
+      expect(lineOf(status, sidecar)).toBe('container proxy failed (exit code 3)')
+    })
+
+    it('it is an init container that failed, whatever a sidecar beside it ended with', () => {
+      const status = {
+        phase: 'Failed',
+        initContainerStatuses: [named('migrate', 7, at(9)), named('proxy', 143, at(8))],
+        containerStatuses: [{ name: 'backup', restartCount: 0, state: { waiting: { reason: 'PodInitializing' } } }],
+      }
+      const initContainers = [{ name: 'migrate' }, ...sidecar.initContainers]
+      expect(lineOf(status, { initContainers })).toBe('init container migrate failed (exit code 7)')
+    })
+
+    it.each(['istio-proxy', 'cloud-sql-proxy', 'a-proxy'])(
+      'it is not %s, an ordinary container, that was asked to end in the same second',
+      (name) => {
+        for (const code of [143, 137, 0])
+          expect(lineOf(failed(named(name, code), backup(5, 'Error', { finishedAt: at(8) })))).toBe(
+            'container backup failed (exit code 5)',
+          )
+      },
+    )
+
+    it('it is one that was killed for memory, beside another that was killed in the same second', () => {
+      const status = {
+        ...failed(named('backup', 137, at(8), 'OOMKilled')),
+        initContainerStatuses: [named('proxy', 137)],
+      }
+      expect(lineOf(status, sidecar)).toBe('container backup was OOMKilled (exit code 137)')
+      expect(lineOf(failed(named('a', 137), named('backup', 137, at(8), 'OOMKilled')))).toBe(
+        'container backup was OOMKilled (exit code 137)',
+      )
+    })
+
+    it('it is one that was killed before the others failed', () => {
+      expect(lineOf(failed(named('a', 5, at(9)), named('backup', 143, at(8))))).toBe(
+        'container backup was killed by signal 15 (exit code 143)',
+      )
+    })
+
+    it('it is the first of the spec, where several failed in the same second', () => {
+      const status = failed(named('a', 2), named('backup', 5))
+      expect(lineOf(status, specOf('backup', 'a'))).toBe('container backup failed (exit code 5)')
+      expect(lineOf(status, specOf('a', 'backup'))).toBe('container a failed (exit code 2)')
+      // As Istio sets it, whose proxy may have to start before the container of the job.
+      const annotations = { 'kubectl.kubernetes.io/default-container': 'backup' }
+      expect(lineOf(status, specOf('a', 'backup'), { annotations })).toBe('container backup failed (exit code 5)')
+    })
+
+    it('it is not one that has run again since', () => {
+      const status = { ...failed(restarted('a', 1, at(1)), named('backup', 5)), phase: 'Running' }
+      expect(lineOf(status)).toBe('container backup failed (exit code 5)')
+    })
+
+    it('it is the last attempt, where all run again', () => {
+      const status = {
+        phase: 'Running',
+        containerStatuses: [restarted('a', 1, at(1)), restarted('backup', 5, at(9), 6)],
+      }
+      expect(lineOf(status)).toBe('container backup failed (exit code 5)')
+    })
+
+    it('it is one whose end has a time, before one that was lost', () => {
+      const lost = { ...backup(137, 'ContainerStatusUnknown', { finishedAt: null }), name: 'a' }
+      expect(lineOf(failed(lost, lost, named('backup', 5)))).toBe('container backup failed (exit code 5)')
+    })
+
+    it('it is no container that a person has added to look', () => {
+      const ephemeralContainerStatuses = [named('debugger', 130, at(1))]
+      expect(lineOf({ ...failed(named('backup', 5)), ephemeralContainerStatuses })).toBe(
+        'container backup failed (exit code 5)',
+      )
+    })
+  })
+
   it('may have been restarted in its pod: its last attempt counts, and each attempt', () => {
     const lastState = terminated(3)
     const waiting = { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s restarting failed container' } }
@@ -257,6 +362,37 @@ describe('the container that says why', () => {
   it('has an exit code from 1 to 255, or none is recorded', () => {
     const codeOf = (exitCode: number) => explainFailure(once, [podWith(failed(backup(exitCode)))]).exitCode
     expect([1, 255, 256, -1, 3_221_225_477].map(codeOf)).toEqual([1, 255, null, null, null])
+  })
+})
+
+describe('a pod that Kubernetes ended, with its reason', () => {
+  const words = (reason: string) => ({ reason, message: 'what Kubernetes says' })
+
+  it.each([
+    ['DeadlineExceeded', 'failed: DeadlineExceeded'],
+    ['Evicted', 'was evicted'],
+    ['Preempting', 'was preempted'],
+    ['NodeLost', 'was lost'],
+    ['Preempted', 'failed: Preempted'],
+    ['UnexpectedAdmissionError', 'failed: UnexpectedAdmissionError'],
+    ['OutOfcpu', 'failed: OutOfcpu'],
+    ['NodeShutdown', 'failed: NodeShutdown'],
+    ['Terminated', 'failed: Terminated'],
+    ['AWordOfTheFuture', 'failed: AWordOfTheFuture'],
+  ])('%s, says that first, and not how its containers ended', (reason, says) => {
+    const status = { ...failed(backup(137, 'Error', { finishedAt: at(8) })), ...words(reason) }
+    expect(explainFailure(once, [podWith(status)])).toMatchObject({
+      firstLine: `pod ${NAMES.POD} ${says}: what Kubernetes says`,
+      reason,
+      exitCode: 137,
+    })
+  })
+
+  it('says how its container failed where it gives a message alone, or has not failed', () => {
+    const container = failed(backup(3))
+    const lineOf = (more: object) => explainFailure(once, [podWith({ ...container, ...more })]).firstLine
+    expect(lineOf({ message: 'what Kubernetes says' })).toBe('container backup failed (exit code 3)')
+    expect(lineOf({ ...words('DeadlineExceeded'), phase: 'Running' })).toBe('container backup failed (exit code 3)')
   })
 })
 

@@ -37,6 +37,7 @@ describe('a pod that is stored', () => {
         {
           name: 'backup',
           isInit: false,
+          isSidecar: false,
           restarts: 1,
           waiting: null,
           failed: {

@@ -385,6 +385,7 @@ const pod = (name: string, exitCode: number) => ({
     {
       name: 'main',
       isInit: false,
+      isSidecar: false,
       isRestarted: false,
       endedAt: null,
       failedBefore: null,
