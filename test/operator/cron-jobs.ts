@@ -29,8 +29,11 @@ export function useCronJobs(t: Pick<Scene, 'cluster' | 'place'>) {
     changeStatus: (name: string, status: object) => cronJobs().changeStatus(name, status),
     delete: (name: string) => cronJobs().delete(name),
     /** A Job of the CronJob with this uid; resolves with its own. */
-    async createJob(name: string, owner: string, { status = {}, annotations = {} }: JobParts = {}): Promise<string> {
-      const ownerReferences = [{ apiVersion: 'batch/v1', kind: 'CronJob', name: 'x', uid: owner, controller: true }]
+    async createJob(
+      name: string,
+      owner: string,
+      { status = {}, annotations = {}, ownerReferences = [{ ...ownedBy(owner), controller: true }] }: JobParts = {},
+    ): Promise<string> {
       const metadata = { name, ownerReferences, annotations }
       const manifest = { apiVersion: 'batch/v1', kind: 'Job', metadata, spec: { backoffLimit: 3 }, status }
       return (await call('POST', jobs(), manifest)).metadata.uid
@@ -51,7 +54,11 @@ export function useCronJobs(t: Pick<Scene, 'cluster' | 'place'>) {
 export interface JobParts {
   readonly status?: object
   readonly annotations?: object
+  /** Default: that of the CronJob, which controls it. */
+  readonly ownerReferences?: readonly object[]
 }
+
+export const ownedBy = (uid: string) => ({ apiVersion: 'batch/v1', kind: 'CronJob', name: 'x', uid })
 
 /** Of a Job whose pod runs, which succeeded, and which failed. */
 export const running = (start: string, more: object = {}) => ({ startTime: start, active: 1, ready: 1, ...more })

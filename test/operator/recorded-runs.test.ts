@@ -6,7 +6,7 @@ import { follow, LABELLED } from '../support/cron-jobs.ts'
 import { type JobPing, readJobPings } from '../support/job-pings.ts'
 import { eventually } from '../support/until.ts'
 import { conditionOf } from '../support/workplace.ts'
-import { failed, running, succeeded, useCronJobs } from './cron-jobs.ts'
+import { failed, ownedBy, running, succeeded, useCronJobs } from './cron-jobs.ts'
 import { useScene } from './scene.ts'
 
 const t = useScene({ resyncMs: 600_000, cronJobs: LABELLED })
@@ -251,6 +251,56 @@ describe('a Job', () => {
     const later = await cronJobs.createJob('other-2', other.owner, { status: running(at(3)) })
     await recorded(other.id, [`start ${job} ${at(1)}`, `success ${job} ${at(2)}`, `start ${later} ${at(3)}`])
     expect(await pingsOf(id)).toEqual([])
+  })
+
+  describe('that a tool made from its CronJob', () => {
+    const annotations = { 'cronjob.kubernetes.io/instantiate': 'manual' }
+
+    it('counts, although the CronJob does not control it', async () => {
+      const { id, owner } = await makeFollowed('triggered')
+      const ownerReferences = [ownedBy(owner)]
+      const job = await cronJobs.createJob('triggered-manual-x7k', owner, {
+        ownerReferences,
+        status: failed(at(1), at(2)),
+      })
+      await recorded(id, [`start ${job} ${at(1)}`, `fail ${job} ${at(2)}`])
+      await t.place.inState('triggered', 'down')
+    })
+
+    it('counts, although it names no owner, for the CronJob with the longest name in front of its own', async () => {
+      const { id } = await makeFollowed('stock')
+      const { id: longer } = await makeFollowed('stock-db')
+      const status = succeeded(at(1), at(2))
+      const parts = { annotations, ownerReferences: [], status }
+      const first = await cronJobs.createJob('stock-manual-x7k', '', parts)
+      const second = await cronJobs.createJob('stock-db-manual-x7k', '', parts)
+      await recorded(id, [`start ${first} ${at(1)}`, `success ${first} ${at(2)}`])
+      await recorded(longer, [`start ${second} ${at(1)}`, `success ${second} ${at(2)}`])
+      // Also when it is listed.
+      await t.operator().stop()
+      const third = await cronJobs.createJob('stock-db-manual-y8l', '', { ...parts, status: failed(at(3), at(4)) })
+      await t.restart()
+      await recorded(longer, [
+        `start ${second} ${at(1)}`,
+        `success ${second} ${at(2)}`,
+        `start ${third} ${at(3)}`,
+        `fail ${third} ${at(4)}`,
+      ])
+      await seen()
+      expect(await pingsOf(id)).toHaveLength(2)
+    })
+
+    it('does not count without the annotation, of another owner, or of a CronJob of its name that is gone', async () => {
+      const { id, owner } = await makeFollowed('strict')
+      const status = failed(at(1), at(2))
+      await cronJobs.createJob('strict-1', '', { ownerReferences: [], status })
+      await cronJobs.createJob('strict-2', '', { annotations, ownerReferences: [ownedBy('former')], status })
+      const workflow = { apiVersion: 'v1', kind: 'Workflow', name: 'x', uid: 'w', controller: true }
+      await cronJobs.createJob('strict-3', '', { annotations, ownerReferences: [ownedBy(owner), workflow], status })
+      const last = await cronJobs.createJob('strict-4', owner, { status: succeeded(at(3), at(4)) })
+      await recorded(id, [`start ${last} ${at(3)}`, `success ${last} ${at(4)}`])
+      expect(await check(id)).toMatchObject({ status: 'up' })
+    })
   })
 
   it('that ended before its check existed is its history', async () => {

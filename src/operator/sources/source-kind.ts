@@ -23,6 +23,7 @@ export interface Source extends CachedObject {
     /** Only those of heartbeat-operator.io. */
     readonly annotations?: Readonly<Record<string, string>>
   }
+  readonly createdAt: Instant
   /** As written. */
   readonly schedule: string
   readonly timeZone: string | null
@@ -49,6 +50,8 @@ export interface SourceRun extends CachedObject {
   }
   /** Null: it belongs to no source of this kind. */
   readonly sourceUid: string | null
+  /** It names no owner, and a person created it from a source, which has its name in front (ownerless-runs.ts). */
+  readonly isOwnerless: boolean
   /** The slot of the schedule that it was created for; its creation, where it names none. */
   readonly slotAt: Instant
   readonly createdAt: Instant

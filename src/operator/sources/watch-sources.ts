@@ -14,6 +14,7 @@ import type { Log } from '../../runtime/log.ts'
 import { areaOf } from '../../store/jobs/seen-areas.ts'
 import { RESTORE_RIGHTS } from '../names.ts'
 import { POD_SELECTORS, PODS, type TrimmedPod, trimPod } from '../reasons/trim-pod.ts'
+import { createOwnerlessRuns } from './ownerless-runs.ts'
 import { createReasonRights, type ReasonRight } from './reason-rights.ts'
 import { createRecent } from './recent.ts'
 import type { Source, SourceKind, SourceRun } from './source-kind.ts'
@@ -137,6 +138,7 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
       const { before, after } = change
       if (after !== undefined) sourceKeys.set(after.metadata.uid, key)
       if (before !== undefined && before.metadata.uid !== after?.metadata.uid) forgetSource(before.metadata.uid)
+      if (after !== undefined && before?.metadata.uid !== after.metadata.uid) ownerless.review(after).forEach(noteRun)
       for (const listener of sourceListeners) listener(key, change)
     },
   })
@@ -146,7 +148,7 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
     relistMs: DAY_MS,
     metrics: options.metrics(kind.runType.plural),
     trim: kind.trimRun,
-    onChange: (_, change) => noteRun(change),
+    onChange: (_, change) => noteRun(ownerless.own(change)),
   })
   const podAreas = watchAreas<TrimmedPod>({
     ...base,
@@ -158,6 +160,7 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
     onChange: (_, change) => notePod(change),
   })
   const all = [sourceAreas, runAreas, podAreas]
+  const ownerless = createOwnerlessRuns(sourceAreas)
 
   function noteRun(change: Change<SourceRun>): void {
     const { isListed = false } = change

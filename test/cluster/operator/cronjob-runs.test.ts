@@ -133,6 +133,25 @@ describe('a Job', () => {
     expect((await check(of)).status).toBe('up')
   })
 
+  it.each([
+    ['by a name alone', 'dashboard', { annotations: { 'cronjob.kubernetes.io/instantiate': 'manual' } }],
+    ['as an owner that does not control it', 'k9s', {}],
+  ])('that a tool made from its CronJob, which it names %s, counts', async (_, name, more) => {
+    const of = await makeFollowed(name)
+    const { metadata, spec } = await api('GET', `${batch('cronjobs', place.name)}/${name}`)
+    const owner = { apiVersion: 'batch/v1', kind: 'CronJob', name, uid: metadata.uid, blockOwnerDeletion: true }
+    const ownerReferences = 'annotations' in more ? [] : [owner]
+    const job = await api('POST', batch('jobs', place.name), {
+      metadata: { name: `${name}-manual-x7k`, ownerReferences, ...more },
+      spec: { ...spec.jobTemplate.spec, backoffLimit: 0 },
+    })
+    const pod = await podOf(job.metadata.name)
+    await run(pod)
+    await end(pod, 3)
+    await recorded(of, [`start ${job.metadata.uid}`, `fail ${job.metadata.uid}`])
+    await place.inState(name, 'down')
+  })
+
   it('that is deleted before it ended is a log', async () => {
     const of = await makeFollowed('cut')
     const uid = await startJob('cut-1', of)

@@ -70,6 +70,7 @@ export const cronJob: SourceKind = {
         ...(labels === undefined ? {} : { labels }),
         ...(annotations === undefined ? {} : { annotations }),
       },
+      createdAt: readTime(metadata.creationTimestamp) ?? 0,
       schedule: spec.schedule ?? '',
       timeZone: spec.timeZone ?? null,
       suspended: spec.suspend ?? false,
@@ -95,13 +96,15 @@ export const cronJob: SourceKind = {
     const hasPod = !suspended && (ready > 0 || succeeded > 0 || failed > 0)
     const endedAt = readTime(completionTime) ?? readTime((complete ?? failure)?.lastTransitionTime)
     const outcome: Outcome | null = complete ? 'Succeeded' : failure ? 'Failed' : hasPod ? 'Running' : null
-    const owner = metadata.ownerReferences?.find(({ controller, kind }) => controller === true && kind === 'CronJob')
+    const { owner, isOwnerless } = readOwner(metadata)
+    const isMarked = metadata.annotations?.[ORIGIN_ANNOTATION] === 'manual'
     return {
       metadata: nameOf(metadata),
       sourceUid: owner?.uid ?? null,
+      isOwnerless: isOwnerless && isMarked,
       slotAt: readSlot(metadata.annotations?.[SLOT_ANNOTATION], createdAt),
       createdAt,
-      isManual: metadata.annotations?.[ORIGIN_ANNOTATION] === 'manual',
+      isManual: isMarked || (owner !== undefined && owner.controller !== true),
       startedAt: readTime(startTime),
       hasPod,
       outcome,
@@ -150,6 +153,17 @@ function describeCondition({ metadata: { name }, condition }: SourceRun): string
 function nameOf({ namespace = '', name, uid, resourceVersion }: ObjectMeta) {
   return { namespace, name, uid, resourceVersion }
 }
+
+/** A CronJob controls the Jobs that it creates. A tool may name the CronJob as an owner that does not control the Job. */
+function readOwner({ ownerReferences = [] }: ObjectMeta) {
+  const found = ownerReferences.find(({ controller }) => controller === true) ?? ownerReferences.find(isCronJob)
+  return {
+    owner: found !== undefined && isCronJob(found) ? found : undefined,
+    isOwnerless: ownerReferences.length === 0,
+  }
+}
+
+const isCronJob = ({ kind }: { readonly kind: string }) => kind === 'CronJob'
 
 function ours(fields: Readonly<Record<string, string>> = {}): Record<string, string> | undefined {
   const kept = Object.entries(fields).filter(([name]) => name.startsWith(`${GROUP}/`))

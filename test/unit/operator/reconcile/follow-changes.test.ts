@@ -80,6 +80,7 @@ it.each([
 
 const SOURCE: Source = {
   metadata: { namespace: 'shop', name: 'backup', uid: 'u', resourceVersion: '1' },
+  createdAt: 0,
   schedule: '0 2 * * *',
   timeZone: null,
   suspended: false,

@@ -6,6 +6,7 @@ import type { SourceListener } from '../../../../src/operator/sources/watch-sour
 function aSource(changes: Partial<Source> = {}): Source {
   return {
     metadata: { namespace: 'shop', name: 'backup', uid: 'u', resourceVersion: '1' },
+    createdAt: 0,
     schedule: '@daily',
     timeZone: null,
     suspended: false,

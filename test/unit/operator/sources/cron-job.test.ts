@@ -15,6 +15,7 @@ describe('a CronJob', () => {
       metadata: {
         ...META,
         generation: 3,
+        creationTimestamp: '2026-11-22T02:00:00Z',
         labels: { 'heartbeat-operator.io/watch': 'true', team: 'shop' },
         annotations: { 'heartbeat-operator.io/grace-seconds': '60', 'kubectl.kubernetes.io/last-applied': '{}' },
         managedFields: [{}],
@@ -40,6 +41,7 @@ describe('a CronJob', () => {
         labels: { 'heartbeat-operator.io/watch': 'true' },
         annotations: { 'heartbeat-operator.io/grace-seconds': '60' },
       },
+      createdAt: Date.parse('2026-11-22T02:00:00Z'),
       schedule: '0 2 * * *',
       timeZone: 'Europe/Berlin',
       suspended: true,
@@ -123,12 +125,49 @@ describe('a Job', () => {
     expect(job({})).toMatchObject({ sourceUid: 'c1', slotAt: at('02:00:00'), createdAt: at('02:00:01'), outcome: null })
   })
 
-  it('without these two belongs to none, and to the slot of its creation', () => {
-    const ownerReferences = [{ apiVersion: 'batch/v1', kind: 'CronJob', name: 'backup', uid: 'c1' }]
-    const annotations = { 'cronjob.kubernetes.io/instantiate': 'manual' }
-    expect(job({}, { ownerReferences, annotations })).toMatchObject({ sourceUid: null, slotAt: at('02:00:01') })
-    const of = (owner: object) => job({}, { ownerReferences: [{ uid: 'x', controller: true, ...owner }] }).sourceUid
-    expect([of({ kind: 'Workflow' }), of({ kind: 'CronJob' })]).toEqual([null, 'x'])
+  describe('belongs by its owners', () => {
+    const OWNER = { apiVersion: 'batch/v1', kind: 'CronJob', name: 'backup', uid: 'c1' }
+    const OTHER = { apiVersion: 'v1', kind: 'Workflow', name: 'x', uid: 'w1' }
+    const manual = { 'cronjob.kubernetes.io/instantiate': 'manual' }
+    const of = (ownerReferences: object[] | undefined, annotations = {}) => {
+      const { sourceUid, isOwnerless, isManual } = job({}, { ownerReferences, annotations })
+      return [sourceUid, isOwnerless, isManual]
+    }
+
+    it.each([
+      ['the CronJob that controls it', [{ ...OWNER, controller: true }], 'c1', false],
+      ['a CronJob that does not: k9s made it', [OWNER], 'c1', true],
+      ['the same, beside another owner', [OTHER, { ...OWNER, controller: false }], 'c1', true],
+      ['none, if another kind controls it', [OWNER, { ...OTHER, controller: true }], null, false],
+      [
+        'the CronJob that controls it, beside another',
+        [
+          { ...OWNER, uid: 'c2' },
+          { ...OWNER, controller: true },
+        ],
+        'c1',
+        false,
+      ],
+      ['none', [OTHER], null, false],
+    ])('to %s', (_, owners, sourceUid, isManual) => {
+      expect(of(owners)).toEqual([sourceUid, false, isManual])
+    })
+
+    it('to one of its name, if it has none, and a person created it', () => {
+      expect(of(undefined, manual)).toEqual([null, true, true])
+      expect(of([], manual)).toEqual([null, true, true])
+      expect(of([], { 'cronjob.kubernetes.io/instantiate': 'auto' })).toEqual([null, false, false])
+      expect(of([], {})).toEqual([null, false, false])
+    })
+
+    it('to none by its name, if it has an owner: a former CronJob, or another kind', () => {
+      expect(of([{ ...OWNER, uid: 'former' }], manual)).toEqual(['former', false, true])
+      expect(of([{ ...OTHER, controller: true }], manual)).toEqual([null, false, true])
+    })
+  })
+
+  it('without a slot is for that of its creation', () => {
+    expect(job({}, { annotations: {} }).slotAt).toBe(at('02:00:01'))
   })
 
   it.each([

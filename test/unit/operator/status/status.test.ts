@@ -75,6 +75,7 @@ function record(state: Partial<CheckState> = {}): CheckRecord {
 const REF = { kind: 'CronJob', name: 'backup' } as const
 const SOURCE: Source = {
   metadata: { namespace: 'shop', name: 'backup', uid: 'c1', resourceVersion: '1' },
+  createdAt: 0,
   schedule: '0 2 * * *',
   timeZone: null,
   suspended: false,
