@@ -103,7 +103,8 @@ export const NEXT = {
   new: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'new' },
   up: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'up' },
   down: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'down' },
-  paused: { success: 'paused', fail: 'paused', deadline: 'paused', pause: 'paused', resume: 'new' },
+  // Only runs of a source have deadlines then, and only these fail a check (followed.ts).
+  paused: { success: 'paused', fail: 'paused', deadline: 'down', pause: 'paused', resume: 'new' },
 } as const satisfies Record<StoredStatus, Record<Exclude<CheckEvent['kind'], QuietKind | 'restore'>, StoredStatus>>
 
 export function unchanged(state: CheckState): Outcome {

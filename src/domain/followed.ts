@@ -1,7 +1,7 @@
 /**
  * The rules of a check that follows a source (design, section 4, "Jobs"): the Jobs of a CronJob report its runs. A slot awaits a start, each run its
  * end. A Job gives its own times, and its reports may come late, in any order: what is older than the last completion is history, and changes no
- * status.
+ * status. While its source is suspended nothing is scheduled, and the check is paused; a run that a person starts all the same is judged.
  */
 
 import { type CheckSpec, type CheckState, type Instant, isOpen, type Run } from './check.ts'
@@ -45,7 +45,7 @@ export function startRun(spec: CheckSpec, state: CheckState, { runId, job }: Sta
 
 /** Of a run that started before the check was watched: no earlier than its grace time after that, and none if it was over time by then. */
 function deadlineOfStart(spec: CheckSpec, state: CheckState, at: Instant, createdAt = at): Instant | null {
-  if (spec.maxRuntimeMs === null || state.status === 'paused') return null
+  if (spec.maxRuntimeMs === null) return null
   const deadlineAt = at + spec.maxRuntimeMs
   const since = watchedSince(state, createdAt)
   if (at >= since) return deadlineAt
@@ -84,7 +84,8 @@ export function endRun(spec: CheckSpec, state: CheckState, event: End, now: Inst
   }
   if (isHistory(state, at)) return { ...unchanged(counted), durationMs }
   const seen = { ...counted, lastPingAt: latest(state.lastPingAt, at), lastDurationMs: durationMs }
-  const to = NEXT[state.status][kind]
+  const isJudged = spec.awaits === 'start' && state.status === 'paused' && kind === 'fail'
+  const to = isJudged ? 'down' : NEXT[state.status][kind]
   if (to === 'paused') return { ...unchanged(seen), durationMs }
   if (job !== undefined && isPast(state, job) && !(kind === 'success' && isFirstSuccess(state, job))) {
     // While a check is up, its last completion was a success.
@@ -139,10 +140,13 @@ function isPast(state: CheckState, { at, createdAt }: JobEnd): boolean {
   return at < watchedSince(state, createdAt)
 }
 
-/** When the check was created, revived or resumed, as far as its last flip says. */
+/** When the check was created, revived, paused or resumed, as far as its last flip says. */
 function watchedSince({ since, reason }: CheckState, createdAt: Instant): Instant {
+  const last = Math.max(createdAt, since)
+  // A run may end in the second in which the check is paused.
+  if (reason === 'paused') return last - (last % JOB_TIME_MS)
   const isSinceWatched = reason === 'created' || reason === 'resumed' || reason === 'first_success'
-  return isSinceWatched ? Math.max(createdAt, since) : createdAt
+  return isSinceWatched ? last : createdAt
 }
 
 /** A check whose last run before its creation was a success is up; one that was resumed awaits a run. */
@@ -189,14 +193,12 @@ export function abandonRun(state: CheckState, { runId, at, overran }: Abandonmen
   return flipped({ ...closed, ...NOTHING_EXPECTED }, to, 'overran', flippedAt)
 }
 
-/** A pause drops the runs that pings report: their ends may never be reported. The end of a Job is, so its run stays, and is not watched meanwhile. */
-export function runsInPause({ awaits }: CheckSpec, { runs }: CheckState): readonly Run[] {
-  return awaits === 'start' ? runs.map((run) => ({ ...run, deadlineAt: null })) : []
-}
-
-/** Those that have not yet run too long are watched from now on. */
-export function runsAfterPause(spec: CheckSpec, state: CheckState, now: Instant): readonly Run[] {
-  return spec.awaits === 'start' ? refitRuns(spec, { ...state, status: 'new' }, now) : state.runs
+/**
+ * A pause drops the runs that pings report: their ends may never be reported. The end of a Job is reported, so its run
+ * stays and is judged. An overrun that is known is not reported again.
+ */
+export function runsInPause({ awaits }: CheckSpec, { runs }: CheckState, now: Instant): readonly Run[] {
+  return awaits === 'start' ? runs.map((run) => (isOpen(run, now) ? run : { ...run, deadlineAt: null })) : []
 }
 
 /** The state under a changed spec. An expectation that is still a slot is kept; no deadline is before now + grace. */

@@ -17,8 +17,11 @@ export function durationOf(run: Run | undefined, now: Instant): number | null {
 
 /** The runs under a changed spec: no deadline is before now + grace. */
 export function refitRuns(spec: CheckSpec, state: CheckState, now: Instant): readonly Run[] {
+  // Of a paused check only the runs of a source are judged.
+  if (state.status === 'paused' && spec.awaits === 'completion')
+    return state.runs.map((run) => ({ ...run, deadlineAt: null }))
   return state.runs.map((run): Run => {
-    if (!isOpen(run, now) || state.status === 'paused') return run
+    if (!isOpen(run, now)) return run
     if (spec.maxRuntimeMs === null) return { ...run, deadlineAt: null }
     const deadlineAt = run.startedAt + spec.maxRuntimeMs
     // It had no deadline so far and is over time already: it probably crashed days ago, and other runs followed.

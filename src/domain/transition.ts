@@ -6,7 +6,7 @@
 import { type CheckSpec, type CheckState, type Gap, type Instant, isOpen, type Run } from './check.ts'
 import { type CheckEvent, flipped, NEXT, type Outcome, unchanged } from './check-event.ts'
 import { countFlip, recentChanges, settle, UNDAMPED } from './flapping.ts'
-import { abandonRun, endRun, refitFollowed, runsAfterPause, runsInPause, startRun } from './followed.ts'
+import { abandonRun, endRun, refitFollowed, runsInPause, startRun } from './followed.ts'
 import { latest } from './instant.ts'
 import { addHistory, arrivalOf, flipNotBefore, isOvertaken, isRestarted } from './late-pings.ts'
 import { HIDING_GAP_MS, LIMITS } from './limits.ts'
@@ -113,14 +113,9 @@ function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Inst
     case 'deadline':
       return expire(spec, state, event.gaps, seenBy(event, now))
     case 'pause':
-      return turn({ ...state, ...NOTHING_EXPECTED, runs: runsInPause(spec, state) }, state, event.kind, now)
+      return turn({ ...state, ...NOTHING_EXPECTED, runs: runsInPause(spec, state, now) }, state, event.kind, now)
     case 'resume':
-      return turn(
-        { ...state, ...expectFromNow(spec, now), runs: runsAfterPause(spec, state, now) },
-        state,
-        event.kind,
-        now,
-      )
+      return turn({ ...state, ...expectFromNow(spec, now) }, state, event.kind, now)
     case 'update':
       return unchanged(spec.awaits === 'start' ? refitFollowed(spec, state, now) : refit(spec, state, now))
     case 'arm':

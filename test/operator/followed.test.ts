@@ -176,7 +176,7 @@ describe('a schedule that cannot be read', () => {
     await cronJobs.change(name, { spec: { schedule } })
     const message = await t.place.stalled(name, 'InvalidSpec')
     expect(message).toContain(`the CronJob ${name} has `)
-    expect(message).toContain(`${fault}: correct it; until then the check is paused, and its runs are not monitored`)
+    expect(message).toContain(`${fault}: correct it; until then the check is paused, and no run is expected`)
     const { checkId } = (await t.place.get(name)).status!
     const detail = message.slice(0, message.indexOf(': correct it'))
     expect((await t.app.call('GET', `/checks/${checkId}/flips`)).body.flips[0]).toMatchObject({
@@ -195,7 +195,7 @@ it('a schedule that is never due is said on the CronJob too, from the start', as
   await t.place.apply('never', follow('never'))
   const message = await t.place.stalled('never', 'InvalidSpec')
   expect(message).toMatch(
-    /^the CronJob never has a schedule by which no run can be expected: .*: correct it; until then the check is paused, and its runs are not monitored$/,
+    /^the CronJob never has a schedule by which no run can be expected: .*: correct it; until then the check is paused, and no run is expected$/,
   )
   const kinds = await eventually('two Events', async () => {
     const found = (await t.place.events('never')).filter(({ reason }) => reason === 'InvalidSpec')

@@ -28,6 +28,8 @@ export interface Declaration extends CheckTexts, Placed {
   readonly suspend: boolean | null
   /** Why it is suspended, in words. Default: null. */
   readonly pauseDetail?: string | null
+  /** A person may start runs of its source although it is suspended, and these are judged. Default: false. */
+  readonly mayRun?: boolean
   /** When the newest run of its source that has ended did so, if it succeeded; null: it failed, or none is known. Default: null. */
   readonly succeededAt?: Instant | null
   /** The id of a check of the API that becomes this resource's; any text. */
@@ -212,9 +214,16 @@ function planChange(
   if (isRescheduled && !isOnlyElsewhere(check.spec, wanted.spec)) events.push({ kind: 'update' })
   const { suspend, isPublished = true } = wanted
   if (isPublished) events.push(...planArming(check.state, suspend))
-  if (suspend === true && NEXT[check.state.status].pause !== check.state.status) events.push({ kind: 'pause' })
+  if (suspend === true) events.push(...planPause(check, kind === 'change' && wanted.mayRun === true))
   if (!isRedescribed && !isRelocated && !isRescheduled && events.length === 0) return { kind: 'nothing', check }
   return { kind, check, isMoved, isRedescribed, isRescheduled, isRelocated, origin, events }
+}
+
+/** Of a check that was suspended before, a run has changed the status since: it stays down until one succeeds, and is paused without a word then. */
+function planPause({ state: { status }, kubernetesSuspend }: StoredCheck, mayRun: boolean): CheckEvent[] {
+  const hasRun = mayRun && kubernetesSuspend === true
+  if (NEXT[status].pause === status || (hasRun && status === 'down')) return []
+  return [{ kind: 'pause', ...(hasRun ? { isSilent: true } : {}) }]
 }
 
 function rejectMove({ id }: StoredCheck): Plan {

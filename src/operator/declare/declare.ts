@@ -45,6 +45,8 @@ export type ResolvedDeclaration = Omit<CheckDeclaration, 'spec'> & {
   readonly spec: StoredSpec
   /** Why its source suspends it, in words. Default: null. */
   readonly pauseDetail?: string | null
+  /** As checks/declare/plan.ts. Default: false. */
+  readonly mayRun?: boolean
   /** As checks/declare/plan.ts. Default: null. */
   readonly succeededAt?: Instant | null
   /** Left out: that is not known now. */
@@ -65,7 +67,7 @@ export async function declare(
   declaration: ResolvedDeclaration,
 ): Promise<DeclaredResource> {
   const { context, cluster, namespaces, revival = 'name' } = options
-  const { spec, suspend, pauseDetail = null, succeededAt = null, project } = declaration
+  const { spec, suspend, pauseDetail = null, mayRun = false, succeededAt = null, project } = declaration
   const { namespace, name, annotations } = object.metadata as { namespace: string } & HeartbeatCheck['metadata']
   // Then a person waits for the effect of a change.
   const isAwaited = hasRequest(object) || (object.status?.conditions?.some(({ type }) => type === 'Stalled') ?? false)
@@ -88,6 +90,7 @@ export async function declare(
       spec,
       suspend,
       pauseDetail,
+      mayRun,
       succeededAt,
       isPublished: false,
       isNew,

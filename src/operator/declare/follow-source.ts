@@ -83,7 +83,7 @@ export function followSource(
     return { kind: 'read', spec, limitFrom: limitFromOf(follows, source), pauseDetail, succeededAt }
   }
   const detail = `the ${kind} ${name} ${spec}`
-  const message = `${detail}: correct it; until then the check is paused, and its runs are not monitored`
+  const message = `${detail}: correct it; until then the check is paused, and no run is expected`
   const begin = toSpec(area, source, follows, NO_SCHEDULE)
   return { kind: 'fault', fault: new Stalled('InvalidSpec', message, true), pauseDetail: detail, begin }
 }

@@ -102,15 +102,16 @@ export function createFullSync(
     const { pauseDetail } = followed
     if (followed.kind === 'read') {
       const { limitFrom, succeededAt } = followed
-      const suspend = pauseDetail !== null
-      return { declaration: { ...declaration, spec: followed.spec, suspend, pauseDetail, limitFrom, succeededAt } }
+      const read = { spec: followed.spec, suspend: pauseDetail !== null, pauseDetail, mayRun: true }
+      return { declaration: { ...declaration, ...read, limitFrom, succeededAt } }
     }
     const { fault, begin } = followed
     const known = await findDeclared(context, resource)
     const held = known?.spec ?? begin
     if (held === null) throw fault
     const suspend = pauseDetail !== null ? true : (known?.kubernetesSuspend ?? null)
-    return { declaration: { ...declaration, spec: held, suspend, pauseDetail }, fault }
+    const mayRun = fault.reason !== 'CronJobNotFound'
+    return { declaration: { ...declaration, spec: held, suspend, pauseDetail, mayRun }, fault }
   }
 
   return async function sync(key, given, { signal, takeOver }) {

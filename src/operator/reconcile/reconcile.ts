@@ -151,10 +151,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     recordEvent(object, 'Normal', { reason: 'TakenOver', note })
   }
 
-  /** For a synced resource: only the state of its job may have changed. Null: its check is gone. */
+  /** For a synced resource: only the state of its job may have changed. Null: its check is gone, or is to be paused again. */
   async function readState(key: string, object: HeartbeatCheck, last: LastSync): Promise<Reconciled | null> {
     const check = await findDeclared(context, { cluster, ...splitKey(key) })
-    if (check === null) return null
+    if (check === null || (check.kubernetesSuspend === true && check.state.status === 'up')) return null
     return { object, findings: last.findings, check, change: null, result: againAt(last.nextAt, now()) }
   }
 

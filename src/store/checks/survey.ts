@@ -37,14 +37,14 @@ export interface Survey {
 }
 
 /** The deadline of a check `s`, as `deadlineOf` (domain/transition.ts). */
-const DEADLINE = `case when s.status in (${statusCode('down')}, ${statusCode('paused')}) then null when s.runs is null then s.due_at
+const DEADLINE = `case when s.status = ${statusCode('down')} then null when s.runs is null then s.due_at
   else least(s.due_at, (select min(to_timestamp((r ->> 'deadlineAt')::float8 / 1000)) from jsonb_array_elements(s.runs) r)) end`
 
 /**
  * The time that the list shows as the next one of a check `s`, at the time $4: what is late is down at its deadline; another check is expected, or
  * the run of a check without an expected time must end.
  */
-const NEXT = `case when s.status in (${statusCode('down')}, ${statusCode('paused')}) then null
+const NEXT = `case when s.status = ${statusCode('down')} then null
   when s.expected_at is null or (s.status = ${statusCode('up')} and s.expected_at <= $4::timestamptz) then ${DEADLINE} else s.expected_at end`
 
 const placeOf = (status: ShownStatus) => STATUS_ORDER.indexOf(status)

@@ -238,7 +238,7 @@ export async function listOverdueRunRows(
         r.id as "runId", r.at as "deadlineAt"
       from unnest($1::text[]) area cross join lateral (
         select check_key, due_at, runs from check_states
-        where job_area = area and job_wake_at <= $2::timestamptz and status in (${statusCode('new')}, ${statusCode('up')})
+        where job_area = area and job_wake_at <= $2::timestamptz and status <> ${statusCode('down')}
           and exists (select from jsonb_array_elements(runs) r where (r ->> 'deadlineAt')::float8 <= $3)
         order by job_wake_at limit $4) s
       cross join lateral (

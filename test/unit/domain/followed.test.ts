@@ -68,7 +68,7 @@ describe('a run that its CronJob replaced', () => {
 
   it.each([
     ['the check is down', DOWN, at(2), undefined],
-    ['the check is paused', PAUSED, at(2), undefined],
+    ['the check is paused since', PAUSED, at(1) - 1, undefined],
     ['a later completion is known', { ...running, lastPingAt: at(2) + SECOND }, at(2), undefined],
     ['it was replaced before the check was created', running, at(2), at(2) + 1],
   ])('changes no status if %s', (_, before, time, createdAt) => {
@@ -156,9 +156,9 @@ describe('a start', () => {
     expect(apply(state, [start('a', at(1))]).state).toMatchObject({ status, expectedAt: null, dueAt: null })
   })
 
-  it('is watched of a check that is down, and not during a pause', () => {
+  it('is watched of a check that is down, and during a pause', () => {
     const deadlineOf = (state: CheckState) => apply(state, [start('a', at(1))]).state.runs[0]!.deadlineAt
-    expect([deadlineOf(DOWN), deadlineOf(PAUSED)]).toEqual([at(3) + SECOND, null])
+    expect([deadlineOf(DOWN), deadlineOf(PAUSED)]).toEqual([at(3) + SECOND, at(3) + SECOND])
   })
 
   it('of a new check that awaits nothing makes it await the first slot of its own time', () => {
@@ -576,12 +576,14 @@ describe('a changed spec', () => {
     expect(update(running, { ...SPEC, maxRuntimeMs: MINUTE }).runs).toMatchObject([{ deadlineAt: at(0, 35) }])
   })
 
-  it('changes no run whose overrun is known, and none during a pause', () => {
+  it('changes no run whose overrun is known, and those of a paused check', () => {
     const longer = { ...SPEC, maxRuntimeMs: 9 * HOUR }
     const over = { ...DOWN, runs: [{ id: 'a', startedAt: at(-4), deadlineAt: at(-2) }] }
     expect(update(over, longer).runs).toEqual(over.runs)
-    const paused = { ...PAUSED, runs: [{ id: 'a', startedAt: at(0), deadlineAt: null }] }
-    expect(update(paused, longer).runs).toEqual(paused.runs)
+    const paused = { ...PAUSED, runs: [{ id: 'a', startedAt: at(0), deadlineAt: at(2) }] }
+    expect(update(paused, longer).runs).toMatchObject([{ deadlineAt: at(9) }])
+    // It follows nothing any more.
+    expect(update(paused, aCronSpec('0 * * * *')).runs).toMatchObject([{ deadlineAt: null }])
   })
 
   it('awaits nothing more if its schedule has no time any more', () => {
@@ -622,24 +624,67 @@ describe('a changed spec', () => {
 describe('a run during a pause', () => {
   const running = apply(UP, [start('a', at(1))]).state
   const paused = transition(SPEC, running, { kind: 'pause' }, at(1, 10)).state
-  const resumed = (now: number) => transition(SPEC, paused, { kind: 'resume' }, now).state
+  const LATE = at(3) + SECOND
 
-  it('is known, and not watched', () => {
-    expect(paused.runs).toEqual([{ id: 'a', startedAt: at(1) + SECOND, deadlineAt: null, slotAt: at(1) }])
+  it('that began before it goes on, and a success of it changes no status', () => {
+    expect(paused.runs).toEqual([{ id: 'a', startedAt: at(1) + SECOND, deadlineAt: LATE, slotAt: at(1) }])
     expect(apply(paused, [success('a', at(1, 20))])).toMatchObject({
+      flip: null,
       durationMs: 20 * MINUTE - SECOND,
-      state: { runs: [] },
+      state: { status: 'paused', runs: [] },
     })
+    expect(apply(paused, [fail('a', at(1, 20))]).flip).toMatchObject({ from: 'paused', to: 'down', at: at(1, 20) })
   })
 
-  it('is watched again after it', () => {
-    expect(resumed(at(2, 10)).runs).toMatchObject([{ deadlineAt: at(3) + SECOND }])
-    expect(resumed(at(2, 58)).runs).toMatchObject([{ deadlineAt: at(3, 3) }])
+  it.each<[string, readonly CheckEvent[]]>([
+    ['a Job', [start('m', at(5), { at: at(5) }), fail('m', at(5, 1))]],
+    ['a Job whose start is not known', [fail('m', at(5, 1))]],
+    ['a Job, in the second of the pause', [fail('m', at(1))]],
+  ])('fails the check, if %s fails: a person started it', (_, events) => {
+    const since = at(1) + SECOND - 1
+    const { state, flip, notice } = apply({ ...PAUSED, since }, events)
+    expect(flip).toMatchObject({ from: 'paused', to: 'down', reason: 'failed' })
+    expect(notice).toMatchObject({ type: 'check.down', from: 'paused' })
+    expect(state).toMatchObject({ status: 'down', expectedAt: null, dueAt: null, runs: [] })
   })
 
-  it('that has run too long already does not alarm after it', () => {
-    expect(resumed(at(3) + SECOND).runs).toMatchObject([{ deadlineAt: null }])
-    expect(resumed(at(3) + SECOND - 1).runs).toMatchObject([{ deadlineAt: at(3, 5) + SECOND - 1 }])
+  it('fails the check, if its container says so', () => {
+    expect(apply(PAUSED, [ping('fail')]).flip).toMatchObject({ from: 'paused', to: 'down', reason: 'failed' })
+    const pinged = { ...SPEC, awaits: 'completion' } as const
+    expect(transition(pinged, PAUSED, ping('fail'), LATER).flip).toBeNull()
+  })
+
+  it('changes nothing, if it failed before the pause, before the check existed, or before a later completion', () => {
+    expect(apply(PAUSED, [fail('m', at(1) - SECOND)]).flip).toBeNull()
+    expect(apply(PAUSED, [fail('m', at(5), { createdAt: at(6) })]).flip).toBeNull()
+    expect(apply({ ...PAUSED, lastPingAt: at(6) }, [fail('m', at(5))]).flip).toBeNull()
+  })
+
+  it('fails the check, if it takes too long', () => {
+    const before = apply(PAUSED, [start('m', at(5), { at: at(5) })]).state
+    const expire = (seenUntil: number) => transition(SPEC, before, deadline(seenUntil), LATER)
+    expect(expire(at(7) - 1).flip).toBeNull()
+    expect(expire(at(7)).flip).toMatchObject({ from: 'paused', to: 'down', reason: 'overran', at: at(7) })
+    expect(apply(paused, [deadline(LATE)]).flip).toMatchObject({ reason: 'overran', at: LATE })
+  })
+
+  it('of which it is known that it takes too long does not fail the check again', () => {
+    const down = apply(running, [deadline(LATE)]).state
+    expect(down).toMatchObject({ status: 'down', runs: [{ deadlineAt: LATE }] })
+    const { state } = transition(SPEC, down, { kind: 'pause' }, LATE)
+    expect(state).toMatchObject({ status: 'paused', runs: [{ deadlineAt: null }] })
+    expect(apply(state, [deadline(LATER)]).flip).toBeNull()
+  })
+
+  it('ends the failure of one before it with a success', () => {
+    const down = apply(PAUSED, [fail('m', at(5))]).state
+    const { flip, notice } = apply(down, [start('n', at(6), { at: at(6) }), success('n', at(6, 1))])
+    expect(flip).toMatchObject({ from: 'down', to: 'up', reason: 'recovered' })
+    expect(notice).toMatchObject({ type: 'check.up', downSince: at(5) })
+  })
+
+  it('is watched after it as before', () => {
+    expect(transition(SPEC, paused, { kind: 'resume' }, at(2, 10)).state.runs).toEqual(paused.runs)
   })
 })
 

@@ -80,7 +80,8 @@ describe('the transition table', () => {
       ['new', NOON + MINUTE],
       ['up', NOON + MINUTE],
       ['down', null],
-      ['paused', null],
+      // Of a run whose source is suspended.
+      ['paused', NOON + MINUTE],
     ])
   })
 

@@ -113,7 +113,10 @@ export function nextSentence({
   const deadline = deadlineOf(state)
   const by = deadline === null ? null : `${clock(deadline)} (${inWords(deadline, now)})`
   const isFollowed = followed !== null
-  if (status === 'paused') return `Nothing is expected until it is resumed. ${isFollowed ? 'Runs' : 'Pings'} are kept.`
+  if (status === 'paused')
+    return isFollowed
+      ? 'No run is expected until it is resumed. If a run that a person starts fails or takes too long, the check is down.'
+      : 'Nothing is expected until it is resumed. Pings are kept.'
   if (status === 'down') {
     const stuck = followed?.stuck ?? null
     if (stuck !== null) return stuckSentences(stuck, { now, clock })

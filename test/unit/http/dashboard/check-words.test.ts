@@ -93,7 +93,10 @@ describe('of a check that follows a CronJob', () => {
 
   it.each([
     [{}, 'A run should start at 13:00 UTC (in 1 hour). Without one the check is down at 13:05 UTC.'],
-    [{ status: 'paused', expectedAt: null, dueAt: null }, 'Nothing is expected until it is resumed. Runs are kept.'],
+    [
+      { status: 'paused', expectedAt: null, dueAt: null },
+      'No run is expected until it is resumed. If a run that a person starts fails or takes too long, the check is down.',
+    ],
     [{ status: 'new', expectedAt: null, dueAt: null }, 'Nothing is expected.'],
     [{ expectedAt: NOON - HOUR, dueAt: NOON - SECOND }, 'Down at 11:59 UTC (now) unless a run starts.'],
   ] as const)('what is expected next: %j', (overrides, words) => {

@@ -50,12 +50,12 @@ ${isSuspendSet ? explainSuspend(check) : ''}`
 }
 
 function explainSuspend(check: StoredCheck): Html {
-  const wanted = check.state.status !== 'paused'
+  const wanted = check.kubernetesSuspend !== true
   if (check.cronJob !== undefined && check.kubernetes !== null) {
     const { namespace } = check.kubernetes
     const how = wanted
       ? 'To pause it, suspend its CronJob:'
-      : 'It is paused while its CronJob is suspended, not there or never due. To resume a suspended CronJob:'
+      : 'No run is expected while its CronJob is suspended, not there or never due. To resume a suspended CronJob:'
     return html`<p>${how}</p>
 ${renderCommand('suspend-command', suspendCronJobCommand({ namespace, name: check.cronJob.name }, wanted))}`
   }

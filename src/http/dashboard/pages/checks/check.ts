@@ -92,8 +92,9 @@ ${isUnused ? html`<p><a class="button" href="/checks/${id}/how">Send the first p
 </div>`
 }
 
-/** Null: the schedule says nothing, or cannot be read. */
-function nextRunAt({ spec, state }: StoredCheck, now: Instant): Instant | null {
+/** Null: the schedule says nothing, or cannot be read, or its CronJob is suspended. */
+function nextRunAt({ spec, state, kubernetesSuspend }: StoredCheck, now: Instant): Instant | null {
+  if (kubernetesSuspend === true) return null
   try {
     const { schedule } = readSpec(spec)
     if (schedule.kind === 'cron') return nextSlot(schedule.cron, now)
