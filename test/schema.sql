@@ -112,13 +112,13 @@ create table check_states (
   job_area text,
   job_wake_at timestamp with time zone,
   resume_on_ping boolean not null default false,
-  constraint check_states_check CHECK (((period_seconds IS NULL) <> (schedule IS NULL))),
   constraint check_states_check1 CHECK (((schedule IS NULL) = (time_zone IS NULL))),
   constraint check_states_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
   constraint check_states_grace CHECK (((grace_seconds >= 0) AND (grace_seconds <= 31536000))),
   constraint check_states_max_runtime CHECK (((max_runtime_seconds >= 1) AND (max_runtime_seconds <= 31536000))),
   constraint check_states_period CHECK (((period_seconds >= 10) AND (period_seconds <= 31536000))),
-  constraint check_states_pkey PRIMARY KEY (check_key)
+  constraint check_states_pkey PRIMARY KEY (check_key),
+  constraint check_states_schedule CHECK (((num_nonnulls(period_seconds, schedule) = 1) OR ((num_nonnulls(period_seconds, schedule) = 0) AND (job_area IS NOT NULL))))
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05);
 CREATE INDEX check_states_job_wake ON public.check_states USING btree (job_area, job_wake_at) WHERE (job_wake_at IS NOT NULL);
 CREATE INDEX check_states_wake ON public.check_states USING btree (wake_at) WHERE (wake_at IS NOT NULL);

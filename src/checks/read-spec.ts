@@ -3,6 +3,7 @@
 import type { CheckSpec, Schedule } from '../domain/check.ts'
 import { type Cron, InvalidSchedule, isTimeZone, nextSlot, parseCron } from '../domain/cron.ts'
 import { invalidField } from '../domain/errors.ts'
+import { NEVER } from '../domain/schedule.ts'
 import type { StoredSpec } from '../store/checks/columns.ts'
 
 export const DEFAULT_TIME_ZONE = 'UTC'
@@ -14,7 +15,8 @@ export function withTimeZone(spec: StoredSpec): StoredSpec {
 
 /**
  * Throws AppError `invalid`, with the field, unless the spec holds either a period or a schedule, and a schedule that makes sense
- * in its zone and names a date that exists (design, section 3.1). Numbers and lengths were checked at the edge.
+ * in its zone and names a date that exists (design, section 3.1). The spec of a check that follows a source may hold none
+ * of both. Numbers and lengths were checked at the edge.
  */
 export function readSpec(spec: StoredSpec): CheckSpec {
   const { graceSeconds, maxRuntimeSeconds, jobArea, resumeOnPing } = spec
@@ -27,8 +29,9 @@ export function readSpec(spec: StoredSpec): CheckSpec {
   }
 }
 
-function readSchedule({ periodSeconds, schedule, timeZone }: StoredSpec): Schedule {
+function readSchedule({ periodSeconds, schedule, timeZone, jobArea }: StoredSpec): Schedule {
   if (schedule === null) {
+    if (periodSeconds === null && jobArea !== null) return NEVER
     if (periodSeconds === null) throw invalidField('periodSeconds', 'or schedule must be given')
     if (timeZone !== null) throw invalidField('timeZone', 'goes with {schedule}; this check has {periodSeconds}')
     return { kind: 'period', periodMs: periodSeconds * 1_000 }

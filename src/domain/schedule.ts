@@ -1,7 +1,7 @@
 /** When the next completion is expected (design, section 4). Pure arithmetic on a schedule; no state. */
 
 import type { CheckSpec, Instant, Schedule } from './check.ts'
-import { type Cron, type CronValues, nextSlot, valuesOf } from './cron.ts'
+import { type Cron, type CronValues, nextSlot, parseCron, valuesOf } from './cron.ts'
 import { LIMITS } from './limits.ts'
 
 /** When a completion is expected and due; both null when nothing is expected, as after the last slot of a cron expression. */
@@ -9,6 +9,9 @@ export interface Expectation {
   readonly expectedAt: Instant | null
   readonly dueAt: Instant | null
 }
+
+/** It names no minute: of a check whose source has no schedule that can be read. */
+export const NEVER: Schedule = { kind: 'cron', cron: parseCron(', * * * *', 'UTC') }
 
 export const NOTHING_EXPECTED: Expectation = { expectedAt: null, dueAt: null }
 

@@ -168,6 +168,8 @@ describe('a CronJob that is not there', () => {
 describe('a schedule that cannot be read', () => {
   it.each([
     ['no date', '0 0 30 2 *', 'spec.schedule must come at some time: "0 0 30 2 *" names no real date'],
+    ['no 31st', '0 0 31 4,6,9,11 *', 'spec.schedule must come at some time: "0 0 31 4,6,9,11 *" names no real date'],
+    ['no minute', ', 2 * * *', 'spec.schedule must come at some time: ", 2 * * *" names no real date'],
     ['too often', '@every 5s', 'has the schedule "@every 5s": @every must have a length from 10s to 8760h'],
   ])('stalls the resource, with what is wrong, and pauses the check: %s', async (what, schedule, fault) => {
     const name = what.replace(' ', '-')
@@ -183,10 +185,45 @@ describe('a schedule that cannot be read', () => {
       reason: 'paused',
       detail,
     })
-    expect((await t.place.get(name)).status).toMatchObject({ state: 'paused', cronJob: { name } })
+    const paused = await t.place.get(name)
+    expect(paused.status).toMatchObject({ state: 'paused', cronJob: { name } })
+    expect(paused.status).not.toHaveProperty('schedule')
+    expect(await checkOf(paused)).toMatchObject({ schedule: null, period_seconds: null, time_zone: null })
     await cronJobs.change(name, { spec: { schedule: '@daily' } })
     await inTime('it is Ready', name, (object) => conditionOf(object, 'Ready')?.status === 'True')
-    expect((await t.place.get(name)).status).toMatchObject({ state: 'new', schedule: '@daily' })
+    const ready = await t.place.get(name)
+    expect(ready.status).toMatchObject({ state: 'new', schedule: '@daily' })
+    expect(await checkOf(ready)).toMatchObject({ schedule: '@daily', period_seconds: null, time_zone: 'Etc/UTC' })
+  })
+
+  it('is none that comes in leap years only', async () => {
+    await cronJobs.create('leap', { schedule: '0 0 29 2 *', timeZone: 'Pacific/Kiritimati' })
+    const object = await t.place.makeReady('leap', follow('leap'))
+    expect(await checkOf(object)).toMatchObject({ schedule: '0 0 29 2 *', time_zone: 'Pacific/Kiritimati' })
+  })
+
+  it('stalls the resource of a CronJob that is suspended too, and in each zone', async () => {
+    await cronJobs.create('idle', { schedule: '0 0 31 2 *', timeZone: 'Asia/Tokyo', suspend: true })
+    await t.place.apply('idle', follow('idle'))
+    await t.place.stalled('idle', 'InvalidSpec')
+    expect(await checkOf(await t.place.get('idle'))).toMatchObject({ status: 'paused', schedule: null })
+  })
+
+  it('leaves a check with a period where the resource is deleted and its check retained', async () => {
+    await cronJobs.create('kept', { schedule: '0 0 31 2 *' })
+    await t.place.apply('kept', { ...follow('kept'), deletionPolicy: 'Retain' })
+    await t.place.stalled('kept', 'InvalidSpec')
+    const object = await t.place.get('kept')
+    await t.place.delete('kept')
+    await eventually('it is of the API', async () => (await checkOf(object)).managed_by === 'api')
+    expect(await checkOf(object)).toMatchObject({ status: 'paused', schedule: null, period_seconds: 86_400 })
+  })
+
+  it('stalls a resource with a schedule of its own, and makes no check of it', async () => {
+    await t.place.apply('own', { schedule: '0 0 31 2 *' })
+    const message = await t.place.stalled('own', 'InvalidSpec')
+    expect(message).toBe('spec.schedule must come at some time: "0 0 31 2 *" names no real date')
+    expect((await t.place.get('own')).status).not.toHaveProperty('checkId')
   })
 })
 
@@ -210,7 +247,7 @@ it('a schedule that is never due is said on the CronJob too, from the start', as
   const detail = message.slice(0, message.indexOf(': correct it'))
   const check = async () => (await t.app.call('GET', `/checks/${status!.checkId}`)).body
   const flips = async () => (await t.app.call('GET', `/checks/${status!.checkId}/flips`)).body.flips
-  expect((await check()).status).toBe('paused')
+  expect(await check()).toMatchObject({ status: 'paused', status_detail: detail, schedule: null, time_zone: null })
   expect((await flips())[0]).toMatchObject({ reason: 'paused', detail })
   await cronJobs.change('never', { spec: { schedule: '@daily' } })
   await t.place.inState('never', 'new')

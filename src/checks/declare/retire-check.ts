@@ -2,6 +2,7 @@ import { type Audited, audited } from '../../audit/audited.ts'
 import { controllerOf } from '../../domain/access.ts'
 import { REASONS_OF } from '../../domain/check.ts'
 import { type CheckEvent, NEXT } from '../../domain/check-event.ts'
+import { LIMITS } from '../../domain/limits.ts'
 import { deleteCheck, type Resource, type StoredCheck, saveSpec } from '../../store/checks/checks.ts'
 import { NO_ORIGIN } from '../../store/checks/columns.ts'
 import { detachFromResource } from '../../store/checks/declared-checks.ts'
@@ -60,7 +61,8 @@ async function detachFromSource(
   locked: LockedCheck,
 ): Promise<readonly CheckEvent[]> {
   if (stored.jobArea === null) return []
-  const detached = { ...stored, jobArea: null }
+  const hasNone = stored.schedule === null && stored.periodSeconds === null
+  const detached = { ...stored, ...(hasNone ? { periodSeconds: LIMITS.periodSeconds.default } : {}), jobArea: null }
   await saveSpec(tx, key, detached)
   await saveSource(tx, key, null)
   // A schedule that cannot be read has nothing to expect.

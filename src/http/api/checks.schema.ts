@@ -164,9 +164,11 @@ const shared = {
   period_seconds: z
     .int()
     .nullable()
-    .meta({ description: `${PERIOD} Null with a schedule.` }),
+    .meta({ description: `${PERIOD} Null with a schedule, and of a CronJob whose schedule cannot be read.` }),
   grace_seconds: z.int().meta({ description: GRACE }),
-  schedule: z.string().nullable().meta({ description: 'Cron expression. Null with a period.' }),
+  schedule: z.string().nullable().meta({
+    description: 'Cron expression. Null with a period, and of a CronJob whose schedule cannot be read or never comes.',
+  }),
   time_zone: z.string().nullable().meta({ description: 'IANA time zone of the schedule.' }),
   last_ping_at: field.instant('Last completion.').nullable(),
   expected_at: field.instant('When the next completion is expected.').nullable(),

@@ -117,7 +117,7 @@ function toSpec(
   jobArea: string,
   source: Source | null,
   { graceSeconds, maxRuntimeSeconds }: Follows,
-  schedule: Exclude<SourceSchedule, { fault: string }>,
+  schedule: Exclude<SourceSchedule, { fault: string }> | typeof NO_SCHEDULE,
 ): StoredSpec {
   return {
     ...schedule,

@@ -90,7 +90,7 @@ export function createFullSync(
     return Math.min(resyncMs / 2, Math.max(resyncMs / 60, stalledMs / 2))
   }
 
-  /** With what the source says. While that cannot be read, the check keeps what it said last; a new one begins paused where its source is there. */
+  /** With what the source says. While the source is not there, or may not be read, the check keeps what the source said last; a new check begins paused. */
   async function resolve(
     key: string,
     declaration: CheckDeclaration,
@@ -107,7 +107,8 @@ export function createFullSync(
     }
     const { fault, begin } = followed
     const known = await findDeclared(context, resource)
-    const held = known?.spec ?? begin
+    // What a source says that cannot be read replaces what it said before.
+    const held = fault.reason === 'InvalidSpec' ? begin : (known?.spec ?? begin)
     if (held === null) throw fault
     const suspend = pauseDetail !== null ? true : (known?.kubernetesSuspend ?? null)
     const mayRun = fault.reason !== 'CronJobNotFound'

@@ -11,7 +11,6 @@ import { isUnarmed } from '../../domain/transition.ts'
 import { type Condition, toTime } from '../../kubernetes/objects.ts'
 import type { CheckRecord } from '../../store/checks/checks.ts'
 import type { StoredSpec } from '../../store/checks/columns.ts'
-import { mayBeNoSchedule } from '../declare/no-schedule.ts'
 import {
   type HeartbeatCheck,
   type HeartbeatCheckStatus,
@@ -81,7 +80,7 @@ export function computeStatus(object: HeartbeatCheck, findings: Findings, now: I
           slug: check.slug,
           state: shownStatus(check.state, now),
           stateTime: toTime(check.state.since),
-          ...describeSchedule(check, sync),
+          ...describeSchedule(check),
           ...(check.state.lastPingAt === null ? {} : { lastPingTime: toTime(check.state.lastPingAt) }),
         }),
     ...(sync.kind === 'retrying' ? {} : handledRequest(object, now)),
@@ -189,10 +188,10 @@ export function addForeign(object: HeartbeatCheck, message: string, now: Instant
   return [...ours.map((statement) => toCondition(object, statement, now)), ...others]
 }
 
-/** What the service holds, which is not what the resource says while that is not in the service. Of a source that was never read it holds no schedule. */
-function describeSchedule({ spec, state }: CheckRecord, sync: Sync) {
+/** What the service holds, which is not what the resource says while that is not in the service. Of a source that cannot be read it holds no schedule. */
+function describeSchedule({ spec }: CheckRecord) {
   const { periodSeconds, schedule, timeZone, graceSeconds } = spec
-  if (sync.kind !== 'synced' && state.status === 'paused' && mayBeNoSchedule(spec)) return { graceSeconds }
+  if (schedule === null && periodSeconds === null) return { graceSeconds }
   return {
     schedule: schedule ?? `every ${describePeriod(periodSeconds!)}`,
     ...(timeZone === null ? {} : { timeZone }),

@@ -10,6 +10,7 @@ import {
   type ShownStatus,
 } from '../../domain/check.ts'
 import { parseCron } from '../../domain/cron.ts'
+import { NEVER } from '../../domain/schedule.ts'
 import { NOTHING_SPOOLED } from '../history/gaps.ts'
 import { int2Array, int8Array, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
@@ -137,10 +138,8 @@ function toLockedCheck(row: unknown[]): LockedCheck {
 
 function toSpec(stored: StoredSpec): CheckSpec | null {
   const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds, jobArea, resumeOnPing } = stored
-  const when =
-    periodSeconds === null
-      ? toCronSchedule(schedule!, timeZone!)
-      : ({ kind: 'period', periodMs: periodSeconds * 1_000 } as const)
+  const ofCron = () => (schedule === null ? NEVER : toCronSchedule(schedule, timeZone!))
+  const when = periodSeconds === null ? ofCron() : ({ kind: 'period', periodMs: periodSeconds * 1_000 } as const)
   if (when === null) return null
   return {
     schedule: when,

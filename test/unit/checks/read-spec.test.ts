@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readSpec } from '../../../src/checks/read-spec.ts'
+import { nextSlot } from '../../../src/domain/cron.ts'
 import { type AppError, describeError } from '../../../src/domain/errors.ts'
 import { describeInvalid } from '../../../src/operator/heartbeat-check.ts'
 
@@ -35,6 +36,12 @@ describe('a spec', () => {
       awaits: 'completion',
       resumesOnPing: false,
     })
+  })
+
+  it('is read without both where it follows a source: it never comes', () => {
+    const { schedule } = readSpec({ ...PERIOD, periodSeconds: null, jobArea: 'default' })
+    expect(schedule.kind === 'cron' && nextSlot(schedule.cron, 0)).toBeNull()
+    expect(errorOf({ schedule: ', * * * *', periodSeconds: null, timeZone: 'UTC', jobArea: 'default' })).toBeDefined()
   })
 
   it.each(['0 2 * * *', '0 0 29 2 *', '@daily'])('is read with the schedule %s', (schedule) => {

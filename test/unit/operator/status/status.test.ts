@@ -281,17 +281,13 @@ describe('what is written', () => {
     })
   })
 
-  it.each<[string, boolean, Partial<StoredSpec>, Partial<CheckState>, Findings['sync']['kind']]>([
-    ['no schedule for a source that was never read', false, {}, {}, 'stalled'],
-    ['none while that is retried', false, {}, {}, 'retrying'],
-    ['the same schedule of a suspended source', true, {}, {}, 'synced'],
-    ['the same of a check that goes on', true, {}, { status: 'new' }, 'stalled'],
-    ['the same of a check that follows no source', true, { jobArea: null }, {}, 'stalled'],
-    ['the same in another zone', true, { timeZone: 'Europe/Berlin' }, {}, 'stalled'],
-    ['another one that it has held since', true, { schedule: '@daily' }, {}, 'stalled'],
-  ])('has %s', (_, expected, spec, state, kind) => {
-    const check = record({ status: 'paused', expectedAt: null, dueAt: null, ...state })
-    const held = { ...check.spec, ...NO_SCHEDULE, jobArea: 'default', ...spec }
+  it.each<[string, boolean, Partial<StoredSpec>, Findings['sync']['kind']]>([
+    ['no schedule for a source that cannot be read', false, NO_SCHEDULE, 'stalled'],
+    ['none while that is retried', false, NO_SCHEDULE, 'retrying'],
+    ['one that comes once a year', true, { schedule: '@yearly', timeZone: 'Etc/UTC' }, 'stalled'],
+  ])('has %s', (_, expected, spec, kind) => {
+    const check = record({ status: 'paused', expectedAt: null, dueAt: null })
+    const held = { ...check.spec, periodSeconds: null, jobArea: 'default', ...spec }
     const sync = { kind, reason: 'InvalidSpec', message: 'x' } as Findings['sync']
     const status = statusOf({ check: { ...check, spec: held }, sync })
     expect('schedule' in status).toBe(expected)
