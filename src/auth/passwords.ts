@@ -5,7 +5,7 @@
 
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { AppError } from '../domain/errors.ts'
-import type { PasswordCost } from '../domain/password.ts'
+import { GIVEN_LENGTH, type PasswordCost } from '../domain/password.ts'
 import { createSemaphore } from '../runtime/semaphore.ts'
 
 /**
@@ -48,12 +48,15 @@ export function hashOfNone({ logN, r, p }: PasswordCost = COST): string {
 const UNKNOWN_ACCOUNT = { salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_BYTES) }
 
 /**
- * Whether the password matches `stored`. For null, an account that does not exist, it is false after the same time. Throws AppError
- * `unavailable` when too many computations wait.
+ * Whether the password matches `stored`. For null, an account that does not exist, it is false after the same time, and so is a password beyond
+ * GIVEN_LENGTH. Throws AppError `unavailable` when too many computations wait.
  */
 export async function verifyPassword(password: string, stored: string | null, unknownCost = COST): Promise<boolean> {
   const { cost, salt, hash } = stored === null ? { ...UNKNOWN_ACCOUNT, cost: unknownCost } : parseHash(stored)
-  return timingSafeEqual(await runInSlot(() => derive(password, salt, cost)), hash)
+  // The time to normalise a text grows with the square of its length: 64 KB of combining marks take more than a second.
+  const isTooLong = password.length > GIVEN_LENGTH
+  const derived = await runInSlot(() => derive(isTooLong ? '' : password, salt, cost))
+  return timingSafeEqual(derived, hash) && !isTooLong
 }
 
 /** Whether the hash was made at another cost than `today`. */

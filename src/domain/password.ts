@@ -11,6 +11,8 @@ export interface PasswordCost {
 
 /** In code points. */
 export const PASSWORD_LENGTH = { min: 12, max: 200 } as const
+/** Of a password that is given for a log-in. A longer one is wrong, whatever was stored, and is neither normalised nor hashed. */
+export const GIVEN_LENGTH = 1_024
 export const COMMON_PASSWORD_RULE = 'is one of the most common passwords: choose another, such as four random words'
 
 /**

@@ -9,7 +9,7 @@ import { rule } from '../../domain/errors.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { decodeCursor, PAGE_LIMIT } from '../../domain/page.ts'
-import { findPasswordFault, PASSWORD_LENGTH } from '../../domain/password.ts'
+import { findPasswordFault, GIVEN_LENGTH, PASSWORD_LENGTH } from '../../domain/password.ts'
 import { isSlug, SLUG, SLUG_RULE } from '../../domain/slug.ts'
 
 const CONTROL = /\p{Cc}/u
@@ -117,18 +117,16 @@ export const timeZone = () =>
     'IANA time zone in which `schedule` is read. Default: UTC.',
   )
 
-const CREDENTIAL_LENGTH = 1_024
-
 /** A given credential: any text of a bounded length that PostgreSQL can store. */
 export const credential = (what: string) => {
-  const says = rule(`must be text of 1 to ${CREDENTIAL_LENGTH} characters`)
+  const says = rule(`must be text of 1 to ${GIVEN_LENGTH} characters`)
   const hasLength = (value: string) =>
-    value.length >= 1 && value.length <= 2 * CREDENTIAL_LENGTH && Array.from(value).length <= CREDENTIAL_LENGTH
+    value.length >= 1 && value.length <= 2 * GIVEN_LENGTH && Array.from(value).length <= GIVEN_LENGTH
   return z
     .string(says)
     .refine(hasLength, says)
     .refine((value) => value.isWellFormed() && !value.includes('\0'), rule('must be text without the NUL character'))
-    .meta({ description: what, minLength: 1, maxLength: CREDENTIAL_LENGTH, pattern: '^[^\\x00]*$' })
+    .meta({ description: what, minLength: 1, maxLength: GIVEN_LENGTH, pattern: '^[^\\x00]*$' })
 }
 
 /** ASCII characters that an address of a user may have, those before the @ without those that quote, and labels behind it. */

@@ -34,6 +34,30 @@ describe('a stored password', () => {
     expect(await verifyPassword('cafe\u0301 au lait', stored)).toBe(true)
   })
 
+  it('beyond 1,024 characters is wrong, whatever is stored', async () => {
+    const longest = 'x'.repeat(1_024)
+    expect(await verifyPassword(longest, await hashPassword(longest, CHEAP))).toBe(true)
+    for (const stored of [`${longest}x`, ''])
+      expect(await verifyPassword(`${longest}x`, await hashPassword(stored, CHEAP)), stored).toBe(false)
+  })
+
+  it('of 64 KB of combining marks costs what a wrong one costs', async () => {
+    const cost = { logN: 13, r: 8, p: 1 }
+    const stored = await hashPassword('correct horse', cost)
+    const timed = async (password: string) => {
+      const cpuMs = startCpuTimer()
+      expect(await verifyPassword(password, stored)).toBe(false)
+      return cpuMs()
+    }
+    const [wrong, long] = [
+      await timed('wrong horse'),
+      await timed(`x${'\u0301'.repeat(16_000)}${'\u0316'.repeat(16_000)}`),
+    ]
+    expect(long).toBeGreaterThan(wrong / 5)
+    // Normalised, it would take more than a second.
+    expect(long).toBeLessThan(wrong + 300)
+  })
+
   it('made by scrypt elsewhere is recognised', async () => {
     const salt = Buffer.from('sixteen bytes ok')
     const hash = scryptSync('correct horse', salt, 32, { N: 2 ** 10, r: 4, p: 2 })
