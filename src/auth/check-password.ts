@@ -6,14 +6,14 @@
 import { type Audited, audited } from '../audit/audited.ts'
 import type { Instant } from '../domain/check.ts'
 import { isEmail, toUserEmail } from '../domain/email.ts'
-import { addressGroup } from '../runtime/addresses.ts'
+import { addressGroup, networkGroup } from '../runtime/addresses.ts'
 import { pause } from '../runtime/clock.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { hasLoginAddress } from '../store/tenancy/login-addresses.ts'
 import { findUserByEmail, type KnownUser, lockUser, type UserWithHash } from '../store/tenancy/users.ts'
 import { actorOf, actsOfFailure } from './acts.ts'
-import { verifyPassword } from './passwords.ts'
+import { type Keys, verifyPassword } from './passwords.ts'
 import { createLoginThrottle, type LoginThrottle, type ThrottleState } from './throttle.ts'
 
 export interface PasswordAttempt {
@@ -40,9 +40,14 @@ const KNOWN_ADDRESS_MS = 30 * 86_400_000
  */
 const ABOVE_WIDE_MS = 1_000
 
+/** By account and by network: whoever logs in to one account, or from one network, leaves a place for others. */
+function keysOf(email: string, address: string): Keys {
+  return [`network:${networkGroup(address)}`, `account:${isEmail(email) ? email : ''}`]
+}
+
 /**
  * A right password runs `right` in the transaction that judges the attempt; a wrong one is counted in it. Throws AppError `unavailable` when
- * too many passwords are computed at once.
+ * too many passwords are computed at once, and `too_many_requests` after too many right ones.
  */
 export async function checkPassword<T>(
   context: Context,
@@ -61,7 +66,8 @@ export async function checkPassword<T>(
     if (before.waitMs !== null && !(await passes(database, before, user, attempt.address, clock.now()))) {
       return { kind: 'throttled', user, waitMs: before.waitMs }
     }
-    const isRight = await verifyPassword(attempt.password, user?.passwordHash ?? null, context.passwordCost)
+    const keys = keysOf(email, attempt.address)
+    const isRight = await verifyPassword(attempt.password, user?.passwordHash ?? null, context.passwordCost, keys)
     if (user === null || !isRight) return countFailure(context, throttle, user, attempt.address, before)
     return judge(context, throttle, attempt, user, right)
   }
@@ -131,6 +137,7 @@ function judge<T>(
     // Removed, or with another password since the computation began: its sessions have ended, and none may begin.
     const current = await lockUser(tx, user.id, user.passwordHash)
     if (current === null) return { result: { kind: 'wrong', user: null, locks: false }, acts: [] }
+    await throttle.countRight(tx)
     const { result, acts } = await right(tx, current, now)
     return { result: { kind: 'right', result }, acts }
   })

@@ -69,7 +69,7 @@ export async function enter<T>(
   if (outcome.kind === 'wrong') throw isAscii(attempt.email) ? wrongLogin() : invalidField('email', ASCII_EMAIL_RULE)
   const { user, session } = outcome.result
   if (isOutdatedHash(user.passwordHash, context.passwordCost)) {
-    const hash = await hashPassword(password, context.passwordCost)
+    const hash = await hashPassword(password, context.passwordCost, [user.id])
     await replacePasswordHash(context.database, user.id, user.passwordHash, hash)
   }
   return session

@@ -6,7 +6,7 @@
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { AppError } from '../domain/errors.ts'
 import { GIVEN_LENGTH, type PasswordCost } from '../domain/password.ts'
-import { createSemaphore } from '../runtime/semaphore.ts'
+import { createPlaces, createSharedPlaces, type Leave } from '../runtime/places.ts'
 
 /**
  * One of the settings of equal strength in OWASP's Password Storage Cheat Sheet (N=2^17 p=1 .. N=2^13 p=10). This one needs
@@ -18,23 +18,40 @@ const MAX_COST = { logN: 20, r: 32, p: 16 }
 const SALT_BYTES = 16
 const HASH_BYTES = 32
 
+/** scrypt runs on Node's pool of four threads, which DNS and files use too: two computations at a time leave half of it. */
+const all = createPlaces(2)
 /**
- * scrypt runs on Node's pool of four threads, which DNS and files use too: two computations at a time leave half of it. The
- * last of twenty that wait is done within some three seconds.
+ * One computation at a time for each key, and twenty that wait: whoever sends many log-ins waits behind his own, and the other place is for
+ * others. Of many keys each has its turn.
  */
-const runInSlot = createSemaphore({
-  slots: 2,
-  queue: {
-    length: 20,
-    createError: () =>
-      new AppError('unavailable', 'too many log-ins at the moment; try again shortly', { retryAfterSeconds: 5 }),
-  },
-})
+const lines = createSharedPlaces(Number.POSITIVE_INFINITY, 1, 20)
+const WAIT_MS = 10_000
+
+/** For whom a password is computed: an account, a network, an organization. Those with a key in common take turns. */
+export type Keys = readonly string[]
 
 /** Throws AppError `unavailable` when too many computations wait. */
-export async function hashPassword(password: string, cost: PasswordCost = COST): Promise<string> {
+async function inTurn<T>(keys: Keys, compute: () => Promise<T>): Promise<T> {
+  const giveUpAt = performance.now() + WAIT_MS
+  const steps = [...keys.map((key) => (waitMs: number) => lines.take(key, waitMs)), all.take]
+  const taken: Leave[] = []
+  try {
+    for (const take of steps) {
+      const leave = await take(Math.max(0, giveUpAt - performance.now()))
+      if (leave === null)
+        throw new AppError('unavailable', 'too many log-ins at the moment; try again shortly', { retryAfterSeconds: 5 })
+      taken.push(leave)
+    }
+    return await compute()
+  } finally {
+    for (const leave of taken) leave()
+  }
+}
+
+/** Throws AppError `unavailable` when too many computations wait. */
+export async function hashPassword(password: string, cost: PasswordCost = COST, keys: Keys = []): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
-  const hash = await runInSlot(() => derive(password, salt, cost))
+  const hash = await inTurn(keys, () => derive(password, salt, cost))
   return ['scrypt', cost.logN, cost.r, cost.p, salt.toString('base64url'), hash.toString('base64url')].join('$')
 }
 
@@ -51,11 +68,16 @@ const UNKNOWN_ACCOUNT = { salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_
  * Whether the password matches `stored`. For null, an account that does not exist, it is false after the same time, and so is a password beyond
  * GIVEN_LENGTH. Throws AppError `unavailable` when too many computations wait.
  */
-export async function verifyPassword(password: string, stored: string | null, unknownCost = COST): Promise<boolean> {
+export async function verifyPassword(
+  password: string,
+  stored: string | null,
+  unknownCost = COST,
+  keys: Keys = [],
+): Promise<boolean> {
   const { cost, salt, hash } = stored === null ? { ...UNKNOWN_ACCOUNT, cost: unknownCost } : parseHash(stored)
   // The time to normalise a text grows with the square of its length: 64 KB of combining marks take more than a second.
   const isTooLong = password.length > GIVEN_LENGTH
-  const derived = await runInSlot(() => derive(isTooLong ? '' : password, salt, cost))
+  const derived = await inTurn(keys, () => derive(isTooLong ? '' : password, salt, cost))
   return timingSafeEqual(derived, hash) && !isTooLong
 }
 

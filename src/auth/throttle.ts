@@ -1,12 +1,12 @@
 /**
- * Throttles guesses of passwords for each account and each network address, over all replicas (design, section 3.4). Only failures count. One
- * that gets 429 counts for no wide limit, and for the strict limit only if a right password would have passed.
+ * Throttles guesses of passwords for each account and each network address, over all replicas (design, section 3.4). A guess that gets 429
+ * counts for no wide limit, and for the strict limit only if a right password would have passed. Right passwords have a limit of their own.
  */
 
 import { createHash } from 'node:crypto'
 import type { Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
-import { addressGroup } from '../runtime/addresses.ts'
+import { addressGroup, networkGroup } from '../runtime/addresses.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import {
   addFailure,
@@ -15,10 +15,17 @@ import {
   findFilled,
   lockFailures,
 } from '../store/tenancy/login-failures.ts'
+import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 
 const WINDOW_MS = 15 * 60_000
-/** Strict: for an account from one address. Wide: for an account from all addresses, and for an address with all accounts. */
-const FAILURES = { strict: 10, account: 100, address: 50 }
+/**
+ * Strict: for an account from one address. Wide: for an account from all addresses, for an address with all accounts, and for an IPv6 network,
+ * which has 256 addresses in this sense.
+ */
+const FAILURES = { strict: 10, account: 100, address: 50, network: 100 }
+/** Of right passwords for an account from one address: a program that logs in every three seconds has a fault. */
+const RIGHT = 300
+const TOO_MANY_RIGHT = 'too many log-ins of this account from this address: keep a session, or use an API key'
 
 /** How long callers over a limit have to wait; null within it. */
 export interface ThrottleState {
@@ -37,31 +44,42 @@ export interface LoginThrottle {
   count(tx: Queryable, now: Instant): Promise<void>
   /** Counts a failure above a wide limit: for the strict limit alone. The caller holds the lock. */
   countAboveWide(tx: Queryable, now: Instant): Promise<void>
+  /** Counts a right password. Throws AppError `too_many_requests` for one too many. */
+  countRight(tx: Queryable): Promise<void>
 }
 
 /** The account's failures are counted by the given e-mail address, in lower case, whether or not the account exists. */
 export function createLoginThrottle({ email, address }: { email: string; address: string }): LoginThrottle {
-  const group = addressGroup(address)
-  // Locked in this order.
-  const wide = [bucketOf('address', group, FAILURES.address), bucketOf('account', email, FAILURES.account)]
+  const [group, network] = [addressGroup(address), networkGroup(address)]
+  const wide = [
+    ...(network === group ? [] : [bucketOf('network', network, FAILURES.network)]),
+    bucketOf('address', group, FAILURES.address),
+    bucketOf('account', email, FAILURES.account),
+  ]
   const strict = bucketOf('strict', `${group} ${email}`, FAILURES.strict)
-  const all = [...wide, strict]
+  // Locked in this order.
+  const failures = [...wide, strict]
 
   async function read(db: Queryable, now: Instant): Promise<ThrottleState> {
-    const left = (await findFilled(db, all)).map((at) => leftMs(at, now))
-    const [strictMs, wideMs] = [left[2] ?? null, longest(left.slice(0, 2))]
+    const left = (await findFilled(db, failures)).map((at) => leftMs(at, now))
+    const [strictMs, wideMs] = [left.pop() ?? null, longest(left)]
     return { strictMs, wideMs, waitMs: wideMs ?? strictMs }
   }
 
   return {
     read,
     async lock(tx, now) {
-      await lockFailures(tx, all, now)
+      await lockFailures(tx, failures, now)
       await boundFailures(tx, now - WINDOW_MS)
       return read(tx, now)
     },
-    count: (tx, now) => addFailure(tx, all, now),
+    count: (tx, now) => addFailure(tx, failures, now),
     countAboveWide: (tx, now) => addFailure(tx, [strict], now),
+    async countRight(tx) {
+      const window = { ...bucketOf('logins', `${group} ${email}`, RIGHT), seconds: WINDOW_MS / 1_000 }
+      const { isAllowed, resetSeconds } = await takeFromSlidingWindow(tx, window)
+      if (!isAllowed) throw throttled(TOO_MANY_RIGHT, resetSeconds * 1_000)
+    },
   }
 }
 
@@ -74,10 +92,14 @@ function longest(times: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : Math.max(...known)
 }
 
-/** The same text for every limit, so that it does not show which addresses an account uses. */
+/** The same text for every limit of failures, so that it does not show which addresses an account uses. */
 export function tooManyFailures(waitMs: number): AppError {
+  return throttled('too many failed log-ins for this account or from this address', waitMs)
+}
+
+function throttled(why: string, waitMs: number): AppError {
   const retryAfterSeconds = Math.min(Math.max(Math.ceil(waitMs / 1_000), 1), WINDOW_MS / 1_000)
-  const message = `too many failed log-ins for this account or from this address; try again in ${retryAfterSeconds} seconds`
+  const message = `${why}; try again in ${retryAfterSeconds} seconds`
   return new AppError('too_many_requests', message, { retryAfterSeconds })
 }
 

@@ -39,6 +39,14 @@ export function isWithin(address: Address, [base, prefix]: Block): boolean {
   return address.kind() === base.kind() && address.match(base, prefix)
 }
 
+/** A network that one holder may have: with IPv6 the first 56 bits, which providers assign to a household; otherwise the address group. */
+export function networkGroup(text: string): string {
+  const address = parseAddress(text)
+  if (!(address instanceof ipaddr.IPv6)) return addressGroup(text)
+  const [first, second, third, fourth] = address.parts
+  return `${new ipaddr.IPv6([first!, second!, third!, fourth! & 0xff00, 0, 0, 0, 0])}/56`
+}
+
 /** The part of an address that identifies its holder: with IPv6 the first 64 bits, because one host can use all the others. */
 export function addressGroup(text: string): string {
   const address = parseAddress(text)

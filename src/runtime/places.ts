@@ -54,12 +54,15 @@ export function createPlaces(count: number): Places {
 }
 
 export interface SharedPlaces {
-  /** In order of arrival among those with the same key. Null when no place became free within `waitMs`. */
+  /** In order of arrival among those with the same key. Null when too many of the key wait, or no place became free within `waitMs`. */
   take(key: string, waitMs: number): Promise<Leave | null>
 }
 
-/** `count` places, of which all with the same key hold at most `perKey`: one key cannot take what others need. */
-export function createSharedPlaces(count: number, perKey: number): SharedPlaces {
+/**
+ * `count` places, of which all with the same key hold at most `perKey`: one key cannot take what others need. `waiting`: how many may wait with
+ * one key.
+ */
+export function createSharedPlaces(count: number, perKey: number, waiting = Number.POSITIVE_INFINITY): SharedPlaces {
   const all = createPlaces(count)
   const parts = new Map<string, { readonly places: Places; users: number }>()
 
@@ -67,6 +70,7 @@ export function createSharedPlaces(count: number, perKey: number): SharedPlaces 
     async take(key, waitMs) {
       const giveUpAt = performance.now() + waitMs
       const part = parts.get(key) ?? { places: createPlaces(perKey), users: 0 }
+      if (part.users >= perKey + waiting) return null
       parts.set(key, part)
       part.users += 1
       const own = await part.places.take(waitMs)

@@ -48,7 +48,7 @@ export async function changeOwnPassword(
   if (outcome.kind === 'throttled') throw tooManyFailures(outcome.waitMs)
   if (outcome.kind === 'wrong') throw wrongPassword()
   // Computed only after the check, and outside its transaction, which holds locks.
-  const passwordHash = await hashPassword(newPassword, context.passwordCost)
+  const passwordHash = await hashPassword(newPassword, context.passwordCost, [user.id])
   await audited(context, caller, async (tx) => {
     // Of two changes at the same time, the second one has a wrong current password.
     if (!(await replacePasswordHash(tx, user.id, outcome.result, passwordHash))) throw wrongPassword()

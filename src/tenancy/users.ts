@@ -53,7 +53,7 @@ export async function createUser(
   const email = toUserEmail(input.email.trim())
   if (email === null) throw invalidField('email', USER_EMAIL_RULE)
   assertPassword(input.password, email)
-  const passwordHash = await hashPassword(input.password, context.passwordCost)
+  const passwordHash = await hashPassword(input.password, context.passwordCost, [caller.organizationId])
   const { organizationId } = caller
   const createdAt = context.clock.now()
   const row = { id: newId(createdAt), organizationId, email, passwordHash, scope: input.scope, createdAt }
@@ -81,7 +81,8 @@ export async function updateUser(
   const user = isUuid(id) ? await store.findUserOf(context.database, organizationId, id) : null
   if (user === null) throw notFound('user')
   if (password !== undefined) assertPassword(password, user.email)
-  const passwordHash = password === undefined ? null : await hashPassword(password, context.passwordCost)
+  const passwordHash =
+    password === undefined ? null : await hashPassword(password, context.passwordCost, [caller.organizationId])
   return audited(context, caller, async (tx) => {
     await lockOrganization(tx, organizationId)
     const before = await store.findUserOf(tx, organizationId, id)

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { logIn } from '../../../src/auth/log-in.ts'
+import { hashPassword } from '../../../src/auth/passwords.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { deleteOldLoginAddresses, noteLoginAddress } from '../../../src/store/tenancy/login-addresses.ts'
 import { boundFailures, lockFailures } from '../../../src/store/tenancy/login-failures.ts'
@@ -174,6 +175,16 @@ describe('the wide limits', () => {
     await isIn({ address: addressOf(252) })
   })
 
+  it('a hundred failed log-ins from an IPv6 /56 shut it, from whichever /64 they come', async () => {
+    const inNetwork = (subnet: number) => `2001:db8:1:2${subnet.toString(16).padStart(2, '0')}::1`
+    await isIn({ address: inNetwork(0xfe) })
+    await failTimes(99, (attempt) => ({ email: `made-up-${attempt}@example.com`, address: inNetwork(attempt) }))
+    await isIn({ address: inNetwork(0xff) })
+    await fail({ email: 'nobody@example.com', address: inNetwork(100) })
+    await isThrottled({ address: inNetwork(0xfd) })
+    await Promise.all([isIn({ address: inNetwork(0xfe) }), isIn({ address: '2001:db8:1:300::1' })])
+  })
+
   it('are passed for 30 days after a log-in', async () => {
     const shut = () => failTimes(50, (attempt) => ({ email: `made-up-${attempt}@example.com` }))
     await isIn()
@@ -237,6 +248,69 @@ describe('the wide limits', () => {
     await shutMeanwhile('bob@example.com')
     expect(await countFailuresOf(EMAIL)).toEqual({ 'login.failed': 1 })
     expect(await countFailuresOf('bob@example.com')).toEqual({})
+  })
+})
+
+describe('many log-ins at once', () => {
+  const COST = { logN: 13, r: 8, p: 1 }
+
+  it.each<[string, (place: number) => Attempt]>([
+    ['with a right password', () => ({})],
+    ['from an IPv6 /56', (place) => ({ email: `made-up-${place}@example.com`, address: `2001:db8:1:2${place}::1` })],
+    ['at one account', (place) => ({ password: 'wrong horse battery', address: addressOf(place) })],
+  ])('%s leave a place for others', async (_, toInput) => {
+    const stored = await hashPassword(PASSWORD, COST)
+    await test.database.query('update users set password_hash = $1', [stored])
+    await organization.addUser('bob@example.com', 'read', stored)
+    const log = (input: Attempt) =>
+      logIn({ database: test.database, clock, passwordCost: COST }, tokensOf(clock), {
+        ...{ email: EMAIL, password: PASSWORD, address: '192.0.2.1' },
+        ...input,
+      }).then(
+        () => 'in',
+        ({ code }) => code,
+      )
+    const flood = Array.from({ length: 60 }, (_, place) => log(toInput(place + 10)))
+    await Promise.race(flood)
+    for (const place of [1, 2, 3]) expect(await log({ email: 'bob@example.com', address: addressOf(place) })).toBe('in')
+    expect(await Promise.all(flood)).toContain('unavailable')
+  })
+})
+
+describe('the limit of right passwords', () => {
+  const countRight = (count: number) =>
+    test.database.query(`update rate_windows set used = $1 where bucket like 'logins:%'`, [count])
+
+  it('is 300 for an account from one address in 15 minutes', async () => {
+    await organization.addUser('bob@example.com')
+    await isIn()
+    await countRight(299)
+    await isIn()
+    const rejected = await enter().catch((error) => error)
+    expect(rejected).toMatchObject({ ...THROTTLED, retryAfterSeconds: expect.any(Number) })
+    expect(rejected.message).toMatch(
+      /^too many log-ins of this account from this address: keep a session, or use an API key; try again in 9?\d\d seconds$/,
+    )
+    await fail()
+    await Promise.all([isIn({ address: addressOf(1) }), isIn({ email: 'bob@example.com' })])
+    await test.database.query(`update rate_windows set started_at = now() - interval '30 minutes'`)
+    await isIn()
+  })
+
+  it('holds for log-ins at the same time on two replicas', async () => {
+    await isIn()
+    await countRight(297)
+    const other = createDatabase({ url: test.url, name: 'other', connections: 5 })
+    const outcomes = await Promise.all(
+      Array.from({ length: 8 }, (_, place) =>
+        enter({}, place % 2 === 0 ? test.database : other).then(
+          () => 'in',
+          ({ code }) => code,
+        ),
+      ),
+    )
+    await other.close()
+    expect(outcomes.sort()).toEqual([...Array(3).fill('in'), ...Array(5).fill('too_many_requests')])
   })
 })
 

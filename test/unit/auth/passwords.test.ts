@@ -90,13 +90,41 @@ describe('a stored password', () => {
 })
 
 describe('many passwords at once', () => {
-  it('are computed two at a time, wait up to twenty, and are rejected beyond that', async () => {
-    const stored = await hashPassword('correct horse', CHEAP)
-    const outcomes = await Promise.all(
-      Array.from({ length: 30 }, () => verifyPassword('wrong horse', stored).catch((error) => error.code)),
+  const verifyAll = (count: number, keysOf: (place: number) => readonly string[], stored: string) =>
+    Array.from({ length: count }, (_, place) =>
+      verifyPassword('wrong horse', stored, CHEAP, keysOf(place)).catch((error) => error.code),
     )
-    expect(outcomes.filter((outcome) => outcome === false)).toHaveLength(22)
-    expect(outcomes.filter((outcome) => outcome === 'unavailable')).toHaveLength(8)
-    expect(await verifyPassword('correct horse', stored)).toBe(true)
+
+  it('of one account or network are computed in turn, wait up to twenty, and are rejected beyond that', async () => {
+    const stored = await hashPassword('correct horse', CHEAP)
+    for (const keysOf of [
+      (place: number) => [`network:${place}`, 'account:ann'],
+      (place: number) => ['network:one', `account:${place}`],
+    ]) {
+      const outcomes = await Promise.all(verifyAll(30, keysOf, stored))
+      expect(outcomes.filter((outcome) => outcome === false)).toHaveLength(21)
+      expect(outcomes.filter((outcome) => outcome === 'unavailable')).toHaveLength(9)
+      expect(await verifyPassword('correct horse', stored, CHEAP, keysOf(0))).toBe(true)
+    }
+  })
+
+  it('of one account or network leave a place for another one', async () => {
+    const slow = await hashPassword('correct horse', { logN: 13, r: 8, p: 1 })
+    for (const keysOf of [
+      (place: number) => [`network:${place}`, 'account:ann'],
+      (place: number) => ['network:one', `account:${place}`],
+    ]) {
+      let done = 0
+      const flood = verifyAll(21, keysOf, slow).map((outcome) => outcome.then(() => (done += 1)))
+      expect(await verifyPassword('correct horse', slow, CHEAP, ['network:other', 'account:bob'])).toBe(true)
+      expect(done).toBeLessThan(4)
+      await Promise.all(flood)
+    }
+  })
+
+  it('of forty accounts, each from a network of its own, are all computed', async () => {
+    const stored = await hashPassword('correct horse', CHEAP)
+    const outcomes = await Promise.all(verifyAll(40, (place) => [`network:${place}`, `account:${place}`], stored))
+    expect(outcomes).toEqual(Array(40).fill(false))
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { addressGroup } from '../../../src/runtime/addresses.ts'
+import { addressGroup, networkGroup } from '../../../src/runtime/addresses.ts'
 
 describe('addressGroup', () => {
   it.each([
@@ -16,4 +16,15 @@ describe('addressGroup', () => {
     ['unknown', 'unknown'],
     ['', ''],
   ])('%s belongs to %s', (address, group) => expect(addressGroup(address)).toBe(group))
+})
+
+describe('networkGroup', () => {
+  it.each([
+    ['192.0.2.7', '192.0.2.7'],
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    ['2001:db8:1:2ff:3:4:5:6', '2001:db8:1:200::/56'],
+    ['2001:db8:1:300::', '2001:db8:1:300::/56'],
+    ['::1', '::/56'],
+    ['unknown', 'unknown'],
+  ])('%s belongs to %s', (address, group) => expect(networkGroup(address)).toBe(group))
 })
