@@ -66,9 +66,10 @@ export function createAuthenticate(
       if (user === null) throw unknownToken()
       return toCaller(user, null, address)
     }
-    const user = await findUserOfSession(database, userId, sessionId)
+    const now = clock.now()
+    const user = await findUserOfSession(database, userId, sessionId, now)
     if (user === null) throw endedSession()
-    touchUsed(sessionId, user.lastUsedAt, clock.now())
+    touchUsed(sessionId, user.lastUsedAt, now)
     return toCaller(user, sessionId, address)
   }
 

@@ -11,6 +11,7 @@ import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import {
+  boundSessions,
   deleteSession,
   insertDashboardSession,
   listEndedSessions,
@@ -50,6 +51,7 @@ export async function beginDashboardSession(
   const expiresAt = now + LIFE.idleMs
   const session = { id: newId(now), userId: user.id, address, now, expiresAt, tokenHash: hashToken(token) }
   await insertDashboardSession(tx, session)
+  await boundSessions(tx, user.id, now)
   return token
 }
 

@@ -14,7 +14,7 @@ import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { noteLoginAddress } from '../store/tenancy/login-addresses.ts'
 import { insertRefreshToken, lockFamily, spendRefreshToken } from '../store/tenancy/refresh-tokens.ts'
-import { deleteSession, saveSession } from '../store/tenancy/sessions.ts'
+import { boundSessions, deleteSession, saveSession } from '../store/tenancy/sessions.ts'
 import { type KnownUser, replacePasswordHash } from '../store/tenancy/users.ts'
 import { actOnAccount, actorOf } from './acts.ts'
 import { checkPassword, type PasswordAttempt } from './check-password.ts'
@@ -26,7 +26,7 @@ export interface TokenPair {
   readonly accessToken: string
   /** Lifetime of the access token. */
   readonly expiresInSeconds: number
-  /** Can be used once, within thirty days, and not as an access token. */
+  /** Can be used once, within thirty days and ninety days after the log-in, and not as an access token. */
   readonly refreshToken: string
 }
 
@@ -45,9 +45,11 @@ const REFRESH_TOKEN = /^hbr_[\w-]{43}$/
  * `unavailable` when too many log in at once.
  */
 export async function logIn(context: Context, tokens: Tokens, attempt: PasswordAttempt): Promise<TokenPair> {
-  const session = await enter(context, attempt, (tx, user, now) =>
-    addRefreshToken(tx, { userId: user.id, sessionId: newId(now) }, attempt.address, now),
-  )
+  const session = await enter(context, attempt, async (tx, user, now) => {
+    const begun = await addRefreshToken(tx, { userId: user.id, sessionId: newId(now) }, attempt.address, now)
+    await boundSessions(tx, user.id, now)
+    return begun
+  })
   return toPair(tokens, session)
 }
 
@@ -121,8 +123,8 @@ interface Renewed {
 async function addRefreshToken(tx: Queryable, of: AccessTokenOf, address: string, now: Instant): Promise<Renewed> {
   const refreshToken = `hbr_${randomBytes(32).toString('base64url')}`
   const { userId, sessionId } = of
-  const expiresAt = now + REFRESH_TOKEN_MS
-  await saveSession(tx, { id: sessionId, userId, kind: 'token', address, now, expiresAt })
+  const session = { id: sessionId, userId, kind: 'token', address, now, expiresAt: now + REFRESH_TOKEN_MS } as const
+  const expiresAt = await saveSession(tx, session)
   const row = { hash: hashToken(refreshToken), familyId: sessionId, userId, expiresAt, createdAt: now }
   await insertRefreshToken(tx, row)
   return { of, refreshToken }

@@ -30,15 +30,40 @@ export interface NewSession {
   readonly expiresAt: Instant
 }
 
-/** Begins the session, or renews it. A replica of the release before adds families without a session. */
-export async function saveSession(tx: Queryable, session: NewSession): Promise<void> {
+/** A session that is renewed ends so long after its log-in at the latest. */
+const RENEWED_DAYS = 90
+/** Of a user, of both kinds together. */
+const MOST_SESSIONS = 50
+
+/**
+ * Begins the session, or renews it, which the log-in of the session bounds. Returns when the session ends. A replica of the release before adds
+ * families without a session.
+ */
+export async function saveSession(tx: Queryable, session: NewSession): Promise<Instant> {
   const { id, userId, kind, address, now, expiresAt } = session
-  await tx.query(
-    `insert into sessions (id, user_id, kind, address, created_at, last_used_at, expires_at)
+  const { rows } = await tx.query<{ expiresAt: Instant }>(
+    `insert into sessions as s (id, user_id, kind, address, created_at, last_used_at, expires_at)
       values ($1, $2, $3, $4, $5::timestamptz, $5::timestamptz, $6::timestamptz)
-      on conflict (id) do update set
-        address = excluded.address, last_used_at = excluded.last_used_at, expires_at = excluded.expires_at`,
+      on conflict (id) do update set address = excluded.address, last_used_at = excluded.last_used_at,
+        expires_at = least(excluded.expires_at, s.created_at + interval '${RENEWED_DAYS * 24} hours')
+      returning expires_at as "expiresAt"`,
     [id, userId, kind, address, timestamp(now), timestamp(expiresAt)],
+  )
+  return rows[0]!.expiresAt
+}
+
+/**
+ * Ends the sessions of a user that are too many, with their refresh tokens: those that were unused for longest. The caller has begun a session,
+ * and holds the lock of the user's row.
+ */
+export async function boundSessions(tx: Queryable, userId: string, now: Instant): Promise<void> {
+  await tx.query(
+    `with surplus as (
+        select id from sessions where user_id = $1
+        order by expires_at > $2::timestamptz desc, last_used_at desc, created_at desc, id desc offset ${MOST_SESSIONS}),
+      tokens as (delete from refresh_tokens where user_id = $1 and family_id in (select id from surplus))
+      delete from sessions where id in (select id from surplus)`,
+    [userId, timestamp(now)],
   )
 }
 

@@ -117,17 +117,18 @@ export async function findUser(db: Queryable, id: string): Promise<KnownUser | n
   return rows[0] ?? null
 }
 
-/** For authentication: by the ids in an access token. Null when the session has ended or the user is gone. */
+/** For authentication: by the ids in an access token. Null when the session has ended or expired, or the user is gone. */
 export async function findUserOfSession(
   db: Queryable,
   id: string,
   sessionId: string,
+  now: Instant,
 ): Promise<(KnownUser & { readonly lastUsedAt: Instant }) | null> {
   const { rows } = await db.query<KnownUser & { readonly lastUsedAt: Instant }>({
     name: 'find_user_of_session',
     text: `select ${KNOWN}, s.last_used_at as "lastUsedAt" from sessions s join users u on u.id = s.user_id
-      where s.id = $2 and u.id = $1`,
-    values: [id, sessionId],
+      where s.id = $2 and u.id = $1 and s.expires_at > $3::timestamptz`,
+    values: [id, sessionId, timestamp(now)],
   })
   return rows[0] ?? null
 }

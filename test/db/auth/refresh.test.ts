@@ -1,5 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
 import { deleteExpiredRefreshTokens } from '../../../src/store/tenancy/refresh-tokens.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
@@ -97,6 +98,25 @@ describe('a refresh', () => {
     clock.time += 30 * DAY_MS
     await expect(renew(second.refreshToken)).rejects.toMatchObject(UNUSABLE)
     expect(await countTokens()).toBe(2)
+  })
+
+  it('is possible until ninety days after the log-in, when the access token ends too', async () => {
+    const authenticate = createAuthenticate(context(), tokensOf(clock))
+    let pair = await enter()
+    for (const days of [29, 58, 87]) {
+      clock.time = START + days * DAY_MS
+      pair = await renew(pair.refreshToken)
+    }
+    clock.time = START + 90 * DAY_MS - 1
+    const last = await renew(pair.refreshToken)
+    expect(await authenticate(`Bearer ${last.accessToken}`, ADDRESS)).toMatchObject({ id: user.id })
+    clock.time = START + 90 * DAY_MS
+    await expect(renew(last.refreshToken)).rejects.toMatchObject(UNUSABLE)
+    await expect(authenticate(`Bearer ${last.accessToken}`, ADDRESS)).rejects.toMatchObject({
+      code: 'unauthenticated',
+      message: expect.stringContaining('a session that has ended'),
+    })
+    expect(await enter()).toMatchObject({ expiresInSeconds: 900 })
   })
 
   it('rejects everything that is not a refresh token', async () => {
