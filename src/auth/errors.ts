@@ -3,6 +3,8 @@
 import { AppError } from '../domain/errors.ts'
 
 const HEADER = 'send the header "Authorization: Bearer <API key or access token>"'
+export const PASSWORD_LOGIN_OFF = 'password login is off: use the identity provider'
+
 /** Only these are named: the first word may also be a key or a token. */
 const OTHER_SCHEMES = ['Basic', 'Digest', 'Negotiate', 'NTLM', 'Token', 'ApiKey', 'Api-Key', 'Key', 'DPoP', 'OAuth']
 

@@ -56,7 +56,7 @@ export interface TestApi extends TestOrganization, AsyncDisposable {
   close(): Promise<void>
 }
 
-const SECRET_KEY = Buffer.alloc(32, 7)
+export const SECRET_KEY = Buffer.alloc(32, 7)
 const ADMIN = { email: 'admin@example.com', password: 'correct horse battery' }
 
 type Overrides = Partial<ApiParts & DashboardParts> & {

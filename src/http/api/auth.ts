@@ -1,5 +1,6 @@
 /** Log-in and log-out, for browsers and command lines (design, section 3.4). Without a credential; logIn has its own throttle. */
 
+import { PASSWORD_LOGIN_OFF } from '../../auth/errors.ts'
 import { logIn as enter, logOut as leave, type TokenPair as Pair, refresh as renew } from '../../auth/log-in.ts'
 import { AppError } from '../../domain/errors.ts'
 import { LogIn, RefreshToken, TokenPair } from './auth.schema.ts'
@@ -13,19 +14,22 @@ export const logIn = openEndpoint({
   response: TokenPair,
   errors: ['unauthenticated', 'forbidden', 'too_many_requests'],
   async handle({ context, tokens, isPasswordLoginOn, body, address }) {
-    if (!isPasswordLoginOn) throw new AppError('forbidden', 'password login is off: use the identity provider')
+    if (!isPasswordLoginOn) throw new AppError('forbidden', PASSWORD_LOGIN_OFF)
     return presentPair(await enter(context, tokens, { ...body, address }))
   },
 })
 
 export const refresh = openEndpoint({
   id: 'refresh',
-  summary: 'Exchange a refresh token for the next pair; a token that was used before ends the whole log-in',
+  summary:
+    'Exchange a refresh token for the next pair, until 90 days after the log-in; a token that was used before ends the whole log-in',
   body: RefreshToken,
   status: 200,
   response: TokenPair,
   errors: ['unauthenticated', 'too_many_requests'],
-  async handle({ context, tokens, body, address }) {
+  async handle({ context, tokens, isPasswordLoginOn, body, address }) {
+    // Each session of the API began with a password.
+    if (!isPasswordLoginOn) throw new AppError('unauthenticated', PASSWORD_LOGIN_OFF)
     return presentPair(await renew(context, tokens, { refreshToken: body.refresh_token, address }))
   },
 })

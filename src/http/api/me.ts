@@ -1,7 +1,9 @@
 /** The caller of the API, and the API's own description. */
 
 import { z } from 'zod'
+import { PASSWORD_LOGIN_OFF } from '../../auth/errors.ts'
 import { SCOPES } from '../../domain/access.ts'
+import { AppError } from '../../domain/errors.ts'
 import { inPieces } from '../../domain/page.ts'
 import { describeCaller } from '../../tenancy/me.ts'
 import { changeOwnPassword, endOwnSession, listOwnSessions, type SessionRecord } from '../../tenancy/own-account.ts'
@@ -43,12 +45,11 @@ export const changePassword = endpoint({
   body: PasswordChange,
   status: 204,
   response: null,
-  handle: ({ context, caller, body, address }) =>
-    changeOwnPassword(context, caller, {
-      currentPassword: body.current_password,
-      newPassword: body.new_password,
-      address,
-    }),
+  async handle({ context, caller, isPasswordLoginOn, body, address }) {
+    if (!isPasswordLoginOn) throw new AppError('forbidden', PASSWORD_LOGIN_OFF)
+    const { current_password: currentPassword, new_password: newPassword } = body
+    await changeOwnPassword(context, caller, { currentPassword, newPassword, address })
+  },
 })
 
 const Session = z

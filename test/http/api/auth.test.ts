@@ -1,8 +1,12 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { logIn as enter } from '../../../src/auth/log-in.ts'
+import { createTokens } from '../../../src/auth/tokens.ts'
 import { createFindClientAddress } from '../../../src/http/client-address.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
 import { startTestApp } from '../../support/app.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { LOW_COST } from '../../support/passwords.ts'
+import { SECRET_KEY, startTestApi, type TestApi } from '../../support/service.ts'
 
 let api: TestApi
 
@@ -112,6 +116,22 @@ describe('POST /auth/login with PASSWORD_LOGIN off', () => {
       status: 403,
       body: { error: 'password login is off: use the identity provider' },
     })
+  })
+
+  it('a session that began before cannot be renewed, nor its password changed, and it can end', async () => {
+    await using off = await startTestApi({ isPasswordLoginOn: false })
+    const context = { database: off.database, clock: systemClock, passwordCost: LOW_COST }
+    const pair = await enter(context, createTokens(SECRET_KEY, systemClock), { ...off.admin, address: '192.0.2.1' })
+    const error = 'password login is off: use the identity provider'
+    const body = { refresh_token: pair.refreshToken }
+    for (let attempt = 1; attempt <= 2; attempt += 1)
+      expect(await off.client.post('/auth/refresh', body, open)).toMatchObject({ status: 401, body: { error } })
+    const change = { current_password: off.admin.password, new_password: 'another long password' }
+    const key = { key: pair.accessToken }
+    expect(await off.client.put('/me/password', change, key)).toMatchObject({ status: 403, body: { error } })
+    expect((await off.client.get('/me', key)).status).toBe(200)
+    expect((await off.client.post('/auth/logout', body, open)).status).toBe(204)
+    expect((await off.client.get('/me', key)).status).toBe(401)
   })
 })
 
