@@ -13,7 +13,7 @@ import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { noteLoginAddress } from '../store/tenancy/login-addresses.ts'
-import { insertRefreshToken, lockFamily, spendRefreshToken } from '../store/tenancy/refresh-tokens.ts'
+import { hasRefreshToken, insertRefreshToken, lockFamily, spendRefreshToken } from '../store/tenancy/refresh-tokens.ts'
 import { boundSessions, deleteSession, saveSession } from '../store/tenancy/sessions.ts'
 import { type KnownUser, replacePasswordHash } from '../store/tenancy/users.ts'
 import { actOnAccount, actorOf } from './acts.ts'
@@ -83,7 +83,7 @@ export async function refresh(
   tokens: Tokens,
   { refreshToken, address }: RefreshRequest,
 ): Promise<TokenPair> {
-  if (!REFRESH_TOKEN.test(refreshToken)) throw unusableToken()
+  if (!(await isKnown(context, refreshToken))) throw unusableToken()
   const now = context.clock.now()
   // The end of the session must be committed, so the error is thrown after the transaction.
   const renewed = await audited<Renewed | null>(context, actorOf(null, address), async (tx) => {
@@ -104,7 +104,7 @@ export async function refresh(
 
 /** Ends the session of a refresh token, whichever of its tokens it is. Idempotent; an unknown token is not an error. */
 export async function logOut(context: Context, { refreshToken, address }: RefreshRequest): Promise<void> {
-  if (!REFRESH_TOKEN.test(refreshToken)) return
+  if (!(await isKnown(context, refreshToken))) return
   await audited(context, actorOf(null, address), async (tx) => {
     const family = await lockFamily(tx, hashToken(refreshToken))
     if (family === null) return { result: undefined, acts: [] }
@@ -112,6 +112,10 @@ export async function logOut(context: Context, { refreshToken, address }: Refres
     const hasEnded = await deleteSession(tx, user.id, familyId)
     return { result: undefined, acts: hasEnded ? [actOnAccount(user, 'logout')] : [], by: actorOf(user, address) }
   })
+}
+
+async function isKnown({ database }: Context, refreshToken: string): Promise<boolean> {
+  return REFRESH_TOKEN.test(refreshToken) && (await hasRefreshToken(database, hashToken(refreshToken)))
 }
 
 interface Renewed {

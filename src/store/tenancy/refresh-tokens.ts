@@ -25,6 +25,16 @@ export async function insertRefreshToken(tx: Queryable, token: NewRefreshToken):
   )
 }
 
+/** Without a lock or a transaction: what strangers send costs no more than that. */
+export async function hasRefreshToken(db: Queryable, hash: Buffer): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'has_refresh_token',
+    text: 'select from refresh_tokens where token_hash = $1',
+    values: [hash],
+  })
+  return rowCount === 1
+}
+
 /** Null when no such token is known. */
 export async function lockFamily(
   tx: Queryable,

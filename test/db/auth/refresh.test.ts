@@ -126,6 +126,14 @@ describe('a refresh', () => {
     }
   })
 
+  it('begins no transaction for an unknown token, nor does a log-out', async () => {
+    const transaction = () => expect.unreachable('a transaction')
+    const reading = { ...context(), database: { ...test.database, transaction } }
+    const unknown = { refreshToken: `hbr_${'a'.repeat(43)}`, address: ADDRESS }
+    await expect(refresh(reading, tokensOf(clock), unknown)).rejects.toMatchObject(UNUSABLE)
+    await logOut(reading, unknown)
+  })
+
   it('of a family of the release before begins a session', async () => {
     const { accessToken } = await renew(await enterFast())
     const { sessionId } = await tokensOf(clock).verifyAccessToken(accessToken)
