@@ -5,7 +5,7 @@ import type { Instant } from '../domain/check.ts'
 import type { Context } from '../store/context.ts'
 import { findApiKey, touchApiKey } from '../store/tenancy/api-keys.ts'
 import { touchSession } from '../store/tenancy/sessions.ts'
-import { findUser, findUserByEmail, findUserOfSession, type KnownUser } from '../store/tenancy/users.ts'
+import { findUserByEmail, findUserOfSession, type KnownUser } from '../store/tenancy/users.ts'
 import { isSameHash, parseApiKey } from './api-key.ts'
 import {
   endedSession,
@@ -60,12 +60,6 @@ export function createAuthenticate(
       return toCaller(user, null, address)
     }
     const { userId, sessionId } = await tokens.verifyAccessToken(token)
-    if (sessionId === null) {
-      // A token of the release before sessions, which ends with its fifteen minutes.
-      const user = await findUser(database, userId)
-      if (user === null) throw unknownToken()
-      return toCaller(user, null, address)
-    }
     const now = clock.now()
     const user = await findUserOfSession(database, userId, sessionId, now)
     if (user === null) throw endedSession()

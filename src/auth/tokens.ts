@@ -27,11 +27,8 @@ export interface AccessTokenOf {
 
 export interface Tokens {
   issueAccessToken(of: AccessTokenOf): Promise<string>
-  /**
-   * `sessionId` is null in a token of the release before, whose replicas may still run. Throws AppError `unauthenticated`. createAuthenticate checks that
-   * the session and the user still exist.
-   */
-  verifyAccessToken(token: string): Promise<Omit<AccessTokenOf, 'sessionId'> & { readonly sessionId: string | null }>
+  /** Throws AppError `unauthenticated`. createAuthenticate checks that the session and the user still exist. */
+  verifyAccessToken(token: string): Promise<AccessTokenOf>
 }
 
 /** `secretKey`: the 32 bytes of SECRET_KEY. `clock` decides what has expired. */
@@ -63,13 +60,12 @@ export function createTokens(secretKey: Buffer, clock: Pick<Clock, 'now'>): Toke
           audience: AUDIENCE,
           typ: TYPE,
           // Without an expiry a token would be valid forever.
-          requiredClaims: ['sub', 'exp'],
+          requiredClaims: ['sub', 'sid', 'exp'],
           currentDate: new Date(clock.now()),
         })
-        if (payload.sub === undefined || !isUuid(payload.sub)) throw unknownToken()
-        const { sid: sessionId = null } = payload
-        if (sessionId !== null && (typeof sessionId !== 'string' || !isUuid(sessionId))) throw unknownToken()
-        return { userId: payload.sub, sessionId }
+        const { sub: userId, sid: sessionId } = payload
+        if (!isUuidText(userId) || !isUuidText(sessionId)) throw unknownToken()
+        return { userId, sessionId }
       } catch (error) {
         // jose checks the times after the signature, so only the holder of a valid token learns that it has expired.
         if (error instanceof errors.JWTExpired) throw expiredCredential('access token', 'refresh it or log in again')
@@ -78,4 +74,8 @@ export function createTokens(secretKey: Buffer, clock: Pick<Clock, 'now'>): Toke
       }
     },
   }
+}
+
+function isUuidText(claim: unknown): claim is string {
+  return typeof claim === 'string' && isUuid(claim)
 }
