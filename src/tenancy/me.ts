@@ -1,6 +1,7 @@
-import { unknownToken } from '../auth/errors.ts'
+import { unknownKey, unknownToken } from '../auth/errors.ts'
 import type { Caller, Scope } from '../domain/access.ts'
 import type { Context } from '../store/context.ts'
+import { type ApiKeyRow, findApiKeyOf } from '../store/tenancy/api-keys.ts'
 import { describeOrganization } from '../store/tenancy/organizations.ts'
 
 export interface CallerDescription {
@@ -26,4 +27,15 @@ export async function describeCaller(
     scope: caller.scope,
     projectId: caller.projectId,
   }
+}
+
+/** The key of the call; null for a user. Throws AppError `unauthenticated` when the key was revoked since the call began. */
+export async function describeKey(
+  { database }: Pick<Context, 'database'>,
+  caller: Caller,
+): Promise<Pick<ApiKeyRow, 'id' | 'name' | 'prefix' | 'expiresAt'> | null> {
+  if (caller.kind !== 'api_key') return null
+  const key = await findApiKeyOf(database, caller, caller.id)
+  if (key === null) throw unknownKey()
+  return key
 }

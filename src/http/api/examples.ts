@@ -258,6 +258,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       kind: 'user',
       organization: { id: '01a1ffd0-0000-7111-8222-933334444555', name: 'default' },
       user: { id: USER_ID, email: 'ada@example.com' },
+      key: null,
       scope: 'write',
       project_id: null,
     },

@@ -5,10 +5,10 @@ import { PASSWORD_LOGIN_OFF } from '../../auth/errors.ts'
 import { SCOPES } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
 import { inPieces } from '../../domain/page.ts'
-import { describeCaller } from '../../tenancy/me.ts'
+import { describeCaller, describeKey } from '../../tenancy/me.ts'
 import { changeOwnPassword, endOwnSession, listOwnSessions, type SessionRecord } from '../../tenancy/own-account.ts'
 import * as field from './fields.ts'
-import { presentNext, toIso, toPageRequest } from './present.ts'
+import { presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
 import { endpoint, openEndpoint } from './route.ts'
 
 const Me = z
@@ -19,6 +19,15 @@ const Me = z
       .object({ id: z.string().meta({ format: 'uuid' }), email: z.string() })
       .nullable()
       .meta({ description: 'Null for an API key.' }),
+    key: z
+      .object({
+        id: z.string().meta({ format: 'uuid' }),
+        name: z.string(),
+        prefix: z.string().meta({ description: 'The public part of the key, by which it can be recognised.' }),
+        expires_at: field.instant('The time when the key expires. Null: never.').nullable(),
+      })
+      .nullable()
+      .meta({ description: 'The API key of the call. Null for a user.' }),
     scope: z.enum(SCOPES),
     project_id: z.string().nullable().meta({ format: 'uuid', description: 'The project that the key is bound to.' }),
   })
@@ -26,12 +35,13 @@ const Me = z
 
 export const getMe = endpoint({
   id: 'getMe',
-  summary: 'Get the caller: its kind, organization and scope',
+  summary: 'Get the caller: its kind, organization, scope, and which key or user it is',
   status: 200,
   response: Me,
   async handle({ context, caller }) {
     const { kind, organization, user, scope, projectId } = await describeCaller(context, caller)
-    return { kind, organization, user, scope, project_id: projectId }
+    const key = await describeKey(context, caller)
+    return { kind, organization, user, key: key === null ? null : presentKey(key), scope, project_id: projectId }
   },
 })
 
@@ -104,6 +114,10 @@ export const getDocument = openEndpoint({
   errors: ['invalid'],
   handle: async ({ describe }) => describe(),
 })
+
+function presentKey({ id, name, prefix, expiresAt }: NonNullable<Awaited<ReturnType<typeof describeKey>>>) {
+  return { id, name, prefix, expires_at: toIsoOrNull(expiresAt) }
+}
 
 function presentSession({ id, kind, createdAt, lastUsedAt, address, isCurrent }: SessionRecord) {
   return {

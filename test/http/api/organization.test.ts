@@ -272,13 +272,34 @@ describe('the own account', () => {
 })
 
 describe('GET /me', () => {
-  it('describes the organization and scope of a key', async () => {
+  it('describes the organization and scope of a key, and which key it is', async () => {
+    const { key, id } = (
+      await api.client.post('/api-keys', { name: 'CI', scope: 'read', expires_at: '2040-01-31T12:00:00Z' })
+    ).body
+    expect((await api.client.get('/me', { key })).body.key).toEqual({
+      id,
+      name: 'CI',
+      prefix: key.split('_')[1],
+      expires_at: '2040-01-31T12:00:00.000Z',
+    })
     expect((await api.client.get('/me', { key: api.keys.write })).body).toEqual({
       kind: 'api_key',
       organization: { id: api.organizationId, name: expect.any(String) },
       user: null,
+      key: { id: expect.stringMatching(UUID), name: 'write', prefix: expect.any(String), expires_at: null },
       scope: 'write',
       project_id: null,
     })
+  })
+
+  it('names no key for a user', async () => {
+    const { access_token: key } = (await api.client.post('/auth/login', api.admin, { key: null })).body
+    expect((await api.client.get('/me', { key })).body).toMatchObject({ kind: 'user', key: null })
+  })
+
+  it('describes a key that is bound to a project', async () => {
+    const fields = { name: 'Bound', scope: 'read', project_id: api.project }
+    const { key, id } = (await api.client.post('/api-keys', fields)).body
+    expect((await api.client.get('/me', { key })).body).toMatchObject({ project_id: api.project, key: { id } })
   })
 })
