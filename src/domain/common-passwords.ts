@@ -5,7 +5,7 @@
  */
 export const COMMON_PASSWORDS: ReadonlySet<string> = new Set(
   `
-"1,00001e+14" "zxcvbnm,./" 000000000000 010203040506 012345678910 014702580369 01telemike01 050605rostik 0r968ji9ufj6
+000000000000 010203040506 012345678910 014702580369 01telemike01 050605rostik 0r968ji9ufj6
 102030405060 111111111111 111111111111111 1111111111zz 111222333000 111222333444555 111222tianya 112233445566
 122333444455555 123123123123 123123qweqwe 123321123321 123321456654 123321qweewq 123456123456 123456654321
 12345677654321 123456782000 1234567887654321 1234567890-= 123456789000 12345678900987654321 123456789012 1234567890123
@@ -20,7 +20,7 @@ export const COMMON_PASSWORDS: ReadonlySet<string> = new Set(
 41d8cd98f00b 420842084208555 4815162342lf 4815162342lost 520love101182 541233432442 5532361cnjqrf 59382113kevinp
 6215mila6215 742617000027 89063032220m 89231243658s 89876065093rax 89semtsriuty ??????@mail.ru a1s2d3f4g5h6
 abc123456789 admin18533362 administrator aksjdlasdakj89879 alpha135792468 amadeusptfcor an83546921an13 andrewjackie
-antananarivu anytimetoday arabella24630 asd123asd123 asdfgh123456 asdfghjkl123 asdfghjkl:&#39: auckland2010
+antananarivu anytimetoday arabella24630 asd123asd123 asdfgh123456 asdfghjkl123 auckland2010
 avrillavigne badiman28200 bhrh0h2oof6xbqjeh blacksonblon bltynbabrfwbz boy4u2ownnyc bpgjldsgjldthnf bullnuts2003
 businessbabe cheeseburger chesterfield chickenwing101 christopher1 civilization cjdthitycndj cnfc35762209 combat123654
 configuratio construction contortionist cookiemonster corperfmonsy cosmopolitan counterstrike demon1q2w3e4r

@@ -43,4 +43,9 @@ describe('M9: a new password', () => {
     expect(COMMON_PASSWORDS.size).toBeGreaterThan(400)
     for (const common of COMMON_PASSWORDS) expect(findPasswordFault(common, null)).toBe(COMMON_PASSWORD_RULE)
   })
+
+  it('is compared with passwords as people type them, not as a spreadsheet or a web page wrote them', () => {
+    const damaged = [...COMMON_PASSWORDS].filter((text) => /["&,]|^[\d.]+e\+?\d+$/.test(text) || text.length < 12)
+    expect(damaged).toEqual([])
+  })
 })
