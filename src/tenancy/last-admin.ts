@@ -1,19 +1,14 @@
 import { AppError } from '../domain/errors.ts'
-import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { countAdmins } from '../store/tenancy/users.ts'
 
 /**
- * After an action, in its transaction: throws AppError `conflict` when the organization has no admin left, neither a user nor a key that is not
- * expired. The transaction has locked the organization before it acted, so of two admins who remove each other the second one is the last.
+ * After an action, in its transaction: throws AppError `conflict` when the organization has no admin left, neither a user nor a key that never
+ * expires. The transaction has locked the organization before it acted, so of two admins who remove each other the second one is the last.
  */
-export async function assertAdminLeft(
-  { clock }: Pick<Context, 'clock'>,
-  tx: Queryable,
-  organizationId: string,
-): Promise<void> {
-  if ((await countAdmins(tx, organizationId, clock.now())) > 0) return
+export async function assertAdminLeft(tx: Queryable, organizationId: string): Promise<void> {
+  if ((await countAdmins(tx, organizationId)) > 0) return
   const message =
-    'this is the last admin of the organization: create another user or organization-wide API key with the scope admin first'
+    'this is the last admin of the organization: create another user, or organization-wide API key that never expires, with the scope admin first'
   throw new AppError('conflict', message)
 }

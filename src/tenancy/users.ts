@@ -89,7 +89,7 @@ export async function updateUser(
     const changed = await store.updateUser(tx, organizationId, id, { scope: scope ?? null, passwordHash })
     if (before === null || changed === null) throw notFound('user')
     if (passwordHash !== null) await deleteSessions(tx, id, null)
-    if (before.scope === 'admin' && changed.scope !== 'admin') await assertAdminLeft(context, tx, organizationId)
+    if (before.scope === 'admin' && changed.scope !== 'admin') await assertAdminLeft(tx, organizationId)
     const fields = [...changedFields(before, changed, ['scope']), ...(passwordHash === null ? [] : ['password'])]
     return { result: changed, acts: fields.length === 0 ? [] : [actOn(changed, 'user.changed', { changed: fields })] }
   })
@@ -104,7 +104,7 @@ export async function removeUser(context: Context, caller: Caller, id: string): 
     await lockOrganization(tx, organizationId)
     const removed = await store.deleteUser(tx, organizationId, id)
     if (removed === null) throw notFound('user')
-    if (removed.scope === 'admin') await assertAdminLeft(context, tx, organizationId)
+    if (removed.scope === 'admin') await assertAdminLeft(tx, organizationId)
     return { result: undefined, acts: [actOn(removed, 'user.removed')] }
   })
 }

@@ -52,15 +52,15 @@ export async function listUsers(
 }
 
 /**
- * The admins of an organization: users, and keys of the whole organization that have not expired. The caller holds the organization's lock, so
+ * The admins of an organization: users, and keys of the whole organization that never expire. The caller holds the organization's lock, so
  * the count stays right until the transaction ends.
  */
-export async function countAdmins(tx: Queryable, organizationId: string, now: Instant): Promise<number> {
+export async function countAdmins(tx: Queryable, organizationId: string): Promise<number> {
   const { rows } = await tx.query<{ count: number }>(
     `select (select count(*) from users where organization_id = $1 and scope = 'admin')
       + (select count(*) from api_keys where organization_id = $1 and scope = 'admin' and project_id is null
-          and (expires_at is null or expires_at > $2::timestamptz)) as count`,
-    [organizationId, timestamp(now)],
+          and expires_at is null) as count`,
+    [organizationId],
   )
   return rows[0]!.count
 }
