@@ -39,6 +39,9 @@ export interface Config extends KubernetesConfig {
   readonly spoolDir: string
   readonly spoolMaxBytes: number
   readonly rateLimitPerMinute: number
+  /** Of checks that pings create: of a project in a minute, and up to how many checks of the project in all. */
+  readonly pingCreatePerMinute: number
+  readonly pingCreateMaxChecks: number
   /** Addresses and CIDRs of proxies whose X-Forwarded-For counts. */
   readonly trustedProxies: readonly string[]
   readonly isPasswordLoginOn: boolean
@@ -246,6 +249,8 @@ const VARIABLES = {
   ).optional(),
   OIDC_ISSUERS: oidcIssuers.optional(),
   RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000).default(1_000),
+  PING_CREATE_PER_MINUTE: integer(1, 1_000_000).default(60),
+  PING_CREATE_MAX_CHECKS: integer(0, 1_000_000).default(10_000),
   HISTORY_MAX_PINGS: integer(1, 1_000_000).default(1_000),
   HISTORY_MAX_DAYS: integer(1, 3_650).default(90),
   HISTORY_MAX_FLIPS: integer(1, 1_000_000).default(1_000),
@@ -295,6 +300,8 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     spoolDir: read.SPOOL_DIR ?? join(read.DATA_DIR ?? '', 'spool'),
     spoolMaxBytes: read.SPOOL_MAX_BYTES,
     rateLimitPerMinute: read.RATE_LIMIT_PER_MINUTE,
+    pingCreatePerMinute: read.PING_CREATE_PER_MINUTE,
+    pingCreateMaxChecks: read.PING_CREATE_MAX_CHECKS,
     trustedProxies: read.TRUSTED_PROXIES ?? [],
     isPasswordLoginOn: read.PASSWORD_LOGIN === 'on',
     isDashboardOn: read.DASHBOARD === 'on',

@@ -40,7 +40,7 @@ const KNOWN_ADDRESS_MS = 30 * 86_400_000
  */
 const ABOVE_WIDE_MS = 1_000
 
-/** By account and by network: whoever logs in to one account, or from one network, leaves a place for others. */
+/** By account and by network: many log-ins to one account, or from one network, leave a place for others. */
 function keysOf(email: string, address: string): Keys {
   return [`network:${networkGroup(address)}`, `account:${isEmail(email) ? email : ''}`]
 }

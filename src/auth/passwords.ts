@@ -21,7 +21,7 @@ const HASH_BYTES = 32
 /** scrypt runs on Node's pool of four threads, which DNS and files use too: two computations at a time leave half of it. */
 const all = createPlaces(2)
 /**
- * One computation at a time for each key, and twenty that wait: whoever sends many log-ins waits behind his own, and the other place is for
+ * One computation at a time for each key, and twenty that wait: a client that sends many log-ins waits behind its own, and the other place is for
  * others. Of many keys each has its turn.
  */
 const lines = createSharedPlaces(Number.POSITIVE_INFINITY, 1, 20)

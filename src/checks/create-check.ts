@@ -11,6 +11,7 @@ import { newId } from '../runtime/ids.ts'
 import { type CheckRecord, PUBLIC_ID_IS_UNIQUE } from '../store/checks/checks.ts'
 import type { StoredSpec } from '../store/checks/columns.ts'
 import { isPublicIdFree } from '../store/checks/declared-checks.ts'
+import { hasChecks } from '../store/checks/new-checks.ts'
 import { insertPushToken } from '../store/checks/push-tokens.ts'
 import { type CheckMatch, findMatch } from '../store/checks/whole-checks.ts'
 import type { Context } from '../store/context.ts'
@@ -52,13 +53,21 @@ export interface Past {
 /**
  * Creates a check. It is armed by its first ping (design, section 4) unless `armed` is given or it was up elsewhere. Throws AppError `not_found` for a project
  * that does not exist or belongs to another tenant, `invalid` for a schedule that makes no sense or a channel that the project cannot use, `conflict` for a
- * slug that is taken, and, with the field, for a public id or a push token that another check has.
+ * slug that is taken, and, with the field, for a public id or a push token that another check has. With `maxChecks`, `forbidden` when the project
+ * has so many checks; of these calls for one project one runs after the other.
  */
-export async function createCheck(context: Context, by: Principal, input: NewCheck): Promise<CheckRecord> {
+export async function createCheck(
+  context: Context,
+  by: Principal,
+  input: NewCheck,
+  maxChecks?: number,
+): Promise<CheckRecord> {
   const create = plan(context, input)
   try {
     return await audited(context, by, async (tx) => {
-      if (!(await hasProject(tx, by, input.projectId, 'keep'))) throw notFound('project')
+      const purpose = maxChecks === undefined ? 'keep' : 'change'
+      if (!(await hasProject(tx, by, input.projectId, purpose))) throw notFound('project')
+      if (maxChecks !== undefined && (await hasChecks(tx, input.projectId, maxChecks))) throw tooManyChecks(maxChecks)
       return create(tx)
     })
   } catch (error) {
@@ -127,6 +136,11 @@ function firstState(spec: CheckSpec, now: Instant, armed: boolean, past: Past | 
   if (armed) events.push({ kind: 'arm' })
   if (past?.isPaused) events.push({ kind: 'pause', isSilent: true })
   return events.reduce((state, event) => transition(spec, state, event, now).state, newState(now))
+}
+
+function tooManyChecks(maxChecks: number): AppError {
+  const message = `the check was not created: the project has ${maxChecks} checks or more, so that pings create no others; remove some, or create it by the API or the dashboard`
+  return new AppError('forbidden', message)
 }
 
 function taken(field: 'publicId' | 'pushToken'): AppError {

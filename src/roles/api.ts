@@ -244,7 +244,8 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     find: createFindAddressed({
       database: pingDatabase,
       context,
-      countCreation: (organizationId) => takeCreation(context, organizationId, config.rateLimitPerMinute),
+      countCreation: (projectId) => takeCreation(context, projectId, config.pingCreatePerMinute),
+      maxChecks: config.pingCreateMaxChecks,
       onRefused: () => spool.pings()?.noteRefusal(),
     }),
     now: databaseClock.now,

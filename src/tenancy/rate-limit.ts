@@ -36,15 +36,15 @@ export async function takeCall(
   return { isAllowed, limit: limitPerMinute, remaining: Math.max(0, limit - counted), resetSeconds }
 }
 
-/** Counts a check that a ping creates like a call of the scope `write`. Throws AppError `too_many_requests` for one too many. */
+/** Counts a check that a ping creates in the project, apart from calls. Throws AppError `too_many_requests` for one too many. */
 export async function takeCreation(
-  context: Pick<Context, 'database'>,
-  organizationId: string,
+  { database }: Pick<Context, 'database'>,
+  projectId: string,
   limitPerMinute: number,
 ): Promise<void> {
-  const { isAllowed, resetSeconds } = await takeCall(context, organizationId, 'write', limitPerMinute)
+  const window = { bucket: `creations:${projectId}`, limit: limitPerMinute, seconds: WINDOW_SECONDS }
+  const { isAllowed, resetSeconds: retryAfterSeconds } = await takeFromSlidingWindow(database, window)
   if (isAllowed) return
-  const retryAfterSeconds = Math.max(1, Math.ceil(resetSeconds))
-  const message = `the check was not created: too many calls in a minute for this organization; try again in ${retryAfterSeconds} s`
+  const message = `the check was not created: pings have created ${limitPerMinute} checks of this project within a minute; try again in ${retryAfterSeconds} s`
   throw new AppError('too_many_requests', message, { retryAfterSeconds })
 }

@@ -24,6 +24,7 @@ const EVERYTHING: Values = {
   logLevel: 'warn',
   logFormat: 'pretty',
   rateLimitPerMinute: 1_000_000,
+  pingCreate: { perMinute: 30, maxChecks: 500 },
   history: { maxPings: 500_000, maxDays: 3_650, maxFlips: 5_000 },
   maxConnections: 1_000_000,
   audit: { maxDays: 30 },

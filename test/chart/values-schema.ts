@@ -113,6 +113,7 @@ const VALUES = section({
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
   logFormat: z.enum(['json', 'pretty']),
   rateLimitPerMinute: whole(1, 1_000_000),
+  pingCreate: section({ perMinute: whole(1, 1_000_000), maxChecks: whole(0, 1_000_000) }),
   history: section({ maxPings: whole(1, 1_000_000), maxDays: whole(1, 3_650), maxFlips: whole(1, 1_000_000) }),
   maxConnections: whole(1, 1_000_000),
   audit: section({ maxDays: whole(1, 3_650) }),

@@ -23,8 +23,10 @@ export interface FindAddressedOptions {
   readonly database: Database
   /** For the checks that pings create. */
   readonly context: Context
-  /** Counts the creation of a check of the organization. Throws AppError `too_many_requests` for one too many. */
-  readonly countCreation: (organizationId: string) => Promise<void>
+  /** Counts the creation of a check of the project. Throws AppError `too_many_requests` for one too many. */
+  readonly countCreation: (projectId: string) => Promise<void>
+  /** A project that has so many checks, however they were created, gets no more from pings. Default: no limit. */
+  readonly maxChecks?: number
   /** A ping is rejected because the database does not answer, and its address is not remembered. */
   readonly onRefused?: () => void
   /** How many addresses are remembered of each kind. For tests. */
@@ -40,8 +42,8 @@ export interface FoundCheck {
 export interface FindAddressed {
   /**
    * Null: no such key or slug. `create`: a missing check is created, with the slug as its name and the defaults for the rest; its first ping
-   * arms it. While the database does not answer, the check is the one that was found last. Throws AppError `unavailable` or `too_many_requests`,
-   * or the error of PostgreSQL.
+   * arms it. While the database does not answer, the check is the one that was found last. Throws AppError `unavailable`, `too_many_requests` or
+   * `forbidden` (the project has too many checks), or the error of PostgreSQL.
    */
   byName(name: CheckName, create: boolean): Promise<FoundCheck | null>
   /** The public id of the check, in the same way; null: no such token. Throws AppError `unavailable`, or the error of PostgreSQL. */
@@ -58,7 +60,7 @@ const RETRY_MS = 500
 const LATE = Symbol('late')
 
 export function createFindAddressed(options: FindAddressedOptions): FindAddressed {
-  const { database, context, countCreation, onRefused, remembered } = options
+  const { database, context, countCreation, maxChecks, onRefused, remembered } = options
   const { now } = context.clock
   const lookUpName = inTurn(findNamed)
   const lookUpToken = inTurn(findTokens)
@@ -120,9 +122,9 @@ export function createFindAddressed(options: FindAddressedOptions): FindAddresse
   }
 
   async function create({ organizationId, projectId }: Named, slug: string): Promise<string> {
-    await countCreation(organizationId)
+    await countCreation(projectId)
     const by: Principal = { ...SYSTEM, name: PINGS, organizationId, projectId }
-    const { publicId } = await createCheck(context, by, { projectId, name: slug, slug, spec: DEFAULTS })
+    const { publicId } = await createCheck(context, by, { projectId, name: slug, slug, spec: DEFAULTS }, maxChecks)
     return publicId
   }
 
@@ -138,9 +140,11 @@ export function createFindAddressed(options: FindAddressedOptions): FindAddresse
         return { publicId, isNew: true }
       } catch (error) {
         // Another ping, perhaps of another replica, has created it, or the project is gone.
-        if (!isOf(error, 'conflict') && !isOf(error, 'not_found')) throw error
+        if (!NOT_CREATED.some((code) => isOf(error, code))) throw error
         const publicId = (await look(name))?.publicId ?? null
-        return publicId === null ? null : { publicId, isNew: false }
+        if (publicId !== null) return { publicId, isNew: false }
+        if (LIMITED.some((code) => isOf(error, code))) throw error
+        return null
       }
     },
     async byToken(token) {
@@ -174,5 +178,8 @@ const DEFAULTS = {
   resumeOnPing: false,
   jobArea: null,
 } as const
+
+const LIMITED = ['too_many_requests', 'forbidden'] as const
+const NOT_CREATED = ['conflict', 'not_found', ...LIMITED] as const
 
 const isOf = (error: unknown, code: AppError['code']) => error instanceof AppError && error.code === code

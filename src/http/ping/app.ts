@@ -61,7 +61,7 @@ export type RecordPing = (
 
 /** checks/ping/find-addressed.ts implements it. */
 export interface FindAddressed {
-  /** Null: no such key or slug. Throws AppError `too_many_requests` where a check is not created. */
+  /** Null: no such key or slug. Throws AppError `too_many_requests` or `forbidden` where a check is not created. */
   byName(name: CheckName, isCreating: boolean): Promise<{ readonly publicId: string; readonly isNew: boolean } | null>
   /** A public id. Null: no such token. */
   byToken(token: string): Promise<string | null>
@@ -163,7 +163,8 @@ export function createPingApp(options: PingAppOptions): Koa {
       return isNew ? respond(ctx, 201, CREATED_HEADERS, 'Created') : respond(ctx, 200, OK_HEADERS, 'OK')
     } catch (error) {
       if (error instanceof RequestAborted) return
-      if (error instanceof AppError && error.code === 'too_many_requests') return rejectAs(notCreated(error))
+      if (error instanceof AppError && ['too_many_requests', 'forbidden'].includes(error.code))
+        return rejectAs(notCreated(error))
       if (!(error instanceof AppError)) onError(error)
       rejectAs(UNAVAILABLE)
     }

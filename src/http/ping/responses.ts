@@ -79,8 +79,9 @@ export const INVALID_SLUG: Rejection = {
   result: 'invalid_slug',
 }
 
-/** Of AppError `too_many_requests`. */
-export function notCreated({ message, retryAfterSeconds = RETRY_AFTER_SECONDS }: AppError): Rejection {
+/** Of AppError `too_many_requests`, and of `forbidden`, where it does not help to try again. */
+export function notCreated({ code, message, retryAfterSeconds = RETRY_AFTER_SECONDS }: AppError): Rejection {
+  if (code === 'forbidden') return { status: 403, message, result: 'not_created' }
   return { status: 429, message, result: 'not_created', headers: { 'Retry-After': String(retryAfterSeconds) } }
 }
 

@@ -118,3 +118,13 @@ function toValues(check: NewCheckRow, { spec, state, ...timing }: NewState): unk
     ...valuesOf<StoredState>(STORED_STATE, { ...spec, ...state, ...toStoredTiming(spec, timing) }),
   ]
 }
+
+/** Whether the project has at least so many checks. Reads no more of them. */
+export async function hasChecks(db: Queryable, projectId: string, count: number): Promise<boolean> {
+  const { rows } = await db.query<{ count: number }>({
+    name: 'has_checks',
+    text: 'select count(*) as count from (select from checks where project_id = $1 limit $2) found',
+    values: [projectId, count],
+  })
+  return rows[0]!.count >= count
+}

@@ -1,11 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createFindAddressed, type FindAddressed } from '../../../src/checks/ping/find-addressed.ts'
+import {
+  createFindAddressed,
+  type FindAddressed,
+  type FindAddressedOptions,
+} from '../../../src/checks/ping/find-addressed.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { AppError, unavailable } from '../../../src/domain/errors.ts'
 import { insertPushToken } from '../../../src/store/checks/push-tokens.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createProjectKey, revokeProjectKey } from '../../../src/tenancy/project-keys.ts'
-import { shareOf, takeCreation } from '../../../src/tenancy/rate-limit.ts'
+import { takeCall, takeCreation } from '../../../src/tenancy/rate-limit.ts'
 import { addCheck, addProject, addTenant, useFixture } from '../checks/fixture.ts'
 
 const fixture = useFixture()
@@ -17,7 +21,7 @@ let databases: Database[]
 let created: string[]
 let pingKey: string
 
-function createReplica(countCreation: (organizationId: string) => Promise<void> = async (id) => void created.push(id)) {
+function createReplica(limits: Partial<Pick<FindAddressedOptions, 'countCreation' | 'maxChecks'>> = {}) {
   const database = createDatabase({
     url: fixture.url,
     name: 'replica',
@@ -26,7 +30,8 @@ function createReplica(countCreation: (organizationId: string) => Promise<void> 
     looksUp: true,
   })
   databases.push(database)
-  return createFindAddressed({ database, context: fixture.context, countCreation })
+  const countCreation = async (projectId: string) => void created.push(projectId)
+  return createFindAddressed({ database, context: fixture.context, countCreation, ...limits })
 }
 
 beforeEach(async () => {
@@ -88,25 +93,70 @@ describe('the check of a ping by name', () => {
     expect(await countChecks()).toBe(1)
   })
 
-  it('is created under the limit of calls of the organization, and found above it', async () => {
-    const limited = createReplica((organizationId) => takeCreation(fixture.context, organizationId, 10))
-    const slugs = Array.from({ length: shareOf('write', 10) }, (_, place) => `job-${place}`)
+  it('is created under the limit of creations of the project, and found above it', async () => {
+    const limited = createReplica({ countCreation: (projectId) => takeCreation(fixture.context, projectId, 10) })
+    const slugs = Array.from({ length: 10 }, (_, place) => `job-${place}`)
     for (const slug of slugs) expect(await limited.byName({ pingKey, slug }, true)).toMatchObject({ isNew: true })
     await expect(limited.byName({ pingKey, slug: 'more' }, true)).rejects.toMatchObject({
       code: 'too_many_requests',
       retryAfterSeconds: expect.any(Number),
+      message: expect.stringContaining('pings have created 10 checks of this project within a minute'),
     })
     expect(await countChecks()).toBe(slugs.length)
     expect(await limited.byName({ pingKey, slug: slugs[0]! }, true)).toMatchObject({ isNew: false })
     expect(await limited.byName({ pingKey, slug: 'more' }, false)).toBeNull()
+
+    const another = await newKey(await addProject(fixture, fixture.tenant))
+    expect(await limited.byName({ pingKey: another, slug: 'more' }, true)).toMatchObject({ isNew: true })
+    const { organizationId } = fixture.tenant
+    expect(await takeCall(fixture.context, organizationId, 'read', 2), 'no call is used up').toMatchObject({
+      isAllowed: true,
+      remaining: 0,
+    })
   })
 
-  it('counts a creation for the organization of the key', async () => {
+  it('is created while the project has fewer checks than the limit, of whichever kind, and found above it', async () => {
+    const limited = createReplica({ maxChecks: 2 })
+    await addCheck(fixture, fixture.tenant, { slug: 'of-the-api' })
+    expect(await limited.byName({ pingKey, slug: 'job' }, true)).toMatchObject({ isNew: true })
+    await expect(limited.byName({ pingKey, slug: 'more' }, true)).rejects.toMatchObject({
+      code: 'forbidden',
+      message: expect.stringContaining('the project has 2 checks or more'),
+    })
+    for (const slug of ['job', 'of-the-api'])
+      expect(await limited.byName({ pingKey, slug }, true)).toMatchObject({ isNew: false })
+    expect(await limited.byName({ pingKey, slug: 'more' }, false)).toBeNull()
+    const another = await newKey(await addProject(fixture, fixture.tenant))
+    expect(await limited.byName({ pingKey: another, slug: 'more' }, true)).toMatchObject({ isNew: true })
+
+    await addCheck(fixture, fixture.tenant, { slug: 'third-of-the-api' })
+    expect(await countChecks()).toBe(4)
+    const { id } = await addCheck(fixture, fixture.tenant, { slug: 'to-be-removed' })
+    await removeCheck(fixture.context, fixture.tenant, id)
+    await expect(limited.byName({ pingKey, slug: 'more' }, true)).rejects.toMatchObject({ code: 'forbidden' })
+  })
+
+  it('is not created beyond the limit of checks by pings at the same time, on several replicas', async () => {
+    const replicas = [createReplica({ maxChecks: 3 }), createReplica({ maxChecks: 3 })]
+    const outcomes = await Promise.all(
+      Array.from({ length: 12 }, (_, place) =>
+        replicas[place % 2]!.byName({ pingKey, slug: `job-${place % 6}` }, true).then(
+          () => 'found',
+          ({ code }) => code,
+        ),
+      ),
+    )
+    expect(await countChecks()).toBe(3)
+    // Each of the three was asked for twice.
+    expect(outcomes.sort()).toEqual([...Array(6).fill('forbidden'), ...Array(6).fill('found')])
+  })
+
+  it('counts a creation for the project of the key', async () => {
     const other = await addTenant(fixture, 'theirs')
     const otherKey = await createProjectKey(fixture.context, other, other.project, 'ping')
     await one.byName({ pingKey: otherKey, slug: 'job' }, true)
     await one.byName({ pingKey: otherKey, slug: 'job' }, true)
-    expect(created).toEqual([other.organizationId])
+    expect(created).toEqual([other.project])
   })
 })
 

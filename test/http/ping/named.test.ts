@@ -220,6 +220,35 @@ describe('a ping by name that asks for its check', () => {
   })
 })
 
+describe('creation by pings', () => {
+  it('has limits of its own: 429 in a minute, 403 for the number of checks; pings of checks that exist go on', async () => {
+    await using limited = await startTestApp({
+      environment: { PING_CREATE_PER_MINUTE: '3', PING_CREATE_MAX_CHECKS: '2', RATE_LIMIT_PER_MINUTE: '100' },
+    })
+    const { ping_key } = (await limited.call('POST', `/projects/${limited.projectId}/ping-key`)).body
+    const create = (made: string, headers = {}) =>
+      fetch(`${limited.pingUrl}/ping/${ping_key}/${made}?create=1`, { headers })
+    for (const made of ['one', 'two']) expect((await create(made)).status).toBe(201)
+
+    const full = await create('three', { accept: 'application/json' })
+    expect([full.status, full.headers.get('retry-after'), await full.json()]).toEqual([
+      403,
+      null,
+      { error: expect.stringMatching(/^the check was not created: the project has 2 checks or more/) },
+    ])
+    const often = await create('four')
+    expect([often.status, await often.text()]).toEqual([
+      429,
+      expect.stringMatching(/^the check was not created: pings have created 3 checks .* try again in \d+ s$/),
+    ])
+    expect(Number(often.headers.get('retry-after'))).toBeGreaterThan(0)
+    for (const made of ['one', 'two']) expect((await create(made)).status).toBe(200)
+
+    await limited.createCheck()
+    expect(await (await fetch(`${limited.opsUrl}/metrics`)).text()).toMatch(/result="not_created"[^}]*} 2\n/)
+  })
+})
+
 describe('an address without /ping', () => {
   it.each(['', '/start', '/255'])('%j is a ping of a public id', async (rest) => {
     expect(await get(`/${publicId}${rest}`)).toMatchObject({ status: 200, text: 'OK' })
