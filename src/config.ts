@@ -23,6 +23,8 @@ import { findBootstrapKeyFault } from './domain/api-key.ts'
 import { toUserEmail, USER_EMAIL_RULE } from './domain/email.ts'
 import { findSeriesLabelsFault } from './domain/labels.ts'
 import { findPasswordFault } from './domain/password.ts'
+import { findPattern, findWeakness } from './domain/weak-secret.ts'
+import { isLoopbackHost } from './runtime/addresses.ts'
 import { isDecodable } from './runtime/percent.ts'
 
 export interface Config extends KubernetesConfig {
@@ -73,6 +75,8 @@ export interface Config extends KubernetesConfig {
   readonly oidcIssuers: readonly OidcIssuer[]
   /** `Name <address>` or an address alone. */
   readonly smtpFrom: string
+  /** What the log says at the start: secrets that can be guessed, which only a loopback address accepts. */
+  readonly warnings: readonly string[]
   /** In a branch of its own, so that they are not printed with the rest. */
   readonly secrets: {
     readonly databaseUrl: string | undefined
@@ -287,6 +291,9 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     const fault = findPasswordFault(read.BOOTSTRAP_PASSWORD, read.BOOTSTRAP_EMAIL)
     if (fault !== null) faults.push(`BOOTSTRAP_PASSWORD ${fault}`)
   }
+  const weak = findWeakSecrets(read)
+  const isLoopback = isLoopbackHost(read.BIND_ADDRESS)
+  if (!isLoopback) faults.push(...weak.map((text) => `${text}. Only a loopback BIND_ADDRESS accepts it`))
   if (faults.length > 0) throw new ConfigError(faults)
   return Object.freeze({
     role: read.ROLE,
@@ -332,6 +339,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     metricLabels: read.METRIC_LABELS ?? [],
     oidcIssuers: read.OIDC_ISSUERS ?? [],
     smtpFrom: read.SMTP_FROM,
+    warnings: weak,
     secrets: Object.freeze({
       databaseUrl: read.DATABASE_URL,
       secretKey: read.SECRET_KEY,
@@ -345,6 +353,18 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
       bootstrapApiKey: read.BOOTSTRAP_API_KEY,
     }),
   })
+}
+
+/** One line for each secret that a stranger would try first. */
+function findWeakSecrets({ SECRET_KEY: key, BOOTSTRAP_API_KEY, BOOTSTRAP_PASSWORD }: Values): string[] {
+  const found: [name: string, why: string | null, command: string][] = [
+    ['SECRET_KEY', key === undefined ? null : findPattern([...key]), 'openssl rand -base64 32'],
+    ['BOOTSTRAP_API_KEY', findWeakness(BOOTSTRAP_API_KEY), 'echo hbk_first_$(openssl rand -hex 20)'],
+    ['BOOTSTRAP_PASSWORD', findWeakness(BOOTSTRAP_PASSWORD), 'openssl rand -base64 18'],
+  ]
+  return found.flatMap(([name, why, command]) =>
+    why === null ? [] : [`${name} can be guessed, because it ${why}: make one with \`${command}\``],
+  )
 }
 
 /** The value of `NAME`, or the contents of the file `NAME_FILE` (a mounted secret) without the last line break. */

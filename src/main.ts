@@ -88,6 +88,7 @@ async function run(config: Config): Promise<void> {
   resources.defer(() => app.stop())
   const started = await startApp(app, databaseUrl)
   if (started === null) return
+  for (const warning of config.warnings) log.warn(warning)
   const { listening, ...addresses } = started
   const shownKey = config.secrets.bootstrapApiKey === undefined ? (prepared.made?.apiKey ?? null) : null
   if (config.kubernetes !== 'off' && config.role !== 'api') {

@@ -39,6 +39,14 @@ export function isWithin(address: Address, [base, prefix]: Block): boolean {
   return address.kind() === base.kind() && address.match(base, prefix)
 }
 
+const LOOPBACK: readonly Block[] = [parseBlock('127.0.0.0/8'), parseBlock('::1')]
+
+/** Whether only programs of this machine reach a server that listens there. */
+export function isLoopbackHost(host: string): boolean {
+  const address = parseAddress(host)
+  return address === null ? host.toLowerCase() === 'localhost' : LOOPBACK.some((block) => isWithin(address, block))
+}
+
 /** A network that one holder may have: with IPv6 the first 56 bits, which providers assign to a household; otherwise the address group. */
 export function networkGroup(text: string): string {
   const address = parseAddress(text)

@@ -1,12 +1,14 @@
 /** From values to the environment of the pods, and on to the product's own reader of it. */
 
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { type Config, readConfig } from '../../src/config.ts'
 import { CASES } from './cases.ts'
 import { type ChartObject, listPods, parseObjects, pick, renderChart, renderText, type Values } from './chart.ts'
 
-const API_KEY = `hbk_abc_${'0123456789abcdef'.repeat(2)}`
+const keyOf = (name: string) => createHash('sha256').update(name).digest('base64')
+const API_KEY = `hbk_abc_${createHash('sha256').update('an API key').digest('hex')}`
 
 const SIGN_IN_JSON = JSON.stringify([
   { name: 'Example', issuer: 'https://login.example.com', client_id: 'heartbeat', client_secret: 'a secret' },
@@ -19,9 +21,9 @@ const SECRETS: Record<string, Record<string, string>> = {
     'fqdn-uri': 'postgresql://app:password@heartbeat-db-rw.monitoring.svc.cluster.local:5432/app',
   },
   'heartbeat-keys': {
-    SECRET_KEY: Buffer.alloc(32, 1).toString('base64'),
-    key: Buffer.alloc(32, 2).toString('base64'),
-    PREVIOUS_SECRET_KEYS: Buffer.alloc(32, 3).toString('base64'),
+    SECRET_KEY: keyOf('one'),
+    key: keyOf('two'),
+    PREVIOUS_SECRET_KEYS: keyOf('three'),
   },
   'heartbeat-first-user': { BOOTSTRAP_PASSWORD: 'correct horse', BOOTSTRAP_API_KEY: API_KEY },
   metrics: { token: 'a-token-of-32-characters-for-metrics' },
@@ -205,8 +207,8 @@ describe('with values', () => {
     const { secrets } = readConfig(readEnvironment(objects, 'api'), false)
     expect(secrets).toMatchObject({
       databaseUrl: SECRETS['heartbeat-db-app']!['fqdn-uri'],
-      secretKey: Buffer.alloc(32, 2),
-      previousSecretKeys: [Buffer.alloc(32, 3)],
+      secretKey: Buffer.from(keyOf('two'), 'base64'),
+      previousSecretKeys: [Buffer.from(keyOf('three'), 'base64')],
       alertmanagerUrls: ['http://user:password@alertmanager:9093'],
       watchdogUrl: 'https://example.com/ping/2',
       smtpUrl: 'smtps://mail.example.com:465',

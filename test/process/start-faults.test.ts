@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -14,6 +15,8 @@ import { changed, failureOf, PASSWORD } from './start-failure.ts'
  * One fault of each kind that ends the program or makes it wait. Each line that a person reads is tested where it is made:
  * test/unit/config.test.ts, test/db/first-connection.test.ts, test/db/embedded-postgres.test.ts and test/http/listen.test.ts.
  */
+
+const STRONG_KEY = createHash('sha256').update('a key').digest('base64')
 
 let temp: TempFolder
 let database: EmptyDatabase
@@ -51,6 +54,21 @@ describe('the program ends with status 2 and one clear message', () => {
       'LOG_LEVEL',
       'SECRET_KEY',
     ])
+  })
+
+  it.concurrent('for secrets that can be guessed, unless only this machine reaches the ports', async () => {
+    const key = { BOOTSTRAP_API_KEY: 'hbk_demo_0123456789abcdef0123456789abcdef', SECRET_KEY: STRONG_KEY }
+    expect(await failureOf({ ...databaseEnvironment(database.url), ...key, BIND_ADDRESS: '0.0.0.0' })).toEqual([
+      'the configuration has a fault:',
+      '  BOOTSTRAP_API_KEY can be guessed, because it is an example of the documents: make one with `echo hbk_first_$(openssl rand -hex 20)`. Only a loopback BIND_ADDRESS accepts it',
+    ])
+    const empty = await createEmptyDatabase()
+    const loopback = { ...databaseEnvironment(empty.url), ...key, BIND_ADDRESS: '127.0.0.1', LOG_LEVEL: 'warn' }
+    const service = await startService(loopback)
+    expect(service.stderr).toContain('BOOTSTRAP_API_KEY can be guessed')
+    expect(service.stderr).not.toContain('SECRET_KEY can be guessed')
+    await service.kill()
+    await empty.close()
   })
 
   it.concurrent('for a port in use', async () => {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -80,6 +81,57 @@ describe('a secret', () => {
     ],
   ])('DATABASE_URL %s is rejected', (_name, url, fault) => {
     expect(faultsOf({ ...database, DATABASE_URL: url })).toEqual([expect.stringContaining(`DATABASE_URL ${fault}`)])
+  })
+})
+
+describe('a secret that can be guessed', () => {
+  const STRONG = {
+    SECRET_KEY: createHash('sha256').update('a key').digest('base64'),
+    BOOTSTRAP_API_KEY: `hbk_first_${createHash('sha256').update('an API key').digest('hex')}`,
+    BOOTSTRAP_PASSWORD: 'correct horse battery',
+  }
+  const API_KEY_OF_README = 'hbk_demo_0123456789abcdef0123456789abcdef'
+  const WEAK: Record<keyof typeof STRONG, [value: string, warning: string]> = {
+    SECRET_KEY: [
+      KEY,
+      'SECRET_KEY can be guessed, because it has too few different characters: make one with `openssl rand -base64 32`',
+    ],
+    BOOTSTRAP_API_KEY: [
+      API_KEY_OF_README,
+      'BOOTSTRAP_API_KEY can be guessed, because it is an example of the documents: make one with `echo hbk_first_$(openssl rand -hex 20)`',
+    ],
+    BOOTSTRAP_PASSWORD: [
+      'correct horse battery staple',
+      'BOOTSTRAP_PASSWORD can be guessed, because it is an example of the documents: make one with `openssl rand -base64 18`',
+    ],
+  }
+  const names = Object.keys(STRONG) as (keyof typeof STRONG)[]
+
+  it.each(['', '127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1', 'localhost'])(
+    'is a warning on the loopback address %j',
+    (address) => {
+      for (const name of names) {
+        const [value, warning] = WEAK[name]
+        expect(readConfig({ ...STRONG, [name]: value, BIND_ADDRESS: address }, false).warnings).toEqual([warning])
+      }
+    },
+  )
+
+  it.each(['0.0.0.0', '::', '192.0.2.1', '::ffff:0.0.0.0', 'heartbeat.example.com'])(
+    'is a fault on the address %s',
+    (address) => {
+      for (const name of names) {
+        const [value, warning] = WEAK[name]
+        expect(faultsOf({ ...STRONG, [name]: value, BIND_ADDRESS: address })).toEqual([
+          `${warning}. Only a loopback BIND_ADDRESS accepts it`,
+        ])
+      }
+    },
+  )
+
+  it('is none of random characters, nor a previous key, which only reads', () => {
+    for (const address of ['127.0.0.1', '0.0.0.0'])
+      expect(readConfig({ ...STRONG, PREVIOUS_SECRET_KEYS: KEY, BIND_ADDRESS: address }, false).warnings).toEqual([])
   })
 })
 
