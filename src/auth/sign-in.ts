@@ -9,12 +9,14 @@ import { EncryptJWT, errors, jwtDecrypt } from 'jose'
 import { audited } from '../audit/audited.ts'
 import { type Scope, SYSTEM } from '../domain/access.ts'
 import { AppError, notFound } from '../domain/errors.ts'
-import { addressGroup } from '../runtime/addresses.ts'
+import { addressGroup, networkGroup } from '../runtime/addresses.ts'
 import { newId } from '../runtime/ids.ts'
+import { createSharedPlaces } from '../runtime/places.ts'
 import { createSemaphore } from '../runtime/semaphore.ts'
 import type { Context } from '../store/context.ts'
 import { noteLoginAddress } from '../store/tenancy/login-addresses.ts'
 import { findOldestOrganization } from '../store/tenancy/organizations.ts'
+import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 import { findUserByEmail, insertUser, type KnownUser, lockSessionsOf } from '../store/tenancy/users.ts'
 import { actOnAccount, actorOf, actsOfFailure } from './acts.ts'
 import { beginDashboardSession, type FormerSession } from './dashboard-session.ts'
@@ -73,6 +75,8 @@ const ENCRYPTION = { alg: 'dir', enc: 'A256GCM' } as const
 const NEXT_LENGTH = 2_000
 /** Each waits for a few requests to the provider, of five seconds at most. */
 const SLOTS = { slots: 20, queue: { length: 100, createError: tooManySignIns } }
+/** Of a network: two at a time ask the provider, twenty wait, so long. Each replay of a return asks it once. */
+const OF_NETWORK = { atOnce: 2, waiting: 20, waitMs: 10_000 }
 
 /** `secretKey`: the 32 bytes of SECRET_KEY. `onProblem`: what users are not shown, for the log. */
 export function createSignIn(
@@ -84,6 +88,7 @@ export function createSignIn(
   const { clock } = context
   const key = new Uint8Array(hkdfSync('sha256', secretKey, '', KEY_INFO, 32))
   const runInSlot = createSemaphore(SLOTS)
+  const networks = createSharedPlaces(Number.POSITIVE_INFINITY, OF_NETWORK.atOnce, OF_NETWORK.waiting)
   const providers = new Map(
     configs.map((config) => {
       const provider = createIdentityProvider(config, clock, (error) => onProblem(config.name, error))
@@ -137,9 +142,15 @@ export function createSignIn(
         throw rejected(
           'this sign-in began in another browser, at another address of this service, or more than ten minutes ago: sign in again',
         )
-      const identity = await runInSlot(() => provider.exchange(callback, attempt))
-      const user = await findOrCreate(context, config, identity, address)
-      return enter(context, user, { address, former }, name)
+      const leave = await networks.take(networkGroup(address), OF_NETWORK.waitMs)
+      if (leave === null) throw tooManySignIns()
+      try {
+        const identity = await runInSlot(() => provider.exchange(callback, attempt))
+        const user = await findOrCreate(context, config, identity, address)
+        return await enter(context, user, { address, former }, name, attempt)
+      } finally {
+        leave()
+      }
     },
   }
 }
@@ -200,9 +211,18 @@ async function enter(
   user: KnownUser,
   { address, former }: Required<Pick<Return, 'address' | 'former'>>,
   provider: string,
+  { state }: Attempt,
 ): Promise<string> {
   return audited(context, actorOf(user, address), async (tx) => {
     if (!(await lockSessionsOf(tx, user.id))) throw removed()
+    // Also where the provider takes its code twice, an attempt makes one session, as long as its cookie is valid.
+    const spent = createHash('sha256').update(state).digest('base64url')
+    const { isAllowed } = await takeFromSlidingWindow(tx, {
+      bucket: `sign-in:${spent}`,
+      limit: 1,
+      seconds: SIGN_IN_SECONDS,
+    })
+    if (!isAllowed) throw rejected('this sign-in was finished already: sign in again')
     const now = context.clock.now()
     await noteLoginAddress(tx, user.id, addressGroup(address), now)
     const token = await beginDashboardSession(tx, user, address, now, former)

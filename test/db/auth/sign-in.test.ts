@@ -126,6 +126,41 @@ describe('a sign-in', () => {
     for (const text of [state, nonce, attempt.verifier]) expect(text!.length).toBeGreaterThanOrEqual(43)
   })
 
+  it('makes one session, also where the provider gives two codes for it, one after the other or at once', async () => {
+    await organization.addUser('ann@example.com')
+    const message = 'this sign-in was finished already: sign in again'
+    for (const isAtOnce of [false, true]) {
+      const { location, cookie } = await aSignIn().begin('Example', '/', ORIGIN)
+      const [one, two] = [await provider.authorize(location), await provider.authorize(location)]
+      expect(one.searchParams.get('code')).not.toBe(two.searchParams.get('code'))
+      const first = finish(aSignIn(), { cookie, query: one.search })
+      if (!isAtOnce) await first
+      const outcomes = await Promise.allSettled([first, finish(aSignIn(), { cookie, query: two.search })])
+      expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+      for (const outcome of outcomes)
+        if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'unauthenticated', message })
+    }
+    expect((await test.database.query('select from sessions')).rowCount).toBe(2)
+    expect(onAudit.mock.calls.filter(([{ action }]) => action === 'login.succeeded')).toHaveLength(2)
+  })
+
+  it('from a network with many at once waits for its turn, and leaves places for others', async () => {
+    await organization.addUser('ann@example.com')
+    const signIn = aSignIn()
+    const [flooded, other] = [await walk(signIn), await walk(signIn)]
+    const attempt = await signIn.open('Example', flooded.cookie)
+    const countExchanges = () => provider.requests.filter((request) => request === 'POST /token').length
+    const before = countExchanges()
+    const flood = Array.from({ length: 256 }, (_, subnet) => {
+      const address = `2001:db8:1:2${subnet.toString(16).padStart(2, '0')}::1`
+      return signIn.finish('Example', attempt, { ...BACK, query: flooded.query, address }).catch((error) => error.code)
+    })
+    await finish(signIn, other)
+    const outcomes = await Promise.all(flood)
+    expect(outcomes.filter((outcome) => outcome === 'unavailable').length).toBeGreaterThanOrEqual(256 - 22)
+    expect(countExchanges() - before).toBeLessThanOrEqual(22 + 1)
+  })
+
   it('can be finished by another replica', async () => {
     const ann = await organization.addUser('ann@example.com')
     const way = await walk(aSignIn())
