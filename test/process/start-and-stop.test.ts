@@ -80,7 +80,9 @@ describe('the first start', () => {
     expect(await stopAll(second, 'SIGINT')).toEqual({ exit: ENDED_WELL, started: expect.any(Number), alive: [] })
     expect(withoutAudit(first.stderr)).toBe('')
     // A stop and a start that take more than 5 s together are a downtime of the service, which it logs.
-    expect(withoutAudit(second.stderr).replace(/^.*no replica could store pings in the database for a while.*\n/, '')).toBe('')
+    expect(
+      withoutAudit(second.stderr).replace(/^.*no replica could store pings in the database for a while.*\n/, ''),
+    ).toBe('')
   })
 })
 

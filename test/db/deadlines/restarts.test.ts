@@ -71,7 +71,10 @@ function listOrdersOf(replicas: number): Action[][] {
 
 const nameOf = (order: readonly Action[]) => order.map(({ kind, place }) => `${kind} ${place}`).join(', ')
 
-/** Below, about and above the shortest gap; below a minute, so that no interval is excused (unit/domain/own-downtime.test.ts). */
+/**
+ * Below, about and above the shortest gap. Below a minute, so that no interval is excused: that is tested in
+ * unit/domain/own-downtime.test.ts.
+ */
 function chooseMs(random: Random): number {
   return random.pick([() => random.int(1, 2_000), () => random.int(4_000, 6_500), () => random.int(7_000, 50_000)])()
 }
