@@ -107,7 +107,7 @@ export interface UserWithHash extends KnownUser {
 
 const KNOWN = 'u.id, u.organization_id as "organizationId", u.email, u.scope'
 
-/** For authentication: by the id in an access token. */
+/** Null when there is no such user. */
 export async function findUser(db: Queryable, id: string): Promise<KnownUser | null> {
   const { rows } = await db.query<KnownUser>({
     name: 'find_user',
