@@ -23,6 +23,7 @@ import { findBootstrapKeyFault } from './domain/api-key.ts'
 import { toUserEmail, USER_EMAIL_RULE } from './domain/email.ts'
 import { findSeriesLabelsFault } from './domain/labels.ts'
 import { findPasswordFault } from './domain/password.ts'
+import { findSitePathFault } from './domain/site.ts'
 import { findPattern, findWeakness } from './domain/weak-secret.ts'
 import { isLoopbackHost } from './runtime/addresses.ts'
 import { isDecodable } from './runtime/percent.ts'
@@ -164,6 +165,7 @@ const VARIABLES = {
   PING_URL: webUrl('https://ping.example.com').optional(),
   BASE_URL: webUrl('https://heartbeat.example.com/api/v1')
     .refine((text) => text.endsWith('/api/v1'), 'must end in /api/v1')
+    .superRefine(withFault(findSitePathFault))
     .optional(),
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
     .refine(

@@ -44,7 +44,7 @@ export interface Attempt extends Handshake {
 }
 
 export interface Return {
-  /** Of this service, as the browser sees it: `https://heartbeat.example.com`. */
+  /** Of this service, as the browser sees it, with the path of a proxy: `https://example.com/heartbeat`. */
   readonly origin: string
   /** What the provider has appended to the redirect URI, with its question mark. */
   readonly query: string

@@ -26,6 +26,7 @@ import { createPruner } from '../checks/prune-history.ts'
 import { createChangeHub } from '../checks/watch-changes.ts'
 import type { AuditEntry } from '../domain/audit.ts'
 import { AppError } from '../domain/errors.ts'
+import { sitePathOf } from '../domain/site.ts'
 import { API_PREFIX, createApiApp } from '../http/api/app.ts'
 import { createBadgeApp } from '../http/badges/app.ts'
 import { createFindClientAddress } from '../http/client-address.ts'
@@ -272,6 +273,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       api: apiApp.callback(),
       badges: badgeApp.callback(),
       dashboard: dashboardApp?.callback() ?? null,
+      sitePath: () => sitePathOf(baseUrl),
     }),
     bindAddress,
     port: config.apiPort,

@@ -12,6 +12,7 @@ import { createChangeHub } from '../../src/checks/watch-changes.ts'
 import { createTargetRule } from '../../src/delivery/targets.ts'
 import type { Scope } from '../../src/domain/access.ts'
 import type { AuditEntry } from '../../src/domain/audit.ts'
+import { sitePathOf } from '../../src/domain/site.ts'
 import { API_PREFIX, type ApiParts, createApiApp } from '../../src/http/api/app.ts'
 import { createBadgeApp } from '../../src/http/badges/app.ts'
 import { createDashboardApp, type DashboardParts } from '../../src/http/dashboard/app.ts'
@@ -116,7 +117,7 @@ export async function startTestApi({ clock = systemClock, ...overrides }: Overri
   const badges = createBadgeApp({ ...parts, clock: context.clock, find: createFindBadge(context) }).callback()
   const server = createHttpServer({
     name: 'api',
-    handler: routeManagement({ api, badges, dashboard }),
+    handler: routeManagement({ api, badges, dashboard, sitePath: () => sitePathOf(parts.baseUrl()) }),
     bindAddress: '127.0.0.1',
     port: 0,
     errorText: (error) => ({ type: 'application/json; charset=utf-8', text: JSON.stringify({ error }) }),

@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import type { HttpClient } from '../../delivery/http.ts'
 import type { Sender } from '../../delivery/outcome.ts'
 import type { ChannelSettings } from '../../domain/channel.ts'
+import { siteUrlOf } from '../../domain/site.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Database } from '../../store/postgres/database.ts'
 
@@ -98,9 +99,10 @@ export function linkForPeople(links: Links, checkId: string): string {
 /** @param baseUrl returns BASE_URL, with or without a slash at its end. It is called for each link: the port can be unknown before the start. */
 export function createLinks(baseUrl: () => string, isDashboardOn = false): Links {
   const api = () => baseUrl().replace(/\/+$/, '')
+  const dashboard = (path: string) => new URL(siteUrlOf(baseUrl()) + path).href
   return {
     check: (checkId) => `${api()}/checks/${checkId}`,
-    dashboard: (checkId) => (isDashboardOn ? new URL(`/checks/${checkId}`, baseUrl()).href : null),
-    checks: () => (isDashboardOn ? new URL('/checks', baseUrl()).href : `${api()}/checks`),
+    dashboard: (checkId) => (isDashboardOn ? dashboard(`/checks/${checkId}`) : null),
+    checks: () => (isDashboardOn ? dashboard('/checks') : `${api()}/checks`),
   }
 }

@@ -7,6 +7,7 @@ import type { Tokens } from '../../auth/tokens.ts'
 import type { ChannelContext } from '../../channels/context.ts'
 import type { Caller } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
+import { siteUrlOf } from '../../domain/site.ts'
 import type { Log } from '../../runtime/log.ts'
 import { createPacer } from '../../runtime/pacer.ts'
 import { takeCall } from '../../tenancy/rate-limit.ts'
@@ -48,7 +49,6 @@ export interface ApiParts {
 }
 
 export const API_PREFIX = '/api/v1'
-const BASE_PATH = new RegExp(`${API_PREFIX}/?$`)
 
 /** Mount its `callback()` on a node server, and call `deferContinue` (http/body.ts) for that server. */
 export function createApiApp(given: ApiParts): Koa {
@@ -84,7 +84,7 @@ export function createApiApp(given: ApiParts): Koa {
   app.use(observe({ log, clock: context.clock, isStopping, onRequest }))
   app.use(renderErrors(log))
   app.use(limitRejections(context.clock, (ctx) => findClientAddress(ctx.req)))
-  const siteUrl = () => baseUrl().replace(BASE_PATH, '')
+  const siteUrl = () => siteUrlOf(baseUrl())
   const shared = { context, authenticate, findClientAddress, sendPages, pace, pingUrl }
   app.use(serveHealthchecks({ ...shared, takeCall: take, siteUrl }))
   app.use(router.routes())

@@ -11,6 +11,7 @@ import {
 import { SIGN_IN_SECONDS } from '../../auth/sign-in.ts'
 import { includesScope } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
+import { onSite, sitePathOf } from '../../domain/site.ts'
 import { yieldTurn } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 import { RequestAborted, readBody } from '../body.ts'
@@ -120,7 +121,7 @@ export function createDashboardApp(parts: DashboardParts): Koa {
   app.use(
     renderErrorPages({
       log,
-      render: (ctx, page) => sendDocument(ctx, renderDocument(page, aroundOf(ctx, assets, context))),
+      render: (ctx, page) => sendDocument(ctx, renderDocument(page, aroundOf(ctx, assets, dashboard))),
     }),
   )
   app.use(async (ctx, next) => {
@@ -189,7 +190,7 @@ function serve(
       const key = `${caller.organizationId} ${caller.scope} ${encoding} ${ctx.url}`
       return sendCompressed(ctx, await shareRead(key, notBefore, (now) => readAgain({ ...request, now }, encoding)))
     }
-    const around = { ...aroundOf(ctx, assets, dashboard.context), now: request.now }
+    const around = { ...aroundOf(ctx, assets, dashboard), now: request.now }
     const answer = () => {
       if (ctx.res.destroyed) throw new RequestAborted()
       return respond(request)
@@ -202,7 +203,9 @@ function serve(
   async function readAgain(request: Request<DashboardCaller | null>, encoding: Encoding): Promise<Compressed> {
     const response = await turns.read(request.caller!, () => respond(request))
     if (response.kind !== 'page') throw new Error(`${path} is no page`)
-    const text = renderDocument(response, { caller: null, path: request.path, done: null, assets, now: request.now })
+    const { path: at, now, baseUrl } = request
+    const sitePath = sitePathOf(baseUrl())
+    const text = renderDocument(response, { caller: null, path: at, done: null, assets, sitePath, now })
     return {
       status: response.status ?? 200,
       encoding,
@@ -225,9 +228,10 @@ function sendCompressed(ctx: Context, { status, encoding, bytes }: Compressed): 
   ctx.body = bytes
 }
 
-function aroundOf(ctx: Context, assets: Assets, { clock }: Dashboard['context']): Around {
+function aroundOf(ctx: Context, assets: Assets, { context, baseUrl }: Pick<Dashboard, 'context' | 'baseUrl'>): Around {
   const done = new URLSearchParams(ctx.querystring).get('done')
-  return { caller: ctx.state.caller ?? null, path: ctx.path, done, assets, now: clock.now() }
+  const sitePath = sitePathOf(baseUrl())
+  return { caller: ctx.state.caller ?? null, path: ctx.path, done, assets, sitePath, now: context.clock.now() }
 }
 
 async function send(ctx: Context, response: Response, around: Around, baseUrl: string): Promise<void> {
@@ -282,7 +286,7 @@ function encodingOf(ctx: Context): Encoding {
 
 function sendRedirect(ctx: Context, { to, session, signIn }: Redirect, baseUrl: string): void {
   ctx.status = 303
-  ctx.set('Location', to)
+  ctx.set('Location', to.startsWith('/') ? onSite(sitePathOf(baseUrl), to) : to)
   if (session !== undefined) setCookie(ctx, 'session', session, DASHBOARD_SESSION_MS, baseUrl)
   if (signIn !== undefined) setCookie(ctx, 'sign_in', signIn, SIGN_IN_SECONDS * 1_000, baseUrl)
 }
@@ -300,7 +304,7 @@ function setCookie(
     httpOnly: true,
     sameSite: 'lax',
     secure: isSecure(baseUrl),
-    path: '/',
+    path: sitePathOf(baseUrl) || '/',
     overwrite: true,
     ...(value === 'end' ? {} : { maxAge }),
   })
@@ -327,9 +331,10 @@ function withoutNul(text: string): URLSearchParams {
   return fields
 }
 
-/** Browsers reject the prefix without TLS. */
+/** Browsers reject both prefixes without TLS, and `__Host-` for a cookie with a path. */
 function cookieName(name: 'session' | 'sign_in', baseUrl: string): string {
-  return `${isSecure(baseUrl) ? '__Host-' : ''}heartbeat_${name}`
+  const prefix = sitePathOf(baseUrl) === '' ? '__Host-' : '__Secure-'
+  return `${isSecure(baseUrl) ? prefix : ''}heartbeat_${name}`
 }
 
 function isSecure(baseUrl: string): boolean {

@@ -4,6 +4,7 @@ import type { DashboardCaller } from '../../auth/dashboard-session.ts'
 import type { Instant } from '../../domain/check.ts'
 import { toIso } from '../../domain/instant.ts'
 import { toOneLine } from '../../domain/plain-text.ts'
+import { onSite } from '../../domain/site.ts'
 import type { Assets } from './assets.ts'
 import { type Html, html } from './html.ts'
 import { icon } from './icons.ts'
@@ -17,6 +18,8 @@ export interface Around {
   /** The value of `?done=`. */
   readonly done: string | null
   readonly assets: Assets
+  /** What a proxy has before our own paths (domain/site.ts). */
+  readonly sitePath: string
   readonly now: Instant
 }
 
@@ -28,7 +31,10 @@ const SECTIONS = [
   ['/service', 'Service'],
 ] as const
 
-export function renderDocument(page: Page, { caller, path, done, assets, now }: Around): string {
+/** The addresses of our own in a document. Templates escape the quotes of texts, so that no text looks like one. */
+const OWN_ADDRESS = / (href|src|action|data-preview)="(\/[^"]*)/g
+
+export function renderDocument(page: Page, { caller, path, done, assets, sitePath, now }: Around): string {
   // Anyone can make a link with `?done=`: without a session only the log-out can have happened.
   const mayShow = done !== null && Object.hasOwn(NOTICES, done) && (caller === null) === (done === 'logged-out')
   const notice = mayShow ? NOTICES[done] : undefined
@@ -57,7 +63,9 @@ ${main}
 </body>
 </html>
 `
-  return document.toString()
+  const text = document.toString()
+  if (sitePath === '') return text
+  return text.replaceAll(OWN_ADDRESS, (_, name, address) => ` ${name}="${onSite(sitePath, address)}`)
 }
 
 function renderHeader(caller: DashboardCaller | null, path: string): Html {

@@ -11,6 +11,7 @@ import type { ChannelContext } from '../../channels/context.ts'
 import type { Caller } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
+import { sitePathOf } from '../../domain/site.ts'
 import { createDatabaseCheck } from '../../service/check-database.ts'
 import type { CallTaken } from '../../tenancy/rate-limit.ts'
 import type { SendPages } from '../api/send-pages.ts'
@@ -38,7 +39,7 @@ export function serveHealthchecks(parts: HealthchecksParts): Middleware {
   const checkDatabase = createDatabaseCheck(parts.context)
   return async (ctx, next) => {
     const found = findPath(ctx.path)
-    if (found === null) return redirect(ctx) ? undefined : next()
+    if (found === null) return redirect(ctx, parts.siteUrl()) ? undefined : next()
     const operation = Object.hasOwn(found.methods, ctx.method) ? found.methods[ctx.method] : undefined
     const selected = operation === undefined && found.version === 1 ? null : await select(ctx, found, parts.pace)
     if (selected === null) return next()
@@ -53,12 +54,12 @@ export function serveHealthchecks(parts: HealthchecksParts): Middleware {
 }
 
 /** As healthchecks does: some of its clients leave out the slash at the end. Not in version 1, where those addresses are ours. */
-function redirect(ctx: Context): boolean {
+function redirect(ctx: Context, siteUrl: string): boolean {
   const found = ctx.req.headers['x-api-key'] === undefined ? null : findPath(`${ctx.path}/`)
   if (found === null || found.version === 1) return false
   ctx.state.route = found.route
   ctx.status = 301
-  ctx.set('Location', `${ctx.path}/${ctx.search}`)
+  ctx.set('Location', `${sitePathOf(siteUrl)}${ctx.path}/${ctx.search}`)
   return true
 }
 

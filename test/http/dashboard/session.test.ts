@@ -207,6 +207,16 @@ it('a page without TLS at the public name is not our own where that has TLS; ano
   expect(await post('127.0.0.1:9000', 'http://127.0.0.1:9001')).toBe(403)
 })
 
+it('below a path a cookie for https has that path, which __Host- does not allow', async () => {
+  await using secure = await startTestApi({ baseUrl: () => 'https://example.com/heartbeat/api/v1' })
+  const visitor = createVisitor(new URL(secure.url).origin)
+  const { headers } = await visitor.post('/heartbeat/login', secure.admin)
+  expect(headers.getSetCookie()[0]).toMatch(
+    /^__Secure-heartbeat_session=[\w-]{43}; path=\/heartbeat; expires=[^;]*; samesite=lax; secure; httponly$/,
+  )
+  expect((await visitor.get('/heartbeat/checks')).status).toBe(200)
+})
+
 describe('every page', () => {
   it('has the headers that bind it to us', async () => {
     const { headers } = await (await visit(api)).get('/checks')

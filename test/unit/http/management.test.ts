@@ -55,3 +55,20 @@ it('the badges have what is below /badge/, for every client, also without a dash
   for (const url of ['/badge', '/badges/x.svg', '/checks/badge/x', '//badge/x'])
     expect(routeOf(url), url).toBe('dashboard')
 })
+
+it('below a path, each has its own with the path and without it, and its handler sees the path without it', () => {
+  const seen: string[] = []
+  const note =
+    (name: string) =>
+    ({ url }: IncomingMessage) =>
+      seen.push(`${name} ${url}`)
+  const handlers = { api: note('api'), badges: note('badges'), dashboard: note('dashboard') }
+  const route = routeManagement({ ...handlers, sitePath: () => '/heartbeat' })
+  for (const url of ['/api/v1/me', '/badge/x.svg', '/checks?a=b', '/'])
+    for (const sent of [url, `/heartbeat${url}`, `/${url}`, `http://a.example/heartbeat${url}`]) {
+      route({ url: sent, headers: {} } as IncomingMessage, {} as ServerResponse)
+      expect(seen.pop(), sent).toMatch(new RegExp(`^(api|badges|dashboard) ${url.replace('?', '\\?')}$`))
+    }
+  route({ url: '/heartbeats', headers: {} } as IncomingMessage, {} as ServerResponse)
+  expect(seen.pop()).toBe('dashboard /heartbeats')
+})

@@ -58,6 +58,14 @@ function refreshTimes() {
   }
 }
 
+// Addresses ------------------------------------------------------------------------------------------------------------------
+
+/** What a proxy has before our own paths: this script is in `/assets/`. */
+const SITE_PATH = import.meta.url.startsWith('http') ? new URL('..', import.meta.url).pathname.slice(0, -1) : ''
+
+/** Without that. @param {{ pathname: string }} address */
+const pathOf = ({ pathname }) => pathname.slice(pathname.startsWith(`${SITE_PATH}/`) ? SITE_PATH.length : 0)
+
 // The page, read again ---------------------------------------------------------------------------------------------------------
 
 /** Forms in which something was typed, and buttons that say "Copied". @type {WeakSet<Node>} */
@@ -86,7 +94,7 @@ async function read() {
     // Windows share what is read again from this time on.
     const headers = { 'X-Refresh': shownAt > changedAt ? shownAt : changedAt }
     const response = await fetch(location.href, { headers, signal: AbortSignal.timeout(10_000) })
-    if (response.redirected && new URL(response.url).pathname === '/login') return location.assign(response.url)
+    if (response.redirected && pathOf(new URL(response.url)) === '/login') return location.assign(response.url)
     if (response.status >= 500 || response.status === 429) throw new Error(`status ${response.status}`)
     show(new DOMParser().parseFromString(await response.text(), 'text/html'))
     failures = 0
@@ -154,10 +162,10 @@ let [streamFailures, isCrowdedOut] = [0, false]
 function listen() {
   if (stream !== undefined || isCrowdedOut || !isLive()) return
   const query = new URLSearchParams({ since: shownAt })
-  const [, id] = /^\/checks\/([0-9a-f-]{36})(?:\/how)?$/i.exec(location.pathname) ?? []
+  const [, id] = /^\/checks\/([0-9a-f-]{36})(?:\/how)?$/i.exec(pathOf(location)) ?? []
   if (id) query.set('check', id)
   const openedAt = Date.now()
-  stream = new EventSource(`/live?${query}`)
+  stream = new EventSource(`${SITE_PATH}/live?${query}`)
   for (const name of ['change', 'reload'])
     stream.addEventListener(name, ({ data }) => {
       changedAt = JSON.parse(data).at
@@ -220,7 +228,7 @@ const contentOf = (field) => (['checkbox', 'radio'].includes(field.type) ? 'chec
 
 /** After a log-in or an error in between; a form that was left otherwise begins anew. */
 function restoreForms() {
-  if (isError() || /^\/login(\/|$)/.test(location.pathname)) return sessionStorage.setItem(BACK, '1')
+  if (isError() || /^\/login(\/|$)/.test(pathOf(location))) return sessionStorage.setItem(BACK, '1')
   const isBack = sessionStorage.getItem(BACK) !== null
   const kept = Object.entries(sessionStorage)
   sessionStorage.clear()

@@ -2,6 +2,7 @@
 
 import { logInToDashboard, logOutOfDashboard } from '../../../auth/dashboard-session.ts'
 import { AppError } from '../../../domain/errors.ts'
+import { siteUrlOf } from '../../../domain/site.ts'
 import { STATUS } from '../../middleware/errors.ts'
 import { type Html, html } from '../html.ts'
 import { ownPath } from '../own-page.ts'
@@ -49,7 +50,7 @@ async function beginSignIn(request: Visit): Promise<Page | Redirect> {
   const next = ownPath(query.get('next'))
   if (caller !== null) return redirect(next ?? '/checks')
   try {
-    const { location, cookie } = await signIn.begin(params.name!, next ?? '/checks', originOf(request))
+    const { location, cookie } = await signIn.begin(params.name!, next ?? '/checks', siteUrlOf(request.baseUrl()))
     return { ...redirect(location), signIn: { token: cookie } }
   } catch (error) {
     return showFailure(request, error, next)
@@ -63,7 +64,7 @@ async function finishSignIn(request: Visit): Promise<Page | Redirect> {
   const next = attempt === null ? null : ownPath(attempt.next)
   try {
     const query = path.includes('?') ? path.slice(path.indexOf('?')) : ''
-    const token = await signIn.finish(name, attempt, { origin: originOf(request), query, address, former })
+    const token = await signIn.finish(name, attempt, { origin: siteUrlOf(request.baseUrl()), query, address, former })
     return { ...redirect(next ?? '/checks'), session: { token }, signIn: 'end' }
   } catch (error) {
     return showFailure(request, error, next)
@@ -75,10 +76,6 @@ function showFailure(request: Visit, error: unknown, next: string | null): Page 
   if (!(error instanceof AppError) || !['unauthenticated', 'unavailable'].includes(error.code)) throw error
   const { code, message, retryAfterSeconds: waitSeconds } = error
   return { ...showLogIn(request, { next, fault: sentence(message) }), status: STATUS[code], waitSeconds }
-}
-
-function originOf({ baseUrl }: Dashboard): string {
-  return new URL(baseUrl()).origin
 }
 
 interface LogInForm {

@@ -1,6 +1,7 @@
 /** The keys of a project: the address of its pings by name, and its badges. */
 
 import type { BadgeSubject } from '../../../../domain/badge.ts'
+import { siteUrlOf } from '../../../../domain/site.ts'
 import {
   createProjectKey,
   getProjectKey,
@@ -64,14 +65,14 @@ ${renderActions(project, 'badge', badgeKey)}
 
 function renderBadges({ name }: ProjectRecord, key: string, baseUrl: string): Html {
   const image = (subject: BadgeSubject) => `${badgePath(key, subject)}.svg`
-  const origin = baseUrl.replace(/\/api\/v1$/, '')
+  const site = siteUrlOf(baseUrl)
   const whole = image({ kind: 'project' })
   return html`<p><img src="${whole}" alt="Status of all checks of the project" height="20"></p>
 <p>All checks, in Markdown:</p>
-<p class="secret-line"><code id="badge-markdown">![${toAlternative(name)}](${origin}${whole})</code> ${copyButton('badge-markdown', 'the Markdown of all checks')}</p>
+<p class="secret-line"><code id="badge-markdown">![${toAlternative(name)}](${site}${whole})</code> ${copyButton('badge-markdown', 'the Markdown of all checks')}</p>
 <p>One check, or the checks with a tag:</p>
-<p class="secret-line"><code id="badge-check">![slug](${origin}${image({ kind: 'check', slug: 'slug' })})</code> ${copyButton('badge-check', 'the Markdown of a check')}</p>
-<p class="secret-line"><code id="badge-tag">![tag](${origin}${image({ kind: 'tag', tag: 'tag' })})</code> ${copyButton('badge-tag', 'the Markdown of a tag')}</p>`
+<p class="secret-line"><code id="badge-check">![slug](${site}${image({ kind: 'check', slug: 'slug' })})</code> ${copyButton('badge-check', 'the Markdown of a check')}</p>
+<p class="secret-line"><code id="badge-tag">![tag](${site}${image({ kind: 'tag', tag: 'tag' })})</code> ${copyButton('badge-tag', 'the Markdown of a tag')}</p>`
 }
 
 /** A name as the alternative text of an image in Markdown. */
