@@ -7,11 +7,9 @@ import { BADGE_PREFIX } from './badges/path.ts'
 /** A request to a proxy names the server in its first line. Servers accept that form too (RFC 9112, section 3.2.2). */
 const ORIGIN = /^https?:\/\/[^/?]*/i
 
-/** That of the API's credentials. A proxy that asks for a password itself may forward its own header, with another scheme. */
-const CREDENTIAL = /^bearer( |$)/i
-
 /**
  * `dashboard` null: it is off, and the API responds to its paths with 404. `sitePath`: what a proxy has before our own paths (domain/site.ts).
+ * A proxy may forward a credential of its own with each page, so `Authorization` says nothing of what is asked for.
  */
 export function routeManagement({
   api,
@@ -30,8 +28,6 @@ export function routeManagement({
     if (site !== '') request.url = path
     if (path.startsWith(BADGE_PREFIX)) return badges(request, response)
     if (dashboard === null) return api(request, response)
-    const isApi =
-      path.startsWith('/api/') || /^\/api(\?|$)/.test(path) || CREDENTIAL.test(request.headers.authorization ?? '')
-    return isApi ? api(request, response) : dashboard(request, response)
+    return path.startsWith('/api/') || /^\/api(\?|$)/.test(path) ? api(request, response) : dashboard(request, response)
   }
 }

@@ -217,6 +217,14 @@ it('below a path a cookie for https has that path, which __Host- does not allow'
   expect((await visitor.get('/heartbeat/checks')).status).toBe(200)
 })
 
+it('a credential that a proxy forwards with each page leaves the page where it is', async () => {
+  const visitor = await visit(api)
+  for (const authorization of ['Bearer x.y.z', `Bearer ${api.keys.admin}`, 'Basic YTpi']) {
+    expect((await visitor.get('/checks', { authorization })).headers.get('content-type')).toContain('text/html')
+    expect((await createVisitor(origin).get('/checks', { authorization })).location).toBe('/login?next=%2Fchecks')
+  }
+})
+
 describe('every page', () => {
   it('has the headers that bind it to us', async () => {
     const { headers } = await (await visit(api)).get('/checks')

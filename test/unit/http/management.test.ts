@@ -31,14 +31,12 @@ it('the API has what is below /api, in both forms of a request, and the dashboar
     expect(routeOf(url), url).toBe('dashboard')
 })
 
-it('the API responds to what carries a credential, and to everything without a dashboard', () => {
-  for (const authorization of ['Bearer x', 'bearer x', 'Bearer'])
-    expect(routeOf('/checks', { authorization }), authorization).toBe('api')
+it('the API responds to everything without a dashboard', () => {
   expect(routeOf('/checks', {}, false)).toBe('api')
 })
 
 it('the credentials of a proxy leave the dashboard where it is', () => {
-  for (const authorization of ['Basic YTpi', 'Negotiate x', 'Digest username="a"', 'Bearerx y', '']) {
+  for (const authorization of ['Bearer x', 'bearer', 'Basic YTpi', 'Negotiate x', 'Digest username="a"', '']) {
     expect(routeOf('/checks', { authorization }), authorization).toBe('dashboard')
     expect(routeOf('/api/v1/me', { authorization }), authorization).toBe('api')
   }
