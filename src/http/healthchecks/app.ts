@@ -53,10 +53,10 @@ export function serveHealthchecks(parts: HealthchecksParts): Middleware {
   }
 }
 
-/** As healthchecks does: some of its clients leave out the slash at the end. Not in version 1, where those addresses are ours. */
+/** As healthchecks does, for every method: some of its clients leave out the slash at the end. In version 1 these addresses are also ours. */
 function redirect(ctx: Context, siteUrl: string): boolean {
   const found = ctx.req.headers['x-api-key'] === undefined ? null : findPath(`${ctx.path}/`)
-  if (found === null || found.version === 1) return false
+  if (found === null || (found.version === 1 && isBearer(ctx.req))) return false
   ctx.state.route = found.route
   ctx.status = 301
   ctx.set('Location', `${sitePathOf(siteUrl)}${ctx.path}/${ctx.search}`)

@@ -143,6 +143,38 @@ describe('our own API', () => {
   })
 })
 
+describe('a list without the slash at the end of its address', () => {
+  const LISTS = CALLS.filter(([, path]) => path.endsWith('/')).map(([method, path]) => [method, path.slice(0, -1)])
+  LISTS.push(['GET', 'status'], ['HEAD', 'status'], ['PUT', 'checks'])
+
+  it.each(LISTS)('leads to the address with it, in each version: %s %s', async (method, path) => {
+    for (const version of [1, 2, 3]) {
+      const at = `/api/${pathOf(path, version)}`
+      const init = { method, headers: { 'x-api-key': 'x' }, redirect: 'manual' } as const
+      const { status, headers } = await fetch(new URL(`${at}?slug=a&tag=%20`, api.url), init)
+      expect([status, headers.get('location')], at).toEqual([301, `${at}/?slug=a&tag=%20`])
+    }
+  })
+
+  it('is read by a client that follows', async () => {
+    for (const version of [1, 2, 3]) {
+      const { status, body } = await call('GET', `v${version}/checks?slug=a`)
+      expect([status, body.checks.length]).toEqual([200, 1])
+    }
+  })
+
+  it('is one of ours in version 1 with a credential of ours, or without a key of theirs', async () => {
+    const own = { authorization: `Bearer ${project.keys.write}` }
+    for (const headers of [own, { ...own, 'x-api-key': project.keys.write }]) {
+      const response = await fetch(`${api.url}/checks?project_id=${project.id}`, { headers, redirect: 'manual' })
+      expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('"id"')])
+    }
+    for (const path of ['/checks', '/channels', `/checks/${uuid}/pings`])
+      expect((await fetch(api.url + path, { redirect: 'manual' })).status).toBe(401)
+    expect((await call('POST', 'v1/checks', { key: null, json: { api_key: 'x' } })).status).toBe(401)
+  })
+})
+
 describe('versions 2 and 3', () => {
   it('are without our own API', async () => {
     expect(await call('GET', 'v3/checks/', { key: null })).toMatchObject({
@@ -155,15 +187,6 @@ describe('versions 2 and 3', () => {
     expect((await call('GET', 'v3/checks/not-a-uuid')).status).toBe(404)
     const { status, headers } = await call('PUT', 'v3/checks/')
     expect([status, headers.get('allow')]).toEqual([405, 'GET, POST'])
-  })
-
-  it('lead to the address with a slash at its end, with the header', async () => {
-    const { status, body } = await call('GET', 'v3/checks?slug=a')
-    expect([status, body.checks.length]).toEqual([200, 1])
-    const init = { method: 'POST', headers: { 'x-api-key': 'x' }, redirect: 'manual' } as const
-    const { headers } = await fetch(`${api.url.replace('v1', 'v2')}/checks?a=b`, init)
-    expect(headers.get('location')).toBe('/api/v2/checks/?a=b')
-    expect((await call('GET', 'v1/checks')).status).toBe(401)
   })
 
   it('say that the database responds, also without a key and to probes that ask for headers only', async () => {
