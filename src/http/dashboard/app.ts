@@ -23,7 +23,7 @@ import { ASSETS_PATH, type Assets, compress, type Encoding, readAssets } from '.
 import { renderErrorPages } from './errors.ts'
 import { type Around, renderDocument } from './layout.ts'
 import { LIVE_PATH, type Live } from './live.ts'
-import { isFromOwnPage, ownPath, pathOfReferrer } from './own-page.ts'
+import { createRejectForeignPage, isOpenedInClear, ownPath, pathOfReferrer } from './own-page.ts'
 import type { Dashboard, PageRoute, Redirect, Request, Response } from './page.ts'
 import { PAGES } from './routes.ts'
 import { createSharedReads, type ShareRead } from './shared-reads.ts'
@@ -96,6 +96,7 @@ export function createDashboardApp(parts: DashboardParts): Koa {
   const takeRequest = createWindows(context.clock, mostRequests)
   const turns = createTurns({ yieldToPings, waitMs: parts.turnWaitMs })
   const shareRead = createSharedReads<Compressed>(context.clock)
+  const rejectForeignPage = createRejectForeignPage({ log, clock: context.clock, baseUrl })
 
   const router = new Router({ sensitive: true })
   router.get(`${ASSETS_PATH}:name`, (ctx) => sendAsset(ctx, assets))
@@ -125,7 +126,7 @@ export function createDashboardApp(parts: DashboardParts): Koa {
     }),
   )
   app.use(async (ctx, next) => {
-    if (!['GET', 'HEAD'].includes(ctx.method) && !isFromOwnPage(ctx.req, originOf(baseUrl()))) throw foreignPage()
+    if (!['GET', 'HEAD'].includes(ctx.method)) rejectForeignPage(ctx.req)
     if (!ctx.path.startsWith(ASSETS_PATH)) {
       const token = ctx.cookies.get(cookieName('session', baseUrl()))
       const isUse = ctx.path !== LIVE_PATH && ctx.get(REFRESH_HEADER) === ''
@@ -182,6 +183,7 @@ function serve(
       signInCookie: ctx.cookies.get(cookieName('sign_in', dashboard.baseUrl())),
       address: findClientAddress(ctx.req),
       path: ctx.url,
+      isOpenedInClear: isSecure(dashboard.baseUrl()) && isOpenedInClear(ctx.req),
       now: dashboard.context.clock.now(),
     }
     const notBefore = Date.parse(ctx.get(REFRESH_HEADER))
@@ -341,21 +343,9 @@ function isSecure(baseUrl: string): boolean {
   return baseUrl.startsWith('https:')
 }
 
-/** The dashboard's public address, without a slash at its end. */
-export function originOf(baseUrl: string): string {
-  return URL.parse(baseUrl)?.origin ?? ''
-}
-
 const isLogIn = (path: string) => path === '/login' || path.startsWith('/login/')
 
 function tooManyRequests(most: number, retryAfterSeconds: number): AppError {
   const message = `your account has made more than ${most} requests in a minute: try again in ${retryAfterSeconds} s`
   return new AppError('too_many_requests', message, { retryAfterSeconds })
-}
-
-function foreignPage(): AppError {
-  return new AppError(
-    'forbidden',
-    'this request does not come from a page of this dashboard: open the page here and try again',
-  )
 }

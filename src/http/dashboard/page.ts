@@ -36,6 +36,8 @@ export interface Request<Who extends DashboardCaller | null = DashboardCaller> e
   readonly address: string
   /** The path and query of this request. */
   readonly path: string
+  /** BASE_URL is https, and the browser has opened this page by http: it does not keep our cookies. */
+  readonly isOpenedInClear: boolean
   readonly now: Instant
 }
 

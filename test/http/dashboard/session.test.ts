@@ -1,6 +1,8 @@
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Log } from '../../../src/runtime/log.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
+import { silentLog } from '../../support/silent-log.ts'
 import { createVisitor, visit } from '../../support/visitor.ts'
 
 let api: TestApi
@@ -205,6 +207,51 @@ it('a page without TLS at the public name is not our own where that has TLS; ano
   expect(await post(name, 'https://evil.example.com')).toBe(403)
   expect(await post('127.0.0.1:9000', 'http://127.0.0.1:9000')).toBe(303)
   expect(await post('127.0.0.1:9000', 'http://127.0.0.1:9001')).toBe(403)
+})
+
+it('a form that a proxy sends on under another name is rejected with both names, and with a line of the log each second', async () => {
+  const lines: unknown[] = []
+  const log = {
+    ...silentLog,
+    warn: (...line: unknown[]) => lines.push(line),
+    debug: () => {},
+    info: () => {},
+  } as unknown as Log
+  await using named = await startTestApi({ log, baseUrl: () => 'http://127.0.0.1:8081/api/v1' })
+  const own = new URL(named.url).host
+  const post = () =>
+    fetch(new URL('/login', named.url), {
+      method: 'POST',
+      redirect: 'manual',
+      body: new URLSearchParams(named.admin),
+      headers: { origin: 'http://heartbeat.example.com' },
+    })
+  const response = await post()
+  expect(response.status).toBe(403)
+  const text = await response.text()
+  for (const part of ['heartbeat.example.com (Origin)', `${own} (Host)`, 'BASE_URL has 127.0.0.1:8081', '$http_host'])
+    expect(text).toContain(part)
+  await post()
+  expect(lines).toEqual([
+    [{ origin: 'http://heartbeat.example.com', host: own }, expect.stringContaining('a form was rejected')],
+  ])
+  named.moveClock(1_000)
+  await post()
+  expect(lines).toHaveLength(2)
+})
+
+it('the log-in page says when it was opened by http though BASE_URL is https', async () => {
+  await using secure = await startTestApi({ baseUrl: () => 'https://heartbeat.example.com/api/v1' })
+  const visitor = createVisitor(new URL(secure.url).origin)
+  const hint = 'open <a href="https://heartbeat.example.com/login">'
+  // A browser drops the cookie of the session, and is led to the log-in again.
+  expect((await visitor.post('/login', secure.admin)).status).toBe(303)
+  visitor.cookies.clear()
+  const { location } = await visitor.get('/checks')
+  expect((await visitor.get(location!)).text).toContain(hint)
+  expect((await visitor.get('/login', { 'x-forwarded-proto': 'https' })).text).not.toContain(hint)
+  expect((await visitor.get('/login', { 'sec-fetch-site': 'none' })).text).not.toContain(hint)
+  expect((await createVisitor(origin).get('/login')).text).not.toContain('opened by http')
 })
 
 it('below a path a cookie for https has that path, which __Host- does not allow', async () => {

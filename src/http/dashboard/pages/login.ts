@@ -6,7 +6,7 @@ import { siteUrlOf } from '../../../domain/site.ts'
 import { STATUS } from '../../middleware/errors.ts'
 import { type Html, html } from '../html.ts'
 import { ownPath } from '../own-page.ts'
-import { type Dashboard, open, type Page, type Redirect, type Request, redirect } from '../page.ts'
+import { open, type Page, type Redirect, type Request, redirect } from '../page.ts'
 import { sentence } from '../words/words.ts'
 
 type Visit = Request<Request['caller'] | null>
@@ -84,7 +84,9 @@ interface LogInForm {
   readonly fault?: string
 }
 
-function showLogIn({ isPasswordLoginOn, signIn: { names } }: Dashboard, { next, email = '', fault }: LogInForm): Page {
+function showLogIn(request: Visit, { next, email = '', fault }: LogInForm): Page {
+  const { isPasswordLoginOn, signIn, baseUrl, isOpenedInClear } = request
+  const { names } = signIn
   const hasEmail = email !== ''
   const form = html`<form method="post" action="/login">
 <label>E-mail <input type="email" name="email" value="${email}" autocomplete="username" required${hasEmail ? '' : html` autofocus`}></label>
@@ -95,6 +97,7 @@ ${next === null ? '' : html`<input type="hidden" name="next" value="${next}">`}
   const query = next === null ? '' : `?next=${encodeURIComponent(next)}`
   const main = html`<article class="narrow">
 <h1>Log in</h1>
+${isOpenedInClear ? renderInClear(siteUrlOf(baseUrl())) : ''}
 ${next === null || isStart(next) ? '' : html`<p>Log in to continue.<span class="script-only"> What you typed in a form is kept, except passwords and secrets.</span></p>`}
 ${fault === undefined ? '' : html`<p class="fault" role="alert">${fault}</p>`}
 ${isPasswordLoginOn ? form : ''}
@@ -103,6 +106,11 @@ ${names.map((name) => renderButton(name, query, isPasswordLoginOn))}
 ${isPasswordLoginOn || names.length > 0 ? '' : html`<p>Log-in by password is off, and there is no identity provider: ask the operator of this service to set SIGN_IN.</p>`}
 </article>`
   return { kind: 'page', title: 'Log in', main }
+}
+
+/** Otherwise a log-in would lead to a log-in, without a word. */
+function renderInClear(site: string): Html {
+  return html`<p class="warning" role="status">This page seems to be opened by http, and the address of this service (BASE_URL) is https. A browser keeps a log-in with https only: open <a href="${site}/login">${site}</a>. If you did, let the proxy send <code>X-Forwarded-Proto: https</code>.</p>`
 }
 
 /** A page without a form, where most log-ins begin. */
