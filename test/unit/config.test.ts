@@ -404,3 +404,14 @@ describe('TAKE_OVER', () => {
     ])
   })
 })
+
+it.each([
+  ['https://example.com/api/v1', null],
+  ['https://example.com/ops/heartbeat/api/v1/', null],
+  ['https://example.com/heartbeat', 'BASE_URL must end in /api/v1'],
+  ['https://example.com/checks/api/v1', 'BASE_URL must not begin its path with /checks before /api/v1'],
+  ['https://example.com//evil.example/api/v1', 'BASE_URL must have only letters'],
+])('BASE_URL %s', (url, fault) => {
+  if (fault === null) expect(readConfig({ BASE_URL: url }, false).baseUrl).toBe(url.replace(/\/$/, ''))
+  else expect(faultsOf({ BASE_URL: url })).toEqual([expect.stringContaining(fault)])
+})

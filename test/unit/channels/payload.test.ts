@@ -151,6 +151,13 @@ describe('with the dashboard', () => {
   it('people are led to the page of the check, at the origin of the base URL; without it to the API', () => {
     expect(linkForPeople(withPages, '7')).toBe('https://heartbeat.test/checks/7')
     expect(linkForPeople(links, '7')).toBe('https://heartbeat.test/api/v1/checks/7')
+    for (const end of ['', '/']) {
+      const below = createLinks(() => `https://heartbeat.test/ops/api/v1${end}`, true)
+      expect([below.dashboard('7'), below.checks()]).toEqual([
+        'https://heartbeat.test/ops/checks/7',
+        'https://heartbeat.test/ops/checks',
+      ])
+    }
   })
 
   it('the body of a webhook has the page besides the other links, which stay as they are', () => {
