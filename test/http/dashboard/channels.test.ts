@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { KINDS } from '../../../src/channels/kinds/index.ts'
 import { CHANNEL_KINDS, INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
+import { readForm } from '../../support/form.ts'
 import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
 import { type Fields, type Visitor, visit } from '../../support/visitor.ts'
 
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
@@ -451,6 +453,52 @@ describe('/channels/{id}/edit', () => {
       events: ['check.down'],
       muted: true,
     })
+  })
+
+  it('keeps what another admin changed meanwhile in other fields; of the same field the later one counts', async () => {
+    const config = { urls: ['https://alerts.example.com'], labels: { team: 'payments' } }
+    const id = await makeChannel({ kind: 'alertmanager', config })
+    const path = `/channels/${id}/edit`
+    const form = { ...readForm((await admin.get(path)).text, path), events: STANDARD }
+    const first = { name: 'By the first', events: ['check.down', 'check.up'], 'config.labels': 'team=first' }
+    await edit(id, { ...form, ...first, project_id: api.project })
+    await edit(id, { ...form, name: 'By the second', 'config.urls': 'https://two.example.com' })
+    expect(await read(id)).toMatchObject({
+      name: 'By the second',
+      project_id: api.project,
+      events: ['check.down', 'check.up'],
+      config: { urls: ['https://two.example.com'], labels: { team: 'first' } },
+    })
+    const none = await edit(id, { ...form, events: [] })
+    expect([none.status, faultOf(none.text, 'events')]).toEqual([422, 'Choose at least one event.'])
+  })
+
+  it('of a channel that is removed while the form is saved says that the channel is not found', async () => {
+    const id = await makeChannel()
+    const removed = await api.database.transaction(async (tx) => {
+      await tx.query('delete from channels where id = $1', [id])
+      const saved = edit(id, FORM)
+      // The form waits for the row.
+      await until(async () => {
+        const { rows } = await api.database.query(
+          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+        )
+        return rows.length > 0
+      })
+      return { saved }
+    })
+    const { status, text } = await removed.saved
+    expect(status).toBe(404)
+    expect(text).toContain('Channel not found.')
+  })
+
+  it('of a project that was removed says so beside its field', async () => {
+    const id = await makeChannel()
+    const { status, text } = await edit(id, { ...FORM, project_id: UNKNOWN })
+    expect([status, faultOf(text, 'project_id')]).toEqual([
+      422,
+      'This project does not exist any more: choose another.',
+    ])
   })
 
   it('rejects faults next to their fields, all at once', async () => {

@@ -415,6 +415,19 @@ describe('the form of a change', () => {
     })
   })
 
+  it('does not send a description on that the API has stored with other line breaks', async () => {
+    const description = 'one\r\ntwo\rthree\n'
+    const fields = { project_id: api.project, name: 'Breaks', description }
+    const { id } = (await api.client.post('/checks', fields)).body
+    const form = readForm((await visitor.get(`/checks/${id}/edit`)).text, `/checks/${id}/edit`)
+    // As a browser does it.
+    const sent = { ...form, description: form.description!.replace(/\r\n?|\n/g, '\r\n') }
+    await visitor.post(`/checks/${id}/edit`, { ...sent, name: 'Other' })
+    expect((await api.client.get(`/checks/${id}`)).body).toMatchObject({ name: 'Other', description })
+    await visitor.post(`/checks/${id}/edit`, { ...sent, description: 'one\r\ntwo' })
+    expect((await api.client.get(`/checks/${id}`)).body.description).toBe('one\ntwo')
+  })
+
   it('keeps the fields that were not sent', async () => {
     const { id } = await create({
       name: 'Whole',

@@ -98,3 +98,28 @@ it('lets the next ping end a pause, and the page of the check says so', async ()
   await save(['all'], { resume_on_ping: '' })
   expect((await check()).resume_on_ping).toBe(false)
 })
+
+it('offers the channels of its project, however many others there are before them', async () => {
+  await using many = await startTestApi()
+  const [one, reader] = [many.client, await visit(many, 'write')]
+  const { rows } = await many.database.query<{ id: string }>(
+    `with made as (
+        insert into projects (id, organization_id, name, slug, created_at)
+        select gen_random_uuid(), $1, 'p' || n, 'p' || n, now() from generate_series(1, 120) n returning id)
+      insert into channels (id, organization_id, project_id, kind, name, sealed, sealed_with, event_types, created_at)
+      select gen_random_uuid(), $1, id, 'slack', 'foreign', '', '', '{check.down}', now() - interval '1 day' from made returning id`,
+    [many.organizationId],
+  )
+  expect(rows).toHaveLength(120)
+  const config = { url: 'https://hooks.example.com/x' }
+  const { id: last } = (await one.post('/channels', { kind: 'slack', name: 'Own', project_id: many.project, config }))
+    .body
+  const { id: checkId } = (await one.post('/checks', { project_id: many.project, name: 'Backup' })).body
+  expect(boxesOf((await reader.get(`/checks/${checkId}/edit`)).text)).toEqual([
+    ['all', true],
+    [last, false],
+  ])
+  const ofNew = boxesOf((await reader.get('/checks/new')).text)
+  expect(ofNew).toHaveLength(122)
+  expect(ofNew).toContainEqual([last, false])
+})

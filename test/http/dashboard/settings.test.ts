@@ -5,6 +5,7 @@ import { beginDashboardSession } from '../../../src/auth/dashboard-session.ts'
 import { hashPassword } from '../../../src/auth/passwords.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import { insertUser } from '../../../src/store/tenancy/users.ts'
+import { readForm } from '../../support/form.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
 
@@ -146,6 +147,17 @@ describe('an API key', () => {
   })
 })
 
+/** Made through the API: the path of the page, and the scope as it is stored. */
+async function aUserWith(scope: string) {
+  const fields = { email: anEmail('carol'), password: PASSWORD, scope }
+  const { id } = (await api.client.post('/users', fields)).body
+  const stored = async () => {
+    const { users } = (await api.client.get('/users?limit=1000')).body
+    return users.find((user: { id: string }) => user.id === id).scope
+  }
+  return { path: `/settings/users/${id}`, scope: stored }
+}
+
 describe('a user', () => {
   it('is created, logs in, is changed and removed', async () => {
     const user = { email: anEmail('bob'), password: PASSWORD }
@@ -191,6 +203,28 @@ describe('a user', () => {
     expect(text).not.toContain(PASSWORD)
   })
 
+  it('keeps the scope that another admin has set meanwhile, when only the password is changed', async () => {
+    const { path, scope } = await aUserWith('admin')
+    const page = (await admin.get(path)).text
+    await admin.post(path, { ...readForm(page, path), scope: 'read' })
+    expect(await scope()).toBe('read')
+    const { location } = await admin.post(path, { ...readForm(page, path), password: 'another long password' })
+    expect([location, await scope()]).toEqual(['/settings?done=user-changed', 'read'])
+    await admin.post(path, { ...readForm(page, path), scope: 'write' })
+    expect(await scope()).toBe('write')
+  })
+
+  it('has the scope that was chosen, after a fault of the password in between', async () => {
+    const { path, scope } = await aUserWith('read')
+    const page = (await admin.get(path)).text
+    const rejected = await admin.post(path, { ...readForm(page, path), scope: 'write', password: 'short' })
+    expect(rejected.status).toBe(422)
+    const again = readForm(rejected.text, path)
+    expect(again).toMatchObject({ scope: 'write', password: '' })
+    await admin.post(path, { ...again, password: 'another long password' })
+    expect(await scope()).toBe('write')
+  })
+
   it('of another organization is not found', async () => {
     const other = await api.addOrganization()
     const { body } = await api.client.post(
@@ -215,6 +249,7 @@ describe('a user', () => {
     const changed = await visitor.post(`/settings/users/${own}`, { scope: 'read' })
     expect(changed.status).toBe(409)
     expect(changed.text).toContain('This is the last admin of the organization')
+    expect(readForm(changed.text, `/settings/users/${own}`).scope).toBe('read')
     expect((await visitor.get(`/settings/users/${own}/remove`)).text).toContain('This is your own account.')
     const removed = await visitor.post(`/settings/users/${own}/remove`)
     expect(removed.status).toBe(409)
@@ -254,6 +289,15 @@ describe('a project', () => {
     expect((await admin.get(`${path}/remove`)).text).toContain('<bdi>Billing</bdi>')
     expect((await admin.post(`${path}/remove`)).location).toBe('/settings?done=project-removed')
     expect((await admin.get(path!)).status).toBe(404)
+  })
+
+  it('keeps the name that another admin has given meanwhile, when its form is saved without a change', async () => {
+    const { id } = (await api.client.post('/projects', { name: 'First' })).body
+    const path = `/settings/projects/${id}`
+    const page = (await admin.get(path)).text
+    await admin.post(path, { ...readForm(page, path), name: 'Second' })
+    expect((await admin.post(path, readForm(page, path))).status).toBe(303)
+    expect((await api.client.get(`/projects/${id}`)).body.name).toBe('Second')
   })
 
   it('with a wrong or a taken slug is rejected', async () => {

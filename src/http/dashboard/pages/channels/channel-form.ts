@@ -5,7 +5,7 @@ import type { ChannelRecord } from '../../../../channels/find-channels.ts'
 import { KINDS } from '../../../../channels/kinds/index.ts'
 import { updateChannel } from '../../../../channels/update-channel.ts'
 import { CHANNEL_KINDS, type ChannelKind } from '../../../../domain/channel.ts'
-import { AppError } from '../../../../domain/errors.ts'
+import { AppError, notFound } from '../../../../domain/errors.ts'
 import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../../../domain/event.ts'
 import { PAGE_LIMIT } from '../../../../domain/page.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
@@ -19,6 +19,7 @@ import { action, type Page, page, type Redirect, type Request, redirect } from '
 import { EVENT_MEANINGS, EVENT_WORDS } from '../../words/event-words.ts'
 import { isolated, sentence } from '../../words/words.ts'
 import { newIdField, readNewId } from '../settings/form-fields.ts'
+import { changedFields, WAS, wasField } from '../was.ts'
 import { findChangeable } from './changeable-channel.ts'
 import { describeFault, inputOf, readConfigForm, writeConfigForm } from './channel-config.ts'
 import { showSecret } from './channel-secret.ts'
@@ -84,12 +85,18 @@ async function change(request: Request): Promise<Page | Redirect> {
   const { context, caller, form } = request
   const channel = await findChangeable(request)
   const { id, kind } = channel
+  const changed = changedFields<string>(form, valuesOf(kind, form), ['events'])
   try {
     // By the schema of a new channel, which reads the config too, so that all faults are shown at once.
-    const body = parsePart('body', NewChannel, { kind, ...readForm(kind, form) })
+    const body = parsePart('body', NewChannel, { kind, ...readForm(kind, merge(formOf(channel), form, changed)) })
     const { name, project_id: projectId, events, config } = body
-    const changes = { ...given({ name, projectId, events }), readConfig: () => readConfig(kind, config) }
-    await updateChannel(context, caller, id, changes)
+    const isConfigChanged = KINDS[kind].config.form.some((field) => changed.has(inputOf(field)))
+    await updateChannel(context, caller, id, {
+      ...(changed.has('name') ? { name } : {}),
+      ...(changed.has('project_id') ? given({ projectId }) : {}),
+      ...(changed.has('events') ? given({ events }) : {}),
+      ...(isConfigChanged ? { readConfig: () => readConfig(kind, config) } : {}),
+    })
     return redirect(`/channels/${id}`, 'channel-changed')
   } catch (error) {
     const { faults, status } = readFaults(kind, error)
@@ -113,6 +120,19 @@ function formOf({ kind, name, projectId, events, config }: ChannelRecord): URLSe
   return form
 }
 
+const inputsOf = (kind: ChannelKind) => ['name', 'project_id', 'events', ...KINDS[kind].config.form.map(inputOf)]
+
+/** One text for each input, in which no order of boxes counts. */
+function valuesOf(kind: ChannelKind, form: URLSearchParams): Record<string, string> {
+  return Object.fromEntries(inputsOf(kind).map((input) => [input, form.getAll(input).sort().join(' ')]))
+}
+
+/** What the user changed over what is stored now. */
+function merge(stored: URLSearchParams, typed: URLSearchParams, changed: ReadonlySet<string>): URLSearchParams {
+  const kept = [...stored].filter(([input]) => !changed.has(input))
+  return new URLSearchParams([...kept, ...[...typed].filter(([input]) => changed.has(input))])
+}
+
 /** The body that the API would get. */
 function readForm(kind: ChannelKind, form: URLSearchParams): object {
   return {
@@ -128,8 +148,7 @@ function readFaults(kind: ChannelKind, error: unknown): { faults: Faults; status
   if (!(error instanceof AppError)) throw error
   const { code, details, field, message } = error
   if (code === 'conflict') return { faults: new Map([['', sentence(message)]]), status: STATUS[code] }
-  // The channel itself was found: the project was removed meanwhile.
-  if (code === 'not_found')
+  if (code === 'not_found' && message === notFound('project').message)
     return { faults: new Map([['project_id', 'This project does not exist any more: choose another.']]), status: 422 }
   if (code !== 'invalid') throw error
   const found = details ?? [{ path: `body.${field ?? ''}`, message }]
@@ -184,9 +203,11 @@ async function showEdit(
 ): Promise<Page> {
   const { id, kind, name, config, warnings } = channel
   const { rows: projects } = await listProjects(context, caller, { limit: PAGE_LIMIT, after: null })
+  const shown = valuesOf(kind, formOf(channel))
   const main = html`<h1>Edit ${isolated(name)}</h1>
 ${config === null ? html`<p class="warning">${sentence(warnings[0]!)}</p>` : ''}
 <form method="post" action="/channels/${id}/edit" class="channel-form" data-keep="channel-${id}">
+${wasField(shown, filled.form.get(WAS))}
 ${fields({ kind, projects, ...filled })}
 <div class="buttons"><button type="submit">Save</button>
 <a class="button secondary outline" href="/channels/${id}">Cancel</a></div>

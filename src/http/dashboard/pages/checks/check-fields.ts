@@ -1,6 +1,5 @@
 /** The fields of a check's form as HTML. */
 
-import type { ChannelRecord } from '../../../../channels/find-channels.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
@@ -22,8 +21,15 @@ export interface FieldsOptions {
   readonly isReadOnly?: boolean
   /** Of a new check: where it can belong. */
   readonly projects?: readonly ProjectRecord[]
-  /** Those that the check can notify, as far as the user may see them. Left out: they are not chosen here. */
-  readonly channels?: readonly ChannelRecord[]
+  /** Those that the check can notify. Left out: they are not chosen here. */
+  readonly channels?: readonly OfferedChannel[]
+}
+
+export interface OfferedChannel {
+  readonly id: string
+  readonly name: string
+  /** Of a new check: the project that the check must belong to; null: any. */
+  readonly projectId?: string | null
 }
 
 const ADVANCED: readonly FieldName[] = ['tags', 'labels', 'max_runtime_seconds', 'resume_on_ping', 'armed']
@@ -126,12 +132,14 @@ const renderResume: Render = (name, { values }, attributes) =>
   }>with its next ping</option></select>`
 
 /** A chosen channel that the user may not see stays chosen, unless its box is cleared. */
-function renderChannels(channels: readonly ChannelRecord[], { values, faults, projects = [] }: FieldsOptions): Html {
-  const chosen = values.channels.split(' ').filter(Boolean)
-  const hidden = chosen.filter((id) => id !== ALL_CHANNELS && channels.every((channel) => channel.id !== id))
+function renderChannels(channels: readonly OfferedChannel[], { values, faults, projects = [] }: FieldsOptions): Html {
+  const chosen = new Set(values.channels.split(' ').filter(Boolean))
+  const offered = new Set([ALL_CHANNELS, ...channels.map(({ id }) => id)])
+  // One more than a check can choose shows that there are too many.
+  const hidden = [...chosen].filter((id) => !offered.has(id)).slice(0, LIMITS.chosenChannels + 1)
   const box = (value: string, text: string, more: Part = '') =>
-    html`<label><input type="checkbox" name="channels" value="${value}"${chosen.includes(value) ? html` checked` : ''}> ${text}${more}</label>`
-  const ofProject = (projectId: string | null) => {
+    html`<label><input type="checkbox" name="channels" value="${value}"${chosen.has(value) ? html` checked` : ''}> ${text}${more}</label>`
+  const ofProject = (projectId: string | null | undefined) => {
     const name = projects.find(({ id }) => id === projectId)?.name
     return projects.length < 2 || name === undefined
       ? ''

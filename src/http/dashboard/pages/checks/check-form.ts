@@ -1,11 +1,11 @@
 /** `/checks/new`, `/checks/{id}/edit` and the preview of a schedule. */
 
-import { type ChannelRecord, listChannels } from '../../../../channels/find-channels.ts'
+import { listChannels } from '../../../../channels/find-channels.ts'
+import { listChoosableChannels } from '../../../../checks/choose-channels.ts'
 import { createCheck, type NewCheck } from '../../../../checks/create-check.ts'
 import { type CheckRecord, getCheck } from '../../../../checks/find-checks.ts'
 import { updateCheck } from '../../../../checks/update-check.ts'
 import { AppError, invalidField } from '../../../../domain/errors.ts'
-import { LIMITS } from '../../../../domain/limits.ts'
 import { PAGE_LIMIT } from '../../../../domain/page.ts'
 import { listProjects, type ProjectRecord } from '../../../../tenancy/projects.ts'
 import { readCheckUpdate, readNewCheck } from '../../../api/checks.ts'
@@ -13,10 +13,9 @@ import { copyButton } from '../../copy-button.ts'
 import { html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { isolated } from '../../words/words.ts'
-import { renderFields } from './check-fields.ts'
+import { changedFields, WAS, wasField } from '../was.ts'
+import { type OfferedChannel, renderFields } from './check-fields.ts'
 import {
-  changedFields,
-  digestValues,
   type Faults,
   type FormBody,
   faultsOf,
@@ -26,7 +25,6 @@ import {
   toUpdateBody,
   type Values,
   valuesOfCheck,
-  WAS,
 } from './check-values.ts'
 import { renderHeartbeatCheck } from './heartbeat-check.ts'
 import { renderPreview } from './preview.ts'
@@ -49,7 +47,7 @@ const getCheckOf = ({ context, caller, params }: Request) => getCheck(context, c
 
 /** `?project=` names one by its slug or id. */
 async function showNew(request: Request): Promise<Page> {
-  const [projects, channels] = await Promise.all([listAllProjects(request), listChoosable(request, null)])
+  const [projects, channels] = await Promise.all([listAllProjects(request), listAllChannels(request)])
   const wanted = request.query.get('project')
   const chosen = projects.find(({ id, slug }) => id === wanted || slug === wanted) ?? projects[0]
   return renderNew(request, { projects, channels }, newValues(chosen?.id ?? ''), null)
@@ -57,7 +55,7 @@ async function showNew(request: Request): Promise<Page> {
 
 async function create(request: Request): Promise<Page | Redirect> {
   const { form } = request
-  const [projects, channels] = await Promise.all([listAllProjects(request), listChoosable(request, null)])
+  const [projects, channels] = await Promise.all([listAllProjects(request), listAllChannels(request)])
   const sent = readValues(form)
   const values = { ...sent, project_id: sent.project_id || (projects[0]?.id ?? '') }
   const result = await tryForm(toNewBody(values), readNewCheck, (input) => createIn(request, input))
@@ -80,19 +78,15 @@ async function listAllProjects({ context, caller }: Request): Promise<readonly P
   return (await listProjects(context, caller, { limit: PAGE_LIMIT, after: null })).rows
 }
 
-/** Those that a check of the project can choose; of a check whose project is not chosen yet, those of each. The first hundred that the user sees. */
-async function listChoosable(
-  { context, caller }: Request,
-  projectId: string | null,
-): Promise<readonly ChannelRecord[]> {
-  const { rows } = await listChannels(context, caller, { limit: LIMITS.chosenChannels, after: null })
-  const isOf = (channel: ChannelRecord) => [null, channel.projectId].includes(projectId) || channel.projectId === null
-  return rows.filter((channel) => channel.managedBy === 'api' && isOf(channel))
+/** Of a new check the project is not chosen yet: the channels of each. */
+async function listAllChannels({ context, caller }: Request): Promise<readonly OfferedChannel[]> {
+  const { rows } = await listChannels(context, caller, { limit: PAGE_LIMIT, after: null })
+  return rows.filter(({ managedBy }) => managedBy === 'api')
 }
 
 interface Choices {
   readonly projects: readonly ProjectRecord[]
-  readonly channels: readonly ChannelRecord[]
+  readonly channels: readonly OfferedChannel[]
 }
 
 /** `found`: the faults of what the user sent; null before that. */
@@ -120,7 +114,7 @@ async function showEdit(request: Request, check: CheckRecord): Promise<Page> {
   const { now } = request
   const values = valuesOfCheck(check)
   if (check.managedBy !== 'api') return renderManaged(check, values, now)
-  return renderEdit(check, values, { now, channels: await listChoosable(request, check.projectId) })
+  return renderEdit(check, values, { now, channels: await listChannelsOf(request, check) })
 }
 
 async function save(request: Request): Promise<Page | Redirect> {
@@ -134,21 +128,24 @@ async function save(request: Request): Promise<Page | Redirect> {
     updateCheck(context, caller, id, update),
   )
   if ('faults' in result) {
-    const channels = await listChoosable(request, check.projectId)
+    const channels = await listChannelsOf(request, check)
     return renderEdit(check, values, { now, channels, faults: result.faults, was: form.get(WAS) })
   }
   return redirect(`/checks/${id}`, 'check-saved')
 }
 
+const listChannelsOf = ({ context, caller }: Request, { projectId }: CheckRecord) =>
+  listChoosableChannels(context, caller, projectId)
+
 function renderEdit(
   { id, name }: CheckRecord,
   values: Values,
-  options: { now: number; channels: readonly ChannelRecord[]; faults?: Faults; was?: string | null },
+  options: { now: number; channels: readonly OfferedChannel[]; faults?: Faults; was?: string | null },
 ): Page {
   const { now, channels, faults = {}, was = null } = options
   const main = html`<h1>Change ${isolated(name)}</h1>
 <form method="post" action="/checks/${id}/edit" class="check-form" data-keep="edit-check-${id}" novalidate>
-<input type="hidden" name="${WAS}" value="${was ?? digestValues(values)}">
+${wasField(values, was)}
 ${renderFields({ values, faults, now, channels, isNew: false })}
 <div class="actions"><button type="submit">Save</button> <a href="/checks/${id}">Cancel</a></div>
 </form>`

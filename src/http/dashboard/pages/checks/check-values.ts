@@ -3,15 +3,17 @@
  * API's body and of the verbs; only lengths of time are read as users write them.
  */
 
-import { createHash } from 'node:crypto'
 import type { CheckRecord } from '../../../../checks/find-checks.ts'
 import { readSpec } from '../../../../checks/read-spec.ts'
 import type { Cron } from '../../../../domain/cron.ts'
 import { AppError, describeError } from '../../../../domain/errors.ts'
-import { sortLabels } from '../../../../domain/labels.ts'
+import { LABELS as CHECK_LABELS, sortLabels } from '../../../../domain/labels.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
 import { parseDuration, spellDuration } from '../../words/duration-text.ts'
 import { sentence } from '../../words/words.ts'
+import { toLines } from '../was.ts'
+
+export { digestValues, WAS } from '../was.ts'
 
 /** By their names in the API's body: the words beside each field. */
 export const LABELS = {
@@ -51,12 +53,13 @@ export const newValues = (projectId: string): Values => ({
   channels: ALL_CHANNELS,
 })
 
-/** Of a form; a field that it lacks has the value of `rest`. Browsers send the line breaks of a text as CRLF. */
+/** Of a form; a field that it lacks has the value of `rest`. */
 export function readValues(form: URLSearchParams, rest: Values = NO_VALUES): Values {
   const read = (name: FieldName) => {
     // A box for each channel, and a hidden field, so that none of them differs from no such field.
     if (name === 'channels') return form.has(name) ? form.getAll(name).filter(Boolean).join(' ') : rest[name]
-    return form.get(name)?.replace(/\r\n?/g, '\n') ?? rest[name]
+    const text = form.get(name)
+    return text === null ? rest[name] : toLines(text)
   }
   return Object.fromEntries(FIELD_NAMES.map((name) => [name, read(name)])) as Record<FieldName, string>
 }
@@ -83,28 +86,6 @@ export function valuesOfCheck(check: CheckRecord): Values {
     resume_on_ping: spec.resumeOnPing ? 'on' : '',
     channels: channels === null ? ALL_CHANNELS : channels.join(' '),
   }
-}
-
-// What a user changed ------------------------------------------------------------------------------------------------------------
-
-/** The field of a form with the digest of the values that it showed. */
-export const WAS = 'was'
-
-/** Of the values that a form shows. It comes back with the form, so that only what the user changed is sent on. */
-export function digestValues(values: Values): string {
-  return FIELD_NAMES.map((name) => digest(values[name])).join('.')
-}
-
-function digest(value: string): string {
-  return createHash('sha256').update(value).digest('base64url').slice(0, 12)
-}
-
-/** The fields of a form that differ from those of `was`; all of its fields when that is of no form of ours. */
-export function changedFields(form: URLSearchParams, values: Values): ReadonlySet<FieldName> {
-  const before = form.get(WAS)?.split('.') ?? []
-  const isChanged = (name: FieldName, index: number) =>
-    form.has(name) && (before.length !== FIELD_NAMES.length || digest(values[name]) !== before[index])
-  return new Set(FIELD_NAMES.filter(isChanged))
 }
 
 // Bodies of the API ----------------------------------------------------------------------------------------------------------------
@@ -192,13 +173,18 @@ function readLabels({ labels: text }: Values): { labels: Record<string, string>;
   const pairs = text
     .split(/[\n,]/)
     .filter((pair) => pair.trim() !== '')
-    .map((pair) => {
-      const [name = '', ...value] = pair.split('=')
-      return [name.trim(), value.join('=').trim()] as const
-    })
-  const labels = Object.fromEntries(pairs)
-  const twice = pairs.find(([name], index) => pairs.findIndex(([other]) => other === name) < index)
-  return { labels, faults: twice === undefined ? {} : { labels: `${LABELS.labels} must not have ${twice[0]} twice.` } }
+    // One more than there may be shows that there are too many.
+    .slice(0, CHECK_LABELS.max + 1)
+  const labels = new Map<string, string>()
+  let twice: string | null = null
+  for (const pair of pairs) {
+    const [first = '', ...value] = pair.split('=')
+    const name = first.trim()
+    if (labels.has(name)) twice ??= name
+    labels.set(name, value.join('=').trim())
+  }
+  const faults = twice === null ? {} : { labels: `${LABELS.labels} must not have ${twice} twice.` }
+  return { labels: Object.fromEntries(labels), faults }
 }
 
 function withoutUndefined(body: Readonly<Record<string, unknown>>): Record<string, unknown> {

@@ -14,6 +14,7 @@ import { NewProject, ProjectUpdate } from '../../../api/projects.schema.ts'
 import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { ago, isolated } from '../../words/words.ts'
+import { changedFields, WAS, wasField } from '../was.ts'
 import { findFaults, inputField, type Rejected } from './form-fields.ts'
 import { projectKeyRoutes, renderProjectKeys } from './project-keys.ts'
 import { addition, confirmation, crumbs, pager, type Section, showSection } from './section.ts'
@@ -98,8 +99,10 @@ async function create(request: Request): Promise<Page | Redirect> {
 async function showProject(
   request: Request,
   project: ProjectRecord,
-  value = project.name,
-  fault?: string,
+  { value, fault, was }: { value: string; fault?: string | undefined; was: string | null } = {
+    value: project.name,
+    was: null,
+  },
 ): Promise<Page> {
   const { id, name, slug } = project
   const field = { form: 'rename', name: 'name', label: LABELS.name, value, fault } as const
@@ -107,6 +110,7 @@ async function showProject(
 <article class="narrow settings-page">
 <h1>${isolated(name)}</h1>
 <form method="post" action="/settings/projects/${id}" novalidate>
+${wasField({ name }, was)}
 ${inputField({ ...field, hint: `The slug stays: ${slug}` })}
 <button type="submit">Save</button>
 </form>
@@ -121,11 +125,12 @@ async function change(request: Request): Promise<Page | Redirect> {
   const project = await findProject(request)
   const value = form.get('name') ?? ''
   try {
-    await updateProject(context, caller, params.id!, given(parsePart('body', ProjectUpdate, { name: value })))
+    const body = changedFields(form, { name: value }).has('name') ? { name: value } : {}
+    await updateProject(context, caller, params.id!, given(parsePart('body', ProjectUpdate, body)))
     return redirect('/settings', 'project-changed')
   } catch (error) {
     const faults = findFaults(error, LABELS)
     if (faults === null) throw error
-    return showProject(request, project, value, faults.name)
+    return showProject(request, project, { value, fault: faults.name, was: form.get(WAS) })
   }
 }

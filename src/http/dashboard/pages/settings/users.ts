@@ -8,6 +8,7 @@ import { NewUser, UserUpdate } from '../../../api/users.schema.ts'
 import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { ago, isolated, sentence } from '../../words/words.ts'
+import { changedFields, WAS, wasField } from '../was.ts'
 import { type Faults, findFaults, inputField, type Rejected, selectField } from './form-fields.ts'
 import { addition, confirmation, crumbs, pager, SCOPE_CHOICES, type Section, showSection } from './section.ts'
 
@@ -97,7 +98,17 @@ function faultsOf(error: unknown): Faults {
   throw error
 }
 
-function showUser({ isPasswordLoginOn }: Request, { id, email, scope }: UserRecord, faults: Faults = {}): Page {
+interface Typed {
+  readonly scope: string
+  readonly was: string | null
+}
+
+function showUser(
+  { isPasswordLoginOn }: Request,
+  { id, email, scope }: UserRecord,
+  faults: Faults = {},
+  typed: Typed = { scope, was: null },
+): Page {
   const field = { form: 'change', name: 'password', label: 'New password', type: 'password' } as const
   const hint = 'Empty: the password stays. A new one ends all sessions of the user.'
   const main = html`${crumbs('User')}
@@ -105,7 +116,8 @@ function showUser({ isPasswordLoginOn }: Request, { id, email, scope }: UserReco
 <h1>${isolated(email)}</h1>
 ${faults.other === undefined ? '' : html`<p class="fault" role="alert">${faults.other}</p>`}
 <form method="post" action="/settings/users/${id}" novalidate>
-${selectField({ form: 'change', name: 'scope', label: LABELS.scope, value: scope, choices: SCOPE_CHOICES, fault: faults.scope })}
+${wasField({ scope }, typed.was)}
+${selectField({ form: 'change', name: 'scope', label: LABELS.scope, value: typed.scope, choices: SCOPE_CHOICES, fault: faults.scope })}
 ${isPasswordLoginOn ? inputField({ ...field, autocomplete: 'new-password', isRequired: false, hint, fault: faults.password }) : ''}
 <button type="submit">Save</button>
 </form>
@@ -118,18 +130,19 @@ ${isPasswordLoginOn ? inputField({ ...field, autocomplete: 'new-password', isReq
 async function change(request: Request): Promise<Page | Redirect> {
   const { context, caller, params, form } = request
   const user = await findUser(request)
-  const scope = form.get('scope') ?? user.scope
+  const typed = { scope: form.get('scope') ?? user.scope, was: form.get(WAS) }
+  const { scope } = typed
   try {
     const body = parsePart('body', UserUpdate, {
-      scope,
+      ...(changedFields(form, { scope }).has('scope') ? { scope } : {}),
       ...(form.get('password') ? { password: form.get('password') } : {}),
     })
     await updateUser(context, caller, params.id!, body)
     return redirect('/settings', 'user-changed')
   } catch (error) {
     const faults = findFaults(error, { ...LABELS, password: 'New password' })
-    if (faults !== null) return showUser(request, { ...user, scope: user.scope }, faults)
+    if (faults !== null) return showUser(request, user, faults, typed)
     if (!(error instanceof AppError) || error.code !== 'conflict') throw error
-    return { ...showUser(request, user, { other: sentence(error.message) }), status: 409 }
+    return { ...showUser(request, user, { other: sentence(error.message) }, typed), status: 409 }
   }
 }
