@@ -42,6 +42,9 @@ const SESSIONS_MS = 2_000
 const BEAT_MS = 20_000
 /** A browser opens one for each visible window. */
 export const STREAMS_PER_SESSION = 20
+/** However many sessions a user has. */
+export const STREAMS_PER_USER = 100
+/** Above this the user with the most gives one up, so that no user ends the streams of others. */
 const MOST_STREAMS = 2_000
 /** What may wait for a client to read, in bytes: many more events than a page has use for. */
 const MOST_WAITING = 65_536
@@ -56,7 +59,6 @@ const message = (event: string, data: object) => Buffer.from(`event: ${event}\nd
 const ENDS = { session: message('end', { reason: 'session' }), many: message('end', { reason: 'many' }) } as const
 
 interface Stream {
-  readonly sessionId: string
   readonly response: ServerResponse
   leave(): void
 }
@@ -65,7 +67,8 @@ export function createLive(options: LiveOptions): Live {
   const { context, changes, clock, onProblem, mostStreams = MOST_STREAMS } = options
   /** In the order of their beginning. */
   const streams = new Set<Stream>()
-  const sessions = new Map<string, Set<Stream>>()
+  const sessions = createGroups()
+  const users = createGroups()
   const messages = new WeakMap<NonNullable<Changed>, Buffer>()
   let isStarted = false
   let isStopped = false
@@ -76,9 +79,9 @@ export function createLive(options: LiveOptions): Live {
   ]
 
   async function endSessions(): Promise<'done'> {
-    if (sessions.size === 0) return 'done'
+    if (streams.size === 0) return 'done'
     for (const id of await findEndedSessions(context, [...sessions.keys()]))
-      for (const stream of [...(sessions.get(id) ?? [])]) end(stream, ENDS.session)
+      for (const stream of [...sessions.of(id)]) end(stream, ENDS.session)
     return 'done'
   }
 
@@ -123,7 +126,7 @@ export function createLive(options: LiveOptions): Live {
   }
 
   return {
-    open(ctx, { sessionId, organizationId }) {
+    open(ctx, { id: userId, sessionId, organizationId }) {
       if (isStopped)
         throw new AppError('unavailable', 'this server is stopping; connect again', { retryAfterSeconds: 1 })
       if (ctx.method === 'HEAD') {
@@ -134,9 +137,9 @@ export function createLive(options: LiveOptions): Live {
       const now = context.clock.now()
       const since = Date.parse(first(ctx.query.since))
       const check = first(ctx.query.check)
-      const ofSession = sessions.get(sessionId) ?? new Set()
-      if (ofSession.size >= STREAMS_PER_SESSION) end(firstOf(ofSession), ENDS.many)
-      if (streams.size >= mostStreams) end(firstOf(streams), ENDS.many)
+      if (sessions.of(sessionId).size >= STREAMS_PER_SESSION) end(firstOf(sessions.of(sessionId)), ENDS.many)
+      if (users.of(userId).size >= STREAMS_PER_USER) end(firstOf(users.of(userId)), ENDS.many)
+      if (streams.size >= mostStreams) end(firstOf(users.largest()), ENDS.many)
 
       const {
         req: { socket },
@@ -155,14 +158,13 @@ export function createLive(options: LiveOptions): Live {
       })
       let unwatch = () => {}
       const stream: Stream = {
-        sessionId,
         response,
         leave() {
           unwatch()
           socket.off('end', onEnd)
           streams.delete(stream)
-          ofSession.delete(stream)
-          if (ofSession.size === 0 && sessions.get(sessionId) === ofSession) sessions.delete(sessionId)
+          sessions.remove(sessionId, stream)
+          users.remove(userId, stream)
         },
       }
       // Our side of the connection stays open until then (http/server.ts).
@@ -170,7 +172,8 @@ export function createLive(options: LiveOptions): Live {
       socket.once('end', onEnd)
       response.once('close', stream.leave)
       streams.add(stream)
-      sessions.set(sessionId, ofSession.add(stream))
+      sessions.add(sessionId, stream)
+      users.add(userId, stream)
       write(stream, Buffer.concat([Buffer.from(`retry: ${RETRY_MS}\n`), message('hello', { now: toIso(now) })]))
       if (!streams.has(stream)) return
       unwatch = changes.watch({
@@ -189,6 +192,26 @@ export function createLive(options: LiveOptions): Live {
       await Promise.all(loops.map((loop) => loop.stop()))
     },
     count: () => streams.size,
+  }
+}
+
+/** Streams by whose they are, each group in the order of their beginning. */
+function createGroups() {
+  const none: ReadonlySet<Stream> = new Set()
+  const groups = new Map<string, Set<Stream>>()
+  return {
+    keys: () => groups.keys(),
+    of: (id: string): ReadonlySet<Stream> => groups.get(id) ?? none,
+    largest: (): ReadonlySet<Stream> =>
+      groups.values().reduce((most: ReadonlySet<Stream>, group) => (group.size > most.size ? group : most), none),
+    add(id: string, stream: Stream): void {
+      const group = groups.get(id) ?? new Set()
+      groups.set(id, group.add(stream))
+    },
+    remove(id: string, stream: Stream): void {
+      const group = groups.get(id)
+      if (group?.delete(stream) && group.size === 0) groups.delete(id)
+    },
   }
 }
 

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import type { Context } from 'koa'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ChangeHub, Watcher } from '../../../src/checks/watch-changes.ts'
-import { createLive, STREAMS_PER_SESSION } from '../../../src/http/dashboard/live.ts'
+import { createLive, STREAMS_PER_SESSION, STREAMS_PER_USER } from '../../../src/http/dashboard/live.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
 import { type EventStream, openEventStream } from '../../support/event-stream.ts'
@@ -331,4 +331,43 @@ describe('pages of a list that are open', () => {
     await ended.post('/logout')
     expect((await ended.get('/checks', before)).status).toBe(303)
   })
+})
+
+/** A stream of a session without a connection: how it ended, if it did. */
+function openUnconnected(live: ReturnType<typeof createLive>, id: string, sessionId: string) {
+  const socket = Object.assign(new EventEmitter(), { destroyed: false })
+  const written: string[] = []
+  const response = Object.assign(new EventEmitter(), {
+    destroyed: false,
+    writeHead() {},
+    write: (bytes: Buffer) => written.push(bytes.toString()),
+    end() {},
+  })
+  const ctx = { method: 'GET', query: {}, req: { socket }, res: response } as unknown as Context
+  live.open(ctx, { ...anAdmin('organization'), id, sessionId })
+  return { isEnded: () => written.at(-1)!.includes('event: end') }
+}
+
+it('a user has a hundred streams at most, however many sessions: the oldest ends', async () => {
+  const { live, api: own } = await startWithHub()
+  await using _ = own
+  const open = (place: number) => openUnconnected(live, 'ann', `ann-${place % 10}`)
+  const opened = Array.from({ length: STREAMS_PER_USER }, (_, place) => open(place))
+  const other = openUnconnected(live, 'bob', 'bob')
+  expect(opened.filter((stream) => stream.isEnded())).toEqual([])
+  open(STREAMS_PER_USER)
+  expect([...opened, other].flatMap((stream, place) => (stream.isEnded() ? [place] : []))).toEqual([0])
+  expect(live.count()).toBe(STREAMS_PER_USER + 1)
+})
+
+it('above the limit of all streams the user with the most gives one up, and no other', async () => {
+  const { live, api: own } = await startWithHub(20)
+  await using _ = own
+  const bob = openUnconnected(live, 'bob', 'bob')
+  const opened = Array.from({ length: 60 }, (_, place) => openUnconnected(live, 'ann', `ann-${place % 7}`))
+  expect(bob.isEnded()).toBe(false)
+  expect(opened.filter((stream) => !stream.isEnded())).toEqual(opened.slice(-19))
+  openUnconnected(live, 'cleo', 'cleo')
+  expect([bob, ...opened.slice(-19)].flatMap((stream, place) => (stream.isEnded() ? [place] : []))).toEqual([1])
+  expect(live.count()).toBe(20)
 })
