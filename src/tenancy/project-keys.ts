@@ -1,6 +1,7 @@
 /**
- * The ping key and the badge key of a project (design, section 3.5). Each is the right to what its addresses do, so only admins see them. The
- * database makes them: each project has a badge key from the start, also one that a replica of the release before adds.
+ * The ping key and the badge key of a project (design, section 3.5). Each is the right to what its addresses do, so only admins see them, and
+ * clients of healthchecks' API that may write see addresses of badges. The database makes them: each project has a badge key from the start,
+ * also one that a replica of the release before adds.
  */
 
 import { audited } from '../audit/audited.ts'

@@ -36,7 +36,7 @@ export const SMALL_BYTES = 65_536
 const CHUNK_CHARACTERS = 32_768
 const RETRY_SECONDS = 5
 
-/** Pages of a list: each has the shape of the response. Their items are joined; the other fields are those of the last page. */
+/** Pages of a list, or of an object of many fields: each has the shape of the response. Items are joined; other fields are those of the last page. */
 export type Pages = AsyncIterable<object>
 
 export interface PageSenderOptions {
@@ -127,14 +127,17 @@ async function* encode(list: List, turns: Turns): AsyncGenerator<Buffer, undefin
   const { pace } = turns
   let text = ''
   let rest: object | undefined
+  let end = ']'
   let isFirst = true
   for await (const page of inTurns(list, turns)) {
     await pace()
     const { name, items, others } = splitPage(list.schema.parse(page) as object)
-    if (rest === undefined) text = `{${JSON.stringify(name)}:[`
+    const isList = Array.isArray(items)
+    if (rest === undefined) text = `{${JSON.stringify(name)}:${isList ? '[' : '{'}`
     rest = others
-    for (const item of items) {
-      text += `${isFirst ? '' : ','}${JSON.stringify(item)}`
+    end = isList ? ']' : '}'
+    for (const [key, item] of Object.entries(items)) {
+      text += `${isFirst ? '' : ','}${isList ? '' : `${JSON.stringify(key)}:`}${JSON.stringify(item)}`
       isFirst = false
       if (text.length < CHUNK_CHARACTERS) continue
       yield Buffer.from(text)
@@ -143,7 +146,7 @@ async function* encode(list: List, turns: Turns): AsyncGenerator<Buffer, undefin
     }
   }
   const fields = JSON.stringify(rest).slice(1)
-  yield Buffer.from(`${text}]${fields === '}' ? '' : ','}${fields}`)
+  yield Buffer.from(`${text}${end}${fields === '}' ? '' : ','}${fields}`)
 }
 
 interface Turns extends Pick<PageSenderOptions, 'yieldToPings' | 'pace'> {
@@ -166,10 +169,11 @@ async function readNext(iterator: AsyncIterator<object>, yieldToPings: () => Pro
   return iterator.next()
 }
 
-/** A page has one field that is a list. */
-function splitPage(page: object): { name: string; items: readonly unknown[]; others: object } {
+/** A page has one field that is a list, or else an object. */
+function splitPage(page: object): { name: string; items: object; others: object } {
   const fields = Object.entries(page)
-  const [name, items] = fields.find(([, value]) => Array.isArray(value)) as [string, unknown[]]
+  const found = fields.find(([, value]) => Array.isArray(value)) ?? fields.find(([, value]) => value instanceof Object)
+  const [name, items] = found as [string, object]
   return { name, items, others: Object.fromEntries(fields.filter(([field]) => field !== name)) }
 }
 

@@ -26,7 +26,7 @@ export interface Call {
   readonly pace: () => Promise<void>
 }
 
-/** JSON, a text, or the pages of a list: each has one field that is a list, and they are joined. */
+/** JSON, a text, or the pages of a list (http/api/send-pages.ts). */
 export type Reply =
   | { readonly status: number; readonly json: object }
   | { readonly status: number; readonly text: string | Buffer }
@@ -44,9 +44,15 @@ export function findChannels({ context, caller }: Call) {
   return listChoosableChannels(context, caller, caller.projectId)
 }
 
+/** Null: the project has none, or the key may only read: the badge key is a right that outlives it. */
+export async function findBadgeKey(call: Call): Promise<string | null> {
+  const { context, caller } = call
+  return isReadOnly(call) ? null : getProjectKey(context, caller, caller.projectId, 'badge')
+}
+
 export async function findView(call: Call): Promise<View> {
-  const { context, caller, version, siteUrl, pingUrl } = call
-  const badgeKey = await getProjectKey(context, caller, caller.projectId, 'badge')
+  const { context, version, siteUrl, pingUrl } = call
+  const badgeKey = await findBadgeKey(call)
   const channelIds = isReadOnly(call) ? null : (await findChannels(call)).map(({ id }) => id)
   return { version, now: context.clock.now(), siteUrl, pingUrl, badgeKey, channelIds }
 }
