@@ -31,6 +31,8 @@ export interface NewCheck extends Partial<CheckTexts> {
   readonly slug?: string
   /** Derived from the name when it is left out. */
   readonly slugLike?: string
+  /** A client of healthchecks' API gave an empty slug. */
+  readonly slugLeftEmpty?: true
   /** A UUID that no check has. Default: a random one. */
   readonly publicId?: string
   readonly spec: StoredSpec

@@ -17,7 +17,7 @@ import {
   searchCheckPlaces,
 } from '../store/checks/checks.ts'
 import type { CheckRowsFilter } from '../store/checks/columns.ts'
-import { findCheckByPublicId, readPublicIds, readTags, readWholeChecks } from '../store/checks/whole-checks.ts'
+import { findCheckByPublicId, findCheckByUniqueKey, readTags, readWholeChecks } from '../store/checks/whole-checks.ts'
 import type { Context } from '../store/context.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 
@@ -41,6 +41,17 @@ export async function getCheckByPublicId(
   publicId: string,
 ): Promise<StoredCheck> {
   const check = isUuid(publicId) ? await findCheckByPublicId(database, tenant, publicId) : null
+  if (check === null) throw notFound('check')
+  return check
+}
+
+/** By the name that clients of healthchecks' API with a read-only key know: 40 hex digits. */
+export async function getCheckByUniqueKey(
+  { database }: Context,
+  tenant: Tenant,
+  uniqueKey: string,
+): Promise<StoredCheck> {
+  const check = await findCheckByUniqueKey(database, tenant, uniqueKey)
   if (check === null) throw notFound('check')
   return check
 }
@@ -107,21 +118,6 @@ export async function* listWholeChecks(
       yield await readWholeChecks(database, keys)
     }
     after = places.length === PAGE_LIMIT ? places.at(-1)! : null
-  } while (after !== null)
-}
-
-/** The public ids of all checks of a project, in pieces. */
-export async function* listPublicIds(
-  { database }: Context,
-  tenant: Tenant,
-  projectId: string,
-): AsyncGenerator<readonly string[]> {
-  if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
-  let after: string | null = null
-  do {
-    const ids: string[] = await readPublicIds(database, projectId, { after, limit: PAGE_LIMIT })
-    yield ids
-    after = ids.length === PAGE_LIMIT ? ids.at(-1)! : null
   } while (after !== null)
 }
 

@@ -2,7 +2,14 @@ import type { Principal } from '../domain/access.ts'
 import type { CheckState, CheckTexts } from '../domain/check.ts'
 import { slugTaken } from '../domain/errors.ts'
 import { toMicrosecond } from '../domain/instant.ts'
-import { type CheckRecord, SLUG_IS_UNIQUE, saveSpec, saveTexts, saveUpdatedAt } from '../store/checks/checks.ts'
+import {
+  type CheckRecord,
+  SLUG_IS_UNIQUE,
+  saveSlugLeftEmpty,
+  saveSpec,
+  saveTexts,
+  saveUpdatedAt,
+} from '../store/checks/checks.ts'
 import { isSameExpectation, isSameSpec, isSameTexts, type StoredSpec, textsOf } from '../store/checks/columns.ts'
 import type { Context } from '../store/context.ts'
 import { makeAlertsDue } from '../store/outbox/alerts.ts'
@@ -14,6 +21,8 @@ import { actsOfChange, applyEvents, type LockedWork, rejectIfManaged, withLocked
 /** A field that is left out keeps its value. A schedule replaces the period, and a period the schedule. */
 export interface CheckUpdate extends Partial<CheckTexts> {
   readonly slug?: string
+  /** A client of healthchecks' API gave an empty slug: the check keeps its own. */
+  readonly slugLeftEmpty?: true
   readonly periodSeconds?: number
   readonly schedule?: string
   readonly timeZone?: string
@@ -44,14 +53,19 @@ export async function updateCheck(
       const spec = mergeSpec(record.spec, update)
       const isRescheduled = !isSameSpec(spec, record.spec)
       const isRedescribed = slug !== record.slug || !isSameTexts(texts, record)
-      if (!isRescheduled && !isRedescribed) return { result: record, acts: [] }
+      const { slugLeftEmpty: wasLeftEmpty, ...stored } = record
+      const slugLeftEmpty = update.slugLeftEmpty ?? (update.slug === undefined ? wasLeftEmpty : undefined)
+      const isRenamed = slugLeftEmpty !== wasLeftEmpty
+      if (!isRescheduled && !isRedescribed && !isRenamed) return { result: record, acts: [] }
       const state = isRescheduled ? await changeSpec(context, given, spec) : record.state
       if (isRedescribed) await saveTexts(tx, record.key, slug, texts)
+      if (isRenamed) await saveSlugLeftEmpty(tx, record.key, slugLeftEmpty === true)
       // An alert has the slug, and ends where its channel is no longer chosen.
       if (isRedescribed) await makeAlertsDue(tx, record.key)
       const updatedAt = toMicrosecond(context.clock.now())
       await saveUpdatedAt(tx, record.key, updatedAt)
-      const result = { ...record, ...texts, slug, spec, state, updatedAt }
+      const shown = slugLeftEmpty === undefined ? {} : { slugLeftEmpty }
+      const result = { ...stored, ...texts, ...shown, slug, spec, state, updatedAt }
       return { result, acts: actsOfChange(record, result) }
     })
   } catch (error) {

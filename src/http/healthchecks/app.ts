@@ -121,7 +121,7 @@ async function serve(
   const given = body ?? (ctx.method === 'POST' ? await readJson(ctx.req, pace) : {})
   const urls = { siteUrl: siteUrl(), pingUrl: pingUrl() }
   const query = new URLSearchParams(ctx.querystring)
-  const call: Call = { context, caller, version, params, query, body: given, pace, ...urls }
+  const call: Call = { context, caller, version, params, query, body: given, ...urls }
   const made = await handle(call)
   if (!('pages' in made)) return reply(ctx, made)
   const { organizationId } = caller

@@ -22,8 +22,6 @@ export interface Call {
   readonly body: Readonly<Record<string, unknown>>
   readonly siteUrl: string
   readonly pingUrl: string
-  /** Resolves when it is the turn of the next piece of a long computation. */
-  readonly pace: () => Promise<void>
 }
 
 /** JSON, a text, or the pages of a list (http/api/send-pages.ts). */

@@ -5,7 +5,7 @@ import { createCheck as create, createUnlessFound, type NewCheck } from '../../c
 import {
   getCheck as getById,
   getCheckByPublicId,
-  listPublicIds,
+  getCheckByUniqueKey,
   listWholeChecks,
   type StoredCheck,
 } from '../../checks/find-checks.ts'
@@ -13,7 +13,7 @@ import { pauseCheck as pause, resumeCheck as resume } from '../../checks/pause-r
 import { removeCheck } from '../../checks/remove-check.ts'
 import { type CheckUpdate, updateCheck as update } from '../../checks/update-check.ts'
 import { isTag } from '../../domain/badge.ts'
-import { AppError, notFound } from '../../domain/errors.ts'
+import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { isSlug } from '../../domain/slug.ts'
 import { given } from '../api/present.ts'
@@ -21,18 +21,13 @@ import { type Call, findChannels, findView, ok, type Reply } from './call.ts'
 import { slugOfName } from './name-slug.ts'
 import { presentCheck } from './present.ts'
 import { jsonFault, readSpec, type Spec } from './spec.ts'
-import { uniqueKeyOf } from './unique-key.ts'
 
 /** Finds by uuid or by unique key. Throws AppError `not_found`, also for a check of another project. */
-export async function findCheck({ context, caller, params, pace }: Call): Promise<StoredCheck> {
-  const { uuid, unique_key: uniqueKey } = params
-  if (uuid !== undefined) return getCheckByPublicId(context, caller, uuid)
-  for await (const ids of listPublicIds(context, caller, caller.projectId)) {
-    await pace()
-    const found = ids.find((id) => uniqueKeyOf(id) === uniqueKey)
-    if (found !== undefined) return getCheckByPublicId(context, caller, found)
-  }
-  throw notFound('check')
+export async function findCheck({ context, caller, params }: Call): Promise<StoredCheck> {
+  const { uuid, unique_key: uniqueKey = '' } = params
+  return uuid === undefined
+    ? getCheckByUniqueKey(context, caller, uniqueKey)
+    : getCheckByPublicId(context, caller, uuid)
 }
 
 export async function listChecks(call: Call): Promise<Reply> {
@@ -68,6 +63,7 @@ export async function createCheck(call: Call): Promise<Reply> {
     publicId,
     name: spec.name || slug || `check-${publicId.slice(0, 8)}`,
     ...(slug ? { slug } : {}),
+    ...(slug === '' ? { slugLeftEmpty: true } : {}),
     ...(spec.name && call.version !== 3 ? { slugLike: slugOfName(spec.name) } : {}),
     ...textsOf(spec),
     ...given({ channels: await readChannels(call, spec) }),
@@ -121,6 +117,7 @@ async function applyUpdate(call: Call, check: StoredCheck, spec: Spec): Promise<
     ...(spec.name === undefined ? {} : { name: spec.name || (slug ?? check.slug) }),
     ...textsOf(spec),
     ...toSchedule(spec, check),
+    ...(spec.slug === '' ? { slugLeftEmpty: true } : {}),
     ...given({
       slug,
       channels: await readChannels(call, spec),

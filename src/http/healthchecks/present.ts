@@ -24,7 +24,7 @@ export interface View {
 }
 
 export function presentCheck(check: CheckRecord, view: View) {
-  const { name, slug, tags, description, spec, state, publicId } = check
+  const { name, slug, slugLeftEmpty, tags, description, spec, state, publicId } = check
   const { version, now } = view
   const { lastDurationMs, lastPingAt, expectedAt } = state
   const status = shownStatus(state, now)
@@ -32,7 +32,7 @@ export function presentCheck(check: CheckRecord, view: View) {
   const isExpected = status === 'up' || status === 'late'
   return {
     name,
-    slug,
+    slug: slugLeftEmpty ? '' : slug,
     tags: tags.join(' '),
     desc: description ?? '',
     grace: spec.graceSeconds,

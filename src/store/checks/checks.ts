@@ -44,6 +44,8 @@ export interface CheckRecord extends CheckIdentity, CheckTexts, Pick<CheckOwner,
   readonly state: CheckState
   /** When its configuration changed last; at first its creation. */
   readonly updatedAt: Instant
+  /** The slug was made here (columns.ts). Left out otherwise. */
+  readonly slugLeftEmpty?: true
   /** Left out where the check follows none. */
   readonly cronJob?: FollowedCronJob | undefined
   /** Why the check is down or paused, in words, of one that follows a CronJob. Left out where it is not known. */
@@ -95,7 +97,7 @@ const CRON_JOB_AT = DETAIL_AT + 1
 export function toCheck(row: readonly unknown[]): StoredCheck {
   const fields = read<CheckFields>(CHECK, row, 1)
   const { kubernetesCluster: cluster, kubernetesNamespace: namespace, kubernetesName: name, ...others } = fields
-  const { kubernetesAdopted, kubernetesNamespaceUid, kubernetesClusterUid, ...check } = others
+  const { kubernetesAdopted, kubernetesNamespaceUid, kubernetesClusterUid, slugLeftEmpty, ...check } = others
   const hasOrigin = (kubernetesAdopted ?? kubernetesNamespaceUid ?? kubernetesClusterUid) !== null
   const state = toState(row, STATE_AT)
   const reason = row[REASON_AT] as StatusReason | null
@@ -104,6 +106,7 @@ export function toCheck(row: readonly unknown[]): StoredCheck {
   return {
     ...check,
     updatedAt: check.updatedAt ?? check.createdAt,
+    ...(slugLeftEmpty ? { slugLeftEmpty } : {}),
     key: row[0] as number,
     kubernetes: cluster === null || namespace === null || name === null ? null : { cluster, namespace, name },
     ...(hasOrigin ? { origin: { kubernetesAdopted, kubernetesNamespaceUid, kubernetesClusterUid } } : {}),
@@ -214,6 +217,10 @@ export async function listCheckRows(tx: Queryable, keys: readonly number[]): Pro
 export async function saveTexts(tx: Queryable, key: number, slug: string, texts: CheckTexts): Promise<void> {
   const values = [key, slug, ...valuesOf<CheckTexts>(TEXTS, texts)]
   await tx.query(`update checks set slug = $2, ${settersOf(TEXTS, 3)} where key = $1`, values)
+}
+
+export async function saveSlugLeftEmpty(tx: Queryable, key: number, slugLeftEmpty: boolean): Promise<void> {
+  await tx.query('update checks set slug_left_empty = $2 where key = $1', [key, slugLeftEmpty])
 }
 
 /** Stores when the configuration changed: in the transaction that changes texts, owner or spec. */

@@ -103,12 +103,17 @@ export const OWNER = {
   ...ORIGIN,
 } as const satisfies Columns<CheckOwner>
 
-/** Null: as it was created. */
 export interface CheckConfigured {
+  /** Null: as it was created. */
   readonly updatedAt: Instant | null
+  /** A client of healthchecks' API gave an empty slug, and sees it: the slug was made here. */
+  readonly slugLeftEmpty: boolean
 }
 
-export const CONFIGURED = { updatedAt: { type: 'timestamptz' } } as const satisfies Columns<CheckConfigured>
+export const CONFIGURED = {
+  updatedAt: { type: 'timestamptz' },
+  slugLeftEmpty: { type: 'bool' },
+} as const satisfies Columns<CheckConfigured>
 
 /** All of `checks` but the key. */
 export const CHECK = { ...IDENTITY, ...TEXTS, ...OWNER, ...CONFIGURED }

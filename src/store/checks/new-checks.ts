@@ -34,7 +34,8 @@ export async function readSlugs(db: Queryable, projectId: string): Promise<Set<s
   return new Set(rows.map(({ slug }) => slug))
 }
 
-export interface NewCheckRow extends CheckIdentity, CheckTexts, CheckConfigured {
+export interface NewCheckRow extends CheckIdentity, CheckTexts, Pick<CheckConfigured, 'updatedAt'> {
+  readonly slugLeftEmpty?: true
   /** The key of a check that comes back to its history (tombstones.ts). Default: a new one. */
   readonly key?: number
   /** The resource that declares the check. Default: the check belongs to the API. */
@@ -114,7 +115,7 @@ function toValues(check: NewCheckRow, { spec, state, ...timing }: NewState): unk
   const owner = kubernetes === undefined ? OWNED_BY_API : toOwner(kubernetes, kubernetes.suspend, kubernetes.origin)
   return [
     key,
-    ...valuesOf<CheckFields>(CHECK, { ...check, ...owner }),
+    ...valuesOf<CheckFields>(CHECK, { slugLeftEmpty: false, ...check, ...owner }),
     ...valuesOf<StoredState>(STORED_STATE, { ...spec, ...state, ...toStoredTiming(spec, timing) }),
   ]
 }

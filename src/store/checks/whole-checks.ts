@@ -29,19 +29,19 @@ export async function readWholeChecks(db: Queryable, keys: readonly number[]): P
   return rows.map(toCheck)
 }
 
-/** Up to `limit` public ids of a project, in their order, after this one; null: from the first. */
-export async function readPublicIds(
+/** Null as above. `uniqueKey`: 40 hex digits (http/healthchecks/unique-key.ts). */
+export async function findCheckByUniqueKey(
   db: Queryable,
-  projectId: string,
-  { after, limit }: { after: string | null; limit: number },
-): Promise<string[]> {
-  const { rows } = await db.query<{ publicId: string }>({
-    name: 'read_public_ids',
-    text: `select public_id as "publicId" from checks
-      where project_id = $1 and ($2::uuid is null or public_id > $2) order by public_id limit $3`,
-    values: [projectId, after, limit],
+  tenant: Tenant,
+  uniqueKey: string,
+): Promise<StoredCheck | null> {
+  const [row] = await db.queryColumns({
+    name: 'find_check_by_unique_key',
+    text: `select ${CHECK_COLUMNS} from ${CHECKS} where ${OF_TENANT} and unique_key_of(c.public_id) = decode($3::text, 'hex')
+      order by c.created_at, c.id limit 1`,
+    values: [tenant.organizationId, tenant.projectId, uniqueKey],
   })
-  return rows.map(({ publicId }) => publicId)
+  return row === undefined ? null : toCheck(row)
 }
 
 /** The first `limit` tags of a project, each once. */
@@ -58,6 +58,7 @@ export async function readTags(db: Queryable, projectId: string, limit: number):
 /** What a check must have; all of what is given. */
 export interface CheckMatch {
   readonly name?: string
+  /** Empty: a check whose slug a client left empty. */
   readonly slug?: string
   /** These, in this order, and no others. */
   readonly tags?: readonly string[]
@@ -74,7 +75,7 @@ export async function findMatch(
   const { rows } = await db.query<{ id: string }>({
     name: 'find_match',
     text: `select c.id from checks c join check_states s on s.check_key = c.key
-      where c.project_id = $1 and ($2::text is null or c.name = $2) and ($3::text is null or c.slug = $3)
+      where c.project_id = $1 and ($2::text is null or c.name = $2) and ($3::text is null or case $3 when '' then c.slug_left_empty else c.slug = $3 end)
         and ($4::text[] is null or c.tags = $4) and ($5::int4 is null or s.period_seconds = $5)
         and ($6::int4 is null or s.grace_seconds = $6)
       order by c.created_at, c.id limit 1`,

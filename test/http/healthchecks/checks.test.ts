@@ -26,6 +26,9 @@ const create = async (json: object = {}, version = 3) => {
   expect(status, JSON.stringify(body)).toBe(201)
   return body
 }
+/** Of our own API. */
+const idOf = async (uuid: string) =>
+  (await api.database.query<{ id: string }>('select id from checks where public_id = $1', [uuid])).rows[0]!.id
 const error = (text: string) => ({ error: text })
 
 describe('creating a check', () => {
@@ -77,6 +80,26 @@ describe('creating a check', () => {
     const { uuid, name, slug, timeout, grace } = await create()
     const standard = `check-${uuid.slice(0, 8)}`
     expect({ name, slug, timeout, grace }).toEqual({ name: standard, slug: standard, timeout: 86_400, grace: 3_600 })
+  })
+
+  it('with an empty slug shows the empty slug, and keeps one of its own for pings and badges', async () => {
+    for (const version of [1, 2, 3]) {
+      const made = await create({ name: `Empty ${version}`, slug: '' }, version)
+      expect(made).toMatchObject({ slug: '', badge_url: expect.stringContaining(`/empty-${version}.svg`) })
+      expect((await call('GET', `v${version}/checks/${made.uuid}`)).body.slug).toBe('')
+      expect((await call('GET', `v3/checks/?slug=empty-${version}`)).body.checks[0].uuid).toBe(made.uuid)
+      const { id, slug } = (await api.client.get(`/checks?project_id=${project.id}&slug=empty-${version}`)).body
+        .checks[0]
+      expect(slug).toBe(`empty-${version}`)
+      // A slug that is given is shown, by either API.
+      expect((await call('POST', `v3/checks/${made.uuid}`, { json: { slug: '' } })).body.slug).toBe('')
+      expect((await call('POST', `v3/checks/${made.uuid}`, { json: { desc: 'x' } })).body.slug).toBe('')
+      await api.client.put(`/checks/${id}`, { slug: `own-${version}` })
+      expect((await call('GET', `v3/checks/${made.uuid}`)).body.slug).toBe(`own-${version}`)
+      expect((await call('POST', `v3/checks/${made.uuid}`, { json: { slug: '' } })).body.slug).toBe('')
+      expect((await call('POST', `v3/checks/${made.uuid}`, { json: { slug: 'own' } })).body.slug).toBe('own')
+      await call('DELETE', `v3/checks/${made.uuid}`)
+    }
   })
 
   it('without a name is named by its slug', async () => {
@@ -191,6 +214,47 @@ describe('unique', () => {
     expect(new Set(all.map(({ body }) => body.uuid)).size).toBe(1)
   })
 
+  it('twice with all fields, as a tool that describes checks sends them: the second call changes nothing', async () => {
+    const { id } = (
+      await api.client.post('/channels', {
+        kind: 'slack',
+        name: 'Hook',
+        project_id: project.id,
+        config: { url: 'https://hooks.example.com/x' },
+      })
+    ).body
+    const common = {
+      ...{ name: 'Nightly backup', slug: '', tags: 'prod db', desc: 'One\r\nTwo ', grace: 3_600, manual_resume: false },
+      ...{ methods: '', subject: '', start_kw: '', filter_subject: false, channels: id, unique: ['name'] },
+    }
+    for (const [version, when] of [
+      [3, { timeout: 86_400 }],
+      [3, { schedule: '0 2  * * 1-5', tz: 'Europe/Riga' }],
+      [1, { timeout: 120, channels: '' }],
+      [2, { slug: 'given', manual_resume: true }],
+    ] as const) {
+      const { unique, ...sent } = { ...common, ...when, name: `Backup ${version} ${Object.keys(when)[0]}` }
+      const json = { ...sent, unique }
+      const path = `v${version}/checks/`
+      const first = await call('POST', path, { json })
+      const entries = api.audited.length
+      const { updated_at } = (await api.client.get(`/checks/${await idOf(first.body.uuid)}`)).body
+      const second = await call('POST', path, { json })
+      expect([first.status, second.status]).toEqual([201, 200])
+      expect(second.body).toEqual(first.body)
+      expect(second.body).toMatchObject(sent)
+      expect(api.audited.slice(entries)).toEqual([])
+      expect((await api.client.get(`/checks/${await idOf(first.body.uuid)}`)).body.updated_at).toBe(updated_at)
+    }
+  })
+
+  it('an empty slug finds the check whose slug was left empty, and no other', async () => {
+    await create({ name: 'Other', slug: 'other' })
+    const json = { name: 'Empty', slug: '', unique: ['slug'] }
+    const [first, second] = [await upsert(json), await upsert(json)]
+    expect([first.status, second.status, second.body.uuid]).toEqual([201, 200, first.body.uuid])
+  })
+
   it('finds no check of another project', async () => {
     await create({ name: 'A' })
     const other = await addProject(api)
@@ -251,7 +315,53 @@ describe('reading checks', () => {
     expect((await call('GET', `v3/checks/${uniqueKey}`, { key })).body).toEqual(listed)
     expect((await call('GET', `v3/checks/${uuid}`, { key })).body).toEqual(listed)
     expect((await call('GET', `v3/checks/${uniqueKey}/flips/`, { key })).body).toEqual({ flips: [] })
-    expect((await call('GET', 'v3/badges/', { key })).status).toBe(200)
+    // The key of badges is a right of its own, which would outlive the key for reading.
+    const badgeKey = (await api.client.get(`/projects/${project.id}/badge-key`)).body.badge_key
+    for (const version of [1, 2, 3]) {
+      const shown = await call('GET', `v${version}/checks/`, { key })
+      expect(shown.body.checks[0].badge_url).toBe('')
+      expect(await call('GET', `v${version}/badges/`, { key })).toMatchObject({ status: 200, body: { badges: {} } })
+      const own = await call('GET', `v${version}/badges/`)
+      expect(Object.keys(own.body.badges)).toEqual(['*', 'x'])
+      expect(JSON.stringify(own.body)).toContain(badgeKey)
+    }
+  })
+
+  it('by unique key finds none of another project, and reads no other check for it', async () => {
+    const { uuid } = await create({ name: 'A' })
+    const other = await addProject(api)
+    for (const { read } of [other.keys, project.keys])
+      expect((await call('GET', `v3/checks/${uniqueKeyOf(uuid)}`, { key: read })).status).toBe(
+        read === project.keys.read ? 200 : 404,
+      )
+    expect((await call('GET', `v3/checks/${uniqueKeyOf(uuid).toUpperCase()}`)).body.uuid).toBe(uuid)
+    // Among a few rows too: the index is there, and fits the condition.
+    const { rows: plan } = await api.database.query(
+      "explain select from checks where project_id = $1 and unique_key_of(public_id) = decode('00', 'hex')",
+      [project.id],
+    )
+    expect(JSON.stringify(plan)).toContain('checks_unique_key')
+    const { rows: keys } = await api.database.query<{ publicId: string; uniqueKey: string }>(
+      `select public_id as "publicId", encode(unique_key_of(public_id), 'hex') as "uniqueKey" from checks`,
+    )
+    expect(keys.length).toBeGreaterThan(10)
+    for (const { publicId, uniqueKey } of keys) expect(uniqueKey).toBe(uniqueKeyOf(publicId))
+  })
+
+  it('takes turns for badges as for lists, when pings leave room', async () => {
+    let turns = 0
+    await using busy = await startTestApi({
+      yieldToPings: async () => {
+        turns += 1
+      },
+    })
+    const ofBusy = await addProject(busy)
+    const callBusy = callerOf(busy, () => ofBusy.keys.write)
+    for (const path of ['v3/badges/', 'v3/checks/']) {
+      const before = turns
+      expect((await callBusy('GET', path)).status).toBe(200)
+      expect(turns, path).toBeGreaterThan(before)
+    }
   })
 
   it('shows the states as healthchecks does', async () => {
