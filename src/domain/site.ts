@@ -25,7 +25,7 @@ export function onSite(sitePath: string, path: string): string {
 const isBelow = (sitePath: string, path: string) =>
   path.startsWith(sitePath) && /^(?:$|[/?#])/.test(path.slice(sitePath.length, sitePath.length + 1))
 
-/** What the service serves at the root of the site. The path of a site that began with one of these would not be told from them. */
+/** What the service serves at the root of the site. A path that begins with one of these can be a path of the site or one of ours. */
 const OWN_PATHS = [
   'api',
   'assets',

@@ -117,7 +117,7 @@ describe.each(['rest', 'all', 'two slashes'] as const)('behind a proxy that send
     await using stream = await openEventStream(proxy.origin, `${SITE}/live?since=${new Date().toISOString()}`, visitor)
     await until(() => stream.events.some(({ event }) => event === 'hello'))
     await fetch(`${app.pingUrl}/ping/${publicId}/fail`)
-    // The first stream of a process can also be told to read all again.
+    // The first stream of a process may also get the event that all must be read again.
     await until(() => stream.events.some(({ event, data }) => event === 'reload' || data.checks?.includes(id)))
     const refreshed = await visitor.get(`${SITE}/checks`, { 'x-refresh': new Date().toISOString() })
     expect(refreshed.text).toContain(`href="${SITE}/checks/${id}"`)
