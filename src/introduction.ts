@@ -53,7 +53,7 @@ export function describeService(
       ? ''
       : `  ping     ${ping}/ping/<public_id of a check>
   api      ${api}   (described by ${api}/openapi.json)
-${isDashboardOn ? `  dashboard  ${new URL(api!).origin}/\n` : ''}`
+${isDashboardOn ? `  dashboard  ${api!.replace(/\/api\/v1$/, '')}/\n` : ''}`
   const addresses = `${served}  ops      ${ops}/metrics`
   if (apiKey === null || ping === null) return `${addresses}\n\nCheck that it is ready:\n\n  curl -fsS ${ops}/readyz\n`
   const check = JSON.stringify({ project_id: projectId, name: 'My first job', period_seconds: 10, grace_seconds: 5 })
