@@ -9,7 +9,7 @@ import { deriveSlug } from '../domain/slug.ts'
 import { newState, transition } from '../domain/transition.ts'
 import { newId } from '../runtime/ids.ts'
 import { type CheckRecord, PUBLIC_ID_IS_UNIQUE } from '../store/checks/checks.ts'
-import type { StoredSpec } from '../store/checks/columns.ts'
+import type { GivenSpec } from '../store/checks/columns.ts'
 import { isPublicIdFree } from '../store/checks/declared-checks.ts'
 import { hasChecks } from '../store/checks/new-checks.ts'
 import { insertPushToken } from '../store/checks/push-tokens.ts'
@@ -20,7 +20,7 @@ import { constraintOf } from '../store/postgres/sqlstate.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 import { addCheck } from './add-check.ts'
 import { chooseChannels } from './choose-channels.ts'
-import { readSpec, withTimeZone } from './read-spec.ts'
+import { completeSpec, readSpec } from './read-spec.ts'
 import { actOn } from './with-locked-check.ts'
 
 /** Texts that are left out are empty. */
@@ -35,7 +35,7 @@ export interface NewCheck extends Partial<CheckTexts> {
   readonly slugLeftEmpty?: true
   /** A UUID that no check has. Default: a random one. */
   readonly publicId?: string
-  readonly spec: StoredSpec
+  readonly spec: GivenSpec
   /** The first completion is expected from now on. Default: from the first ping on. */
   readonly armed?: boolean
   /** Of a push monitor: its right to ping this check. */
@@ -101,7 +101,7 @@ export async function createUnlessFound(
 /** Throws for what is wrong without a look at the database. The transaction holds the project. */
 function plan(context: Context, input: NewCheck): (tx: Queryable) => Promise<Audited<CheckRecord>> {
   const { projectId, slug, slugLike, publicId, pushToken, past, spec: given, armed = false, ...texts } = input
-  const spec = withTimeZone(given)
+  const spec = completeSpec(given, 'api')
   const createdAt = toMicrosecond(context.clock.now())
   const state = firstState(readSpec(spec), Math.floor(createdAt), armed, past)
   const made = {

@@ -1,16 +1,20 @@
 /** From the configuration that people give to the spec that the state machine reads. */
 
-import type { CheckSpec, Schedule } from '../domain/check.ts'
-import { type Cron, InvalidSchedule, isTimeZone, nextSlot, parseCron } from '../domain/cron.ts'
+import type { CheckSpec, Manager, Schedule } from '../domain/check.ts'
+import { type Cron, type Dialect, InvalidSchedule, isTimeZone, nextSlot, parseCron } from '../domain/cron.ts'
 import { invalidField } from '../domain/errors.ts'
 import { NEVER } from '../domain/schedule.ts'
-import type { StoredSpec } from '../store/checks/columns.ts'
+import type { GivenSpec, StoredSpec } from '../store/checks/columns.ts'
 
 export const DEFAULT_TIME_ZONE = 'UTC'
 
-/** A schedule without a zone has the default one. */
-export function withTimeZone(spec: StoredSpec): StoredSpec {
-  return spec.schedule === null ? spec : { ...spec, timeZone: spec.timeZone ?? DEFAULT_TIME_ZONE }
+/** Cron starts the job of a check of the API, Kubernetes that of a HeartbeatCheck: each reads a schedule in its own way. */
+const DIALECT_OF: Readonly<Record<Manager, Dialect>> = { api: 'cron', kubernetes: 'kubernetes' }
+
+/** A schedule without a zone has the default one, and the dialect of its manager. */
+export function completeSpec(given: GivenSpec, managedBy: Manager): StoredSpec {
+  if (given.schedule === null) return { ...given, dialect: null }
+  return { ...given, timeZone: given.timeZone ?? DEFAULT_TIME_ZONE, dialect: DIALECT_OF[managedBy] }
 }
 
 /**
@@ -29,7 +33,7 @@ export function readSpec(spec: StoredSpec): CheckSpec {
   }
 }
 
-function readSchedule({ periodSeconds, schedule, timeZone, jobArea }: StoredSpec): Schedule {
+function readSchedule({ periodSeconds, schedule, timeZone, jobArea, dialect }: StoredSpec): Schedule {
   if (schedule === null) {
     if (periodSeconds === null && jobArea !== null) return NEVER
     if (periodSeconds === null) throw invalidField('periodSeconds', 'or schedule must be given')
@@ -38,18 +42,18 @@ function readSchedule({ periodSeconds, schedule, timeZone, jobArea }: StoredSpec
   }
   if (periodSeconds !== null)
     throw invalidField('schedule', 'must be left out beside {periodSeconds}: give one of them')
-  const cron = readCron(schedule, timeZone ?? DEFAULT_TIME_ZONE)
+  const cron = readCron(schedule, timeZone ?? DEFAULT_TIME_ZONE, dialect ?? 'kubernetes')
   // An expression has no years: one that has no slot in the five years from 1970 that nextSlot searches names no date that comes often enough.
   if (nextSlot(cron, 0) === null)
     throw invalidField('schedule', `must come at some time: "${schedule}" names no real date`)
   return { kind: 'cron', cron }
 }
 
-function readCron(schedule: string, timeZone: string): Cron {
+function readCron(schedule: string, timeZone: string, dialect: Dialect): Cron {
   if (!isTimeZone(timeZone))
     throw invalidField('timeZone', `must be an IANA time zone like Europe/Berlin, not "${timeZone}"`)
   try {
-    return parseCron(schedule, timeZone)
+    return parseCron(schedule, timeZone, dialect)
   } catch (error) {
     if (error instanceof InvalidSchedule) throw invalidField('schedule', error.message)
     throw error

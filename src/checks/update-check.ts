@@ -15,7 +15,7 @@ import type { Context } from '../store/context.ts'
 import { makeAlertsDue } from '../store/outbox/alerts.ts'
 import { constraintOf } from '../store/postgres/sqlstate.ts'
 import { chooseChannels } from './choose-channels.ts'
-import { DEFAULT_TIME_ZONE, readSpec } from './read-spec.ts'
+import { completeSpec, readSpec } from './read-spec.ts'
 import { actsOfChange, applyEvents, type LockedWork, rejectIfManaged, withLockedCheck } from './with-locked-check.ts'
 
 /** A field that is left out keeps its value. A schedule replaces the period, and a period the schedule. */
@@ -82,16 +82,10 @@ function mergeSpec(stored: StoredSpec, update: CheckUpdate): StoredSpec {
   const limits = { graceSeconds, maxRuntimeSeconds, jobArea: null, resumeOnPing }
   // readSpec rejects a period beside a schedule.
   if (periodSeconds !== undefined)
-    return { ...limits, periodSeconds, schedule: schedule ?? null, timeZone: timeZone ?? null }
-  if (schedule !== undefined) {
-    return { ...limits, periodSeconds: null, schedule, timeZone: timeZone ?? stored.timeZone ?? DEFAULT_TIME_ZONE }
-  }
-  return {
-    ...limits,
-    periodSeconds: stored.periodSeconds,
-    schedule: stored.schedule,
-    timeZone: timeZone ?? stored.timeZone,
-  }
+    return { ...limits, periodSeconds, schedule: schedule ?? null, timeZone: timeZone ?? null, dialect: null }
+  if (schedule !== undefined)
+    return completeSpec({ ...limits, periodSeconds: null, schedule, timeZone: timeZone ?? stored.timeZone }, 'api')
+  return { ...stored, ...limits, timeZone: timeZone ?? stored.timeZone }
 }
 
 async function changeSpec(

@@ -11,7 +11,7 @@ export interface Expectation {
 }
 
 /** It names no minute: of a check whose source has no schedule that can be read. */
-export const NEVER: Schedule = { kind: 'cron', cron: parseCron(', * * * *', 'UTC') }
+export const NEVER: Schedule = { kind: 'cron', cron: parseCron(', * * * *', 'UTC', 'kubernetes') }
 
 export const NOTHING_EXPECTED: Expectation = { expectedAt: null, dueAt: null }
 

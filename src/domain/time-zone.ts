@@ -4,10 +4,12 @@
 export interface TimeZone {
   /** How far local clocks are ahead of UTC at an instant, in milliseconds; negative in the west. Throws RangeError for NaN. */
   readonly offsetAt: (atMs: number) => number
+  /** A stretch around an instant. The next one may have the same offset. Throws RangeError for NaN. */
+  readonly stretchAt: (atMs: number) => Stretch
 }
 
-/** A stretch of time with one offset. */
-interface Stretch {
+/** A stretch of time with one offset, at most 50 days long. */
+export interface Stretch {
   readonly fromMs: number
   readonly untilMs: number
   readonly offsetMs: number
@@ -134,10 +136,10 @@ function createTimeZone(name: string): TimeZone {
     return window.find(({ untilMs }) => atMs < untilMs)!
   }
 
-  return {
-    offsetAt: (atMs) => {
-      if (!(atMs >= latest.fromMs && atMs < latest.untilMs)) latest = findStretch(atMs)
-      return latest.offsetMs
-    },
+  function stretchAt(atMs: number): Stretch {
+    if (!(atMs >= latest.fromMs && atMs < latest.untilMs)) latest = findStretch(atMs)
+    return latest
   }
+
+  return { offsetAt: (atMs) => stretchAt(atMs).offsetMs, stretchAt }
 }

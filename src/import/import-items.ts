@@ -1,7 +1,7 @@
 /** Makes the checks of a source in a project. Each is a transaction of its own, so that a run that was interrupted goes on where it ended. */
 
 import { createCheck } from '../checks/create-check.ts'
-import { readSpec, withTimeZone } from '../checks/read-spec.ts'
+import { completeSpec, readSpec } from '../checks/read-spec.ts'
 import type { Principal } from '../domain/access.ts'
 import { AppError, describeError } from '../domain/errors.ts'
 import { withSuffix } from '../domain/slug.ts'
@@ -98,7 +98,7 @@ async function makeCheck(
   isDryRun: boolean,
 ): Promise<Row> {
   try {
-    readSpec(withTimeZone(spec))
+    readSpec(completeSpec(spec, 'api'))
     const { projectId } = into
     const slug = await slugs.take(wanted, async (slug) => {
       if (!isDryRun) await createCheck(context, into, { projectId, slug, ...texts, spec, armed, past, ...identity })

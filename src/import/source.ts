@@ -2,7 +2,7 @@
 
 import type { Past } from '../checks/create-check.ts'
 import type { CheckTexts } from '../domain/check.ts'
-import type { StoredSpec } from '../store/checks/columns.ts'
+import type { GivenSpec } from '../store/checks/columns.ts'
 
 /** By what a later run knows the check again. */
 export type Identity = { readonly publicId: string } | { readonly pushToken: string }
@@ -14,7 +14,7 @@ export interface SourceCheck {
   readonly identity: Identity
   readonly slug: string
   readonly texts: CheckTexts
-  readonly spec: StoredSpec
+  readonly spec: GivenSpec
   /** A completion is expected from the import on. */
   readonly armed: boolean
   readonly past: Past

@@ -1,12 +1,12 @@
 /** The HeartbeatCheck in the operator: its names, its types, and how its specification is read. */
 
-import { DEFAULT_TIME_ZONE, readSpec } from '../checks/read-spec.ts'
+import { completeSpec, DEFAULT_TIME_ZONE, readSpec } from '../checks/read-spec.ts'
 import type { CheckTexts } from '../domain/check.ts'
 import { AppError, describeError } from '../domain/errors.ts'
 import { limitLabels } from '../domain/labels.ts'
 import { graceSecondsFor } from '../domain/schedule.ts'
 import type { Condition, KubernetesObject } from '../kubernetes/objects.ts'
-import type { StoredSpec } from '../store/checks/columns.ts'
+import type { GivenSpec } from '../store/checks/columns.ts'
 import { targetNameOf } from './publish/long-names.ts'
 import { describeIssue } from './schema/fields.ts'
 import type { SourceRef } from './schema/source-ref.ts'
@@ -48,7 +48,7 @@ export interface Follows extends SourceRef {
 /** What a HeartbeatCheck declares, with defaults. */
 export interface CheckDeclaration extends CheckTexts {
   /** Null: the source decides, as `follows` says. */
-  readonly spec: StoredSpec | null
+  readonly spec: GivenSpec | null
   /** Null: pausing and resuming belong to the API, or the source decides. */
   readonly suspend: boolean | null
   /** Left out: the resource has a schedule of its own. */
@@ -119,7 +119,7 @@ export function publishesNothing({ publish, sourceRef }: HeartbeatCheckSpec): bo
   return publish == null ? sourceRef != null : publish.kind === 'None'
 }
 
-function readStoredSpec(spec: SpecOutput): StoredSpec | string {
+function readStoredSpec(spec: SpecOutput): GivenSpec | string {
   const { periodSeconds = null, schedule = null, timeZone, graceSeconds = 0, maxRuntimeSeconds = null } = spec
   const zone = schedule === null ? null : (timeZone ?? DEFAULT_TIME_ZONE)
   const stored = {
@@ -132,7 +132,7 @@ function readStoredSpec(spec: SpecOutput): StoredSpec | string {
     resumeOnPing: false,
   }
   try {
-    const read = readSpec(stored)
+    const read = readSpec(completeSpec(stored, 'kubernetes'))
     return spec.graceSeconds === undefined ? { ...stored, graceSeconds: graceSecondsFor(read.schedule) } : stored
   } catch (error) {
     if (error instanceof AppError) return describeInvalid(error)

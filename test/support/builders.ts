@@ -29,7 +29,7 @@ export function aSpec(overrides: Partial<CheckSpec> = {}): CheckSpec {
 }
 
 export function aCronSpec(expression: string, overrides: Partial<CheckSpec> = {}, timeZone = 'UTC'): CheckSpec {
-  return aSpec({ schedule: { kind: 'cron', cron: parseCron(expression, timeZone) }, ...overrides })
+  return aSpec({ schedule: { kind: 'cron', cron: parseCron(expression, timeZone, 'kubernetes') }, ...overrides })
 }
 
 /** Up, last completed at NOON, under `aSpec()`. */

@@ -15,7 +15,7 @@ import { createTargetRule } from '../../src/delivery/targets.ts'
 import { nextSlot, parseCron } from '../../src/domain/cron.ts'
 import { deriveSlug } from '../../src/domain/slug.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
-import type { StoredSpec } from '../../src/store/checks/columns.ts'
+import type { GivenSpec } from '../../src/store/checks/columns.ts'
 import type { Database } from '../../src/store/postgres/database.ts'
 import { createProject } from '../../src/tenancy/projects.ts'
 import { createUser } from '../../src/tenancy/users.ts'
@@ -152,7 +152,7 @@ export async function fillDemo(options: DemoOptions): Promise<Demo> {
   }
 }
 
-function specOf({ schedule, timeZone, graceMs, maxRuntimeMs }: DemoJob): StoredSpec {
+function specOf({ schedule, timeZone, graceMs, maxRuntimeMs }: DemoJob): GivenSpec {
   const isCron = typeof schedule === 'string'
   return {
     periodSeconds: isCron ? null : schedule / 1_000,
@@ -204,7 +204,7 @@ function listTimes(
     for (let time = last; time > begin + HOUR; time -= schedule) times.unshift(time)
     return times
   }
-  const cron = parseCron(schedule, timeZone)
+  const cron = parseCron(schedule, timeZone, 'cron')
   for (let time = nextSlot(cron, begin); time !== null && time < now; time = nextSlot(cron, time)) times.push(time)
   const isOver = (time: number) => time + durationMs < now
   if (ending === 'failed') return times.filter(isOver)

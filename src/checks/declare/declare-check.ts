@@ -9,11 +9,12 @@ import { type Audited, audited } from '../../audit/audited.ts'
 import { controllerOf } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
 import { PUBLIC_ID_IS_UNIQUE, RESOURCE_IS_UNIQUE, SLUG_IS_UNIQUE, type StoredCheck } from '../../store/checks/checks.ts'
+import type { GivenSpec } from '../../store/checks/columns.ts'
 import { findDeclaredCheck, saveOrigin } from '../../store/checks/declared-checks.ts'
 import type { Context } from '../../store/context.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 import { constraintOf } from '../../store/postgres/sqlstate.ts'
-import { readSpec, withTimeZone } from '../read-spec.ts'
+import { completeSpec, readSpec } from '../read-spec.ts'
 import { change, create, createFirst, type Declaring } from './act.ts'
 import { actOfCreation, actsOfDeclaration } from './acts.ts'
 import { type Gathered, gather } from './gather.ts'
@@ -35,6 +36,8 @@ export interface Declared {
   readonly change: DeclareChange
 }
 
+export type GivenDeclaration = Omit<Declaration, 'spec'> & { readonly spec: GivenSpec }
+
 /** Another transaction took the slug, or created the resource's check without a lock, or took the public id, after the facts were gathered. */
 const LOST_RACES = new Set<string | undefined>([SLUG_IS_UNIQUE, RESOURCE_IS_UNIQUE, PUBLIC_ID_IS_UNIQUE])
 const TRIES = 5
@@ -45,8 +48,8 @@ const TRIES = 5
  * another check); then the field is `adoptId`. `conflict` with the field `retained`: the check that the resource retained was changed
  * through the API since. `forbidden`: an adopted check would leave its project.
  */
-export async function declareCheck(context: Context, declaration: Declaration): Promise<Declared> {
-  const wanted: Declaration = { ...declaration, spec: withTimeZone(declaration.spec) }
+export async function declareCheck(context: Context, declaration: GivenDeclaration): Promise<Declared> {
+  const wanted: Declaration = { ...declaration, spec: completeSpec(declaration.spec, 'kubernetes') }
   const check = wanted.isNew === true ? null : await findDeclaredCheck(context.database, wanted.resource)
   const guess = plan({ ...NOTHING_THERE, check }, wanted)
   if (check !== null && !isOfFormerNamespace(check, wanted)) {

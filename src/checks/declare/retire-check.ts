@@ -4,7 +4,7 @@ import { REASONS_OF } from '../../domain/check.ts'
 import { type CheckEvent, NEXT } from '../../domain/check-event.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { deleteCheck, type Resource, type StoredCheck, saveSpec } from '../../store/checks/checks.ts'
-import { NO_ORIGIN } from '../../store/checks/columns.ts'
+import { isSameSpec, NO_ORIGIN, type StoredSpec } from '../../store/checks/columns.ts'
 import { detachFromResource } from '../../store/checks/declared-checks.ts'
 import { insertRetention, type PublishedObjectName } from '../../store/checks/retained-checks.ts'
 import { type LockedCheck, lockStates } from '../../store/checks/states.ts'
@@ -13,7 +13,7 @@ import type { Context } from '../../store/context.ts'
 import { saveSource } from '../../store/jobs/cron-jobs.ts'
 import { makeAlertsDue } from '../../store/outbox/alerts.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
-import { readSpec } from '../read-spec.ts'
+import { completeSpec, readSpec } from '../read-spec.ts'
 import { actOn, actsOfChange, applyEvents } from '../with-locked-check.ts'
 import { actsOfEvents } from './acts.ts'
 import { lockDeclared } from './gather.ts'
@@ -51,8 +51,8 @@ export function retireCheck(
 }
 
 /**
- * A check of the API follows no source. It is paused until a person resumes it, since its job need not know its ping URL: with nothing that reports,
- * an alert would follow. Returns what happened to it.
+ * A check of the API follows no source, and cron reads its schedule. One that followed a source is paused until a person resumes it, since its job
+ * need not know its ping URL: with nothing that reports, an alert would follow. Returns what happened to it.
  */
 async function detachFromSource(
   context: Context,
@@ -60,17 +60,30 @@ async function detachFromSource(
   { key, spec: stored, state }: StoredCheck,
   locked: LockedCheck,
 ): Promise<readonly CheckEvent[]> {
-  if (stored.jobArea === null) return []
-  const hasNone = stored.schedule === null && stored.periodSeconds === null
-  const detached = { ...stored, ...(hasNone ? { periodSeconds: LIMITS.periodSeconds.default } : {}), jobArea: null }
+  const detached = detach(stored)
+  if (isSameSpec(detached, stored)) return []
   await saveSpec(tx, key, detached)
-  await saveSource(tx, key, null)
+  const isFollowing = stored.jobArea !== null
+  if (isFollowing) await saveSource(tx, key, null)
   // A schedule that cannot be read has nothing to expect.
   if (locked.spec === null) return []
-  const pause: CheckEvent[] = NEXT[state.status].pause === state.status ? [] : [{ kind: 'pause' }]
-  const events: readonly CheckEvent[] = [{ kind: 'update' }, ...pause]
+  const isPaused = isFollowing && NEXT[state.status].pause !== state.status
+  const events: readonly CheckEvent[] = [{ kind: 'update' }, ...(isPaused ? [{ kind: 'pause' } as const] : [])]
   await applyEvents(tx, { ...locked, spec: readSpec(detached) }, events, context)
   return events
+}
+
+/** A schedule that cron does not read, such as one with `?`, stays as Kubernetes reads it until a call of the API gives another one. */
+function detach(stored: StoredSpec): StoredSpec {
+  const hasNone = stored.schedule === null && stored.periodSeconds === null
+  const detached = { ...stored, ...(hasNone ? { periodSeconds: LIMITS.periodSeconds.default } : {}), jobArea: null }
+  const ofApi = completeSpec(detached, 'api')
+  try {
+    readSpec(ofApi)
+    return ofApi
+  } catch {
+    return detached
+  }
 }
 
 /** Removes the check of a resource, whose lock the transaction holds, and leaves its tombstone. Returns what was done. */

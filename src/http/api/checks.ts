@@ -121,7 +121,7 @@ function splitSpec<Body extends CheckUpdateBody>(body: Body) {
     graceSeconds: grace_seconds,
     maxRuntimeSeconds: max_runtime_seconds,
     resumeOnPing: resume_on_ping,
-  } satisfies Record<Exclude<keyof CheckRecord['spec'], 'jobArea'>, unknown>
+  } satisfies Record<Exclude<keyof New['spec'], 'jobArea'>, unknown>
   return { spec, rest }
 }
 
@@ -136,7 +136,7 @@ function toNewCheck(body: z.output<typeof NewCheck>): New {
 }
 
 /** A contradiction is passed on: the verb rejects it. */
-function toSpec(graceSeconds: number, spec: ReturnType<typeof splitSpec>['spec']): CheckRecord['spec'] {
+function toSpec(graceSeconds: number, spec: ReturnType<typeof splitSpec>['spec']): New['spec'] {
   const { periodSeconds, schedule = null, timeZone = null, maxRuntimeSeconds = null, resumeOnPing = false } = spec
   const standard = schedule === null ? LIMITS.periodSeconds.default : null
   const limits = { graceSeconds, maxRuntimeSeconds, jobArea: null, resumeOnPing }

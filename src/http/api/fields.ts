@@ -107,7 +107,7 @@ export const schedule = () =>
   bounded(
     'a cron expression',
     LIMITS.scheduleLength,
-    'Cron expression of five fields, or a macro such as @hourly, read as a Kubernetes CronJob reads it.',
+    'Cron expression of five fields, or a macro such as @hourly, read as Debian cron reads it (crontab(5)).',
   )
 
 export const timeZone = () =>

@@ -84,7 +84,7 @@ const schedule: Rule = (value) => {
 
 function isCron(text: string): boolean {
   try {
-    return nextSlot(parseCron(text.trim(), 'UTC'), 0) !== null
+    return nextSlot(parseCron(text.trim(), 'UTC', 'cron'), 0) !== null
   } catch {
     return false
   }

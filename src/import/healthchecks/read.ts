@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { CheckTexts } from '../../domain/check.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
-import type { StoredSpec } from '../../store/checks/columns.ts'
+import type { GivenSpec } from '../../store/checks/columns.ts'
 import { type SourceCheck, SourceError, type SourceItem } from '../source.ts'
 import { fitDescription, fitName, fitSeconds, fitSlug, fitTags } from '../texts.ts'
 import type { GetJson } from './client.ts'
@@ -121,7 +121,7 @@ function toCheck(check: Check, publicId: string, everyChannel: readonly string[]
   return { kind: 'check', ...made, spec: toSpec(check, notes), notes }
 }
 
-function toSpec(check: Check, notes: string[]): StoredSpec {
+function toSpec(check: Check, notes: string[]): GivenSpec {
   const { schedule, timeout, tz, grace, manual_resume } = check
   const limits = {
     graceSeconds: fitSeconds(grace, LIMITS.graceSeconds, 'grace time', notes),

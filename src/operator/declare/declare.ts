@@ -1,12 +1,17 @@
 /** Declares a HeartbeatCheck to the service: its specification, the project that its namespace may use, the check that it has. */
 
-import { type Declaration, type DeclareChange, declareCheck, type Revival } from '../../checks/declare/declare-check.ts'
+import {
+  type DeclareChange,
+  declareCheck,
+  type GivenDeclaration,
+  type Revival,
+} from '../../checks/declare/declare-check.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { AppError } from '../../domain/errors.ts'
 import { LIMIT_WORDS, type LimitFrom } from '../../domain/followed-defaults.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import type { StoredCheck } from '../../store/checks/checks.ts'
-import { type StoredSpec, textsOf } from '../../store/checks/columns.ts'
+import { type GivenSpec, textsOf } from '../../store/checks/columns.ts'
 import type { Context } from '../../store/context.ts'
 import { saveSource } from '../../store/jobs/cron-jobs.ts'
 import { resolveProject } from '../../tenancy/namespace-projects.ts'
@@ -42,7 +47,7 @@ export interface DeclaredResource {
 
 /** A declaration whose source was read, if it follows one. */
 export type ResolvedDeclaration = Omit<CheckDeclaration, 'spec'> & {
-  readonly spec: StoredSpec
+  readonly spec: GivenSpec
   /** Why its source suspends it, in words. Default: null. */
   readonly pauseDetail?: string | null
   /** As checks/declare/plan.ts. Default: false. */
@@ -150,7 +155,7 @@ function isUnknownCheck(error: unknown): boolean {
  */
 async function declareKnown(
   context: Context,
-  wanted: Omit<Declaration, 'adoptId'>,
+  wanted: Omit<GivenDeclaration, 'adoptId'>,
   knownId: string,
   isAsked: boolean,
 ): Promise<DeclaredResource | null> {
@@ -169,7 +174,7 @@ async function declareKnown(
  * The annotation still names a check that this database does not have, by a loss or by a takeover. The resource has a new check in its
  * place, so that its job is watched over, and stalls from the start as it will in each later sync.
  */
-async function findAdoptionFault(context: Context, wanted: Declaration): Promise<Pick<DeclaredResource, 'fault'>> {
+async function findAdoptionFault(context: Context, wanted: GivenDeclaration): Promise<Pick<DeclaredResource, 'fault'>> {
   try {
     await declareCheck(context, { ...wanted, isNew: false })
     return {}
@@ -187,7 +192,7 @@ async function findAdoptionFault(context: Context, wanted: Declaration): Promise
 async function declareLost(
   { client, context }: DeclareOptions,
   object: HeartbeatCheck,
-  wanted: Omit<Declaration, 'adoptId'>,
+  wanted: Omit<GivenDeclaration, 'adoptId'>,
 ): Promise<DeclaredResource> {
   const { checkId, published } = object.status ?? {}
   const publicId = published === undefined ? null : await findPublishedId(client, object, published)

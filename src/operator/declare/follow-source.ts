@@ -3,13 +3,13 @@
  * take. Pure, apart from the cache of sources that it reads.
  */
 
-import { readSpec } from '../../checks/read-spec.ts'
+import { completeSpec, readSpec } from '../../checks/read-spec.ts'
 import type { Instant } from '../../domain/check.ts'
 import { AppError, describeError } from '../../domain/errors.ts'
 import { FOLLOWED_DEFAULTS, type LimitFrom } from '../../domain/followed-defaults.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { keyOf } from '../../kubernetes/objects.ts'
-import type { StoredSpec } from '../../store/checks/columns.ts'
+import type { GivenSpec } from '../../store/checks/columns.ts'
 import type { Follows } from '../heartbeat-check.ts'
 import { RESTORE_RIGHTS } from '../names.ts'
 import type { Source, SourceRun, SourceSchedule } from '../sources/source-kind.ts'
@@ -35,7 +35,7 @@ export type Followed =
   /** `pauseDetail`: why nothing is expected of it now, in words; null: something is, or what was expected before. */
   | {
       readonly kind: 'read'
-      readonly spec: StoredSpec
+      readonly spec: GivenSpec
       readonly limitFrom: LimitFrom
       readonly pauseDetail: string | null
       readonly succeededAt: Instant | null
@@ -45,7 +45,7 @@ export type Followed =
       readonly kind: 'fault'
       readonly fault: Stalled
       readonly pauseDetail: string | null
-      readonly begin: StoredSpec | null
+      readonly begin: GivenSpec | null
     }
 
 /** Whether it is not known yet if a source of this namespace is there, and what it says. */
@@ -99,12 +99,12 @@ function describeMissing(right: string): string {
 }
 
 /** Returns what is wrong, in words that follow the name of the source. */
-function readSource(jobArea: string, source: Source, zone: string, follows: Follows): StoredSpec | string {
+function readSource(jobArea: string, source: Source, zone: string, follows: Follows): GivenSpec | string {
   const read = sourceKindOf(follows.kind).scheduleOf(source, zone)
   if ('fault' in read) return read.fault
   const spec = toSpec(jobArea, source, follows, read)
   try {
-    readSpec(spec)
+    readSpec(completeSpec(spec, 'kubernetes'))
     return spec
   } catch (error) {
     if (!(error instanceof AppError)) throw error
@@ -118,7 +118,7 @@ function toSpec(
   source: Source | null,
   { graceSeconds, maxRuntimeSeconds }: Follows,
   schedule: Exclude<SourceSchedule, { fault: string }> | typeof NO_SCHEDULE,
-): StoredSpec {
+): GivenSpec {
   return {
     ...schedule,
     graceSeconds: graceSeconds ?? FOLLOWED_DEFAULTS.graceSeconds,

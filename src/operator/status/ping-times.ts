@@ -151,7 +151,7 @@ function intervalMs({ periodSeconds, schedule, timeZone }: Interval): number {
 
 function parseInterval(schedule: string, timeZone: string): number {
   try {
-    return intervalMsOf({ kind: 'cron', cron: parseCron(schedule, timeZone) })
+    return intervalMsOf({ kind: 'cron', cron: parseCron(schedule, timeZone, 'kubernetes') })
   } catch {
     // A specification that is not valid is not in effect.
     return 0

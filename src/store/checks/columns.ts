@@ -25,6 +25,7 @@ import {
   type StoredStatus,
 } from '../../domain/check.ts'
 import type { KeptState } from '../../domain/check-event.ts'
+import type { Dialect } from '../../domain/cron.ts'
 import type { EventCheck } from '../../domain/event.ts'
 import { incidentOf } from '../../domain/flapping.ts'
 import { timestamp } from '../postgres/instants.ts'
@@ -185,6 +186,8 @@ export interface StoredSpec {
   readonly periodSeconds: number | null
   readonly schedule: string | null
   readonly timeZone: string | null
+  /** Who reads the schedule, as who manages the check decides. Null for a period; beside a schedule it is that of a version without it: Kubernetes. */
+  readonly dialect: Dialect | null
   readonly graceSeconds: number
   readonly maxRuntimeSeconds: number | null
   /** The check follows a source in this area (../jobs/seen-areas.ts), whose Jobs report its runs. Null: pings report them. */
@@ -193,10 +196,14 @@ export interface StoredSpec {
   readonly resumeOnPing: boolean
 }
 
+/** As people give it: who manages the check decides the dialect. */
+export type GivenSpec = Omit<StoredSpec, 'dialect'>
+
 export const SPEC = {
   periodSeconds: { type: 'int4', isExported: true },
   schedule: { type: 'text' },
   timeZone: { type: 'text' },
+  dialect: { type: 'text' },
   graceSeconds: { type: 'int4', isExported: true },
   maxRuntimeSeconds: { type: 'int4' },
   jobArea: { type: 'text' },
@@ -291,6 +298,7 @@ export function toStoredSpec(row: readonly unknown[], first: number): StoredSpec
     periodSeconds: row[first + AT.periodSeconds] as number | null,
     schedule: row[first + AT.schedule] as string | null,
     timeZone: row[first + AT.timeZone] as string | null,
+    dialect: row[first + AT.dialect] as Dialect | null,
     graceSeconds: row[first + AT.graceSeconds] as number,
     maxRuntimeSeconds: row[first + AT.maxRuntimeSeconds] as number | null,
     jobArea: row[first + AT.jobArea] as string | null,
@@ -344,7 +352,7 @@ export const isOnlyElsewhere = (one: StoredSpec, other: StoredSpec) =>
 export const isSameExpectation = (one: StoredSpec, other: StoredSpec) =>
   isSameSpec({ ...one, resumeOnPing: other.resumeOnPing }, other)
 
-const { jobArea: _jobArea, ...GIVEN_SPEC } = SPEC
+const { jobArea: _jobArea, dialect: _dialect, ...GIVEN_SPEC } = SPEC
 
 /** What users configure of a check, here and in its resource. */
 const CONFIGURATION = {
@@ -362,7 +370,7 @@ export function changedConfiguration(
   after: Configured & { readonly spec: StoredSpec },
 ): string[] {
   const flat = ({ spec, ...check }: Configured & { readonly spec: StoredSpec }) => ({ ...check, ...spec })
-  return changedFields(flat(before), flat(after), fieldsOf<Configured & Omit<StoredSpec, 'jobArea'>>(CONFIGURATION))
+  return changedFields(flat(before), flat(after), fieldsOf<Configured & Omit<GivenSpec, 'jobArea'>>(CONFIGURATION))
 }
 
 /** The texts, without anything else that `source` has. */

@@ -137,8 +137,8 @@ function toLockedCheck(row: unknown[]): LockedCheck {
 }
 
 function toSpec(stored: StoredSpec): CheckSpec | null {
-  const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds, jobArea, resumeOnPing } = stored
-  const ofCron = () => (schedule === null ? NEVER : toCronSchedule(schedule, timeZone!))
+  const { periodSeconds, schedule, graceSeconds, maxRuntimeSeconds, jobArea, resumeOnPing } = stored
+  const ofCron = () => (schedule === null ? NEVER : toCronSchedule(stored))
   const when = periodSeconds === null ? ofCron() : ({ kind: 'period', periodMs: periodSeconds * 1_000 } as const)
   if (when === null) return null
   return {
@@ -150,16 +150,16 @@ function toSpec(stored: StoredSpec): CheckSpec | null {
   }
 }
 
-/** Parsed expressions by "zone expression": many checks share a few, and otherwise each ping would parse its own again. */
+/** Parsed expressions by "dialect zone expression": many checks share a few, and otherwise each ping would parse its own again. */
 const parsed = new Map<string, Schedule | null>()
 const PARSED_LIMIT = 10_000
 
-function toCronSchedule(expression: string, timeZone: string): Schedule | null {
-  const cacheKey = `${timeZone} ${expression}`
+function toCronSchedule({ schedule: expression, timeZone, dialect }: StoredSpec): Schedule | null {
+  const cacheKey = `${dialect} ${timeZone} ${expression}`
   let schedule = parsed.get(cacheKey)
   if (schedule === undefined) {
     try {
-      schedule = { kind: 'cron', cron: parseCron(expression, timeZone) }
+      schedule = { kind: 'cron', cron: parseCron(expression!, timeZone!, dialect ?? 'kubernetes') }
     } catch {
       schedule = null
     }

@@ -66,6 +66,7 @@ export function periodSpec(spec: Partial<StoredSpec> = {}): StoredSpec {
     periodSeconds: 3_600,
     schedule: null,
     timeZone: null,
+    dialect: null,
     graceSeconds: 600,
     maxRuntimeSeconds: null,
     jobArea: null,
@@ -75,7 +76,7 @@ export function periodSpec(spec: Partial<StoredSpec> = {}): StoredSpec {
 }
 
 export function cronSpec(schedule: string, spec: Partial<StoredSpec> = {}): StoredSpec {
-  return periodSpec({ periodSeconds: null, schedule, timeZone: 'UTC', ...spec })
+  return periodSpec({ periodSeconds: null, schedule, timeZone: 'UTC', dialect: 'cron', ...spec })
 }
 
 /** Grace time here: ten minutes. */

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { getCheck } from '../../../src/checks/find-checks.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   addCheck,
   contextWithin,
+  cronSpec,
   HOUR_MS,
   MINUTE_MS,
   NOW,
@@ -159,5 +161,58 @@ describe('an adoption and others at the same time', () => {
     await untilWaiting(t, 1)
     await removing.commit()
     await expect(adopting).rejects.toMatchObject({ code: 'not_found' })
+  })
+})
+
+describe('the schedule of an adopted check', () => {
+  const BERLIN = { timeZone: 'Europe/Berlin', graceSeconds: 60 }
+  /** 02:30, for the first time of two. */
+  const AT = Date.parse('2026-10-25T00:30:08Z')
+  const NEXT_NIGHT = Date.parse('2026-10-26T01:30:00Z')
+  const AGAIN = Date.parse('2026-10-25T01:30:00Z')
+  const stateOf = async () => (await getCheck(t.context, t.tenant, own.id)).state
+  const dialectOf = async () => {
+    const { rows } = await t.database.query('select dialect from check_states where check_key = $1', [own.key])
+    return rows[0]
+  }
+
+  test('is read by cron, then by Kubernetes, and by cron again once it is retained', async () => {
+    t.clock.time = AT - HOUR_MS
+    own = await addCheck(t, t.tenant, { name: 'Moved', spec: cronSpec('30 2 * * *', BERLIN) })
+    t.clock.time = AT
+    await t.pinged(own, 'success', AT)
+    expect(await dialectOf()).toEqual({ dialect: 'cron' })
+    expect((await stateOf()).expectedAt).toBe(NEXT_NIGHT)
+
+    const spec = cronSpec('30 2 * * *', BERLIN)
+    const { check } = await adopt({ spec })
+    expect(check.state.expectedAt).toBe(AGAIN)
+    expect(await adopt({ spec })).toEqual({ check, change: 'unchanged' })
+    // A ping that another process decides by the row that it has read before.
+    await t.pinged(own, 'success', AT + 1_000)
+    expect((await stateOf()).expectedAt).toBe(AGAIN)
+
+    await t.retire('Retain')
+    expect(await dialectOf()).toEqual({ dialect: 'cron' })
+    expect((await stateOf()).expectedAt).toBe(NEXT_NIGHT)
+    expect((await t.declare({ spec })).change).toBe('readopted')
+    expect(await dialectOf()).toEqual({ dialect: 'kubernetes' })
+  })
+
+  test('that cron does not read stays as Kubernetes reads it, until the API gives another one', async () => {
+    const { check } = await adopt({ spec: cronSpec('0 5/6 ? * 1', BERLIN) })
+    await t.retire('Retain')
+    expect(await dialectOf()).toEqual({ dialect: 'kubernetes' })
+    await updateCheck(t.context, t.tenant, check.id, { graceSeconds: 120 })
+    expect(await dialectOf()).toEqual({ dialect: 'kubernetes' })
+    await expect(updateCheck(t.context, t.tenant, check.id, { schedule: '0 5 ? * 1' })).rejects.toThrow(/so write \*/)
+    await updateCheck(t.context, t.tenant, check.id, { schedule: '0 5 * * 7' })
+    expect(await dialectOf()).toEqual({ dialect: 'cron' })
+    await updateCheck(t.context, t.tenant, check.id, { periodSeconds: 60 })
+    expect(await dialectOf()).toEqual({ dialect: null })
+  })
+
+  test('is refused by a HeartbeatCheck where only cron reads it', async () => {
+    await expect(adopt({ spec: cronSpec('0 3 * * 7', BERLIN) })).rejects.toThrow(/7 is too large/)
   })
 })

@@ -99,6 +99,16 @@ describe('creating a check', () => {
     expect(await created(fields)).toMatchObject(fields)
   })
 
+  it('reads a schedule as cron does: 7 is Sunday, and what cannot be seen is rejected with its code and place', async () => {
+    expect(await created({ schedule: '0 3 * * 7', armed: true })).toMatchObject({ schedule: '0 3 * * 7' })
+    const { expected_at } = await created({ schedule: '0 3 * * 5-7/2', time_zone: 'UTC', armed: true })
+    expect([5, 0]).toContain(new Date(expected_at).getUTCDay())
+    expect(await create({ schedule: '*/5 6-23\u034f * * *' })).toMatchObject({
+      status: 400,
+      body: { error: expect.stringMatching(/^schedule has U\+034F as character 9, after "\*\/5 6-23": /) },
+    })
+  })
+
   it('takes a schedule in place of the period', async () => {
     expect(await created({ schedule: '0 2 * * *', time_zone: 'Europe/Berlin' })).toMatchObject({
       period_seconds: null,

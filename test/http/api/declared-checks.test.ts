@@ -1,7 +1,7 @@
 /** Checks that a HeartbeatCheck declares, as the management API shows and guards them (design, section 3.2). */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Declaration, declareCheck } from '../../../src/checks/declare/declare-check.ts'
+import { declareCheck, type GivenDeclaration } from '../../../src/checks/declare/declare-check.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
 import type { JobEntry } from '../../../src/checks/jobs/job-report.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
@@ -28,7 +28,7 @@ beforeEach(async () => {
   check = await declare()
 })
 
-async function declare(given: Partial<Declaration> = {}): Promise<StoredCheck> {
+async function declare(given: Partial<GivenDeclaration> = {}): Promise<StoredCheck> {
   const spec = {
     periodSeconds: null,
     schedule: '0 2 * * *',

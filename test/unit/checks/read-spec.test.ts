@@ -8,6 +8,7 @@ const PERIOD = {
   periodSeconds: 60,
   schedule: null,
   timeZone: null,
+  dialect: null,
   graceSeconds: 5,
   maxRuntimeSeconds: 7,
   jobArea: null,

@@ -91,7 +91,7 @@ describe('any schedule', () => {
         after,
         fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
         (five, name, from, share) => {
-          const cron = parseCron(textOf(five), name)
+          const cron = parseCron(textOf(five), name, 'kubernetes')
           const slot = nextSlot(cron, from)
           if (slot === null) return
           expect(slot).toBeGreaterThan(from)
@@ -126,7 +126,7 @@ describe('any schedule', () => {
         const end = from + 36 * HOUR
         let expected = (Math.floor(from / MINUTE) + 1) * MINUTE
         while (expected < end && !matches(expected)) expected += MINUTE
-        const found = nextSlot(parseCron(textOf(five), name), from) ?? Number.POSITIVE_INFINITY
+        const found = nextSlot(parseCron(textOf(five), name, 'kubernetes'), from) ?? Number.POSITIVE_INFINITY
         if (expected < end) expect(found).toBe(expected)
         else expect(found).toBeGreaterThanOrEqual(end)
       }),
@@ -147,7 +147,9 @@ describe('any schedule', () => {
     )
     fc.assert(
       fc.property(parts, zone, fc.integer({ min: Date.UTC(1971), max: Date.UTC(2040) }), (five, name, from) => {
-        expect(nextSlot(parseCron(textOf(five), name), from) ?? Number.POSITIVE_INFINITY).toBeGreaterThan(from)
+        expect(nextSlot(parseCron(textOf(five), name, 'kubernetes'), from) ?? Number.POSITIVE_INFINITY).toBeGreaterThan(
+          from,
+        )
       }),
       { numRuns: 1_000 },
     )

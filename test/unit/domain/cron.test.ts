@@ -24,7 +24,7 @@ const ZONES: { accepted: string[]; refused: string[] } = JSON.parse(read('zones.
 
 function rejectionOf(expression: string, zone = 'UTC'): string | null {
   try {
-    parseCron(expression, zone)
+    parseCron(expression, zone, 'kubernetes')
     return null
   } catch (error) {
     if (error instanceof InvalidSchedule) return error.message
@@ -40,7 +40,7 @@ describe('slots', () => {
 
   it.each(['change', 'calendar', 'random', 'odd'])('the slots are those of Kubernetes in the group %s', (group) => {
     const wrong = ROWS.filter((row) => row.group === group).flatMap((row) => {
-      const cron = parseCron(row.expression, row.zone)
+      const cron = parseCron(row.expression, row.zone, 'kubernetes')
       let at: number | null = Date.parse(row.after)
       const found: string[] = []
       while (found.length < row.slots.length && at !== null) {
@@ -53,7 +53,7 @@ describe('slots', () => {
   })
 
   it('a slot in a skipped hour is left out, and one in a repeated hour comes twice', () => {
-    const cron = parseCron('30 2 * * *', 'Europe/Berlin')
+    const cron = parseCron('30 2 * * *', 'Europe/Berlin', 'kubernetes')
     const following = (after: string) => show(nextSlot(cron, Date.parse(after)))
     expect(following('2025-03-29T12:00Z')).toBe('2025-03-31T00:30Z')
     expect(following('2025-10-25T12:00Z')).toBe('2025-10-26T00:30Z')
@@ -64,9 +64,11 @@ describe('slots', () => {
     'the day that %s skipped is stepped over, where robfig/cron would not return',
     (zone) => {
       const after = Date.parse('2011-12-28T00:00Z')
-      const daily = parseCron('0 0 31 12 *', zone)
+      const daily = parseCron('0 0 31 12 *', zone, 'kubernetes')
       expect(show(nextSlot(daily, after))).toBe(zone === 'Pacific/Apia' ? '2011-12-30T10:00Z' : '2011-12-30T11:00Z')
-      expect(nextSlot(parseCron('0 0 30 12 *', zone), after)).toBeGreaterThan(Date.parse('2012-12-01T00:00Z'))
+      expect(nextSlot(parseCron('0 0 30 12 *', zone, 'kubernetes'), after)).toBeGreaterThan(
+        Date.parse('2012-12-01T00:00Z'),
+      )
     },
   )
 
@@ -74,7 +76,7 @@ describe('slots', () => {
   it.each([', * * * *', '0 , * * *', '0 0 , * ,', '0 0 * , *', '0 0 30 2 *', '0 0 31 2,4,6,9,11 *'])(
     'the search ends soon for %s, which never comes',
     (expression) => {
-      const cron = parseCron(expression, 'America/Sao_Paulo')
+      const cron = parseCron(expression, 'America/Sao_Paulo', 'kubernetes')
       const took = [1, 2, 3].map(() => {
         const cpuMs = startCpuTimer()
         expect(nextSlot(cron, Date.parse('2018-06-01T00:00Z'))).toBeNull()

@@ -324,7 +324,7 @@ it('every expression that robfig/cron takes and we understand passes the definit
 
 function isUnderstood(expression: string): boolean {
   try {
-    parseCron(expression, 'UTC')
+    parseCron(expression, 'UTC', 'kubernetes')
     return true
   } catch {
     return false

@@ -5,7 +5,7 @@
 
 import cronstrue from 'cronstrue'
 import type { Instant } from '../../../domain/check.ts'
-import { type Cron, type CronValues, nextSlot, parseCron, valuesOf } from '../../../domain/cron.ts'
+import { type Cron, type CronValues, type Dialect, nextSlot, parseCron, valuesOf } from '../../../domain/cron.ts'
 import { everyWords } from './duration-text.ts'
 
 /** What a check stores of its schedule: a period, or an expression and its zone. */
@@ -13,35 +13,37 @@ export interface ScheduleTexts {
   readonly periodSeconds: number | null
   readonly schedule: string | null
   readonly timeZone: string | null
+  /** Who reads the expression. Default: Kubernetes. */
+  readonly dialect?: Dialect | null
 }
 
 /** `At 02:00 every day, Berlin`, `Every 15 minutes`. Never throws: a schedule that has no short words is shown as it is written. */
-export function scheduleWords({ periodSeconds, schedule, timeZone }: ScheduleTexts): string {
+export function scheduleWords({ periodSeconds, schedule, timeZone, dialect }: ScheduleTexts): string {
   if (schedule === null) return periodSeconds === null ? 'No schedule' : everyWords(periodSeconds)
   const zone = timeZone ?? 'UTC'
-  return `${cronWords(schedule, zone) ?? `Cron schedule ${schedule.trim()}`}, ${cityOf(zone)}`
+  return `${cronWords(schedule, zone, dialect ?? 'kubernetes') ?? `Cron schedule ${schedule.trim()}`}, ${cityOf(zone)}`
 }
 
 /** Longer words are harder to read than the expression. */
 const MOST_CHARACTERS = 140
 
-/** By zone and expression: a page has 100 rows, and each would take a tenth of a millisecond. */
+/** By dialect, zone and expression: a page has 100 rows, and each would take a tenth of a millisecond. */
 const known = new Map<string, string | null>()
 const MOST_KNOWN = 1_000
 
-function cronWords(schedule: string, zone: string): string | null {
-  const key = `${zone} ${schedule}`
+function cronWords(schedule: string, zone: string, dialect: Dialect): string | null {
+  const key = `${dialect} ${zone} ${schedule}`
   const found = known.get(key)
   if (found !== undefined) return found
-  const words = makeCronWords(schedule, zone)
+  const words = makeCronWords(schedule, zone, dialect)
   if (known.size >= MOST_KNOWN) known.clear()
   known.set(key, words)
   return words
 }
 
-function makeCronWords(schedule: string, zone: string): string | null {
+function makeCronWords(schedule: string, zone: string, dialect: Dialect): string | null {
   try {
-    const plain = spellPlainly(valuesOf(parseCron(schedule, zone)))
+    const plain = spellPlainly(valuesOf(parseCron(schedule, zone, dialect)))
     const words = plain.map(describe).join('; and ')
     return plain.length === 0 || words.length > MOST_CHARACTERS ? null : words
   } catch {
@@ -53,7 +55,8 @@ const OPTIONS = { use24HourTimeFormat: true } as const
 
 /** Of a plain spelling. */
 function describe(fields: PlainFields, index: number): string {
-  const words = cronstrue.toString(fields.join(' '), OPTIONS)
+  // Of a plain spelling both days must match.
+  const words = cronstrue.toString(fields.join(' '), OPTIONS).replace(', and on ', ', only on ')
   const [, hour, ...days] = fields
   const isEveryDay = hour !== '*' && !hour!.startsWith('*/') && days.every((field) => field === '*')
   const whole = isEveryDay ? `${words}${words.includes(',') ? ',' : ''} every day` : words

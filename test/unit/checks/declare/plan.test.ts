@@ -12,6 +12,7 @@ const SPEC = {
   periodSeconds: 3_600,
   schedule: null,
   timeZone: null,
+  dialect: null,
   graceSeconds: 300,
   maxRuntimeSeconds: null,
   jobArea: null,

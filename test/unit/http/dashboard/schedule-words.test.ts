@@ -43,6 +43,15 @@ describe('a schedule in words', () => {
   ])('%s: %s (%s)', (schedule, expected) => expect(words(schedule)).toBe(expected))
 
   it.each([
+    ['0 2 * * 7', 'At 02:00, only on Sunday, Berlin'],
+    ['0 2 * * 5-7', 'At 02:00, only on Sunday, Friday, and Saturday, Berlin'],
+    ['0 7 */100,1-7 * MON', 'At 07:00, between day 1 and 7 of the month, only on Monday, Berlin'],
+    ['0 2 ? * *', 'Cron schedule 0 2 ? * *, Berlin'],
+  ])('of cron %s: %s', (schedule, expected) =>
+    expect(scheduleWords({ periodSeconds: null, schedule, timeZone: 'Europe/Berlin', dialect: 'cron' })).toBe(expected),
+  )
+
+  it.each([
     ['1,*/2 * * * *', 'Cron schedule 1,*/2 * * * *, Berlin', 'too long in words'],
     [', * * * *', 'Cron schedule , * * * *, Berlin', 'no time at all'],
     ['<script>', 'Cron schedule <script>, Berlin', 'no schedule at all: text, which the template escapes'],
@@ -101,8 +110,10 @@ describe('any schedule', () => {
     const from = fc.integer({ min: Date.UTC(2015), max: Date.UTC(2035) })
     fc.assert(
       fc.property(expression, from, (text, at) => {
-        const cron = parseCron(text, 'UTC')
-        const slots = spellPlainly(valuesOf(cron)).map((fields) => nextSlot(parseCron(fields.join(' '), 'UTC'), at))
+        const cron = parseCron(text, 'UTC', 'kubernetes')
+        const slots = spellPlainly(valuesOf(cron)).map((fields) =>
+          nextSlot(parseCron(fields.join(' '), 'UTC', 'kubernetes'), at),
+        )
         const found = slots.filter((slot) => slot !== null)
         expect(found.length === 0 ? null : Math.min(...found)).toBe(nextSlot(cron, at))
       }),
@@ -114,7 +125,7 @@ describe('any schedule', () => {
     const meanings = new Map<string, string>()
     fc.assert(
       fc.property(expression, (text) => {
-        const meaning = JSON.stringify(spellPlainly(valuesOf(parseCron(text, 'UTC'))))
+        const meaning = JSON.stringify(spellPlainly(valuesOf(parseCron(text, 'UTC', 'kubernetes'))))
         const read = words(text, 'UTC')
         if (read.startsWith('Cron schedule')) return
         expect(read).not.toMatch(/[*?/+]|undefined|NaN|null/)
@@ -139,7 +150,7 @@ describe('any schedule', () => {
 describe('the next times', () => {
   const at = Date.parse('2026-10-24T12:00:00Z')
   it('are in the zone of the schedule, with the name of the offset, across a change of clocks', () => {
-    const slots = nextSlots(parseCron('30 2 * * *', 'Europe/Berlin'), at, 4)
+    const slots = nextSlots(parseCron('30 2 * * *', 'Europe/Berlin', 'kubernetes'), at, 4)
     expect(slots.map((slot) => timeInZone(slot, 'Europe/Berlin'))).toEqual([
       'Sun, 25 Oct 2026, 02:30 CEST',
       'Sun, 25 Oct 2026, 02:30 CET',
@@ -148,7 +159,7 @@ describe('the next times', () => {
     ])
   })
   it('are fewer where there are no more', () => {
-    expect(nextSlots(parseCron('0 0 31 2 *', 'UTC'), at, 5)).toEqual([])
-    expect(nextSlots(parseCron('0 0 29 2 *', 'UTC'), at, 5)).toHaveLength(5)
+    expect(nextSlots(parseCron('0 0 31 2 *', 'UTC', 'kubernetes'), at, 5)).toEqual([])
+    expect(nextSlots(parseCron('0 0 29 2 *', 'UTC', 'kubernetes'), at, 5)).toHaveLength(5)
   })
 })

@@ -48,6 +48,22 @@ describe('a snippet', () => {
     expect(snippet('crontab', { schedule })).toContain(`\n${expected} /path/to/your-job`),
   )
 
+  it.each([
+    ['0 2 * * 7', '0 2 * * 7', '0 2 * * 0', '7 is Sunday for cron alone'],
+    ['0 2 * * MON-FRI', '0 2 * * MON-FRI', '0 2 * * MON-FRI', 'both read it alike'],
+    [' @daily ', '@daily', '0 0 * * *', 'spaces beside a macro'],
+    ['0 7 */100,1-7 * MON', '0 7 */100,1-7 * MON', '0 7 */100,1-7 * MON', 'a CronJob cannot ask for both days'],
+  ])(
+    'of a check that cron runs has the schedule %j as %s in a crontab, and as %s in a CronJob: %s',
+    (schedule, line, inCronJob) => {
+      const fields = { schedule, dialect: 'cron' } as const
+      expect(snippet('crontab', fields)).toContain(`\n${line} /path/to/your-job`)
+      expect(manifests(fields)[1].spec.schedule).toBe(inCronJob)
+      const isBoth = schedule.includes('*/100')
+      expect(snippet('kubernetes', fields).includes(' # cron: on days that match both')).toBe(isBoth)
+    },
+  )
+
   it('says in a crontab that its zone is that of the machine', () => {
     expect(snippet('crontab')).toMatch(/^# .*Europe\/Berlin/)
     expect(snippet('crontab', { schedule: null, periodSeconds: 3_600, timeZone: null })).toMatch(/^0 \* /)
@@ -63,7 +79,7 @@ describe('a snippet', () => {
   ])('of a period of %i seconds runs by %s', (periodSeconds, expected) => {
     const fields = { schedule: null, timeZone: null, periodSeconds }
     expect(snippet('crontab', fields)).toContain(`${expected} /path`)
-    expect(() => parseCron(manifests(fields)[1].spec.schedule, 'UTC')).not.toThrow()
+    expect(() => parseCron(manifests(fields)[1].spec.schedule, 'UTC', 'kubernetes')).not.toThrow()
   })
 
   it('of a check of Kubernetes reads the Secret of its HeartbeatCheck, and does not hold the URL', () => {

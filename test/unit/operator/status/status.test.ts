@@ -46,6 +46,7 @@ function record(state: Partial<CheckState> = {}): CheckRecord {
       periodSeconds: 3_600,
       schedule: null,
       timeZone: null,
+      dialect: null,
       graceSeconds: 600,
       maxRuntimeSeconds: null,
       jobArea: null,

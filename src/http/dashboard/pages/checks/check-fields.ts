@@ -48,7 +48,7 @@ ${projects.length > 1 ? renderProjects(projects, options) : ''}
 <legend>When does the job run?</legend>
 <p class="muted">Give a schedule, or how often it runs.</p>
 <div class="columns">
-${renderInput(options, 'schedule', 'A cron expression, as in a crontab or a CronJob: minute, hour, day of month, month, day of week. Or @hourly, @daily.', html` placeholder="0 2 * * *"${previewed} spellcheck="false"`)}
+${renderInput(options, 'schedule', 'A cron expression as in a crontab: minute, hour, day of month, month, day of week. Or @hourly, @daily.', html` placeholder="0 2 * * *"${previewed} spellcheck="false"`)}
 ${renderInput(options, 'time_zone', 'Time zone of the schedule.', html` list="time-zones"${previewed}${options.isFresh ? html` data-time-zone` : ''} spellcheck="false"`)}
 ${renderInput(options, 'period_seconds', `From one success to the next, such as 15 min or 1h30m.${standard(LIMITS.periodSeconds.default)}`, html` placeholder="${isNew ? '1 day' : ''}"${previewed}`)}
 ${renderInput(options, 'grace_seconds', `How late it may be before the check goes down: its usual run time and a margin.${standard(LIMITS.graceSeconds.default)}`, html` placeholder="${isNew ? '1 hour' : ''}"${previewed}`)}

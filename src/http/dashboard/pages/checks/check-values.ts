@@ -4,7 +4,7 @@
  */
 
 import type { CheckRecord } from '../../../../checks/find-checks.ts'
-import { readSpec } from '../../../../checks/read-spec.ts'
+import { completeSpec, readSpec } from '../../../../checks/read-spec.ts'
 import type { Cron } from '../../../../domain/cron.ts'
 import { AppError, describeError } from '../../../../domain/errors.ts'
 import { LABELS as CHECK_LABELS, sortLabels } from '../../../../domain/labels.ts'
@@ -228,14 +228,8 @@ export function readCron(texts: {
       },
     }
   try {
-    const { schedule } = readSpec({
-      ...texts,
-      periodSeconds: null,
-      graceSeconds: 0,
-      maxRuntimeSeconds: null,
-      jobArea: null,
-      resumeOnPing: false,
-    })
+    const others = { periodSeconds: null, graceSeconds: 0, maxRuntimeSeconds: null, jobArea: null, resumeOnPing: false }
+    const { schedule } = readSpec(completeSpec({ ...texts, ...others }, 'api'))
     if (schedule.kind !== 'cron') throw new TypeError('a schedule has no period')
     return { cron: schedule.cron }
   } catch (error) {

@@ -6,7 +6,10 @@ import { sortLabels } from '../../../../domain/labels.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
 import { yamlText } from './yaml-text.ts'
 
-type DeclaredCheck = Pick<CheckRecord, 'cronJob' | 'kubernetes' | 'name' | 'description' | 'tags' | 'labels' | 'spec'>
+interface DeclaredCheck
+  extends Pick<CheckRecord, 'cronJob' | 'kubernetes' | 'name' | 'description' | 'tags' | 'labels'> {
+  readonly spec: Omit<CheckRecord['spec'], 'dialect'>
+}
 
 /** The API takes them, a HeartbeatCheck does not. */
 const BIDI_CONTROLS = /\p{Bidi_Control}/gu

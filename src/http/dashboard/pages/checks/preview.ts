@@ -18,7 +18,12 @@ export function renderPreview(typed: Typed, now: Instant): Html {
 }
 
 function previewSchedule({ schedule, time_zone }: Typed, now: Instant): Html {
-  const texts = { periodSeconds: null, schedule: schedule.trim(), timeZone: time_zone.trim() || DEFAULT_ZONE }
+  const texts = {
+    periodSeconds: null,
+    schedule: schedule.trim(),
+    timeZone: time_zone.trim() || DEFAULT_ZONE,
+    dialect: 'cron',
+  } as const
   const read = readCron(texts)
   if ('faults' in read) return html`${Object.values(read.faults).map((fault) => html`<p class="fault">${fault}</p>`)}`
   const times = nextSlots(read.cron, now, TIMES)

@@ -3,10 +3,9 @@
  * never changes the result of the job when a ping cannot be sent. docs/pings.md explains them.
  */
 
-import { parseCron, valuesOf } from '../../../../domain/cron.ts'
 import type { ScheduleTexts } from '../../words/schedule-words.ts'
-import { spellPlainly } from '../../words/schedule-words.ts'
 import { quoteForShell } from './shell-text.ts'
+import { forCronJob, forCrontab } from './snippet-schedule.ts'
 import { yamlText } from './yaml-text.ts'
 
 /** What the snippets know of a check. */
@@ -103,36 +102,7 @@ function crontab({ pingUrl, timeZone, ...rest }: SnippetCheck): string {
     rest.schedule === null || timeZone === null
       ? ''
       : `# The check expects these times in ${timeZone}; cron reads them in the time zone of the machine.\n`
-  return `${zone}${plainExpression({ timeZone, ...rest })} ${command}\n`
-}
-
-/** Five fields that every cron reads alike. A period becomes one that fits. */
-function plainExpression({ periodSeconds, schedule, timeZone }: ScheduleTexts): string {
-  try {
-    const [first, second] = spellPlainly(valuesOf(parseCron(schedule ?? fitting(periodSeconds), timeZone ?? 'UTC')))
-    // A day of the month or a weekday: with both of them one is enough, for every cron.
-    if (first !== undefined) return [...first.slice(0, 4), (second ?? first)[4]].join(' ')
-  } catch {
-    // Stored by a version with other rules.
-  }
-  return fitting(null)
-}
-
-const MINUTE = 60
-const HOUR = 3_600
-const DAY = 86_400
-
-/** An expression that comes at least as often as the period. */
-function fitting(periodSeconds: number | null): string {
-  if (periodSeconds === null) return '0 2 * * *'
-  const largest = (size: number, most: number) => {
-    let step = Math.min(most, Math.floor(periodSeconds / size))
-    while (most % step !== 0) step--
-    return step
-  }
-  if (periodSeconds < HOUR) return `*/${periodSeconds < MINUTE ? 1 : largest(MINUTE, 60)} * * * *`
-  if (periodSeconds < DAY) return `0 */${largest(HOUR, 24)} * * *`
-  return periodSeconds < 7 * DAY ? '0 2 * * *' : '0 2 * * 0'
+  return `${zone}${forCrontab({ timeZone, ...rest })} ${command}\n`
 }
 
 function bash(url: string): string {
@@ -159,7 +129,7 @@ function cronJob(check: SnippetCheck): string {
   const name = base.replace(/^-+|-+$/g, '') || 'job'
   const secret = yamlText(`${kubernetes?.name ?? name}-heartbeat`)
   const namespace = kubernetes === null ? '' : `\n  namespace: ${yamlText(kubernetes.namespace)}`
-  const when = yamlText(schedule ?? fitting(check.periodSeconds))
+  const when = forCronJob(check)
   const zone = schedule === null || timeZone === null ? '' : `\n  timeZone: ${yamlText(timeZone)}`
   const source =
     kubernetes === null
