@@ -83,7 +83,8 @@ export interface PingAppOptions {
   readonly onError: (error: unknown) => void
 }
 
-const METHODS = new Set(['GET', 'POST', 'HEAD'])
+/** A PUT is a POST: `curl -T` sends one. */
+const METHODS = new Set(['GET', 'POST', 'PUT', 'HEAD'])
 
 const BY_ID = '/ping/{public_id}'
 const BY_NAME = '/ping/{ping_key}/{slug}'
@@ -241,9 +242,9 @@ interface PingBody {
 
 const NO_BODY: PingBody = { bytes: null, loss: null }
 
-/** The body of a POST; null when empty. It is stored as bytes: the output of a job may not be valid text. */
+/** The body of a POST or PUT; null when empty. It is stored as bytes: the output of a job may not be valid text. */
 async function readPingBody({ req, method }: Context): Promise<PingBody> {
-  if (method !== 'POST' || !hasBody(req)) return NO_BODY
+  if ((method !== 'POST' && method !== 'PUT') || !hasBody(req)) return NO_BODY
   if (isCompressed(req)) return { bytes: null, loss: 'compressed' }
   const tail = await readTail(req, { keepBytes: LIMITS.pingBodyBytes, mostBytes: LIMITS.pingBodyReadBytes })
   if (tail === null) return { bytes: null, loss: 'too_large' }

@@ -6,6 +6,7 @@
 import type { PingType } from '../../domain/check.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
+import { toOneLine } from '../../domain/plain-text.ts'
 import { PUSH_TOKEN } from '../../domain/push-token.ts'
 import { type CheckName, isSlug } from '../../domain/slug.ts'
 
@@ -106,8 +107,9 @@ export const PING_WARNINGS = {
   duration_unexpected: 'duration ignored: only success, fail and exit code pings carry one',
   run_id_invalid: 'rid ignored: not a UUID',
   run_refused: `no run opened: ${LIMITS.openRuns} are open already`,
-  state_invalid: 'state ignored: not run, complete or fail',
-  status_invalid: 'status ignored: not up or down',
+  state_invalid: 'state ignored: no word that is known',
+  status_invalid: 'status ignored: no word that is known',
+  word_unknown: 'unknown status: the ping counts as a failure; successes are ok, up, success, complete',
   signal_overridden: 'state and status ignored: the path takes precedence',
   status_overridden: 'status ignored: state takes precedence',
   parameter_unknown: 'unknown parameters ignored: the known ones are duration, rid, state and status',
@@ -119,7 +121,7 @@ export interface PingMetadata {
   readonly durationMs: number | null
   /** Lower case. */
   readonly runId: string | null
-  /** What `msg` of Uptime Kuma says about a failure. */
+  /** What `msg` of Uptime Kuma says about a failure, or the word that made it one. */
   readonly text: string | null
   /** A missing check is to be created. */
   readonly isCreating: boolean
@@ -147,7 +149,7 @@ export function parsePingMetadata(
   if (durationHeader === undefined && query === '') return inPath === null ? PLAIN : { ...PLAIN, signal: inPath }
   const parameters = readParameters(query)
   const warnings: PingWarning[] = []
-  const signal = chooseSignal(inPath, parameters, warnings)
+  const { signal, unknown } = chooseSignal(inPath, parameters, warnings)
 
   const given = durationHeader ?? parameters.duration ?? kumaDuration(parameters)
   let durationMs: number | null = null
@@ -163,23 +165,25 @@ export function parsePingMetadata(
   const isKuma = parameters.status !== null
   if (parameters.hasUnknown || (!isKuma && (parameters.msg !== null || parameters.ping !== null)))
     warnings.push('parameter_unknown')
-  const text = isKuma && signal.type === 'fail' ? parameters.msg || null : null
-  return { signal, durationMs, runId, text, isCreating: parameters.isCreating, warnings }
+  const message = isKuma && signal.type === 'fail' ? parameters.msg : null
+  return { signal, durationMs, runId, text: message || unknown, isCreating: parameters.isCreating, warnings }
 }
 
-/** Of a URL of Uptime Kuma, which takes each status but `up` for `down`, and ignores what it does not know. */
+/** Of a URL of Uptime Kuma, which ignores parameters that it does not know. Without a word it is a success. */
 export function parsePushMetadata(query: string): PingMetadata {
   const parameters = readParameters(query)
-  const status = parameters.status || 'up'
-  const given = kumaDuration({ ...parameters, status })
+  const status = parameters.status?.trim() || 'up'
+  const warnings: PingWarning[] = []
+  const { signal, unknown } = chooseSignal(null, { state: null, status }, warnings)
+  const given = signal.type === 'start' ? null : kumaDuration({ ...parameters, status })
   const durationMs = given === null ? null : parseDuration(given)
-  const warnings: PingWarning[] = given !== null && durationMs === null ? ['duration_invalid'] : []
-  if (status === 'up') return { ...PLAIN, durationMs, warnings }
-  return { ...PLAIN, signal: FAIL, durationMs, text: parameters.msg || null, warnings }
+  if (given !== null && durationMs === null) warnings.push('duration_invalid')
+  const message = signal.type === 'fail' ? parameters.msg : null
+  return { ...PLAIN, signal, durationMs, text: message || unknown, warnings }
 }
 
 interface Parameters {
-  /** Null: not given. Given twice it is the empty text, which is invalid. */
+  /** Null: not given. Given twice it is the empty text, which is invalid; of `state` and `status` both values, which no word has. */
   duration: string | null
   rid: string | null
   /** Of Cronitor. */
@@ -208,11 +212,13 @@ function readParameters(query: string): Parameters {
     switch (name) {
       case 'duration':
       case 'rid':
-      case 'state':
-      case 'status':
       case 'msg':
       case 'ping':
         read[name] = read[name] === null ? value : ''
+        break
+      case 'state':
+      case 'status':
+        read[name] = addWord(read[name], value)
         break
       // In the address of a public id it says nothing: that check exists.
       case 'create':
@@ -225,28 +231,60 @@ function readParameters(query: string): Parameters {
   return read
 }
 
-const STATES: ReadonlyMap<string, Signal> = new Map([
-  ['run', START],
-  ['complete', SUCCESS],
-  ['fail', FAIL],
-])
-const STATUSES: ReadonlyMap<string, Signal> = new Map([
-  ['up', SUCCESS],
-  ['down', FAIL],
-])
+/** Two different words of one parameter contradict each other. */
+function addWord(word: string | null, value: string): string {
+  return word === null || word === value ? value : `${word}, ${value}`.slice(0, MOST_ECHOED)
+}
 
-function chooseSignal(inPath: Signal | null, { state, status }: Parameters, warnings: PingWarning[]): Signal {
-  const byState = state === null ? undefined : STATES.get(state)
-  const byStatus = status === null ? undefined : STATUSES.get(status)
+/** What other services and scripts write. */
+const WORDS: ReadonlyMap<string, Signal> = new Map([
+  ...['ok', 'up', 'complete', 'success'].map((word) => [word, SUCCESS] as const),
+  ...['error', 'err', 'down', 'critical', 'crit', 'timeout', 'ko'].map((word) => [word, FAIL] as const),
+  ...['run', 'start', 'in_progress'].map((word) => [word, START] as const),
+])
+const STATUS_WORDS: ReadonlyMap<string, Signal> = new Map([...WORDS, ['0', FAIL], ['false', FAIL]])
+
+/** Undefined: no word that is known. */
+function readWord(given: string | null, words: ReadonlyMap<string, Signal>): Signal | undefined {
+  if (given === null) return undefined
+  const word = given.trim().toLowerCase()
+  return word.startsWith('fail') ? FAIL : words.get(word)
+}
+
+const isWord = (given: string | null) => given !== null && given.trim() !== ''
+const MOST_ECHOED = 100
+
+interface ChosenSignal {
+  readonly signal: Signal
+  /** What made it a failure, for people; null: a word that is known, or none. */
+  readonly unknown: string | null
+}
+
+/** A word that is not known is never a success: of what it means, only the job knows. */
+function chooseSignal(
+  inPath: Signal | null,
+  { state, status }: Pick<Parameters, 'state' | 'status'>,
+  warnings: PingWarning[],
+): ChosenSignal {
+  const byState = readWord(state, WORDS)
+  const byStatus = readWord(status, STATUS_WORDS)
+  const unknown = [
+    ...(byState === undefined && isWord(state) ? [state!] : []),
+    ...(byStatus === undefined && isWord(status) ? [status!] : []),
+  ]
+  if (inPath === null && unknown.length > 0) {
+    warnings.push('word_unknown')
+    return { signal: FAIL, unknown: `unknown status "${toOneLine(unknown.join(', ').slice(0, MOST_ECHOED))}"` }
+  }
   if (state !== null && byState === undefined) warnings.push('state_invalid')
   if (status !== null && byStatus === undefined) warnings.push('status_invalid')
   const differs = (signal: Signal, from: Signal | undefined) => from !== undefined && from.type !== signal.type
   if (inPath !== null) {
     if (differs(inPath, byState) || differs(inPath, byStatus)) warnings.push('signal_overridden')
-    return inPath
+    return { signal: inPath, unknown: null }
   }
   if (byState !== undefined && differs(byState, byStatus)) warnings.push('status_overridden')
-  return byState ?? byStatus ?? SUCCESS
+  return { signal: byState ?? byStatus ?? SUCCESS, unknown: null }
 }
 
 /** Milliseconds, often empty; some clients send a fraction. */

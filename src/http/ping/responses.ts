@@ -23,10 +23,10 @@ export const PUSHED_HEADERS = { ...HEADERS, 'Content-Type': JSON_TYPE, 'Content-
 
 /** Of the response to OPTIONS, with which a browser asks before it sends a header or a type of its own. */
 export const PREFLIGHT_HEADERS = {
-  Allow: 'GET, HEAD, POST, OPTIONS',
+  Allow: 'GET, HEAD, POST, PUT, OPTIONS',
   'Cache-Control': 'no-store',
   'Access-Control-Allow-Origin': '*',
-  'Access-Control-Allow-Methods': 'GET, HEAD, POST',
+  'Access-Control-Allow-Methods': 'GET, HEAD, POST, PUT',
   'Access-Control-Allow-Headers': 'Content-Type, X-Service-Duration',
   'Access-Control-Max-Age': '86400',
 }
@@ -54,7 +54,7 @@ export const NO_CHECK: Rejection = { status: 404, message: 'no such check', resu
 
 export const WRONG_METHOD: Rejection = {
   status: 405,
-  message: 'method not allowed: use GET, HEAD, POST or OPTIONS',
+  message: 'method not allowed: use GET, HEAD, POST, PUT or OPTIONS',
   result: 'wrong_method',
   headers: { Allow: PREFLIGHT_HEADERS.Allow },
 }

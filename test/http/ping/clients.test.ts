@@ -77,6 +77,29 @@ describe('curl', () => {
     expect(await stored()).toMatchObject([{ type: 'fail', exitCode: 7, body: Buffer.from(log) }])
   })
 
+  it('uploads a file, which is a PUT', async () => {
+    const log = Buffer.concat([Buffer.from('disk full \xff\n', 'latin1'), Buffer.alloc(2_000, 0x78)])
+    expect(await curl(log, ...USUAL, '-T', '-', `${url}/7`)).toEqual({ status: 0, output: 'OK', errors: '' })
+    expect(await curl(log, ...USUAL, '-T', '-', '-H', 'Expect: 100-continue', url)).toMatchObject({ status: 0 })
+    expect(await stored()).toMatchObject([
+      { type: 'fail', exitCode: 7, body: log },
+      { type: 'success', body: log },
+    ])
+  })
+
+  it('says what it has to say in a word', async () => {
+    expect((await curl('', ...USUAL, '-D', '-', `${url}?status=killed`)).output).toMatch(
+      /^ping-warning: unknown status: the ping counts as a failure; /im,
+    )
+    expect((await curl('', ...USUAL, `${url}?state=FAIL`)).status).toBe(0)
+    expect((await curl('log', ...USUAL, '--data-binary', '@-', `${url}?status=stopped`)).status).toBe(0)
+    expect(await stored()).toMatchObject([
+      { type: 'fail', body: Buffer.from('unknown status "killed"') },
+      { type: 'fail', body: null },
+      { type: 'fail', body: Buffer.from('log') },
+    ])
+  })
+
   it('sends its duration', async () => {
     expect((await curl('', ...USUAL, '-H', 'X-Service-Duration: 1500', url)).status).toBe(0)
     expect(await stored()).toMatchObject([{ durationMs: 1_500 }])

@@ -140,10 +140,10 @@ describe('a connection', () => {
       writePost(`${target}/7`, 'failed'),
       writeHead('HEAD', target),
       writeHead('GET', `${target}/256`),
-      writeHead('PUT', target),
+      writeHead('DELETE', target),
     )
     const statuses: number[] = []
-    for (const method of ['POST', 'GET', 'POST', 'HEAD', 'GET', 'PUT']) {
+    for (const method of ['POST', 'GET', 'POST', 'HEAD', 'GET', 'DELETE']) {
       statuses.push((await connection.receive(method)).status)
     }
     connection.socket.destroy()

@@ -96,9 +96,11 @@ describe('clients: the signals of other services', () => {
     expect((await readCheck()).status).toBe('down')
   })
 
-  it('an unknown value counts as the path says, with a warning', async () => {
-    expect(await ping('?state=over')).toEqual({ status: 200, warning: 'state ignored: not run, complete or fail' })
-    expect(await last()).toMatchObject({ type: 'success' })
+  it('an unknown value is a failure that says so, and beside a signal of the path it is ignored, each with a warning', async () => {
+    expect(await ping('?state=over')).toEqual({ status: 200, warning: expect.stringMatching(/^unknown status: /) })
+    expect(await last()).toMatchObject({ type: 'fail', body: Buffer.from('unknown status "over"') })
+    expect(await ping('/0?state=over')).toEqual({ status: 200, warning: 'state ignored: no word that is known' })
+    expect(await last()).toMatchObject({ type: 'success', body: null })
   })
 
   it('the message of a failure is its text, unless it has a body', async () => {

@@ -79,7 +79,7 @@ describe('a ping by name', () => {
       text: expect.stringContaining('unknown signal "stop"'),
     })
     expect(await get(`/ping/${key}/${slug}/256`)).toMatchObject({ status: 400 })
-    expect(await send('PUT', `/ping/${key}/${slug}`)).toMatchObject({ status: 405 })
+    expect(await send('DELETE', `/ping/${key}/${slug}`)).toMatchObject({ status: 405 })
     expect(await send('OPTIONS', `/ping/${key}/${slug}`)).toMatchObject({ status: 204 })
     expect(await app.storedPings(publicId)).toHaveLength(0)
   })

@@ -38,7 +38,8 @@ describe('a push of Uptime Kuma', () => {
     ['?status=&msg=x', 'success', null, null],
     ['?status=down&msg=disk%20full&ping=7', 'fail', 7, 'disk full'],
     ['?status=down', 'fail', null, null],
-    ['?status=pending&msg=x', 'fail', null, 'x'],
+    ['?status=ERROR&msg=x', 'fail', null, 'x'],
+    ['?status=start', 'start', null, null],
   ])('%j is stored as %s', async (query, type, durationMs, text) => {
     const answer = await push(query)
     expect(answer).toMatchObject(PUSHED)
@@ -58,6 +59,12 @@ describe('a push of Uptime Kuma', () => {
       ...(method === 'HEAD' ? { text: '' } : {}),
     })
     expect(await stored()).toHaveLength(1)
+  })
+
+  it('of a word that is not known is a failure that says so', async () => {
+    const { status, headers } = await push('?status=pending')
+    expect([status, headers['ping-warning']]).toEqual([200, expect.stringContaining('counts as a failure')])
+    expect(await stored()).toMatchObject([{ type: 'fail', body: Buffer.from('unknown status "pending"') }])
   })
 
   it('is stored without a duration that is none, with a warning', async () => {

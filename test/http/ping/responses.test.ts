@@ -152,10 +152,10 @@ describe('what is not a ping', () => {
     expect((await send('GET', `/ping/${check.publicId}`)).status).toBe(404)
   })
 
-  it.each(['PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND', 'QUERY'])('a %s is not allowed', async (method) => {
+  it.each(['PATCH', 'DELETE', 'TRACE', 'PROPFIND', 'QUERY'])('a %s is not allowed', async (method) => {
     const { status, headers, text } = await send(method, `/ping/${publicId}`)
-    expect({ status, allow: headers.allow }).toEqual({ status: 405, allow: 'GET, HEAD, POST, OPTIONS' })
-    expect(text).toBe('method not allowed: use GET, HEAD, POST or OPTIONS')
+    expect({ status, allow: headers.allow }).toEqual({ status: 405, allow: 'GET, HEAD, POST, PUT, OPTIONS' })
+    expect(text).toBe('method not allowed: use GET, HEAD, POST, PUT or OPTIONS')
   })
 
   it.each(['', '/', '/start', '/fail', '/7', '?rid=x', '/strat'])(
@@ -171,7 +171,7 @@ describe('what is not a ping', () => {
       expect({ status, length: body.length }).toEqual({ status: 204, length: 0 })
       expect(headers).toMatchObject({
         'access-control-allow-origin': '*',
-        'access-control-allow-methods': 'GET, HEAD, POST',
+        'access-control-allow-methods': 'GET, HEAD, POST, PUT',
         'access-control-allow-headers': 'Content-Type, X-Service-Duration',
         'access-control-max-age': '86400',
       })

@@ -258,16 +258,63 @@ describe('clients: the signal of other services', () => {
   })
 
   it.each([
-    ['', 'state=ok', 'state_invalid', SUCCESS],
     ['', 'state=', 'state_invalid', SUCCESS],
-    ['', 'state=FAIL', 'state_invalid', SUCCESS],
-    ['', 'state=fail&state=run', 'state_invalid', SUCCESS],
+    ['', 'status=', 'status_invalid', SUCCESS],
+    ['', 'status=%20%09', 'status_invalid', SUCCESS],
     ['/start', 'state=over', 'state_invalid', START],
-    ['', 'status=broken', 'status_invalid', SUCCESS],
-    ['', 'status=__proto__', 'status_invalid', SUCCESS],
     ['/fail', 'status=1', 'status_invalid', FAIL],
-  ])('%j with an unknown value ?%s counts as the path says, with the warning %s', (rest, query, warning, signal) => {
-    expect(read(undefined, query, rest)).toMatchObject({ signal, warnings: [warning] })
+    ['/0', 'status=killed', 'status_invalid', SUCCESS],
+    ['/log', 'state=killed', 'state_invalid', { type: 'log', exitCode: null }],
+  ])('%j with ?%s counts as the path says, with the warning %s', (rest, query, warning, signal) => {
+    expect(read(undefined, query, rest)).toMatchObject({ signal, text: null, warnings: [warning] })
+  })
+
+  const KNOWN = [
+    ...['fail', 'failed', 'failure', 'error', 'err', 'down', 'critical', 'crit', 'timeout', 'ko'].map(
+      (word) => [word, FAIL] as const,
+    ),
+    ...['ok', 'up', 'complete', 'success'].map((word) => [word, SUCCESS] as const),
+    ...['run', 'start', 'in_progress'].map((word) => [word, START] as const),
+  ]
+  it.each([
+    ...KNOWN.flatMap(([word, signal]) => [['state', word, signal] as const, ['status', word, signal] as const]),
+    ['status', '0', FAIL],
+    ['status', 'false', FAIL],
+  ] as const)('?%s=%s is known in any case, with white space around it', (name, word, signal) => {
+    for (const given of [word, word.toUpperCase(), `%20${word}+%0d%0a`, `${word[0]!.toUpperCase()}${word.slice(1)}`])
+      expect(read(undefined, `${name}=${given}`, '')).toMatchObject({ signal, text: null, warnings: [] })
+  })
+
+  it.each([
+    ['status=killed', 'killed'],
+    ['state=FINISHED', 'FINISHED'],
+    ['status=1', '1'],
+    ['status=true', 'true'],
+    ['state=0', '0'],
+    ['status=okay', 'okay'],
+    ['status=not%20ok', 'not ok'],
+    ['status=unfailed', 'unfailed'],
+    ['status=__proto__', '__proto__'],
+    ['status=up&status=down', 'up, down'],
+    ['state=complete&state=fail', 'complete, fail'],
+    ['state=complete&status=killed', 'killed'],
+    ['state=x&status=y', 'x, y'],
+    [`status=${'x'.repeat(5_000)}`, 'x'.repeat(100)],
+    ['status=a%0ab%1b[31m', 'a b [31m'],
+  ])('?%s is a failure that says why, with a warning', (query, word) => {
+    expect(read(undefined, query, '')).toMatchObject({
+      signal: FAIL,
+      text: `unknown status "${word}"`,
+      warnings: ['word_unknown'],
+    })
+  })
+
+  it('of one word twice is that of the word', () => {
+    expect(read(undefined, 'status=up&status=up', '')).toMatchObject({ signal: SUCCESS, warnings: [] })
+  })
+
+  it('of an unknown word has the text that came with it', () => {
+    expect(read(undefined, 'status=killed&msg=by%20hand', '')).toMatchObject({ signal: FAIL, text: 'by hand' })
   })
 
   it('of Uptime Kuma comes with a duration and a text', () => {
@@ -283,10 +330,15 @@ describe('clients: the signal of other services', () => {
   })
 
   it('is as fast to find in a query as long as a head can be', () => {
-    const query = `${'a&'.repeat(8_000)}state=fail`
-    const cpuMs = startCpuTimer()
-    expect(read(undefined, query, '')).toMatchObject({ signal: FAIL, warnings: ['parameter_unknown'] })
-    expect(cpuMs()).toBeLessThan(200)
+    for (const [repeated, warnings] of [
+      ['a&', ['parameter_unknown']],
+      ['state=a&state=b&', ['word_unknown']],
+    ] as const) {
+      const query = `${repeated.repeat(16_000 / repeated.length)}state=fail`
+      const cpuMs = startCpuTimer()
+      expect(read(undefined, query, '')).toMatchObject({ signal: FAIL, warnings })
+      expect(cpuMs()).toBeLessThan(200)
+    }
   })
 })
 
@@ -322,9 +374,14 @@ describe('what a push of Uptime Kuma says', () => {
   it.each([
     ['', 'success', null, null],
     ['status=up&msg=OK&ping=12', 'success', 12, null],
-    ['status=up&status=down', 'success', null, null],
+    ['status=', 'success', null, null],
+    ['status=%20&msg=x', 'success', null, null],
     ['status=down&msg=full&ping=0.4', 'fail', 0, 'full'],
-    ['status=UP&msg=', 'fail', null, null],
+    ['status=UP&msg=', 'success', null, null],
+    ['status=+Ok&ping=3', 'success', 3, null],
+    ['status=failed&msg=', 'fail', null, null],
+    ['status=0', 'fail', null, null],
+    ['status=in_progress&ping=12', 'start', null, null],
     ['status=down&rid=x&duration=y&state=run&any=1', 'fail', null, null],
   ])('%j', (query, type, durationMs, text) => {
     const { signal, ...rest } = parsePushMetadata(query)
@@ -338,6 +395,14 @@ describe('what a push of Uptime Kuma says', () => {
     })
   })
 
+  it.each([
+    ['status=pending', 'unknown status "pending"'],
+    ['status=pending&msg=x', 'x'],
+    ['status=up&status=down', 'unknown status "up, down"'],
+  ])('%j is a failure with a warning', (query, text) => {
+    expect(parsePushMetadata(query)).toMatchObject({ signal: { type: 'fail' }, text, warnings: ['word_unknown'] })
+  })
+
   it('is read, whatever it is', () => {
     fc.assert(
       fc.property(
@@ -348,7 +413,7 @@ describe('what a push of Uptime Kuma says', () => {
         ),
         (query) => {
           const { signal, durationMs } = parsePushMetadata(query)
-          expect(['success', 'fail']).toContain(signal.type)
+          expect(['success', 'start', 'fail']).toContain(signal.type)
           expect(
             durationMs === null || (Number.isInteger(durationMs) && durationMs >= 0 && durationMs <= 604_800_000),
           ).toBe(true)
