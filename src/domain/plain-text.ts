@@ -10,8 +10,30 @@ export function toOneLine(text: string): string {
   return text.toWellFormed().replace(DIRECTION_CHANGES, '').replace(BREAKS_AND_CONTROLS, ' ').trim()
 }
 
-/** ECMA-48: an escape, [, parameters, a letter. Jobs colour their output when they assume a terminal. */
-const ESCAPE_SEQUENCES = /[^\P{Cc}\n\t\r]\[[0-?]*[ -/]*[@-~]/gu
+/** Whether a reader sees anything of a text. Marks alone have nothing to stand on. */
+export function isVisible(text: string): boolean {
+  return /[^\p{White_Space}\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{M}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text)
+}
+
+/**
+ * ECMA-48 and what terminals add. Jobs colour their output when they assume a terminal. No part reads on over an escape, and the parts that may be
+ * without their end read on over no control: each character is read a few times at most.
+ */
+const ESCAPE_SEQUENCES = new RegExp(
+  [
+    // Colours, movements: parameters and a letter. U+009B, alone before a word, is no beginning of one.
+    '\\x1b\\[[0-?]*[ -/]*[@-~]?',
+    '\\x9b(?:[0-?]+[ -/]*[@-~]?|[A-KSTm])',
+    // A link, a title: one line, to its end or that of the line.
+    '(?:\\x1b[\\]k]|\\x9d)[^\\p{Cc}]*(?:\\x07|\\x1b\\\\|\\x9c)?',
+    // Data for the terminal: lines up to the end, or the rest of a line where there is none.
+    '(?:\\x1b[PX^_]|[\\x90\\x98\\x9e\\x9f])(?:[^\\x1b\\x80-\\x9f]*(?:\\x1b\\\\|\\x9c)|[^\\p{Cc}]*)',
+    // A set of characters, and what else is short.
+    '\\x1b[ -/]+[0-~]?',
+    '\\x1b[0-~]',
+  ].join('|'),
+  'gu',
+)
 const CONTROLS = /[^\P{Cc}\n\t]/gu
 
 /** The output of a job, made safe for a text of several lines. */

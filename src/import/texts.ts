@@ -3,15 +3,15 @@
 import { isTag } from '../domain/badge.ts'
 import { TAGS } from '../domain/check.ts'
 import { LIMITS } from '../domain/limits.ts'
-import { cleanOutput, toOneLine } from '../domain/plain-text.ts'
+import { cleanOutput, isVisible, toOneLine } from '../domain/plain-text.ts'
 import { deriveSlug, isSlug } from '../domain/slug.ts'
 
-/** A line of at most 100 characters; `fallback` for a blank one. */
+/** A line of at most 100 characters; `fallback` for one that shows nothing. */
 export function fitName(given: string, fallback: string, notes: string[]): string {
   const line = toOneLine(given)
   const name = Array.from(line).slice(0, LIMITS.nameLength).join('').trim()
   if (name.length < line.length) notes.push(`the name is cut to ${LIMITS.nameLength} characters`)
-  return name || fallback
+  return isVisible(name) ? name : fallback
 }
 
 /** Null for a blank one. */

@@ -10,6 +10,7 @@ import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { decodeCursor, PAGE_LIMIT } from '../../domain/page.ts'
 import { findPasswordFault, GIVEN_LENGTH, PASSWORD_LENGTH } from '../../domain/password.ts'
+import { isVisible } from '../../domain/plain-text.ts'
 import { isSlug, SLUG, SLUG_RULE } from '../../domain/slug.ts'
 
 const CONTROL = /\p{Cc}/u
@@ -18,7 +19,7 @@ const CONTROL_EXCEPT_LAYOUT = /[^\P{Cc}\t\n\r]/u
 /** The same for the document, in a form that every regular expression library reads. */
 const NO_CONTROL = '[^\\x00-\\x1f\\x7f-\\x9f]'
 const NO_CONTROL_EXCEPT_LAYOUT = '[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f]'
-/** White space is dropped at both ends, and something must be left. */
+/** White space is dropped at both ends, and something must be left. The document does not say that it must be visible. */
 const NOT_BLANK = `^${NO_CONTROL}*[^\\x00-\\x1f\\x7f-\\x9f\\s]${NO_CONTROL}*$`
 
 interface TextOptions {
@@ -40,7 +41,7 @@ function text({ min, max, description, isLong = false }: TextOptions) {
     // The first comparison spares counting a body's worth of characters: a code point has at most two units.
     if (value.length > 2 * max || !value.isWellFormed() || refused.test(value)) return false
     const points = Array.from(value).length
-    return points >= min && points <= max
+    return points >= min && points <= max && (min === 0 || isVisible(value))
   }
   const string = isLong ? z.string(says) : z.string(says).trim()
   const pattern = isLong ? `^${NO_CONTROL_EXCEPT_LAYOUT}*$` : min === 0 ? `^${NO_CONTROL}*$` : NOT_BLANK

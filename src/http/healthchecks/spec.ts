@@ -8,6 +8,7 @@ import { TAGS } from '../../domain/check.ts'
 import { nextSlot, parseCron } from '../../domain/cron.ts'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
+import { isVisible } from '../../domain/plain-text.ts'
 import { isSlug } from '../../domain/slug.ts'
 import { isTimeZone } from '../../domain/time-zone.ts'
 
@@ -21,7 +22,7 @@ export interface Spec {
   /** Seconds, as `timeout`. */
   readonly grace?: number
   readonly manual_resume?: boolean
-  /** Without white space at its ends; may be empty. */
+  /** Without white space at its ends; empty if nobody can see it. */
   readonly name?: string
   readonly schedule?: string
   /** May be empty. */
@@ -152,7 +153,7 @@ export function readSpec(body: Readonly<Record<string, unknown>>): Spec {
     ...own('desc'),
     ...own('grace'),
     ...own('manual_resume'),
-    ...own('name', (text: string) => text.trim()),
+    ...own('name', (text: string) => (isVisible(text) ? text.trim() : '')),
     ...own('schedule', (text: string) => text.trim()),
     ...own('slug'),
     ...own('tags', toTags),

@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { type CheckTexts, TAGS } from '../../domain/check.ts'
 import { FOLLOWED_DEFAULTS } from '../../domain/followed-defaults.ts'
 import { LIMITS } from '../../domain/limits.ts'
+import { isVisible } from '../../domain/plain-text.ts'
 import { DEFAULT_KEY } from '../names.ts'
 import { oneOf, seconds, shaped, text, withRules } from './fields.ts'
 import { publish } from './publish.ts'
@@ -24,7 +25,8 @@ const displayName = text({
   rules: [
     {
       cel: 'self.trim().size() > 0',
-      holds: (name) => name.trim() !== '',
+      // The API server has no property for what cannot be seen: such a name is accepted there, and Stalled here.
+      holds: isVisible,
       message: 'must not be empty: give a name, or leave the field out to use metadata.name',
       reason: 'FieldValueInvalid',
     },

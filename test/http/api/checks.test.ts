@@ -163,6 +163,8 @@ describe('creating a check', () => {
     [{ name: 7 }, NAME],
     [{ name: '' }, NAME],
     [{ name: ' \t ' }, NAME],
+    [{ name: '\u200b' }, NAME],
+    [{ name: ' \u3164\u0301\ufe0f' }, NAME],
     [{ name: 'x'.repeat(101) }, NAME],
     [{ name: '💾'.repeat(101) }, NAME],
     [{ name: 'a\nb' }, NAME],

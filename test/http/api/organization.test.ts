@@ -40,6 +40,7 @@ describe('projects', () => {
   it.each([
     [{}, 'name is required'],
     [{ name: ' ' }, 'name must be text of 1 to 100 characters, without control characters'],
+    [{ name: '\u2060' }, 'name must be text of 1 to 100 characters, without control characters'],
     [
       { name: 'x', slug: 'A' },
       'slug must be 1 to 100 characters of a-z, 0-9, - and _, and begin and end with a letter or digit',

@@ -213,6 +213,7 @@ describe("the job's output", () => {
 
   const cleaned: [string, string, string][] = [
     ['colours', '\u001b[1;31mERROR\u001b[0m disk full', 'ERROR disk full'],
+    ['links and titles', 'see \u001b]8;;http://x\u0007text\u001b]8;;\u001b\\ \u001b]0;job 3\u0007end', 'see text end'],
     ['control characters, but tabs and line breaks', 'a\u0007\u0000b\tc\nd\u009be', 'ab\tc\nde'],
     ['the two other line breaks', 'a\r\nb\rc\u2028d', 'a\nb\nc\nd'],
     ['changes of direction', 'x\u202ey\u2066z', 'xyz'],

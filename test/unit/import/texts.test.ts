@@ -13,6 +13,7 @@ describe('a name', () => {
     ['🍮'.repeat(101), '🍮'.repeat(100), ['the name is cut to 100 characters']],
     ['two\nlines', 'two lines', []],
     [' \u0000 ', 'fallback', []],
+    ['\u200b\ufeff', 'fallback', []],
   ])('is a line of at most 100 characters: %j', (given, name, notes) => {
     expect(fitted((to) => fitName(given, 'fallback', to))).toEqual([name, notes])
   })

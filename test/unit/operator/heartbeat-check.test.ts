@@ -186,6 +186,12 @@ describe('what the API server should have rejected is rejected again', () => {
     expect(faultsOf(spec)).toEqual(faults)
   })
 
+  it.each(['\u200b', '\u3164\u0301', '\u{e0061}'])('a display name of which nothing can be seen: %j', (displayName) => {
+    expect(faultsOf({ periodSeconds: 60, displayName })).toEqual([
+      'spec.displayName must not be empty: give a name, or leave the field out to use metadata.name',
+    ])
+  })
+
   it.each([0x61c, 0x200e, 0x200f, 0x202a, 0x202e, 0x2066, 0x2069])('a display name with U+%s', (code) => {
     expect(faultsOf({ periodSeconds: 60, displayName: `a${String.fromCodePoint(code)}b` })).toEqual([
       expect.stringContaining('change the direction of text'),

@@ -25,6 +25,7 @@ describe('fields of a check in requests', () => {
     ],
     [{ name: '  x ' }, { name: 'x' }],
     [{ name: '' }, { name: '' }],
+    [{ name: '\u200b' }, { name: '' }],
     [{ name: '😀'.repeat(100) }, { name: '😀'.repeat(100) }],
     [{ slug: 'a_b-9' }, { slug: 'a_b-9' }],
     [{ slug: '' }, { slug: '' }],
