@@ -185,8 +185,9 @@ const SECONDS_OF: Record<string, number> = { h: 3_600, m: 60, s: 1, ms: 1e-3, us
 
 /** Of Go's lengths of time, like 1h30m. In whole seconds, as robfig/cron counts; null: it is none. */
 function readSeconds(text: string): number | null {
-  const part = /(\d+\.?\d*|\.\d+)(h|ms|us|µs|μs|ns|m|s)/g
-  if (text.replace(part, '') !== '') return null
+  const part = /(\d+(?:\.\d*)?|\.\d+)(h|ms|us|µs|μs|ns|m|s)/g
+  // Anchored first: a search from each digit on takes the square of their number.
+  if (!/^(?:(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|us|µs|μs|ns|m|s))+$/.test(text)) return null
   const seconds = [...text.matchAll(part)].reduce((sum, [, count, unit]) => sum + Number(count) * SECONDS_OF[unit!]!, 0)
   return Math.floor(Math.max(1, seconds) + 1e-9)
 }

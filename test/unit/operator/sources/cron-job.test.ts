@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { cronJob } from '../../../../src/operator/sources/kinds/cron-job.ts'
 import type { Source } from '../../../../src/operator/sources/source-kind.ts'
+import { startCpuTimer } from '../../../support/cpu-time.ts'
 
 const META = { namespace: 'shop', name: 'backup', uid: 'c1', resourceVersion: '7' }
 const at = (time: string) => Date.parse(`2026-11-23T${time}Z`)
@@ -86,17 +87,31 @@ describe('a CronJob', () => {
     expect(cronJob.scheduleOf(source, 'Etc/UTC')).toEqual({ schedule: null, periodSeconds, timeZone: null })
   })
 
-  it.each(['@every 9s', '@every 8760h1s', '@every', '@every soon', '@every -1h'])(
-    'with the schedule %j has a fault that says what is right',
-    (schedule) => {
-      const source = { ...cronJob.trimSource({ metadata: META }), schedule } as Source
-      const read = cronJob.scheduleOf(source, 'Etc/UTC')
-      // What is no length at all is for the parser of schedules.
-      if (schedule === '@every') expect(read).toMatchObject({ schedule })
-      else
-        expect(read).toEqual({ fault: `has the schedule "${schedule}": @every must have a length from 10s to 8760h` })
-    },
-  )
+  it.each([
+    '@every 9s',
+    '@every 8760h1s',
+    '@every',
+    '@every soon',
+    '@every -1h',
+    '@every 1h30',
+    '@every 1..5h',
+    '@every .h',
+  ])('with the schedule %j has a fault that says what is right', (schedule) => {
+    const source = { ...cronJob.trimSource({ metadata: META }), schedule } as Source
+    const read = cronJob.scheduleOf(source, 'Etc/UTC')
+    // What is no length at all is for the parser of schedules.
+    if (schedule === '@every') expect(read).toMatchObject({ schedule })
+    else expect(read).toEqual({ fault: `has the schedule "${schedule}": @every must have a length from 10s to 8760h` })
+  })
+})
+
+it('a length of many digits in a schedule takes no time', () => {
+  const cpuMs = startCpuTimer()
+  for (const length of ['0'.repeat(2_000), '0.0'.repeat(700)]) {
+    const source = { ...cronJob.trimSource({ metadata: META }), schedule: `@every ${length}` } as Source
+    expect(cronJob.scheduleOf(source, 'Etc/UTC')).toHaveProperty('fault')
+  }
+  expect(cpuMs()).toBeLessThan(100)
 })
 
 const JOB_META = {
