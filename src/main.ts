@@ -46,7 +46,7 @@ const USAGE = `usage: node src/main.ts           serves the role that ROLE names
 allocateYoungObjects()
 try {
   const [command, ...more] = process.argv.slice(2)
-  const toImport = command === 'import' ? readArguments(more) : null
+  const toImport = command === 'import' ? readArguments(more, { env: process.env }) : null
   if (toImport === null && (more.length > 0 || (command !== undefined && command !== 'release')))
     throw new StartError(`there is no command "${[command, ...more].join(' ')}"\n${USAGE}`)
   const config = readConfig(process.env, process.stderr.isTTY === true)

@@ -1,9 +1,14 @@
 /** The command line of the import. */
 
+import { readFileSync } from 'node:fs'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 
-export const IMPORT_USAGE = `usage: node src/main.ts import healthchecks --url https://hc.example.com --key KEY --project SLUG [--dry-run]
-       node src/main.ts import uptime-kuma --file kuma.db --project SLUG [--dry-run]`
+/** The variable that may hold the key: other users of the machine see a command line, and a shell remembers it. */
+const KEY_VARIABLE = 'HEALTHCHECKS_API_KEY'
+
+export const IMPORT_USAGE = `usage: node src/main.ts import healthchecks --url https://hc.example.com --key - --project SLUG [--dry-run]
+       node src/main.ts import uptime-kuma --file kuma.db --project SLUG [--dry-run]
+--key - reads the API key from standard input; without --key it is in the variable ${KEY_VARIABLE}`
 
 /** The command line is wrong; the message says how, and quotes no key. */
 export class UsageError extends Error {}
@@ -24,8 +29,17 @@ const OPTIONS = {
 } as const
 const SHARED = { project: { type: 'string' }, 'dry-run': { type: 'boolean', default: false } } as const
 
+interface Surroundings {
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** All of standard input. */
+  readonly readInput?: () => string
+}
+
 /** `given`: what follows `import`. Throws UsageError. */
-export function readArguments(given: readonly string[]): ImportArguments {
+export function readArguments(
+  given: readonly string[],
+  { env = {}, readInput = () => readFileSync(0, 'utf8') }: Surroundings = {},
+): ImportArguments {
   const [source, ...args] = given
   if (source !== 'healthchecks' && source !== 'uptime-kuma')
     throw usage(source === undefined ? 'name what to import from' : 'nothing can be imported from there')
@@ -40,9 +54,23 @@ export function readArguments(given: readonly string[]): ImportArguments {
   const url = URL.parse(need('url'))
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '')
     throw usage('--url must be an address like https://hc.example.com')
-  const key = need('key')
+  return { source, url, key: readKey(values.key ?? env[KEY_VARIABLE], readInput), ...shared }
+}
+
+function readKey(given: unknown, readInput: () => string): string {
+  if (typeof given !== 'string' || given === '')
+    throw usage(`--key is missing: give --key - and the key on standard input, or set ${KEY_VARIABLE}`)
+  const key = given === '-' ? readLine(readInput) : given
   if (!/^[\x21-\x7e]+$/.test(key)) throw usage('--key must be an API key of healthchecks')
-  return { source, url, key, ...shared }
+  return key
+}
+
+function readLine(readInput: () => string): string {
+  try {
+    return readInput().trim()
+  } catch {
+    throw usage('--key - is given, and standard input cannot be read')
+  }
 }
 
 function parse(source: keyof typeof OPTIONS, args: string[]): Readonly<Record<string, unknown>> {
