@@ -14,6 +14,9 @@ export interface KumaMonitor {
   readonly description?: string | null
   /** The place of its group in the list, from 1. */
   readonly parent?: number | null
+  readonly resendInterval?: number
+  /** Titles. */
+  readonly maintenance?: readonly string[]
   /** Names, or names and values. */
   readonly tags?: readonly (string | readonly [string, string])[]
 }
@@ -38,6 +41,13 @@ const SCHEMA = `
     tag_id integer not null references tag on delete cascade, value text);
 `
 
+const MAINTENANCE_SCHEMA = `
+  create table maintenance (id integer primary key autoincrement, title varchar(150) not null, description text not null default '', user_id integer,
+    active boolean not null default 1, strategy varchar(50) not null default 'single', start_date datetime, end_date datetime);
+  create table monitor_maintenance (id integer primary key autoincrement, monitor_id integer not null references monitor on delete cascade,
+    maintenance_id integer not null references maintenance on delete cascade);
+`
+
 export interface KumaOptions {
   readonly notifications?: readonly string[]
   /** The journal as Uptime Kuma sets it. Left open: what was written is in the log beside the file. */
@@ -54,21 +64,32 @@ export function writeKumaDatabase(
   database.exec('pragma journal_mode = wal; pragma wal_autocheckpoint = 0')
   database.exec(SCHEMA)
   const addMonitor = database.prepare(
-    `insert into monitor (name, type, active, interval, maxretries, retry_interval, push_token, upside_down, description, parent)
-      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `insert into monitor (name, type, active, interval, maxretries, retry_interval, push_token, upside_down, description, parent, resend_interval)
+      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   const addTag = database.prepare(`insert into tag (name, color) values (?, '#4B5563')`)
   const giveTag = database.prepare('insert into monitor_tag (monitor_id, tag_id, value) values (?, ?, ?)')
   for (const [place, monitor] of monitors.entries()) {
     const { name, type = 'push', interval = 60, maxretries = 0, retryInterval = 60, description = null } = monitor
-    const { pushToken = tokenOf(place), parent = null, tags = [] } = monitor
+    const { pushToken = tokenOf(place), parent = null, resendInterval = 0, tags = [] } = monitor
     const [active, upsideDown] = [Number(monitor.active ?? true), Number(monitor.upsideDown ?? false)]
-    addMonitor.run(name, type, active, interval, maxretries, retryInterval, pushToken, upsideDown, description, parent)
+    const values = [name, type, active, interval, maxretries, retryInterval, pushToken, upsideDown, description, parent]
+    addMonitor.run(...values, resendInterval)
     for (const tag of tags) {
       const [word, value] = typeof tag === 'string' ? [tag, ''] : tag
       const { lastInsertRowid } = addTag.run(word)
       giveTag.run(place + 1, lastInsertRowid, value)
     }
+  }
+  const windows = monitors.flatMap(({ maintenance = [] }, place) =>
+    maintenance.map((title) => [title, place + 1] as const),
+  )
+  if (windows.length > 0) database.exec(MAINTENANCE_SCHEMA)
+  for (const [title, monitor] of windows) {
+    const { lastInsertRowid } = database.prepare('insert into maintenance (title) values (?)').run(title)
+    database
+      .prepare('insert into monitor_maintenance (monitor_id, maintenance_id) values (?, ?)')
+      .run(monitor, lastInsertRowid)
   }
   const addNotification = database.prepare('insert into notification (name, config, user_id) values (?, ?, 1)')
   for (const name of notifications) addNotification.run(name, '{"type":"webhook"}')

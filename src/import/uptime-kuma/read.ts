@@ -8,7 +8,7 @@ import { resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { LIMITS } from '../../domain/limits.ts'
-import { PUSH_TOKEN } from '../../domain/push-token.ts'
+import { PUSH_TOKEN, PUSH_TOKEN_LENGTH } from '../../domain/push-token.ts'
 import { type SourceCheck, SourceError, type SourceItem } from '../source.ts'
 import { fitDescription, fitName, fitSeconds, fitSlug, fitTags } from '../texts.ts'
 
@@ -24,6 +24,7 @@ interface Monitor {
   readonly push_token: string | null
   readonly upside_down: number | null
   readonly description: string | null
+  readonly resend_interval: number | null
 }
 
 const MONITOR = [
@@ -38,7 +39,7 @@ const MONITOR = [
   'upside_down',
 ]
 /** Columns that came later. */
-const OPTIONAL = ['parent', 'description']
+const OPTIONAL = ['parent', 'description', 'resend_interval']
 
 /** In the order of the source, monitors first. Throws SourceError. */
 export async function readUptimeKuma(file: string): Promise<SourceItem[]> {
@@ -81,10 +82,15 @@ function readItems(database: DatabaseSync, file: string): SourceItem[] {
   const list = [...MONITOR.map(quote), ...OPTIONAL.map((name) => (columns.has(name) ? quote(name) : `null as ${name}`))]
   const monitors = database.prepare(`select ${list.join(', ')} from monitor order by id`).all() as unknown as Monitor[]
   const tags = readTags(database)
+  const windows = readMaintenance(database)
   const byId = new Map(monitors.map((monitor) => [monitor.id, monitor]))
   const notifications = database.prepare('select name from notification order by id').all() as { name: string | null }[]
   return [
-    ...monitors.map((monitor) => toItem(monitor, tags.get(monitor.id) ?? [], isActive(monitor, byId))),
+    ...monitors.map((monitor) => {
+      const { id } = monitor
+      const known = { tags: tags.get(id) ?? [], windows: windows.get(id) ?? [], sleeping: findSleeping(monitor, byId) }
+      return toItem(monitor, known)
+    }),
     ...notifications.map(({ name }) => {
       const reason = 'notifications of Uptime Kuma are not imported: create a channel here'
       return { kind: 'left out', name: `notification ${name ?? ''}`, reason } as const
@@ -106,29 +112,77 @@ function readTags(database: DatabaseSync): Map<number, string[]> {
   return tags
 }
 
-/** A monitor in a group that is not active is not watched either. A group may name itself among its parents. */
-function isActive(monitor: Monitor, byId: ReadonlyMap<number, Monitor>): boolean {
-  let at: Monitor | undefined = monitor
-  for (let depth = 0; at !== undefined && depth < byId.size; depth += 1) {
-    if (!at.active) return false
-    at = at.parent === null ? undefined : byId.get(at.parent)
-  }
-  return true
+/** The titles of maintenance windows by the id of the monitor that they silence. Databases of older versions have none. */
+function readMaintenance(database: DatabaseSync): Map<number, string[]> {
+  const tables = database
+    .prepare(`select name from sqlite_master where name in ('maintenance', 'monitor_maintenance')`)
+    .all()
+  const titles = new Map<number, string[]>()
+  if (tables.length < 2) return titles
+  const rows = database
+    .prepare(
+      'select l.monitor_id as id, m.title from monitor_maintenance l join maintenance m on m.id = l.maintenance_id order by l.monitor_id, m.id',
+    )
+    .all() as { id: number; title: string | null }[]
+  for (const { id, title } of rows) titles.set(id, [...(titles.get(id) ?? []), title || 'without a title'])
+  return titles
 }
 
-function toItem(monitor: Monitor, tags: readonly string[], active: boolean): SourceItem {
+/** The monitor or the group around it that is not active, so that the monitor is not watched; null when all are. A group may name itself among its parents. */
+function findSleeping(monitor: Monitor, byId: ReadonlyMap<number, Monitor>): Monitor | null {
+  let at: Monitor | undefined = monitor
+  for (let depth = 0; at !== undefined && depth < byId.size; depth += 1) {
+    if (!at.active) return at
+    at = at.parent === null ? undefined : byId.get(at.parent)
+  }
+  return null
+}
+
+/** What other tables say of a monitor. */
+interface Known {
+  readonly tags: readonly string[]
+  readonly windows: readonly string[]
+  readonly sleeping: Monitor | null
+}
+
+function toItem(monitor: Monitor, known: Known): SourceItem {
   const { id, type, push_token: token, upside_down } = monitor
   const name = monitor.name || `monitor ${id}`
   if (type !== 'push') return { kind: 'left out', name, reason: `is of type ${type}: only push monitors are imported` }
   if (upside_down) return { kind: 'left out', name, reason: 'is upside down: a push to it is a failure' }
-  if (token === null || !PUSH_TOKEN.test(token)) return { kind: 'refused', name, reason: 'has no push token' }
-  return toCheck(monitor, token, tags, active)
+  if (!token) return { kind: 'refused', name, reason: 'has no push token' }
+  const fault = findTokenFault(token)
+  return fault === null ? toCheck(monitor, token, known) : { kind: 'refused', name, reason: fault }
 }
 
-function toCheck(monitor: Monitor, pushToken: string, given: readonly string[], active: boolean): SourceCheck {
+/** The message holds characters of the token, and not the token, which is the right to ping. */
+function findTokenFault(token: string): string | null {
+  if (PUSH_TOKEN.test(token)) return null
+  const others = [...new Set(token.replace(/[A-Za-z0-9_-]/g, ''))].map((character) =>
+    /[!-~]/.test(character) ? character : `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`,
+  )
+  const allowed = `a token has 1 to ${PUSH_TOKEN_LENGTH} of A-Z, a-z, 0-9, - and _, so give it another one there`
+  if (others.length === 0) return `its push token has ${token.length} characters: ${allowed}`
+  return `its push token has the characters ${others.slice(0, 10).join(' ')}: ${allowed}`
+}
+
+/** A push that comes late by less is none that is missing: the loop of a job drifts by the time that its request takes. */
+const DRIFT = { seconds: 5, share: 0.05 }
+
+function toCheck(monitor: Monitor, pushToken: string, { tags, windows, sleeping }: Known): SourceCheck {
   const notes: string[] = []
   const name = fitName(monitor.name ?? '', `monitor ${monitor.id}`, notes)
-  const retries = (monitor.maxretries ?? 0) * (monitor.retry_interval ?? 0)
+  const interval = monitor.interval ?? 60
+  const maxRetries = monitor.maxretries ?? 0
+  const retries = maxRetries * (monitor.retry_interval || interval)
+  const grace = Math.max(retries, DRIFT.seconds, Math.ceil(interval * DRIFT.share))
+  const active = sleeping === null
+  if (maxRetries > 0)
+    notes.push(`a push of status=down alarms at once: its retries (${maxRetries}) count for pushes that do not come`)
+  if (windows.length > 0) notes.push(`is without its maintenance windows (${windows.join(', ')})`)
+  if (monitor.resend_interval) notes.push('is without its resend interval: an alarm is sent once')
+  if (sleeping !== null && sleeping !== monitor)
+    notes.push(`is paused, as its group ${sleeping.name || sleeping.id} is: it has no group here, so resume it alone`)
   return {
     kind: 'check',
     name,
@@ -137,15 +191,15 @@ function toCheck(monitor: Monitor, pushToken: string, given: readonly string[], 
     texts: {
       name,
       description: fitDescription(monitor.description ?? '', notes),
-      tags: fitTags(given, notes),
+      tags: fitTags(tags, notes),
       labels: {},
       channels: null,
     },
     spec: {
-      periodSeconds: fitSeconds(monitor.interval ?? 60, LIMITS.periodSeconds, 'interval', notes),
+      periodSeconds: fitSeconds(interval, LIMITS.periodSeconds, 'interval', notes),
       schedule: null,
       timeZone: null,
-      graceSeconds: fitSeconds(retries, LIMITS.graceSeconds, 'time for retries', notes),
+      graceSeconds: fitSeconds(grace, LIMITS.graceSeconds, 'time for retries', notes),
       maxRuntimeSeconds: null,
       jobArea: null,
       resumeOnPing: false,

@@ -76,7 +76,62 @@ test('push monitors become checks: interval, retries, tags, and whether they are
     dueAt: NOW + 3_960_000,
   })
   expect(sleeping).toMatchObject({ name: 'Sleeping', description: 'since May', status: 3, dueAt: null })
-  expect(lines[0]).toMatch(/^Nightly backup +made +tags are left out: not a tag$/)
+  expect(lines[0]).toMatch(
+    /^Nightly backup +made +a push of status=down alarms at once: its retries \(3\) .*; tags are left out: not a tag$/,
+  )
+})
+
+test.each([
+  [20, 0, 60, 5],
+  [20, 0, 0, 5],
+  [60, 0, 60, 5],
+  [101, 0, 60, 6],
+  [86_400, 0, 60, 4_320],
+  [86_400, 1, 60, 4_320],
+  [60, 3, 30, 90],
+  // Without an interval for retries it waits the usual one.
+  [60, 3, 0, 180],
+])(
+  'of an interval of %i s with %i retries of %i s waits %i s longer',
+  async (interval, maxretries, retryInterval, grace) => {
+    await run(write([{ name: 'One', interval, maxretries, retryInterval }]).file)
+    expect(await stored()).toMatchObject([{ period: interval, grace }])
+  },
+)
+
+test('what is left out of a monitor is in its row', async () => {
+  const { lines } = await run(
+    write([
+      { name: 'Plain' },
+      { name: 'Windows', maintenance: ['Sunday night', 'Move'] },
+      { name: 'Resends', resendInterval: 3 },
+      { name: 'Group', type: 'group', active: false, pushToken: null },
+      { name: 'Inner', parent: 4 },
+      { name: 'Paused', parent: 4, active: false },
+    ]).file,
+  )
+  expect(lines).toEqual([
+    expect.stringMatching(/^Plain +made$/),
+    expect.stringMatching(/^Windows +made +is without its maintenance windows \(Sunday night, Move\)$/),
+    expect.stringMatching(/^Resends +made +is without its resend interval: an alarm is sent once$/),
+    expect.stringMatching(/^Group +left out +/),
+    expect.stringMatching(/^Inner +made +is paused, as its group Group is: .* resume it alone$/),
+    expect.stringMatching(/^Paused +made$/),
+    'made 5, there already 0, refused 0, left out 1',
+  ])
+})
+
+test.each([
+  ['tok+J/00==', 'its push token has the characters + / =: a token has 1 to 64 of A-Z, a-z, 0-9, - and _'],
+  ['a b\u200bc', 'its push token has the characters U+0020 U+200B: '],
+  ['x'.repeat(65), 'its push token has 65 characters: a token has 1 to 64'],
+  ['', 'has no push token'],
+])('the token %j is refused with what is wrong with it, and is not shown', async (pushToken, reason) => {
+  const { status, lines } = await run(write([{ name: 'Odd', pushToken }]).file)
+  expect(status).toBe(3)
+  expect(lines[0]).toMatch(/^Odd +refused +/)
+  expect(lines[0]).toContain(reason)
+  if (pushToken !== '') expect(lines[0]).not.toContain(pushToken)
 })
 
 test('their tokens ping them', async () => {
