@@ -179,9 +179,10 @@ export interface PrunerOptions extends PruneLimits {
 }
 
 /**
- * For a loop (runtime/loop.ts): each run prunes a batch and returns `'again'` while there is more. After a batch failed,
- * probably by the time-out on a slow disk, the next one has half its size; batches that succeed double it again. Where the
- * smallest one fails, the walk goes on with the next table: a table that cannot be pruned must not keep the others.
+ * For a loop (runtime/loop.ts): each run prunes a batch and returns `'again'` while there is more. After a batch
+ * failed, probably by the time-out on a slow disk, the next one has half its size; batches that succeed double it
+ * again. Where the smallest one fails, the walk goes on with the next table: a table that cannot be pruned must not
+ * keep the others.
  */
 export function createPruner(
   context: Context,

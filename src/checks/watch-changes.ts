@@ -1,10 +1,10 @@
 /**
  * Finds which checks change, for those who look at them: one connection and one look a second for the process, whatever their number.
  *
- * Flips, new checks, changes and removals arrive as notices of their transactions. Nothing is written when a check becomes
- * late, or when a ping ends that; so while an organization has watchers, a look each second compares its late checks with
- * those of the look before. The same look finds the pings of the checks that are watched on their own. When notices may
- * have been lost, each watcher is asked to read everything again.
+ * Flips, new checks, changes and removals arrive as notices of their transactions. Nothing is written when a check
+ * becomes late, or when a ping ends that; so while an organization has watchers, a look each second compares its
+ * late checks with those of the look before. The same look finds the pings of the checks that are watched on their
+ * own. When notices may have been lost, each watcher is asked to read everything again.
  *
  * Changes are gathered for a moment and passed on once for an organization. Nothing is kept for a watcher, so a slow one costs nothing here.
  */

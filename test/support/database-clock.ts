@@ -1,4 +1,4 @@
-/** A clock of the database that moves only when a test moves it. Times that a test sets are then exactly the times that are stored. */
+/** A clock of the database that moves only when a test moves it: the times that are stored are exactly those of the test. */
 
 import type { Instant } from '../../src/domain/check.ts'
 import type { Database } from '../../src/store/postgres/database.ts'

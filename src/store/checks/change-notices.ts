@@ -1,6 +1,7 @@
 /**
- * Notices about checks of an organization that changed, for those who look at them: sent in the transaction of each flip (../history/new-flips.ts), of
- * a declared check that is new (new-checks.ts), and of each change or removal (../audit/entries.ts). A channel of its own: an operator of the release before ignores what it does not know.
+ * Notices about checks of an organization that changed, for those who look at them: sent in the transaction of each
+ * flip (../history/new-flips.ts), of a declared check that is new (new-checks.ts), and of each change or removal
+ * (../audit/entries.ts). A channel of its own: an operator of the release before ignores what it does not know.
  */
 
 import { isUuid } from '../../domain/ids.ts'

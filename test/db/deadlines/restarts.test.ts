@@ -1,7 +1,7 @@
 /**
- * Every order of up to four clean stops, crashes and starts, and of up to three of these and outages of the database,
- * of one process and of two, at random times. A model that knows when some process could store pings says which gaps are
- * on record, whether their pings were spooled, and when deadlines pass.
+ * Every order of up to four clean stops, crashes and starts, and of up to three of these and outages of the
+ * database, of one process and of two, at random times. A model that knows when some process could store pings says
+ * which gaps are on record, whether their pings were spooled, and when deadlines pass.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -91,7 +91,7 @@ interface Stretch {
   readonly to: Instant
 }
 
-/** When it is known of the process that it could store pings: of a crash the last beat is known, and of a stop the stop. */
+/** When the process could store pings, as far as is known: until its last beat if it crashed, until the stop if it stopped. */
 function listStretches(life: Life, outages: readonly Outage[], now: Instant): Stretch[] {
   const end = life.end ?? { at: now, isClean: false }
   const stretches: Stretch[] = []
@@ -125,7 +125,7 @@ function listModelGaps(lives: readonly Life[], outages: readonly Outage[], now: 
   return gaps
 }
 
-/** Each process that worked shortly before the gap, and has not said that it stops, has a spool and works again after the gap. */
+/** Each process that worked shortly before the gap, and had not stopped, has a spool and works again after the gap. */
 function areSpooled(stretches: readonly Stretch[], startedAt: Instant, endedAt: Instant): boolean {
   const before = stretches.filter(({ from, to }) => from <= startedAt && to >= startedAt - GAP_MS)
   const concerned = new Set(before.map(({ life }) => life).filter(({ end }) => !(end?.isClean && end.at <= startedAt)))
