@@ -35,9 +35,9 @@ describe('paths and methods', () => {
     }
   })
 
-  it('every path outside the base path is 404 with a pointer to the document', async () => {
+  it('every path below /api/ outside the base path is 404 with a pointer to the document', async () => {
     const error = 'not found: the paths of this API begin with /api/v1/; GET /api/v1/openapi.json lists them'
-    for (const path of ['/', '/checks', '/api/v2/checks', '/api/v1', '/api/v1checks']) {
+    for (const path of ['/api', '/api/v2/checks', '/api/v1', '/api/v1checks']) {
       const { status, text } = await exchange(api.url, writeHead('GET', path, authorization()))
       expect({ path, status, body: JSON.parse(text) }).toEqual({ path, status: 404, body: { error } })
     }

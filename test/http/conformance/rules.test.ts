@@ -141,9 +141,8 @@ describe('8. Limits', () => {
 describe('9. Versioning', () => {
   it('9: the management API carries the version in its path prefix, the ping endpoints carry none', async () => {
     const { publicId } = await aCheck()
-    // Without the credential it is a page of the dashboard.
     const headers = { authorization: `Bearer ${app.apiKey}` }
-    expect((await fetch(app.apiUrl.replace('/api/v1', '/checks'), { headers })).status).toBe(404)
+    expect((await fetch(app.apiUrl.replace('/api/v1', '/api/checks'), { headers })).status).toBe(404)
     expect((await fetch(`${app.pingUrl}/api/v1/ping/${publicId}`)).status).toBe(404)
     expect(await ping(publicId)).toBe(200)
   })
