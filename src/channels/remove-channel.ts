@@ -1,30 +1,67 @@
 import { audited } from '../audit/audited.ts'
-import type { Principal } from '../domain/access.ts'
+import type { Principal, Tenant } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
-import { deleteChannel, deleteDeliveries } from '../store/outbox/channels.ts'
+import { type ChannelRow, deleteChannel, deleteDeliveries } from '../store/outbox/channels.ts'
+import { countChoosers, lockChoosers, unchoose } from '../store/outbox/choosers.ts'
+import type { Queryable } from '../store/postgres/database.ts'
 import type { ChannelContext } from './context.ts'
-import { actOn, lockForChange } from './find-channels.ts'
+import { actOn, getChannel, lockForChange } from './find-channels.ts'
 
 const BATCH = 5_000
 /** A limit on the duration of the request. Pruning deletes the other deliveries. */
 const MAX_BATCHES = 20
 
 /**
- * Removes a channel, then its deliveries in batches; they are not listed any more. Alerts at its Alertmanagers end by themselves.
- * Throws AppError `not_found`, and `conflict` for the channel of the installation.
+ * Removes a channel, then its deliveries in batches; they are not listed any more. Alerts at its Alertmanagers end by themselves. The channel first
+ * leaves the lists of the checks that chose it. With `force` those that chose it alone notify all channels again. Throws AppError `not_found`,
+ * and `conflict` for the channel of the installation, and without `force` for one that some checks chose alone.
  */
-export async function removeChannel(context: ChannelContext, by: Principal, id: string): Promise<void> {
-  await audited(context, by, async (tx) => {
-    const channel = await lockForChange(tx, by, id)
-    await deleteChannel(tx, id)
-    return { result: undefined, acts: [actOn(channel, 'channel.removed')] }
-  })
+export async function removeChannel(
+  context: ChannelContext,
+  by: Principal,
+  id: string,
+  { force = false }: { readonly force?: boolean } = {},
+): Promise<void> {
+  // Before any check is locked: the channel can be another tenant's.
+  await context.database.transaction((tx) => assertRemovable(tx, by, id, force))
+  while (!(await removeIfUnchosen(context, by, id, force)));
   try {
     await deleteRemaining(context, id)
   } catch (error) {
     // The channel is removed. Pruning deletes the remaining deliveries.
     if (!(error instanceof AppError)) throw error
   }
+}
+
+/** How many checks notify this channel and no other one. Throws AppError `not_found`. */
+export async function countDependent(context: ChannelContext, tenant: Tenant, id: string): Promise<number> {
+  await getChannel(context, tenant, id)
+  return countChoosers(context.database, id, 'only')
+}
+
+/** Locks the channel: nobody can choose it until the transaction ends. */
+async function assertRemovable(tx: Queryable, by: Principal, id: string, force: boolean): Promise<ChannelRow> {
+  const channel = await lockForChange(tx, by, id)
+  const count = force ? 0 : await countChoosers(tx, id, 'only')
+  if (count === 0) return channel
+  const [checks, them] = count === 1 ? ['1 check notifies', 'it'] : [`${count} checks notify`, 'them']
+  throw new AppError(
+    'conflict',
+    `${checks} this channel alone: let ${them} choose another one, or remove the channel with ?force=true, and ${them === 'it' ? 'it notifies' : 'they notify'} all channels again`,
+    { word: 'channel_in_use' },
+  )
+}
+
+/** False while checks are left that chose it. */
+function removeIfUnchosen(context: ChannelContext, by: Principal, id: string, force: boolean): Promise<boolean> {
+  return audited(context, by, async (tx) => {
+    const keys = await lockChoosers(tx, [id])
+    const channel = await assertRemovable(tx, by, id, force)
+    await unchoose(tx, [id], keys)
+    if ((await countChoosers(tx, id, 'all')) > 0) return { result: false, acts: [] }
+    await deleteChannel(tx, id)
+    return { result: true, acts: [actOn(channel, 'channel.removed')] }
+  })
 }
 
 async function deleteRemaining({ database }: ChannelContext, id: string): Promise<void> {

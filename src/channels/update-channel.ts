@@ -5,7 +5,10 @@ import { changedFields } from '../domain/audit.ts'
 import type { ChannelKind } from '../domain/channel.ts'
 import { AppError, invalidField, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
+import { toOneLine } from '../domain/plain-text.ts'
 import { type ChannelRow, failPending, saveChannel } from '../store/outbox/channels.ts'
+import { findChoosersElsewhere } from '../store/outbox/choosers.ts'
+import type { Queryable } from '../store/postgres/database.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 import { assertReachable } from './check-reach.ts'
@@ -37,7 +40,7 @@ const MOVED = 'the channel serves another project now'
 
 /**
  * Throws AppError `not_found` for a channel or project that is not the caller's, `conflict` for the installation's channel and for a project
- * that has MAX_CHANNELS channels, `forbidden` when a caller bound to a project makes it serve the whole organization, `invalid` for another
+ * that has MAX_CHANNELS channels, or while checks of other projects have chosen the channel, `forbidden` when a caller bound to a project makes it serve the whole organization, `invalid` for another
  * kind or a config that is not valid for its kind or cannot work.
  */
 export function updateChannel(
@@ -62,7 +65,10 @@ export function updateChannel(
     }
     const { name = stored.name, projectId = stored.projectId, events: eventTypes = stored.eventTypes } = update
     const { muted = stored.muted } = update
-    if (projectId !== stored.projectId) await assertRoom(tx, by.organizationId, projectId)
+    if (projectId !== stored.projectId) {
+      if (projectId !== null) await assertUnchosenElsewhere(tx, id, projectId)
+      await assertRoom(tx, by.organizationId, projectId)
+    }
     const { sealed, isChanged } = reseal(stored, update, context)
     const row = { ...stored, ...sealed, name, projectId, eventTypes, muted }
     await saveChannel(tx, row)
@@ -73,6 +79,21 @@ export function updateChannel(
     if (isChanged) changed.push('config')
     return { result, acts: changed.length === 0 ? [] : [actOn(row, 'channel.changed', { changed })] }
   })
+}
+
+/** Checks of other projects would be left without it. The lock of the channel keeps further ones from choosing it. */
+async function assertUnchosenElsewhere(tx: Queryable, id: string, projectId: string): Promise<void> {
+  const { count, names } = await findChoosersElsewhere(tx, id, projectId)
+  if (count === 0) return
+  const quoted = names.map((name) => `"${toOneLine(name)}"`)
+  const listed = count > names.length ? [...quoted, `${count - names.length} more`] : quoted
+  const words = [...listed.slice(0, -2), listed.slice(-2).join(' and ')].join(', ')
+  const [checks, them] = count === 1 ? ['a check', 'it'] : ['checks', 'them']
+  throw new AppError(
+    'conflict',
+    `the channel was chosen by ${checks} of another project, which could not notify it any more: let ${them} choose other channels first (${words})`,
+    { field: 'projectId', word: 'channel_in_use' },
+  )
 }
 
 function reseal(stored: ChannelRow, { readConfig }: ChannelUpdate, { sealer, reach }: ChannelContext) {

@@ -15,6 +15,8 @@ export const ERROR_CODES = [
 ] as const
 export type ErrorCode = (typeof ERROR_CODES)[number]
 
+export type ErrorWord = 'channel_in_use'
+
 export interface FieldFault {
   /** Where in the request, for example `body.period_seconds` or `query.limit`. */
   readonly path: string
@@ -24,6 +26,8 @@ export interface FieldFault {
 export interface AppErrorOptions {
   /** The field at fault, by its name in our types. An edge words it (`describeError`). */
   readonly field?: string
+  /** Tells this error from others of its code, for programs. */
+  readonly word?: ErrorWord
   /** Faults that an edge has worded already. */
   readonly details?: readonly FieldFault[]
   readonly retryAfterSeconds?: number
@@ -34,6 +38,7 @@ export interface AppErrorOptions {
 export class AppError extends Error {
   readonly code: ErrorCode
   readonly field: string | undefined
+  readonly word: ErrorWord | undefined
   readonly details: readonly FieldFault[] | undefined
   readonly retryAfterSeconds: number | undefined
 
@@ -42,6 +47,7 @@ export class AppError extends Error {
     this.name = 'AppError'
     this.code = code
     this.field = options.field
+    this.word = options.word
     this.details = options.details
     this.retryAfterSeconds = options.retryAfterSeconds
   }

@@ -93,6 +93,13 @@ export function readConfig(kind: ChannelKind, config: unknown): object {
 
 export const ChannelListQuery = field.pageQuery('channels')
 
+export const RemoveChannelQuery = z.object({
+  force: field.oneOf(['true', 'false']).optional().meta({
+    description:
+      'true: also a channel that some checks chose alone (otherwise 409, `channel_in_use`). These checks notify all channels again.',
+  }),
+})
+
 export const ChannelParams = field.idOf('channel')
 
 // Responses --------------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import {
   CreatedChannel,
   NewChannel,
   QueuedTest,
+  RemoveChannelQuery,
   RotatedSecret,
   readConfig,
 } from './channels.schema.ts'
@@ -84,10 +85,11 @@ export const removeChannel = endpoint({
   id: 'removeChannel',
   summary: 'Remove a channel and its deliveries',
   params: ChannelParams,
+  query: RemoveChannelQuery,
   status: 204,
   response: null,
   errors: ['conflict'],
-  handle: ({ context, caller, params }) => remove(context, caller, params.id),
+  handle: ({ context, caller, params, query }) => remove(context, caller, params.id, { force: query.force === 'true' }),
 })
 
 export const testChannel = endpoint({

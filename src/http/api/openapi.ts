@@ -58,6 +58,10 @@ const TAGS: Readonly<Record<string, string>> = {
 const ErrorBody = z
   .object({
     error: z.string().meta({ description: 'What is wrong, and what to do.' }),
+    code: z
+      .enum(['channel_in_use'])
+      .optional()
+      .meta({ description: '`channel_in_use`: checks that chose the channel would notify it, or anybody, no longer.' }),
     details: z
       .array(z.object({ path: z.string().meta({ description: 'For example `body.name`.' }), message: z.string() }))
       .optional()

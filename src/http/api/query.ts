@@ -27,7 +27,8 @@ function assertKnown(known: readonly string[], given: readonly string[]): void {
   const unknown = [...new Set(names)]
   if (unknown.length === 0) return
   const named = unknown.slice(0, MAX_NAMED)
-  const rule = `the parameters of this list are ${known.join(', ')}`
+  const what = known.includes('limit') ? 'list' : 'call'
+  const rule = `the parameters of this ${what} are ${known.join(', ')}`
   const details = named.map((name) => ({ path: `query.${name}`, message: `is not a known parameter: ${rule}` }))
   const more = unknown.length > MAX_NAMED ? ` and ${unknown.length - MAX_NAMED} more` : ''
   const fault = unknown.length === 1 ? 'is not a known parameter' : 'are not known parameters'

@@ -54,7 +54,7 @@ export interface Endpoint<
   readonly summary: string
   /** A fault is reported as `not_found`: a malformed id gets the same error as an unknown one. */
   readonly params?: Params
-  /** Of a list. Other parameters are rejected (query.ts); without it, all parameters are ignored. */
+  /** Other parameters are rejected (query.ts); without it, all parameters are ignored. */
   readonly query?: Query
   /** Without it, a body is ignored. */
   readonly body?: Body

@@ -22,7 +22,7 @@ export const STATUS = {
 /** For logs and metrics only: other web servers use it too for a request whose client left. */
 export const CLIENT_LEFT = 499
 
-/** Responds with `{"error": message}`, and `details` when invalid (design, section 3.2). Unexpected errors are logged and get a fixed text. */
+/** Responds with `{"error": message}`, `code` where the error has a word, and `details` when invalid (design, section 3.2). Unexpected errors are logged and get a fixed text. */
 export function renderErrors(log: Log): Middleware {
   return async (ctx, next) => {
     try {
@@ -61,10 +61,11 @@ async function render(ctx: Context, error: unknown, log: Log): Promise<void> {
 }
 
 function present(failure: AppError) {
-  const { field, details } = failure
+  const { field, word, details } = failure
   const { rule, text } = describeError(failure, toSnakeCase)
-  if (field !== undefined) return { error: text, details: [{ path: `body.${toSnakeCase(field)}`, message: rule }] }
-  return { error: text, ...(details === undefined ? {} : { details }) }
+  const error = { error: text, ...(word === undefined ? {} : { code: word }) }
+  if (field !== undefined) return { ...error, details: [{ path: `body.${toSnakeCase(field)}`, message: rule }] }
+  return { ...error, ...(details === undefined ? {} : { details }) }
 }
 
 /** The name of a field in the API. */

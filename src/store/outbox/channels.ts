@@ -130,9 +130,8 @@ export async function saveChannel(tx: Queryable, channel: ChannelRow): Promise<v
   )
 }
 
-/** It leaves the lists of the checks that chose it. The caller holds its lock. */
+/** The caller holds its lock, and no check has chosen it (choosers.ts). */
 export async function deleteChannel(tx: Queryable, id: string): Promise<void> {
-  await tx.query('update checks set channels = array_remove(channels, $1) where channels @> array[$1::uuid]', [id])
   await tx.query('delete from channels where id = $1', [id])
 }
 

@@ -185,16 +185,9 @@ interface Removed {
 /** Also deletes the API keys and the channels that are bound to it, which it returns, and the tombstones of deleted checks. */
 export async function deleteProject(tx: Queryable, id: string): Promise<{ keys: Removed[]; channels: Removed[] }> {
   const { rows: keys } = await tx.query<Removed>('delete from api_keys where project_id = $1 returning id, name', [id])
-  // A check of another project may have chosen one when it served the whole organization.
-  const { rows: channels } = await tx.query<Removed>(
-    `with removed as (delete from channels where project_id = $1 returning id, name),
-      left_out as (
-        update checks c set channels = array(
-          select u.id from unnest(c.channels) with ordinality u (id, place) where u.id not in (select id from removed) order by place)
-        where c.channels && array(select id from removed))
-      select id, name from removed`,
-    [id],
-  )
+  const { rows: channels } = await tx.query<Removed>('delete from channels where project_id = $1 returning id, name', [
+    id,
+  ])
   await tx.query('delete from projects where id = $1', [id])
   return { keys, channels }
 }

@@ -9,6 +9,10 @@ import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
+import { lockStates } from '../../../src/store/checks/states.ts'
+import { keepChoosable } from '../../../src/store/outbox/channels.ts'
+import { createProject, removeProject } from '../../../src/tenancy/projects.ts'
+import { untilWaiting } from '../../support/database.ts'
 import { REACH } from '../channels/fixture.ts'
 import { createFixture, type Fixture } from './fixture.ts'
 
@@ -70,18 +74,39 @@ describe('a check with chosen channels', () => {
     expect(await typesOf(other)).toHaveLength(1)
   })
 
-  it('has them no longer when they are removed, and then notifies none', async () => {
-    const check = await fixture.addCheck({ channels: [chosen, other] })
-    const one = await fixture.addCheck({ channels: [chosen] })
+  it('has them no longer when they are removed', async () => {
+    const check = await fixture.addCheck({ channels: [other, chosen] })
     const all = await fixture.addCheck()
     await removeChannel(channelContext(), fixture.tenant(), chosen)
-    expect([await channelsOf(check.id), await channelsOf(one.id), await channelsOf(all.id)]).toEqual([
-      [other],
-      [],
-      null,
+    expect([await channelsOf(check.id), await channelsOf(all.id)]).toEqual([[other], null])
+  })
+
+  it('keeps the only one that it chose from being removed, muted or not, until others are chosen', async () => {
+    const check = await fixture.addCheck({ channels: [chosen] })
+    await fixture.addCheck({ channels: [chosen, other] })
+    await fixture.database.query('update channels set muted = true where id = $1', [chosen])
+    const remove = () => removeChannel(channelContext(), fixture.tenant(), chosen)
+    await expect(remove()).rejects.toMatchObject({
+      code: 'conflict',
+      word: 'channel_in_use',
+      message: expect.stringMatching(/^1 check notifies this channel alone/),
+    })
+    await fixture.addCheck({ channels: [chosen] })
+    await expect(remove()).rejects.toThrow(/^2 checks notify this channel alone/)
+    expect(await channelsOf(check.id)).toEqual([chosen])
+    await fixture.database.query('update checks set channels = array[$1::uuid] where cardinality(channels) = 1', [
+      other,
     ])
-    await fixture.ping(one, FAILED)
-    expect(await fixture.deliveries()).toEqual([])
+    await remove()
+    expect(await channelsOf(check.id)).toEqual([other])
+  })
+
+  it('notifies all channels again when the only one is removed all the same', async () => {
+    const check = await fixture.addCheck({ channels: [chosen] })
+    await removeChannel(channelContext(), fixture.tenant(), chosen, { force: true })
+    expect(await channelsOf(check.id)).toBeNull()
+    await fixture.ping(check, FAILED)
+    expect(await typesOf(other)).toEqual(['check.down'])
   })
 
   it('never has one that is removed while it is chosen', async () => {
@@ -91,9 +116,71 @@ describe('a check with chosen channels', () => {
       choose(),
       removeChannel(channelContext(), fixture.tenant(), chosen),
     ])
-    expect(removal.status).toBe('fulfilled')
     // Whichever came first.
-    expect(await channelsOf(check.id)).toEqual(update.status === 'fulfilled' ? [] : null)
-    await expect(choose()).rejects.toMatchObject({ code: 'invalid' })
+    expect([update.status, removal.status].toSorted()).toEqual(['fulfilled', 'rejected'])
+    expect(await channelsOf(check.id)).toEqual(update.status === 'fulfilled' ? [chosen] : null)
+  })
+
+  it('is locked before its channels are: a removal waits for a change of the check, which can still choose', async () => {
+    const check = await fixture.addCheck({ channels: [other, chosen] })
+    let removal: Promise<void> | undefined
+    await fixture.database.transaction(async (tx) => {
+      await lockStates(tx, [check.key])
+      removal = removeChannel(channelContext(), fixture.tenant(), chosen)
+      removal.catch(() => {})
+      await untilWaiting(fixture, 1)
+      await tx.query(`set local lock_timeout = '2s'`)
+      expect(await keepChoosable(tx, check.projectId, [chosen])).toEqual(new Set([chosen]))
+      await tx.query('update checks set channels = array[$1::uuid] where key = $2', [chosen, check.key])
+    })
+    await expect(removal).rejects.toMatchObject({ word: 'channel_in_use' })
+    expect(await channelsOf(check.id)).toEqual([chosen])
+  })
+})
+
+describe('a channel that 30,000 checks chose', () => {
+  /** Each statement that changes checks notes its transaction, and how many of them it changed. */
+  async function watchUpdates() {
+    await fixture.database.query(`
+      create table if not exists updates (transaction xid8, rows int);
+      delete from updates;
+      create or replace function note_update() returns trigger language plpgsql as
+        $$ begin insert into updates select pg_current_xact_id(), count(*) from changed; return null; end $$;
+      create or replace trigger note_update after update on checks
+        referencing new table as changed for each statement execute function note_update()`)
+  }
+  async function addMany(channel: string) {
+    const { projectId } = await fixture.addCheck()
+    await fixture.database.query(
+      `insert into checks (id, public_id, project_id, name, slug, created_at, updated_at, channels)
+        select gen_random_uuid(), gen_random_uuid(), $1, 'Many', 'many-' || n, now(), now(), array[$2::uuid]
+        from generate_series(1, 30000) n`,
+      [projectId, channel],
+    )
+  }
+  const mostAtOnce = async () => {
+    const { rows } = await fixture.database.query<{ most: number; all: number }>(
+      `select max(rows)::int as most, sum(rows)::int as all from (select sum(rows) as rows from updates group by transaction) t`,
+    )
+    return rows[0]!
+  }
+
+  it('leaves their lists in many short transactions', async () => {
+    await addMany(chosen)
+    await watchUpdates()
+    await expect(removeChannel(channelContext(), fixture.tenant(), chosen)).rejects.toThrow(/^30000 checks notify/)
+    await removeChannel(channelContext(), fixture.tenant(), chosen, { force: true })
+    expect(await mostAtOnce()).toEqual({ most: 500, all: 30_000 })
+    const { rows } = await fixture.database.query('select from checks where channels is not null limit 1')
+    expect(rows).toEqual([])
+  })
+
+  it('does so too when its project is removed, where they are of another one', async () => {
+    const project = await createProject(context(), fixture.tenant(), { name: 'Short' })
+    const moved = await fixture.addChannel({ projectId: project.id })
+    await addMany(moved)
+    await watchUpdates()
+    await removeProject(context(), fixture.tenant(), project.id)
+    expect(await mostAtOnce()).toEqual({ most: 500, all: 30_000 })
   })
 })

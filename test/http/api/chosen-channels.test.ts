@@ -42,15 +42,6 @@ describe('the channels of a check', () => {
     expect(entries[0]).toMatchObject({ action: 'check.changed', detail: { changed: ['channels'] } })
   })
 
-  it('are left out when the project that a channel has moved to is removed', async () => {
-    const [first, moved] = [await addChannel(), await addChannel()]
-    const { id } = (await create({ channels: [shared, moved, first] })).body
-    const project = (await api.client.post('/projects', { name: 'Short' })).body.id
-    expect((await api.client.put(`/channels/${moved}`, { project_id: project })).status).toBe(200)
-    expect((await api.client.delete(`/projects/${project}`)).status).toBe(204)
-    expect((await api.client.get(`/checks/${id}`)).body.channels).toEqual([shared, first])
-  })
-
   it('can be a hundred', async () => {
     const { rows } = await api.database.query<{ id: string }>(
       `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
@@ -80,6 +71,75 @@ describe('the channels of a check', () => {
     const { id } = (await create({ channels: [own] })).body
     expect((await api.client.put(`/checks/${id}`, { channels: channels() })).status).toBe(400)
     expect((await api.client.get(`/checks/${id}`)).body.channels).toEqual([own])
+  })
+})
+
+describe('a channel that checks chose', () => {
+  // There is no room beside those of the tests before.
+  beforeAll(() =>
+    api.database.query('delete from channels where id <> all($1::uuid[])', [[own, shared, elsewhere, foreign]]),
+  )
+  const named = async (channels: string[], ...names: string[]) => {
+    for (const name of names) await create({ name, channels })
+  }
+  const move = (channel: string, project_id: string | null) => api.client.put(`/channels/${channel}`, { project_id })
+
+  it('does not move to a project while checks elsewhere have chosen it', async () => {
+    const [moving, project] = [await addChannel(), (await api.client.post('/projects', { name: 'Next' })).body.id]
+    await named([moving], 'Delta', 'Bravo')
+    await named([moving, shared], 'Alpha', 'Charlie')
+    const { status, body } = await move(moving, project)
+    expect(status).toBe(409)
+    expect(body).toMatchObject({ code: 'channel_in_use', details: [{ path: 'body.project_id' }] })
+    expect(body.error).toContain('("Alpha", "Bravo", "Charlie" and 1 more)')
+    expect((await api.client.get(`/channels/${moving}`)).body.project_id).toBeNull()
+
+    // Its checks are all of the project that it moves to.
+    expect((await move(moving, api.project)).status).toBe(200)
+    expect((await move(moving, api.project)).status).toBe(200)
+    expect((await move(moving, project)).body.code).toBe('channel_in_use')
+    // All can choose it there, also those of other projects.
+    expect((await move(moving, null)).status).toBe(200)
+  })
+
+  it('moves when nobody elsewhere has chosen it, and then its project can be removed', async () => {
+    const [moving, project] = [await addChannel(), (await api.client.post('/projects', { name: 'Next' })).body.id]
+    await create({ channels: null })
+    expect((await move(moving, project)).status).toBe(200)
+    expect((await api.client.delete(`/projects/${project}`)).status).toBe(204)
+  })
+
+  it('is removed by force alone where it is the only one that some chose', async () => {
+    const only = await addChannel()
+    await named([only], 'First', 'Second')
+    const { id } = (await create({ channels: [only, shared] })).body
+    for (const query of ['', '?force=false'])
+      expect(await api.client.delete(`/channels/${only}${query}`)).toMatchObject({
+        status: 409,
+        body: { code: 'channel_in_use', error: expect.stringMatching(/^2 checks notify .*force=true/) },
+      })
+    expect((await api.client.get(`/checks/${id}`)).body.channels).toEqual([only, shared])
+    expect((await api.client.delete(`/channels/${only}?force=true`)).status).toBe(204)
+    expect((await api.client.get(`/checks/${id}`)).body.channels).toEqual([shared])
+  })
+
+  it.each([
+    ['force=yes', 'force must be one of true, false'],
+    ['force=', 'force must be one of true, false'],
+    ['force=true&force=true', 'force is given more than once'],
+    ['forced=true', 'the parameters of this call are force'],
+  ])('is not removed with ?%s', async (query, error) => {
+    const channel = await addChannel()
+    expect(await api.client.delete(`/channels/${channel}?${query}`)).toMatchObject({
+      status: 400,
+      body: { error: expect.stringContaining(error) },
+    })
+    expect((await api.client.get(`/channels/${channel}`)).status).toBe(200)
+  })
+
+  it('has no word beside other conflicts', async () => {
+    await create({ slug: 'taken' })
+    expect((await create({ slug: 'taken' })).body).not.toHaveProperty('code')
   })
 })
 

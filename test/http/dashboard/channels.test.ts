@@ -413,6 +413,40 @@ describe('/channels/{id}', () => {
     expect([status, location]).toEqual([303, '/channels?done=channel-deleted'])
     expect((await admin.get(`/channels/${id}`)).status).toBe(404)
   })
+
+  it('is deleted after a page that says how many checks notify it alone', async () => {
+    const id = await makeChannel()
+    const make = () => api.client.post('/checks', { project_id: api.project, name: 'Backup', channels: [id] })
+    const check = (await make()).body.id
+    // The page was shown before the check chose the channel.
+    const late = await admin.post(`/channels/${id}/delete`)
+    expect(late.status).toBe(409)
+    expect(late.text).toContain('1 check notifies this channel alone')
+    await make()
+    const { text } = await admin.get(`/channels/${id}/delete`)
+    expect(text).toContain('2 checks notify this channel alone')
+    expect(text).toContain('<input type="hidden" name="force" value="true">')
+    expect((await admin.post(`/channels/${id}/delete`, { force: 'true' })).location).toBe(
+      '/channels?done=channel-deleted',
+    )
+    expect((await api.client.get(`/checks/${check}`)).body.channels).toBeNull()
+  })
+
+  it('does not move while checks of other projects have chosen it, and the form says which', async () => {
+    const id = await makeChannel()
+    const other = (await api.client.post('/projects', { name: 'Other' })).body.id
+    await api.client.post('/checks', { project_id: api.project, name: 'Backup <1>', channels: [id] })
+    const { status, text } = await admin.post(`/channels/${id}/edit`, {
+      name: 'Pager',
+      project_id: other,
+      events: ['check.down'],
+      'config.url': 'https://example.com/hook',
+    })
+    expect(status).toBe(409)
+    expect(text).toMatch(
+      /id="project_id-fault">The channel was chosen by a check of another project[^<]*Backup &lt;1&gt;/,
+    )
+  })
 })
 
 describe('/channels/{id}/edit', () => {

@@ -147,7 +147,10 @@ function readForm(kind: ChannelKind, form: URLSearchParams): object {
 function readFaults(kind: ChannelKind, error: unknown): { faults: Faults; status: number } {
   if (!(error instanceof AppError)) throw error
   const { code, details, field, message } = error
-  if (code === 'conflict') return { faults: new Map([['', sentence(message)]]), status: STATUS[code] }
+  if (code === 'conflict') {
+    const input = field === 'projectId' ? 'project_id' : ''
+    return { faults: new Map([[input, sentence(message)]]), status: STATUS[code] }
+  }
   if (code === 'not_found' && message === notFound('project').message)
     return { faults: new Map([['project_id', 'This project does not exist any more: choose another.']]), status: 422 }
   if (code !== 'invalid') throw error

@@ -10,12 +10,13 @@ import {
   type NamedDelivery,
 } from '../../../../channels/find-deliveries.ts'
 import { KINDS } from '../../../../channels/kinds/index.ts'
-import { removeChannel } from '../../../../channels/remove-channel.ts'
+import { countDependent, removeChannel } from '../../../../channels/remove-channel.ts'
 import { testChannel } from '../../../../channels/test-channel.ts'
 import { updateChannel } from '../../../../channels/update-channel.ts'
 import { includesScope } from '../../../../domain/access.ts'
 import { CHANNEL_KINDS } from '../../../../domain/channel.ts'
 import type { Instant } from '../../../../domain/check.ts'
+import { AppError } from '../../../../domain/errors.ts'
 import { encodeCursor, PAGE_LIMIT } from '../../../../domain/page.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
 import { pause } from '../../../../runtime/clock.ts'
@@ -23,9 +24,10 @@ import { listProjects } from '../../../../tenancy/projects.ts'
 import { ChannelListQuery } from '../../../api/channels.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
+import { STATUS } from '../../../middleware/errors.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
-import { action, type Page, page, type Request, redirect } from '../../page.ts'
+import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { deliveryBadge, EVENT_WORDS } from '../../words/event-words.ts'
 import { ago, isolated, sentence } from '../../words/words.ts'
 import { deliveryList, responseWords } from '../delivery-list.ts'
@@ -44,10 +46,7 @@ export const channelsRoutes = [
   action('/channels/{id}/mute', 'admin', (request) => setMuted(request, true)),
   action('/channels/{id}/unmute', 'admin', (request) => setMuted(request, false)),
   page('/channels/{id}/delete', 'admin', confirmDelete),
-  action('/channels/{id}/delete', 'admin', async ({ context, caller, params }) => {
-    await removeChannel(context, caller, params.id!)
-    return redirect('/channels', 'channel-deleted')
-  }),
+  action('/channels/{id}/delete', 'admin', deleteChannel),
 ]
 
 const ROWS = 100
@@ -236,15 +235,31 @@ async function confirmMute(request: Request): Promise<Page> {
 
 async function confirmDelete(request: Request): Promise<Page> {
   const { id, name, kind } = await findChangeable(request)
+  const count = await countDependent(request.context, request.caller, id)
+  const [checks, them] = count === 1 ? ['1 check notifies', 'it'] : [`${count} checks notify`, 'them']
   const main = html`<article class="confirm">
 <h1>Delete ${isolated(name)}?</h1>
 <p>The ${KINDS[kind].config.title} channel receives nothing any more. Its deliveries are deleted, also those that are pending. This cannot be undone.</p>
+${count === 0 ? '' : html`<p class="warning" role="status">${checks} this channel alone. Without it, all channels are notified of ${them} again. Let ${them} choose other channels first if that is too many.</p>`}
 <form method="post" action="/channels/${id}/delete" class="buttons">
+${count === 0 ? '' : html`<input type="hidden" name="force" value="true">`}
 <button type="submit" class="danger">Delete the channel</button>
 <a class="button secondary outline" href="/channels/${id}">Cancel</a>
 </form>
 </article>`
   return { kind: 'page', title: `Delete ${toOneLine(name)}?`, main }
+}
+
+async function deleteChannel(request: Request): Promise<Page | Redirect> {
+  const { context, caller, params, form } = request
+  try {
+    await removeChannel(context, caller, params.id!, { force: form.get('force') === 'true' })
+    return redirect('/channels', 'channel-deleted')
+  } catch (error) {
+    // Checks have chosen it alone since the page that was confirmed.
+    if (!(error instanceof AppError) || error.word !== 'channel_in_use') throw error
+    return { ...(await confirmDelete(request)), status: STATUS[error.code] }
+  }
 }
 
 const POLLS = 10
