@@ -214,7 +214,7 @@ export function createApp(options: AppOptions): App {
     const isDatabaseInClear = await database.isInClear().catch(() => false)
     const clearChannels = (await apiRole?.clearChannels().catch(() => 0)) ?? 0
     const addresses = { ping: pingUrl(), api: apiRole?.baseUrl() ?? null }
-    const unencrypted = findUnencrypted({ ...addresses, secrets: config.secrets, isDatabaseInClear, clearChannels })
+    const unencrypted = findUnencrypted({ ...addresses, ...config, isDatabaseInClear, clearChannels })
     if (unencrypted.length > 0)
       log.warn({ unencrypted }, 'sent unencrypted; use TLS where the network is not trusted (docs/operations.md, TLS)')
   }

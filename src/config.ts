@@ -1,6 +1,7 @@
 /** The only reader of the environment (design, section 12). It reports all faults at once and returns plain values. */
 
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { type OidcIssuer, oidcIssuers } from './config-issuers.ts'
@@ -78,6 +79,9 @@ export interface Config extends KubernetesConfig {
   readonly smtpFrom: string
   /** What the log says at the start: secrets that can be guessed, which only a loopback address accepts. */
   readonly warnings: readonly string[]
+  readonly isSmtpTlsRequired: boolean
+  /** How we introduce ourselves to the mail server; undefined: as the machine is called. */
+  readonly smtpName: string | undefined
   /** In a branch of its own, so that they are not printed with the rest. */
   readonly secrets: {
     readonly databaseUrl: string | undefined
@@ -148,6 +152,17 @@ function findSmtpUrlFault(text: string): string | null {
     return 'must end after the host or the port (in the password write / as %2F, ? as %3F and # as %23)'
   if ((username === '') !== (password === '')) return 'must have both a user and a password, or neither'
   return hasReadableCredentials(text) ? null : UNREADABLE_CREDENTIALS
+}
+
+/** RFC 5321, section 4.1.1.1: a domain, or an address in brackets. */
+const SMTP_NAME =
+  /^(?:[a-z\d](?:[a-z\d-]{0,62})(?:\.[a-z\d][a-z\d-]{0,62}){0,20}|\[[\da-f.:]{2,45}\]|\[IPv6:[\da-f.:]{2,45}\])$/i
+
+/** The host of BASE_URL, if it may be known elsewhere. */
+function smtpNameOf(baseUrl: string | undefined): string | undefined {
+  const host = baseUrl === undefined ? '' : new URL(baseUrl).hostname.replace(/\.$/, '')
+  if (!host.includes('.')) return undefined
+  return isIP(host) === 0 ? host : `[${host}]`
 }
 
 const UNREADABLE_CREDENTIALS = 'has a % in the user or the password that does not begin an escape: write it as %25'
@@ -245,6 +260,11 @@ const VARIABLES = {
     .max(MAILBOX_LENGTH, `must have at most ${MAILBOX_LENGTH} characters`)
     .regex(MAILBOX, 'must be an e-mail address, or a name and the address: Heartbeat Operator <heartbeat@example.com>')
     .default('Heartbeat Operator <heartbeat@localhost>'),
+  SMTP_TLS: oneOf('opportunistic', 'required').default('opportunistic'),
+  SMTP_NAME: textThat(
+    (text) => text.length <= 255 && SMTP_NAME.test(text),
+    'must be a host name, or an address in brackets: heartbeat.example.com',
+  ).optional(),
   METRIC_LABELS: list()
     .transform((names) => [...new Set(names)])
     .superRefine(withFault(findSeriesLabelsFault))
@@ -342,6 +362,8 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     oidcIssuers: read.OIDC_ISSUERS ?? [],
     smtpFrom: read.SMTP_FROM,
     warnings: weak,
+    isSmtpTlsRequired: read.SMTP_TLS === 'required',
+    smtpName: read.SMTP_NAME ?? smtpNameOf(read.BASE_URL),
     secrets: Object.freeze({
       databaseUrl: read.DATABASE_URL,
       secretKey: read.SECRET_KEY,

@@ -74,7 +74,8 @@ export function createDelivery(base: DeliveryOptions): Delivery {
   const client = stack.adopt(createHttpClient({ allowedTargets: config.allowedTargets }), (opened) => opened.close())
   const { now } = databaseClock
   const context = { client, clock: { now }, links: createLinks(baseUrl, config.isDashboardOn), database }
-  const senders = createSenders({ ...context, smtp: { url: smtpUrl, from: config.smtpFrom } })
+  const { smtpFrom: from, isSmtpTlsRequired: isTlsRequired, smtpName: name } = config
+  const senders = createSenders({ ...context, smtp: { url: smtpUrl, from, isTlsRequired, name } })
   for (const sender of Object.values(senders)) stack.defer(() => sender.close?.())
   const outbox = createOutbox({
     database,

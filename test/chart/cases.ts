@@ -45,7 +45,12 @@ const EVERYTHING: Values = {
   ],
   alertmanager: { urls: ['http://alertmanager-0:9093', 'http://alertmanager-1:9093'] },
   watchdog: { existingSecret: 'watchdog', existingSecretKey: 'url' },
-  smtp: { existingSecret: 'mail', from: 'Heartbeat <heartbeat@example.com>' },
+  smtp: {
+    existingSecret: 'mail',
+    from: 'Heartbeat <heartbeat@example.com>',
+    tls: 'required',
+    name: 'heartbeat.example.com',
+  },
   bootstrap: { email: 'ops@example.com', projectId: '0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d10' },
   postgresql: {
     storage: { size: '20Gi', storageClassName: 'fast' },

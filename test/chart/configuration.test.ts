@@ -191,6 +191,8 @@ describe('with values', () => {
         },
       ],
       smtpFrom: 'Heartbeat <heartbeat@example.com>',
+      isSmtpTlsRequired: true,
+      smtpName: 'heartbeat.example.com',
       bootstrapEmail: 'ops@example.com',
       bootstrapProjectId: '0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d10',
       secrets: {

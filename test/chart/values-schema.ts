@@ -135,7 +135,12 @@ const VALUES = section({
     .max(20),
   alertmanager: section({ ...fromSecret, urls: z.array(z.string().regex(/^https?:\/\/[^,]+$/)).max(10) }),
   watchdog: section(fromSecret),
-  smtp: section({ ...fromSecret, from: z.string().max(320) }),
+  smtp: section({
+    ...fromSecret,
+    from: z.string().max(320),
+    tls: z.enum(['', 'opportunistic', 'required']),
+    name: z.string().max(255),
+  }),
   bootstrap: section({
     email: z
       .string()

@@ -49,6 +49,7 @@ const WITH: Record<string, Json> = {
 
 /** What fits where the default says too little. */
 const OTHER: Record<string, unknown> = {
+  'smtp.tls': 'opportunistic',
   'api.spool.persistentVolume.size': '2Gi',
   'api.spool.persistentVolume.accessModes': ['ReadWriteMany'],
   'api.spool.persistentVolume.annotations': { 'example.com/backup': 'no' },

@@ -19,6 +19,8 @@ export interface ReceivedMail {
   readonly isEncrypted: boolean
   /** Who logged in. */
   readonly user: string | null
+  /** What the client called itself (EHLO). */
+  readonly clientName: string
 }
 
 export type SmtpStage = 'CONNECT' | 'MAIL' | 'RCPT' | 'DATA'
@@ -41,6 +43,8 @@ export interface SmtpReceiverOptions {
   readonly certified?: Certified
   /** TLS from the first byte. */
   readonly isSecure?: boolean
+  /** What it responds to STARTTLS, as `454 4.7.0 TLS not available`; `close`: it agrees, and closes the connection. */
+  readonly startTls?: string
   /** Makes it want a log-in, and take no other. */
   readonly logIn?: { readonly user: string; readonly password: string }
 }
@@ -48,6 +52,7 @@ export interface SmtpReceiverOptions {
 export async function startSmtpReceiver({
   certified,
   isSecure = false,
+  startTls,
   logIn,
 }: SmtpReceiverOptions = {}): Promise<SmtpReceiver> {
   const mails: ReceivedMail[] = []
@@ -73,6 +78,7 @@ export async function startSmtpReceiver({
     },
     onConnect(_session, callback) {
       accepted += 1
+      if (startTls !== undefined) for (const connection of server.connections) failStartTls(connection, startTls)
       decide('CONNECT', '', callback)
     },
     onMailFrom: ({ address }, _session, callback) => decide('MAIL', address, callback),
@@ -89,6 +95,7 @@ export async function startSmtpReceiver({
             raw,
             isEncrypted: session.secure,
             user: session.user || null,
+            clientName: session.hostNameAppearsAs || '',
           })
           callback(null)
         }),
@@ -114,6 +121,19 @@ export async function startSmtpReceiver({
     close,
     [Symbol.asyncDispose]: close,
   }
+}
+
+/** The library has no option for it. */
+function failStartTls(connection: object, answer: string): void {
+  const { send, close } = connection as { send(code: number, text: string): void; close(): void }
+  const handler = (_command: unknown, done: () => void) => {
+    if (answer === 'close') {
+      send.call(connection, 220, 'Ready')
+      close.call(connection)
+    } else send.call(connection, Number(answer.slice(0, 3)), answer.slice(4))
+    done()
+  }
+  Object.assign(connection, { handler_STARTTLS: handler })
 }
 
 function rejection(answer: string): Error {

@@ -190,6 +190,13 @@ describe('a variable for channels', () => {
     ['SMTP_URL', 'smtp://localhost:25/'],
     ['SMTP_URL', 'smtp://user%40example.com:p%2Fss@[::1]:587'],
     ['SMTP_URL', 'smtps://user:password@mail.example.com:465'],
+    ['SMTP_TLS', 'opportunistic'],
+    ['SMTP_TLS', 'required'],
+    ['SMTP_NAME', 'heartbeat'],
+    ['SMTP_NAME', 'Heartbeat.example.com'],
+    ['SMTP_NAME', '[192.0.2.1]'],
+    ['SMTP_NAME', '[IPv6:2001:db8::1]'],
+    ['SMTP_NAME', `${'a'.repeat(63)}.example.com`],
     ['SMTP_FROM', 'heartbeat@example.com'],
     ['SMTP_FROM', 'Müller, Jobs <jobs@münchen.example>'],
     ['SMTP_FROM', `a@${'b'.repeat(318)}`],
@@ -239,6 +246,12 @@ describe('a variable for channels', () => {
     ['SMTP_URL', 'smtp://user@host', 'must have both a user and a password, or neither'],
     ['SMTP_URL', 'smtp://:hunter2@host', 'must have both a user and a password, or neither'],
     ['SMTP_URL', 'smtp://user:hunter2%@host', 'that does not begin an escape'],
+    ['SMTP_TLS', 'yes', 'must be one of opportunistic, required'],
+    ['SMTP_NAME', '192.0.2.1:25', 'must be a host name, or an address in brackets'],
+    ['SMTP_NAME', 'heartbeat example', 'must be a host name'],
+    ['SMTP_NAME', 'heartbeat\r\nMAIL FROM:<a@example.com>', 'must be a host name'],
+    ['SMTP_NAME', `${'a'.repeat(64)}.example.com`, 'must be a host name'],
+    ['SMTP_NAME', `${'a.'.repeat(150)}example`, 'must be a host name'],
     ['SMTP_FROM', 'Heartbeat', 'must be an e-mail address, or a name and the address'],
     ['SMTP_FROM', 'Heartbeat <heartbeat@localhost', 'must be an e-mail address'],
     ['SMTP_FROM', 'a@example.com, b@example.com', 'must be an e-mail address'],
@@ -260,6 +273,8 @@ describe('a variable for channels', () => {
     expect(readConfig({}, false)).toMatchObject({
       allowedTargets: [],
       smtpFrom: 'Heartbeat Operator <heartbeat@localhost>',
+      isSmtpTlsRequired: false,
+      smtpName: undefined,
       secrets: { previousSecretKeys: [], alertmanagerUrls: [], watchdogUrl: null, smtpUrl: undefined },
     })
   })
@@ -283,6 +298,20 @@ describe('a variable for channels', () => {
       watchdogUrl: 'https://heartbeat.example.com/ping/x/',
       smtpUrl: 'smtp://localhost',
     })
+  })
+})
+
+describe('the name for the mail server', () => {
+  it.each([
+    [{ BASE_URL: 'https://heartbeat.example.com/api/v1' }, 'heartbeat.example.com'],
+    [{ BASE_URL: 'https://heartbeat.example.com./api/v1', SMTP_NAME: 'jobs.example.com' }, 'jobs.example.com'],
+    [{ BASE_URL: 'https://heartbeat.example.com.:8443/api/v1' }, 'heartbeat.example.com'],
+    [{ BASE_URL: 'https://münchen.example/api/v1' }, 'xn--mnchen-3ya.example'],
+    [{ BASE_URL: 'http://192.0.2.1:8081/api/v1' }, '[192.0.2.1]'],
+    [{ BASE_URL: 'http://heartbeat-api:8081/api/v1' }, undefined],
+    [{ BASE_URL: 'http://[2001:db8::1]:8081/api/v1' }, undefined],
+  ])('is, with %o, %s', (environment, name) => {
+    expect(readConfig(environment, false).smtpName).toBe(name)
   })
 })
 

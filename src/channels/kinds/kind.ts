@@ -65,6 +65,10 @@ export interface SmtpOptions {
   readonly url: string | undefined
   /** SMTP_FROM: `Name <address>`, or an address alone. */
   readonly from: string
+  /** SMTP_TLS: TLS is demanded, with a valid certificate, also without a password. */
+  readonly isTlsRequired?: boolean
+  /** SMTP_NAME: how we introduce ourselves to the server (EHLO). Default: the name of this machine if it has a dot, else an address. */
+  readonly name?: string | undefined
   /** A certificate authority in PEM, instead of Node's. */
   readonly ca?: string
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { html } from '../../../src/channels/kinds/email/html.ts'
 import type { EmailSender } from '../../../src/channels/kinds/email/send.ts'
 import type { Event } from '../../../src/domain/event.ts'
-import { signServer } from '../../cluster/control-plane-certificates.ts'
+import { type Certified, createAuthority, signServer } from '../../cluster/control-plane-certificates.ts'
 import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
 import { type SmtpReceiver, startSmtpReceiver } from '../../support/smtp-receiver.ts'
 import { aSender, authority, closeSenders, deliver, FROM } from './mailing.ts'
@@ -196,13 +196,82 @@ describe('a log-in', () => {
   })
 })
 
+describe('TLS without a password', () => {
+  const STARTED = { kind: 'delivered', status: 250 }
+
+  it.each<[string, Certified]>([
+    ['of an unknown authority', certified],
+    ['for another name', signServer(authority, ['mail.example.com'])],
+    ['that signed itself', createAuthority('127.0.0.1')],
+  ])('takes a certificate %s', async (_, certified) => {
+    await using receiver = await startSmtpReceiver({ certified })
+    expect(await deliver(aSender(`smtp://127.0.0.1:${receiver.port}`))).toEqual(STARTED)
+    expect(receiver.mails).toMatchObject([{ isEncrypted: true }])
+  })
+
+  it.each([
+    ['responds with 454', '454 4.7.0 TLS not available', 1],
+    ['responds with 502', '502 5.5.1 not implemented', 1],
+    ['closes the connection', 'close', 2],
+  ])('is left out by a server that offers it and %s', async (_, startTls, connections) => {
+    await using receiver = await startSmtpReceiver({ certified, startTls })
+    expect(await deliver(aSender(`smtp://127.0.0.1:${receiver.port}`))).toEqual(STARTED)
+    expect(receiver.mails).toMatchObject([{ isEncrypted: false }])
+    expect(receiver.connections().accepted).toBe(connections)
+  })
+
+  it.each([
+    ['that does not offer it', {}, /does not offer TLS, which SMTP_TLS=required requires/],
+    [
+      'that cannot begin it',
+      { certified, startTls: '454 4.7.0 no TLS now' },
+      /SMTP_TLS=required requires: 454 .* no TLS now$/,
+    ],
+    ['that breaks it off', { certified, startTls: 'close' }, /\(ECONNRESET\)$/],
+    ['with a certificate of an unknown authority', { certified }, /no known authority/],
+  ])('is demanded by SMTP_TLS=required from a server %s', async (_, options, error) => {
+    await using receiver = await startSmtpReceiver(options)
+    const sender = aSender(`smtp://127.0.0.1:${receiver.port}`, { isTlsRequired: true })
+    expect(await deliver(sender)).toMatchObject({ kind: 'retry', error: expect.stringMatching(error) })
+    expect(receiver.mails).toEqual([])
+  })
+
+  it('is used by SMTP_TLS=required with a certificate that is valid', async () => {
+    await using receiver = await startSmtpReceiver({ certified })
+    const sender = aSender(`smtp://127.0.0.1:${receiver.port}`, { isTlsRequired: true, ca })
+    expect(await deliver(sender)).toEqual(STARTED)
+    expect(receiver.mails).toMatchObject([{ isEncrypted: true }])
+  })
+})
+
+describe('TLS with a password', () => {
+  it('is not begun: the error has what the server says', async () => {
+    await using receiver = await startSmtpReceiver({ certified, logIn: LOG_IN, startTls: '454 4.7.0 no TLS now' })
+    expect(await deliver(aSender(`smtp://${CREDENTIALS}@127.0.0.1:${receiver.port}`, { ca }))).toEqual({
+      kind: 'retry',
+      status: 454,
+      error: `127.0.0.1:${receiver.port} did not begin TLS, which a password in SMTP_URL requires: 454 4.7.0 no TLS now`,
+    })
+    expect(receiver.mails).toEqual([])
+  })
+})
+
+it.each([
+  ['heartbeat.example.com', 'heartbeat.example.com'],
+  ['[192.0.2.1]', '[192.0.2.1]'],
+])('the client calls itself %s', async (name, expected) => {
+  await using receiver = await startSmtpReceiver()
+  await deliver(aSender(`smtp://127.0.0.1:${receiver.port}`, { name }))
+  expect(receiver.mails).toMatchObject([{ clientName: expected }])
+})
+
 describe('a certificate', () => {
   it.each([
-    ['smtp', false],
-    ['smtps', true],
-  ])('of an unknown authority is rejected with %s:', async (scheme, isSecure) => {
+    ['smtp', false, `${CREDENTIALS}@`],
+    ['smtps', true, ''],
+  ])('of an unknown authority is rejected with %s:', async (scheme, isSecure, logIn) => {
     await using receiver = await startSmtpReceiver({ certified, isSecure })
-    const outcome = await deliver(aSender(`${scheme}://127.0.0.1:${receiver.port}`))
+    const outcome = await deliver(aSender(`${scheme}://${logIn}127.0.0.1:${receiver.port}`))
     const error = expect.stringMatching(/ no known authority has signed: NODE_EXTRA_CA_CERTS .* \([A-Z_]+\)$/)
     expect(outcome).toEqual({ kind: 'retry', status: null, error })
     expect(receiver.mails).toEqual([])
@@ -211,6 +280,7 @@ describe('a certificate', () => {
   it('for another name is rejected', async () => {
     await using receiver = await startSmtpReceiver({ certified: signServer(authority, ['mail.example.com']) })
     const error = expect.stringContaining('presents a certificate for another name')
-    expect(await deliver(aSender(`smtp://127.0.0.1:${receiver.port}`, { ca }))).toMatchObject({ kind: 'retry', error })
+    const sender = aSender(`smtp://${CREDENTIALS}@127.0.0.1:${receiver.port}`, { ca })
+    expect(await deliver(sender)).toMatchObject({ kind: 'retry', error })
   })
 })

@@ -1,7 +1,7 @@
 /** What tests of e-mail share: a channel of one recipient, and senders; a file ends with `afterAll(closeSenders)`. */
 
 import { createEmailSender, type EmailSender } from '../../../src/channels/kinds/email/send.ts'
-import type { Links } from '../../../src/channels/kinds/kind.ts'
+import type { Links, SmtpOptions } from '../../../src/channels/kinds/kind.ts'
 import type { Outcome } from '../../../src/delivery/outcome.ts'
 import type { Event } from '../../../src/domain/event.ts'
 import { createAuthority } from '../../cluster/control-plane-certificates.ts'
@@ -23,7 +23,7 @@ export function closeSenders(): void {
   opened.clear()
 }
 
-export function aSender(smtpUrl: string | undefined, options: { from?: string; ca?: string } = {}): EmailSender {
+export function aSender(smtpUrl: string | undefined, options: Partial<SmtpOptions> = {}): EmailSender {
   const sender = createEmailSender({ smtp: { url: smtpUrl, from: FROM, ...options }, links })
   opened.add(sender)
   return sender

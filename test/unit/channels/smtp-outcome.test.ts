@@ -191,6 +191,16 @@ describe('a server that does not speak SMTP', () => {
   })
 })
 
+describe('a response of many characters', () => {
+  it('is quoted in a time that does not grow with its length', () => {
+    const response = `550 ${'a'.repeat(1_000_000)}`
+    const startedAt = performance.now()
+    const outcome = judgeFailure({ code: 'EENVELOPE', command: 'RCPT TO', responseCode: 550, response }, 'mail:587')
+    expect(performance.now() - startedAt).toBeLessThan(50)
+    expect(outcome).toMatchObject({ error: expect.stringMatching(/: 550 a{195}…$/) })
+  })
+})
+
 describe('an error of nodemailer', () => {
   it.each<[SmtpError, boolean]>([
     [{ code: 'EMESSAGE', command: 'DATA', responseCode: 552 }, true],

@@ -26,6 +26,7 @@ describe('L6: what is sent unencrypted', () => {
     ['DATABASE_URL', { isDatabaseInClear: true }],
     ['1 channel:', { clearChannels: 1 }],
     ['SMTP_URL', withSecrets({ smtpUrl: 'smtp://mail.example.com' })],
+    [null, { ...withSecrets({ smtpUrl: 'smtp://mail.example.com' }), isSmtpTlsRequired: true }],
     [null, withSecrets({ smtpUrl: 'smtp://user:geheim@mail.example.com' })],
     [null, withSecrets({ smtpUrl: undefined, alertmanagerUrls: [], watchdogUrl: null })],
     ['ALERTMANAGER_URL', withSecrets({ alertmanagerUrls: ['https://am-0', 'http://user:geheim@am-1'] })],

@@ -3,11 +3,11 @@
 import type { Transporter } from 'nodemailer'
 import type { Outcome, Send, SendDigest } from '../../../delivery/outcome.ts'
 import type { OpenChannel } from '../../../domain/channel.ts'
-import type { SenderContext } from '../kind.ts'
+import type { SenderContext, SmtpOptions } from '../kind.ts'
 import type { EmailSettings } from './config.ts'
 import { renderDigestMail } from './digest-mail.ts'
 import { type Envelope, type Mail, readMailbox, renderMail } from './mail.ts'
-import { judgeFailure, judgeSuccess, type SmtpError } from './smtp-outcome.ts'
+import { isOfTls, judgeFailure, judgeSuccess, type SmtpError } from './smtp-outcome.ts'
 
 export type EmailSender = Send<EmailSettings> & { sendDigest: SendDigest<EmailSettings>; close(): void }
 
@@ -16,10 +16,28 @@ export function createEmailSender({ smtp, links }: Pick<SenderContext, 'smtp' | 
     const refuse = async () => NOT_CONFIGURED
     return Object.assign(refuse, { sendDigest: refuse, close: () => {} })
   }
-  const server = readSmtpUrl(smtp.url)
+  const server = readSmtpUrl(smtp.url, smtp.isTlsRequired ?? false)
   const sender = readMailbox(smtp.from)
-  let transport: Promise<Transporter> | null = null
+  /** The usual one, and one without TLS for a server whose TLS fails. */
+  const transports: { usual?: Promise<Transporter>; plain?: Promise<Transporter> } = {}
   let isClosed = false
+
+  async function transmit(mail: Mail, signal: AbortSignal) {
+    transports.usual ??= openTransport(server, smtp, false)
+    try {
+      return await transmitOver(transports.usual, mail, signal)
+    } catch (error) {
+      if (server.tls !== 'if it works' || signal.aborted || !isOfTls(error as SmtpError)) throw error
+      transports.plain ??= openTransport(server, smtp, true)
+      return transmitOver(transports.plain, mail, signal)
+    }
+  }
+
+  async function transmitOver(transport: Promise<Transporter>, mail: Mail, signal: AbortSignal) {
+    const opened = await transport
+    if (isClosed) throw new Stopping()
+    return opened.sendMail({ ...mail, signal })
+  }
 
   async function mail(
     { name, settings: { to } }: OpenChannel<EmailSettings>,
@@ -27,15 +45,12 @@ export function createEmailSender({ smtp, links }: Pick<SenderContext, 'smtp' | 
     signal: AbortSignal,
   ): Promise<Outcome> {
     try {
-      transport ??= openTransport(server, smtp.ca)
-      const message = render({ sender, to, channelName: name })
-      const opened = await transport
-      if (isClosed) return retry('the mail was not sent: the service is stopping')
-      const { rejectedErrors, response } = await opened.sendMail({ ...message, signal })
+      const { rejectedErrors, response } = await transmit(render({ sender, to, channelName: name }), signal)
       return judgeSuccess(server.name, response ?? '', rejectedErrors ?? [], to.length)
     } catch (error) {
+      if (error instanceof Stopping) return retry('the mail was not sent: the service is stopping')
       if (signal.aborted) return retry(`${server.name} did not accept the mail in time`)
-      return judgeFailure(error as SmtpError, server.name)
+      return judgeFailure(error as SmtpError, server.name, server.auth === null ? 'SMTP_TLS=required' : undefined)
     }
   }
   const send: Send<EmailSettings> = ({ channel, event }, signal) =>
@@ -44,7 +59,7 @@ export function createEmailSender({ smtp, links }: Pick<SenderContext, 'smtp' | 
     mail(channel, (envelope) => renderDigestMail(digest, links, envelope), signal)
   const close = () => {
     isClosed = true
-    void transport?.then((opened) => opened.close({ force: true }))
+    for (const transport of Object.values(transports)) void transport.then((opened) => opened.close({ force: true }))
   }
   return Object.assign(send, { sendDigest, close })
 }
@@ -57,37 +72,48 @@ interface SmtpServer {
   readonly name: string
   readonly host: string
   readonly port: number
-  /** TLS from the first byte; else by STARTTLS. */
-  readonly isSecure: boolean
+  /** `if it works`: without a password there is nothing to keep secret, and a mail in clear text is better than none (RFC 7435). */
+  readonly tls: 'from the first byte' | 'by STARTTLS' | 'if it works'
   readonly auth: { readonly user: string; readonly pass: string } | null
 }
 
 /** config.ts has validated the URL. nodemailer does not read it: it would take any option from the query, `tls.rejectUnauthorized` too. */
-function readSmtpUrl(text: string): SmtpServer {
+function readSmtpUrl(text: string, isTlsRequired: boolean): SmtpServer {
   const { protocol, hostname, port: givenPort, username, password } = new URL(text)
   const isSecure = protocol === 'smtps:'
   const port = givenPort === '' ? (isSecure ? 465 : 587) : Number(givenPort)
   const auth = username === '' ? null : { user: decodeURIComponent(username), pass: decodeURIComponent(password) }
-  return { name: `${hostname}:${port}`, host: hostname.replace(/^\[|\]$/g, ''), port, isSecure, auth }
+  const tls = isSecure ? 'from the first byte' : auth !== null || isTlsRequired ? 'by STARTTLS' : 'if it works'
+  return { name: `${hostname}:${port}`, host: hostname.replace(/^\[|\]$/g, ''), port, tls, auth }
 }
+
+class Stopping extends Error {}
 
 /** All are shorter than an attempt, so that the error can say what the server did not do. */
 const CONNECT_MS = 8_000
 const SILENCE_MS = 9_000
 const IDLE_MS = 5_000
 
-async function openTransport({ host, port, isSecure, auth }: SmtpServer, ca: string | undefined): Promise<Transporter> {
+async function openTransport(
+  { host, port, tls, auth }: SmtpServer,
+  { ca, name }: SmtpOptions,
+  isPlain: boolean,
+): Promise<Transporter> {
   // Imported on first use: a process without e-mail saves 70 ms and 25 MB.
   const { createTransport } = await import('nodemailer')
+  const isOptional = tls === 'if it works'
   return createTransport({
     pool: true,
     host,
     port,
-    secure: isSecure,
+    ...(name === undefined ? {} : { name }),
+    secure: tls === 'from the first byte',
     // Without it, a server or an attacker that does not offer STARTTLS would get the password in clear text.
-    requireTLS: auth !== null && !isSecure,
+    requireTLS: tls === 'by STARTTLS',
+    opportunisticTLS: isOptional,
+    ignoreTLS: isPlain,
     ...(auth === null ? {} : { auth }),
-    tls: { minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca }) },
+    tls: { minVersion: 'TLSv1.2', rejectUnauthorized: !isOptional, ...(ca === undefined ? {} : { ca }) },
     connectionTimeout: CONNECT_MS,
     greetingTimeout: CONNECT_MS,
     dnsTimeout: CONNECT_MS,

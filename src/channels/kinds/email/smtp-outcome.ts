@@ -13,6 +13,8 @@ export interface SmtpError {
   readonly originalCode?: string | undefined
   /** The stage: `MAIL FROM`, `RCPT TO`, `DATA`, `STARTTLS`, `CONN` ... */
   readonly command?: string | undefined
+  /** Which wait ended. */
+  readonly timeoutType?: string | undefined
   /** The server's whole response, and the number that it begins with. */
   readonly response?: string | undefined
   readonly responseCode?: number | undefined
@@ -34,8 +36,17 @@ export function judgeSuccess(
   return { kind: 'delivered', status, note }
 }
 
-/** Failures of the connection and of the log-in are retried: they belong to the installation, whose operator may correct them. */
-export function judgeFailure(error: SmtpError, server: string): Outcome {
+/** Whether TLS failed after the server offered it, or may have: a connection that breaks does not say in what. */
+export function isOfTls({ code, originalCode = '', timeoutType }: SmtpError): boolean {
+  if (code === 'ETLS' || timeoutType === 'UPGRADE_TIMEOUT') return true
+  return code === 'ESOCKET' && /^(EPROTO$|ECONNRESET$|EPIPE$|ERR_(SSL|TLS)_)/.test(originalCode)
+}
+
+/**
+ * Failures of the connection and of the log-in are retried: they belong to the installation, whose operator may correct them. `demand`: what
+ * requires TLS.
+ */
+export function judgeFailure(error: SmtpError, server: string, demand = 'a password in SMTP_URL'): Outcome {
   const status = error.responseCode ?? null
   switch (error.code) {
     case 'EAUTH':
@@ -49,7 +60,7 @@ export function judgeFailure(error: SmtpError, server: string): Outcome {
     case 'EMESSAGE':
       return judgeRejection(error, server, status)
     default:
-      return retry(status, `${server} ${explain(error)}${quote(error.response)}`)
+      return retry(status, `${server} ${explain(error, demand)}${quote(error.response)}`)
   }
 }
 
@@ -76,12 +87,13 @@ function isPermanent(status: number): boolean {
 }
 
 /** A predicate to the server. Never the error's own text, which may quote anything. */
-function explain({ code, originalCode, command }: SmtpError): string {
+function explain({ code, originalCode, command, responseCode = 0 }: SmtpError, demand: string): string {
   const id = originalCode ?? code ?? 'unknown'
   switch (code) {
     case 'ETLS':
-      if (command === 'STARTTLS')
-        return 'does not offer TLS, which a password in SMTP_URL requires: try another port, or smtps:'
+      if (command === 'STARTTLS' && responseCode >= 400 && responseCode < 500)
+        return `did not begin TLS, which ${demand} requires`
+      if (command === 'STARTTLS') return `does not offer TLS, which ${demand} requires: try another port, or smtps:`
       return originalCode === undefined || /^(EPROTO$|ERR_(SSL|TLS)_)/.test(originalCode)
         ? `does not speak TLS as expected: smtps: is for port 465, smtp: for 587 and 25 (${id})`
         : (explainFailure(id, 'SMTP_URL') ?? `failed (${id})`)
@@ -96,8 +108,14 @@ function explain({ code, originalCode, command }: SmtpError): string {
   }
 }
 
+/** A response can have a megabyte, and a search for addresses in it takes the square of its length. */
+const JUDGED_CHARACTERS = 1_000
+
 /** What the server said, with a colon before it. */
 function quote(response: string | undefined): string {
-  const line = joinLines(response ?? '').replace(/[^\s<>()@,;:"']+@(?=[\p{L}\p{N}[])/gu, '…@')
+  const line = joinLines((response ?? '').slice(0, JUDGED_CHARACTERS)).replace(
+    /[^\s<>()@,;:"']+@(?=[\p{L}\p{N}[])/gu,
+    '…@',
+  )
   return line === '' ? '' : `: ${toQuote(line)}`
 }
