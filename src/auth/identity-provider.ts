@@ -7,6 +7,7 @@ import * as client from 'openid-client'
 import type { Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
 import { type Clock, systemClock } from '../runtime/clock.ts'
+import { fetchBounded } from '../runtime/http-request.ts'
 
 export interface ProviderConfig {
   readonly name: string
@@ -75,7 +76,7 @@ export function createIdentityProvider(
       (...request) => ways[isSecretInBody === true ? 'body' : 'header'](...request),
       {
         timeout: timeoutSeconds,
-        [client.customFetch]: fetchBounded,
+        [client.customFetch]: fetchForLibrary,
         execute: [
           // Verifies the signature of the ID token, although it comes from the provider itself.
           client.enableNonRepudiationChecks,
@@ -207,16 +208,13 @@ function detailOf(error: unknown): unknown {
 }
 
 /** Throws for a body of more than a megabyte. The signal of the library ends it in time, also while the body is read. */
-const fetchBounded: client.CustomFetch = async (url, { body, ...options }) => {
-  const response = await fetch(url, { ...options, ...(body == null ? {} : { body }) })
-  const { status, headers } = response
-  if (response.body === null) return response
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body) {
-    bytes += chunk.length
-    if (bytes > MAX_BYTES) throw new Error(`the provider responded with more than ${MAX_BYTES} bytes`)
-    chunks.push(chunk)
-  }
-  return new Response(Buffer.concat(chunks), { status, headers })
+const fetchForLibrary: client.CustomFetch = async (url, { method, headers, body, signal }) => {
+  const createError = () => new Error(`the provider responded with more than ${MAX_BYTES} bytes`)
+  const request = { method, headers, body: body == null ? null : String(body), signal: signal ?? NEVER }
+  const { status, headers: received, bytes } = await fetchBounded(url, request, { maxBytes: MAX_BYTES, createError })
+  return new Response(BODILESS.includes(status) ? null : new Uint8Array(bytes), { status, headers: received })
 }
+
+const NEVER = new AbortController().signal
+/** A `Response` with one of these takes no body. */
+const BODILESS = [204, 205, 304]

@@ -8,6 +8,7 @@ import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } f
 import type { Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
 import { type Clock, startTimer } from '../runtime/clock.ts'
+import { fetchBounded } from '../runtime/http-request.ts'
 
 export interface IssuerKeysOptions {
   /** Its URL, exactly as in the claim `iss`. */
@@ -99,20 +100,15 @@ function findKeysUrl(issuer: string, document: unknown): string {
  * Throws for every status except 200, and for a body of more than a megabyte.
  */
 async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
-  const response = await fetch(url, { headers: { accept: 'application/json' }, redirect: 'manual', signal })
-  if (response.status !== 200 || response.body === null) {
-    await response.body?.cancel()
-    throw new Error(`${url} responded with ${response.status}`)
-  }
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body) {
-    bytes += chunk.length
-    if (bytes > MAX_BYTES) throw new Error(`${url} responded with more than ${MAX_BYTES} bytes`)
-    chunks.push(chunk)
-  }
+  const createError = () => new Error(`${url} responded with more than ${MAX_BYTES} bytes`)
+  const { status, bytes } = await fetchBounded(
+    url,
+    { headers: { accept: 'application/json' }, signal },
+    { maxBytes: MAX_BYTES, createError },
+  )
+  if (status !== 200) throw new Error(`${url} responded with ${status}`)
   try {
-    return JSON.parse(Buffer.concat(chunks).toString())
+    return JSON.parse(bytes.toString())
   } catch (error) {
     throw new Error(`${url} responded with something that is not JSON`, { cause: error })
   }

@@ -20,7 +20,7 @@ export function openSettings(
 
 /** `installationUrls`: ALERTMANAGER_URL. Throws an Error, with a message fit for users, when the settings cannot be read here. */
 export function openChannel(row: ChannelRow, sealer: Sealer, installationUrls: readonly string[]): OpenChannel {
-  const { id, name } = row
+  const { id, name, organizationId, projectId } = row
   if (id === INSTALLATION_CHANNEL_ID) {
     if (installationUrls.length === 0) throw new Error('ALERTMANAGER_URL is not set in the replica that claimed it')
     const settings = { kind: 'alertmanager', urls: installationUrls, labels: {} } as const
@@ -28,5 +28,6 @@ export function openChannel(row: ChannelRow, sealer: Sealer, installationUrls: r
   }
   const settings = openSettings(row, sealer)
   if (settings instanceof UnreadableSettings) throw settings
-  return { id, name, isTrusted: false, settings }
+  // A constraint of the table: only the channel of the installation has no organization.
+  return { id, name, isTrusted: false, tenant: { organizationId: organizationId!, projectId }, settings }
 }

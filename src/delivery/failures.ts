@@ -5,7 +5,7 @@ const NO_CONNECTION = 'did not accept a connection in time: a firewall may drop 
 const NO_ROUTE = 'is unreachable: there is no route to its network'
 const STOPPING = 'got no complete request: the service is stopping'
 
-/** By the code of Node, OpenSSL or undici; the first pattern that matches. `{setting}` stands for where the address is configured. */
+/** By the code of Node, its HTTP parser or OpenSSL; the first pattern that matches. `{setting}` stands for where the address is configured. */
 const FAILURES: readonly (readonly [RegExp, string])[] = [
   [/^ECONNREFUSED$/, 'refused the connection: check that it is running, and the port in {setting}'],
   [/^(ECONNRESET|ECONNABORTED|EPIPE|UND_ERR_SOCKET)$/, BROKE_OFF],
@@ -23,10 +23,9 @@ const FAILURES: readonly (readonly [RegExp, string])[] = [
   ],
   [/^(CERT_|CRL_|INVALID_(CA|PURPOSE)$|PATH_LENGTH_|HOSTNAME_|ERROR_IN_)/, 'presents an invalid certificate'],
   [/^(EPROTO$|ERR_SSL_|ERR_TLS_)/, 'does not speak TLS as expected: check the scheme and the port in {setting}'],
-  [/^UND_ERR_HEADERS_OVERFLOW$/, 'responded with too many headers'],
+  [/^HPE_HEADER_OVERFLOW$/, 'responded with too many headers'],
   [/^(UND_ERR_DESTROYED|UND_ERR_CLOSED)$/, STOPPING],
-  // undici's parser reports by the error's name.
-  [/^(HTTPParserError$|HPE_)/, 'sent a response that is not HTTP'],
+  [/^HPE_/, 'sent a response that is not HTTP'],
 ]
 
 /** A predicate to the receiver's name, with the code in brackets; null for an unknown code. */

@@ -5,10 +5,13 @@
  */
 
 import { type LookupAddress, lookup as lookUpName } from 'node:dns'
+import { Agent as HttpAgent, type IncomingMessage } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
-import type { buildConnector, Dispatcher } from 'undici'
-import { unlessAborted } from '../runtime/abort.ts'
+import type { Tenant } from '../domain/access.ts'
+import { readBounded } from '../runtime/bounded-body.ts'
 import { startTimer, systemClock } from '../runtime/clock.ts'
+import { sendRequest } from '../runtime/http-request.ts'
 import { decodePercent } from '../runtime/percent.ts'
 import { createLookups, type FindAddresses } from './lookups.ts'
 import { createTargetRule, TargetRejected, type TargetRule } from './targets.ts'
@@ -21,6 +24,8 @@ export interface HttpRequest {
   readonly body?: string
   /** The operator of the installation chose the address, so it may be a private one. */
   readonly isTrusted: boolean
+  /** Whose address it is: one tenant's slow names do not delay others. */
+  readonly tenant?: Tenant | undefined
 }
 
 export interface HttpResponse {
@@ -32,7 +37,7 @@ export interface HttpResponse {
 }
 
 export interface HttpClient {
-  /** Resolves for any status. Throws InvalidUrl, TargetRejected, the signal's reason, or the error of the socket, of TLS or of undici. */
+  /** Resolves for any status. Throws InvalidUrl, TargetRejected, the signal's reason, or the error of the socket, of TLS or of the parser. */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse>
   /** Aborts running requests. */
   close(): Promise<void>
@@ -53,8 +58,6 @@ export class InvalidUrl extends Error {
   override readonly name = 'InvalidUrl'
 }
 
-/** An upper bound. The signal of an attempt aborts earlier, and covers the response too. */
-const CONNECT_MS = 10_000
 /** When the next address of a name is tried. Node's 250 ms are less than the round trip of some paths. */
 const NEXT_ADDRESS_MS = 1_000
 /** Long enough for a burst of events, shorter than any server's: a socket that the server closes under a request costs an attempt. */
@@ -67,76 +70,74 @@ const KEPT_BYTES = 4_096
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const { allowedTargets, lookup = lookUpName, ca, bodyMs = BODY_MS } = options
   const rule = createTargetRule(allowedTargets)
-  let agents: Promise<Record<'trusted' | 'checked', Dispatcher>> | null = null
-  let isClosed = false
+  const closing = new AbortController()
+  const trusted = makeRoutes(null)
+  const checked = makeRoutes(rule)
 
-  async function makeAgents(): Promise<Record<'trusted' | 'checked', Dispatcher>> {
-    // Imported on first use: a process without channels saves 80 ms and 7 MB.
-    const { Agent, buildConnector } = await import('undici')
-    const make = (applied: TargetRule | null): Dispatcher => {
-      const connect = buildConnector({
-        allowH2: false,
-        timeout: CONNECT_MS,
-        autoSelectFamily: true,
-        autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
-        // One set of limits for each agent: slow names of tenants do not delay those of the operator.
-        lookup: createLookup(createLookups(lookup, systemClock.now), applied),
-        ...(ca === undefined ? {} : { ca }),
-      })
-      return new Agent({
-        connect: applied === null ? connect : checkLiterals(connect, applied),
-        // The signal and bodyMs limit the time.
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        keepAliveTimeout: KEEP_ALIVE_MS,
-        keepAliveMaxTimeout: KEEP_ALIVE_MS,
-      })
+  function makeRoutes(applied: TargetRule | null) {
+    const sockets = {
+      keepAlive: true,
+      timeout: KEEP_ALIVE_MS,
+      autoSelectFamily: true,
+      autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
     }
-    return { trusted: make(null), checked: make(rule) }
+    const agents = {
+      'http:': new HttpAgent(sockets),
+      'https:': new HttpsAgent({ ...sockets, ...(ca === undefined ? {} : { ca }) }),
+    }
+    // One set of limits for each: slow names of tenants do not delay those of the operator.
+    const findAddresses = createLookups(lookup, systemClock.now)
+    return { rule: applied, agents, findAddresses }
   }
 
   return {
-    async send(request, signal) {
-      const { origin, path, headers } = readUrl(request.url)
-      agents ??= makeAgents()
-      const { trusted, checked } = await agents
-      if (isClosed) throw new Error('the HTTP client is closed')
-      const sending = (request.isTrusted ? trusted : checked).request({
-        origin,
-        path,
-        method: request.method,
-        headers: { 'user-agent': 'heartbeat-operator', ...headers, ...request.headers },
-        body: request.body ?? null,
-        signal,
-      })
-      // While undici connects, an aborted request still waits for the connection. It is not sent afterwards.
-      const response = await unlessAborted(sending, signal)
+    async send(request, attempt) {
+      const { url, protocol, headers } = readUrl(request.url)
+      closing.signal.throwIfAborted()
+      const { rule: applied, agents, findAddresses } = request.isTrusted ? trusted : checked
+      const address = url.hostname.replace(/^\[(.*)\]$/, '$1')
+      // Sockets do not look up an address.
+      const why = isIP(address) === 0 ? null : (applied?.findObjection(address) ?? null)
+      if (why !== null) throw new TargetRejected(address, why)
+      const signal = AbortSignal.any([attempt, closing.signal])
+      const response = await sendRequest(
+        url,
+        { method: request.method, headers: { ...headers, ...request.headers }, body: request.body, signal },
+        {
+          agent: agents[protocol],
+          lookup: createLookup(
+            (hostname, options) => findAddresses(hostname, options, { tenant: request.tenant, signal }),
+            applied,
+          ),
+        },
+      )
       return {
-        status: response.statusCode,
+        status: response.statusCode!,
         headers: joinHeaders(response.headers),
-        text: await readText(response.body, bodyMs),
+        text: await readText(response, bodyMs),
       }
     },
     async close() {
-      isClosed = true
-      if (agents === null) return
-      const { trusted, checked } = await agents
-      await Promise.all([trusted.destroy(), checked.destroy()])
+      // failures.ts has the words for this code.
+      closing.abort(Object.assign(new Error('the HTTP client is closed'), { code: 'UND_ERR_DESTROYED' }))
+      for (const { agents } of [trusted, checked]) for (const agent of Object.values(agents)) agent.destroy()
     },
   }
 }
 
 /** The parts of a URL for a request. Credentials move to a header. Throws InvalidUrl. */
-function readUrl(text: string): { origin: string; path: string; headers: Record<string, string> } {
+function readUrl(text: string): { url: URL; protocol: 'http:' | 'https:'; headers: Record<string, string> } {
   const url = URL.parse(text)
   if (url === null) throw new InvalidUrl('the address is not a URL')
-  const { protocol, origin, pathname, search, username, password } = url
+  const { protocol, username, password } = url
   if (protocol !== 'http:' && protocol !== 'https:')
     throw new InvalidUrl(`the address begins with ${protocol}, not with https: or http:`)
   const credentials = Buffer.from(`${decodePercent(username)}:${decodePercent(password)}`).toString('base64')
   const headers: Record<string, string> = {}
   if (username !== '' || password !== '') headers.authorization = `Basic ${credentials}`
-  return { origin, path: pathname + search, headers }
+  url.username = ''
+  url.password = ''
+  return { url, protocol, headers }
 }
 
 /** The lookup of a connecting socket. It returns only addresses that the rule allows: no address can change between check and use. */
@@ -155,36 +156,17 @@ function createLookup(findAddresses: FindAddresses, rule: TargetRule | null): Lo
   }
 }
 
-/** Applies the rule to URLs with an address instead of a name: sockets do not look it up. */
-function checkLiterals(connect: buildConnector.connector, rule: TargetRule): buildConnector.connector {
-  return (options, callback) => {
-    const why = isIP(options.hostname) === 0 ? null : rule.findObjection(options.hostname)
-    if (why === null) connect(options, callback)
-    else queueMicrotask(() => callback(new TargetRejected(options.hostname, why), null))
-  }
-}
-
 /** The beginning of the body, as far as it arrives within `ms`. When the body is longer or slower, its socket is closed. Never throws. */
-async function readText(body: Dispatcher.ResponseData['body'], ms: number): Promise<string> {
-  const chunks: Buffer[] = []
-  let bytes = 0
+async function readText(body: IncomingMessage, ms: number): Promise<string> {
   const stopTimer = startTimer(ms, () => body.destroy())
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      if (bytes < KEPT_BYTES) chunks.push(chunk)
-      bytes += chunk.length
-      if (bytes >= BODY_BYTES) break
-    }
-  } catch {
-    // Broken off, too slow, or the attempt was aborted. The head of the response has arrived, and that counts.
-  } finally {
-    stopTimer()
-  }
+  // Broken off, too slow, or the attempt was aborted: the head of the response has arrived, and that counts.
+  const { bytes } = await readBounded(body, { maxBytes: BODY_BYTES, keptBytes: KEPT_BYTES })
+  stopTimer()
   // `stream` drops a character that was cut in two.
-  return new TextDecoder().decode(Buffer.concat(chunks).subarray(0, KEPT_BYTES), { stream: true })
+  return new TextDecoder().decode(bytes, { stream: true })
 }
 
-function joinHeaders(headers: Dispatcher.ResponseData['headers']): Record<string, string> {
+function joinHeaders(headers: IncomingMessage['headers']): Record<string, string> {
   const joined: Record<string, string> = {}
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined) joined[name] = Array.isArray(value) ? value.join(', ') : value

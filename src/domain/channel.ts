@@ -1,5 +1,7 @@
 /** Channels: where events go (design, section 5). */
 
+import type { Tenant } from './access.ts'
+
 /** What a channel can be. Each kind is a folder in channels/kinds. */
 export const CHANNEL_KINDS = ['webhook', 'alertmanager', 'slack', 'email'] as const
 export type ChannelKind = (typeof CHANNEL_KINDS)[number]
@@ -22,6 +24,8 @@ export interface OpenChannel<Settings extends ChannelSettings = ChannelSettings>
   readonly name: string
   /** The operator of the installation chose its address, so it may be a private one. */
   readonly isTrusted: boolean
+  /** Whose it is; undefined for that of the installation. */
+  readonly tenant?: Tenant
   readonly settings: Settings
 }
 

@@ -1,7 +1,10 @@
 /** Reads the management API of a healthchecks instance. */
 
+import type { IncomingMessage } from 'node:http'
 import { toOneLine } from '../../domain/plain-text.ts'
+import { readBounded } from '../../runtime/bounded-body.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { sendRequest } from '../../runtime/http-request.ts'
 import { SourceError } from '../source.ts'
 
 export interface ClientOptions {
@@ -58,16 +61,17 @@ export function createClient({ url, key, clock, signal, onWait }: ClientOptions)
   }
 
   async function get(address: string): Promise<string | null | { fault: string; waitMs?: number }> {
-    let response: Response
+    let response: IncomingMessage
     try {
-      response = await fetch(address, {
+      response = await sendRequest(new URL(address), {
         headers: { 'x-api-key': key, accept: 'application/json' },
-        // The key must not follow to another host.
-        redirect: 'manual',
         signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]),
       })
       hasResponded = true
-      if (response.status === 200) return await readBounded(response)
+      const { bytes, end } = await readBounded(response, { maxBytes: MAX_BYTES })
+      if (end === 'cut') throw new SourceError(`the response of ${url.origin} is above 64 MB`)
+      if (end !== 'whole') throw end
+      if (response.statusCode === 200) return bytes.toString()
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof SourceError) throw error
@@ -75,37 +79,25 @@ export function createClient({ url, key, clock, signal, onWait }: ClientOptions)
       if (!hasResponded) throw new SourceError(`${root}: ${fault}`)
       return { fault }
     }
-    await response.body?.cancel()
-    const { status, headers } = response
+    const { statusCode: status = 0, headers } = response
     if (status === 404) return null
     if (status === 401 || status === 403)
       throw new SourceError(`${root} rejects the key: give a read-write API key of the healthchecks project`)
     if (status === 429 || status >= 500) return { fault: `it responds with ${status}`, ...waitOf(headers) }
-    const location = headers.get('location')
-    const where = location === null ? '' : ` to ${new URL(location, address).origin}: give that address`
+    const { location } = headers
+    const where = location === undefined ? '' : ` to ${new URL(location, address).origin}: give that address`
     throw new SourceError(`${root} responds with ${status}${where}`)
   }
 }
 
-function waitOf(headers: Headers): { waitMs?: number } {
-  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+function waitOf(headers: IncomingMessage['headers']): { waitMs?: number } {
+  const seconds = Number(headers['retry-after'] ?? Number.NaN)
   return Number.isFinite(seconds) && seconds >= 0 ? { waitMs: Math.min(seconds * 1_000, LONGEST_WAIT_MS) } : {}
-}
-
-async function readBounded(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength
-    if (bytes > MAX_BYTES) throw new SourceError(`the response of ${new URL(response.url).origin} is above 64 MB`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
 }
 
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const cause = error.cause as (Error & { code?: string }) | undefined
+  const { message, code } = error as Error & { code?: string }
   // Of a name with several addresses the message is empty.
-  return `it cannot be reached (${toOneLine(cause?.message || cause?.code || error.message).trim()})`
+  return `it cannot be reached (${toOneLine(message || (code ?? error.name)).trim()})`
 }

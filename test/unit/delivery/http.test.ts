@@ -95,6 +95,15 @@ describe('a request', () => {
     await expect(makeClient().send({ url, isTrusted: true })).rejects.toThrow(new InvalidUrl(message))
   })
 
+  it('has its response after interim ones, and is sent once', async () => {
+    const receiver = await receive()
+    receiver.answer({
+      raw: 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
+    })
+    expect(await makeClient().send({ url: receiver.url, body: '{}' })).toMatchObject({ status: 200, text: 'ok' })
+    expect(receiver.requests).toHaveLength(1)
+  })
+
   it('follows no redirect', async () => {
     const target = await receive()
     const receiver = await receive()
@@ -271,6 +280,15 @@ describe('the body of a response', () => {
     receiver.answer({ status: 200, body: 'flood' })
     const { status, text } = await makeClient({ bodyMs: 60_000 }).send({ url: receiver.url })
     expect({ status, length: text.length }).toEqual({ status: 200, length: 4_096 })
+    await expect.poll(() => receiver.connections().open).toBe(0)
+  })
+
+  it('in tiny pieces is cut, and its socket closed', async () => {
+    const receiver = await receive()
+    const piece = '1\r\nx\r\n'
+    receiver.answer({ raw: `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${piece.repeat(60_000)}` })
+    const { status, text } = await makeClient({ bodyMs: 60_000 }).send({ url: receiver.url })
+    expect({ status, length: text.length }).toEqual({ status: 200, length: 2_049 })
     await expect.poll(() => receiver.connections().open).toBe(0)
   })
 

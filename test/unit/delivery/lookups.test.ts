@@ -1,7 +1,8 @@
 import type { LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { beforeEach, expect, it } from 'vitest'
-import { createLookups } from '../../../src/delivery/lookups.ts'
+import { createLookups, type FindAddresses } from '../../../src/delivery/lookups.ts'
+import type { Tenant } from '../../../src/domain/access.ts'
 
 const LIMITS = { atOnce: 2, longMs: 1_000, avoidMs: 30_000 }
 const FOUND: LookupAddress[] = [{ address: '192.0.2.1', family: 4 }]
@@ -67,4 +68,89 @@ it.each([
   void find('slow.test', {})
   await settle()
   expect(names()).toHaveLength(2)
+})
+
+const PROJECT = { organizationId: 'one', projectId: 'a' }
+const askAs = (find: FindAddresses, name: string, tenant?: Tenant, signal?: AbortSignal) => {
+  const found = find(name, {}, { tenant, ...(signal === undefined ? {} : { signal }) })
+  found.catch(() => {})
+  return found
+}
+
+it('a project with dead names holds one place, and delays no other', async () => {
+  const find = createLookups(lookup, () => now, { ...LIMITS, atOnce: 4 })
+  for (let count = 0; count < 20; count += 1) askAs(find, `hook.dead-${count}.test`, PROJECT)
+  await settle()
+  expect(names()).toEqual(['hook.dead-0.test'])
+  const others = [
+    askAs(find, 'b.test', { organizationId: 'one', projectId: 'b' }),
+    askAs(find, 'c.test', { organizationId: 'two', projectId: null }),
+  ]
+  await settle()
+  expect(names().slice(1)).toEqual(['b.test', 'c.test'])
+  for (const { answer } of asked) answer()
+  expect(await Promise.all(others)).toEqual([FOUND, FOUND])
+})
+
+it('an organization whose projects all have dead names holds half of the places', async () => {
+  const find = createLookups(lookup, () => now, { ...LIMITS, atOnce: 4 })
+  for (const projectId of ['a', 'b', 'c', 'd']) askAs(find, `${projectId}.test`, { organizationId: 'one', projectId })
+  await settle()
+  expect(names()).toEqual(['a.test', 'b.test'])
+  askAs(find, 'x.test', { organizationId: 'two', projectId: 'x' })
+  await settle()
+  expect(names()).toEqual(['a.test', 'b.test', 'x.test'])
+})
+
+it('a name that another tenant waits for is asked for by each of them', async () => {
+  const find = createLookups(lookup, () => now, { ...LIMITS, atOnce: 4 })
+  askAs(find, 'dead.test', PROJECT)
+  askAs(find, 'hooks.example.com', PROJECT)
+  const found = askAs(find, 'hooks.example.com', { organizationId: 'two', projectId: null })
+  await settle()
+  expect(names()).toEqual(['dead.test', 'hooks.example.com'])
+  asked[1]!.answer()
+  expect(await found).toEqual(FOUND)
+})
+
+it('an attempt that has ended leaves the line', async () => {
+  const find = createLookups(lookup, () => now, LIMITS)
+  const ended = new AbortController()
+  askAs(find, 'first.test', PROJECT)
+  const second = askAs(find, 'second.test', PROJECT, ended.signal)
+  askAs(find, 'third.test', PROJECT)
+  await settle()
+  ended.abort(new Error('time is up'))
+  asked[0]!.answer()
+  await expect(second).rejects.toThrow('time is up')
+  await settle()
+  expect(names()).toEqual(['first.test', 'third.test'])
+})
+
+it('after a slow name the zone is left alone for a while, by the tenant that has it', async () => {
+  const find = createLookups(lookup, () => now, LIMITS)
+  const first = askAs(find, 'a.dead.test', PROJECT)
+  const waiting = askAs(find, 'b.dead.test', PROJECT)
+  await settle()
+  now += LIMITS.longMs + 1
+  asked[0]!.answer(new Error('timed out'))
+  await expect(first).rejects.toThrow('timed out')
+  await expect(waiting).rejects.toMatchObject({ code: 'EAI_AGAIN' })
+  await expect(askAs(find, 'c.DEAD.test.', PROJECT)).rejects.toMatchObject({ code: 'EAI_AGAIN' })
+  askAs(find, 'other.test', PROJECT)
+  askAs(find, 'c.dead.test', { organizationId: 'two', projectId: null })
+  await settle()
+  expect(names()).toEqual(['a.dead.test', 'other.test', 'c.dead.test'])
+})
+
+it('a lookup fails when it takes too long, and keeps its place until it ends', async () => {
+  const find = createLookups(lookup, () => now, { ...LIMITS, longMs: 20 })
+  await expect(askAs(find, 'a.dead.test', PROJECT)).rejects.toMatchObject({ code: 'EAI_AGAIN' })
+  const next = askAs(find, 'b.test', PROJECT)
+  await settle()
+  expect(names()).toEqual(['a.dead.test'])
+  asked[0]!.answer()
+  await settle()
+  asked[1]!.answer()
+  expect(await next).toEqual(FOUND)
 })

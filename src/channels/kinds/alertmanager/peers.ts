@@ -48,7 +48,7 @@ export function createPeers(
   const isSkipped = (url: string) => (skipped.get(url)?.until ?? 0) > clock.now()
 
   async function post(
-    { settings: { urls }, isTrusted }: OpenChannel<AlertmanagerSettings>,
+    { settings: { urls }, ...whose }: OpenChannel<AlertmanagerSettings>,
     alerts: readonly PostableAlert[],
     signal: AbortSignal,
   ): Promise<PostResult> {
@@ -59,7 +59,7 @@ export function createPeers(
     const outcomes = await Promise.all(
       urls.map(async (url): Promise<Outcome> => {
         if (maySkip && isSkipped(url)) return skipped.get(url)!.outcome
-        const outcome = await postTo(url, bodies, isTrusted, AbortSignal.any([signal, enough.signal]))
+        const outcome = await postTo(url, bodies, whose, AbortSignal.any([signal, enough.signal]))
         if (outcome.kind === 'delivered' && othersMs !== null) {
           stopTimer()
           stopTimer = startTimer(othersMs, () => enough.abort())
@@ -74,14 +74,14 @@ export function createPeers(
   async function postTo(
     url: string,
     bodies: readonly string[],
-    isTrusted: boolean,
+    { isTrusted, tenant }: Pick<OpenChannel, 'isTrusted' | 'tenant'>,
     signal: AbortSignal,
   ): Promise<Outcome> {
     const startedAt = clock.now()
     let outcome: Outcome = { kind: 'delivered', status: null }
     for (const body of bodies) {
       const headers = { 'content-type': 'application/json' }
-      const request = { method: 'POST', url: alertsUrl(url), headers, body, isTrusted } as const
+      const request = { method: 'POST', url: alertsUrl(url), headers, body, isTrusted, tenant } as const
       outcome = await sendForOutcome(client, request, signal, clock)
       if (outcome.kind !== 'delivered') break
     }

@@ -10,10 +10,19 @@ type Context = Pick<SenderContext, 'client' | 'clock' | 'links'>
 export type SlackSender = Send<SlackSettings> & { sendDigest: SendDigest<SlackSettings> }
 
 export function createSlackSender({ client, clock, links }: Context): SlackSender {
-  const post = ({ settings, isTrusted }: OpenChannel<SlackSettings>, message: SlackMessage, signal: AbortSignal) => {
+  const post = (
+    { settings, isTrusted, tenant }: OpenChannel<SlackSettings>,
+    message: SlackMessage,
+    signal: AbortSignal,
+  ) => {
     const body = JSON.stringify(message)
     const headers = { 'content-type': 'application/json' }
-    return sendForOutcome(client, { method: 'POST', url: settings.url, headers, body, isTrusted }, signal, clock)
+    return sendForOutcome(
+      client,
+      { method: 'POST', url: settings.url, headers, body, isTrusted, tenant },
+      signal,
+      clock,
+    )
   }
   const send: Send<SlackSettings> = ({ channel, event }, signal) => post(channel, renderMessage(event, links), signal)
   const sendDigest: SendDigest<SlackSettings> = ({ channel, digest }, signal) =>

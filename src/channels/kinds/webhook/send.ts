@@ -10,7 +10,7 @@ import { sign } from './signature.ts'
 type Context = Pick<SenderContext, 'client' | 'clock' | 'links'>
 
 export function createWebhookSender({ client, clock, links }: Context): Send<WebhookSettings> {
-  return async ({ channel: { settings, isTrusted }, event }, signal) => {
+  return async ({ channel: { settings, isTrusted, tenant }, event }, signal) => {
     const now = clock.now()
     const secrets = settings.secrets
       .filter(({ expiresAt }) => expiresAt === null || expiresAt > now)
@@ -26,6 +26,11 @@ export function createWebhookSender({ client, clock, links }: Context): Send<Web
       'webhook-timestamp': String(atSeconds),
       'webhook-signature': sign({ id: event.id, atSeconds, body, secrets }),
     }
-    return sendForOutcome(client, { method: 'POST', url: settings.url, headers, body, isTrusted }, signal, clock)
+    return sendForOutcome(
+      client,
+      { method: 'POST', url: settings.url, headers, body, isTrusted, tenant },
+      signal,
+      clock,
+    )
   }
 }
