@@ -208,6 +208,7 @@ create table deliveries (
   delivered_at timestamp with time zone,
   claimed_until timestamp with time zone,
   digest_id uuid,
+  refused_at timestamp with time zone,
   constraint deliveries_check CHECK (((status = 0) = (next_attempt_at IS NOT NULL))),
   constraint deliveries_id_key UNIQUE (id),
   constraint deliveries_pkey PRIMARY KEY (event_id, channel_id)

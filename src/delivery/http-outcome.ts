@@ -16,6 +16,9 @@ type Retry = Extract<Outcome, { kind: 'retry' }>
 /** Client errors that may pass (Too Early and the like). Every 5xx is retried, too. */
 const RETRIED = new Set([408, 425, 429])
 
+/** Final, unless a proxy gives them while the receiver behind it restarts or its route is not there yet. */
+const REFUSALS = new Set([403, 404, 410, 421])
+
 /** The request itself is refused. The other client errors are about the address or the credentials, and would meet every message. */
 const OF_MESSAGE = new Set([400, 413])
 
@@ -56,8 +59,9 @@ function judgeResponse(response: HttpResponse, url: string, now: number): Outcom
   }
   const quote = quoteResponse(response, url)
   const error = `${host} responded ${status}${quote === '' ? '' : `: ${quote}`}`
-  if (status < 500 && !RETRIED.has(status))
+  if (status < 500 && !RETRIED.has(status) && !REFUSALS.has(status))
     return { kind: 'rejected', status, error, ...(OF_MESSAGE.has(status) ? { isOfMessage: true } : {}) }
+  if (REFUSALS.has(status)) return { kind: 'retry', status, error, isRefusal: true }
   const retry: Retry = { kind: 'retry', status, error }
   const retryAfterMs = readRetryAfter(headers['retry-after'], now)
   return retryAfterMs === null ? retry : { ...retry, retryAfterMs }

@@ -247,7 +247,9 @@ export function createOutbox(options: OutboxOptions): Outbox {
   ): FinishedAttempt {
     const { status: lastStatus } = outcome
     const text = delivery.channelId === INSTALLATION_CHANNEL_ID ? textForTenant(outcome) : textOf(outcome)
-    const shared = { delivery, lastStatus, lastError: text === undefined ? null : toStorable(text) }
+    const isRefused = outcome.kind === 'retry' && outcome.isRefusal === true
+    const refusedAt = isRefused ? (delivery.refusedAt ?? times.now) : null
+    const shared = { delivery, lastStatus, lastError: text === undefined ? null : toStorable(text), refusedAt }
     if (outcome.kind === 'delivered') return { ...shared, status: 'delivered', nextAttemptAt: null, digestId }
     // The wait is for receivers that are away. This one is there; the slots of the channel are the limit.
     if (outcome.kind === 'rejected' && outcome.isOfMessage && digestId !== null)
@@ -256,7 +258,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const at =
       outcome.kind === 'rejected'
         ? null
-        : nextAttemptAt({ ...times, attempt, giveUpAt, retryAfterMs: outcome.retryAfterMs ?? null })
+        : nextAttemptAt({ ...times, attempt, giveUpAt, refusedAt, retryAfterMs: outcome.retryAfterMs ?? null })
     return { ...shared, status: at === null ? 'failed' : 'pending', nextAttemptAt: at, digestId: null }
   }
 

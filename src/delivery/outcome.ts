@@ -7,8 +7,17 @@ import type { Event } from '../domain/event.ts'
 export type Outcome =
   /** `note`: what an operator should know although the event was delivered. */
   | { readonly kind: 'delivered'; readonly status: number | null; readonly note?: string }
-  /** A later attempt may work. `status`: of the HTTP or SMTP response; null when there was none. */
-  | { readonly kind: 'retry'; readonly status: number | null; readonly error: string; readonly retryAfterMs?: number }
+  /**
+   * A later attempt may work. `status`: of the HTTP or SMTP response; null when there was none. `isRefusal`: the receiver refuses, finally
+   * unless it is restarting, so it is tried for an hour.
+   */
+  | {
+      readonly kind: 'retry'
+      readonly status: number | null
+      readonly error: string
+      readonly retryAfterMs?: number
+      readonly isRefusal?: true
+    }
   /**
    * No later attempt can work until an operator changes something. `isOfMessage`: this message is refused, not the channel, so another
    * one may be accepted.

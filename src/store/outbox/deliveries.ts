@@ -51,6 +51,8 @@ export interface ClaimedDelivery {
   /** Since the delivery was created or requested again. */
   readonly attempt: number
   readonly giveUpAt: Instant
+  /** Since when the receiver has refused each attempt; null when it did not refuse the last one. */
+  readonly refusedAt: Instant | null
   /** Null when the event is no longer stored. */
   readonly event: Event | null
 }
@@ -122,7 +124,7 @@ function claimLocked(locked: readonly unknown[][], until: Instant): Statement {
           order by o.event_id limit 1) older on true),
       ${CLAIM_PLACED}
       select c.id, c.event_id as "eventId", c.channel_id as "channelId", c.check_key as "checkKey", c.attempts,
-        c.attempts - c.attempts_before as attempt, c.give_up_at as "giveUpAt", (select count(*) from moved) as moved, ${EVENT_COLUMNS}
+        c.attempts - c.attempts_before as attempt, c.give_up_at as "giveUpAt", c.refused_at as "refusedAt", (select count(*) from moved) as moved, ${EVENT_COLUMNS}
       from (select 1) one left join claimed c on true left join events e on e.id = c.event_id
       order by c.event_id`,
     values: [
@@ -140,10 +142,10 @@ type ClaimRow = { [Name in keyof EventRow]: EventRow[Name] | null } & Omit<Claim
   }
 
 function toClaimed(row: ClaimRow): ClaimedDelivery[] {
-  const { id, eventId, channelId, checkKey, attempts, attempt, giveUpAt } = row
+  const { id, eventId, channelId, checkKey, attempts, attempt, giveUpAt, refusedAt } = row
   if (id === null) return []
   const event = row.type === null ? null : toEvent(eventId, row as EventRow)
-  return [{ id, eventId, channelId, checkKey, attempts, attempt, giveUpAt, event }]
+  return [{ id, eventId, channelId, checkKey, attempts, attempt, giveUpAt, refusedAt, event }]
 }
 
 export interface FinishedAttempt {
@@ -154,6 +156,8 @@ export interface FinishedAttempt {
   /** Of the HTTP or SMTP response. */
   readonly lastStatus: number | null
   readonly lastError: string | null
+  /** Default: null. */
+  readonly refusedAt?: Instant | null
   /**
    * The digest that it was sent in; null when it was sent alone, or not accepted. With `pending`: the digest that was refused, from which
    * the delivery is released. The row keeps it until the delivery is finished, and is in no digest until then.
@@ -172,11 +176,11 @@ export async function finishAttempts(db: Queryable, attempts: readonly FinishedA
   await db.query({
     name: 'finish_attempts',
     text: `with i as materialized (
-        select * from unnest($1::uuid[], $2::uuid[], $3::int4[], $4::int4[], $5::timestamptz[], $6::int4[], $7::text[], $9::uuid[])
-          i (event_id, channel_id, attempts, status, next_attempt_at, last_status, last_error, digest_id)),
+        select * from unnest($1::uuid[], $2::uuid[], $3::int4[], $4::int4[], $5::timestamptz[], $6::int4[], $7::text[], $9::uuid[], $10::timestamptz[])
+          i (event_id, channel_id, attempts, status, next_attempt_at, last_status, last_error, digest_id, refused_at)),
       finished as (
         update deliveries d set status = i.status, next_attempt_at = i.next_attempt_at, claimed_until = null, last_status = i.last_status,
-          last_error = i.last_error, delivered_at = case when i.status = 1 then ($8::timestamptz[])[1] end,
+          last_error = i.last_error, refused_at = i.refused_at, delivered_at = case when i.status = 1 then ($8::timestamptz[])[1] end,
           digest_id = case when i.status = 0 then coalesce(i.digest_id, d.digest_id) else i.digest_id end
         from i
         where d.event_id = i.event_id and d.channel_id = i.channel_id
@@ -199,6 +203,7 @@ export async function finishAttempts(db: Queryable, attempts: readonly FinishedA
       textArray(attempts.map(({ lastError }) => lastError)),
       instantArray([now]),
       uuidArray(attempts.map(({ digestId }) => digestId)),
+      instantArray(attempts.map(({ refusedAt = null }) => refusedAt)),
     ],
   })
 }

@@ -125,7 +125,7 @@ function claimLocked(channelId: string, locked: readonly unknown[][], until: Ins
           order by o.event_id limit 1) older on true),
       ${CLAIM_PLACED}
       select c.id, c.event_id as "eventId", c.channel_id as "channelId", c.check_key as "checkKey", c.type, c.attempts,
-        c.attempts - c.attempts_before as attempt, c.give_up_at as "giveUpAt", (select count(*) from moved) as moved,
+        c.attempts - c.attempts_before as attempt, c.give_up_at as "giveUpAt", c.refused_at as "refusedAt", (select count(*) from moved) as moved,
         exists (select from events e where e.id = c.event_id and e.subject is not null) as "hasEvent"
       from (select 1) one left join claimed c on true
       order by c.event_id`,

@@ -182,7 +182,7 @@ export async function renewDelivery(
 ): Promise<DeliveryRecord> {
   const { rows } = await tx.query<Row>(
     `update deliveries d set status = 0, next_attempt_at = $2::timestamptz, give_up_at = $3::timestamptz,
-        attempts_before = d.attempts, delivered_at = null, digest_id = null
+        attempts_before = d.attempts, delivered_at = null, digest_id = null, refused_at = null
       where d.id = $1 returning ${COLUMNS}`,
     [id, timestamp(now), timestamp(giveUpAt)],
   )

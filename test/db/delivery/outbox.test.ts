@@ -99,6 +99,45 @@ describe('a delivery', () => {
     expect(outbox.reports).toMatchObject([{ result: 'failed' }])
   })
 
+  it('that is refused is tried again for an hour from the first refusal, and has the error meanwhile', async () => {
+    await failNew()
+    let outcome: Outcome = AWAY
+    const outbox = fixture.createOutbox(async () => outcome)
+    const startedAt = fixture.clock.now()
+    const attempt = async () => {
+      const [row] = await fixture.deliveries()
+      if (row!.next_attempt_at !== null) await fixture.clock.advance(row!.next_attempt_at - fixture.clock.now())
+      await outbox.drain()
+      return (await fixture.deliveries())[0]!
+    }
+    // Two hours away, then its proxy is back before it.
+    while (fixture.clock.now() < startedAt + 2 * HOUR) await attempt()
+    outcome = { kind: 'retry', status: 404, error: 'no such route', isRefusal: true }
+    expect(await attempt()).toMatchObject({ status: 0, last_status: 404, last_error: 'no such route' })
+    const refusedAt = fixture.clock.now()
+    outcome = AWAY
+    await attempt()
+    outcome = { kind: 'retry', status: 404, error: 'no such route', isRefusal: true }
+    // The hour begins again, because the receiver did something else in between.
+    expect(await attempt()).toMatchObject({ status: 0 })
+    expect(fixture.clock.now() - refusedAt).toBeGreaterThan(HOUR)
+    expect(await attempt()).toMatchObject({ status: 2, last_status: 404, last_error: 'no such route' })
+  })
+
+  it('that is refused from the first attempt on is tried eight times within the hour', async () => {
+    await failNew()
+    const outbox = fixture.createOutbox(async () => ({ kind: 'retry', status: 410, error: 'gone', isRefusal: true }))
+    const startedAt = fixture.clock.now()
+    for (;;) {
+      await outbox.drain()
+      const [row] = await fixture.deliveries()
+      if (row!.next_attempt_at === null) break
+      await fixture.clock.advance(row!.next_attempt_at - fixture.clock.now())
+    }
+    expect(await fixture.deliveries()).toMatchObject([{ status: 2, attempts: 8, last_status: 410 }])
+    expect(fixture.clock.now() - startedAt).toBe(HOUR)
+  })
+
   it('is retried after an error in a sender, and after an error text that PostgreSQL does not store', async () => {
     await failNew()
     let outcome: () => Outcome = () => {

@@ -52,11 +52,22 @@ describe('the outcome for several peers', () => {
     [200, 401, 'delivered', 200, 'permanently'],
     [503, 'refuse', 'retry', 503, 'temporarily'],
     ['refuse', 400, 'retry', null, 'temporarily'],
-    [400, 404, 'rejected', 400, 'permanently'],
+    [400, 401, 'rejected', 400, 'permanently'],
+    [400, 404, 'retry', 404, 'permanently'],
+    [404, 503, 'retry', 503, 'temporarily'],
+    [200, 404, 'delivered', 200, 'permanently'],
   ] as const)('%s and %s is %s', async (a, b, kind, status, missed) => {
     fakes.answer('a:9093', a)
     fakes.answer('b:9093', b)
     expect(await post(channelOf(A, B))).toMatchObject({ outcome: { kind, status }, missed })
+  })
+
+  it('is a refusal only where no peer has failed otherwise', async () => {
+    fakes.answer('a:9093', 404)
+    fakes.answer('b:9093', 410)
+    expect((await post(channelOf(A, B))).outcome).toMatchObject({ kind: 'retry', isRefusal: true })
+    fakes.answer('b:9093', 503)
+    expect((await post(channelOf(A, B))).outcome).not.toHaveProperty('isRefusal')
   })
 
   it('names each peer that failed', async () => {

@@ -80,8 +80,8 @@ describe('a webhook', () => {
   })
 
   it('has the outcome of its response', async () => {
-    const { send } = setUp({ status: 410, text: 'gone' })
-    expect(await send([valid()])).toEqual({ kind: 'rejected', status: 410, error: 'hooks.test responded 410: gone' })
+    const { send } = setUp({ status: 401, text: 'who' })
+    expect(await send([valid()])).toEqual({ kind: 'rejected', status: 401, error: 'hooks.test responded 401: who' })
   })
 
   it('is not sent without a valid secret', async () => {

@@ -59,7 +59,12 @@ describe('a response', () => {
     expect(await judge({ status, text: 'not now' })).toEqual({ kind: 'retry', status, error })
   })
 
-  it.each([401, 403, 404, 405, 409, 410, 415, 421, 422, 431, 451, 499])('%i is final', async (status) => {
+  it.each([403, 404, 410, 421])('%i is retried for a while, because the receiver may be restarting', async (status) => {
+    const error = `hooks.test responded ${status}: no`
+    expect(await judge({ status, text: 'no' })).toEqual({ kind: 'retry', status, error, isRefusal: true })
+  })
+
+  it.each([401, 405, 409, 415, 422, 431, 451, 499])('%i is final', async (status) => {
     const error = `hooks.test responded ${status}: no`
     expect(await judge({ status, text: 'no' })).toEqual({ kind: 'rejected', status, error })
   })
@@ -232,7 +237,7 @@ describe('a request over a socket', () => {
     async (body) => {
       expect(await askReceiver({ status: 200, body })).toEqual({ kind: 'delivered', status: 200 })
       expect(await askReceiver({ status: 503, body })).toMatchObject({ kind: 'retry', status: 503 })
-      expect(await askReceiver({ status: 404, body })).toMatchObject({ kind: 'rejected', status: 404 })
+      expect(await askReceiver({ status: 404, body })).toMatchObject({ kind: 'retry', status: 404 })
     },
   )
 

@@ -52,6 +52,20 @@ describe('giving up', () => {
     expect(waitMs({ attempt: 30, now: NOON + PATIENCE_MS - 1 })).toBe(1)
   })
 
+  it('a delivery that is refused is given up an hour after the first refusal, and not a millisecond before', () => {
+    const refusedAt = NOON + 5 * HOUR
+    expect(waitMs({ attempt: 5, refusedAt, now: refusedAt + HOUR })).toBeNull()
+    expect(waitMs({ attempt: 5, refusedAt, now: refusedAt + HOUR - 1 })).toBe(1)
+    expect(waitMs({ attempt: 9, refusedAt, now: refusedAt })).toBe(HOUR)
+    expect(waitMs({ attempt: 4, refusedAt, now: refusedAt + HOUR })).toBe(5 * MINUTE)
+  })
+
+  it('a refusal makes no delivery last longer', () => {
+    const refusedAt = NOON + PATIENCE_MS - MINUTE
+    expect(waitMs({ attempt: 30, refusedAt, now: refusedAt })).toBe(MINUTE)
+    expect(waitMs({ attempt: 30, refusedAt, now: NOON + PATIENCE_MS })).toBeNull()
+  })
+
   it('no delivery is given up before the fifth attempt, however old it is', () => {
     const now = NOON + 10 * PATIENCE_MS
     expect([1, 2, 3, 4].map((attempt) => waitMs({ attempt, now }))).toEqual([5_000, 15_000, 60_000, 300_000])

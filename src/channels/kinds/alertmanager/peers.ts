@@ -104,18 +104,25 @@ function sumUp(outcomes: readonly Outcome[]): PostResult {
   const delivered = outcomes.find((outcome) => outcome.kind === 'delivered')
   const failed = outcomes.filter((outcome) => outcome.kind !== 'delivered')
   const temporary = failed.filter((outcome) => outcome.kind === 'retry')
-  const missed = temporary.length > 0 ? 'temporarily' : failed.length > 0 ? 'permanently' : 'none'
+  // A peer that refuses takes the next post, or none.
+  const missed = temporary.some(({ isRefusal }) => isRefusal !== true)
+    ? 'temporarily'
+    : failed.length > 0
+      ? 'permanently'
+      : 'none'
   const error = failed.map((outcome) => outcome.error).join('; ')
   if (delivered !== undefined)
     return {
       missed,
       outcome: failed.length === 0 ? delivered : { ...delivered, note: `not accepted by every peer: ${error}` },
     }
-  const first = temporary[0]
+  // Any other failure is tried for longer than a refusal.
+  const first = temporary.find(({ isRefusal }) => isRefusal !== true) ?? temporary[0]
   if (first === undefined) return { missed, outcome: { kind: 'rejected', status: failed[0]?.status ?? null, error } }
   // The shortest wait counts. A peer that asked for none may be tried again as soon as usual.
   const retryAfterMs = Math.min(...temporary.map((outcome) => outcome.retryAfterMs ?? 0))
-  const retry = { kind: 'retry', status: first.status, error } as const
+  const { status, isRefusal } = first
+  const retry = { kind: 'retry', status, error, ...(isRefusal === true ? { isRefusal } : {}) } as const
   return { missed, outcome: retryAfterMs > 0 ? { ...retry, retryAfterMs } : retry }
 }
 
