@@ -115,6 +115,23 @@ it('L10: breaks the control sequences of chat tools in all texts', () => {
   )
 })
 
+it.each([
+  ['<https://evil.example.com|Pay here>', '<\u200bhttps://evil.example.com|Pay here>'],
+  ['<MAILTO:a@evil.example.com|Ask>', '<\u200bMAILTO:a@evil.example.com|Ask>'],
+  ['[Pay here](https://evil.example.com)', '[Pay here]\u200b(https://evil.example.com)'],
+  ['[Pay here][1]', '[Pay here]\u200b[1]'],
+  ['see https://example.com/a (b) [c]: x < y', 'see https://example.com/a (b) [c]: x < y'],
+])('breaks a link under other words: %s', (text, broken) => {
+  const event = aFlipEvent({
+    check: { name: text },
+    facts: { reason: 'failed', detail: text },
+    lastPing: aLastPing({ body: text }),
+  })
+  const { summary, description, body } = buildAlert(event, {}).annotations
+  expect([summary, body]).toEqual([`${broken} is down`, broken])
+  expect(description).toContain(broken)
+})
+
 it('has no annotation for the body of a job without output', () => {
   const { annotations } = buildAlert(aFlipEvent({ lastPing: aLastPing({ body: '' }) }), {})
   expect(Object.keys(annotations)).toEqual(['summary', 'description'])

@@ -115,6 +115,12 @@ describe('untrusted text', () => {
     expect(blocks[0]).toMatchObject({ type: 'header', text: { type: 'plain_text', emoji: false } })
   })
 
+  it.each(NASTY)('makes neither in the reason, which can quote a cluster: %s', (nasty) => {
+    const event = aFlipEvent({ facts: { reason: 'failed', detail: nasty } })
+    const prose = withoutOurLink(renderMessage(event, links).text.split('```')[0]!)
+    expect(prose).not.toMatch(/@\w|:\/\/|www\.|\]\(|&lt;[#@!:]|~\w|`[^\u200b]/)
+  })
+
   it('is unchanged but for the three escaped characters', () => {
     const nasty = `a < b && c > d "e" 'f' <!channel>`
     expect(headerOf(failedWith('', nasty))).toBe(`a &lt; b &amp;&amp; c &gt; d "e" 'f' &lt;!channel&gt; is down`)

@@ -43,10 +43,13 @@ export function buildAlert(event: NotifiedCheck, own: Labels): NewAlert {
   }
 }
 
-/** Begin a mention or a channel in Slack, Mattermost and others, which the templates of an Alertmanager do not escape. */
-const CHAT_CONTROLS = /<(?=[!@#])|@(?=here|channel|everyone|all\b)/gi
+/**
+ * Begin a mention, a channel, or a link under other words (`<https://...|words>`, `[words](https://...)`) in Slack, Mattermost and others, which
+ * the templates of an Alertmanager do not escape.
+ */
+const CHAT_CONTROLS = /<(?=[!@#]|[a-z][a-z\d+.-]{0,20}:)|@(?=here|channel|everyone|all\b)|\](?=[([])/gi
 
-/** With a zero-width space in what a chat would take for a control sequence: jobs and names are untrusted (notes, L10). */
+/** With a zero-width space in what a chat would take for a control sequence: jobs and names are untrusted. */
 function harmless(annotations: Labels): Labels {
   const entries = Object.entries(annotations)
   return Object.fromEntries(entries.map(([name, text]) => [name, text.replace(CHAT_CONTROLS, '$&\u200b')]))

@@ -2,9 +2,9 @@
  * Messages of Slack's incoming webhooks, and of services that take the same: Mattermost, and Discord with /slack at the end of its
  * URL. Slack shows the blocks; the others ignore them and show `text`, so `text` contains everything that the blocks contain.
  *
- * Names of checks and output of jobs are untrusted: they must not notify people or look like links. In the blocks, names are
- * plain_text, which is not parsed, and output is in a code block. In `text`, names are broken wherever one of the three services
- * would find a mention or a link.
+ * Names, reasons and output of jobs are untrusted: they must not notify people or look like links. In the blocks, names and reasons are
+ * plain_text, which is not parsed, and output is in a code block. In `text`, names and reasons are broken wherever one of the three
+ * services would find a mention or a link.
  */
 
 import type { Event } from '../../../domain/event.ts'
@@ -55,8 +55,8 @@ export const plain = (text: string): Text => ({ type: 'plain_text', text, emoji:
 export const verbatim = (text: string): Text => ({ type: 'mrkdwn', text, verbatim: true })
 
 function renderText({ name, change, reason, location, output }: EventText, link: string | null): string {
-  const lines = [escapeText(disarm(name)) + change, escapeText(reason)]
-  if (link !== null && location !== null) lines.push(`${escapeText(location)}: <${link}>`)
+  const lines = [escapeText(disarm(name)) + change, escapeText(disarm(reason))]
+  if (link !== null && location !== null) lines.push(`${escapeText(disarm(location))}: <${link}>`)
   const text = lines.join('\n')
   if (output === null) return text
   const room = SLACK_LIMITS.text - text.length - 1
