@@ -76,9 +76,16 @@ export interface DescribedError {
 
 const UUID_V4 = /\b([0-9a-f]{8})-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b/gi
 const API_KEY = /\bhbk_([0-9a-zA-Z]+)_[0-9a-zA-Z_-]+/g
-const URL_PASSWORD = /(\b[a-z]+:\/\/[^:/@\s]+:)[^@\s]+@/gi
+/** Text without white space, up to the first @: each character is looked at once, however many there are. */
+const UP_TO_AT = /[^@\s]+@?/g
+const URL_USER = /\b[a-z]+:\/\/[^:/@]+:(?!@)/i
 
 /** Redacts public ids (UUID version 4), with which everyone can ping, API keys and passwords in URLs. Other ids are UUIDs of version 7. */
 export function redactIds(text: string): string {
-  return text.replace(UUID_V4, '$1-…').replace(API_KEY, 'hbk_$1_…').replace(URL_PASSWORD, '$1…@')
+  return text.replace(UUID_V4, '$1-…').replace(API_KEY, 'hbk_$1_…').replace(UP_TO_AT, hidePassword)
+}
+
+function hidePassword(piece: string): string {
+  const user = piece.endsWith('@') ? URL_USER.exec(piece) : null
+  return user === null ? piece : `${piece.slice(0, user.index + user[0].length)}…@`
 }

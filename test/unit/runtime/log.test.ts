@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest'
+import { redactIds } from '../../../src/runtime/log.ts'
+
+describe('a password in a URL', () => {
+  it.each([
+    ['postgres://heartbeat:hunter2@db:5432/x', 'postgres://heartbeat:…@db:5432/x'],
+    ['two: https://a:b@c, and SMTP://d:e:f@g', 'two: https://a:…@c, and SMTP://d:…@g'],
+    ['(https://a:b@c)(https://d:e@f)', '(https://a:…@c)(https://d:…@f)'],
+    ['x@https://a:b@c', 'x@https://a:…@c'],
+    ['https://a:b/c@d', 'https://a:…@d'],
+    ['https://example.com:8081/a mail@example.com', 'https://example.com:8081/a mail@example.com'],
+    [
+      'https://user@example.com and https://user:@example.com',
+      'https://user@example.com and https://user:@example.com',
+    ],
+  ])('is not shown: %s', (text, shown) => {
+    expect(redactIds(text)).toBe(shown)
+  })
+
+  it.each([
+    ['many beginnings of a URL', 'a://a:'],
+    ['letters', 'a'],
+    ['many words', 'a.'],
+    ['many names', 'a@'],
+  ])('is looked for in a time that grows with the length alone: %s', (_, piece) => {
+    const text = piece.repeat(1_000_000 / piece.length)
+    const startedAt = performance.now()
+    redactIds(text)
+    expect(performance.now() - startedAt).toBeLessThan(1_000)
+  })
+})
