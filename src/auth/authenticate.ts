@@ -68,7 +68,10 @@ export function createAuthenticate(
   }
 
   return async (authorization = '', address) => {
-    const [, scheme = '', given = ''] = /^ *([^ ]*) *(.*?) *$/s.exec(authorization.slice(0, MAX_LENGTH)) ?? []
+    // Not by one regular expression: many spaces would take it quadratic time.
+    const text = authorization.slice(0, MAX_LENGTH).trim()
+    const space = text.indexOf(' ')
+    const [scheme, given] = space === -1 ? [text, ''] : [text.slice(0, space), text.slice(space).trim()]
     if (scheme === '') throw noCredential()
     if (scheme.toLowerCase() !== 'bearer') throw otherScheme(`${scheme} ${given}`)
     if (given === '') throw noCredential()
