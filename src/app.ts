@@ -7,6 +7,7 @@
 import type { Config } from './config.ts'
 import { AppError } from './domain/errors.ts'
 import { toSeriesLabel } from './domain/labels.ts'
+import { createHostRule } from './http/head.ts'
 import { createOpsApp } from './http/ops/app.ts'
 import type { MetricsSource } from './http/ops/metrics.ts'
 import { addressOf, createHttpServer } from './http/server.ts'
@@ -132,6 +133,7 @@ export function createApp(options: AppOptions): App {
     bindAddress,
     port: config.opsPort,
     ...limitConnections(base, 'ops'),
+    isKnownHost: createHostRule(bindAddress, [config.baseUrl, config.pingUrl]),
     errorText: (text) => ({ type: 'text/plain; charset=utf-8', text }),
   })
 

@@ -21,16 +21,21 @@ const NOTHING = Buffer.alloc(0)
 /** How much of a rejected body is read and dropped, and for how long, so that its sender can read our response. */
 const DRAIN_BYTES = 8_388_608
 const DRAIN_MS = 1_000
+/** What a chunk counts at least while it is dropped: a chunk of one byte takes as long. */
+const DRAIN_CHUNK_BYTES = 1_024
 const NEARLY_READ_BYTES = 65_536
 
-/**
- * Empty when the request has no body. Throws RequestAborted when the client closes the connection, AppError `too_large` above `limitBytes` (at
- * once when Content-Length says so): then respond with `respondAndDrain`.
- */
-export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
-  const tail = await readTail(request, { keepBytes: limitBytes, mostBytes: limitBytes })
-  if (tail === null) throw new AppError('too_large', `body too large: at most ${limitBytes} bytes are accepted`)
-  return tail.bytes
+/** Of all bodies of the process that are being read, or wait for their response. */
+const BUDGET_BYTES = 33_554_432
+/** A chunk costs some 2 microseconds, however short. No client sends so many short ones. */
+const SHORT_CHUNK_BYTES = 16
+const MOST_SHORT_CHUNKS = 2_048
+const RETRY_SECONDS = 5
+
+export interface BodyLimits {
+  /** The last bytes of a body, which are kept. */
+  readonly keepBytes: number
+  readonly mostBytes: number
 }
 
 export interface BodyTail {
@@ -40,42 +45,127 @@ export interface BodyTail {
   readonly isCut: boolean
 }
 
+/** Why a body is not read to its end: it is too large, comes in too many short chunks, or there are too many bodies at the moment. */
+export type BodyFault = 'too_large' | 'too_fine' | 'no_room'
+
+export const FAULT_TEXTS: Readonly<Record<Exclude<BodyFault, 'too_large'>, string>> = {
+  too_fine: `the body comes in more than ${MOST_SHORT_CHUNKS} chunks of less than ${SHORT_CHUNK_BYTES} bytes`,
+  no_room: 'too many bodies are being read at the moment',
+}
+
 /**
- * The last `keepBytes` of a body of up to `mostBytes`, with no more than that in memory. Null, with the rest unread, as soon as the body is larger
- * (at once when Content-Length says so): then respond with `respondAndDrain`. Throws RequestAborted when the client closes the connection.
+ * Empty when the request has no body. Throws RequestAborted when the client closes the connection, AppError `too_large` above `limitBytes` (at
+ * once when Content-Length says so), `invalid` or `unavailable` for the other faults: then respond with `respondAndDrain`.
  */
-export function readTail(
-  request: IncomingMessage,
-  { keepBytes, mostBytes }: { readonly keepBytes: number; readonly mostBytes: number },
-): Promise<BodyTail | null> {
+export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  const read = await readTail(request, { keepBytes: limitBytes, mostBytes: limitBytes })
+  if (read === 'too_large') throw new AppError('too_large', `body too large: at most ${limitBytes} bytes are accepted`)
+  if (read === 'too_fine') throw new AppError('invalid', `${FAULT_TEXTS.too_fine}: send it in longer ones`)
+  if (read === 'no_room') throw new AppError('unavailable', FAULT_TEXTS.no_room, { retryAfterSeconds: RETRY_SECONDS })
+  return read.bytes
+}
+
+/**
+ * The last `keepBytes` of a body of up to `mostBytes`, with no more than that in memory. A fault, with the rest unread, as soon as there is one (at
+ * once when Content-Length says that the body is larger): then respond with `respondAndDrain`. Throws RequestAborted when the client closes the
+ * connection. The limits of `beginBody` count, if the server has called it.
+ */
+export function readTail(request: IncomingMessage, limits: BodyLimits): Promise<BodyTail | BodyFault> {
   if (!hasBody(request)) return Promise.resolve({ bytes: NOTHING, isCut: false })
-  // NaN without Content-Length: then the limit applies while the body streams.
-  if (Number(request.headers['content-length']) > mostBytes) return Promise.resolve(null)
-  if (request.destroyed) return Promise.reject(new RequestAborted())
-  return new Promise((resolve, reject) => {
-    const tail = new Tail(keepBytes)
-    let length = 0
-    const take = (chunk: Buffer) => {
-      length += chunk.length
-      if (length <= mostBytes) return tail.add(chunk)
-      settle()
-      request.pause()
-      resolve(null)
+  if (isDeclaredTooLarge(request, limits)) return Promise.resolve('too_large')
+  const begun = readings.get(request)
+  if (begun === undefined && request.destroyed) return Promise.reject(new RequestAborted())
+  const reading = begun ?? startReading(request, limits, false)
+  requestBody(request)
+  return reading.outcome
+}
+
+/**
+ * Reads the body of a request from its first byte on, whatever its handler waits for before it asks for the body: Node would keep what comes until then in
+ * pieces that nobody counts. Call `endBody` when the request has its response or has lost its connection.
+ */
+export function beginBody(request: IncomingMessage, limits: BodyLimits): void {
+  if (isDeclaredTooLarge(request, limits)) return
+  const reading = startReading(request, limits, true)
+  readings.set(request, reading)
+  // Nobody may ask for it.
+  reading.outcome.catch(() => {})
+}
+
+/** Gives the room of the body back. A second call has no effect. */
+export function endBody(request: IncomingMessage): void {
+  readings.get(request)?.stop()
+}
+
+interface Reading {
+  readonly outcome: Promise<BodyTail | BodyFault>
+  /** Reads no further, and gives the room back. */
+  readonly stop: () => void
+}
+
+const readings = new WeakMap<IncomingMessage, Reading>()
+const cutOff = new WeakSet<IncomingMessage>()
+let heldBytes = 0
+
+/** `keepsRoom`: also after the body is read, until `stop`. */
+function startReading(request: IncomingMessage, { keepBytes, mostBytes }: BodyLimits, keepsRoom: boolean): Reading {
+  const { promise: outcome, resolve, reject } = Promise.withResolvers<BodyTail | BodyFault>()
+  const tail = new Tail(keepBytes)
+  let length = 0
+  let shortChunks = 0
+  let ownBytes = 0
+
+  function take(chunk: Buffer): void {
+    length += chunk.length
+    if (chunk.length < SHORT_CHUNK_BYTES) shortChunks += 1
+    const growth = tail.growth(chunk.length)
+    const fault = findFault(growth)
+    if (fault === null) {
+      heldBytes += growth
+      ownBytes += growth
+      tail.add(chunk)
+      return
     }
-    const finish = () => {
-      settle()
-      resolve({ bytes: tail.bytes(), isCut: tail.isCut() })
+    if (fault === 'too_fine') {
+      // Nothing more is read of this connection, not even to drop it. A request that flows would begin to read again.
+      request._read = () => {}
+      request.socket.pause()
+      cutOff.add(request)
     }
-    const fail = () => {
-      settle()
-      reject(new RequestAborted())
-    }
-    const settle = () => {
-      request.off('data', take).off('end', finish).off('error', fail).off('close', fail)
-    }
-    request.on('data', take).on('end', finish).on('error', fail).on('close', fail)
-    requestBody(request)
-  })
+    // Until `respondAndDrain` takes over, what comes is dropped.
+    stop()
+    resolve(fault)
+  }
+  function findFault(growth: number): BodyFault | null {
+    if (length > mostBytes) return 'too_large'
+    if (shortChunks > MOST_SHORT_CHUNKS) return 'too_fine'
+    return heldBytes + growth > BUDGET_BYTES ? 'no_room' : null
+  }
+  function finish(): void {
+    if (keepsRoom) settle()
+    else stop()
+    resolve({ bytes: tail.bytes(), isCut: tail.isCut() })
+  }
+  function fail(): void {
+    stop()
+    reject(new RequestAborted())
+  }
+  function settle(): void {
+    request.off('data', take).off('end', finish).off('error', fail).off('close', fail)
+  }
+  function stop(): void {
+    settle()
+    heldBytes -= ownBytes
+    ownBytes = 0
+  }
+
+  request.on('data', take).on('end', finish).on('error', fail).on('close', fail)
+  return { outcome, stop }
+}
+
+/** False without Content-Length: then the limit applies while the body streams. */
+function isDeclaredTooLarge({ headers }: IncomingMessage, { mostBytes }: BodyLimits): boolean {
+  return Number(headers['content-length']) > mostBytes
 }
 
 /** Whether reading the rest of the body costs less than a new connection. */
@@ -93,7 +183,11 @@ export function hasBody({ headers }: IncomingMessage): boolean {
  * Responds to a request whose body is still being sent: sends the whole response, then reads and drops a limited part of the body, then closes
  * the connection. The caller sets the status and the headers, except for Connection and Content-Length.
  */
-export async function respondAndDrain(request: IncomingMessage, response: ServerResponse, text: string): Promise<void> {
+export async function respondAndDrain(
+  request: IncomingMessage,
+  response: ServerResponse,
+  text: string | Buffer,
+): Promise<void> {
   if (response.destroyed) return
   // The client may close the connection; without a listener that error would end the process.
   response.on('error', () => {})
@@ -101,17 +195,18 @@ export async function respondAndDrain(request: IncomingMessage, response: Server
   response.setHeader('Content-Length', Buffer.byteLength(text))
   response.flushHeaders()
   response.write(text)
-  if (!awaited.has(request)) await drain(request)
+  if (!awaited.has(request) && !cutOff.has(request)) await drain(request)
   // Not before: after the end of the response Node closes the socket, although bytes are unread.
   response.end()
 }
 
 function drain(request: IncomingMessage): Promise<void> {
+  endBody(request)
   if (request.destroyed || request.readableEnded) return Promise.resolve()
   return new Promise((resolve) => {
     let left = DRAIN_BYTES
     const drop = (chunk: Buffer) => {
-      left -= chunk.length
+      left -= Math.max(chunk.length, DRAIN_CHUNK_BYTES)
       if (left <= 0) finish()
     }
     const finish = () => {

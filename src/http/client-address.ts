@@ -1,7 +1,7 @@
 /** The network address of a client. X-Forwarded-For counts only as far as trusted proxies wrote it: anyone can send the header. */
 
 import type { IncomingMessage } from 'node:http'
-import { type Address, isWithin, parseAddress, parseBlock } from '../runtime/addresses.ts'
+import { type Address, addressGroup, isWithin, parseAddress, parseBlock } from '../runtime/addresses.ts'
 
 /** An address without a port, an IPv4-mapped one as IPv4; `unknown` after the connection has closed. */
 export type FindClientAddress = (request: Pick<IncomingMessage, 'headers' | 'socket'>) => string
@@ -11,8 +11,7 @@ export type FindClientAddress = (request: Pick<IncomingMessage, 'headers' | 'soc
  * each proxy appends the address that it has seen. The socket's address for other requests, and if the header has no such address.
  */
 export function createFindClientAddress(trustedProxies: readonly string[]): FindClientAddress {
-  const blocks = trustedProxies.map(parseBlock)
-  const isTrusted = (address: Address) => blocks.some((block) => isWithin(address, block))
+  const isTrusted = createTrust(trustedProxies)
   return ({ headers, socket }) => {
     const peer = parseAddress(socket.remoteAddress ?? '')
     if (peer === null) return 'unknown'
@@ -26,6 +25,20 @@ export function createFindClientAddress(trustedProxies: readonly string[]): Find
     }
     return peer.toString()
   }
+}
+
+/** What counts as one client among the connections, by the address of a socket; null for a proxy that we trust, which brings many clients. */
+export function createConnectionGroups(trustedProxies: readonly string[]): (address: string) => string | null {
+  const isTrusted = createTrust(trustedProxies)
+  return (text) => {
+    const address = parseAddress(text)
+    return address !== null && isTrusted(address) ? null : addressGroup(text)
+  }
+}
+
+function createTrust(trustedProxies: readonly string[]): (address: Address) => boolean {
+  const blocks = trustedProxies.map(parseBlock)
+  return (address) => blocks.some((block) => isWithin(address, block))
 }
 
 /** `192.0.2.1`, `2001:db8::1`, `[2001:db8::1]`, and with a port `192.0.2.1:443`, `[2001:db8::1]:443`. */

@@ -1,8 +1,13 @@
 /** The management port: the API below /api/, the badges below /badge/, and the dashboard everywhere else. */
 
 import type { RequestListener } from 'node:http'
+import { LIMITS } from '../domain/limits.ts'
 import { belowSite } from '../domain/site.ts'
 import { BADGE_PREFIX } from './badges/path.ts'
+import type { BodyLimits } from './body.ts'
+
+/** Of the API and of the forms of the dashboard. */
+export const MANAGEMENT_BODY: BodyLimits = { keepBytes: LIMITS.apiBodyBytes, mostBytes: LIMITS.apiBodyBytes }
 
 /** A request to a proxy names the server in its first line. Servers accept that form too (RFC 9112, section 3.2.2). */
 const ORIGIN = /^https?:\/\/[^/?]*/i

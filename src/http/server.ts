@@ -1,13 +1,16 @@
 /**
  * A listening HTTP server around an app. A request that is not valid HTTP is rejected here, after the responses that its
- * connection still waits for, and never reaches the app. close() accepts no new connection, lets requests in progress finish,
+ * connection still waits for, and never reaches the app. Nor does what is too much: a head (head.ts), a body (body.ts), a connection or the
+ * requests on it (connections.ts). close() accepts no new connection, lets requests in progress finish,
  * and cuts the remaining connections when the grace period is over.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { startTimer } from '../runtime/clock.ts'
-import { deferContinue, respondAndDrain } from './body.ts'
+import { type BodyLimits, beginBody, deferContinue, endBody, hasBody, respondAndDrain } from './body.ts'
+import { createConnections, endAfter, isPending } from './connections.ts'
+import { type Fault, findFault, type IsKnownHost, NOT_HTTP } from './head.ts'
 
 export interface HttpServer {
   /** Throws ListenError. */
@@ -20,9 +23,15 @@ export interface HttpServerOptions {
   readonly handler: (request: IncomingMessage, response: ServerResponse) => unknown
   readonly bindAddress: string
   readonly port: number
-  /** More are closed as soon as they are opened. Default: no limit. */
+  /** Above it, the connection goes that has been without a request for longest. Default: no limit. */
   readonly maxConnections?: number
+  /** What counts as one client, which may hold a quarter of them; null: any number. Default: no client is limited. */
+  readonly groupOf?: (address: string) => string | null
   readonly onConnectionDropped?: () => void
+  /** Bodies are read from their first byte on. Default: when the handler asks for them. */
+  readonly body?: BodyLimits
+  /** Default, and null: a request may name any host. */
+  readonly isKnownHost?: IsKnownHost | null
   /** The body of the response to a request that is not valid HTTP or too slow: no Accept header is known then. */
   readonly errorText: (message: string) => { type: string; text: string }
   /** The longest time in which a request's head, and the whole request, must arrive; for tests. */
@@ -44,14 +53,12 @@ const MAX_HEADER_BYTES = 16_384
 const LINGER_MS = 1_000
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {
-  const { name, handler, bindAddress, port, errorText, maxConnections, onConnectionDropped = () => {} } = options
+  const { name, handler, bindAddress, port, errorText, body, isKnownHost = null } = options
+  const { maxConnections: most, groupOf, onConnectionDropped: onDropped = () => {} } = options
   const { headersMs = HEADERS_MS, requestMs = REQUEST_MS } = options
   let isClosing = false
-  const sockets = new Set<Socket>()
-  /** The response to the latest request of each connection. With pipelining, earlier ones may still be pending before it. */
-  const latest = new WeakMap<Socket, ServerResponse>()
+  const connections = createConnections({ most, groupOf, onDropped })
   const rejected = new WeakSet<Socket>()
-  const isPending = (response: ServerResponse | undefined) => response?.writableFinished === false
   const server = createServer({
     headersTimeout: headersMs,
     requestTimeout: requestMs,
@@ -63,22 +70,23 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   })
   // A client that has closed its sending side (`printf ... | nc`) still waits for its response. Not in @types/node.
   Object.assign(server, { httpAllowHalfOpen: true })
-  if (maxConnections !== undefined) server.maxConnections = maxConnections
-  server.on('drop', onConnectionDropped)
   server.on('connection', (socket: Socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
+    connections.open(socket)
     // The parser reports a client that leaves in the middle of its request, except when the request asks for an upgrade.
     socket.once('end', () => {
-      if (latest.get(socket)?.req.complete === false) rejectConnection(socket, ...NOT_HTTP)
+      if (connections.latest(socket)?.req.complete === false) rejectConnection(socket, ...NOT_HTTP)
     })
   })
   server.on('request', (request, response) => {
-    latest.set(request.socket, response)
-    if (isClosing) closeAfterResponse(response)
-    const fault = findFault(request)
-    if (fault === null) handler(request, response)
-    else reject(response, fault)
+    if (!connections.take(request.socket, response)) return
+    if (isClosing) endAfter(request.socket, response)
+    const fault = findFault(request, isKnownHost)
+    if (fault !== null) return reject(response, fault)
+    if (body !== undefined && hasBody(request)) {
+      beginBody(request, body)
+      response.once('close', () => endBody(request))
+    }
+    handler(request, response)
   })
   deferContinue(server)
   // An unknown expectation is no reason to lose a heartbeat (RFC 9110, section 10.1.1 allows to ignore it).
@@ -99,7 +107,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   function rejectInTurn(socket: Socket, status: number, message: string): void {
     const again = () => rejectInTurn(socket, status, message)
-    const response = latest.get(socket)
+    const response = connections.latest(socket)
     if (response !== undefined && isPending(response)) {
       // A pipelined response gets its socket when the ones before it are written.
       if (response.socket === null) return void response.once('socket', again)
@@ -112,9 +120,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     endConnection(socket, `${head}Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
   }
 
-  function reject(response: ServerResponse, message: string): void {
+  function reject(response: ServerResponse, [status, message]: Fault): void {
     const { type, text } = errorText(message)
-    response.statusCode = 400
+    response.statusCode = status
     response.setHeader('Content-Type', type)
     void respondAndDrain(response.req, response, text)
   }
@@ -137,16 +145,14 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
         isClosing = true
         if (!server.listening) return resolve()
         const stopTimer = startTimer(graceMs, () => server.closeAllConnections())
-        for (const socket of sockets) {
-          const response = latest.get(socket)
+        for (const socket of connections.sockets()) {
+          const response = connections.latest(socket)
           if (response === undefined || !isPending(response)) {
             // Node stops its request timeouts once it closes, and counts a connection with half a request as busy.
             socket.destroy()
             continue
           }
-          // The latest response is the last one on its connection. When its head is out already, the header comes too late.
-          if (response.headersSent) response.once('finish', () => socket.destroySoon())
-          else closeAfterResponse(response)
+          endAfter(socket, response)
         }
         server.close(() => {
           stopTimer()
@@ -159,16 +165,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
 const NO_IPV6: ReadonlySet<string | undefined> = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL'])
 
-type Fault = [status: number, message: string]
-const NOT_HTTP: Fault = [400, 'the request is not valid HTTP']
 const CLIENT_ERRORS: Record<string, Fault> = {
   HPE_HEADER_OVERFLOW: [431, `the request's headers are larger than ${MAX_HEADER_BYTES} bytes`],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive'],
-}
-
-/** So that the client goes on with another replica, and close() does not wait for this connection. */
-function closeAfterResponse(response: ServerResponse): void {
-  if (!response.headersSent) response.setHeader('Connection', 'close')
 }
 
 /** Sends `text` as the last bytes of a connection. */
@@ -177,35 +176,6 @@ function endConnection(socket: Socket, text: string): void {
   socket.end(text)
   const stopTimer = startTimer(LINGER_MS, () => socket.destroy())
   socket.once('close', stopTimer)
-}
-
-const SLASH = 47
-
-/**
- * What is wrong with a head that the parser accepts, or null. Replaces a target in absolute form (RFC 9112, section 3.2.2) by its path and
- * query: the URL parsers of apps throw for meaningless addresses.
- */
-function findFault(request: IncomingMessage): string | null {
-  const hosts = countHosts(request)
-  if (hosts === 0 && request.httpVersion === '1.1') return 'the request has no Host header'
-  // A proxy before us may have chosen another one than we would (RFC 9112, section 3.2).
-  if (hosts > 1) return 'the request has more than one Host header'
-  const target = request.url!
-  if (target.charCodeAt(0) === SLASH || target === '*') return null
-  const url = URL.parse(target)
-  if (url === null) return "the request's target is not a valid address"
-  request.url = `${url.pathname}${url.search}`
-  return null
-}
-
-/** Node keeps the first one only in `headers`. */
-function countHosts({ rawHeaders }: IncomingMessage): number {
-  let count = 0
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!
-    if (name.length === 4 && name.toLowerCase() === 'host') count += 1
-  }
-  return count
 }
 
 function explainListenError(name: string, address: string, port: number, error: NodeJS.ErrnoException): string {

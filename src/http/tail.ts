@@ -1,44 +1,60 @@
 /**
- * The last `size` bytes of a stream. Chunks are kept as they come until they exceed `size`; from then on their bytes are in a ring, so that a
- * stream of any length, in chunks of any size, takes `size` bytes and is copied once.
+ * The last `size` bytes of a stream, in one buffer: a stream of any length, in chunks of any size, takes `size` bytes at most. The buffer doubles as
+ * bytes arrive. A full buffer is a ring. Chunks are never kept: a chunk of one byte takes 400.
  */
 export class Tail {
   readonly #size: number
-  #chunks: Buffer[] = []
+  /** The first chunk itself, until a second one comes: most streams are one chunk. */
+  #buffer: Buffer | null = null
+  /** Of all chunks. */
   #length = 0
-  #ring: Buffer | null = null
-  /** Where the next byte goes, which is also where the oldest one is. */
-  #at = 0
 
   constructor(size: number) {
     this.#size = size
   }
 
+  /** By how many bytes the buffer grows if a chunk of this length is added. */
+  growth(length: number): number {
+    const room = this.#buffer?.length ?? 0
+    const needed = Math.min(this.#size, this.#length + length)
+    if (needed <= room) return 0
+    return (room === 0 ? needed : Math.min(this.#size, Math.max(needed, 2 * room))) - room
+  }
+
   add(chunk: Buffer): void {
-    this.#length += chunk.length
-    if (this.#ring === null) this.#chunks.push(chunk)
-    else this.#write(this.#ring, chunk)
-    if (this.#ring === null && this.#length > this.#size) {
-      this.#ring = Buffer.allocUnsafe(this.#size)
-      for (const kept of this.#chunks) this.#write(this.#ring, kept)
-      this.#chunks = []
+    if (chunk.length === 0) return
+    if (this.#buffer === null && chunk.length <= this.#size) this.#buffer = chunk
+    else {
+      const growth = this.growth(chunk.length)
+      if (growth > 0) this.#grow(growth)
+      this.#write(this.#buffer!, chunk)
     }
+    this.#length += chunk.length
   }
 
   /** Whether bytes before the last ones were dropped. */
   isCut(): boolean {
-    return this.#ring !== null
+    return this.#length > this.#size
   }
 
   bytes(): Buffer {
-    if (this.#ring !== null) return Buffer.concat([this.#ring.subarray(this.#at), this.#ring.subarray(0, this.#at)])
-    return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#length)
+    const buffer = this.#buffer ?? Buffer.alloc(0)
+    if (!this.isCut()) return this.#length === buffer.length ? buffer : buffer.subarray(0, this.#length)
+    const oldest = this.#length % this.#size
+    return Buffer.concat([buffer.subarray(oldest), buffer.subarray(0, oldest)])
   }
 
-  #write(ring: Buffer, chunk: Buffer): void {
-    const part = chunk.length > ring.length ? chunk.subarray(-ring.length) : chunk
-    const written = part.copy(ring, this.#at)
-    part.copy(ring, 0, written)
-    this.#at = (this.#at + part.length) % ring.length
+  /** A buffer that is too small has not been full before: its bytes are in their order. */
+  #grow(growth: number): void {
+    const before = this.#buffer
+    this.#buffer = Buffer.allocUnsafe((before?.length ?? 0) + growth)
+    before?.copy(this.#buffer, 0, 0, this.#length)
+  }
+
+  #write(buffer: Buffer, chunk: Buffer): void {
+    const skipped = Math.max(0, chunk.length - buffer.length)
+    const at = (this.#length + skipped) % this.#size
+    const written = chunk.copy(buffer, at, skipped)
+    chunk.copy(buffer, 0, skipped + written)
   }
 }

@@ -32,10 +32,12 @@ import { createBadgeApp } from '../http/badges/app.ts'
 import { createFindClientAddress } from '../http/client-address.ts'
 import { createDashboardApp } from '../http/dashboard/app.ts'
 import { createLive } from '../http/dashboard/live.ts'
-import { routeManagement } from '../http/management.ts'
+import { createHostRule } from '../http/head.ts'
+import { MANAGEMENT_BODY, routeManagement } from '../http/management.ts'
 import { createPingApp } from '../http/ping/app.ts'
 import { addressOf, createHttpServer } from '../http/server.ts'
 import { observeHttp } from '../runtime/metrics.ts'
+import { createSteadyLog } from '../runtime/steady-log.ts'
 import { stopTogether } from '../runtime/stop-together.ts'
 import type { Context } from '../store/context.ts'
 import type { Database } from '../store/postgres/database.ts'
@@ -221,9 +223,10 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     authenticate: createAuthenticate(context, tokens, issuers),
     rateLimitPerMinute: config.rateLimitPerMinute,
   })
-  const signIn = createSignIn(context, secretKey, config.secrets.signIn, (provider, error) =>
-    log.warn({ provider, error }, 'a sign-in with an identity provider failed'),
+  const onSignInFailed = createSteadyLog<unknown>((provider, error, count) =>
+    log.warn({ provider, error, count }, 'a sign-in with an identity provider failed'),
   )
+  const signIn = createSignIn(context, secretKey, config.secrets.signIn, onSignInFailed)
   const kept = { days: config.historyMaxDays, flips: config.historyMaxFlips }
   const changes = createChangeHub({
     context,
@@ -278,6 +281,8 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     bindAddress,
     port: config.apiPort,
     ...limitConnections(base, 'api'),
+    body: MANAGEMENT_BODY,
+    isKnownHost: createHostRule(bindAddress, [config.baseUrl, config.pingUrl]),
     errorText: (error) => ({ type: 'application/json; charset=utf-8', text: JSON.stringify({ error }) }),
   })
 

@@ -1,6 +1,7 @@
 /** What both roles share. app.ts makes it once. */
 
 import type { Config } from '../config.ts'
+import { createConnectionGroups } from '../http/client-address.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import { createLoop, type Loop, type LoopOptions } from '../runtime/loop.ts'
@@ -33,10 +34,11 @@ export function openDatabase(
   return stack.adopt(createDatabase({ ...options, url: databaseUrl, onConnectionError }), (opened) => opened.close())
 }
 
-/** The limit of a port, for createHttpServer; what is beyond it is counted. */
+/** The limits of a port's connections, for createHttpServer; what is beyond them is counted. */
 export function limitConnections({ config, metrics }: Pick<Base, 'config' | 'metrics'>, server: string) {
   return {
     maxConnections: config.maxConnections,
+    groupOf: createConnectionGroups(config.trustedProxies),
     onConnectionDropped: () => metrics.connectionsDropped.inc({ server }),
   }
 }

@@ -22,6 +22,8 @@ const PING_RESULTS = [
   'unavailable',
   'body_too_large',
   'body_compressed',
+  'body_too_fine',
+  'body_no_room',
 ]
 /** Of pings whose path or method is wrong, so that their type is not known. */
 const UNKNOWN_PING_RESULTS = ['not_found', 'unknown_signal', 'invalid_exit_code', 'wrong_method']
@@ -44,12 +46,12 @@ export function createMetrics() {
     ),
     connectionsDropped: counter(
       'heartbeat_connections_dropped_total',
-      'Connections closed at once because MAX_CONNECTIONS were open on the port',
+      'Connections closed because too many were open on the port, in all or from one address',
       { server: ['ping', 'api', 'ops'] },
     ),
     pings: counter(
       'heartbeat_pings_total',
-      'Pings received, by type and result; body_too_large and body_compressed are stored without a part of their text',
+      'Pings received, by type and result; those of body_ are stored without a part of their text',
       {
         type: PING_TYPES,
         result: PING_RESULTS,

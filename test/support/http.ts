@@ -26,13 +26,19 @@ export interface Connection {
 export interface ConnectionOptions {
   /** Stay when the server says that it will send no more. */
   readonly allowHalfOpen?: boolean
+  /** The address from which it comes, of the loopback network. */
+  readonly localAddress?: string
 }
 
 const PATIENCE_MS = 45_000
 
-export function openConnection(url: string, { allowHalfOpen = false }: ConnectionOptions = {}): Connection {
+export function openConnection(
+  url: string,
+  { allowHalfOpen = false, localAddress }: ConnectionOptions = {},
+): Connection {
   const { hostname, port } = new URL(url)
-  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen, noDelay: true })
+  const from = localAddress === undefined ? {} : { localAddress }
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen, noDelay: true, ...from })
   let received: Buffer = Buffer.alloc(0)
   let error: Error | null = null
   let isOver = false

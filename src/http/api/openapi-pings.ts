@@ -216,9 +216,13 @@ const ERRORS = {
     'No check has this public id, or the check exists and the signal is unknown.',
     'no such check',
   ),
-  503: describeRejection('The ping could not be stored.', 'the ping could not be stored; try again', {
-    'Retry-After': { description: 'Seconds to wait.', schema: { type: 'integer' }, example: 5 },
-  }),
+  503: describeRejection(
+    'The ping could not be stored, or was recorded without its body because too many bodies are being read.',
+    'the ping could not be stored; try again',
+    {
+      'Retry-After': { description: 'Seconds to wait.', schema: { type: 'integer' }, example: 5 },
+    },
+  ),
 }
 
 const BODY_ERRORS = {

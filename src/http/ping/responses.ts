@@ -3,6 +3,7 @@
 import type { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { SLUG_RULE } from '../../domain/slug.ts'
+import { type BodyFault, FAULT_TEXTS } from '../body.ts'
 
 /** Of each response. A page of any origin may ping: the public id is the capability. */
 export const HEADERS = {
@@ -104,19 +105,39 @@ function echo(given: string): string {
 }
 
 /** What became of the text of a ping whose body is not stored as it was sent. */
-export type BodyLoss = 'cut' | 'too_large' | 'compressed'
+export type BodyLoss = BodyFault | 'cut' | 'compressed'
 
 const TOO_LARGE = `body too large: ${LIMITS.pingBodyBytes} bytes at most`
-const COMPRESSED = 'compressed bodies are not supported'
-const LOSSES = {
-  cut: { status: 413, fault: TOO_LARGE, became: `recorded with the last ${LIMITS.pingBodyBytes}` },
-  too_large: { status: 413, fault: TOO_LARGE, became: 'recorded without it' },
-  compressed: { status: 415, fault: COMPRESSED, became: 'recorded without it' },
-} as const satisfies Record<BodyLoss, unknown>
+const WITHOUT = 'recorded without it'
+const LOSSES: Record<BodyLoss, Pick<Rejection, 'status' | 'result' | 'headers'> & { fault: string; became: string }> = {
+  cut: {
+    status: 413,
+    result: 'body_too_large',
+    fault: TOO_LARGE,
+    became: `recorded with the last ${LIMITS.pingBodyBytes}`,
+  },
+  too_large: { status: 413, result: 'body_too_large', fault: TOO_LARGE, became: WITHOUT },
+  compressed: {
+    status: 415,
+    result: 'body_compressed',
+    // Nobody asked for the body, and what comes of it is no business of the next request.
+    headers: { Connection: 'close' },
+    fault: 'compressed bodies are not supported',
+    became: WITHOUT,
+  },
+  too_fine: { status: 400, result: 'body_too_fine', fault: FAULT_TEXTS.too_fine, became: WITHOUT },
+  // A client that tries again brings the text. The signal counts already.
+  no_room: {
+    status: 503,
+    result: 'body_no_room',
+    headers: UNAVAILABLE.headers!,
+    fault: FAULT_TEXTS.no_room,
+    became: WITHOUT,
+  },
+}
 
 /** The response to a ping that is recorded, though its body is not, or not whole. `isRepeat`: a ping of this run and type was recorded before. */
 export function bodyLost(loss: BodyLoss, isRepeat: boolean): Rejection {
-  const { status, fault, became } = LOSSES[loss]
-  const message = `${fault}; the ping was ${isRepeat ? 'recorded before' : became}`
-  return { status, message, result: loss === 'compressed' ? 'body_compressed' : 'body_too_large' }
+  const { fault, became, ...rejection } = LOSSES[loss]
+  return { ...rejection, message: `${fault}; the ping was ${isRepeat ? 'recorded before' : became}` }
 }

@@ -88,7 +88,7 @@ describe('a request that breaks off', () => {
   })
 })
 
-it('I1: MAX_CONNECTIONS of a port may be open; one more is closed at once and counted, and a closed one makes room', async () => {
+it('I1: MAX_CONNECTIONS of a port may be open; one more closes the oldest that is idle, which is counted, and a closed one makes room', async () => {
   await using own = await startTestApp({ environment: { MAX_CONNECTIONS: '2' } })
   for (const [server, url] of [
     ['ping', own.pingUrl],
@@ -100,7 +100,11 @@ it('I1: MAX_CONNECTIONS of a port may be open; one more is closed at once and co
       connection.send(writeHead('GET', '/nowhere'))
       expect([401, 404]).toContain((await connection.receive()).status)
     }
-    expect((await openConnection(url).ended).rest).toBe('')
+    const more = openConnection(url)
+    more.send(writeHead('GET', '/nowhere'))
+    expect([401, 404]).toContain((await more.receive()).status)
+    expect((await open.shift()!.ended).rest).toBe('')
+    open.push(more)
     for (const { socket, ended } of open) {
       socket.destroy()
       await ended

@@ -1,0 +1,128 @@
+/**
+ * The open connections of a port: how many there may be, which of them goes when there are too many, and how many requests of one wait for their responses.
+ * Clients that keep their connections, and strangers that hold theirs, keep nobody out.
+ */
+
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { endBody } from './body.ts'
+
+/** No client of ours sends a request before it has the response to the last one. */
+const MOST_UNANSWERED = 16
+/** A new connection looks no further for one that may go. */
+const MOST_LOOKS = 1_000
+/** One address holds a part of the connections at most. */
+const PARTS = 4
+/** Below this part of the limit, the order of the connections costs more than it is worth. */
+const ORDER_PARTS = 16
+
+export interface ConnectionsOptions {
+  /** Default: no limit. */
+  readonly most?: number | undefined
+  /** What counts as one client, by its address; null: not limited. Default: no client is limited. */
+  readonly groupOf?: ((address: string) => string | null) | undefined
+  /** After a connection was closed because there are too many. */
+  readonly onDropped: () => void
+}
+
+interface Connection {
+  readonly group: string | null
+  /** The responses in the order of their requests: those that are not sent yet, and the last one. */
+  responses: ServerResponse[]
+  /** It takes no more requests. */
+  isOver: boolean
+}
+
+export interface Connections {
+  /** Makes room for it, or closes it. */
+  open(socket: Socket): void
+  /** False: the request must be left alone, because the connection ends. */
+  take(socket: Socket, response: ServerResponse): boolean
+  /** The response to the latest request. With pipelining, earlier ones may still be pending before it. */
+  latest(socket: Socket): ServerResponse | undefined
+  sockets(): Iterable<Socket>
+}
+
+export const isPending = (response: ServerResponse | undefined) => response?.writableFinished === false
+
+export function createConnections({ most, groupOf = () => null, onDropped }: ConnectionsOptions): Connections {
+  /** By the time of the last request, or of the connect where there was none: the oldest one first. */
+  const open = new Map<Socket, Connection>()
+  const groups = new Map<string, number>()
+  const mostOfGroup = most === undefined || most < PARTS ? Number.POSITIVE_INFINITY : Math.floor(most / PARTS)
+
+  const ordersFrom = most === undefined ? Number.POSITIVE_INFINITY : Math.floor(most / ORDER_PARTS)
+
+  function close(socket: Socket, { group }: Connection): void {
+    if (!open.delete(socket) || group === null) return
+    const left = groups.get(group)! - 1
+    if (left === 0) groups.delete(group)
+    else groups.set(group, left)
+  }
+
+  /** Closes the connection, of the group or of all, that has been without a request for longest. False: each has one in progress. */
+  function closeIdle(group: string | null): boolean {
+    let looks = 0
+    for (const [socket, connection] of open) {
+      looks += 1
+      if (looks > MOST_LOOKS || looks > open.size) break
+      if (group !== null && connection.group !== group) continue
+      if (!isPending(connection.responses.at(-1))) {
+        close(socket, connection)
+        socket.destroy()
+        return true
+      }
+      moveToEnd(socket, connection)
+    }
+    return false
+  }
+
+  function moveToEnd(socket: Socket, connection: Connection): void {
+    open.delete(socket)
+    open.set(socket, connection)
+  }
+
+  return {
+    open(socket) {
+      const group = most === undefined ? null : groupOf(socket.remoteAddress ?? '')
+      const ofGroup = group === null ? 0 : (groups.get(group) ?? 0)
+      const isTooMany = ofGroup >= mostOfGroup || open.size >= (most ?? Number.POSITIVE_INFINITY)
+      if (isTooMany) {
+        onDropped()
+        if (!closeIdle(ofGroup >= mostOfGroup ? group : null)) return void socket.destroy()
+      }
+      const connection: Connection = { group, responses: [], isOver: false }
+      open.set(socket, connection)
+      if (group !== null) groups.set(group, (groups.get(group) ?? 0) + 1)
+      socket.once('close', () => {
+        close(socket, connection)
+        // Node closes no response that waits behind another one.
+        for (const response of connection.responses) endBody(response.req)
+      })
+    },
+    take(socket, response) {
+      const connection = open.get(socket)
+      if (connection === undefined || connection.isOver) return false
+      const { responses } = connection
+      while (responses.length > 0 && !isPending(responses[0])) responses.shift()
+      if (responses.length >= MOST_UNANSWERED) {
+        connection.isOver = true
+        socket.pause()
+        endAfter(socket, responses.at(-1)!)
+        return false
+      }
+      responses.push(response)
+      if (open.size > ordersFrom) moveToEnd(socket, connection)
+      return true
+    },
+    latest: (socket) => open.get(socket)?.responses.at(-1),
+    sockets: () => open.keys(),
+  }
+}
+
+/** The response is the last one of its connection, so that the client goes on with another one. */
+export function endAfter(socket: Socket, response: ServerResponse): void {
+  // When its head is out already, the header comes too late.
+  if (response.headersSent) response.once('finish', () => socket.destroySoon())
+  else response.setHeader('Connection', 'close')
+}
