@@ -68,6 +68,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
       'http/middleware',
       'http/body.ts',
       'http/client-address.ts',
+      'http/parameters.ts',
     ],
     outside: ['koa'],
   },

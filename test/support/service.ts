@@ -1,5 +1,6 @@
 /** The product as tests meet it: on real sockets, over a database of its own. */
 
+import type { RequestListener } from 'node:http'
 import { createAuthenticate } from '../../src/auth/authenticate.ts'
 import { createSignIn } from '../../src/auth/sign-in.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
@@ -65,8 +66,11 @@ type Overrides = Partial<ApiParts & DashboardParts> & {
   readonly clock?: Clock
 }
 
-/** `overrides`: of the API and the dashboard. */
-export async function startTestApi({ clock = systemClock, ...overrides }: Overrides = {}): Promise<TestApi> {
+/** `overrides`: of the API and the dashboard. `around`: gets each request before them. */
+export async function startTestApi(
+  { clock = systemClock, ...overrides }: Overrides = {},
+  around: (handler: RequestListener) => RequestListener = (handler) => handler,
+): Promise<TestApi> {
   const { database, url: databaseUrl, close: closeDatabase } = await createTestDatabase()
   let offsetMs = 0
   const audited: AuditEntry[] = []
@@ -117,7 +121,7 @@ export async function startTestApi({ clock = systemClock, ...overrides }: Overri
   const badges = createBadgeApp({ ...parts, clock: context.clock, find: createFindBadge(context) }).callback()
   const server = createHttpServer({
     name: 'api',
-    handler: routeManagement({ api, badges, dashboard, sitePath: () => sitePathOf(parts.baseUrl()) }),
+    handler: around(routeManagement({ api, badges, dashboard, sitePath: () => sitePathOf(parts.baseUrl()) })),
     bindAddress: '127.0.0.1',
     port: 0,
     errorText: (error) => ({ type: 'application/json; charset=utf-8', text: JSON.stringify({ error }) }),

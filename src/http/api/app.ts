@@ -12,6 +12,7 @@ import type { Log } from '../../runtime/log.ts'
 import { createPacer } from '../../runtime/pacer.ts'
 import { takeCall } from '../../tenancy/rate-limit.ts'
 import { createFindClientAddress, type FindClientAddress } from '../client-address.ts'
+import { encodingOf, sendEncoded } from '../compress.ts'
 import { serveHealthchecks } from '../healthchecks/app.ts'
 import { type Admit, createAdmit } from '../middleware/admit.ts'
 import { renderErrors } from '../middleware/errors.ts'
@@ -22,7 +23,7 @@ import { parsePart } from './faults.ts'
 import { readJsonObject } from './json.ts'
 import { describeRoutes, withServers } from './openapi.ts'
 import { readQuery } from './query.ts'
-import { type Api, PlainText, type Route, Text } from './route.ts'
+import { type Api, PlainText, type Route, SharedText, Text } from './route.ts'
 import { ROUTES } from './routes.ts'
 import { createPageSender, type Pages, type SendPages } from './send-pages.ts'
 
@@ -95,11 +96,11 @@ export function createApiApp(given: ApiParts): Koa {
 /** The document is made once for each address: it is open to all, and large. */
 function createDescribe(baseUrl: () => string, pingUrl: () => string): Api['describe'] {
   const document = describeRoutes(ROUTES)
-  let made: { readonly baseUrl: string; readonly pingUrl: string; readonly text: Text } | undefined
+  let made: { readonly baseUrl: string; readonly pingUrl: string; readonly text: SharedText } | undefined
   return () => {
     const urls = { baseUrl: baseUrl(), pingUrl: pingUrl() }
     if (made?.baseUrl !== urls.baseUrl || made.pingUrl !== urls.pingUrl)
-      made = { ...urls, text: new Text(Buffer.from(JSON.stringify(withServers(document, urls)))) }
+      made = { ...urls, text: new SharedText(Buffer.from(JSON.stringify(withServers(document, urls)))) }
     return made.text
   }
 }
@@ -141,12 +142,25 @@ function serve(
     ctx.status = status
     if (response === null) return
     if (result === null) ctx.status = 204
+    else if (result instanceof SharedText) await sendShared(ctx, result)
     else if (result instanceof Text) await sendText(ctx, result, response === PlainText ? TEXT_TYPE : 'json')
     else await sendText(ctx, new Text(Buffer.from(JSON.stringify(response.parse(result)))), 'json')
   }
 }
 
 const TEXT_TYPE = 'text/plain; charset=utf-8'
+
+async function sendShared(ctx: Context, text: SharedText): Promise<void> {
+  ctx.set({ ETag: text.etag, 'Cache-Control': 'no-cache' })
+  const encoding = encodingOf(ctx)
+  ctx.vary('Accept-Encoding')
+  if (ctx.fresh) ctx.status = 304
+  else if (encoding === 'identity') await sendText(ctx, text, 'json')
+  else {
+    ctx.type = 'json'
+    sendEncoded(ctx, { encoding, bytes: await text.encoded(encoding) })
+  }
+}
 
 async function sendText(ctx: Context, { bytes }: Text, type: string): Promise<void> {
   ctx.type = type

@@ -57,7 +57,7 @@ function toFaults(issues: readonly z.core.$ZodIssue[]): FieldFault[] {
     if (issue.code !== 'unrecognized_keys') add(issue.path, issue.message)
     else {
       const texts = JSON.parse(issue.message) as string[]
-      for (const [index, key] of issue.keys.entries()) add([...issue.path, key], texts[index]!)
+      for (const [index, text] of texts.entries()) add([...issue.path, issue.keys[index]!], text)
     }
   }
   return Array.from(faults, ([path, message]) => ({ path, message }))
@@ -69,7 +69,8 @@ function describeUnknownFields(issue: z.core.$ZodRawIssue): string | undefined {
   const { inst: schema } = issue
   const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
   const texts = (schema === undefined ? undefined : UNKNOWN_FIELDS.get(schema as z.core.$ZodType)) ?? {}
-  return JSON.stringify(issue.keys.map((key) => (Object.hasOwn(texts, key) ? texts[key] : describeUnknown(key, known))))
+  const describe = (key: string) => (Object.hasOwn(texts, key) ? texts[key] : describeUnknown(key, known))
+  return JSON.stringify(issue.keys.slice(0, MAX_FAULTS).map(describe))
 }
 
 function describeUnknown(name: string, known: readonly string[]): string {

@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { AppError } from '../../domain/errors.ts'
+import { readParameters } from '../parameters.ts'
 import { invalidFields, shorten } from './faults.ts'
 
 /** Unknown parameters that an error names. */
@@ -12,7 +13,7 @@ const MAX_NAMED = 10
  * parameters, which are filters with a typo or of another service, and for a parameter that is given twice and is not a list.
  */
 export function readQuery(schema: z.ZodObject, querystring: string): Record<string, string | string[]> {
-  const given = new URLSearchParams(querystring)
+  const given = readParameters(querystring, 'parameters')
   assertKnown(Object.keys(schema.shape), [...new Set(given.keys())])
   const known = Object.keys(schema.shape).filter((name) => given.has(name))
   const lists = new Set(known.filter((name) => isList(schema.shape[name] as z.ZodType)))

@@ -1,11 +1,13 @@
 /** Operations of the management API as data: routing, validation and /openapi.json all follow from it and cannot disagree. */
 
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { Tokens } from '../../auth/tokens.ts'
 import type { ChannelContext } from '../../channels/context.ts'
 import type { Caller, Scope } from '../../domain/access.ts'
 import type { AuditAction } from '../../domain/audit.ts'
 import type { ErrorCode } from '../../domain/errors.ts'
+import { compressOnce, type Encoding } from '../compress.ts'
 
 /** The context of all handlers. */
 export interface Api {
@@ -36,6 +38,18 @@ export class Text {
 
   constructor(bytes: Buffer) {
     this.bytes = bytes
+  }
+}
+
+/** A text that is the same for all, and large: it is compressed once, and a client that has it already gets no second copy. */
+export class SharedText extends Text {
+  readonly etag: string
+  readonly encoded: (encoding: Encoding) => Promise<Buffer>
+
+  constructor(bytes: Buffer) {
+    super(bytes)
+    this.etag = `W/"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
+    this.encoded = compressOnce(bytes)
   }
 }
 

@@ -8,6 +8,7 @@ import type { Log } from '../../runtime/log.ts'
 import { renderErrors } from '../middleware/errors.ts'
 import { type OnRequest, observe } from '../middleware/observe.ts'
 import { createWindows } from '../middleware/windows.ts'
+import { readParameters } from '../parameters.ts'
 import { parseBadgePath } from './path.ts'
 import { renderBadge } from './render.ts'
 
@@ -66,7 +67,8 @@ export function createBadgeApp(options: BadgeAppOptions): Koa {
     }
     const found = await find(badgeKey, subject)
     if (found === null) throw notFound('badge')
-    const { type, text } = await renderBadge(format, found, new URLSearchParams(ctx.querystring).get('states') === '2')
+    const query = readParameters(ctx.querystring, 'parameters')
+    const { type, text } = await renderBadge(format, found, query.get('states') === '2')
     ctx.set({
       'Cache-Control': 'public, max-age=60',
       'Content-Type': type,

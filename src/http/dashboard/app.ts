@@ -12,19 +12,22 @@ import { SIGN_IN_SECONDS } from '../../auth/sign-in.ts'
 import { includesScope } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
 import { onSite, sitePathOf } from '../../domain/site.ts'
+import { addressGroup } from '../../runtime/addresses.ts'
 import { yieldTurn } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 import { RequestAborted, readBody } from '../body.ts'
 import { createFindClientAddress, type FindClientAddress } from '../client-address.ts'
+import { compressPage, type Encoded, type Encoding, encodingOf, sendEncoded } from '../compress.ts'
 import { createRejectionCount } from '../middleware/limit-rejections.ts'
 import { type OnRequest, observe } from '../middleware/observe.ts'
 import { createWindows } from '../middleware/windows.ts'
-import { ASSETS_PATH, type Assets, compress, type Encoding, readAssets } from './assets.ts'
+import { cutParameters, readParameters } from '../parameters.ts'
+import { ASSETS_PATH, type Assets, readAssets } from './assets.ts'
 import { renderErrorPages } from './errors.ts'
-import { type Around, renderDocument } from './layout.ts'
+import { type Around, isTimeless, renderDocument } from './layout.ts'
 import { LIVE_PATH, type Live } from './live.ts'
 import { createRejectForeignPage, isOpenedInClear, ownPath, pathOfReferrer } from './own-page.ts'
-import type { Dashboard, PageRoute, Redirect, Request, Response } from './page.ts'
+import type { Dashboard, Page, PageRoute, Redirect, Request, Response } from './page.ts'
 import { PAGES } from './routes.ts'
 import { createSharedReads, type ShareRead } from './shared-reads.ts'
 import { createTurns, type Turns } from './turns.ts'
@@ -64,10 +67,12 @@ const CONTENT_SECURITY_POLICY = [
 const REFRESH_HEADER = 'X-Refresh'
 /** Of one user in a minute, in this process: some hundreds of open pages make two a minute each, and more when they connect again. */
 const MOST_REQUESTS = 6_000
+const LONG_ADDRESS = 700
+const LOG_IN_PATH = '/login'
 const HTML = 'text/html; charset=utf-8'
 const FORM_BYTES = 65_536
-/** Of brotli, for pages: at 4 it takes about a millisecond for a list. */
-const PAGE_QUALITY = 4
+/** Parameters in which the word of a notice is looked for, also for a page that says what is wrong with them. */
+const MOST_LOOKED_AT = 50
 const YEAR_SECONDS = 31_536_000
 
 /** Mount its `callback()` on a node server for all paths that are not the API's. */
@@ -122,7 +127,7 @@ export function createDashboardApp(parts: DashboardParts): Koa {
   app.use(
     renderErrorPages({
       log,
-      render: (ctx, page) => sendDocument(ctx, renderDocument(page, aroundOf(ctx, assets, dashboard))),
+      render: (ctx, page) => sendPage(ctx, page, aroundOf(ctx, assets, dashboard)),
     }),
   )
   app.use(async (ctx, next) => {
@@ -148,7 +153,9 @@ export function createDashboardApp(parts: DashboardParts): Koa {
 }
 
 const setHeaders: Middleware = (ctx, next) => {
-  ctx.set({ 'Content-Security-Policy': CONTENT_SECURITY_POLICY, 'Referrer-Policy': 'same-origin' })
+  // As the Referer of the next request, a long address would be more than a header may have (http/head.ts).
+  const referrer = ctx.url.length > LONG_ADDRESS ? 'origin' : 'same-origin'
+  ctx.set({ 'Content-Security-Policy': CONTENT_SECURITY_POLICY, 'Referrer-Policy': referrer })
   return next()
 }
 
@@ -186,6 +193,7 @@ function serve(
       isOpenedInClear: isSecure(dashboard.baseUrl()) && isOpenedInClear(ctx.req),
       now: dashboard.context.clock.now(),
     }
+    ctx.state.isRead = true
     const notBefore = Date.parse(ctx.get(REFRESH_HEADER))
     if (isSame === true && caller !== null && !Number.isNaN(notBefore)) {
       const encoding = encodingOf(ctx)
@@ -197,8 +205,14 @@ function serve(
       if (ctx.res.destroyed) throw new RequestAborted()
       return respond(request)
     }
-    const response = await (caller === null ? answer() : turns[method === 'GET' ? 'read' : 'change'](caller, answer))
+    const response = await takeTurn(request, answer)
     await send(ctx, response, around, dashboard.baseUrl())
+  }
+
+  /** What an attempt to log in does has limits of its own. */
+  function takeTurn({ caller, address }: Request<DashboardCaller | null>, answer: () => Response | Promise<Response>) {
+    if (caller !== null) return turns[method === 'GET' ? 'read' : 'change'](caller, answer)
+    return method === 'GET' && path === LOG_IN_PATH ? turns.open(addressGroup(address), answer) : answer()
   }
 
   /** Without the name of the user. */
@@ -208,30 +222,23 @@ function serve(
     const { path: at, now, baseUrl } = request
     const sitePath = sitePathOf(baseUrl())
     const text = renderDocument(response, { caller: null, path: at, done: null, assets, sitePath, now })
-    return {
-      status: response.status ?? 200,
-      encoding,
-      bytes: await compress(Buffer.from(text), encoding, PAGE_QUALITY),
-    }
+    return { status: response.status ?? 200, ...(await compressPage(Buffer.from(text), encoding)) }
   }
 }
 
-interface Compressed {
+interface Compressed extends Encoded {
   readonly status: number
-  readonly encoding: Encoding
-  readonly bytes: Buffer
 }
 
-function sendCompressed(ctx: Context, { status, encoding, bytes }: Compressed): void {
-  ctx.status = status
+function sendCompressed(ctx: Context, page: Compressed): void {
+  ctx.status = page.status
   ctx.type = HTML
-  ctx.vary('Accept-Encoding')
-  if (encoding !== 'identity') ctx.set('Content-Encoding', encoding)
-  ctx.body = bytes
+  sendEncoded(ctx, page)
 }
 
 function aroundOf(ctx: Context, assets: Assets, { context, baseUrl }: Pick<Dashboard, 'context' | 'baseUrl'>): Around {
-  const done = new URLSearchParams(ctx.querystring).get('done')
+  const { first } = cutParameters(ctx.querystring, MOST_LOOKED_AT)
+  const done = new URLSearchParams(first).get('done')
   const sitePath = sitePathOf(baseUrl())
   return { caller: ctx.state.caller ?? null, path: ctx.path, done, assets, sitePath, now: context.clock.now() }
 }
@@ -244,27 +251,41 @@ async function send(ctx: Context, response: Response, around: Around, baseUrl: s
       ctx.type = 'text/plain; charset=utf-8'
       return sendBytes(ctx, response.bytes)
     case 'fragment':
-      return sendDocument(ctx, response.body.toString())
+      ctx.type = HTML
+      return sendBytes(ctx, Buffer.from(response.body.toString()))
     case 'page':
       ctx.status = response.status ?? 200
       if (response.waitSeconds !== undefined) ctx.set('Retry-After', String(Math.ceil(response.waitSeconds)))
-      return sendDocument(ctx, renderDocument(response, around))
+      return sendPage(ctx, response, around)
   }
 }
 
-async function sendDocument(ctx: Context, text: string): Promise<void> {
+async function sendPage(ctx: Context, page: Page, around: Around): Promise<void> {
   ctx.type = HTML
-  await sendBytes(ctx, Buffer.from(text))
+  const text = renderDocument(page, around)
+  if (!isTimeless(page, around)) return sendBytes(ctx, Buffer.from(text))
+  sendEncoded(ctx, await compressOpen(text, encodingOf(ctx)))
 }
 
-/** Shorter texts would not become smaller. */
-const COMPRESS_BYTES = 1_024
-
 async function sendBytes(ctx: Context, bytes: Buffer): Promise<void> {
-  ctx.vary('Accept-Encoding')
-  const encoding = bytes.length < COMPRESS_BYTES ? 'identity' : encodingOf(ctx)
-  if (encoding !== 'identity') ctx.set('Content-Encoding', encoding)
-  ctx.body = await compress(bytes, encoding, PAGE_QUALITY)
+  sendEncoded(ctx, await compressPage(bytes, encodingOf(ctx)))
+}
+
+/** By their encoding and text: most are the log-in, or say that there is no such page. */
+const openPages = new Map<string, Promise<Encoded>>()
+const MOST_OPEN_PAGES = 64
+
+function compressOpen(text: string, encoding: Encoding): Promise<Encoded> {
+  const key = `${encoding} ${text}`
+  const known = openPages.get(key)
+  if (known !== undefined) return known
+  const made = compressPage(Buffer.from(text), encoding)
+  openPages.set(key, made)
+  if (openPages.size > MOST_OPEN_PAGES) openPages.delete(openPages.keys().next().value!)
+  // A page that found no place to be compressed, or could not be, is made again.
+  const forget = () => openPages.delete(key)
+  made.then((page) => page.encoding === encoding || forget(), forget)
+  return made
 }
 
 async function sendAsset(ctx: Context, assets: Assets): Promise<void> {
@@ -273,17 +294,9 @@ async function sendAsset(ctx: Context, assets: Assets): Promise<void> {
   if (found === null) throw new AppError('not_found', 'there is no such file: load the page again')
   const { asset, isOther } = found
   const encoding = encodingOf(ctx)
-  ctx.vary('Accept-Encoding')
-  if (encoding !== 'identity') ctx.set('Content-Encoding', encoding)
   ctx.set('Cache-Control', isOther ? 'no-store' : `public, max-age=${YEAR_SECONDS}, immutable`)
   ctx.type = asset.type
-  ctx.body = await asset.bytes(encoding)
-}
-
-function encodingOf(ctx: Context): Encoding {
-  // Clients that accept both list them in any order.
-  if (ctx.acceptsEncodings('br')) return 'br'
-  return ctx.acceptsEncodings('gzip') ? 'gzip' : 'identity'
+  sendEncoded(ctx, { encoding, bytes: await asset.bytes(encoding) })
 }
 
 function sendRedirect(ctx: Context, { to, session, signIn }: Redirect, baseUrl: string): void {
@@ -327,7 +340,7 @@ async function readForm(ctx: Context): Promise<URLSearchParams> {
 
 /** PostgreSQL stores no NUL. */
 function withoutNul(text: string): URLSearchParams {
-  const fields = new URLSearchParams(text)
+  const fields = readParameters(text, 'fields')
   for (const [name, value] of fields)
     if (`${name}${value}`.includes('\0')) throw new AppError('invalid', 'a text must not contain the NUL character')
   return fields
@@ -343,7 +356,7 @@ function isSecure(baseUrl: string): boolean {
   return baseUrl.startsWith('https:')
 }
 
-const isLogIn = (path: string) => path === '/login' || path.startsWith('/login/')
+const isLogIn = (path: string) => path === LOG_IN_PATH || path.startsWith(`${LOG_IN_PATH}/`)
 
 function tooManyRequests(most: number, retryAfterSeconds: number): AppError {
   const message = `your account has made more than ${most} requests in a minute: try again in ${retryAfterSeconds} s`

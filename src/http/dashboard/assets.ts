@@ -6,14 +6,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { promisify } from 'node:util'
-import { brotliCompress, constants, gzip } from 'node:zlib'
-
-const compressBr = promisify(brotliCompress)
-const compressGzip = promisify(gzip)
-const BR_QUALITY = 9
-
-export type Encoding = 'br' | 'gzip' | 'identity'
+import { compressOnce, type Encoding } from '../compress.ts'
 
 export interface Asset {
   readonly type: 'text/css; charset=utf-8' | 'text/javascript; charset=utf-8'
@@ -74,24 +67,8 @@ export function readAssets(): Assets {
 }
 
 function createAsset(kind: 'css' | 'js', content: Buffer): Asset {
-  const made = new Map<Encoding, Promise<Buffer>>()
   return {
     type: kind === 'css' ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',
-    bytes(encoding) {
-      const known = made.get(encoding)
-      if (known !== undefined) return known
-      const bytes = compress(content, encoding, BR_QUALITY)
-      made.set(encoding, bytes)
-      return bytes
-    },
+    bytes: compressOnce(content),
   }
-}
-
-/** `quality`: of brotli, 0 to 11. */
-export async function compress(content: Buffer, encoding: Encoding, quality: number): Promise<Buffer> {
-  if (encoding === 'gzip') return compressGzip(content)
-  if (encoding === 'identity') return content
-  return compressBr(content, {
-    params: { [constants.BROTLI_PARAM_QUALITY]: quality, [constants.BROTLI_PARAM_SIZE_HINT]: content.length },
-  })
 }

@@ -3,8 +3,8 @@
 import type { Context, Middleware } from 'koa'
 import { AppError, type ErrorCode, unavailable } from '../../domain/errors.ts'
 import type { Log } from '../../runtime/log.ts'
-import { RequestAborted } from '../body.ts'
-import { CLIENT_LEFT, STATUS } from '../middleware/errors.ts'
+import { hasBody, RequestAborted, respondAndDrain } from '../body.ts'
+import { CLIENT_LEFT, createUnavailableLog, STATUS } from '../middleware/errors.ts'
 import { type Html, html } from './html.ts'
 import { pathOfReferrer } from './own-page.ts'
 import type { Page } from './page.ts'
@@ -16,6 +16,7 @@ export interface ErrorPagesOptions {
 }
 
 export function renderErrorPages({ log, render }: ErrorPagesOptions): Middleware {
+  const logUnavailable = createUnavailableLog(log)
   return async (ctx, next) => {
     try {
       await next()
@@ -29,12 +30,16 @@ export function renderErrorPages({ log, render }: ErrorPagesOptions): Middleware
       const failure = error instanceof AppError ? error : new AppError('internal', 'internal error', { cause: error })
       const { requestId, route } = ctx.state
       if (failure.code === 'internal') log.error({ error, requestId, route }, 'request failed')
-      if (failure.code === 'unavailable')
-        log.warn({ error: failure.cause ?? failure, requestId, route }, 'request rejected: unavailable')
-      ctx.status = failure.code === 'invalid' ? 422 : STATUS[failure.code]
+      if (failure.code === 'unavailable') logUnavailable(failure, ctx)
+      // 422: the request could be read, and what it says is wrong.
+      ctx.status = failure.code === 'invalid' && ctx.state.isRead === true ? 422 : STATUS[failure.code]
       if (failure.retryAfterSeconds !== undefined)
         ctx.set('Retry-After', String(Math.max(1, Math.ceil(failure.retryAfterSeconds))))
       await render(ctx, describe(failure, ctx))
+      if (!hasBody(ctx.req) || ctx.req.complete) return
+      // The rest of a form is still being sent.
+      ctx.respond = false
+      await respondAndDrain(ctx.req, ctx.res, ctx.body as Buffer)
     }
   }
 }

@@ -31,6 +31,11 @@ const SECTIONS = [
   ['/service', 'Service'],
 ] as const
 
+/** Whether nothing on the page depends on when or for whom it is made: a text that many get. */
+export function isTimeless({ live = 'none' }: Page, { caller }: Pick<Around, 'caller'>): boolean {
+  return caller === null && live === 'none'
+}
+
 /** The addresses of our own in a document. Templates escape the quotes of texts, so that no text looks like one. */
 const OWN_ADDRESS = / (href|src|action|data-preview)="(\/[^"]*)/g
 
@@ -46,7 +51,7 @@ export function renderDocument(page: Page, { caller, path, done, assets, sitePat
 <title>${toOneLine(title)} - Heartbeat Operator</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta name="server-time" content="${toIso(now)}">
+${isTimeless(page, { caller }) ? '' : html`<meta name="server-time" content="${toIso(now)}">`}
 ${retryAfterSeconds === undefined ? '' : html`<noscript><meta http-equiv="refresh" content="${retryAfterSeconds}"></noscript>`}
 <link rel="icon" id="favicon" href="${FAVICONS[mood]}">
 <link rel="stylesheet" href="${assets.styles}">

@@ -13,6 +13,9 @@ const PAGES_AT_ONCE = 2
 const PAGES_PER_ORGANIZATION = 1
 /** Of those that wait for the place of the organization: the others of the user wait behind. */
 const PAGES_PER_USER = 1
+/** Without a session: each address waits for itself. */
+const OPEN_AT_ONCE = 2
+const OPEN_PER_ADDRESS = 1
 /** Each takes a connection of the pool. */
 const CHANGES_AT_ONCE = 8
 const CHANGES_PER_ORGANIZATION = 4
@@ -30,6 +33,8 @@ export interface TurnsOptions {
 export interface Turns {
   /** Runs `read` when it is the user's turn. Throws AppError `unavailable` after WAIT_MS. */
   read<Result>(caller: DashboardCaller, read: () => Result | Promise<Result>): Promise<Result>
+  /** The same without a session. `address`: what counts as one client. */
+  open<Result>(address: string, read: () => Result | Promise<Result>): Promise<Result>
   /** The same for a change, which waits for no page: it is short, and its user waits for it. */
   change<Result>(caller: DashboardCaller, change: () => Result | Promise<Result>): Promise<Result>
 }
@@ -37,6 +42,7 @@ export interface Turns {
 export function createTurns({ yieldToPings, waitMs = WAIT_MS }: TurnsOptions): Turns {
   const users = createSharedPlaces(Number.POSITIVE_INFINITY, PAGES_PER_USER)
   const pages = createSharedPlaces(PAGES_AT_ONCE, PAGES_PER_ORGANIZATION)
+  const openPages = createSharedPlaces(OPEN_AT_ONCE, OPEN_PER_ADDRESS)
   const changes = createSharedPlaces(CHANGES_AT_ONCE, CHANGES_PER_ORGANIZATION)
   return {
     async read({ id, organizationId }, read) {
@@ -51,6 +57,16 @@ export function createTurns({ yieldToPings, waitMs = WAIT_MS }: TurnsOptions): T
       } finally {
         leave?.()
         leaveUser()
+      }
+    },
+    async open(address, read) {
+      const leave = await openPages.take(address, waitMs)
+      if (leave === null) throw busy('pages are being read')
+      try {
+        await yieldToPings()
+        return await read()
+      } finally {
+        leave()
       }
     },
     async change({ organizationId }, change) {

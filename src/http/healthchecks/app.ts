@@ -18,6 +18,7 @@ import type { SendPages } from '../api/send-pages.ts'
 import { readBody } from '../body.ts'
 import type { FindClientAddress } from '../client-address.ts'
 import { createAdmit } from '../middleware/admit.ts'
+import { readParameters } from '../parameters.ts'
 import type { BoundCaller, Call, Reply } from './call.ts'
 import { type Found, findPath, type Operation } from './routes.ts'
 
@@ -120,7 +121,7 @@ async function serve(
   assertBound(caller)
   const given = body ?? (ctx.method === 'POST' ? await readJson(ctx.req, pace) : {})
   const urls = { siteUrl: siteUrl(), pingUrl: pingUrl() }
-  const query = new URLSearchParams(ctx.querystring)
+  const query = readParameters(ctx.querystring, 'parameters')
   const call: Call = { context, caller, version, params, query, body: given, ...urls }
   const made = await handle(call)
   if (!('pages' in made)) return reply(ctx, made)

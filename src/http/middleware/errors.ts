@@ -3,7 +3,9 @@
 import type { Context, Middleware } from 'koa'
 import { AppError, describeError, type ErrorCode } from '../../domain/errors.ts'
 import type { Log } from '../../runtime/log.ts'
+import { createSteadyLog } from '../../runtime/steady-log.ts'
 import { hasBody, isNearlyRead, RequestAborted, respondAndDrain } from '../body.ts'
+import { UNMATCHED } from './observe.ts'
 
 export const STATUS = {
   invalid: 400,
@@ -24,16 +26,31 @@ export const CLIENT_LEFT = 499
 
 /** Responds with `{"error": message}`, `code` where the error has a word, and `details` when invalid (design, section 3.2). Unexpected errors are logged and get a fixed text. */
 export function renderErrors(log: Log): Middleware {
+  const logUnavailable = createUnavailableLog(log)
   return async (ctx, next) => {
     try {
       await next()
     } catch (error) {
-      await render(ctx, error, log)
+      await render(ctx, error, log, logUnavailable)
     }
   }
 }
 
-async function render(ctx: Context, error: unknown, log: Log): Promise<void> {
+/** A line a second for each route: strangers can cause any number of these. A limit is no fault, and has no stack. */
+export function createUnavailableLog(log: Log): (failure: AppError, ctx: Context) => void {
+  const write = createSteadyLog<AppError>((route, { cause, message }, count) => {
+    const why = cause === undefined ? { reason: message } : { error: cause }
+    log.warn({ ...why, route, count }, 'requests rejected: unavailable')
+  })
+  return (failure, ctx) => write(ctx.state.route ?? UNMATCHED, failure)
+}
+
+async function render(
+  ctx: Context,
+  error: unknown,
+  log: Log,
+  logUnavailable: (failure: AppError, ctx: Context) => void,
+): Promise<void> {
   if (error instanceof RequestAborted) {
     ctx.respond = false
     ctx.res.statusCode = CLIENT_LEFT
@@ -43,8 +60,7 @@ async function render(ctx: Context, error: unknown, log: Log): Promise<void> {
   const failure = toAppError(error)
   const { requestId, route } = ctx.state
   if (failure.code === 'internal') log.error({ error, requestId, route }, 'request failed')
-  if (failure.code === 'unavailable')
-    log.warn({ error: failure.cause ?? failure, requestId, route }, 'request rejected: unavailable')
+  if (failure.code === 'unavailable') logUnavailable(failure, ctx)
 
   ctx.status = STATUS[failure.code]
   ctx.type = 'json'

@@ -9,6 +9,7 @@ import { LIMITS } from '../../domain/limits.ts'
 import { toOneLine } from '../../domain/plain-text.ts'
 import { PUSH_TOKEN } from '../../domain/push-token.ts'
 import { type CheckName, isSlug } from '../../domain/slug.ts'
+import { cutParameters } from '../parameters.ts'
 
 /** What a ping says. */
 export interface Signal {
@@ -182,6 +183,9 @@ export function parsePushMetadata(query: string): PingMetadata {
   return { ...PLAIN, signal, durationMs, text: message || unknown, warnings }
 }
 
+/** Several times what there are. A query can hold thousands. */
+const MOST_PARAMETERS = 50
+
 interface Parameters {
   /** Null: not given. Given twice it is the empty text, which is invalid; of `state` and `status` both values, which no word has. */
   duration: string | null
@@ -208,7 +212,9 @@ function readParameters(query: string): Parameters {
     isCreating: false,
     hasUnknown: false,
   }
-  for (const [name, value] of new URLSearchParams(query)) {
+  const isLong = cutParameters(query, MOST_PARAMETERS).isCut
+  read.hasUnknown = isLong
+  for (const [name, value] of new URLSearchParams(isLong ? pickKnown(query) : query)) {
     switch (name) {
       case 'duration':
       case 'rid':
@@ -234,6 +240,17 @@ function readParameters(query: string): Parameters {
 /** Two different words of one parameter contradict each other. */
 function addWord(word: string | null, value: string): string {
   return word === null || word === value ? value : `${word}, ${value}`.slice(0, MOST_ECHOED)
+}
+
+const KNOWN = /^(?:duration|rid|state|status|msg|ping|create)(?:=|$)/
+
+/** The parameters that mean something, as they are written: to decode thousands that mean nothing takes long. */
+function pickKnown(query: string): string {
+  return query
+    .split('&')
+    .filter((part) => KNOWN.test(part))
+    .slice(0, MOST_PARAMETERS)
+    .join('&')
 }
 
 /** What other services and scripts write. */

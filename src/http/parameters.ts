@@ -1,0 +1,23 @@
+/** Reads `a=1&b=2`, of a query or of a form. */
+
+import { AppError } from '../domain/errors.ts'
+
+/** Many times what any request needs. 64 KB can hold tens of thousands, each of which costs as much as a long one. */
+const MOST_PARAMETERS = 1_000
+
+/** Malformed percent encodings stay as they are. Throws AppError `invalid` for too many. `what`: the word for them. */
+export function readParameters(text: string, what: 'parameters' | 'fields'): URLSearchParams {
+  if (cutParameters(text, MOST_PARAMETERS).isCut)
+    throw new AppError('invalid', `the request has more than ${MOST_PARAMETERS} ${what}`)
+  return new URLSearchParams(text)
+}
+
+/** The first `most` parameters, and whether there are more. */
+export function cutParameters(text: string, most: number): { readonly first: string; readonly isCut: boolean } {
+  let end = -1
+  for (let count = 0; count < most; count += 1) {
+    end = text.indexOf('&', end + 1)
+    if (end === -1) return { first: text, isCut: false }
+  }
+  return { first: text.slice(0, end), isCut: true }
+}

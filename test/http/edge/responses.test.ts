@@ -1,0 +1,139 @@
+/** Responses that strangers can ask for in any number: what they cost, and what they write into the log. */
+
+import { request } from 'node:http'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { expect, it } from 'vitest'
+import { AppError } from '../../../src/domain/errors.ts'
+import type { Log } from '../../../src/runtime/log.ts'
+import { startTestApi, type TestApi } from '../../support/service.ts'
+import { silentLog } from '../../support/silent-log.ts'
+import { type Visitor, visit } from '../../support/visitor.ts'
+
+interface Got {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: Buffer
+}
+
+/** Without the decompression of fetch. */
+const get = (url: string, headers: Record<string, string> = {}) =>
+  new Promise<Got>((resolve, reject) => {
+    request(url, { headers, agent: false }, (response) => {
+      const parts: Buffer[] = []
+      response.on('data', (part) => parts.push(part))
+      response.on('end', () =>
+        resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(parts) }),
+      )
+    })
+      .on('error', reject)
+      .end()
+  })
+const many = (count: number, url: string, headers: Record<string, string>) =>
+  Promise.all(Array.from({ length: count }, () => get(url, headers)))
+const cookieOf = ({ cookies }: Visitor) => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+const siteOf = (api: TestApi) => new URL(api.url).origin
+
+it.each(['/login', '/login?next=%2Fchannels', '/no-such-page'])(
+  '%s is the same text for all, compressed',
+  async (path) => {
+    await using api = await startTestApi()
+    const plain = (await get(siteOf(api) + path)).body
+    for (const [encoding, decompress] of [
+      ['br', brotliDecompressSync],
+      ['gzip', gunzipSync],
+    ] as const) {
+      // All in one moment: if each were compressed, most would find no place.
+      for (const { headers, body } of await many(200, siteOf(api) + path, { 'accept-encoding': encoding })) {
+        expect([headers['content-encoding'], headers.vary]).toEqual([encoding, 'Accept-Encoding'])
+        expect(decompress(body)).toEqual(plain)
+      }
+    }
+  },
+)
+
+it('the log-in takes turns: one address waits for itself, and others pass', async () => {
+  let isHeld = false
+  const reading: (() => void)[] = []
+  const yieldToPings = () => (isHeld ? new Promise<void>((resolve) => void reading.push(resolve)) : Promise.resolve())
+  await using api = await startTestApi({
+    yieldToPings,
+    findClientAddress: ({ headers }) => String(headers['x-address']),
+  })
+  const open = (address: string) => get(`${siteOf(api)}/login`, { 'x-address': address })
+  isHeld = true
+  const first = [open('192.0.2.1'), open('192.0.2.1'), open('192.0.2.1')]
+  await expect.poll(() => reading.length).toBe(1)
+  const other = open('192.0.2.2')
+  await expect.poll(() => reading.length).toBe(2)
+  isHeld = false
+  for (const go of reading) go()
+  for (const { status } of await Promise.all([...first, other])) expect(status).toBe(200)
+})
+
+it('the document is compressed once, and who has it gets no second copy', async () => {
+  await using api = await startTestApi()
+  const url = `${api.url}/openapi.json`
+  const plain = await get(url)
+  for (const [encoding, decompress] of [
+    ['br', brotliDecompressSync],
+    ['gzip', gunzipSync],
+  ] as const) {
+    const found = await many(20, url, { 'accept-encoding': encoding })
+    for (const { headers, body } of found) {
+      expect([headers['content-encoding'], headers.etag]).toEqual([encoding, plain.headers.etag])
+      expect(decompress(body).equals(plain.body)).toBe(true)
+      expect(body.length).toBeLessThan(40_000)
+    }
+  }
+  const again = await get(url, { 'if-none-match': String(plain.headers.etag) })
+  expect([again.status, again.body.length]).toEqual([304, 0])
+  expect((await get(url, { 'if-none-match': '"other"' })).status).toBe(200)
+})
+
+it('a thousand fields of a form are read, and of one more nothing is: 400', async () => {
+  await using api = await startTestApi()
+  const visitor = await visit(api)
+  const send = (count: number) =>
+    fetch(`${siteOf(api)}/checks/new`, {
+      method: 'POST',
+      headers: {
+        cookie: cookieOf(visitor),
+        'sec-fetch-site': 'same-origin',
+        'content-type': 'application/x-www-form-urlencoded',
+      },
+      body: Array.from({ length: count }, () => 'a').join('&'),
+    })
+  expect((await send(1_000)).status).toBe(422)
+  const refused = await send(1_001)
+  expect(refused.status).toBe(400)
+  expect(await refused.text()).toContain('The request has more than 1000 fields')
+  const query = (count: number) => Array.from({ length: count }, () => 'a').join('&')
+  expect((await get(`${siteOf(api)}/login?${query(1_001)}`)).status).toBe(400)
+  expect((await get(`${siteOf(api)}/login?${query(1_000)}`)).status).toBe(200)
+})
+
+it('a limit that refuses many writes a line a second for each route, without a stack', async () => {
+  const lines: { message: string; given: Record<string, unknown> }[] = []
+  const log = {
+    ...silentLog,
+    warn: (given: Record<string, unknown>, message: string) => lines.push({ message, given }),
+  } as unknown as Log
+  const refuse = async () => {
+    throw new AppError('unavailable', 'too many at the moment', { retryAfterSeconds: 1 })
+  }
+  await using api = await startTestApi({ log, authenticate: refuse })
+  const startedAt = performance.now()
+  const statuses = await many(300, `${api.url}/me`, { authorization: 'Bearer hbk_x' })
+  expect(statuses.every(({ status }) => status === 503)).toBe(true)
+  await get(`${api.url}/channels`)
+  const counted = () =>
+    lines.filter(({ given }) => given.route === '/api/v1/me').map(({ given }) => Number(given.count))
+  await expect.poll(() => counted().reduce((sum, count) => sum + count, 0)).toBe(300)
+  expect(counted().length).toBeLessThanOrEqual(2 + (performance.now() - startedAt) / 1_000)
+  expect(lines.map(({ given }) => given.route)).toContain('/api/v1/channels')
+  for (const { given, message } of lines) {
+    expect(message).toBe('requests rejected: unavailable')
+    expect(given).toMatchObject({ reason: 'too many at the moment' })
+    expect(Object.keys(given).sort()).toEqual(['count', 'reason', 'route'])
+  }
+})
