@@ -1,7 +1,7 @@
 /**
- * `npm run bench:hostile`: ten clients at a time send the heaviest requests of each kind, one request after the other, to a service whose heap is
- * limited to 200 MB, while pings arrive at a steady pace. The process must survive, and pings must stay quick. The service, PostgreSQL
- * and the pings are processes of their own on the same machine.
+ * `npm run bench:hostile`: ten clients at a time (or as many as an attack says) send the heaviest requests of each kind, one request after the other, to a
+ * service whose heap is limited to 200 MB, in a memory cgroup with the limit of the chart, while pings arrive at a steady pace. The process must survive, and
+ * pings must stay quick. The service, PostgreSQL and the pings are processes of their own on the same machine. BENCH_ONLY names a part of the attacks.
  */
 
 import { execFile } from 'node:child_process'
@@ -14,6 +14,8 @@ import { promisify } from 'node:util'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { startPostgresServer } from '../support/postgres-server.ts'
 import { API_KEY, CHECKOUT, databaseEnvironment, LOG_IN, PROJECT_ID, startService } from '../support/service-process.ts'
+import { EDGE_ATTACKS, keepAttackingRaw, type RawAttack } from './hostile-edge.ts'
+import { limitMemory } from './memory-group.ts'
 import type { PacedLoad, PacedResult } from './paced-load.ts'
 
 const CLIENTS = 10
@@ -26,6 +28,10 @@ const PINGED = 1_000
 /** Of one check, each with a text of 10 KB that JSON makes six times as long. */
 const PINGS = 1_000
 const LIMIT_P99_MS = 250
+const LIMIT_MB = 400
+/** `api.resources.limits.memory` of the chart. */
+const GROUP_MB = 512
+const ONLY = new RegExp(process.env.BENCH_ONLY ?? '')
 
 interface Attack {
   readonly name: string
@@ -49,6 +55,7 @@ await using service = await startService(
   { ...databaseEnvironment(postgres.url), RATE_LIMIT_PER_MINUTE: '1000000', LOG_LEVEL: 'error' },
   { command: process.execPath, args: [`--max-old-space-size=${HEAP_MB}`, `${CHECKOUT}src/main.ts`] },
 )
+const group = limitMemory(service.pid, GROUP_MB * 1_048_576)
 const database = createDatabase({ url: postgres.url, name: 'bench', connections: 1, patient: true })
 let areMissed = 0
 try {
@@ -62,7 +69,7 @@ try {
   })
   const manyFields = JSON.stringify(Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`f${index}`, 1])))
   const json = { 'content-type': 'application/json' }
-  const attacks: (Attack | null)[] = [
+  const attacks: (Attack | RawAttack | null)[] = [
     null,
     get('history with bodies, 61 MB each', `/checks/${heavyId}/pings?limit=1000`),
     get('the same, read by nobody', `/checks/${heavyId}/pings?limit=1000`, true),
@@ -76,34 +83,51 @@ try {
     { name: 'log-ins with wrong passwords', url: `${service.api}/auth/login`, method: 'POST', headers: json, body: JSON.stringify({ ...LOG_IN, password: 'not the password' }) }, // biome-ignore format: a row
     { name: `metrics of ${CHECKS} checks`, url: `${service.ops}/metrics` },
     { name: 'the same, read by nobody', url: `${service.ops}/metrics`, isIdle: true },
+    ...EDGE_ATTACKS,
   ]
   process.stdout.write(
-    `${CLIENTS} clients, ${SECONDS} s each, ${PINGS_PER_SECOND} pings a second, a heap of ${HEAP_MB} MB\n\n| requests | responses | MB read | p50 of pings ms | p99 ms | worst ms | pings lost | most memory MB | |\n|---|---|---:|---:|---:|---:|---:|---:|---|\n`,
+    `${CLIENTS} clients, ${SECONDS} s each, ${PINGS_PER_SECOND} pings a second, a heap of ${HEAP_MB} MB, ${group === null ? 'no memory cgroup: this machine allows none' : `a memory cgroup of ${GROUP_MB} MB`}\n\n| requests | responses | MB read | p50 of pings ms | p99 ms | worst ms | pings lost | most memory MB | |\n|---|---|---:|---:|---:|---:|---:|---:|---|\n`,
   )
   for (const attack of attacks) {
+    if (attack !== null && !ONLY.test(attack.name)) continue
     const outcome: Outcome = { statuses: new Map(), bytes: 0 }
     resetMemory()
     const stop = new AbortController()
-    const clients =
-      attack === null ? [] : Array.from({ length: CLIENTS }, () => keepAttacking(attack, outcome, stop.signal))
+    const clients = attack === null ? [] : startClients(attack, outcome, stop.signal)
     const pings = await load(ids)
     stop.abort()
     await Promise.all(clients)
-    const isHeld = pings.p99Ms <= LIMIT_P99_MS && pings.failed === 0 && isAlive()
+    const memoryMb = readMemory()
+    const isHeld = pings.p99Ms <= LIMIT_P99_MS && pings.failed === 0 && memoryMb <= LIMIT_MB
     if (!isHeld) areMissed += 1
     const responses = Array.from(outcome.statuses, ([status, count]) => `${count} × ${status}`).join(', ')
     const figures = [pings.p50Ms.toFixed(1), pings.p99Ms.toFixed(1), pings.worstMs.toFixed(0), pings.failed]
     process.stdout.write(
-      `| ${attack?.name ?? 'none'} | ${responses} | ${(outcome.bytes / 1e6).toFixed(0)} | ${figures.join(' | ')} | ${readMemory().toFixed(0)} | ${isHeld ? 'held' : 'MISSED'} |\n`,
+      `| ${attack?.name ?? 'none'} | ${responses} | ${(outcome.bytes / 1e6).toFixed(0)} | ${figures.join(' | ')} | ${memoryMb.toFixed(0)} | ${isHeld ? 'held' : 'MISSED'} |\n`,
     )
+    if (!isAlive()) throw new Error('the service has ended: the attacks that follow are not measured')
     await sleep(1_000)
   }
-  process.stdout.write(`\np99 of pings at most ${LIMIT_P99_MS} ms, no ping lost, the process survives\n`)
+  process.stdout.write(
+    `\np99 of pings at most ${LIMIT_P99_MS} ms, no ping lost, at most ${LIMIT_MB} MB, the process survives\n`,
+  )
 } finally {
   await database.close()
   rmSync(folder, { recursive: true })
+  await service.kill()
+  group?.remove()
 }
 if (areMissed > 0) process.exitCode = 1
+
+function startClients(attack: Attack | RawAttack, outcome: Outcome, signal: AbortSignal): Promise<void>[] {
+  if ('url' in attack) return Array.from({ length: CLIENTS }, () => keepAttacking(attack, outcome, signal))
+  const onEnd = (what: string, read: number) => {
+    outcome.bytes += read
+    if (!signal.aborted) outcome.statuses.set(what, (outcome.statuses.get(what) ?? 0) + 1)
+  }
+  const url = { ping: service.ping, api: service.api, ops: service.ops }[attack.port]
+  return Array.from({ length: attack.connections ?? CLIENTS }, () => keepAttackingRaw(attack, url, onEnd, signal))
+}
 
 async function keepAttacking(attack: Attack, outcome: Outcome, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
@@ -182,8 +206,9 @@ function resetMemory(): void {
   writeFileSync(`/proc/${service.pid}/clear_refs`, '5')
 }
 
-/** The most memory of the service since `resetMemory`, in MB. */
+/** The most memory of the service since `resetMemory`, in MB; infinite after its end. */
 function readMemory(): number {
+  if (!isAlive()) return Number.POSITIVE_INFINITY
   const [, kilobytes] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8')) ?? []
   return Number(kilobytes) / 1_024
 }
