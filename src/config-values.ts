@@ -1,5 +1,6 @@
-/** The kinds of values that variables of the environment have, each with the message of its fault. */
+/** How variables of the environment are read, and the kinds of values that they have, each with the message of its fault. */
 
+import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { z } from 'zod'
 
@@ -73,4 +74,19 @@ function isBlock(text: string): boolean {
 
 export function oneOf<const T extends string>(...values: T[]) {
   return z.enum(values, { error: () => `must be one of ${values.join(', ')}` })
+}
+
+/** The value of `NAME`, or the contents of the file `NAME_FILE` (a mounted secret) without the last line break. */
+export function readVariable(environment: NodeJS.ProcessEnv, name: string, faults: string[]): string | undefined {
+  // Kubernetes and Compose pass empty variables, which count as not set.
+  const value = environment[name] || undefined
+  const file = environment[`${name}_FILE`] || undefined
+  if (file === undefined) return value
+  if (value !== undefined) faults.push(`${name} and ${name}_FILE are both set: keep one of them`)
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+  } catch (error) {
+    faults.push(`${name}_FILE names a file that cannot be read: ${(error as Error).message}`)
+    return undefined
+  }
 }

@@ -1,6 +1,5 @@
 /** The only reader of the environment (design, section 12). It reports all faults at once and returns plain values. */
 
-import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
@@ -14,6 +13,7 @@ import {
   listOf,
   oneOf,
   port,
+  readVariable,
   textThat,
   textWithout,
   url,
@@ -389,19 +389,4 @@ function findWeakSecrets({ SECRET_KEY: key, BOOTSTRAP_API_KEY, BOOTSTRAP_PASSWOR
   return found.flatMap(([name, why, command]) =>
     why === null ? [] : [`${name} can be guessed, because it ${why}: make one with \`${command}\``],
   )
-}
-
-/** The value of `NAME`, or the contents of the file `NAME_FILE` (a mounted secret) without the last line break. */
-function readVariable(environment: NodeJS.ProcessEnv, name: string, faults: string[]): string | undefined {
-  // Kubernetes and Compose pass empty variables, which count as not set.
-  const value = environment[name] || undefined
-  const file = environment[`${name}_FILE`] || undefined
-  if (file === undefined) return value
-  if (value !== undefined) faults.push(`${name} and ${name}_FILE are both set: keep one of them`)
-  try {
-    return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
-  } catch (error) {
-    faults.push(`${name}_FILE names a file that cannot be read: ${(error as Error).message}`)
-    return undefined
-  }
 }

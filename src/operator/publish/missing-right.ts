@@ -6,6 +6,8 @@ import { PUBLISHER_ROLE } from '../names.ts'
 /** RBAC's rejection names the user. Admission rules and quotas also answer 403, and name none. */
 const FORBIDDEN = /\bforbidden: User "([^"]+)" cannot \w+ resource "/
 const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/
+/** The chart calls its account `<fullname>-controller`, and its ClusterRole `<fullname>-<namespace>-publisher`. */
+const OF_CHART = /^(.+)-controller$/
 
 /**
  * The command that grants the right to publish in this namespace. The account is the one that the API server rejected: a kubeconfig does
@@ -17,7 +19,9 @@ export function grantCommand(error: unknown, namespace: string): string | null {
   if (user === undefined) return null
   const [, home, account] = SERVICE_ACCOUNT.exec(user) ?? []
   const subject = account === undefined ? `--user=${quote(user)}` : `--serviceaccount=${home}:${account}`
-  return `kubectl create rolebinding ${PUBLISHER_ROLE} -n ${namespace} --clusterrole=${PUBLISHER_ROLE} ${subject}`
+  const [, fullname] = OF_CHART.exec(account ?? '') ?? []
+  const role = fullname === undefined ? PUBLISHER_ROLE : `${fullname}-${home}-publisher`
+  return `kubectl create rolebinding ${PUBLISHER_ROLE} -n ${namespace} --clusterrole=${role} ${subject}`
 }
 
 /** For a shell. */

@@ -6,20 +6,25 @@ const rejection = (message: string, status = 403) =>
   new ApiError({ request: 'r', status, reason: 'Forbidden', message, details: null, retryAfterSeconds: null })
 const forbidden = (user: string) =>
   `secrets "a-heartbeat" is forbidden: User "${user}" cannot create resource "secrets" in API group "" in the namespace "team-a"`
-const BIND =
-  'kubectl create rolebinding heartbeat-operator-publisher -n team-a --clusterrole=heartbeat-operator-publisher'
+const BIND = 'kubectl create rolebinding heartbeat-operator-publisher -n team-a --clusterrole='
+const OF_MANIFESTS = 'heartbeat-operator-publisher'
 
-describe('F4: the command that grants the right to publish', () => {
+describe('the command that grants the right to publish', () => {
   it.each([
     [
-      'a ServiceAccount',
+      'a ServiceAccount of the chart, whose ClusterRole has its names',
       'system:serviceaccount:monitoring:heartbeat-controller',
-      '--serviceaccount=monitoring:heartbeat-controller',
+      'heartbeat-monitoring-publisher --serviceaccount=monitoring:heartbeat-controller',
     ],
-    ['a user of a kubeconfig', 'ops@example.com', '--user=ops@example.com'],
-    ['a user whose name a shell would split', "it's me; rm", "--user='it'\\''s me; rm'"],
-  ])('names the account that the API server rejected: %s', (_, user, subject) => {
-    expect(grantCommand(rejection(forbidden(user)), 'team-a')).toBe(`${BIND} ${subject}`)
+    [
+      'a ServiceAccount of the manifests',
+      'system:serviceaccount:heartbeat-operator:heartbeat-operator',
+      `${OF_MANIFESTS} --serviceaccount=heartbeat-operator:heartbeat-operator`,
+    ],
+    ['a user of a kubeconfig', 'ops@example.com', `${OF_MANIFESTS} --user=ops@example.com`],
+    ['a user whose name a shell would split', "it's me; rm", `${OF_MANIFESTS} --user='it'\\''s me; rm'`],
+  ])('names the account that the API server rejected: %s', (_, user, rest) => {
+    expect(grantCommand(rejection(forbidden(user)), 'team-a')).toBe(`${BIND}${rest}`)
   })
 
   it.each([
