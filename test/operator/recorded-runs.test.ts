@@ -253,6 +253,59 @@ describe('a Job', () => {
     expect(await pingsOf(id)).toEqual([])
   })
 
+  describe('that goes on although its container has ended', () => {
+    const state = (exitCode: number) => ({ terminated: { exitCode, reason: 'Error', finishedAt: at(2) } })
+    const statuses = (main: object) => ({
+      phase: 'Running',
+      containerStatuses: [
+        { name: 'main', restartCount: 0, state: main },
+        { name: 'proxy', restartCount: 0, state: { running: { startedAt: at(1) } } },
+      ],
+    })
+    /** @param main the state of its container, beside a proxy that runs */
+    async function startKept(name: string, main: object) {
+      const { id, owner } = await makeFollowed(name)
+      const job = await cronJobs.createJob(`${name}-1`, owner, { status: running(at(1)) })
+      await recorded(id, [`start ${job} ${at(1)}`])
+      await cronJobs.createPod(`${name}-1-a`, job, statuses(main))
+      return { id, job }
+    }
+    const says = (name: string, id: string, detail: string) =>
+      eventually(`it says ${detail}`, async () => {
+        const object = await t.place.get(name)
+        expect(await check(id)).toMatchObject({ status: 'new', status_detail: detail })
+        expect(conditionOf(object, 'Up')?.message).toContain(`; a run does not end: ${detail}`)
+        return object
+      })
+
+    it('is named with the code, and with the container that keeps the pod', async () => {
+      const { id } = await startKept('kept', state(7))
+      const detail = 'container main failed (exit code 7), and container proxy keeps the pod running'
+      const object = await says('kept', id, detail)
+      const lastRun = { outcome: 'Running', exitCode: 7, reason: 'Error', message: detail }
+      expect(object.status?.lastRun).toMatchObject(lastRun)
+      expect((await check(id)).kubernetes.cron_job.last_run).toMatchObject({ outcome: 'Running', message: detail })
+      const { project_id } = await check(id)
+      const { body } = await t.app.call('GET', `/checks?slug=kept&project_id=${project_id}`)
+      expect(body).toMatchObject({ checks: [{ status_detail: detail }] })
+      await t.restart()
+      await says('kept', id, detail)
+      // Its end says why, and a Job that is gone is no run in progress.
+      await cronJobs.changeJob('kept-1', failed(at(1), at(9)))
+      await t.place.inState('kept', 'down')
+      expect((await check(id)).status_detail).toBe('container main failed (exit code 7)')
+    })
+
+    it('is named if it has ended with 0, and no more when the run ends', async () => {
+      const { id } = await startKept('done', state(0))
+      await says('done', id, 'container main has ended (exit code 0), and container proxy keeps the pod running')
+      await cronJobs.changeJob('done-1', succeeded(at(1), at(9)))
+      const object = await t.place.inState('done', 'up')
+      expect(conditionOf(object, 'Up')?.message).toBe('the job reports on time')
+      expect((await check(id)).status_detail).toBeNull()
+    })
+  })
+
   describe('that a tool made from its CronJob', () => {
     const annotations = { 'cronjob.kubernetes.io/instantiate': 'manual' }
 

@@ -141,7 +141,8 @@ function explainContainer(container: TrimmedContainer, failed: Termination): Exp
   return explanation(`${nameOf(container)} ${howItEnded(failed)}`, failed.reason, container)
 }
 
-function howItEnded(failed: Termination): string {
+/** In words that follow the name of the container. */
+export function howItEnded(failed: Termination): string {
   const { reason, exitCode } = failed
   const code = `(exit code ${exitCode})`
   if (reason === 'OOMKilled') return `was OOMKilled ${code}`

@@ -1,6 +1,7 @@
 /** What a Job does that takes too long: its newest pod, where it runs, and what is wrong with it. Pure. */
 
 import { firstBytes } from '../../domain/plain-text.ts'
+import { explainKept } from './explain-kept.ts'
 import { explainEnd, explainWaitOf } from './explain-pod.ts'
 import type { TrimmedPod } from './trim-pod.ts'
 
@@ -15,7 +16,10 @@ export function explainRunning(pods: readonly TrimmedPod[]): string | null {
   const { node, metadata } = pod
   const where = `pod ${metadata.name}${node === null ? '' : ` on node ${node}`}`
   // Of a container that runs again, the attempt before is not what takes long.
-  const fault = (explainWaitOf(pod) ?? (pod.phase === 'Failed' ? explainEnd(pod) : null))?.sentence ?? null
+  const fault =
+    explainKept([pod])?.firstLine ??
+    (explainWaitOf(pod) ?? (pod.phase === 'Failed' ? explainEnd(pod) : null))?.sentence ??
+    null
   if (fault === null) return where
   return firstBytes(fault.startsWith(`pod ${metadata.name} `) ? fault : `${where}: ${fault}`, MAX_BYTES)
 }

@@ -73,6 +73,16 @@ export interface TrimmedPod extends KubernetesObject {
   readonly isUnready: boolean
   /** Those with something to say, init containers first. */
   readonly containers: readonly TrimmedContainer[]
+  /** One of its containers has ended and is not started again, while others run; null: not so. */
+  readonly kept: Kept | null
+}
+
+/** A container that failed comes first, else the first of the spec. */
+export interface Kept {
+  readonly name: string
+  readonly ended: Termination
+  /** The names of the containers that run. */
+  readonly by: readonly string[]
 }
 
 /** Kubernetes' own limit of a termination message, in bytes. */
@@ -117,7 +127,21 @@ export function trimPod({ metadata, spec, status }: Pod): TrimmedPod {
     containers: containers
       .filter(({ waiting, failed, failedBefore }) => waiting !== null || failed !== null || failedBefore !== null)
       .slice(0, MAX_CONTAINERS),
+    kept: status?.phase === 'Running' ? keptOf(ordinary, spec) : null,
   }
+}
+
+function keptOf(containers: readonly ContainerStatus[], spec: Pod['spec']): Kept | null {
+  const isOver = ({ name, state }: ContainerStatus) => {
+    const own = spec?.containers.find((one) => one.name === name)
+    const policy = own?.restartPolicy ?? spec?.restartPolicy
+    return state?.terminated !== undefined && (policy !== 'OnFailure' || state.terminated.exitCode === 0)
+  }
+  const over = containers.filter(isOver)
+  const ended = over.find(({ state }) => state!.terminated!.exitCode !== 0) ?? over[0]
+  const by = containers.filter(({ state }) => state?.running !== undefined).map(({ name }) => name)
+  if (ended === undefined || by.length === 0) return null
+  return { name: ended.name, ended: terminationOf(ended.state!.terminated!), by: by.slice(0, MAX_CONTAINERS) }
 }
 
 /** All of them: a proxy may run beside a container whose image does not exist. */
@@ -134,7 +158,8 @@ function inOrderOfSpec(
   annotations: Readonly<Record<string, string>> = {},
 ): ContainerStatus[] {
   const names = [annotations[DEFAULT_CONTAINER], ...containers.map(({ name }) => name)]
-  return statuses.toSorted((a, b) => names.indexOf(a.name) - names.indexOf(b.name))
+  const placeOf = ({ name }: ContainerStatus) => (names.includes(name) ? names.indexOf(name) : names.length)
+  return statuses.toSorted((a, b) => placeOf(a) - placeOf(b))
 }
 
 function trimContainer(
@@ -173,7 +198,10 @@ function hasStarted({ state, lastState, restartCount, ready }: ContainerStatus, 
 
 function failureOf({ terminated }: ContainerState = {}): Termination | null {
   // A container may end with 0 after one of its processes was killed for memory; that alone fails nothing.
-  if (terminated === undefined || terminated.exitCode === 0) return null
+  return terminated === undefined || terminated.exitCode === 0 ? null : terminationOf(terminated)
+}
+
+function terminationOf(terminated: NonNullable<ContainerState['terminated']>): Termination {
   const { exitCode, signal, finishedAt } = terminated
   return { ...wordsOf(terminated), exitCode, signal: signal || null, finishedAt: instantOf(finishedAt) }
 }

@@ -39,7 +39,9 @@ export function createRunControllers(term: Term, options: RunControllersOptions)
     onOutcome(outcome, report) {
       const { resource, lastRun } = report
       countRecorded(term.metrics, outcome, report)
-      if (outcome === 'recorded' && lastRun !== null) noteRun(keyOf(resource), lastRun)
+      // A run in progress may say more than when its start was recorded.
+      const isNews = outcome === 'recorded' || (outcome === 'repeated' && lastRun?.outcome === 'Running')
+      if (isNews && lastRun !== null) noteRun(keyOf(resource), lastRun)
     },
   })
   const missed = createMissedExplainer({

@@ -30,6 +30,7 @@ import {
 import { createFailureExplainer } from './explain-run.ts'
 import { findReplacement, mayBeReplaced } from './find-replacement.ts'
 import { JOB_VERBS, type JobVerbs } from './job-verbs.ts'
+import { reportKeptRuns } from './note-kept.ts'
 import { createReportLines } from './report-lines.ts'
 import { createReportQueue } from './report-queue.ts'
 import { createReportStore, RETRY } from './store-reports.ts'
@@ -343,6 +344,7 @@ export function createRunRecorder(
           // Its runs may have come before it.
           if (before === undefined) catchUpWith(key)
         }),
+        reportKeptRuns({ sources, report: reportToAll }),
       )
       for (const { metadata, lastSuccessfulTime } of sources.sources())
         if (lastSuccessfulTime !== null) noteSuccess(`${metadata.namespace}/${metadata.name}`)

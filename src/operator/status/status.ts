@@ -69,7 +69,7 @@ export function computeStatus(object: HeartbeatCheck, findings: Findings, now: I
   const add = (statement: Statement) => conditions.push(toCondition(object, statement, now))
   for (const condition of describeSync(sync, published, findings.followed?.missingRights)) add(condition)
   if (published !== null || !publishesNothing(object.spec)) add(describePublished(sync, published))
-  if (check !== null) add(describeJob(check, findings, now))
+  if (check !== null) add(withRun(describeJob(check, findings, now), check, findings.followed?.lastRun ?? null))
   const status = {
     observedGeneration: generation,
     installation,
@@ -167,9 +167,9 @@ function withoutMinor({ lastPingTime: _, cronJob, ...status }: HeartbeatCheckSta
   }
 }
 
-/** A CronJob that works has two of them for each of its runs. */
-export function isMinorRun({ outcome }: Pick<LastRunStatus, 'outcome'>): boolean {
-  return outcome === 'Running' || outcome === 'Succeeded'
+/** A CronJob that works has two of them for each of its runs. A run in progress has a message if something is wrong. */
+export function isMinorRun(run: { readonly outcome: string; readonly message?: string | null | undefined }): boolean {
+  return run.outcome === 'Succeeded' || (run.outcome === 'Running' && run.message == null)
 }
 
 /** Whether nothing but the time of a ping has changed. */
@@ -277,7 +277,7 @@ function describeJob(
   { spec, state }: CheckRecord,
   { downReason, downDetail = null }: Pick<Findings, 'downReason' | 'downDetail'>,
   now: Instant,
-): Statement {
+): Statement<'Up'> {
   switch (shownStatus(state, now)) {
     case 'new': {
       const due = isUnarmed(state)
@@ -306,12 +306,19 @@ export function isFollowing({ jobArea }: Pick<StoredSpec, 'jobArea'>): boolean {
   return jobArea != null
 }
 
+/** Adds what keeps a run in progress from its end. Why a check is down says so itself. */
+function withRun(statement: Statement<'Up'>, { state }: CheckRecord, lastRun: LastRun | null): Statement<'Up'> {
+  if (state.status === 'down' || lastRun?.outcome !== 'Running' || lastRun.message === null) return statement
+  if (!state.runs.some(({ id }) => id === lastRun.runId)) return statement
+  return { ...statement, message: `${statement.message}; a run does not end: ${lastRun.message}` }
+}
+
 /** The detail is a sentence of its own, and stays the same until the next flip. */
-function explainDown(statement: Statement, detail: string | null): Statement {
+function explainDown(statement: Statement<'Up'>, detail: string | null): Statement<'Up'> {
   return detail === null ? statement : { ...statement, message: `${statement.message}: ${detail}` }
 }
 
-function describeDown(reason: FlipReason | null, at: string, isFollowed: boolean): Statement {
+function describeDown(reason: FlipReason | null, at: string, isFollowed: boolean): Statement<'Up'> {
   switch (reason) {
     case 'failed':
       return up('False', 'JobFailed', `the job reported a failure at ${at}`)

@@ -48,7 +48,7 @@ export interface CheckRecord extends CheckIdentity, CheckTexts, Pick<CheckOwner,
   readonly slugLeftEmpty?: true
   /** Left out where the check follows none. */
   readonly cronJob?: FollowedCronJob | undefined
-  /** Why the check is down or paused, in words, of one that follows a CronJob. Left out where it is not known. */
+  /** Why the check is down or paused, or a run of it does not end, in words, of one that follows a CronJob. Left out where it is not known. */
   readonly statusDetail?: string | undefined
 }
 
@@ -74,10 +74,16 @@ export interface StoredCheck extends CheckRecord {
 const OPEN_JOBS = `array(select j.jobs ->> (r ->> 'id') from jsonb_array_elements(coalesce(s.runs, '[]')) r where j.jobs ? (r ->> 'id'))`
 const CRON_JOB = `(select jsonb_build_object('name', j.name, 'lastRun', j.last_run, 'openJobs', ${OPEN_JOBS}, 'limitFrom', j.limit_from) from cron_jobs j where j.check_key = c.key)`
 
-/** The detail of the last flip. Only checks that follow a CronJob and are down or paused have one to look for. */
-const STATUS_DETAIL = `case when s.job_area is not null and s.status in (${statusCode('down')}, ${statusCode('paused')}) then
-    (select case when f.to_status = s.status then f.detail end from flips f
-      where f.check_key = s.check_key and f.reason <> 'outage' order by f.id desc limit 1) end`
+/** Of the last run, while it is open: why it does not end. */
+const RUN_DETAIL = `(select j.last_run ->> 'message' from cron_jobs j where j.check_key = s.check_key and j.last_run ->> 'outcome' = 'Running'
+    and s.runs @> jsonb_build_array(jsonb_build_object('id', j.last_run -> 'runId')))`
+
+/** Else the detail of the last flip. Only checks that follow a CronJob have one to look for, with a run in progress, or down or paused. */
+const STATUS_DETAIL = `case when s.job_area is not null then coalesce(
+    case when s.status <> ${statusCode('down')} and s.runs is not null then ${RUN_DETAIL} end,
+    case when s.status in (${statusCode('down')}, ${statusCode('paused')}) then
+      (select case when f.to_status = s.status then f.detail end from flips f
+        where f.check_key = s.check_key and f.reason <> 'outage' order by f.id desc limit 1) end) end`
 
 /** What `toCheck` reads. `c` is the check, `s` its state. */
 export const CHECK_COLUMNS = `c.key, ${namesOf(CHECK, 'c')}, ${namesOf(SPEC, 's')}, ${namesOf(STATE, 's')}, ${REASON_IN_HISTORY}, ${STATUS_DETAIL}, ${CRON_JOB}`

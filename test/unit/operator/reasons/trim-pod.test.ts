@@ -52,6 +52,7 @@ describe('a pod that is stored', () => {
           failedBefore: null,
         },
       ],
+      kept: null,
     })
     expect(JSON.stringify(pod)).not.toContain('secret')
   })

@@ -320,6 +320,32 @@ describe('what is written', () => {
     expect([isMinor(unpinged, late), isMinor(late, unpinged)]).toEqual([true, false])
   })
 
+  it('what keeps a run from its end is said of the run, while it is open, and is no minor change', () => {
+    const runId = '0198f0a0-0000-7000-8000-000000000001'
+    const message = 'container main failed (exit code 7), and container proxy keeps the pod running'
+    const runs = [{ id: runId, startedAt: NOW, deadlineAt: null }]
+    const upOf = (lastRun: object, state: Partial<CheckState> = {}) => {
+      const followed = {
+        source: SOURCE,
+        lastRun: { ...RUN, outcome: 'Running', message, runId, ...lastRun } as LastRun,
+      }
+      return statusOf({ check: record({ runs, ...state }), followed })
+    }
+    const textOf = ({ conditions }: ReturnType<typeof upOf>) =>
+      conditions?.find(({ type }) => type === 'Up')?.message ?? ''
+    expect(textOf(upOf({}))).toBe(`the job reports on time; a run does not end: ${message}`)
+    expect(textOf(upOf({}, { status: 'paused', expectedAt: null, dueAt: null }))).toContain(`: ${message}`)
+    for (const status of [
+      upOf({ message: null }),
+      upOf({ outcome: 'Succeeded' }),
+      upOf({}, { runs: [] }),
+      upOf({}, { status: 'down' }),
+    ])
+      expect(textOf(status)).not.toContain('a run does not end')
+    expect(isMinor(upOf({ message: null }), upOf({}))).toBe(false)
+    expect(isMinor(upOf({}), upOf({ message: null }))).toBe(true)
+  })
+
   it.each<[string, Partial<Findings>]>([
     ['a flip', { check: record({ status: 'down' }), downReason: 'failed' }],
     ['a pause', { check: record({ status: 'paused' }) }],

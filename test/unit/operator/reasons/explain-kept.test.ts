@@ -1,0 +1,77 @@
+/** What is said of a pod that goes on although one of its containers has ended (docs/cronjobs.md, "Reasons"). */
+
+import { expect, it } from 'vitest'
+import { explainKept } from '../../../../src/operator/reasons/explain-kept.ts'
+import { explainRunning } from '../../../../src/operator/reasons/explain-running.ts'
+import { terminated } from '../../../support/job-causes.ts'
+import { makePod, NAMES, podOf } from '../../../support/job-objects.ts'
+
+const ended = (name: string, exitCode: number, reason?: string) => ({ name, state: terminated(exitCode, reason) })
+const runs = (name: string) => ({ name, state: { running: {} } })
+const kept = (containerStatuses: object[], more: object = {}, spec: object = {}, metadata: object = {}) =>
+  podOf(makePod({ status: { phase: 'Running', containerStatuses, ...more }, spec, metadata }))
+const lineOf = (...args: Parameters<typeof kept>) => explainKept([kept(...args)])?.firstLine ?? null
+
+it.each([
+  [
+    'has failed',
+    [runs('istio-proxy'), ended('backup', 7)],
+    'container backup failed (exit code 7), and container istio-proxy keeps the pod running',
+  ],
+  [
+    'was killed for memory',
+    [ended('backup', 137, 'OOMKilled'), runs('linkerd-proxy')],
+    'container backup was OOMKilled (exit code 137), and container linkerd-proxy keeps the pod running',
+  ],
+  [
+    'could not start',
+    [ended('backup', 128, 'StartError'), runs('proxy')],
+    'container backup could not start: StartError, and container proxy keeps the pod running',
+  ],
+  [
+    'has ended with 0',
+    [ended('backup', 0, 'Completed'), runs('vault-agent')],
+    'container backup has ended (exit code 0), and container vault-agent keeps the pod running',
+  ],
+  [
+    'has failed beside one that has not',
+    [ended('a', 0, 'Completed'), ended('backup', 7), runs('proxy')],
+    'container backup failed (exit code 7), and container proxy keeps the pod running',
+  ],
+  [
+    'is kept by several',
+    [ended('backup', 7), runs('agent'), runs('proxy')],
+    'container backup failed (exit code 7), and containers agent, proxy keep the pod running',
+  ],
+])('that %s is named, with what keeps its pod', (_, containers, says) => {
+  expect(lineOf(containers)).toBe(says)
+})
+
+it('has the exit code and the reason of a container that failed', () => {
+  const of = (exitCode: number, reason: string) =>
+    explainKept([kept([ended('backup', exitCode, reason), runs('proxy')])])
+  expect(of(7, 'Error')).toMatchObject({ exitCode: 7, reason: 'Error' })
+  expect(of(0, 'Completed')).toMatchObject({ exitCode: null, reason: 'Completed' })
+})
+
+it('is said only while the pod goes on, and its container does not', () => {
+  const containers = [ended('backup', 7), runs('proxy')]
+  expect(lineOf([runs('backup'), runs('proxy')])).toBeNull()
+  expect(lineOf([ended('backup', 7), ended('proxy', 0)])).toBeNull()
+  expect(lineOf(containers, { phase: 'Failed' })).toBeNull()
+  expect(lineOf(containers, {}, {}, { deletionTimestamp: '2026-11-23T02:05:00Z' })).toBeNull()
+  // The container is started again.
+  expect(lineOf(containers, {}, { restartPolicy: 'OnFailure' })).toBeNull()
+  expect(lineOf([ended('backup', 0), runs('proxy')], {}, { restartPolicy: 'OnFailure' })).not.toBeNull()
+  // Kubernetes ends a sidecar itself.
+  const sidecar = { initContainers: [{ name: 'proxy', restartPolicy: 'Always' }] }
+  expect(lineOf([ended('backup', 7)], { initContainerStatuses: [runs('proxy')] }, sidecar)).toBeNull()
+  expect(explainKept([])).toBeNull()
+})
+
+it('is a part of what is said of a run that takes too long', () => {
+  const pod = kept([ended('backup', 7), runs('proxy')], {}, { nodeName: 'worker-3' })
+  expect(explainRunning([pod])).toBe(
+    `pod ${NAMES.POD} on node worker-3: container backup failed (exit code 7), and container proxy keeps the pod running`,
+  )
+})
