@@ -113,7 +113,6 @@ create table check_states (
   job_wake_at timestamp with time zone,
   resume_on_ping boolean not null default false,
   dialect text,
-  constraint check_states_check CHECK (((period_seconds IS NULL) <> (schedule IS NULL))),
   constraint check_states_check1 CHECK (((schedule IS NULL) = (time_zone IS NULL))),
   constraint check_states_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
   constraint check_states_dialect CHECK ((dialect = ANY (ARRAY['cron'::text, 'kubernetes'::text]))),

@@ -61,7 +61,7 @@ const ErrorBody = z
     code: z
       .enum(['channel_in_use'])
       .optional()
-      .meta({ description: '`channel_in_use`: checks that chose the channel would notify it, or anybody, no longer.' }),
+      .meta({ description: '`channel_in_use`: checks that chose the channel would notify it, or anyone, no longer.' }),
     details: z
       .array(z.object({ path: z.string().meta({ description: 'For example `body.name`.' }), message: z.string() }))
       .optional()
