@@ -77,7 +77,7 @@ export function renderChart(values: Values = {}, options: RenderOptions = {}): P
   return objects
 }
 
-/** The same as YAML, rendered anew. Helm sees no cluster here: the chart generates its secrets only because it is told to. */
+/** The same as YAML, rendered anew. Helm sees no cluster here, where the chart generates secrets only with `generateSecrets`. */
 export async function renderText(values: Values = {}, options: RenderOptions = {}): Promise<string> {
   const { release = RELEASE, namespace = NAMESPACE } = options
   const command = ['template', release, CHART, '--namespace', namespace, '--values', '-']

@@ -212,9 +212,9 @@ function readParameters(query: string): Parameters {
     isCreating: false,
     hasUnknown: false,
   }
-  const isLong = cutParameters(query, MOST_PARAMETERS).isCut
-  read.hasUnknown = isLong
-  for (const [name, value] of new URLSearchParams(isLong ? pickKnown(query) : query)) {
+  const known = cutParameters(query, MOST_PARAMETERS).isCut ? pickKnown(query) : query
+  read.hasUnknown = known.length < query.length
+  for (const [name, value] of new URLSearchParams(known)) {
     switch (name) {
       case 'duration':
       case 'rid':
@@ -249,7 +249,6 @@ function pickKnown(query: string): string {
   return query
     .split('&')
     .filter((part) => KNOWN.test(part))
-    .slice(0, MOST_PARAMETERS)
     .join('&')
 }
 

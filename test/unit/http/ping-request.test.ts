@@ -333,6 +333,7 @@ describe('clients: the signal of other services', () => {
     for (const [repeated, warnings] of [
       ['a&', ['parameter_unknown']],
       ['state=a&state=b&', ['word_unknown']],
+      ['state=complete&', ['word_unknown']],
     ] as const) {
       const query = `${repeated.repeat(16_000 / repeated.length)}state=fail`
       const cpuMs = startCpuTimer()
