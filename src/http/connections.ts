@@ -9,6 +9,8 @@ import { endBody } from './body.ts'
 
 /** No client of ours sends a request before it has the response to the last one. */
 const MOST_UNANSWERED = 16
+/** Of what comes after that. Beyond it the connection ends at once, without the responses that it waits for. */
+const MOST_IGNORED = 100
 /** A new connection looks no further for one that may go. */
 const MOST_LOOKS = 1_000
 /** One address holds a part of the connections at most. */
@@ -31,6 +33,7 @@ interface Connection {
   responses: ServerResponse[]
   /** It takes no more requests. */
   isOver: boolean
+  ignored: number
 }
 
 export interface Connections {
@@ -91,7 +94,7 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
         onDropped()
         if (!closeIdle(ofGroup >= mostOfGroup ? group : null)) return void socket.destroy()
       }
-      const connection: Connection = { group, responses: [], isOver: false }
+      const connection: Connection = { group, responses: [], isOver: false, ignored: 0 }
       open.set(socket, connection)
       if (group !== null) groups.set(group, (groups.get(group) ?? 0) + 1)
       socket.once('close', () => {
@@ -102,12 +105,17 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
     },
     take(socket, response) {
       const connection = open.get(socket)
-      if (connection === undefined || connection.isOver) return false
+      if (connection === undefined) return false
+      if (connection.isOver) {
+        connection.ignored += 1
+        // Node reads on after each request, whoever pauses the socket.
+        if (connection.ignored > MOST_IGNORED) socket.destroy()
+        return false
+      }
       const { responses } = connection
       while (responses.length > 0 && !isPending(responses[0])) responses.shift()
       if (responses.length >= MOST_UNANSWERED) {
         connection.isOver = true
-        socket.pause()
         endAfter(socket, responses.at(-1)!)
         return false
       }

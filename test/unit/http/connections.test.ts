@@ -152,12 +152,20 @@ describe('unanswered requests of a connection', () => {
   it('are sixteen at most: they get their responses, then the connection ends', async () => {
     await start()
     const connection = openConnection(url)
-    connection.send(heads(2_000, '/wait'))
+    connection.send(heads(100, '/wait'))
     await expect.poll(() => waiting.length).toBe(16)
     for (const go of waiting) go()
     const last = []
     for (let count = 0; count < 16; count += 1) last.push((await connection.receive()).headers.connection)
     expect(last).toEqual([...Array.from({ length: 15 }, () => 'keep-alive'), 'close'])
+    expect((await connection.ended).rest).toBe('')
+    expect(handled).toBe(16)
+  })
+
+  it('of which thousands come end the connection at once', async () => {
+    await start()
+    const connection = openConnection(url)
+    connection.send(heads(100_000, '/wait'))
     expect((await connection.ended).rest).toBe('')
     expect(handled).toBe(16)
   })
