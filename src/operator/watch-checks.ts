@@ -145,8 +145,8 @@ function trim(raw: KubernetesObject): HeartbeatCheck {
   return { ...marked, metadata: { ...metadata, annotations: kept } }
 }
 
-function explainProblem(error: unknown): string | null {
+function explainProblem(error: unknown): string {
   return error instanceof ApiError && error.status === 404
     ? `the cluster does not know HeartbeatChecks of version ${VERSION}: apply manifests/crd.yaml; it is looked for again`
-    : null
+    : 'the watch of HeartbeatChecks was interrupted; it is taken up again'
 }

@@ -181,19 +181,23 @@ function serve(
         throw new AppError('forbidden', message)
       }
     }
+    const query = readParameters(ctx.querystring, 'parameters')
+    const form = method === 'GET' ? new URLSearchParams() : await readForm(ctx)
+    ctx.state.isRead = true
+    assertNoNul(query)
+    assertNoNul(form)
     const request: Request<DashboardCaller | null> = {
       ...dashboard,
       caller,
       params: ctx.params,
-      query: withoutNul(ctx.querystring),
-      form: method === 'GET' ? new URLSearchParams() : await readForm(ctx),
+      query,
+      form,
       signInCookie: ctx.cookies.get(cookieName('sign_in', dashboard.baseUrl())),
       address: findClientAddress(ctx.req),
       path: ctx.url,
       isOpenedInClear: isSecure(dashboard.baseUrl()) && isOpenedInClear(ctx.req),
       now: dashboard.context.clock.now(),
     }
-    ctx.state.isRead = true
     const notBefore = Date.parse(ctx.get(REFRESH_HEADER))
     if (isSame === true && caller !== null && !Number.isNaN(notBefore)) {
       const encoding = encodingOf(ctx)
@@ -335,15 +339,13 @@ async function readForm(ctx: Context): Promise<URLSearchParams> {
   const bytes = await readBody(ctx.req, FORM_BYTES)
   if (bytes.length > 0 && !ctx.is('application/x-www-form-urlencoded'))
     throw new AppError('unsupported_media_type', 'a form must be sent as application/x-www-form-urlencoded')
-  return withoutNul(bytes.toString())
+  return readParameters(bytes.toString(), 'fields')
 }
 
 /** PostgreSQL stores no NUL. */
-function withoutNul(text: string): URLSearchParams {
-  const fields = readParameters(text, 'fields')
+function assertNoNul(fields: URLSearchParams): void {
   for (const [name, value] of fields)
     if (`${name}${value}`.includes('\0')) throw new AppError('invalid', 'a text must not contain the NUL character')
-  return fields
 }
 
 /** Browsers reject both prefixes without TLS, and `__Host-` for a cookie with a path. */

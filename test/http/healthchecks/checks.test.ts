@@ -584,7 +584,7 @@ describe('channels', () => {
       expect((await call('GET', `v3/checks/${uuid}`)).body.channels).toBe(all)
       expect((await call('GET', 'v3/channels/', { key: project.keys.read })).status).toBe(403)
     } finally {
-      await api.client.delete(`/channels/${shared}`)
+      await api.client.delete(`/channels/${shared}?force=true`)
     }
   })
 

@@ -140,7 +140,7 @@ describe('/metrics', () => {
     await ping(`${publicId}/256`)
     await ping(`${randomUUID()}/log`)
     await ping('nonsense')
-    await exchange(app.pingUrl, writeHead('PUT', `/ping/${publicId}`))
+    await exchange(app.pingUrl, writeHead('PATCH', `/ping/${publicId}`))
     await exchange(app.pingUrl, writePost(`/ping/${publicId}/fail`, 'x'.repeat(10_241)))
     await exchange(app.pingUrl, writePost(`/ping/${publicId}/log`, 'x', 'Content-Encoding: gzip'))
     const after = await readMetrics()
