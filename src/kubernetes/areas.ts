@@ -28,6 +28,8 @@ export interface AreasOptions<T extends CachedObject>
   readonly metrics: ReflectorMetrics
   readonly trim: (object: KubernetesObject) => T
   readonly onChange: (key: string, change: Change<T>) => void
+  /** The kind as people call it, for the log. Default: the plural of the type. */
+  readonly name?: string
   /** What restores a missing right, for the log. */
   readonly grant: string
   /** Returns what a problem means, for the log; null: nothing special. */
@@ -97,13 +99,13 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Ar
         if (missing === null)
           log.warn(
             { error, kind, namespace },
-            explain(error) ?? `the watch of ${plural} was interrupted; it is taken up again`,
+            explain(error) ?? `the watch of ${options.name ?? plural} was interrupted; it is taken up again`,
           )
         // Once, not at each of the attempts that find out whether it was granted.
         else if (missing !== reported)
           log.warn(
             { error, namespace },
-            `the right to ${describe(missing, namespace)} is missing: ${options.grant}; it is tried again`,
+            `the right to ${options.name === undefined ? describe(missing, namespace) : `list and watch ${options.name}`} is missing: ${options.grant}; it is tried again`,
           )
         reported = missing
       },

@@ -61,6 +61,7 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
     type: HEARTBEAT_CHECKS,
     stallMs,
     trim,
+    name: 'HeartbeatChecks',
     grant: RESTORE_RIGHTS,
     explain: explainProblem,
     onChange(key, { before, after }) {
@@ -145,8 +146,8 @@ function trim(raw: KubernetesObject): HeartbeatCheck {
   return { ...marked, metadata: { ...metadata, annotations: kept } }
 }
 
-function explainProblem(error: unknown): string {
+function explainProblem(error: unknown): string | null {
   return error instanceof ApiError && error.status === 404
     ? `the cluster does not know HeartbeatChecks of version ${VERSION}: apply manifests/crd.yaml; it is looked for again`
-    : 'the watch of HeartbeatChecks was interrupted; it is taken up again'
+    : null
 }

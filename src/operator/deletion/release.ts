@@ -160,14 +160,19 @@ async function releaseIn(
     failures.push(...failed)
   }
   for (const namespace of options.namespaces ?? [undefined]) {
+    let isListing = true
     try {
-      for await (const items of listPages(options, type, namespace)) await releasePage(items)
+      for await (const items of listPages(options, type, namespace)) {
+        isListing = false
+        await releasePage(items)
+        isListing = true
+      }
     } catch (error) {
       if (hasReason(error, 'NotFound')) return 'no such resource'
       // The list expired between two pages: the next round begins with a new one.
       const isExpired = error instanceof ApiError && error.status === 410
       // A namespace that was deleted, or has lost its Role, keeps no other waiting.
-      const isBarred = namespace !== undefined && error instanceof ApiError && error.status === 403
+      const isBarred = isListing && namespace !== undefined && error instanceof ApiError && error.status === 403
       if (!isExpired && !isBarred) throw error
       found += 1
       if (isBarred) failures.push({ key: `those of the namespace ${namespace}`, message: error.message })
