@@ -140,9 +140,7 @@ describe('in several namespaces', () => {
       false,
       ['bank'],
     ])
-    expect(said[0]).toContain(
-      status === 403 ? `in the namespace bank is missing: ${RESTORE_RIGHTS}` : 'was interrupted',
-    )
+    expect(said[0]).toContain(status === 403 ? `HeartbeatChecks is missing: ${RESTORE_RIGHTS}` : 'was interrupted')
     answers.bank = null
     await clock.advance(60_000)
     expect([watch.isListed('bank'), watch.unlisted()]).toEqual([true, []])
