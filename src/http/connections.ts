@@ -27,8 +27,13 @@ export interface ConnectionsOptions {
   readonly onDropped: () => void
 }
 
+/** By the time of the last request, or of the connect where there was none: the oldest one first. */
+type Line = Map<Socket, Connection>
+
 interface Connection {
   readonly group: string | null
+  /** The line of all connections, and the line of the group. */
+  readonly lines: readonly Line[]
   /** The responses in the order of their requests: those that are not sent yet, and the last one. */
   responses: ServerResponse[]
   /** It takes no more requests. */
@@ -49,27 +54,23 @@ export interface Connections {
 export const isPending = (response: ServerResponse | undefined) => response?.writableFinished === false
 
 export function createConnections({ most, groupOf = () => null, onDropped }: ConnectionsOptions): Connections {
-  /** By the time of the last request, or of the connect where there was none: the oldest one first. */
-  const open = new Map<Socket, Connection>()
-  const groups = new Map<string, number>()
+  const open: Line = new Map()
+  const groups = new Map<string, Line>()
   const mostOfGroup = most === undefined || most < PARTS ? Number.POSITIVE_INFINITY : Math.floor(most / PARTS)
 
   const ordersFrom = most === undefined ? Number.POSITIVE_INFINITY : Math.floor(most / ORDER_PARTS)
 
-  function close(socket: Socket, { group }: Connection): void {
-    if (!open.delete(socket) || group === null) return
-    const left = groups.get(group)! - 1
-    if (left === 0) groups.delete(group)
-    else groups.set(group, left)
+  function close(socket: Socket, { group, lines }: Connection): void {
+    for (const line of lines) line.delete(socket)
+    if (group !== null && groups.get(group)?.size === 0) groups.delete(group)
   }
 
-  /** Closes the connection, of the group or of all, that has been without a request for longest. False: each has one in progress. */
-  function closeIdle(group: string | null): boolean {
+  /** Closes the connection of the line that has been without a request for longest. False: each has one in progress. */
+  function closeIdle(line: Line): boolean {
     let looks = 0
-    for (const [socket, connection] of open) {
+    for (const [socket, connection] of line) {
       looks += 1
-      if (looks > MOST_LOOKS || looks > open.size) break
-      if (group !== null && connection.group !== group) continue
+      if (looks > MOST_LOOKS || looks > line.size) break
       if (!isPending(connection.responses.at(-1))) {
         close(socket, connection)
         socket.destroy()
@@ -81,22 +82,25 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
   }
 
   function moveToEnd(socket: Socket, connection: Connection): void {
-    open.delete(socket)
-    open.set(socket, connection)
+    for (const line of connection.lines) {
+      line.delete(socket)
+      line.set(socket, connection)
+    }
   }
 
   return {
     open(socket) {
       const group = most === undefined ? null : groupOf(socket.remoteAddress ?? '')
-      const ofGroup = group === null ? 0 : (groups.get(group) ?? 0)
-      const isTooMany = ofGroup >= mostOfGroup || open.size >= (most ?? Number.POSITIVE_INFINITY)
-      if (isTooMany) {
+      const ofGroup: Line = (group === null ? undefined : groups.get(group)) ?? new Map()
+      const full = ofGroup.size >= mostOfGroup ? ofGroup : open.size >= (most ?? Number.POSITIVE_INFINITY) ? open : null
+      if (full !== null) {
         onDropped()
-        if (!closeIdle(ofGroup >= mostOfGroup ? group : null)) return void socket.destroy()
+        if (!closeIdle(full)) return void socket.destroy()
       }
-      const connection: Connection = { group, responses: [], isOver: false, ignored: 0 }
-      open.set(socket, connection)
-      if (group !== null) groups.set(group, (groups.get(group) ?? 0) + 1)
+      const lines = group === null ? [open] : [open, ofGroup]
+      const connection: Connection = { group, lines, responses: [], isOver: false, ignored: 0 }
+      for (const line of lines) line.set(socket, connection)
+      if (group !== null) groups.set(group, ofGroup)
       socket.once('close', () => {
         close(socket, connection)
         // Node closes no response that waits behind another one.

@@ -1,8 +1,10 @@
 /** Which connection goes when there are too many. On sockets of a server, so that Node's own bookkeeping takes part. */
 
+import { EventEmitter } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createConnectionGroups } from '../../../src/http/client-address.ts'
+import { createConnections } from '../../../src/http/connections.ts'
 import { createHttpServer, type HttpServer } from '../../../src/http/server.ts'
 import { exchange, openConnection, writeHead } from '../../support/http.ts'
 
@@ -120,6 +122,24 @@ describe('one address', () => {
     for (const connection of [other, second, third]) expect(await connection.ask()).toBe(200)
     for (const address of ['127.0.0.3', '127.0.0.4', '127.0.0.5']) await open(address)
     expect(dropped).toBe(1)
+  })
+
+  it('finds its own oldest one, however many older ones others have', () => {
+    let closed: string[] = []
+    const connections = createConnections({ most: 8_000, groupOf: (address) => address, onDropped: () => {} })
+    const openFrom = (remoteAddress: string, name: string) => {
+      const socket = Object.assign(new EventEmitter(), { remoteAddress, destroy: () => closed.push(name) })
+      connections.open(socket as unknown as Socket)
+    }
+    for (let count = 0; count < 1_500; count += 1) openFrom('192.0.2.1', 'other')
+    for (let count = 0; count < 2_000; count += 1) openFrom('192.0.2.2', `own ${count}`)
+    expect(closed).toEqual([])
+    openFrom('192.0.2.2', 'new')
+    openFrom('192.0.2.2', 'newer')
+    expect(closed).toEqual(['own 0', 'own 1'])
+    closed = []
+    for (let count = 0; count < 501; count += 1) openFrom('192.0.2.1', `late ${count}`)
+    expect(closed).toEqual(['other'])
   })
 
   it('that is a trusted proxy may have all', async () => {
