@@ -68,7 +68,7 @@ export async function readBody(request: IncomingMessage, limitBytes: number): Pr
 /**
  * The last `keepBytes` of a body of up to `mostBytes`, with no more than that in memory. A fault, with the rest unread, as soon as there is one (at
  * once when Content-Length says that the body is larger): then respond with `respondAndDrain`. Throws RequestAborted when the client closes the
- * connection. The limits of `beginBody` count, if the server has called it.
+ * connection. The limits of `beginBody` count, if the server has called it, and `too_fine` needs `limitChunks`.
  */
 export function readTail(request: IncomingMessage, limits: BodyLimits): Promise<BodyTail | BodyFault> {
   if (!hasBody(request)) return Promise.resolve({ bytes: NOTHING, isCut: false })
@@ -92,6 +92,24 @@ export function beginBody(request: IncomingMessage, limits: BodyLimits): void {
   reading.outcome.catch(() => {})
 }
 
+/**
+ * Lets the body flow, whether or not the handler reads it, before and after its response: Node would keep what comes in pieces that nobody counts. Reads no
+ * further after too many short chunks, not even to drop them. `onCutOff`: the connection is of no more use.
+ */
+export function limitChunks(request: IncomingMessage, onCutOff: () => void): void {
+  let shortChunks = 0
+  request.on('data', (chunk: Buffer) => {
+    if (chunk.length >= SHORT_CHUNK_BYTES) return
+    shortChunks += 1
+    if (shortChunks !== MOST_SHORT_CHUNKS + 1) return
+    // A request that flows would begin to read again.
+    request._read = () => {}
+    request.socket.pause()
+    cutOff.add(request)
+    onCutOff()
+  })
+}
+
 /** Gives the room of the body back. A second call has no effect. */
 export function endBody(request: IncomingMessage): void {
   readings.get(request)?.stop()
@@ -112,12 +130,10 @@ function startReading(request: IncomingMessage, { keepBytes, mostBytes }: BodyLi
   const { promise: outcome, resolve, reject } = Promise.withResolvers<BodyTail | BodyFault>()
   const tail = new Tail(keepBytes)
   let length = 0
-  let shortChunks = 0
   let ownBytes = 0
 
   function take(chunk: Buffer): void {
     length += chunk.length
-    if (chunk.length < SHORT_CHUNK_BYTES) shortChunks += 1
     const growth = tail.growth(chunk.length)
     const fault = findFault(growth)
     if (fault === null) {
@@ -126,19 +142,13 @@ function startReading(request: IncomingMessage, { keepBytes, mostBytes }: BodyLi
       tail.add(chunk)
       return
     }
-    if (fault === 'too_fine') {
-      // Nothing more is read of this connection, not even to drop it. A request that flows would begin to read again.
-      request._read = () => {}
-      request.socket.pause()
-      cutOff.add(request)
-    }
     // Until `respondAndDrain` takes over, what comes is dropped.
     stop()
     resolve(fault)
   }
   function findFault(growth: number): BodyFault | null {
     if (length > mostBytes) return 'too_large'
-    if (shortChunks > MOST_SHORT_CHUNKS) return 'too_fine'
+    if (cutOff.has(request)) return 'too_fine'
     return heldBytes + growth > BUDGET_BYTES ? 'no_room' : null
   }
   function finish(): void {

@@ -134,7 +134,8 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
 
 /** The response is the last one of its connection, so that the client goes on with another one. */
 export function endAfter(socket: Socket, response: ServerResponse): void {
+  if (response.writableFinished) socket.destroy()
   // When its head is out already, the header comes too late.
-  if (response.headersSent) response.once('finish', () => socket.destroySoon())
+  else if (response.headersSent) response.once('finish', () => socket.destroySoon())
   else response.setHeader('Connection', 'close')
 }

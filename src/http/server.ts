@@ -8,7 +8,7 @@
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { startTimer } from '../runtime/clock.ts'
-import { type BodyLimits, beginBody, deferContinue, endBody, hasBody, respondAndDrain } from './body.ts'
+import { type BodyLimits, beginBody, deferContinue, endBody, hasBody, limitChunks, respondAndDrain } from './body.ts'
 import { createConnections, endAfter, isPending } from './connections.ts'
 import { type Fault, findFault, type IsKnownHost, NOT_HTTP } from './head.ts'
 
@@ -82,9 +82,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     if (isClosing) endAfter(request.socket, response)
     const fault = findFault(request, isKnownHost)
     if (fault !== null) return reject(response, fault)
-    if (body !== undefined && hasBody(request)) {
-      beginBody(request, body)
-      response.once('close', () => endBody(request))
+    if (hasBody(request)) {
+      limitChunks(request, () => endAfter(request.socket, response))
+      if (body !== undefined) {
+        beginBody(request, body)
+        response.once('close', () => endBody(request))
+      }
     }
     handler(request, response)
   })

@@ -248,18 +248,12 @@ const NO_BODY: PingBody = { bytes: null, loss: null }
 /** The body of a POST or PUT; null when empty. It is stored as bytes: the output of a job may not be valid text. */
 async function readPingBody({ req, method }: Context): Promise<PingBody> {
   if (!hasBody(req)) return NO_BODY
-  if (method !== 'POST' && method !== 'PUT') return drop(req, NO_BODY)
-  if (isCompressed(req)) return drop(req, { bytes: null, loss: 'compressed' })
+  if (method !== 'POST' && method !== 'PUT') return NO_BODY
+  if (isCompressed(req)) return { bytes: null, loss: 'compressed' }
   const read = await readTail(req, PING_BODY)
   if (typeof read === 'string') return { bytes: null, loss: read }
   const { bytes, isCut } = read
   return { bytes: bytes.length === 0 ? null : bytes, loss: isCut ? 'cut' : null }
-}
-
-/** Of a body that is not read, Node would keep what comes while the ping is stored. */
-function drop(request: Context['req'], instead: PingBody): PingBody {
-  request.resume()
-  return instead
 }
 
 /** Transfer codings other than `chunked` also compress; Node does not decode them. */

@@ -1,0 +1,152 @@
+/** Bodies that no handler reads, and connections that break off: nothing of them stays. On sockets of a server. */
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type BodyLimits, readBody, respondAndDrain } from '../../../src/http/body.ts'
+import { createHttpServer, type HttpServer } from '../../../src/http/server.ts'
+import { type Connection, exchange, LAST_CHUNK, openConnection, writeHead, writePost } from '../../support/http.ts'
+
+const CHUNKED = 'Transfer-Encoding: chunked'
+const shortChunks = (count: number) => '1\r\nx\r\n'.repeat(count)
+
+let server: HttpServer
+let url = ''
+let dropped = 0
+
+interface Start {
+  readonly handler: (request: IncomingMessage, response: ServerResponse) => unknown
+  readonly body?: BodyLimits
+}
+
+async function start({ handler, body }: Start): Promise<void> {
+  dropped = 0
+  server = createHttpServer({
+    name: 'test',
+    bindAddress: '127.0.0.1',
+    port: 0,
+    maxConnections: 64,
+    groupOf: (address) => address,
+    onConnectionDropped: () => {
+      dropped += 1
+    },
+    errorText: (text) => ({ type: 'text/plain', text }),
+    handler,
+    ...(body === undefined ? {} : { body }),
+  })
+  url = `http://127.0.0.1:${(await server.listen()).port}`
+}
+
+afterEach(() => server.close(0))
+
+describe('a body that no handler reads', () => {
+  it('is cut off after 2,048 short chunks while its request waits, and is not kept', async () => {
+    const asked = Promise.withResolvers<[IncomingMessage, ServerResponse]>()
+    await start({ handler: (...given) => asked.resolve(given) })
+    const connection = openConnection(url)
+    connection.send(writeHead('GET', '/', CHUNKED), shortChunks(100_000))
+    const [request, response] = await asked.promise
+    await expect.poll(() => request.socket.isPaused()).toBe(true)
+    expect(request.readableLength).toBe(0)
+    response.end('ok')
+    const { status, headers } = await connection.receive()
+    expect([status, headers.connection]).toEqual([200, 'close'])
+    await connection.ended
+  })
+
+  it('is cut off after its response too', async () => {
+    await start({ handler: (_, response) => response.end('ok') })
+    const connection = openConnection(url)
+    connection.send(writeHead('GET', '/', CHUNKED), shortChunks(1))
+    expect((await connection.receive()).status).toBe(200)
+    connection.send(shortChunks(2_048))
+    await connection.ended
+  })
+
+  it('may have 2,048 short chunks: its connection stays', async () => {
+    await start({ handler: (_, response) => response.end('ok') })
+    const connection = openConnection(url)
+    for (let round = 0; round < 2; round += 1) {
+      connection.send(writeHead('GET', '/', CHUNKED), shortChunks(2_048), LAST_CHUNK)
+      const { status, headers } = await connection.receive()
+      expect([status, headers.connection]).toEqual([200, 'keep-alive'])
+    }
+    connection.socket.destroy()
+  })
+})
+
+describe('a connection that breaks off', () => {
+  /** All that all bodies may take. */
+  const BUDGET = 33_554_432
+  const large = 'x'.repeat(100_000)
+  const post = (target: string, body = large) => writePost(target, body)
+  const half = (target: string, ...headers: string[]) =>
+    `${writeHead('POST', target, ...headers, 'Content-Length: 100000')}${large.slice(1)}`
+  const STAGES: readonly (readonly [string, readonly (string | Buffer)[]])[] = [
+    ['before its first byte', []],
+    ['within a head', ['GET / HTTP/1.1\r\nHos']],
+    ['within a body of known length', [half('/')]],
+    ['within a chunk', [writeHead('POST', '/', CHUNKED), `ffff\r\n${large.slice(0, 50_000)}`]],
+    ['after a chunk that is none', [writeHead('POST', '/', CHUNKED), '5\r\nhello\r\nzz\r\n']],
+    ['after short chunks', [writeHead('POST', '/', CHUNKED), shortChunks(3_000)]],
+    ['while its request waits', [post('/wait')]],
+    ['while many requests wait', Array.from({ length: 20 }, () => post('/wait'))],
+    ['with requests that are answered behind one that waits', [post('/wait'), ...Array.from({ length: 8 }, () => post('/'))]],
+    ['within a body behind a request that waits', [post('/wait'), half('/')]],
+    ['with a head that is too long', [half('/', `Accept: ${'x'.repeat(2_000)}`)]],
+    ['with a body that is too long', [writeHead('POST', '/', `Content-Length: ${BUDGET + 1}`), large]],
+    ['before it was asked for its body', [writeHead('POST', '/', 'Expect: 100-continue', 'Content-Length: 5')]],
+    ['after a response that it does not read', [post('/large'), post('/large')]],
+  ] // biome-ignore format: a table
+
+  let isWaiting = true
+  const waiting: ServerResponse[] = []
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      await readBody(request, BUDGET)
+      if (request.url === '/large') response.end(Buffer.alloc(8_388_608))
+      else if (request.url === '/wait' && isWaiting) waiting.push(response)
+      else response.end('ok')
+    } catch (error) {
+      response.statusCode = 400
+      await respondAndDrain(request, response, (error as Error).message)
+    }
+  }
+
+  it.each(STAGES)('%s leaves nothing', async (_, parts) => {
+    isWaiting = true
+    await start({ handler: handle, body: { keepBytes: BUDGET, mostBytes: BUDGET } })
+    const isServed = async () => (await exchange(url, writeHead('GET', '/'))).status === 200
+    const broken: Connection[] = []
+    const ways: readonly ((connection: Connection) => unknown)[] = [
+      ({ socket }) => socket.resetAndDestroy(),
+      ({ socket }) => socket.destroy(),
+      ({ socket }) => socket.end(),
+    ]
+    for (const end of ways) {
+      for (const seesIt of [false, true]) {
+        const connection = openConnection(url)
+        if (parts.some((part) => `${part}`.includes('/large'))) connection.socket.pause()
+        connection.send(...parts)
+        if (seesIt) expect(await isServed()).toBe(true)
+        end(connection)
+        broken.push(connection)
+      }
+    }
+    // A client that has closed its side may still read: its request waits as before.
+    isWaiting = false
+    for (const response of waiting.splice(0)) if (!response.req.socket.destroyed) response.end('late')
+    for (const { socket } of broken) socket.destroy()
+    // One byte that is still counted would leave no room for the last one.
+    await expect
+      .poll(async () => (await exchange(url, post('/', 'x'.repeat(BUDGET)))).text, { timeout: 3_000 })
+      .toBe('ok')
+    const before = dropped
+    const all = Array.from({ length: 16 }, () => openConnection(url))
+    for (const { send, receive } of all) {
+      send(writeHead('GET', '/'))
+      expect((await receive()).status).toBe(200)
+    }
+    expect(dropped).toBe(before)
+    for (const { socket } of all) socket.destroy()
+  })
+})
