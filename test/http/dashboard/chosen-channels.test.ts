@@ -87,6 +87,15 @@ it('changes neither field when the user changes another one', async () => {
   expect(await check()).toMatchObject({ name: 'Other', channels: [shared], resume_on_ping: true })
 })
 
+it('keeps the channels that another user changed, in whatever order they were chosen', async () => {
+  await api.client.put(`/checks/${id}`, { channels: [shared, own] })
+  const [, was = ''] = /name="was" value="([^"]*)"/.exec(await editPage()) ?? []
+  await api.client.put(`/checks/${id}`, { channels: [shared] })
+  // A browser sends the boxes in the order of the page.
+  await visitor.post(`/checks/${id}/edit`, { [WAS]: was, name: 'Other', channels: ['', own, shared] })
+  expect(await check()).toMatchObject({ name: 'Other', channels: [shared] })
+})
+
 it('lets the next ping end a pause, and the page of the check says so', async () => {
   expect((await visitor.get(`/checks/${id}`)).text).not.toContain('with its next ping')
   await save(['all'], { resume_on_ping: 'on' })

@@ -53,11 +53,14 @@ export const newValues = (projectId: string): Values => ({
   channels: ALL_CHANNELS,
 })
 
+/** In an order of their own: the boxes of a form have another order than the stored channels, which is no change. */
+const toText = (channels: readonly string[]): string => [...channels].sort().join(' ')
+
 /** Of a form; a field that it lacks has the value of `rest`. */
 export function readValues(form: URLSearchParams, rest: Values = NO_VALUES): Values {
   const read = (name: FieldName) => {
     // A box for each channel, and a hidden field, so that none of them differs from no such field.
-    if (name === 'channels') return form.has(name) ? form.getAll(name).filter(Boolean).join(' ') : rest[name]
+    if (name === 'channels') return form.has(name) ? toText(form.getAll(name).filter(Boolean)) : rest[name]
     const text = form.get(name)
     return text === null ? rest[name] : toLines(text)
   }
@@ -84,7 +87,7 @@ export function valuesOfCheck(check: CheckRecord): Values {
     grace_seconds: length(graceSeconds),
     max_runtime_seconds: length(maxRuntimeSeconds),
     resume_on_ping: spec.resumeOnPing ? 'on' : '',
-    channels: channels === null ? ALL_CHANNELS : channels.join(' '),
+    channels: channels === null ? ALL_CHANNELS : toText(channels),
   }
 }
 
