@@ -84,10 +84,9 @@ export function isOpenedInClear({ headers }: Pick<IncomingMessage, 'headers'>): 
 export function ownPath(next: string | null): string | null {
   // `//host` and `/\host` are other hosts to a browser, and it drops tabs and line breaks before it looks.
   if (next === null || next.length > 2_000 || !/^\/(?![/\\])[^\\\p{Cc}]*$/u.test(next)) return null
-  const url = URL.parse(next, 'http://own.invalid')
-  if (url === null || url.origin !== 'http://own.invalid') return null
-  // `/.//host` has become `//host`.
-  if (url.pathname.startsWith('//')) return null
+  // Below a path of the host: `/../other` leads to what else the host serves. `/.//host` has become `//host`.
+  const url = URL.parse(`http://own.invalid/site${next}`)
+  if (url === null || !/^\/site\/(?!\/)/.test(url.pathname)) return null
   const [pathAndQuery] = next.toWellFormed().split('#', 1)
   return pathAndQuery!.replaceAll(/[^\x21-\x7e]+/g, encodeURIComponent)
 }

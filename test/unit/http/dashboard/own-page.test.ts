@@ -32,6 +32,11 @@ describe('ownPath', () => {
     '/..//evil.example/',
     '/a/..//evil.example/',
     '/%2e//evil.example/',
+    // Below a path of the host these lead to what else the host serves.
+    '/..',
+    '/../other',
+    '/checks/../../other',
+    '/%2e%2E/other?q=a',
     'javascript:alert(1)',
     `/${'a'.repeat(2_000)}`,
   ])('%j leads nowhere', (next) => expect(ownPath(next)).toBe(null))
