@@ -57,10 +57,10 @@ export function createLookups(
   async function askInTurn(hostname: string, options: Options, by: Asker, zone: string) {
     const leave = await enter(hostname, by.tenant)
     if (leave === null) throw tooSlow()
-    // The attempt ended in the line, or the zone turned out to be slow.
+    // The attempt ended in the line, or the zone turned out to be slow. Other attempts may wait for the same name.
     if (by.signal?.aborted || avoided.has(zone)) {
       leave()
-      throw by.signal?.aborted ? by.signal.reason : tooSlow()
+      throw tooSlow()
     }
     const avoid = () => avoided.set(zone, now() + avoidMs)
     const startedAt = now()
