@@ -256,6 +256,17 @@ describe('with values', () => {
     expect(await variables({ cronJobs: null })).toEqual(['labelled', 'Etc/UTC', 'off'])
   })
 
+  it('how many checks pings create reaches the api', async () => {
+    const variables = async (values: Values) => {
+      const environment = readEnvironment(await renderChart(values), 'api')
+      return [environment.PING_CREATE_PER_MINUTE, environment.PING_CREATE_MAX_CHECKS]
+    }
+    expect(await variables({})).toEqual(['60', '10000'])
+    expect(await variables({ pingCreate: { perMinute: 5, maxChecks: 0 } })).toEqual(['5', '0'])
+    // The values of an older release, with --reuse-values: the service has the same defaults.
+    expect(await variables({ pingCreate: null })).toEqual([undefined, undefined])
+  })
+
   it('the dashboard is served unless it is disabled', async () => {
     const variable = async (values: Values) => readEnvironment(await renderChart(values), 'api').DASHBOARD ?? 'on'
     expect(await variable({})).toBe('on')
