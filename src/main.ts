@@ -18,6 +18,7 @@ import { SourceError } from './import/source.ts'
 import { describeCluster, describeCredentials, describeService } from './introduction.ts'
 import { type Connection, findConnection, findHomeKubeconfig, KubeconfigError } from './kubernetes/connection.ts'
 import { ReleaseError, runRelease } from './roles/release.ts'
+import { isLoopbackHost } from './runtime/addresses.ts'
 import { systemClock } from './runtime/clock.ts'
 import { createLog, type Log } from './runtime/log.ts'
 import { allocateYoungObjects } from './runtime/young-objects.ts'
@@ -26,7 +27,7 @@ import { createDatabase, type Database } from './store/postgres/database.ts'
 import { createDatabaseClock } from './store/postgres/database-clock.ts'
 import { explainDatabaseError, isDatabaseError, mayPass } from './store/postgres/explain.ts'
 import { migrate } from './store/postgres/migrate.ts'
-import { type Bootstrapped, bootstrap, findBootstrapped } from './tenancy/bootstrap.ts'
+import { type Bootstrapped, bootstrap, findBootstrapped, findPublishedKey } from './tenancy/bootstrap.ts'
 
 /** The start failed; the message is printed alone, without a stack. */
 class StartError extends Error {}
@@ -251,7 +252,11 @@ async function bootstrapWith(config: Config, database: Database, log: Log): Prom
   const clock = createDatabaseClock(database, systemClock)
   await clock.measure()
   const onAudit = (entry: AuditEntry) => logEntry(log, entry)
-  return bootstrap({ database, clock, onAudit }, { email, password, apiKey, projectId })
+  const prepared = await bootstrap({ database, clock, onAudit }, { email, password, apiKey, projectId })
+  const published = isLoopbackHost(config.bindAddress) ? null : await findPublishedKey(database)
+  if (published === null) return prepared
+  const found = `the database has an API key that is an example of the documents, "${published}", and BIND_ADDRESS is ${config.bindAddress}`
+  throw new StartError(`${found}: start with a loopback BIND_ADDRESS and revoke the key first`)
 }
 
 function say(line: string): void {

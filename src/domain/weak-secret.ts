@@ -1,7 +1,7 @@
 /** Secrets that people choose, and that strangers try first. Secrets of random characters pass, also those of digits alone. */
 
 /** Those of the documents and examples, which everyone can read. A test finds them there. */
-const PUBLISHED = new Set([
+export const PUBLISHED: ReadonlySet<string> = new Set([
   'hbk_demo_0123456789abcdef0123456789abcdef',
   'hbk_7f3a9c21_2b9e4d6f8a1c3e5b7d9f0a2c4e6b8d0f',
   'correct horse battery staple',

@@ -1,6 +1,7 @@
 /** Makes what the first start needs: an organization, a project, an admin and an API key (design, sections 3.4 and 12). */
 
 import { audited } from '../audit/audited.ts'
+import { isSameHash, parseApiKey } from '../auth/api-key.ts'
 import { hashPassword } from '../auth/passwords.ts'
 import { randomText } from '../auth/random-text.ts'
 import { SYSTEM } from '../domain/access.ts'
@@ -10,9 +11,11 @@ import { AppError } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { findPasswordFault } from '../domain/password.ts'
 import { FIRST_PROJECT_SLUG } from '../domain/slug.ts'
+import { PUBLISHED } from '../domain/weak-secret.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
+import { findApiKey } from '../store/tenancy/api-keys.ts'
 import { findOldestOrganization, insertOrganization, lockBootstrap } from '../store/tenancy/organizations.ts'
 import { findOldestProject, insertProject } from '../store/tenancy/projects.ts'
 import { insertUser } from '../store/tenancy/users.ts'
@@ -79,6 +82,16 @@ export async function bootstrap(context: Context, given: Bootstrap): Promise<Boo
 export async function findBootstrapped(db: Queryable): Promise<Bootstrapped | null> {
   const projectId = await findExistingProject(db)
   return projectId === null ? null : { projectId, made: null }
+}
+
+/** The name of an API key that is an example of the documents: a first start on a loopback address may have stored it. Null without any. */
+export async function findPublishedKey(db: Queryable): Promise<string | null> {
+  for (const text of PUBLISHED) {
+    const parsed = parseApiKey(text)
+    const found = parsed === null ? null : await findApiKey(db, parsed.prefix)
+    if (found !== null && isSameHash(found.hash, parsed!.hash)) return found.name
+  }
+  return null
 }
 
 async function findExistingProject(db: Queryable): Promise<string | null> {

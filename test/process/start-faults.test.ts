@@ -68,6 +68,12 @@ describe('the program ends with status 2 and one clear message', () => {
     expect(service.stderr).toContain('BOOTSTRAP_API_KEY can be guessed')
     expect(service.stderr).not.toContain('SECRET_KEY can be guessed')
     await service.kill()
+    // Another value of the variable leaves the key of the first start in the database.
+    const strong = { SECRET_KEY: STRONG_KEY, BOOTSTRAP_API_KEY: `hbk_first_${Buffer.from(STRONG_KEY).toString('hex')}` }
+    const exposed = { ...databaseEnvironment(empty.url), ...strong, BIND_ADDRESS: '192.0.2.1' }
+    expect(await failureOf(exposed)).toEqual([
+      'the database has an API key that is an example of the documents, "bootstrap", and BIND_ADDRESS is 192.0.2.1: start with a loopback BIND_ADDRESS and revoke the key first',
+    ])
     await empty.close()
   })
 
