@@ -85,6 +85,23 @@ it('what was typed is there again after a log-in in between, except the password
   expect(await page.getByLabel('Password', { exact: true }).inputValue()).toBe('')
 })
 
+it('a form that was kept over a log-in changes what was typed, and nothing that another user changed', async () => {
+  const check = (await app.call('POST', '/checks', { project_id: app.projectId, name: 'Kept', description: 'old' }))
+    .body
+  await using watched = await signIn(`/checks/${check.id}/edit`)
+  const { page, context } = watched
+  await page.getByLabel('Name', { exact: true }).fill('Typed')
+  await app.call('PUT', `/checks/${check.id}`, { description: 'new' })
+  await context.clearCookies({ name: 'heartbeat_session' })
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('link', { name: 'Sign in with Example' }).click()
+  await page.getByText('What you typed before is here again').waitFor()
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.waitForURL((url) => url.pathname === `/checks/${check.id}`)
+  const { body } = await app.call('GET', `/checks/${check.id}`)
+  expect(body).toMatchObject({ name: 'Typed', description: 'new' })
+})
+
 it('a user whom the provider denies is led back to the log-in', async () => {
   provider.account = null
   await using watched = await openPage(browser, origin)

@@ -218,8 +218,9 @@ async function copy(button, source) {
 // Forms ------------------------------------------------------------------------------------------------------------------------
 
 const BACK = 'back-after-login'
-const NOT_KEPT = ['password', 'hidden', 'file', 'submit'].map((type) => `[type=${type}]`)
-const FIELD = `:is(input, select, textarea)[name]:not(${NOT_KEPT}, [data-secret])`
+// With what the form showed (pages/was.ts): a field that the user left alone is no change, whatever another user has made of it.
+const NOT_KEPT = '[type=password], [type=hidden]:not([name=was]), [type=file], [type=submit], [data-secret]'
+const FIELD = `:is(input, select, textarea)[name]:not(${NOT_KEPT})`
 
 /** The fields that may be kept. @param {HTMLFormElement} form @returns {HTMLInputElement[]} */
 const fieldsOf = (form) => [...form.querySelectorAll(/** @type {'input'} */ (FIELD))]
