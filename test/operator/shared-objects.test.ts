@@ -82,6 +82,24 @@ describe('an object of others', () => {
     expect([metadata.labels, data ?? {}]).toEqual([HELM, {}])
   })
 
+  it.each(['secrets', 'configmaps'] as const)('is lent to one HeartbeatCheck at a time: %s', async (plural) => {
+    const name = `wanted-${plural}`
+    const kind = plural === 'secrets' ? 'Secret' : 'ConfigMap'
+    const shared = async () => (await t.place.find(plural, name))!
+    const place = (key: string) => ({ periodSeconds: 3_600, publish: { kind, name, key } })
+    await t.place.put(plural, { metadata: { name, annotations: ADOPT, labels: HELM }, data: NOTE })
+    await t.place.makeReady(`first-${plural}`, place('FIRST_URL'))
+    const before = await shared()
+    await t.place.apply(`second-${plural}`, place('SECOND_URL'))
+    const message = await t.place.stalled(`second-${plural}`, 'TargetNotOwned')
+    expect(message).toContain(`HeartbeatCheck first-${plural}`)
+    expect((await shared()).metadata.resourceVersion).toBe(before.metadata.resourceVersion)
+    await t.place.delete(`first-${plural}`)
+    await request(`second-${plural}`)
+    await t.place.ready(`second-${plural}`)
+    expect(Object.keys((await shared()).data!).sort()).toEqual(['SECOND_URL', 'note'])
+  })
+
   it('keeps the URL of a retained check, which its resource takes back', async () => {
     await handOver('retaining')
     await t.place.makeReady('kept', spec('retaining', { deletionPolicy: 'Retain' }))

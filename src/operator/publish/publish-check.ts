@@ -1,6 +1,6 @@
 /** Publishes the ping URL of a check, withdraws it from where it was before, and reports both as Events and in metrics. */
 
-import { findKeptUrl } from '../../checks/declare/find-declared.ts'
+import { findUrlHolder } from '../../checks/declare/find-declared.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import type { CheckRecord } from '../../store/checks/checks.ts'
 import type { Context } from '../../store/context.ts'
@@ -8,7 +8,7 @@ import type { HeartbeatCheck, PublishedTarget, PublishTarget } from '../heartbea
 import type { Reporter } from '../status/report.ts'
 import { Stalled } from '../status/stalled.ts'
 import type { Seen } from './look-at-published.ts'
-import { type BeforeSharing, publishUrl, releaseFormer } from './publish.ts'
+import { type BeforeSharing, type FindHolder, publishUrl, releaseFormer } from './publish.ts'
 import { locationOf } from './published-object.ts'
 
 export interface PublisherOptions {
@@ -61,8 +61,8 @@ export function createPublisher(options: PublisherOptions, recordEvent: Reporter
       return { isFromPredecessor: false, seen: null }
     }
     const { namespace } = object.metadata as { namespace: string }
-    const findRetained = () => findKeptUrl(context, { cluster, namespace }, target)
-    const result = await publishUrl(client, object, target, url, beforeSharing, findRetained)
+    const findHolder: FindHolder = (publicIds) => findUrlHolder(context, { cluster, namespace }, target, publicIds)
+    const result = await publishUrl(client, object, target, url, beforeSharing, findHolder)
     if (result.kind === 'rejected') {
       if (isNew)
         recordEvent(object, 'Normal', { ...CREATED, note: `${CREATED.note}, as soon as its ping URL is published` })

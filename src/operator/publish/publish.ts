@@ -5,6 +5,7 @@
  * watch: look-at-published.ts finds changes by others.
  */
 
+import type { UrlHolder } from '../../checks/declare/find-declared.ts'
 import { ApiError, isNamespaceGoing, type KubernetesClient, type NewObject } from '../../kubernetes/client.ts'
 import type { ObjectName } from '../../kubernetes/objects.ts'
 import {
@@ -19,7 +20,7 @@ import { grantCommand } from './missing-right.ts'
 import {
   appliedIn,
   explainForeign,
-  explainRetained,
+  explainHeld,
   guestManifestOf,
   holdsUrl,
   isAsWanted,
@@ -32,8 +33,8 @@ import {
   locationOf,
   type Manifest,
   manifestOf,
-  PING_URL,
   type PublishedObject,
+  publicIdsIn,
   relationOf,
   TYPES,
   toBase64,
@@ -50,14 +51,17 @@ export type PublishResult =
     }
   | { readonly kind: 'rejected'; readonly reason: 'TargetNotOwned' | 'PublishRefused'; readonly message: string }
 
+/** Called with the public ids of other checks that the object holds. */
+export type FindHolder = (publicIds: readonly string[]) => Promise<UrlHolder | null>
+
 /** Called with whether the object is of this resource, and holds another URL. */
 export type BeforeSharing = (holdsAnotherUrl: boolean) => Promise<unknown>
 
 /**
  * Writes the URL unless it is there already. Throws errors that a retry may resolve. `beforeSharing` is awaited before
  * a write into an object that existed before: only the finalizer takes our key out of an object of others, and another
- * installation may have written the object a moment ago. `findRetained` resolves with the id of the retained check
- * whose URL the object keeps; null when it keeps none.
+ * installation may have written the object a moment ago. `findHolder` resolves with the other check whose URL the
+ * object keeps; null when it keeps none.
  */
 export async function publishUrl(
   client: KubernetesClient,
@@ -65,10 +69,10 @@ export async function publishUrl(
   target: PublishTarget,
   url: string,
   beforeSharing: BeforeSharing,
-  findRetained: () => Promise<string | null> = async () => null,
+  findHolder: FindHolder = async () => null,
 ): Promise<PublishResult> {
   try {
-    return await write(client, check, target, url, { beforeSharing, findRetained })
+    return await write(client, check, target, url, { beforeSharing, findHolder })
   } catch (error) {
     if (!isRejection(error)) throw error
     return {
@@ -100,7 +104,7 @@ async function write(
   check: HeartbeatCheck,
   target: PublishTarget,
   url: string,
-  { beforeSharing, findRetained }: { beforeSharing: BeforeSharing; findRetained: () => Promise<string | null> },
+  { beforeSharing, findHolder }: { beforeSharing: BeforeSharing; findHolder: FindHolder },
 ): Promise<PublishResult> {
   const whole = manifestOf(check, target, url)
   const published = (object: PublishedObject, how: { isChanged: boolean; isFromPredecessor: boolean }) =>
@@ -116,11 +120,13 @@ async function write(
   const relation = relationOf(found, check, url)
   if (relation === 'foreign')
     return { kind: 'rejected', reason: 'TargetNotOwned', message: explainForeign(found, check, target) }
-  // A retained check keeps its URL where its job finds it; its own resource has taken it back before it publishes.
+  // A retained check keeps its URL where its job finds it; its own resource has taken it back before it publishes. Of
+  // two resources that publish into one object of others each apply would remove the URL of the other.
   const isOfAnother = relation === 'adoptable' || (relation === 'orphaned' && !holdsUrl(found, url))
-  const retainedId = isOfAnother ? await findRetained() : null
-  if (retainedId !== null)
-    return { kind: 'rejected', reason: 'TargetNotOwned', message: explainRetained(target, retainedId) }
+  const own = publicIdsIn([url])
+  const others = relation === 'adoptable' ? publicIdsIn(urlsIn(found)).filter((id) => !own.includes(id)) : []
+  const holder = isOfAnother ? await findHolder(others) : null
+  if (holder !== null) return { kind: 'rejected', reason: 'TargetNotOwned', message: explainHeld(target, holder) }
   const isCreation = ['ours', 'predecessor'].includes(relation) || isOurCreation(found, url)
   const wanted = isCreation ? whole : guestManifestOf(check, target, url)
   const isComplete = relation === 'ours' || (relation === 'orphaned' && !isCreation)
@@ -271,8 +277,8 @@ export async function findPublishedId(
   target: PublishedTarget,
 ): Promise<string | null> {
   try {
-    const [url] = await readUrls(client, check, target)
-    return url === undefined ? null : PING_URL.exec(url)![1]!.toLowerCase()
+    const [id = null] = publicIdsIn(await readUrls(client, check, target))
+    return id
   } catch (error) {
     if (!isForbidden(error)) throw error
     throw new Stalled('PublishRefused', explainRejection(error, check, target, null, 'read'))

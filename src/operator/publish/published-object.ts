@@ -3,6 +3,7 @@
  * "Publishing"). Pure; publish.ts writes.
  */
 
+import type { UrlHolder } from '../../checks/declare/find-declared.ts'
 import type { NewObject } from '../../kubernetes/client.ts'
 import type {
   FieldsOwner,
@@ -147,7 +148,11 @@ export function urlsIn(found: PublishedObject): string[] {
   return texts.flatMap((text) => [text, Buffer.from(text, 'base64').toString()]).filter((text) => PING_URL.test(text))
 }
 
-export const PING_URL = /\/ping\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i
+const PING_URL = /\/ping\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i
+
+/** The public ids in ping URLs. */
+export const publicIdsIn = (urls: readonly string[]): string[] =>
+  urls.flatMap((url) => PING_URL.exec(url)?.[1]?.toLowerCase() ?? [])
 
 export const toBase64 = (text: string) => Buffer.from(text).toString('base64')
 
@@ -171,8 +176,10 @@ function describeOwner(found: PublishedObject, check: HeartbeatCheck): string {
   return managers.size > 0 ? `is managed by ${[...managers].join(', ')}` : 'was there before'
 }
 
-export function explainRetained({ kind, name }: PublishTarget, checkId: string): string {
-  return `${kind} ${name} keeps the ping URL of the retained check ${checkId}: choose another spec.publish.name, or remove that check through the API: DELETE /api/v1/checks/${checkId}`
+export function explainHeld({ kind, name }: PublishTarget, { id, resource }: UrlHolder): string {
+  if (resource !== null)
+    return `${kind} ${name} holds the ping URL of HeartbeatCheck ${resource}, and holds one at a time: choose another spec.publish.name`
+  return `${kind} ${name} keeps the ping URL of the retained check ${id}: choose another spec.publish.name, or remove that check through the API: DELETE /api/v1/checks/${id}`
 }
 
 /** Whether all wanted fields are there, and none that we applied before and do not want any more. */
