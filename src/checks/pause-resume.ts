@@ -36,10 +36,14 @@ function apply(kind: 'pause' | 'resume', context: Context, by: Principal, id: st
 
 export const TURNED = { pause: 'check.paused', resume: 'check.resumed' } as const
 
-function rejectIfSuspendIsSet({ managedBy, kubernetes, kubernetesSuspend }: StoredCheck, kind: 'pause' | 'resume') {
+function rejectIfSuspendIsSet(check: StoredCheck, kind: 'pause' | 'resume') {
+  const { managedBy, kubernetes, kubernetesSuspend, cronJob } = check
   if (managedBy === 'api' || kubernetesSuspend === null) return
+  const resource = describeResource(kubernetes)
   throw new AppError(
     'conflict',
-    `${describeResource(kubernetes)} sets spec.suspend to ${kubernetesSuspend}; change or remove it there to ${kind} the check`,
+    cronJob === undefined
+      ? `${resource} sets spec.suspend to ${kubernetesSuspend}; change or remove it there to ${kind} the check`
+      : `${resource} follows the CronJob ${cronJob.name}; change spec.suspend of the CronJob to ${kind} the check`,
   )
 }

@@ -156,6 +156,19 @@ describe('a CronJob that is suspended while its Job runs', () => {
   })
 })
 
+it('a check that follows a CronJob is paused and resumed by the CronJob alone', async () => {
+  const template = await makeTemplate('asked')
+  for (const act of ['pause', 'resume']) {
+    const { status, body } = await t.app.call('PATCH', `/checks/${template.id}/${act}`)
+    expect([status, body.error]).toEqual([
+      409,
+      `HeartbeatCheck ${t.place.name}/asked in cluster default follows the CronJob asked; change spec.suspend of the CronJob to ${act} the check`,
+    ])
+  }
+  expect((await checkOf(template)).status).toBe('paused')
+  expect(await eventsOf(template)).toEqual([])
+})
+
 it('a HeartbeatCheck that a person has suspended is not taken down by a ping', async () => {
   await t.place.apply('quiet', { periodSeconds: 3_600, suspend: true })
   const { status } = await t.place.inState('quiet', 'paused')
