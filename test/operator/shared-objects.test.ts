@@ -140,15 +140,6 @@ describe('an object of others', () => {
     allow()
     expect((await secret(name)).data).toEqual(before)
   })
-
-  it('keeps its resource from nothing when it may not even be read', async () => {
-    await handOver('hidden')
-    await t.place.makeReady('of-hidden', spec('hidden'))
-    const allow = forbid((_, path) => path.endsWith('/hidden'))
-    await t.place.delete('of-hidden')
-    allow()
-    expect((await secret('hidden')).data).toMatchObject(NOTE)
-  })
 })
 
 describe('a publication that is not in the status', () => {
@@ -366,6 +357,84 @@ describe('an object with our owner reference and data of others', () => {
     expect((await secret('endangered-heartbeat')).data).toEqual(NOTE)
     isDatabaseAway = false
     await t.restart()
+  })
+
+  it.each(POLICIES)('keeps its resource while it may not be read, for ten minutes: %s', async (deletionPolicy) => {
+    const name = `unread-${deletionPolicy.toLowerCase()}`
+    await share(name, { deletionPolicy })
+    const allow = forbid((_, path) => path.endsWith(`/${name}-heartbeat`))
+    await t.cluster.api('DELETE', t.place.pathOf(name))
+    expect((await t.place.event(name, 'CleanupRejected')).note).toContain('10 minutes after its deletion')
+    expect(await isGone(name)).toBe(false)
+    await t.operator().stop()
+    await using client = clientOf(t.cluster.connection)
+    const events: string[] = []
+    const finalizeAfter = async (ms: number) => {
+      const object = await t.place.get(name)
+      const now = Date.parse(object.metadata.deletionTimestamp!) + ms
+      const finalize = createFinalizer({
+        client,
+        context: { database: t.app.database, clock: systemClock },
+        cluster: 'default',
+        recorder: { record: (_, { reason }) => events.push(reason) },
+        now: () => now,
+        onFinalizerForced: () => events.push('forced'),
+      })
+      await finalize(object)
+    }
+    await expect(finalizeAfter(MAX_CLEANUP_MS - 1)).rejects.toThrow('cannot be read')
+    allow()
+    await finalizeAfter(MAX_CLEANUP_MS - 1)
+    expect(events).toEqual(['CleanupRejected'])
+    expect(await isGone(name)).toBe(true)
+    expect((await secret(`${name}-heartbeat`)).data).toMatchObject(NOTE)
+    expect((await secret(`${name}-heartbeat`)).metadata.ownerReferences ?? []).toEqual([])
+    await t.restart()
+  })
+
+  it('that may never be read keeps its resource for no longer than ten minutes', async () => {
+    await t.place.makeReady('never-read')
+    await t.operator().stop()
+    await t.cluster.api('DELETE', t.place.pathOf('never-read'))
+    const allow = forbid((_, path) => path.endsWith('/never-read-heartbeat'))
+    await using client = clientOf(t.cluster.connection)
+    const events: string[] = []
+    const object = await t.place.get('never-read')
+    await createFinalizer({
+      client,
+      context: { database: t.app.database, clock: systemClock },
+      cluster: 'default',
+      recorder: { record: (_, { reason }) => events.push(reason) },
+      now: () => Date.parse(object.metadata.deletionTimestamp!) + MAX_CLEANUP_MS,
+      onFinalizerForced: () => events.push('forced'),
+    })(object)
+    allow()
+    expect(events).toEqual(['CleanupRejected', 'forced', 'CleanupTimeout'])
+    expect(await isGone('never-read')).toBe(true)
+    await t.restart()
+  })
+
+  it.each(POLICIES)('that never could be read keeps its resource from nothing: %s', async (deletionPolicy) => {
+    const name = `ungranted-${deletionPolicy.toLowerCase()}`
+    const allow = forbid((_, path) => path.endsWith('/secrets') || path.endsWith(`/${name}-heartbeat`))
+    await t.place.apply(name, { periodSeconds: 3_600, deletionPolicy })
+    await t.place.stalled(name, 'PublishRefused')
+    await t.place.delete(name)
+    allow()
+  })
+
+  it('that may not be read keeps no namespace that is being deleted', async () => {
+    const path = '/api/v1/namespaces/unread'
+    await t.cluster.api('POST', '/api/v1/namespaces', {
+      metadata: { name: 'unread', finalizers: ['example.com/stay'] },
+    })
+    const place = workIn(t.cluster, 'unread')
+    await place.makeReady('a')
+    await t.cluster.api('DELETE', path)
+    const allow = forbid((_, path) => path.endsWith('/a-heartbeat'))
+    await place.delete('a')
+    allow()
+    expect((await place.events('a')).map(({ reason }) => reason)).not.toContain('CleanupRejected')
   })
 
   it('does not keep a namespace that is being deleted: it goes with the namespace', async () => {

@@ -8,6 +8,7 @@
 
 import { retireCheck } from '../../checks/declare/retire-check.ts'
 import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesObject } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { Context } from '../../store/context.ts'
 import {
@@ -18,6 +19,7 @@ import {
   type PublishedTarget,
   targetOf,
 } from '../heartbeat-check.ts'
+import { NAMESPACES } from '../namespaces/namespaces.ts'
 import { DataInDanger, disownUrl, findPublishedUrls, isRejection, withdrawUrl } from '../publish/publish.ts'
 import { regarding } from '../status/report.ts'
 
@@ -69,9 +71,9 @@ export function createFinalizer(options: FinalizerOptions): (object: HeartbeatCh
     try {
       await cleanUp(options, object, isLate)
     } catch (error) {
-      const isInDanger = error instanceof DataInDanger
-      if (isInDanger) recorder.record(regarding(object), { ...IN_DANGER, note: error.message })
-      if (!isLate || isInDanger) throw error
+      const danger = error instanceof DataInDanger ? error : null
+      if (danger !== null) recorder.record(regarding(object), { ...IN_DANGER, note: danger.message })
+      if (!isLate || danger?.isCertain === true) throw error
       onFinalizerForced()
       recorder.record(regarding(object), FORCED)
     }
@@ -116,9 +118,11 @@ async function cleanUp(options: FinalizerOptions, object: HeartbeatCheck, isLate
 function targetsOf(object: HeartbeatCheck): PublishedTarget[] {
   const wanted = targetOf(object)
   const { published } = object.status ?? {}
-  const isOne = wanted?.kind === published?.kind && wanted?.name === published?.name
-  return [wanted, isOne ? undefined : published].filter((target) => target != null)
+  return [wanted, isSameTarget(wanted, published) ? undefined : published].filter((target) => target != null)
 }
+
+const isSameTarget = (a: PublishedTarget | null | undefined, b: PublishedTarget | undefined) =>
+  a?.kind === b?.kind && a?.name === b?.name
 
 /** Where the URL of a retained check stays; null: nowhere. */
 async function findKept(client: KubernetesClient, object: HeartbeatCheck): Promise<PublishedTarget | null> {
@@ -134,7 +138,8 @@ async function findKept(client: KubernetesClient, object: HeartbeatCheck): Promi
 async function releaseTargets(client: KubernetesClient, object: HeartbeatCheck): Promise<void> {
   const results = await Promise.allSettled(targetsOf(object).map((target) => releaseTarget(client, object, target)))
   const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
-  if (errors.length > 0) throw errors.find((error) => error instanceof DataInDanger) ?? errors[0]
+  const dangers = errors.filter((error) => error instanceof DataInDanger)
+  if (errors.length > 0) throw dangers.find(({ isCertain }) => isCertain) ?? dangers[0] ?? errors[0]
 }
 
 async function releaseTarget(client: KubernetesClient, object: HeartbeatCheck, target: PublishedTarget): Promise<void> {
@@ -144,7 +149,23 @@ async function releaseTarget(client: KubernetesClient, object: HeartbeatCheck, t
   } catch (error) {
     // What we may not take out of an object of others is a URL without a check. The garbage collector takes what is
     // only ours.
-    if (!isGone(error) && (isRetained || !isRejection(error))) throw error
+    if (isGone(error) || (!isRetained && isRejection(error))) return
+    const isUnread = error instanceof DataInDanger && !error.isCertain
+    // Where the right was never granted, nothing was published.
+    const isKnown = isSameTarget(object.status?.published, target)
+    if (isUnread && (!isKnown || (await isNamespaceEnding(client, object.metadata.namespace!)))) return
+    throw error
+  }
+}
+
+/** The binding that grants a right goes with the namespace, perhaps before the resource. False without the right to know. */
+async function isNamespaceEnding(client: KubernetesClient, name: string): Promise<boolean> {
+  try {
+    const { metadata } = await client.get<KubernetesObject>(NAMESPACES, { name })
+    return metadata.deletionTimestamp !== undefined
+  } catch (error) {
+    if (error instanceof ApiError && [403, 404].includes(error.status)) return error.status === 404
+    throw error
   }
 }
 

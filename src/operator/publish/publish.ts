@@ -160,10 +160,10 @@ function create(client: KubernetesClient, { kind }: PublishTarget, wanted: Manif
 
 /**
  * Removes our URL from the object that it was published in; deletes the object when the operator created it and it
- * holds nothing else. Throws DataInDanger as leave().
+ * holds nothing else. Throws DataInDanger as leave() and findToRelease().
  */
 export async function withdrawUrl(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
-  const found = await findOurs(client, check, target)
+  const found = await findToRelease(client, check, target)
   if (found === null) return
   const location = locationOf(check, target)
   // Applying an empty object removes every field that we applied, and leaves those of others.
@@ -177,32 +177,47 @@ export async function withdrawUrl(client: KubernetesClient, check: HeartbeatChec
 
 /**
  * Leaves the URL where it is, without an owner: it is not garbage collected, and the next resource may adopt the
- * object. An object of others needs no write. Throws DataInDanger as leave().
+ * object. An object of others needs no write. Throws DataInDanger as leave() and findToRelease().
  */
 export async function disownUrl(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
-  const found = await findOurs(client, check, target)
+  const found = await findToRelease(client, check, target)
   if (found === null || !(isOwnedBy(found, check) || isOurCreation(found, null))) return
   const data = Object.fromEntries(appliedIn(found, 'data').map((key) => [key, found.data?.[key] ?? '']))
   const metadata = { ...locationOf(check, target), annotations: { [ADOPT_ANNOTATION]: 'true' } }
   await leave(client, check, found, { apiVersion: 'v1', kind: target.kind, metadata, data } as NewObject)
 }
 
-/** An object cannot be released, and the garbage collector would delete data of others in it with the resource. */
+/**
+ * An object cannot be released, and the garbage collector would delete data of others in it with the resource.
+ * `isCertain`: it may have no such data, where it cannot be read.
+ */
 export class DataInDanger extends Error {
   override readonly name = 'DataInDanger'
+  readonly isCertain: boolean
 
   /** The answer of the API server is not quoted: an admission rule may quote the object, and so the URL. */
-  constructor(cause: unknown, check: HeartbeatCheck, { kind, metadata: { name } }: NewObject) {
+  constructor(cause: unknown, check: HeartbeatCheck, { kind, name }: PublishedTarget, isCertain: boolean) {
     const command = grantCommand(cause, check.metadata.namespace!)
     const why = cause instanceof ApiError ? `the API server rejects it (${cause.status} ${cause.reason})` : 'no answer'
     const reason = command === null ? `: ${why}` : ' without the right to'
     const wayOut = command === null ? 'allow it' : `an administrator of the namespace grants it with: ${command}`
-    super(
-      `${kind} ${name} cannot be released${reason}; ${wayOut}. It holds data of others, and has the owner reference of this resource: ` +
-        `the garbage collector would delete the ${kind} with all its data. So this resource stays until the ${kind} is released, or ` +
-        'until you remove that owner reference',
-      { cause },
-    )
+    const effect = isCertain
+      ? `It holds data of others, and has the owner reference of this resource: the garbage collector would delete the ${kind} with all its data. ` +
+        `So this resource stays until the ${kind} is released, or until you remove that owner reference`
+      : `It may hold data of others, and have the owner reference of this resource: then the garbage collector deletes the ${kind} with all its ` +
+        'data when this resource goes, 10 minutes after its deletion'
+    super(`${kind} ${name} cannot be ${isCertain ? 'released' : 'read'}${reason}; ${wayOut}. ${effect}`, { cause })
+    this.isCertain = isCertain
+  }
+}
+
+/** Throws DataInDanger where the object may not be read. */
+async function findToRelease(client: KubernetesClient, check: HeartbeatCheck, target: PublishedTarget) {
+  try {
+    return await findOurs(client, check, target)
+  } catch (error) {
+    if (!isForbidden(error)) throw error
+    throw new DataInDanger(error, check, target, false)
   }
 }
 
@@ -225,7 +240,8 @@ async function leave(
     const place = { namespace: check.metadata.namespace!, name: found.metadata.name }
     await client.mergePatch(TYPES[kind], place, { metadata: { resourceVersion, ownerReferences: others } })
   } catch (error) {
-    if (isOwnedBy(found, check) && !isOnlyOurs(found)) throw new DataInDanger(error, check, left)
+    if (isOwnedBy(found, check) && !isOnlyOurs(found))
+      throw new DataInDanger(error, check, { kind, name: found.metadata.name }, true)
     throw error
   }
 }
