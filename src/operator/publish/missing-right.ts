@@ -10,10 +10,10 @@ const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/
 const OF_CHART = /^(.+)-controller$/
 
 /**
- * The command that grants the right to publish in this namespace. The account is the one that the API server rejected: a kubeconfig does
+ * Who grants the right to publish in this namespace, and how. The account is the one that the API server rejected: a kubeconfig does
  * not say whose its credentials are, nor does a ServiceAccount's folder without its token being decoded. Null: no right is missing.
  */
-export function grantCommand(error: unknown, namespace: string): string | null {
+export function describeGrant(error: unknown, namespace: string): string | null {
   if (!(error instanceof ApiError) || error.status !== 403) return null
   const user = FORBIDDEN.exec(error.message)?.[1]
   if (user === undefined) return null
@@ -21,7 +21,11 @@ export function grantCommand(error: unknown, namespace: string): string | null {
   const subject = account === undefined ? `--user=${quote(user)}` : `--serviceaccount=${home}:${account}`
   const [, fullname] = OF_CHART.exec(account ?? '') ?? []
   const role = fullname === undefined ? PUBLISHER_ROLE : `${fullname}-${home}-publisher`
-  return `kubectl create rolebinding ${PUBLISHER_ROLE} -n ${namespace} --clusterrole=${role} ${subject}`
+  const grant = `an administrator of the namespace grants it with: kubectl create rolebinding ${PUBLISHER_ROLE} -n ${namespace} --clusterrole=${role} ${subject}`
+  // The chart has no such ClusterRole then.
+  return fullname === undefined
+    ? grant
+    : `${grant}; with watchNamespaces, helm upgrade restores the Role ${account} in the namespace instead`
 }
 
 /** For a shell. */

@@ -16,7 +16,7 @@ import {
   type PublishTarget,
 } from '../heartbeat-check.ts'
 import { Stalled } from '../status/stalled.ts'
-import { grantCommand } from './missing-right.ts'
+import { describeGrant } from './missing-right.ts'
 import {
   appliedIn,
   explainForeign,
@@ -93,10 +93,10 @@ function explainRejection(
   // An admission rule may quote the rejected object, and this message goes into a status that many may read.
   const secrets = url === null ? [] : [url, toBase64(url)]
   const why = secrets.reduce((text, secret) => text.replaceAll(secret, '***'), error.message)
-  const command = grantCommand(error, check.metadata.namespace!)
-  if (command === null) return `${kind} ${name} cannot be ${done}: ${why}`
+  const grant = describeGrant(error, check.metadata.namespace!)
+  if (grant === null) return `${kind} ${name} cannot be ${done}: ${why}`
   // The command first: a long message is cut at its end.
-  return `${kind} ${name} cannot be ${done} without the right to; an administrator of the namespace grants it with: ${command} (${why})`
+  return `${kind} ${name} cannot be ${done} without the right to; ${grant} (${why})`
 }
 
 async function write(
@@ -197,10 +197,10 @@ export class DataInDanger extends Error {
 
   /** The answer of the API server is not quoted: an admission rule may quote the object, and so the URL. */
   constructor(cause: unknown, check: HeartbeatCheck, { kind, name }: PublishedTarget, isCertain: boolean) {
-    const command = grantCommand(cause, check.metadata.namespace!)
+    const grant = describeGrant(cause, check.metadata.namespace!)
     const why = cause instanceof ApiError ? `the API server rejects it (${cause.status} ${cause.reason})` : 'no answer'
-    const reason = command === null ? `: ${why}` : ' without the right to'
-    const wayOut = command === null ? 'allow it' : `an administrator of the namespace grants it with: ${command}`
+    const reason = grant === null ? `: ${why}` : ' without the right to'
+    const wayOut = grant ?? 'allow it'
     const effect = isCertain
       ? `It holds data of others, and has the owner reference of this resource: the garbage collector would delete the ${kind} with all its data. ` +
         `So this resource stays until the ${kind} is released, or until you remove that owner reference`

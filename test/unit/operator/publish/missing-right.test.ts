@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../../src/kubernetes/errors.ts'
-import { grantCommand } from '../../../../src/operator/publish/missing-right.ts'
+import { describeGrant } from '../../../../src/operator/publish/missing-right.ts'
 
 const rejection = (message: string, status = 403) =>
   new ApiError({ request: 'r', status, reason: 'Forbidden', message, details: null, retryAfterSeconds: null })
 const forbidden = (user: string) =>
   `secrets "a-heartbeat" is forbidden: User "${user}" cannot create resource "secrets" in API group "" in the namespace "team-a"`
-const BIND = 'kubectl create rolebinding heartbeat-operator-publisher -n team-a --clusterrole='
+const BIND =
+  'an administrator of the namespace grants it with: kubectl create rolebinding heartbeat-operator-publisher -n team-a --clusterrole='
 const OF_MANIFESTS = 'heartbeat-operator-publisher'
 
 describe('the command that grants the right to publish', () => {
@@ -14,7 +15,7 @@ describe('the command that grants the right to publish', () => {
     [
       'a ServiceAccount of the chart, whose ClusterRole has its names',
       'system:serviceaccount:monitoring:heartbeat-controller',
-      'heartbeat-monitoring-publisher --serviceaccount=monitoring:heartbeat-controller',
+      'heartbeat-monitoring-publisher --serviceaccount=monitoring:heartbeat-controller; with watchNamespaces, helm upgrade restores the Role heartbeat-controller in the namespace instead',
     ],
     [
       'a ServiceAccount of the manifests',
@@ -24,7 +25,7 @@ describe('the command that grants the right to publish', () => {
     ['a user of a kubeconfig', 'ops@example.com', `${OF_MANIFESTS} --user=ops@example.com`],
     ['a user whose name a shell would split', "it's me; rm", `${OF_MANIFESTS} --user='it'\\''s me; rm'`],
   ])('names the account that the API server rejected: %s', (_, user, rest) => {
-    expect(grantCommand(rejection(forbidden(user)), 'team-a')).toBe(`${BIND}${rest}`)
+    expect(describeGrant(rejection(forbidden(user)), 'team-a')).toBe(`${BIND}${rest}`)
   })
 
   it.each([
@@ -33,6 +34,6 @@ describe('the command that grants the right to publish', () => {
     ['a rule that quotes such a text with another status', rejection(forbidden('x'), 422)],
     ['another fault', new Error(forbidden('x'))],
   ])('is not given for %s', (_, error) => {
-    expect(grantCommand(error, 'team-a')).toBeNull()
+    expect(describeGrant(error, 'team-a')).toBeNull()
   })
 })
