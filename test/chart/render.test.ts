@@ -355,6 +355,8 @@ describe('the notes', () => {
     expect(await notes({ rbac: { secrets: 'namespaces' } })).toContain(command)
     expect(await notes({})).not.toContain('rolebinding')
     expect(await notes({ rbac: { secrets: 'namespaces' }, watchNamespaces: ['shop'] })).not.toContain('rolebinding')
+    // Then the chart has no such role.
+    expect(await notes({ rbac: { secrets: 'namespaces', create: false } })).not.toContain('rolebinding')
   })
 })
 
