@@ -122,7 +122,7 @@ export interface PingMetadata {
   readonly durationMs: number | null
   /** Lower case. */
   readonly runId: string | null
-  /** What `msg` of Uptime Kuma says about a failure, or the word that made it one. */
+  /** What `msg` of Uptime Kuma says about a failure, and the word that made it one although it is not known. */
   readonly text: string | null
   /** A missing check is to be created. */
   readonly isCreating: boolean
@@ -167,7 +167,7 @@ export function parsePingMetadata(
   if (parameters.hasUnknown || (!isKuma && (parameters.msg !== null || parameters.ping !== null)))
     warnings.push('parameter_unknown')
   const message = isKuma && signal.type === 'fail' ? parameters.msg : null
-  return { signal, durationMs, runId, text: message || unknown, isCreating: parameters.isCreating, warnings }
+  return { signal, durationMs, runId, text: joinTexts(message, unknown), isCreating: parameters.isCreating, warnings }
 }
 
 /** Of a URL of Uptime Kuma, which ignores parameters that it does not know. Without a word it is a success. */
@@ -180,7 +180,12 @@ export function parsePushMetadata(query: string): PingMetadata {
   const durationMs = given === null ? null : parseDuration(given)
   if (given !== null && durationMs === null) warnings.push('duration_invalid')
   const message = signal.type === 'fail' ? parameters.msg : null
-  return { ...PLAIN, signal, durationMs, text: message || unknown, warnings }
+  return { ...PLAIN, signal, durationMs, text: joinTexts(message, unknown), warnings }
+}
+
+/** What made it a failure comes last, where no cut reaches: a template sends `msg=OK` with every word. */
+function joinTexts(message: string | null, unknown: string | null): string | null {
+  return [message, unknown].filter(Boolean).join('\n') || null
 }
 
 /** Several times what there are. A query can hold thousands. */

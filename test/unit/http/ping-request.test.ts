@@ -313,8 +313,9 @@ describe('clients: the signal of other services', () => {
     expect(read(undefined, 'status=up&status=up', '')).toMatchObject({ signal: SUCCESS, warnings: [] })
   })
 
-  it('of an unknown word has the text that came with it', () => {
-    expect(read(undefined, 'status=killed&msg=by%20hand', '')).toMatchObject({ signal: FAIL, text: 'by hand' })
+  it('of an unknown word has the text that came with it, which may say that all is fine', () => {
+    const text = 'OK\nunknown status "killed"'
+    expect(read(undefined, 'status=killed&msg=OK', '')).toMatchObject({ signal: FAIL, text })
   })
 
   it('of Uptime Kuma comes with a duration and a text', () => {
@@ -398,7 +399,7 @@ describe('what a push of Uptime Kuma says', () => {
 
   it.each([
     ['status=pending', 'unknown status "pending"'],
-    ['status=pending&msg=x', 'x'],
+    ['status=pending&msg=OK', 'OK\nunknown status "pending"'],
     ['status=up&status=down', 'unknown status "up, down"'],
   ])('%j is a failure with a warning', (query, text) => {
     expect(parsePushMetadata(query)).toMatchObject({ signal: { type: 'fail' }, text, warnings: ['word_unknown'] })
