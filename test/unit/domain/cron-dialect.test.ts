@@ -111,6 +111,18 @@ describe('the slots of a line of a crontab', () => {
       expect(Math.min(...took)).toBeLessThan(20)
     }
   })
+
+  it('that are years away are searched once, not again from each change of clocks and each look-up of an offset', () => {
+    const cron = parseCron('0 0 29 2 *', 'Europe/Berlin', 'cron')
+    let looks = 0
+    const get = (values: boolean[], month: string) => {
+      looks += 1
+      return Reflect.get(values, month)
+    }
+    const months = { ...cron.months, values: new Proxy([...cron.months.values], { get }) }
+    expect(show(nextSlot({ ...cron, months }, Date.parse('2024-03-01T00:00Z')))).toBe('2028-02-28T23:00Z')
+    expect(looks).toBeLessThan(200)
+  })
 })
 
 /** Changes of clocks of every kind: at night and at midnight, by 15 and 30 minutes, by two hours and three, by a day. */
