@@ -87,9 +87,12 @@ function readItems(database: DatabaseSync, file: string): SourceItem[] {
   const notifications = database.prepare('select name from notification order by id').all() as { name: string | null }[]
   return [
     ...monitors.map((monitor) => {
-      const { id } = monitor
-      const known = { tags: tags.get(id) ?? [], windows: windows.get(id) ?? [], sleeping: findSleeping(monitor, byId) }
-      return toItem(monitor, known)
+      const around = listAround(monitor, byId)
+      return toItem(monitor, {
+        tags: tags.get(monitor.id) ?? [],
+        windows: around.flatMap(({ id }) => windows.get(id) ?? []),
+        sleeping: around.find(({ active }) => !active) ?? null,
+      })
     }),
     ...notifications.map(({ name }) => {
       const reason = 'notifications of Uptime Kuma are not imported: create a channel here'
@@ -128,20 +131,24 @@ function readMaintenance(database: DatabaseSync): Map<number, string[]> {
   return titles
 }
 
-/** The monitor or the group around it that is not active, so that the monitor is not watched; null when all are. A group may name itself among its parents. */
-function findSleeping(monitor: Monitor, byId: ReadonlyMap<number, Monitor>): Monitor | null {
-  let at: Monitor | undefined = monitor
-  for (let depth = 0; at !== undefined && depth < byId.size; depth += 1) {
-    if (!at.active) return at
+/**
+ * The monitor and the groups around it: their pauses and maintenance windows count for the monitor too. A group may name
+ * itself among its parents.
+ */
+function listAround(monitor: Monitor, byId: ReadonlyMap<number, Monitor>): Monitor[] {
+  const around = new Set<Monitor>()
+  for (let at: Monitor | undefined = monitor; at !== undefined && !around.has(at); ) {
+    around.add(at)
     at = at.parent === null ? undefined : byId.get(at.parent)
   }
-  return null
+  return [...around]
 }
 
 /** What other tables say of a monitor. */
 interface Known {
   readonly tags: readonly string[]
   readonly windows: readonly string[]
+  /** The monitor, or a group around it, that is not active. */
   readonly sleeping: Monitor | null
 }
 

@@ -108,6 +108,8 @@ test('what is left out of a monitor is in its row', async () => {
       { name: 'Group', type: 'group', active: false, pushToken: null },
       { name: 'Inner', parent: 4 },
       { name: 'Paused', parent: 4, active: false },
+      { name: 'Silent', type: 'group', pushToken: null, maintenance: ['Backups'] },
+      { name: 'Member', parent: 7, maintenance: ['Its own'] },
     ]).file,
   )
   expect(lines).toEqual([
@@ -117,7 +119,9 @@ test('what is left out of a monitor is in its row', async () => {
     expect.stringMatching(/^Group +left out +/),
     expect.stringMatching(/^Inner +made +is paused, as its group Group is: .* resume it alone$/),
     expect.stringMatching(/^Paused +made$/),
-    'made 5, there already 0, refused 0, left out 1',
+    expect.stringMatching(/^Silent +left out +/),
+    expect.stringMatching(/^Member +made +is without its maintenance windows \(Its own, Backups\)$/),
+    'made 6, there already 0, refused 0, left out 2',
   ])
 })
 
