@@ -57,11 +57,14 @@ function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reaso
         change: ` is up again${downFor === null ? '' : ` after ${formatDuration(downFor)}`}`,
         reason: hasRuns(event.check) ? `A run succeeded at ${at}` : `The job reported a success at ${at}`,
       }
-    case 'check.paused':
+    case 'check.paused': {
+      // Of a CronJob, a run that a person starts is judged all the same.
+      const means = hasRuns(event.check) ? 'no run is expected' : 'sends no notification'
       return {
         change: ' is paused',
-        reason: `It was paused at ${at}, and sends no notification until it is resumed${detail === '' ? '' : `: ${detail}`}`,
+        reason: `It was paused at ${at}, and ${means} until it is resumed${detail === '' ? '' : `: ${detail}`}`,
       }
+    }
     case 'check.resumed':
       return { change: ' is watched again', reason: `It was resumed at ${at}` }
     case 'check.flapping':

@@ -125,7 +125,7 @@ const CHECK_EVENTS = [
   checkEvent(
     'CheckPausedEvent',
     'check.paused',
-    'A user paused the check, or its CronJob is suspended, gone, or never due. It sends no alerts until it is resumed.',
+    'A user paused the check, or its CronJob is suspended, gone, or never due. Nothing is expected until it is resumed; of a CronJob, a run that a person starts is judged all the same.',
     {
       reasons: ['paused'],
       status: z.literal('paused'),

@@ -125,9 +125,10 @@ describe('the text of an event', () => {
       aFlipEvent({
         type: 'check.paused',
         facts: { reason: 'paused', status: 'paused', detail: 'the CronJob x\nis suspended' },
+        check: { kubernetes: OF_CRON_JOB },
       }),
       'Nightly backup is paused',
-      'It was paused at 2026-11-21 03:00:00 UTC, and sends no notification until it is resumed: the CronJob x is suspended',
+      'It was paused at 2026-11-21 03:00:00 UTC, and no run is expected until it is resumed: the CronJob x is suspended',
     ],
     [
       'its end',
