@@ -35,7 +35,8 @@ const ONLY = new RegExp(process.env.BENCH_ONLY ?? '')
 
 interface Attack {
   readonly name: string
-  readonly url: string
+  /** A function: another one each time. */
+  readonly url: string | (() => string)
   readonly method?: string
   readonly headers?: Record<string, string>
   readonly body?: string
@@ -69,6 +70,21 @@ try {
   })
   const manyFields = JSON.stringify(Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`f${index}`, 1])))
   const json = { 'content-type': 'application/json' }
+  const { ping_key: pingKey } = await make(`/projects/${PROJECT_ID}/ping-key`)
+  const { key: readKey } = await make('/api-keys', { name: 'reader', scope: 'read', project_id: PROJECT_ID })
+  const ofHealthchecks = (name: string, path: string): Attack => ({
+    name,
+    url: new URL(path, service.api).href,
+    headers: { 'x-api-key': readKey! },
+  })
+  const logIn = (name: string, email: string, password: string): Attack => ({
+    name,
+    url: `${service.api}/auth/login`,
+    method: 'POST',
+    headers: json,
+    body: JSON.stringify({ email, password }),
+  })
+  let named = 0
   const attacks: (Attack | RawAttack | null)[] = [
     null,
     get('history with bodies, 61 MB each', `/checks/${heavyId}/pings?limit=1000`),
@@ -80,7 +96,12 @@ try {
     get('list of 1,000 deliveries', '/deliveries?limit=1000'),
     get('the document', '/openapi.json'),
     { name: 'bodies with 5,000 fields', url: `${service.api}/projects`, method: 'POST', headers: { authorization, ...json }, body: manyFields }, // biome-ignore format: a row
-    { name: 'log-ins with wrong passwords', url: `${service.api}/auth/login`, method: 'POST', headers: json, body: JSON.stringify({ ...LOG_IN, password: 'not the password' }) }, // biome-ignore format: a row
+    logIn('log-ins with wrong passwords', LOG_IN.email, 'not the password'),
+    logIn('log-ins with the right password', LOG_IN.email, LOG_IN.password),
+    { name: 'refresh tokens that nobody has', url: `${service.api}/auth/refresh`, method: 'POST', headers: json, body: JSON.stringify({ refresh_token: `hbr_${'a'.repeat(43)}` }) }, // biome-ignore format: a row
+    { name: 'checks created by a ping key', url: () => `${service.ping}/ping/${pingKey}/flood-${named++}?create=1` },
+    ofHealthchecks('badges of all tags, of a read key', '/api/v3/badges/'),
+    ofHealthchecks('a check by its unique key, of a read key', `/api/v3/checks/${'0'.repeat(40)}`),
     { name: `metrics of ${CHECKS} checks`, url: `${service.ops}/metrics` },
     { name: 'the same, read by nobody', url: `${service.ops}/metrics`, isIdle: true },
     ...EDGE_ATTACKS,
@@ -151,10 +172,18 @@ function attackOnce(
       if (response.statusCode === 200) response.pause()
       else response.resume()
     }
-    request(url, { method, headers, agent: false, signal }, finish)
+    request(typeof url === 'string' ? url : url(), { method, headers, agent: false, signal }, finish)
       .on('error', () => resolve('no response'))
       .end(body)
   })
+}
+
+/** Calls the API as an admin; returns the response. */
+async function make(path: string, body: object = {}): Promise<Record<string, string>> {
+  const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' }
+  const response = await fetch(service.api + path, { method: 'POST', headers, body: JSON.stringify(body) })
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
+  return (await response.json()) as Record<string, string>
 }
 
 /** One check with the heaviest history, and many that are plain; the deliveries have long errors. */
