@@ -102,6 +102,27 @@ it('a form that was kept over a log-in changes what was typed, and nothing that 
   expect(body).toMatchObject({ name: 'Typed', description: 'new' })
 })
 
+it('the boxes of a kept form are those of the same channels, although another one was removed', async () => {
+  const addChannel = async (name: string) =>
+    (await app.call('POST', '/channels', { kind: 'slack', name, config: { url: 'https://hooks.example.com/x' } })).body
+      .id
+  const [removed, chosen] = [await addChannel('Removed'), await addChannel('Chosen')]
+  const check = (await app.call('POST', '/checks', { project_id: app.projectId, name: 'Boxes' })).body
+  await using watched = await signIn(`/checks/${check.id}/edit`)
+  const { page, context } = watched
+  await page.getByText('More fields').click()
+  await page.getByLabel('All of the project').uncheck()
+  await page.getByLabel('Chosen').check()
+  await app.call('DELETE', `/channels/${removed}`)
+  await context.clearCookies({ name: 'heartbeat_session' })
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('link', { name: 'Sign in with Example' }).click()
+  await page.getByText('What you typed before is here again').waitFor()
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.waitForURL((url) => url.pathname === `/checks/${check.id}`)
+  expect((await app.call('GET', `/checks/${check.id}`)).body.channels).toEqual([chosen])
+})
+
 it('a user whom the provider denies is led back to the log-in', async () => {
   provider.account = null
   await using watched = await openPage(browser, origin)

@@ -226,6 +226,8 @@ const FIELD = `:is(input, select, textarea)[name]:not(${NOT_KEPT})`
 const fieldsOf = (form) => [...form.querySelectorAll(/** @type {'input'} */ (FIELD))]
 /** @param {HTMLInputElement} field @returns {'checked' | 'value'} */
 const contentOf = (field) => (['checkbox', 'radio'].includes(field.type) ? 'checked' : 'value')
+/** One box of several has their name. @param {HTMLInputElement} field */
+const keyOf = (field) => (contentOf(field) === 'checked' ? `${field.name}=${field.value}` : field.name)
 
 /** After a log-in or an error in between; a form that was left otherwise begins anew. */
 function restoreForms() {
@@ -239,10 +241,9 @@ function restoreForms() {
   }
 }
 
-/** @param {HTMLFormElement} form @param {[name: string, value: never][]} kept */
+/** @param {HTMLFormElement} form @param {Record<string, never>} kept */
 function restore(form, kept) {
-  for (const [index, field] of fieldsOf(form).entries())
-    if (kept[index]?.[0] === field.name) field[contentOf(field)] = kept[index][1]
+  for (const field of fieldsOf(form)) field[contentOf(field)] = kept[keyOf(field)] ?? field[contentOf(field)]
   form.closest('details')?.setAttribute('open', '')
   const textContent = 'What you typed before is here again, except passwords and secrets.'
   form.prepend(Object.assign(document.createElement('p'), { className: 'notice', role: 'status', textContent }))
@@ -271,7 +272,7 @@ function onInput({ target }) {
   if (!form) return
   if ('submit' in form.dataset && target instanceof HTMLSelectElement) return form.requestSubmit()
   edited.add(form)
-  const values = fieldsOf(form).map((field) => [field.name, field[contentOf(field)]])
+  const values = Object.fromEntries(fieldsOf(form).map((field) => [keyOf(field), field[contentOf(field)]]))
   if (form.dataset.keep) sessionStorage.setItem(`keep:${form.dataset.keep}`, JSON.stringify(values))
   const address = form.querySelector('[data-preview]')?.getAttribute('data-preview')
   clearTimeout(previewTimer)
