@@ -113,12 +113,12 @@ function readTarget(ofCheck: string, spec: SpecOutput): PublishTarget | null {
   return kind === 'None' ? null : { kind, name, key, labels, annotations }
 }
 
-/** Returns what is wrong, in words, for a schedule that makes no sense. */
 /** Whether the resource wants its ping URL nowhere. */
 export function publishesNothing({ publish, sourceRef }: HeartbeatCheckSpec): boolean {
   return publish == null ? sourceRef != null : publish.kind === 'None'
 }
 
+/** Returns what is wrong, in words, for a schedule that makes no sense. */
 function readStoredSpec(spec: SpecOutput): GivenSpec | string {
   const { periodSeconds = null, schedule = null, timeZone, graceSeconds = 0, maxRuntimeSeconds = null } = spec
   const zone = schedule === null ? null : (timeZone ?? DEFAULT_TIME_ZONE)
