@@ -25,16 +25,17 @@ it('F4: without the right to Secrets a resource stalls with the command that gra
   await place.ready('nightly')
   expect(await place.pingUrl('nightly')).toMatch(/\/ping\/[-0-9a-f]{36}$/)
 
-  // Without the right again: an object of others is left as it is, and keeps its data, for the garbage collector has no
-  // part in it.
+  // Without the right again: what is deleted would take the data of others along, as the garbage collector knows only whole objects.
   const unbind = () => cluster.kubectl('-n', place.name, 'delete', 'rolebinding', 'heartbeat-operator-publisher')
   const data = { note: Buffer.from('of others').toString('base64') }
   await place.put('secrets', { metadata: { name: 'shared', annotations: { [`${GROUP}/adopt`]: 'true' } }, data })
   await place.makeReady('guest', { periodSeconds: 3_600, publish: { name: 'shared' } })
   await unbind()
-  await place.delete('guest')
-  expect((await place.find('secrets', 'shared'))!.data).toMatchObject(data)
+  await cluster.api('DELETE', place.pathOf('guest'))
+  expect((await place.event('guest', 'CleanupRejected')).note).toContain(command)
   await cluster.kubectlWith({ kubeconfigPath }, ...command.split(' ').slice(1))
+  await eventually('the guest is gone', async () => (await cluster.api('GET', place.pathOf('guest'))).status === 404)
+  expect((await place.find('secrets', 'shared'))!.data).toEqual(data)
 
   // The binding goes with the namespace, perhaps before the resources: their finalizers must not wait for the right.
   await unbind()
