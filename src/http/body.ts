@@ -4,6 +4,7 @@
  * (RFC 9112, section 9.6).
  */
 
+import { EventEmitter } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { AppError } from '../domain/errors.ts'
 import { startTimer } from '../runtime/clock.ts'
@@ -93,12 +94,12 @@ export function beginBody(request: IncomingMessage, limits: BodyLimits): void {
 }
 
 /**
- * Lets the body flow, whether or not the handler reads it, before and after its response: Node would keep what comes in pieces that nobody counts. Reads no
- * further after too many short chunks, not even to drop them. `onCutOff`: the connection is of no more use.
+ * Reads no further after too many short chunks of a body, also of one that is dropped, and after its response. `onCutOff`: nothing more comes on this
+ * connection.
  */
 export function limitChunks(request: IncomingMessage, onCutOff: () => void): void {
   let shortChunks = 0
-  request.on('data', (chunk: Buffer) => {
+  const count = (chunk: Buffer) => {
     if (chunk.length >= SHORT_CHUNK_BYTES) return
     shortChunks += 1
     if (shortChunks !== MOST_SHORT_CHUNKS + 1) return
@@ -107,7 +108,9 @@ export function limitChunks(request: IncomingMessage, onCutOff: () => void): voi
     request.socket.pause()
     cutOff.add(request)
     onCutOff()
-  })
+  }
+  // The stream's own `on` would let the body flow before its reader is there.
+  EventEmitter.prototype.on.call(request, 'data', count)
 }
 
 /** Gives the room of the body back. A second call has no effect. */

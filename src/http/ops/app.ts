@@ -43,6 +43,8 @@ export function createOpsApp(options: OpsAppOptions): Koa {
     onRequest(ROUTES.includes(ctx.path) ? ctx.path : 'other', ctx.method, ctx.status, performance.now() - startedAt)
   })
   app.use(async (ctx) => {
+    // Nothing here reads a body. Node would keep what comes while the checks are read.
+    ctx.req.resume()
     ctx.set('Cache-Control', 'no-store')
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
       ctx.set('Allow', 'GET, HEAD')

@@ -186,6 +186,7 @@ export function createPingApp(options: PingAppOptions): Koa {
 
   /** Only a check that exists gets the list of signals. That costs a read, as a ping of an unknown check does. */
   async function explainSignal(ctx: Context, path: UnusableSignal): Promise<void> {
+    drop(ctx.req, NO_BODY)
     try {
       const { name } = path
       const isKnown = name === undefined ? await hasCheck(path.publicId) : (await find.byName(name, false)) !== null
@@ -229,7 +230,8 @@ function routeOf(path: PingPath | null): string {
 }
 
 /** A browser asks what it may send. That is no ping. */
-function allow({ res }: Context): void {
+function allow({ req, res }: Context): void {
+  drop(req, NO_BODY)
   res.writeHead(204, PREFLIGHT_HEADERS)
   res.end()
 }
@@ -248,12 +250,18 @@ const NO_BODY: PingBody = { bytes: null, loss: null }
 /** The body of a POST or PUT; null when empty. It is stored as bytes: the output of a job may not be valid text. */
 async function readPingBody({ req, method }: Context): Promise<PingBody> {
   if (!hasBody(req)) return NO_BODY
-  if (method !== 'POST' && method !== 'PUT') return NO_BODY
-  if (isCompressed(req)) return { bytes: null, loss: 'compressed' }
+  if (method !== 'POST' && method !== 'PUT') return drop(req, NO_BODY)
+  if (isCompressed(req)) return drop(req, { bytes: null, loss: 'compressed' })
   const read = await readTail(req, PING_BODY)
   if (typeof read === 'string') return { bytes: null, loss: read }
   const { bytes, isCut } = read
   return { bytes: bytes.length === 0 ? null : bytes, loss: isCut ? 'cut' : null }
+}
+
+/** Of a body that is not read, Node would keep what comes while the database is asked. */
+function drop(request: Context['req'], instead: PingBody): PingBody {
+  request.resume()
+  return instead
 }
 
 /** Transfer codings other than `chunked` also compress; Node does not decode them. */

@@ -3,6 +3,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type BodyLimits, readBody, respondAndDrain } from '../../../src/http/body.ts'
+import { createOpsApp } from '../../../src/http/ops/app.ts'
+import { createPingApp } from '../../../src/http/ping/app.ts'
 import { createHttpServer, type HttpServer } from '../../../src/http/server.ts'
 import { type Connection, exchange, LAST_CHUNK, openConnection, writeHead, writePost } from '../../support/http.ts'
 
@@ -38,15 +40,17 @@ async function start({ handler, body }: Start): Promise<void> {
 
 afterEach(() => server.close(0))
 
-describe('a body that no handler reads', () => {
-  it('is cut off after 2,048 short chunks while its request waits, and is not kept', async () => {
+describe('a body that is dropped', () => {
+  const drop = (request: IncomingMessage, response: ServerResponse) => response.end(request.resume() && 'ok')
+
+  it('is cut off after 2,048 short chunks, and its response is the last one', async () => {
     const asked = Promise.withResolvers<[IncomingMessage, ServerResponse]>()
     await start({ handler: (...given) => asked.resolve(given) })
     const connection = openConnection(url)
     connection.send(writeHead('GET', '/', CHUNKED), shortChunks(100_000))
     const [request, response] = await asked.promise
+    request.resume()
     await expect.poll(() => request.socket.isPaused()).toBe(true)
-    expect(request.readableLength).toBe(0)
     response.end('ok')
     const { status, headers } = await connection.receive()
     expect([status, headers.connection]).toEqual([200, 'close'])
@@ -54,7 +58,7 @@ describe('a body that no handler reads', () => {
   })
 
   it('is cut off after its response too', async () => {
-    await start({ handler: (_, response) => response.end('ok') })
+    await start({ handler: drop })
     const connection = openConnection(url)
     connection.send(writeHead('GET', '/', CHUNKED), shortChunks(1))
     expect((await connection.receive()).status).toBe(200)
@@ -63,7 +67,7 @@ describe('a body that no handler reads', () => {
   })
 
   it('may have 2,048 short chunks: its connection stays', async () => {
-    await start({ handler: (_, response) => response.end('ok') })
+    await start({ handler: drop })
     const connection = openConnection(url)
     for (let round = 0; round < 2; round += 1) {
       connection.send(writeHead('GET', '/', CHUNKED), shortChunks(2_048), LAST_CHUNK)
@@ -71,6 +75,84 @@ describe('a body that no handler reads', () => {
       expect([status, headers.connection]).toEqual([200, 'keep-alive'])
     }
     connection.socket.destroy()
+  })
+
+  it('is there for a handler that reads it later', async () => {
+    const asked = Promise.withResolvers<[IncomingMessage, ServerResponse]>()
+    await start({ handler: (...given) => asked.resolve(given) })
+    const connection = openConnection(url)
+    connection.send(writePost('/', 'a body'))
+    const [request, response] = await asked.promise
+    await new Promise(setImmediate)
+    response.end(await readBody(request, 10))
+    expect((await connection.receive()).text).toBe('a body')
+    connection.socket.destroy()
+  })
+
+  it.each(['/ping/0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f/unknown', '/ping/0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f/999'])(
+    'is not kept while the check of %s is looked up',
+    async (path) => {
+      const looked = Promise.withResolvers<void>()
+      const found = Promise.withResolvers<boolean>()
+      const app = createPingApp({
+        record: async () => 'stored',
+        async hasCheck() {
+          looked.resolve()
+          return found.promise
+        },
+        find: { byName: async () => null, byToken: async () => null },
+        now: () => 0,
+        onPing: () => {},
+        onRequest: () => {},
+        onWarning: () => {},
+        onError: (error) => expect(error).toBeUndefined(),
+      }).callback()
+      let asked: IncomingMessage | undefined
+      await start({
+        handler(request, response) {
+          asked = request
+          return app(request, response)
+        },
+      })
+      const connection = openConnection(url)
+      connection.send(writeHead('POST', path, CHUNKED), shortChunks(100_000))
+      await looked.promise
+      await expect.poll(() => asked!.socket.isPaused()).toBe(true)
+      expect(asked!.readableLength).toBe(0)
+      found.resolve(false)
+      expect((await connection.receive('POST')).status).toBe(404)
+      await connection.ended
+    },
+  )
+
+  it('is not kept while the ops port reads the checks', async () => {
+    const read = Promise.withResolvers<string>()
+    const app = createOpsApp({
+      isStarted: () => true,
+      whyNotReady: () => null,
+      metrics: {
+        contentType: 'text/plain',
+        labelNames: [],
+        readChecks: async () => false,
+        render: () => read.promise,
+        onFault: (error) => expect(error).toBeUndefined(),
+      },
+      metricsToken: null,
+      onRequest: () => {},
+    }).callback()
+    let asked: IncomingMessage | undefined
+    await start({
+      handler(request, response) {
+        asked = request
+        return app(request, response)
+      },
+    })
+    const connection = openConnection(url)
+    connection.send(writeHead('GET', '/metrics', CHUNKED), shortChunks(100_000))
+    await expect.poll(() => asked?.socket.isPaused()).toBe(true)
+    expect(asked!.readableLength).toBe(0)
+    read.resolve('a 1\n')
+    await connection.ended
   })
 })
 
