@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import { parseAddress } from '../runtime/addresses.ts'
+import { isLoopbackHost } from '../runtime/addresses.ts'
 
 export type Fault = readonly [status: number, message: string]
 
@@ -35,6 +35,7 @@ export const HEADER_LIMITS: ReadonlyMap<string, number> = new Map([
     'Transfer-Encoding',
     'X-Api-Key',
     'X-Forwarded-For',
+    'X-Forwarded-Proto',
     'X-Prometheus-Scrape-Timeout-Seconds',
     'X-Refresh',
   ].map((name) => [name, MOST_BYTES] as const),
@@ -105,7 +106,7 @@ function hostName({ headers }: IncomingMessage): string {
  * then the server may have any name.
  */
 export function createHostRule(bindAddress: string, urls: readonly (string | null)[]): IsKnownHost | null {
-  if (bindAddress !== 'localhost' && parseAddress(bindAddress)?.range() !== 'loopback') return null
+  if (!isLoopbackHost(bindAddress)) return null
   const own = new Set(urls.map((url) => URL.parse(url ?? '')?.hostname))
   return (given) => {
     const name = given.replace(/\.$/, '')

@@ -48,7 +48,8 @@ const listen = async (name: string, handler: Handler) => {
 }
 
 beforeAll(async () => {
-  api = await startTestApi({}, watch)
+  // With TLS, so that pages look for how they were opened.
+  api = await startTestApi({ baseUrl: () => 'https://heartbeat.example.com/api/v1' }, watch)
   const pingApp = createPingApp({
     record: async () => 'stored',
     hasCheck: async () => true,
