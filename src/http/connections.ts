@@ -112,7 +112,7 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
       if (connection === undefined) return false
       if (connection.isOver) {
         connection.ignored += 1
-        // Node reads on after each request, whoever pauses the socket.
+        // Node reads on after each request, also where the socket is paused.
         if (connection.ignored > MOST_IGNORED) socket.destroy()
         return false
       }
