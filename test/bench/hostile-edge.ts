@@ -32,6 +32,8 @@ export const EDGE_ATTACKS: readonly RawAttack[] = [
   { name: 'log-ins in chunks of a byte, 384 KB each', port: 'api', bytes: head(LOG_IN, JSON_TYPE, CHUNKED) + pieces(65_535), connections: 20 },
   { name: 'calls with an unknown key, in chunks of a byte', port: 'api', bytes: head('POST /api/v1/checks HTTP/1.1', unknownKey, JSON_TYPE, CHUNKED) + pieces(65_535), connections: 20 },
   { name: 'pings in chunks of a byte, 60 KB each', port: 'ping', bytes: head(`POST ${PING} HTTP/1.1`, CHUNKED) + pieces(10_239), connections: 100 },
+  { name: 'pings without text (GET) that send chunks of a byte, 384 KB each', port: 'ping', bytes: head(`GET ${PING} HTTP/1.1`, CHUNKED) + pieces(65_535), connections: 20 },
+  { name: 'unknown signals in chunks of a byte, 384 KB each', port: 'ping', bytes: head(`POST ${PING}/unknown HTTP/1.1`, CHUNKED) + pieces(65_535), connections: 20 },
   { name: '1,000 bodies of 64 KB that do not end', port: 'api', bytes: `${head(LOG_IN, JSON_TYPE, CHUNKED)}10000\r\n${'x'.repeat(65_536)}\r\n`, connections: 1_000, holdMs: 5_000, pauseMs: 5_000 },
   { name: '1,000 pipelined log-in pages, read by nobody', port: 'api', bytes: head('GET /login HTTP/1.1', 'Accept-Encoding: br').repeat(1_000), isIdle: true },
   { name: '1,000 pipelined pages that do not exist', port: 'api', bytes: head('GET /nope HTTP/1.1', 'Accept-Encoding: br').repeat(1_000) },
