@@ -241,9 +241,10 @@ function restoreForms() {
   }
 }
 
-/** @param {HTMLFormElement} form @param {Record<string, never>} kept */
+/** @param {HTMLFormElement} form @param {Record<string, string | boolean>} kept */
 function restore(form, kept) {
-  for (const field of fieldsOf(form)) field[contentOf(field)] = kept[keyOf(field)] ?? field[contentOf(field)]
+  for (const field of fieldsOf(form))
+    Object.assign(field, { [contentOf(field)]: kept[keyOf(field)] ?? field[contentOf(field)] })
   form.closest('details')?.setAttribute('open', '')
   const textContent = 'What you typed before is here again, except passwords and secrets.'
   form.prepend(Object.assign(document.createElement('p'), { className: 'notice', role: 'status', textContent }))
