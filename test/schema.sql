@@ -163,7 +163,6 @@ create table checks (
 CREATE INDEX checks_channels ON public.checks USING gin (channels) WHERE (channels IS NOT NULL);
 CREATE INDEX checks_list ON public.checks USING btree (project_id, created_at, id);
 CREATE UNIQUE INDEX checks_resource ON public.checks USING btree (kubernetes_cluster, kubernetes_namespace, kubernetes_name) WHERE (kubernetes_name IS NOT NULL);
-CREATE INDEX checks_unique_key ON public.checks USING btree (unique_key_of(public_id));
 
 create table clusters (
   name text not null,
@@ -535,50 +534,6 @@ begin
   return null;
 end
 $function$
-;
-
-CREATE OR REPLACE FUNCTION public.unique_key_of(public_id uuid)
- RETURNS bytea
- LANGUAGE plpgsql
- IMMUTABLE PARALLEL SAFE STRICT COST 100000
-AS $function$
-declare
-  message constant bytea := encode(substring(uuid_send(public_id) for 8), 'hex')::bytea;
-  most constant bigint := 4294967295;
-  w bigint[];
-  a bigint := 1732584193;
-  b bigint := 4023233417;
-  c bigint := 2562383102;
-  d bigint := 271733878;
-  e bigint := 3285377520;
-  f bigint;
-  x bigint;
-begin
-  for i in 0..3 loop
-    w[i] := (get_byte(message, 4 * i)::bigint << 24) | (get_byte(message, 4 * i + 1) << 16)
-      | (get_byte(message, 4 * i + 2) << 8) | get_byte(message, 4 * i + 3);
-  end loop;
-  -- The end of the message, and its length in bits.
-  w[4] := 2147483648;
-  for i in 5..14 loop w[i] := 0; end loop;
-  w[15] := 128;
-  for i in 16..79 loop
-    x := w[i - 3] # w[i - 8] # w[i - 14] # w[i - 16];
-    w[i] := ((x << 1) | (x >> 31)) & most;
-  end loop;
-  for i in 0..79 loop
-    f := case
-      when i < 20 then ((b & c) | ((b # most) & d)) + 1518500249
-      when i < 40 then (b # c # d) + 1859775393
-      when i < 60 then ((b & c) | (b & d) | (c & d)) + 2400959708
-      else (b # c # d) + 3395469782 end;
-    x := (((a << 5) | (a >> 27)) & most) + f + e + w[i];
-    e := d; d := c; c := ((b << 30) | (b >> 2)) & most; b := a; a := x & most;
-  end loop;
-  return int8send((((1732584193 + a) & most) << 32) | ((4023233417 + b) & most))
-    || int8send((((2562383102 + c) & most) << 32) | ((271733878 + d) & most))
-    || int4send((3285377520 + e)::bit(32)::int);
-end $function$
 ;
 
 CREATE TRIGGER move_job_wake AFTER INSERT OR UPDATE OF wake_at, job_area ON public.check_states FOR EACH ROW WHEN (((new.job_area IS NOT NULL) AND (new.wake_at IS NOT NULL))) EXECUTE FUNCTION move_job_wake();

@@ -5,9 +5,9 @@ import { createCheck as create, createUnlessFound, type NewCheck } from '../../c
 import {
   getCheck as getById,
   getCheckByPublicId,
-  getCheckByUniqueKey,
   listWholeChecks,
   type StoredCheck,
+  searchCheck,
 } from '../../checks/find-checks.ts'
 import { pauseCheck as pause, resumeCheck as resume } from '../../checks/pause-resume.ts'
 import { removeCheck } from '../../checks/remove-check.ts'
@@ -21,12 +21,14 @@ import { type Call, findChannels, findView, ok, type Reply } from './call.ts'
 import { slugOfName } from './name-slug.ts'
 import { presentCheck } from './present.ts'
 import { jsonFault, readSpec, type Spec } from './spec.ts'
+import { uniqueKeyOf } from './unique-key.ts'
 
 /** Finds by uuid or by unique key. Throws AppError `not_found`, also for a check of another project. */
 export async function findCheck({ context, caller, params }: Call): Promise<StoredCheck> {
   const { uuid, unique_key: uniqueKey = '' } = params
+  const wanted = uniqueKey.toLowerCase()
   return uuid === undefined
-    ? getCheckByUniqueKey(context, caller, uniqueKey)
+    ? searchCheck(context, caller, caller.projectId, (publicId) => uniqueKeyOf(publicId) === wanted)
     : getCheckByPublicId(context, caller, uuid)
 }
 

@@ -29,19 +29,19 @@ export async function readWholeChecks(db: Queryable, keys: readonly number[]): P
   return rows.map(toCheck)
 }
 
-/** Null as above. `uniqueKey`: 40 hex digits (http/healthchecks/unique-key.ts). */
-export async function findCheckByUniqueKey(
+/** Up to `limit` public ids of a project, in their order, after this one; null: from the first. */
+export async function readPublicIds(
   db: Queryable,
-  tenant: Tenant,
-  uniqueKey: string,
-): Promise<StoredCheck | null> {
-  const [row] = await db.queryColumns({
-    name: 'find_check_by_unique_key',
-    text: `select ${CHECK_COLUMNS} from ${CHECKS} where ${OF_TENANT} and unique_key_of(c.public_id) = decode($3::text, 'hex')
-      order by c.created_at, c.id limit 1`,
-    values: [tenant.organizationId, tenant.projectId, uniqueKey],
+  projectId: string,
+  { after, limit }: { after: string | null; limit: number },
+): Promise<string[]> {
+  const { rows } = await db.query<{ publicId: string }>({
+    name: 'read_public_ids',
+    text: `select public_id as "publicId" from checks
+      where project_id = $1 and ($2::uuid is null or public_id > $2) order by public_id limit $3`,
+    values: [projectId, after, limit],
   })
-  return row === undefined ? null : toCheck(row)
+  return rows.map(({ publicId }) => publicId)
 }
 
 /** The first `limit` tags of a project, each once. */

@@ -407,6 +407,8 @@ describe('the connection', () => {
   })
 
   it('is not opened without a watcher, and ends with the hub', async () => {
+    // PostgreSQL may still end the connections of the tests before.
+    await until(async () => (await countConnections()) === 0)
     const hub = startHub()
     expect(await countConnections()).toBe(0)
     const { nulls } = await watch(hub)

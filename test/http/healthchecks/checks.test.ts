@@ -327,7 +327,7 @@ describe('reading checks', () => {
     }
   })
 
-  it('by unique key finds none of another project, and reads no other check for it', async () => {
+  it('by unique key finds none of another project', async () => {
     const { uuid } = await create({ name: 'A' })
     const other = await addProject(api)
     for (const { read } of [other.keys, project.keys])
@@ -335,17 +335,6 @@ describe('reading checks', () => {
         read === project.keys.read ? 200 : 404,
       )
     expect((await call('GET', `v3/checks/${uniqueKeyOf(uuid).toUpperCase()}`)).body.uuid).toBe(uuid)
-    // Among a few rows too: the index is there, and fits the condition.
-    const { rows: plan } = await api.database.query(
-      "explain select from checks where project_id = $1 and unique_key_of(public_id) = decode('00', 'hex')",
-      [project.id],
-    )
-    expect(JSON.stringify(plan)).toContain('checks_unique_key')
-    const { rows: keys } = await api.database.query<{ publicId: string; uniqueKey: string }>(
-      `select public_id as "publicId", encode(unique_key_of(public_id), 'hex') as "uniqueKey" from checks`,
-    )
-    expect(keys.length).toBeGreaterThan(10)
-    for (const { publicId, uniqueKey } of keys) expect(uniqueKey).toBe(uniqueKeyOf(publicId))
   })
 
   it('takes turns for badges as for lists, when pings leave room', async () => {
