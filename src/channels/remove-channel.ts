@@ -39,7 +39,7 @@ export async function countDependent(context: ChannelContext, tenant: Tenant, id
   return countChoosers(context.database, id, 'only')
 }
 
-/** Locks the channel: nobody can choose it until the transaction ends. */
+/** Locks the channel: no check can choose the channel until the transaction ends. */
 async function assertRemovable(tx: Queryable, by: Principal, id: string, force: boolean): Promise<ChannelRow> {
   const channel = await lockForChange(tx, by, id)
   const count = force ? 0 : await countChoosers(tx, id, 'only')

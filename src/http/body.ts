@@ -82,14 +82,14 @@ export function readTail(request: IncomingMessage, limits: BodyLimits): Promise<
 }
 
 /**
- * Reads the body of a request from its first byte on, whatever its handler waits for before it asks for the body: Node would keep what comes until then in
- * pieces that nobody counts. Call `endBody` when the request has its response or has lost its connection.
+ * Reads the body of a request from its first byte on, whatever its handler waits for before it asks for the body.
+ * Otherwise Node keeps the bytes that come until then in pieces, without a limit. Call `endBody` when the request has its response or has lost its connection.
  */
 export function beginBody(request: IncomingMessage, limits: BodyLimits): void {
   if (isDeclaredTooLarge(request, limits)) return
   const reading = startReading(request, limits, true)
   readings.set(request, reading)
-  // Nobody may ask for it.
+  // The handler need not ask for the body.
   reading.outcome.catch(() => {})
 }
 

@@ -1,6 +1,6 @@
 /**
  * The open connections of a port: how many there may be, which of them goes when there are too many, and how many requests of one wait for their responses.
- * Clients that keep their connections, and strangers that hold theirs, keep nobody out.
+ * A client that keeps its connections, or a stranger that holds many, keeps no other client out.
  */
 
 import type { ServerResponse } from 'node:http'

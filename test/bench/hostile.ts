@@ -98,7 +98,7 @@ try {
     { name: 'bodies with 5,000 fields', url: `${service.api}/projects`, method: 'POST', headers: { authorization, ...json }, body: manyFields }, // biome-ignore format: a row
     logIn('log-ins with wrong passwords', LOG_IN.email, 'not the password'),
     logIn('log-ins with the right password', LOG_IN.email, LOG_IN.password),
-    { name: 'refresh tokens that nobody has', url: `${service.api}/auth/refresh`, method: 'POST', headers: json, body: JSON.stringify({ refresh_token: `hbr_${'a'.repeat(43)}` }) }, // biome-ignore format: a row
+    { name: 'unknown refresh tokens', url: `${service.api}/auth/refresh`, method: 'POST', headers: json, body: JSON.stringify({ refresh_token: `hbr_${'a'.repeat(43)}` }) }, // biome-ignore format: a row
     { name: 'checks created by a ping key', url: () => `${service.ping}/ping/${pingKey}/flood-${named++}?create=1` },
     ofHealthchecks('badges of all tags, of a read key', '/api/v3/badges/'),
     ofHealthchecks('a check by its unique key, of a read key', `/api/v3/checks/${'0'.repeat(40)}`),

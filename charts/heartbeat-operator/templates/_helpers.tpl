@@ -88,9 +88,10 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 {{- end -}}
 
 {{/*
-A value of a Secret, in base64: what the cluster has, else a new one. So a value is generated once, and an upgrade, or an installation
-where an earlier one left the Secret, changes nothing. Where Helm cannot look into the cluster (`helm template`, Argo CD), each rendering
-would generate another value: rendering fails instead. (list $ "name of the Secret" "key" "new value" "value that names your Secret")
+A value of a Secret, in base64: what the cluster has, else a new one.
+So an upgrade, or an installation where an earlier one left the Secret, changes nothing.
+Where Helm does not see the cluster (`helm template`, Argo CD), each rendering would generate another value: rendering
+fails instead. (list $ "name of the Secret" "key" "new value" "value that names your Secret")
 */}}
 {{- define "heartbeat-operator.keptSecretValue" -}}
 {{- $root := index . 0 -}}

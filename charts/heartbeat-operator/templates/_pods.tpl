@@ -172,8 +172,8 @@ What the user adds to the pods of a component: the shared list, then its own. (l
 {{- end -}}
 
 {{/*
-Variables of the user. One that the chart sets too would make the pod invalid, with an unclear message. The pods of the api have no
-credentials of Kubernetes, also not those of another cluster. (list $ "api")
+Variables of the user. A variable that the chart sets too would make the pod invalid, with an unclear message.
+The pods of the api get no credentials of a cluster. (list $ "api")
 */}}
 {{- define "heartbeat-operator.extraEnv" -}}
 {{- $root := index . 0 -}}

@@ -22,7 +22,7 @@ export interface Spec {
   /** Seconds, as `timeout`. */
   readonly grace?: number
   readonly manual_resume?: boolean
-  /** Without white space at its ends; empty if nobody can see it. */
+  /** Without white space at its ends; empty if no character is visible. */
   readonly name?: string
   readonly schedule?: string
   /** May be empty. */

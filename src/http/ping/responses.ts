@@ -120,7 +120,7 @@ const LOSSES: Record<BodyLoss, Pick<Rejection, 'status' | 'result' | 'headers'> 
   compressed: {
     status: 415,
     result: 'body_compressed',
-    // Nobody asked for the body, and what comes of it is no business of the next request.
+    // No handler reads the body, and its bytes must not reach the next request.
     headers: { Connection: 'close' },
     fault: 'compressed bodies are not supported',
     became: WITHOUT,

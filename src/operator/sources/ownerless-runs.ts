@@ -48,7 +48,7 @@ export function createOwnerlessRuns(sources: KnownSources): OwnerlessRuns {
     review({ metadata: { namespace }, createdAt }) {
       const changes: Change<SourceRun>[] = []
       for (const before of known.values()) {
-        // The runs of a source that was created again stay with the former one.
+        // The runs of a source that was deleted stay with it when a source of its name is created.
         if (before.metadata.namespace !== namespace || createdAt > before.createdAt) continue
         const after = { ...before, sourceUid: sourceUidOf(before) }
         if (after.sourceUid === before.sourceUid) continue
