@@ -78,12 +78,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     })
   })
   server.on('request', (request, response) => {
-    if (!connections.take(request.socket, response)) return
+    if (hasBody(request)) limitChunks(request, () => endAfter(request.socket, response))
+    // Of a body that nobody reads, Node would keep the chunks.
+    if (!connections.take(request.socket, response)) return void request.resume()
     if (isClosing) endAfter(request.socket, response)
     const fault = findFault(request, isKnownHost)
     if (fault !== null) return reject(response, fault)
     if (hasBody(request)) {
-      limitChunks(request, () => endAfter(request.socket, response))
       if (body !== undefined) {
         beginBody(request, body)
         response.once('close', () => endBody(request))

@@ -77,6 +77,24 @@ describe('a body that is dropped', () => {
     connection.socket.destroy()
   })
 
+  it.each(['1\r\nx\r\n', '10\r\nxxxxxxxxxxxxxxxx\r\n'])(
+    'is not kept behind sixteen requests that wait: %j',
+    async (chunk) => {
+      const waiting: ServerResponse[] = []
+      await start({ handler: (_, response) => waiting.push(response) })
+      const connection = openConnection(url)
+      connection.send(writeHead('GET', '/').repeat(16), writeHead('POST', '/', CHUNKED), chunk.repeat(200_000))
+      await expect.poll(() => waiting.length).toBe(16)
+      const { socket } = waiting[0]!.req
+      const parser = (socket as unknown as { parser: { incoming: IncomingMessage } }).parser
+      await expect.poll(() => socket.bytesRead, { timeout: 5_000 }).toBeGreaterThan(60_000)
+      expect(parser.incoming.readableLength).toBe(0)
+      for (const response of waiting) response.end('ok')
+      for (let count = 0; count < 16; count += 1) expect((await connection.receive()).status).toBe(200)
+      await connection.ended
+    },
+  )
+
   it('is there for a handler that reads it later', async () => {
     const asked = Promise.withResolvers<[IncomingMessage, ServerResponse]>()
     await start({ handler: (...given) => asked.resolve(given) })
