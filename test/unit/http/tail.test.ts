@@ -1,3 +1,6 @@
+import { setImmediate } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Tail } from '../../../src/http/tail.ts'
@@ -19,4 +22,20 @@ it('copies nothing that comes in one piece', () => {
   const chunk = Buffer.from('whole')
   tail.add(chunk)
   expect(tail.bytes()).toBe(chunk)
+})
+
+it('keeps no chunk, however many come', async () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc')
+  const held: WeakRef<Buffer>[] = []
+  const tail = new Tail(65_536)
+  for (let count = 0; count < 4_096; count += 1) {
+    const chunk = Buffer.from([count])
+    held.push(new WeakRef(chunk))
+    tail.add(chunk)
+  }
+  await setImmediate()
+  collectGarbage()
+  expect(held.filter((chunk) => chunk.deref() !== undefined)).toEqual([])
+  expect(tail.bytes()).toHaveLength(4_096)
 })
