@@ -40,7 +40,10 @@ export function createLog({ level, format }: LogOptions): Log {
     formatters: { level: (label: string) => ({ level: label }) },
     serializers: { error: describeError },
   }
-  if (format === 'json') return pino(options, pino.destination({ dest: 2, sync: true }))
+  if (format === 'json') {
+    const hooks = { streamWrite: escapeDirections }
+    return pino({ ...options, hooks }, pino.destination({ dest: 2, sync: true }))
+  }
   const transport = pino.transport({
     target: 'pino-pretty',
     options: {
@@ -52,6 +55,13 @@ export function createLog({ level, format }: LogOptions): Log {
   })
   return pino({ ...options, formatters: {} }, transport)
 }
+
+/** Names of others may turn the text of a terminal round. A JSON parser reads the same character. */
+export function escapeDirections(line: string): string {
+  return line.replace(DIRECTION_CHANGES, (character) => `\\u${character.charCodeAt(0).toString(16)}`)
+}
+
+const DIRECTION_CHANGES = /[\u202a-\u202e\u2066-\u2069]/g
 
 /**
  * The logged fields of an error, never the whole object: a PostgreSQL error has values of the failed row in `detail` and `where`,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { redactIds } from '../../../src/runtime/log.ts'
+import { escapeDirections, redactIds } from '../../../src/runtime/log.ts'
 
 describe('a password in a URL', () => {
   it.each([
@@ -28,4 +28,11 @@ describe('a password in a URL', () => {
     redactIds(text)
     expect(performance.now() - startedAt).toBeLessThan(1_000)
   })
+})
+
+it('a line shows a change of direction as an escape, which means the same', () => {
+  const logged = { name: 'a\u202eb\u2066c\u200e' }
+  const line = escapeDirections(JSON.stringify(logged))
+  expect(line).toBe('{"name":"a\\u202eb\\u2066c\u200e"}')
+  expect(JSON.parse(line)).toEqual(logged)
 })
