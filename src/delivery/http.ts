@@ -24,8 +24,8 @@ export interface HttpRequest {
   readonly body?: string
   /** The operator of the installation chose the address, so it may be a private one. */
   readonly isTrusted: boolean
-  /** Whose address it is: one tenant's slow names do not delay others. */
-  readonly tenant?: Tenant | undefined
+  /** Whose address it is: one tenant's slow names do not delay others. Undefined: the operator's. */
+  readonly tenant: Tenant | undefined
 }
 
 export interface HttpResponse {

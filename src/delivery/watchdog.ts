@@ -46,7 +46,7 @@ export function createWatchdog({ url, client, whyNotOnTime, onResult, log, clock
     const late = new AbortController()
     void clock.sleep(RESPONSE_MS, done.signal).then(() => late.abort())
     try {
-      const request = { method: 'GET', url, isTrusted: true } as const
+      const request = { method: 'GET', url, isTrusted: true, tenant: undefined } as const
       const outcome = await sendForOutcome(client, request, AbortSignal.any([signal, late.signal]), clock)
       return outcome.kind === 'delivered' ? null : outcome.error
     } finally {

@@ -30,7 +30,12 @@ async function outcomeOf(
   client: HttpClient,
   { url = URL_WITH_SECRETS, isTrusted = false, signal = AbortSignal.timeout(10_000), now = () => NOW } = {},
 ): Promise<Outcome> {
-  const outcome = await sendForOutcome(client, { method: 'POST', url, body: '{}', isTrusted }, signal, { now })
+  const outcome = await sendForOutcome(
+    client,
+    { method: 'POST', url, body: '{}', isTrusted, tenant: undefined },
+    signal,
+    { now },
+  )
   for (const secret of SECRETS) expect(JSON.stringify(outcome)).not.toContain(secret)
   return outcome
 }

@@ -22,7 +22,7 @@ function makeClient(options: Partial<HttpClientOptions> = {}) {
   const client = createHttpClient({ allowedTargets: ['127.0.0.0/8', '::1'], ...options })
   ends.push(client.close)
   const send = (request: Partial<HttpRequest> & { url: string }, signal = AbortSignal.timeout(10_000)) =>
-    client.send({ method: 'POST', isTrusted: false, ...request }, signal)
+    client.send({ method: 'POST', isTrusted: false, tenant: undefined, ...request }, signal)
   return { ...client, send }
 }
 
