@@ -27,14 +27,16 @@ const HOUR_MS = 3_600_000
 const LIFE = { idleMs: 12 * HOUR_MS, mostMs: 30 * 24 * HOUR_MS }
 /** The browser forgets the cookie after so long; the session may end before. */
 export const DASHBOARD_SESSION_MS = LIFE.mostMs
-const TOKEN = /^[\w-]{43}$/
+const TOKEN = /^(sso\.)?[\w-]{43}$/
+/** Begins the token of each session that began with an identity provider. The prefix is hashed with the token, so nobody can add it. */
+const BY_PROVIDER = 'sso.'
 
 /** The session that the browser had, of any user. Its token is lost with the log-in: the new one takes its place in the cookie. */
 export type FormerSession = Pick<DashboardCaller, 'id' | 'sessionId'> | null
 
 /** Returns the token of a new session, and ends `former`. Throws as `logIn` (log-in.ts) does. */
 export function logInToDashboard(context: Context, attempt: PasswordAttempt, former: FormerSession): Promise<string> {
-  return enter(context, attempt, (tx, user, now) => beginDashboardSession(tx, user, attempt.address, now, former))
+  return enter(context, attempt, (tx, user, now) => beginDashboardSession(tx, user, attempt.address, now, former, ''))
 }
 
 /** Returns the token, and ends `former`. The caller has found out who the user is, holds the lock of its row, and audits the log-in. */
@@ -44,10 +46,11 @@ export async function beginDashboardSession(
   address: string,
   now: Instant,
   former: FormerSession = null,
+  prefix: '' | typeof BY_PROVIDER = BY_PROVIDER,
 ): Promise<string> {
   // Without the lock of the former user's row: two log-ins that end each other's sessions would wait for each other. It begins no session there.
   if (former !== null) await deleteSession(tx, former.id, former.sessionId)
-  const token = randomBytes(32).toString('base64url')
+  const token = prefix + randomBytes(32).toString('base64url')
   const expiresAt = now + LIFE.idleMs
   const session = { id: newId(now), userId: user.id, address, now, expiresAt, tokenHash: hashToken(token) }
   await insertDashboardSession(tx, session)
@@ -74,10 +77,11 @@ export function isSessionToken(token = ''): boolean {
   return TOKEN.test(token)
 }
 
-export function createFindDashboardCaller({ database, clock }: Context): FindDashboardCaller {
+/** `isPasswordLoginOn` false: a session that began with a password is none. */
+export function createFindDashboardCaller({ database, clock }: Context, isPasswordLoginOn = true): FindDashboardCaller {
   const touch = createTouch((id, now) => touchDashboardSession(database, id, now, { everyMs: TOUCH_EVERY_MS, ...LIFE }))
   return async (token = '', address, isUse = true) => {
-    if (!isSessionToken(token)) return null
+    if (!isSessionToken(token) || !(isPasswordLoginOn || token.startsWith(BY_PROVIDER))) return null
     const now = clock.now()
     const user = await findUserOfDashboard(database, hashToken(token), now)
     if (user === null) return null

@@ -95,7 +95,7 @@ export function createDashboardApp(parts: DashboardParts): Koa {
   }
   const dashboard: Dashboard = { context, baseUrl, pingUrl, isPasswordLoginOn, signIn, kept, yieldToPings }
   const assets = readAssets()
-  const findCaller = createFindDashboardCaller(context)
+  const findCaller = createFindDashboardCaller(context, isPasswordLoginOn)
   const countRejection = createRejectionCount(context.clock)
   const { mostRequests = MOST_REQUESTS } = parts
   const takeRequest = createWindows(context.clock, mostRequests)

@@ -1,8 +1,11 @@
 /** Sign-in with an identity provider over HTTP: pages, cookies and redirects. What decides is tested in test/db/auth/sign-in.test.ts. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createFindDashboardCaller, logInToDashboard } from '../../../src/auth/dashboard-session.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
 import { startTestApp, type TestApp } from '../../support/app.ts'
 import { CLIENT, startIdentityProvider, type TestProvider } from '../../support/identity-provider.ts'
+import { LOW_COST } from '../../support/passwords.ts'
 import { createVisitor } from '../../support/visitor.ts'
 
 const PUBLIC = 'https://heartbeat.example.com'
@@ -159,6 +162,35 @@ describe('a sign-in', () => {
     for (const path of ['/login/example', '/login/example/callback?state=x', '/login/Example/other'])
       expect((await visitor.get(path)).status).toBe(404)
   })
+})
+
+it('a session that began with a password before PASSWORD_LOGIN=off is none, and its browser can sign in', async () => {
+  const context = { database: app.database, clock: systemClock, passwordCost: LOW_COST }
+  const token = await logInToDashboard(context, { ...app.logIn, address: '192.0.2.1' }, null)
+  expect(await createFindDashboardCaller(context)(token, '192.0.2.1', false)).toMatchObject({
+    name: 'admin@example.com',
+  })
+  const visitor = createVisitor(origin)
+  const name = '__Host-heartbeat_session'
+  // The prefix of sessions by a provider does not help.
+  for (const guess of [token, `sso.${token}`]) {
+    visitor.cookies.set(name, guess)
+    expect((await visitor.get('/checks')).location).toBe('/login?next=%2Fchecks')
+    expect((await visitor.get('/live')).location).toBe('/login?next=%2Flive')
+    expect((await visitor.post('/settings/projects', { name: 'Payments' })).location).toMatch(/^\/login/)
+    expect((await visitor.get('/login')).text).toContain('Sign in with Example')
+  }
+  expect((await visitor.get(await walk(visitor))).location).toBe('/checks')
+  expect((await visitor.get('/checks')).status).toBe(200)
+})
+
+it('a sign-in goes on while log-in by password is off, and after it', async () => {
+  const visitor = createVisitor(origin)
+  await visitor.get(await walk(visitor))
+  const token = visitor.cookies.get('__Host-heartbeat_session')
+  const context = { database: app.database, clock: systemClock, passwordCost: LOW_COST }
+  for (const isPasswordLoginOn of [false, true])
+    expect(await createFindDashboardCaller(context, isPasswordLoginOn)(token, '192.0.2.1')).not.toBeNull()
 })
 
 it('DASHBOARD=off: every page is 404, and the API is served', async () => {
