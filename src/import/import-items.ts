@@ -93,15 +93,15 @@ function heldRow(name: string, holder: Holder, into: Destination): Row {
 async function makeCheck(
   context: Context,
   into: Destination,
-  { name, identity, slug: wanted, texts, spec, armed, past, notes }: SourceCheck,
+  { kind, name, identity, slug: wanted, texts, notes, ...given }: SourceCheck,
   slugs: Slugs,
   isDryRun: boolean,
 ): Promise<Row> {
   try {
-    readSpec(completeSpec(spec, 'api'))
+    readSpec(completeSpec(given.spec, 'api'))
     const { projectId } = into
     const slug = await slugs.take(wanted, async (slug) => {
-      if (!isDryRun) await createCheck(context, into, { projectId, slug, ...texts, spec, armed, past, ...identity })
+      if (!isDryRun) await createCheck(context, into, { projectId, slug, ...texts, ...given, ...identity })
     })
     const said = slug === wanted ? notes : [...notes, `the slug ${wanted} is taken: it has ${slug}`]
     return { name, outcome: 'made', reason: said.join('; ') }

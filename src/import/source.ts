@@ -13,6 +13,8 @@ export interface SourceCheck {
   readonly name: string
   readonly identity: Identity
   readonly slug: string
+  /** It has no slug in healthchecks, whose API shows it so here too. */
+  readonly slugLeftEmpty?: true
   readonly texts: CheckTexts
   readonly spec: GivenSpec
   /** A completion is expected from the import on. */

@@ -117,7 +117,8 @@ function toCheck(check: Check, publicId: string, everyChannel: readonly string[]
     lastDurationMs: toDurationMs(check.last_duration),
   }
   const armed = !isPaused && check.status !== 'new'
-  const made = { name, identity: { publicId }, slug: fitSlug(slug, name, notes), texts, armed, past }
+  const leftEmpty = check.slug === '' ? ({ slugLeftEmpty: true } as const) : {}
+  const made = { name, identity: { publicId }, slug: fitSlug(slug, name, notes), ...leftEmpty, texts, armed, past }
   return { kind: 'check', ...made, spec: toSpec(check, notes), notes }
 }
 

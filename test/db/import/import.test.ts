@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
+import { presentCheck } from '../../../src/http/healthchecks/present.ts'
 import { type ImportArguments, UsageError } from '../../../src/import/arguments.ts'
 import { runImport } from '../../../src/import/run-import.ts'
 import { SourceError } from '../../../src/import/source.ts'
@@ -101,6 +102,26 @@ describe('what is imported of a check', () => {
       spec: { periodSeconds: 3_600, schedule: null, graceSeconds: 600, resumeOnPing: true },
     })
     expect(lines.at(-1)).toMatch(/^made \d+, there already 0, refused 1, left out \d+$/)
+  })
+
+  test('is whether its slug is empty, which the API of healthchecks then shows; ours shows one of its own', async () => {
+    const [one, two, three] = many(3)
+    const checks = [
+      { ...one!, name: 'Left empty', slug: '' },
+      { ...two!, name: 'Given', slug: 'given' },
+      // As of an instance that knows no slugs.
+      { ...three!, name: 'Older', slug: undefined },
+    ]
+    source.lists = { ...RECORDED, checks }
+    await run()
+    const found = await Promise.all(checks.map(({ uuid }) => find(uuid)))
+    expect(found.map(({ slug, slugLeftEmpty }) => [slug, slugLeftEmpty === true])).toEqual([
+      ['left-empty', true],
+      ['given', false],
+      ['older', false],
+    ])
+    const view = { version: 3, now: NOW, siteUrl: '', pingUrl: '', badgeKey: null, channelIds: null } as const
+    expect(found.map((check) => presentCheck(check, view).slug)).toEqual(['', 'given', 'older'])
   })
 
   test('is its schedule with its zone', async () => {
