@@ -17,6 +17,8 @@ export interface KumaMonitor {
   readonly resendInterval?: number
   /** Titles. */
   readonly maintenance?: readonly string[]
+  /** Their names; databases without any have no table for them. */
+  readonly notifies?: readonly string[]
   /** Names, or names and values. */
   readonly tags?: readonly (string | readonly [string, string])[]
 }
@@ -46,6 +48,11 @@ const MAINTENANCE_SCHEMA = `
     active boolean not null default 1, strategy varchar(50) not null default 'single', start_date datetime, end_date datetime);
   create table monitor_maintenance (id integer primary key autoincrement, monitor_id integer not null references monitor on delete cascade,
     maintenance_id integer not null references maintenance on delete cascade);
+`
+
+const NOTIFICATION_SCHEMA = `
+  create table monitor_notification (id integer primary key autoincrement, monitor_id integer not null references monitor on delete cascade,
+    notification_id integer not null references notification on delete cascade);
 `
 
 export interface KumaOptions {
@@ -93,6 +100,14 @@ export function writeKumaDatabase(
   }
   const addNotification = database.prepare('insert into notification (name, config, user_id) values (?, ?, 1)')
   for (const name of notifications) addNotification.run(name, '{"type":"webhook"}')
+  const notifying = monitors.flatMap(({ notifies = [] }, place) => notifies.map((name) => [place + 1, name] as const))
+  if (notifying.length > 0) database.exec(NOTIFICATION_SCHEMA)
+  for (const [monitor, name] of notifying)
+    database
+      .prepare(
+        'insert into monitor_notification (monitor_id, notification_id) select ?, id from notification where name = ?',
+      )
+      .run(monitor, name)
   const close = () => database.close()
   if (!isOpen) close()
   return close

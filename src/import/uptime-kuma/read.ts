@@ -82,7 +82,8 @@ function readItems(database: DatabaseSync, file: string): SourceItem[] {
   const list = [...MONITOR.map(quote), ...OPTIONAL.map((name) => (columns.has(name) ? quote(name) : `null as ${name}`))]
   const monitors = database.prepare(`select ${list.join(', ')} from monitor order by id`).all() as unknown as Monitor[]
   const tags = readTags(database)
-  const windows = readMaintenance(database)
+  const windows = readLinked(database, 'maintenance', 'title')
+  const notified = readLinked(database, 'notification', 'name')
   const byId = new Map(monitors.map((monitor) => [monitor.id, monitor]))
   const notifications = database.prepare('select name from notification order by id').all() as { name: string | null }[]
   return [
@@ -90,7 +91,8 @@ function readItems(database: DatabaseSync, file: string): SourceItem[] {
       const around = listAround(monitor, byId)
       return toItem(monitor, {
         tags: tags.get(monitor.id) ?? [],
-        windows: around.flatMap(({ id }) => windows.get(id) ?? []),
+        windows: [...new Set(around.flatMap(({ id }) => windows.get(id) ?? []))],
+        notifications: notified.get(monitor.id) ?? [],
         sleeping: around.find(({ active }) => !active) ?? null,
       })
     }),
@@ -115,20 +117,22 @@ function readTags(database: DatabaseSync): Map<number, string[]> {
   return tags
 }
 
-/** The titles of maintenance windows by the id of the monitor that they silence. Databases of older versions have none. */
-function readMaintenance(database: DatabaseSync): Map<number, string[]> {
-  const tables = database
-    .prepare(`select name from sqlite_master where name in ('maintenance', 'monitor_maintenance')`)
-    .all()
-  const titles = new Map<number, string[]>()
-  if (tables.length < 2) return titles
+/** What a table calls its rows, by the id of the monitor that the rows belong to. Databases of older versions lack tables. */
+function readLinked(
+  database: DatabaseSync,
+  table: 'maintenance' | 'notification',
+  column: 'title' | 'name',
+): Map<number, string[]> {
+  const tables = database.prepare('select name from sqlite_master where name in (?, ?)').all(table, `monitor_${table}`)
+  const called = new Map<number, string[]>()
+  if (tables.length < 2) return called
   const rows = database
     .prepare(
-      'select l.monitor_id as id, m.title from monitor_maintenance l join maintenance m on m.id = l.maintenance_id order by l.monitor_id, m.id',
+      `select l.monitor_id as id, t.${column} as name from monitor_${table} l join ${table} t on t.id = l.${table}_id order by l.monitor_id, t.id`,
     )
-    .all() as { id: number; title: string | null }[]
-  for (const { id, title } of rows) titles.set(id, [...(titles.get(id) ?? []), title || 'without a title'])
-  return titles
+    .all() as { id: number; name: string | null }[]
+  for (const { id, name } of rows) called.set(id, [...(called.get(id) ?? []), name || `without a ${column}`])
+  return called
 }
 
 /**
@@ -148,6 +152,7 @@ function listAround(monitor: Monitor, byId: ReadonlyMap<number, Monitor>): Monit
 interface Known {
   readonly tags: readonly string[]
   readonly windows: readonly string[]
+  readonly notifications: readonly string[]
   /** The monitor, or a group around it, that is not active. */
   readonly sleeping: Monitor | null
 }
@@ -176,7 +181,8 @@ function findTokenFault(token: string): string | null {
 /** A push that comes late by less is none that is missing: the loop of a job drifts by the time that its request takes. */
 const DRIFT = { seconds: 5, share: 0.05 }
 
-function toCheck(monitor: Monitor, pushToken: string, { tags, windows, sleeping }: Known): SourceCheck {
+function toCheck(monitor: Monitor, pushToken: string, known: Known): SourceCheck {
+  const { tags, windows, notifications, sleeping } = known
   const notes: string[] = []
   const name = fitName(monitor.name ?? '', `monitor ${monitor.id}`, notes)
   const interval = monitor.interval ?? 60
@@ -187,6 +193,8 @@ function toCheck(monitor: Monitor, pushToken: string, { tags, windows, sleeping 
   if (maxRetries > 0)
     notes.push(`a push of status=down alarms at once: its retries (${maxRetries}) count for pushes that do not come`)
   if (windows.length > 0) notes.push(`is without its maintenance windows (${windows.join(', ')})`)
+  if (notifications.length > 0)
+    notes.push(`is without its notifications (${notifications.join(', ')}): it notifies all channels of the project`)
   if (monitor.resend_interval) notes.push('is without its resend interval: an alarm is sent once')
   if (sleeping !== null && sleeping !== monitor)
     notes.push(`is paused, as its group ${sleeping.name || sleeping.id} is: it has no group here, so resume it alone`)

@@ -100,18 +100,18 @@ test.each([
 )
 
 test('what is left out of a monitor is in its row', async () => {
-  const { lines } = await run(
-    write([
-      { name: 'Plain' },
-      { name: 'Windows', maintenance: ['Sunday night', 'Move'] },
-      { name: 'Resends', resendInterval: 3 },
-      { name: 'Group', type: 'group', active: false, pushToken: null },
-      { name: 'Inner', parent: 4 },
-      { name: 'Paused', parent: 4, active: false },
-      { name: 'Silent', type: 'group', pushToken: null, maintenance: ['Backups'] },
-      { name: 'Member', parent: 7, maintenance: ['Its own'] },
-    ]).file,
-  )
+  const monitors: KumaMonitor[] = [
+    { name: 'Plain' },
+    { name: 'Windows', maintenance: ['Sunday night', 'Move'] },
+    { name: 'Resends', resendInterval: 3 },
+    { name: 'Group', type: 'group', active: false, pushToken: null },
+    { name: 'Inner', parent: 4 },
+    { name: 'Paused', parent: 4, active: false },
+    { name: 'Silent', type: 'group', pushToken: null, maintenance: ['Backups', 'Its own'], notifies: ['Mails'] },
+    { name: 'Member', parent: 7, maintenance: ['Its own'] },
+    { name: 'Notifies', notifies: ['Pager', 'Mails'] },
+  ]
+  const { lines } = await run(write(monitors, { notifications: ['Mails', 'Pager'] }).file)
   expect(lines).toEqual([
     expect.stringMatching(/^Plain +made$/),
     expect.stringMatching(/^Windows +made +is without its maintenance windows \(Sunday night, Move\)$/),
@@ -121,7 +121,12 @@ test('what is left out of a monitor is in its row', async () => {
     expect.stringMatching(/^Paused +made$/),
     expect.stringMatching(/^Silent +left out +/),
     expect.stringMatching(/^Member +made +is without its maintenance windows \(Its own, Backups\)$/),
-    'made 6, there already 0, refused 0, left out 2',
+    expect.stringMatching(
+      /^Notifies +made +is without its notifications \(Mails, Pager\): it notifies all channels of the project$/,
+    ),
+    expect.stringMatching(/^notification Mails +left out +/),
+    expect.stringMatching(/^notification Pager +left out +/),
+    'made 7, there already 0, refused 0, left out 4',
   ])
 })
 
