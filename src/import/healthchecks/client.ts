@@ -85,7 +85,8 @@ export function createClient({ url, key, clock, signal, onWait }: ClientOptions)
       throw new SourceError(`${root} rejects the key: give a read-write API key of the healthchecks project`)
     if (status === 429 || status >= 500) return { fault: `it responds with ${status}`, ...waitOf(headers) }
     const { location } = headers
-    const where = location === undefined ? '' : ` to ${new URL(location, address).origin}: give that address`
+    const to = location === undefined ? null : URL.parse(location, address)
+    const where = to === null ? '' : ` to ${to.origin}: give that address`
     throw new SourceError(`${root} responds with ${status}${where}`)
   }
 }

@@ -394,6 +394,11 @@ describe('the source', () => {
     await expect(run()).rejects.toThrow('responds with 302 to https://elsewhere.example: give that address')
   })
 
+  test('is none that leads to no address', async () => {
+    source.faults = [{ status: 301, headers: { location: 'https://[elsewhere/' } }]
+    await expect(run()).rejects.toThrow(new SourceError(`${source.url} responds with 301`))
+  })
+
   test.for([
     ['an object of another kind', { error: 'no' }],
     ['a list of texts', { checks: 'none' }],
