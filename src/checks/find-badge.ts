@@ -1,9 +1,9 @@
 /** What a badge shows (design, section 3.7). Its address has no other credential than the badge key of a project. */
 
 import type { BadgeSubject } from '../domain/badge.ts'
+import { createAskInTurn } from '../store/ask-in-turn.ts'
 import { type BadgeRow, findCheckBadges, findGroupBadges } from '../store/checks/badges.ts'
 import type { Context } from '../store/context.ts'
-import { createAskInTurn } from './ask-in-turn.ts'
 
 export type Badge = BadgeRow
 

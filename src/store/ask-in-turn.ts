@@ -42,3 +42,16 @@ export function createAskInTurn<Question, Answer>(
       if (!isRunning) void run()
     })
 }
+
+/**
+ * The same for keys, each of which a statement names once. `find` leaves out unknown keys, and the response to an
+ * unknown key is null.
+ */
+export function createFindInTurn<Found>(
+  find: (keys: readonly string[]) => Promise<ReadonlyMap<string, Found>>,
+): (key: string) => Promise<Found | null> {
+  return createAskInTurn(async (keys) => {
+    const found = await find([...new Set(keys)])
+    return keys.map((key) => found.get(key) ?? null)
+  })
+}
