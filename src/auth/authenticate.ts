@@ -1,9 +1,13 @@
-/** Turns an API key, an access token or a token of an issuer into a Caller, with one database statement. */
+/**
+ * Turns an API key, an access token or a token of an issuer into a Caller, with one database statement. Keys need no
+ * signature, so strangers cause look-ups of keys: requests that wait for one share a statement.
+ */
 
 import type { Caller } from '../domain/access.ts'
 import type { Instant } from '../domain/check.ts'
+import { createFindInTurn } from '../store/ask-in-turn.ts'
 import type { Context } from '../store/context.ts'
-import { findApiKey, touchApiKey } from '../store/tenancy/api-keys.ts'
+import { findApiKeys, touchApiKey } from '../store/tenancy/api-keys.ts'
 import { touchSession } from '../store/tenancy/sessions.ts'
 import { findUserByEmail, findUserOfSession, type KnownUser } from '../store/tenancy/users.ts'
 import { isSameHash, parseApiKey } from './api-key.ts'
@@ -36,12 +40,13 @@ export function createAuthenticate(
   issuers: Issuers = createIssuers([], context.clock),
 ): Authenticate {
   const { database, clock } = context
+  const findKey = createFindInTurn((prefixes) => findApiKeys(database, prefixes))
   const touchKey = createTouch((id, now) => touchApiKey(database, id, now, TOUCH_EVERY_MS))
   const touchUsed = createTouch((id, now) => touchSession(database, id, now, TOUCH_EVERY_MS))
 
   async function authenticateKey(text: string, address: string): Promise<Caller> {
     const given = parseApiKey(text)
-    const key = given === null ? null : await findApiKey(database, given.prefix)
+    const key = given === null ? null : await findKey(given.prefix)
     if (given === null || key === null || !isSameHash(given.hash, key.hash)) throw unknownKey()
     const now = clock.now()
     const { id, name, organizationId, projectId, scope, expiresAt } = key

@@ -8,6 +8,7 @@ import { audited } from '../audit/audited.ts'
 import type { Caller } from '../domain/access.ts'
 import type { Instant } from '../domain/check.ts'
 import { newId } from '../runtime/ids.ts'
+import { createFindInTurn } from '../store/ask-in-turn.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import {
@@ -17,7 +18,7 @@ import {
   listEndedSessions,
   touchDashboardSession,
 } from '../store/tenancy/sessions.ts'
-import { findUserOfDashboard, type KnownUser, lockSessionsOf } from '../store/tenancy/users.ts'
+import { findUsersOfDashboard, type KnownUser, lockSessionsOf } from '../store/tenancy/users.ts'
 import { actOnAccount } from './acts.ts'
 import { createTouch, TOUCH_EVERY_MS, toCaller } from './authenticate.ts'
 import type { PasswordAttempt } from './check-password.ts'
@@ -63,8 +64,9 @@ export interface DashboardCaller extends Caller {
 }
 
 /**
- * Finds the user of a token, with one statement; null when the session has ended. `address`: the client's network address. `isUse`: whether
- * the session lives on by this; what the script does on its own is no use, so an open page does not keep a session for ever. Default: yes.
+ * Finds the user of a token, with one statement for all tokens that wait; null when the session has ended. `address`:
+ * the client's network address. `isUse`: whether the session lives on by this; what the script does on its own is no
+ * use, so an open page does not keep a session for ever. Default: yes.
  */
 export type FindDashboardCaller = (
   token: string | undefined,
@@ -79,14 +81,14 @@ export function isSessionToken(token = ''): boolean {
 
 /** `isPasswordLoginOn` false: a session that began with a password is none. */
 export function createFindDashboardCaller({ database, clock }: Context, isPasswordLoginOn = true): FindDashboardCaller {
+  const findUser = createFindInTurn((hashes) => findUsersOfDashboard(database, hashes, clock.now()))
   const touch = createTouch((id, now) => touchDashboardSession(database, id, now, { everyMs: TOUCH_EVERY_MS, ...LIFE }))
   return async (token = '', address, isUse = true) => {
     if (!isSessionToken(token) || !(isPasswordLoginOn || token.startsWith(BY_PROVIDER))) return null
-    const now = clock.now()
-    const user = await findUserOfDashboard(database, hashToken(token), now)
+    const user = await findUser(hashToken(token).toString('hex'))
     if (user === null) return null
     const { sessionId, lastUsedAt } = user
-    if (isUse) touch(sessionId, lastUsedAt, now)
+    if (isUse) touch(sessionId, lastUsedAt, clock.now())
     return { ...toCaller(user, sessionId, address), sessionId }
   }
 }

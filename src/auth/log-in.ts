@@ -10,10 +10,16 @@ import { ASCII_EMAIL_RULE, isAscii } from '../domain/email.ts'
 import { AppError, invalidField } from '../domain/errors.ts'
 import { addressGroup } from '../runtime/addresses.ts'
 import { newId } from '../runtime/ids.ts'
+import { createFindInTurn } from '../store/ask-in-turn.ts'
 import type { Context } from '../store/context.ts'
-import type { Queryable } from '../store/postgres/database.ts'
+import type { Database, Queryable } from '../store/postgres/database.ts'
 import { noteLoginAddress } from '../store/tenancy/login-addresses.ts'
-import { hasRefreshToken, insertRefreshToken, lockFamily, spendRefreshToken } from '../store/tenancy/refresh-tokens.ts'
+import {
+  findRefreshTokens,
+  insertRefreshToken,
+  lockFamily,
+  spendRefreshToken,
+} from '../store/tenancy/refresh-tokens.ts'
 import { boundSessions, deleteSession, saveSession } from '../store/tenancy/sessions.ts'
 import { type KnownUser, replacePasswordHash } from '../store/tenancy/users.ts'
 import { actOnAccount, actorOf } from './acts.ts'
@@ -114,8 +120,14 @@ export async function logOut(context: Context, { refreshToken, address }: Refres
   })
 }
 
+/** Strangers cause these look-ups: all requests to one database share one queue. */
+const finders = new WeakMap<Database, ReturnType<typeof createFindInTurn<true>>>()
+
 async function isKnown({ database }: Context, refreshToken: string): Promise<boolean> {
-  return REFRESH_TOKEN.test(refreshToken) && (await hasRefreshToken(database, hashToken(refreshToken)))
+  if (!REFRESH_TOKEN.test(refreshToken)) return false
+  const find = finders.get(database) ?? createFindInTurn((hashes) => findRefreshTokens(database, hashes))
+  finders.set(database, find)
+  return (await find(hashToken(refreshToken).toString('hex'))) !== null
 }
 
 interface Renewed {

@@ -15,7 +15,7 @@ import { PUBLISHED } from '../domain/weak-secret.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
-import { findApiKey } from '../store/tenancy/api-keys.ts'
+import { findApiKeys } from '../store/tenancy/api-keys.ts'
 import { findOldestOrganization, insertOrganization, lockBootstrap } from '../store/tenancy/organizations.ts'
 import { findOldestProject, insertProject } from '../store/tenancy/projects.ts'
 import { insertUser } from '../store/tenancy/users.ts'
@@ -88,8 +88,8 @@ export async function findBootstrapped(db: Queryable): Promise<Bootstrapped | nu
 export async function findPublishedKey(db: Queryable): Promise<string | null> {
   for (const text of PUBLISHED) {
     const parsed = parseApiKey(text)
-    const found = parsed === null ? null : await findApiKey(db, parsed.prefix)
-    if (found !== null && isSameHash(found.hash, parsed!.hash)) return found.name
+    const found = parsed === null ? undefined : (await findApiKeys(db, [parsed.prefix])).get(parsed.prefix)
+    if (found !== undefined && isSameHash(found.hash, parsed!.hash)) return found.name
   }
   return null
 }

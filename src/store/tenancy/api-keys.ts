@@ -98,21 +98,21 @@ export async function deleteApiKey(db: Queryable, tenant: Tenant, id: string): P
   return rows[0] ?? null
 }
 
-export interface KnownApiKey extends Omit<ApiKeyRow, 'prefix' | 'createdAt' | 'createdBy'> {
+export interface KnownApiKey extends Omit<ApiKeyRow, 'createdAt' | 'createdBy'> {
   readonly organizationId: string
   readonly hash: Buffer
 }
 
-/** For authentication, before the caller has proven anything. */
-export async function findApiKey(db: Queryable, prefix: string): Promise<KnownApiKey | null> {
+/** By their prefixes, for authentication, before the caller has proven anything. Unknown prefixes are left out. */
+export async function findApiKeys(db: Queryable, prefixes: readonly string[]): Promise<Map<string, KnownApiKey>> {
   const { rows } = await db.query<KnownApiKey>({
-    name: 'find_api_key',
-    text: `select id, name, organization_id as "organizationId", project_id as "projectId", secret_hash as hash, scope,
+    name: 'find_api_keys',
+    text: `select id, name, prefix, organization_id as "organizationId", project_id as "projectId", secret_hash as hash, scope,
         expires_at as "expiresAt", last_used_at as "lastUsedAt"
-      from api_keys where prefix = $1`,
-    values: [prefix],
+      from api_keys where prefix = any($1::text[])`,
+    values: [prefixes],
   })
-  return rows[0] ?? null
+  return new Map(rows.map((key) => [key.prefix, key]))
 }
 
 /** Writes at most once in `everyMs`, over all replicas. Skips a locked row: another call is writing it. */

@@ -25,14 +25,17 @@ export async function insertRefreshToken(tx: Queryable, token: NewRefreshToken):
   )
 }
 
-/** Without a lock or a transaction: what strangers send costs no more than that. */
-export async function hasRefreshToken(db: Queryable, hash: Buffer): Promise<boolean> {
-  const { rowCount } = await db.query({
-    name: 'has_refresh_token',
-    text: 'select from refresh_tokens where token_hash = $1',
-    values: [hash],
+/**
+ * By their hashes in hex, without a lock or a transaction: what strangers send costs no more than that. Unknown tokens
+ * are left out.
+ */
+export async function findRefreshTokens(db: Queryable, hashes: readonly string[]): Promise<Map<string, true>> {
+  const { rows } = await db.query<{ hash: string }>({
+    name: 'find_refresh_tokens',
+    text: `select encode(token_hash, 'hex') as hash from refresh_tokens where token_hash = any($1::bytea[])`,
+    values: [hashes.map((hash) => `\\x${hash}`)],
   })
-  return rowCount === 1
+  return new Map(rows.map(({ hash }) => [hash, true]))
 }
 
 /** Null when no such token is known. */

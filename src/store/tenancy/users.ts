@@ -133,20 +133,28 @@ export async function findUserOfSession(
   return rows[0] ?? null
 }
 
-/** The user of a session of the dashboard, by the hash of its token. Null when the session has ended or expired. */
-export async function findUserOfDashboard(
+export interface DashboardUser extends KnownUser {
+  readonly sessionId: string
+  readonly lastUsedAt: Instant
+}
+
+/**
+ * The users of sessions of the dashboard, by the hashes of the tokens in hex. Sessions that have ended or expired are
+ * left out.
+ */
+export async function findUsersOfDashboard(
   db: Queryable,
-  tokenHash: Buffer,
+  tokenHashes: readonly string[],
   now: Instant,
-): Promise<(KnownUser & { readonly sessionId: string; readonly lastUsedAt: Instant }) | null> {
-  const { rows } = await db.query<KnownUser & { readonly sessionId: string; readonly lastUsedAt: Instant }>({
-    name: 'find_user_of_dashboard',
-    text: `select ${KNOWN}, s.id as "sessionId", s.last_used_at as "lastUsedAt"
+): Promise<Map<string, DashboardUser>> {
+  const { rows } = await db.query<DashboardUser & { readonly tokenHash: string }>({
+    name: 'find_users_of_dashboard',
+    text: `select ${KNOWN}, s.id as "sessionId", s.last_used_at as "lastUsedAt", encode(s.token_hash, 'hex') as "tokenHash"
       from sessions s join users u on u.id = s.user_id
-      where s.token_hash = $1 and s.kind = 'dashboard' and s.expires_at > $2::timestamptz`,
-    values: [tokenHash, timestamp(now)],
+      where s.token_hash = any($1::bytea[]) and s.kind = 'dashboard' and s.expires_at > $2::timestamptz`,
+    values: [tokenHashes.map((hash) => `\\x${hash}`), timestamp(now)],
   })
-  return rows[0] ?? null
+  return new Map(rows.map(({ tokenHash, ...user }) => [tokenHash, user]))
 }
 
 /**
