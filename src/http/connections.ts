@@ -46,6 +46,8 @@ export interface Connections {
   open(socket: Socket): void
   /** False: the request must be left alone, because the connection ends. */
   take(socket: Socket, response: ServerResponse): boolean
+  /** The response to the latest request is the last one. Takes no more requests. */
+  end(socket: Socket): void
   /** The response to the latest request. With pipelining, earlier ones may still be pending before it. */
   latest(socket: Socket): ServerResponse | undefined
   sockets(): Iterable<Socket>
@@ -88,6 +90,11 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
     }
   }
 
+  function end(socket: Socket, connection: Connection): void {
+    connection.isOver = true
+    endAfter(socket, connection.responses.at(-1)!)
+  }
+
   return {
     open(socket) {
       const group = most === undefined ? null : groupOf(socket.remoteAddress ?? '')
@@ -119,13 +126,16 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
       const { responses } = connection
       while (responses.length > 0 && !isPending(responses[0])) responses.shift()
       if (responses.length >= MOST_UNANSWERED) {
-        connection.isOver = true
-        endAfter(socket, responses.at(-1)!)
+        end(socket, connection)
         return false
       }
       responses.push(response)
       if (open.size > ordersFrom) moveToEnd(socket, connection)
       return true
+    },
+    end(socket) {
+      const connection = open.get(socket)
+      if (connection !== undefined) end(socket, connection)
     },
     latest: (socket) => open.get(socket)?.responses.at(-1),
     sockets: () => open.keys(),

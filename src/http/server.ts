@@ -78,17 +78,15 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     })
   })
   server.on('request', (request, response) => {
-    if (hasBody(request)) limitChunks(request, () => endAfter(request.socket, response))
-    // Of a body that nobody reads, Node would keep the chunks.
+    // Node parses the body of a request that is refused or left alone, too, and would keep it.
+    limitChunks(request, connections.end)
     if (!connections.take(request.socket, response)) return void request.resume()
     if (isClosing) endAfter(request.socket, response)
     const fault = findFault(request, isKnownHost)
     if (fault !== null) return reject(response, fault)
-    if (hasBody(request)) {
-      if (body !== undefined) {
-        beginBody(request, body)
-        response.once('close', () => endBody(request))
-      }
+    if (body !== undefined && hasBody(request)) {
+      beginBody(request, body)
+      response.once('close', () => endBody(request))
     }
     handler(request, response)
   })

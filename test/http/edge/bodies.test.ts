@@ -36,15 +36,15 @@ const chunks = (count: number, size: number) =>
 const newest = async () => (await app.storedPings(publicId)).at(-1)
 
 describe('a body in short chunks', () => {
-  it('of which there are 2,048 is taken whole', async () => {
+  it('of which there are 1,024 is taken whole', async () => {
     const { status } = await exchange(
       app.pingUrl,
       writeHead('POST', `/ping/${publicId}`, CHUNKED),
-      chunks(2_048, 1),
+      chunks(1_024, 1),
       LAST_CHUNK,
     )
     expect(status).toBe(200)
-    expect((await newest())?.body).toEqual(Buffer.from('x'.repeat(2_048)))
+    expect((await newest())?.body).toEqual(Buffer.from('x'.repeat(1_024)))
   })
 
   it('of 16 bytes is taken whole, however many there are', async () => {
@@ -60,10 +60,10 @@ describe('a body in short chunks', () => {
   it('with one more is cut off: a ping is recorded without its text', async () => {
     const connection = openConnection(app.pingUrl)
     // The rest never comes.
-    connection.send(writeHead('POST', `/ping/${publicId}/7`, CHUNKED), chunks(2_049, 15))
+    connection.send(writeHead('POST', `/ping/${publicId}/7`, CHUNKED), chunks(1_025, 15))
     const { status, text, headers } = await connection.receive('POST')
     expect([status, headers.connection]).toEqual([400, 'close'])
-    expect(text).toBe('the body comes in more than 2048 chunks of less than 16 bytes; the ping was recorded without it')
+    expect(text).toBe('the body comes in more than 1024 chunks of less than 16 bytes; the ping was recorded without it')
     await connection.ended
     expect(await newest()).toMatchObject({ type: 'fail', exitCode: 7, body: null, isBodyTruncated: true })
   })
@@ -78,7 +78,7 @@ describe('a body in short chunks', () => {
     ],
   ])('with one more is cut off: %s', async (_, path, header) => {
     const connection = openConnection(app.apiUrl)
-    connection.send(writeHead('POST', path, header, 'Sec-Fetch-Site: same-origin', CHUNKED), chunks(2_049, 1))
+    connection.send(writeHead('POST', path, header, 'Sec-Fetch-Site: same-origin', CHUNKED), chunks(1_025, 1))
     const { status, headers } = await connection.receive('POST')
     expect([400, 401]).toContain(status)
     expect(headers.connection).toBe('close')
