@@ -5,9 +5,9 @@
  */
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import { AppError } from '../domain/errors.ts'
 import { startTimer } from '../runtime/clock.ts'
+import { isCutOff, MOST_SHORT_CHUNKS, SHORT_CHUNK_BYTES } from '../runtime/short-chunks.ts'
 import { Tail } from './tail.ts'
 
 /** The client closed the connection before its request was complete: a response would reach nothing. */
@@ -28,12 +28,6 @@ const NEARLY_READ_BYTES = 65_536
 
 /** Of all bodies of the process that are being read, or wait for their response. */
 const BUDGET_BYTES = 33_554_432
-/**
- * A chunk costs some 2 microseconds, however short. A job that sends each of its lines at once may send a thousand: about
- * as much text as is kept of a ping.
- */
-const SHORT_CHUNK_BYTES = 16
-const MOST_SHORT_CHUNKS = 1_024
 const RETRY_SECONDS = 5
 
 export interface BodyLimits {
@@ -96,53 +90,6 @@ export function beginBody(request: IncomingMessage, limits: BodyLimits): void {
   reading.outcome.catch(() => {})
 }
 
-/**
- * Reads no further after too many short chunks of a body, also of one that is dropped, and after its response.
- * `onCutOff`: nothing more comes on this connection.
- * Node calls `push` for each chunk while Node parses. Node emits `data` only after Node has parsed all that it has read.
- */
-export function limitChunks(request: IncomingMessage, onCutOff: (socket: Socket) => void): void {
-  // Content-Length: a body without chunks.
-  if (request.headers['transfer-encoding'] === undefined) return
-  const push = request.push
-  let shortChunks = 0
-  request.push = (chunk: Buffer | null) => {
-    if (chunk !== null && chunk.length < SHORT_CHUNK_BYTES) shortChunks += 1
-    if (shortChunks > MOST_SHORT_CHUNKS && !cutOff.has(request)) {
-      // A request that flows would begin to read again.
-      request._read = () => {}
-      request.socket.pause()
-      skipRead(request.socket)
-      cutOff.add(request)
-      onCutOff(request.socket)
-    }
-    return push.call(request, chunk)
-  }
-}
-
-interface Parser {
-  readonly constructor: { readonly kOnBody?: number }
-  [event: number]: unknown
-}
-
-/**
- * Drops the bodies in the rest of what Node has read of the connection, up to 64 KB. Node parses this rest to its end,
- * although the socket is paused: 10,000 chunks take 16 ms, and less than 1 ms where the parser has no listener for them.
- * Node has no public interface for this. When a release of Node renames `parser` or `kOnBody`, a test fails, and a cut-off
- * body takes its 16 ms.
- */
-function skipRead(socket: Socket): void {
-  const { parser } = socket as { parser?: Parser | null }
-  const event = parser?.constructor.kOnBody
-  if (!parser || event === undefined) return
-  const listener = parser[event]
-  parser[event] = null
-  // This runs when the read is over, and before Node gives the parser to another connection.
-  process.nextTick(() => {
-    parser[event] = listener
-  })
-}
-
 /** Gives the room of the body back. A second call has no effect. */
 export function endBody(request: IncomingMessage): void {
   readings.get(request)?.stop()
@@ -155,7 +102,6 @@ interface Reading {
 }
 
 const readings = new WeakMap<IncomingMessage, Reading>()
-const cutOff = new WeakSet<IncomingMessage>()
 let heldBytes = 0
 
 /** `keepsRoom`: also after the body is read, until `stop`. */
@@ -181,7 +127,7 @@ function startReading(request: IncomingMessage, { keepBytes, mostBytes }: BodyLi
   }
   function findFault(growth: number): BodyFault | null {
     if (length > mostBytes) return 'too_large'
-    if (cutOff.has(request)) return 'too_fine'
+    if (isCutOff(request)) return 'too_fine'
     return heldBytes + growth > BUDGET_BYTES ? 'no_room' : null
   }
   function finish(): void {
@@ -238,7 +184,7 @@ export async function respondAndDrain(
   response.setHeader('Content-Length', Buffer.byteLength(text))
   response.flushHeaders()
   response.write(text)
-  if (!awaited.has(request) && !cutOff.has(request)) await drain(request)
+  if (!awaited.has(request) && !isCutOff(request)) await drain(request)
   // Not before: after the end of the response Node closes the socket, although bytes are unread.
   response.end()
 }

@@ -8,7 +8,8 @@
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { startTimer } from '../runtime/clock.ts'
-import { type BodyLimits, beginBody, deferContinue, endBody, hasBody, limitChunks, respondAndDrain } from './body.ts'
+import { limitChunks } from '../runtime/short-chunks.ts'
+import { type BodyLimits, beginBody, deferContinue, endBody, hasBody, respondAndDrain } from './body.ts'
 import { createConnections, endAfter, isPending } from './connections.ts'
 import { type Fault, findFault, type IsKnownHost, NOT_HTTP } from './head.ts'
 

@@ -1,11 +1,9 @@
 /** Reads the body of a response that others send: however they cut it up, no more is kept than its bytes. */
 
 import type { Readable } from 'node:stream'
+import { isCutOff } from './short-chunks.ts'
 
 const FIRST_BYTES = 1_024
-/** A tiny piece costs as much as a thousand bytes. No server sends many of them. */
-const TINY_BYTES = 16
-const MAX_TINY = 2_048
 
 export interface BodyLimits {
   /** Of a longer body the rest is not read. */
@@ -16,7 +14,7 @@ export interface BodyLimits {
 
 export interface BoundedBody {
   readonly bytes: Buffer
-  /** `cut`: it is longer, or comes in too many tiny pieces. */
+  /** `cut`: it is longer, or comes in too many short chunks (short-chunks.ts). */
   readonly end: 'whole' | 'cut' | Error
 }
 
@@ -29,11 +27,9 @@ export function readBounded(body: Readable, { maxBytes, keptBytes = maxBytes }: 
     let kept = Buffer.allocUnsafe(Math.min(FIRST_BYTES, keptBytes))
     let length = 0
     let bytes = 0
-    let tiny = 0
     const finish = (end: BoundedBody['end']) => resolve({ bytes: kept.subarray(0, length), end })
     body.on('data', (piece: Buffer) => {
       bytes += piece.length
-      if (piece.length < TINY_BYTES) tiny += 1
       const fits = Math.min(piece.length, keptBytes - length)
       if (length + fits > kept.length) {
         const larger = Buffer.allocUnsafe(Math.min(keptBytes, Math.max(2 * kept.length, length + fits)))
@@ -41,7 +37,7 @@ export function readBounded(body: Readable, { maxBytes, keptBytes = maxBytes }: 
         kept = larger
       }
       length += piece.copy(kept, length, 0, fits)
-      if (bytes <= maxBytes && tiny <= MAX_TINY) return
+      if (bytes <= maxBytes && !(isCutOff(body) && body.readableLength === 0)) return
       finish('cut')
       body.destroy()
     })

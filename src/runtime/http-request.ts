@@ -8,6 +8,7 @@ import { type Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { type BodyLimits, readBounded } from './bounded-body.ts'
 import { startTimer } from './clock.ts'
+import { limitChunks } from './short-chunks.ts'
 
 export interface Request {
   readonly method?: string | undefined
@@ -65,7 +66,11 @@ export function sendRequest(
       socket.destroy()
       refuseUpgrade()
     })
-    request.on('response', (response) => (response.statusCode! < 200 ? refuseUpgrade() : resolve(response)))
+    request.on('response', (response) => {
+      if (response.statusCode! < 200) return refuseUpgrade()
+      limitChunks(response)
+      resolve(response)
+    })
     request.on('error', reject)
     request.on('close', () => {
       stopTimer()

@@ -66,7 +66,7 @@ it.each([
 it.each([
   ['as many bytes as are allowed', pieces(10, 10_000), 100_000],
   ['many pieces of 16 bytes', pieces(6_000, 16), 96_000],
-  ['2,048 tiny pieces', pieces(2_048, 15), 30_720],
+  ['1,024 short chunks', pieces(1_024, 15), 15_360],
 ])('a body of %s is read', async (_, answer, length) => {
   await using server = await respondWith(answer)
   expect((await get(server.url)).bytes).toHaveLength(length)
@@ -74,12 +74,24 @@ it.each([
 
 it.each([
   ['one byte more than is allowed', pieces(1, 100_001)],
-  ['2,049 tiny pieces', pieces(2_049, 15)],
+  ['1,025 short chunks', pieces(1_025, 15)],
   ['a hundred thousand pieces of a byte', pieces(100_000, 1)],
 ])('a body of %s is cut off', async (_, answer) => {
   await using server = await respondWith(answer)
   await expect(get(server.url)).rejects.toThrow('too much')
   await expect.poll(() => server.sockets.size).toBe(0)
+})
+
+it('a body in short chunks is parsed no further, and the next response has its body', async () => {
+  await using server = await respondWith(pieces(10_000, 1))
+  const response = await sendRequest(new URL(server.url), { signal: AbortSignal.timeout(10_000) })
+  let taken = 0
+  response.on('data', () => (taken += 1)).on('error', () => {})
+  await expect.poll(() => taken).toBeGreaterThan(1_000)
+  response.destroy()
+  expect(taken).toBe(1_025)
+  await using next = await respondWith(pieces(10, 1))
+  expect((await get(next.url)).bytes).toHaveLength(10)
 })
 
 it('a body that is not whole is an error, and that of the signal where it aborted', async () => {
