@@ -306,3 +306,13 @@ export function matchesDay({ days, weekdays }: Pick<Cron, 'days' | 'weekdays'>, 
   const isWeekday = weekdays.values[weekday] === true
   return days.isStar || weekdays.isStar ? isDay && isWeekday : isDay || isWeekday
 }
+
+const MOST_DAYS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+
+/** Whether a schedule names a time of a date that exists. Over the years each date comes on each weekday. */
+export function comes(cron: Cron): boolean {
+  const { minutes, hours, days, months, weekdays, isEitherDay } = valuesOf(cron)
+  const isDate = months.some((month) => days.some((day) => day <= MOST_DAYS[month - 1]!))
+  const isDay = isEitherDay ? isDate || weekdays.length > 0 : isDate && weekdays.length > 0
+  return minutes.length > 0 && hours.length > 0 && months.length > 0 && isDay
+}

@@ -9,11 +9,13 @@ const DAY_MS = DAY_MINUTES * MINUTE_MS
 
 /** Cron follows clocks that change by more at once without a look at what they skip or repeat. */
 const CORRECTED_MS = 3 * HOUR_MINUTES * MINUTE_MS
-/** As for a schedule of Kubernetes: five years. */
-const SEARCH_DAYS = 5 * 366
+/** 29 February is on one weekday every 28 years, and over a year such as 2100 after 40: cron waits for that date. */
+const SEARCH_DAYS = 41 * 366
+/** A look at changes of clocks begins this long before a slot. */
+const AHEAD_MS = 2 * DAY_MS
 
 /**
- * The first slot strictly after an instant, both in milliseconds since the epoch; null when the five years that follow have none.
+ * The first slot strictly after an instant, both in milliseconds since the epoch; null when none comes.
  *
  * A job whose minute or hour begins with `*` runs whenever the clocks show a time that it names. Any other job runs once at each time of a day
  * that it names: at the first occurrence of a repeated hour, and right after the gap for a time in a skipped hour.
@@ -35,6 +37,12 @@ export function nextCronSlot(cron: Cron, afterMs: number): number | null {
       const local = findLocal(isFixed ? Math.max(from, isOverUntil) : from)
       if (local === null) return null
       if (local < untilMs + offsetMs) return local - offsetMs
+      // No change of clocks matters in the years up to a rare date.
+      const ahead = zone.stretchAt(Math.max(fromMs, local - offsetMs - AHEAD_MS))
+      if (ahead.fromMs > untilMs) {
+        stretch = ahead
+        continue
+      }
     }
     const next = zone.stretchAt(untilMs)
     const endLocal = untilMs + offsetMs

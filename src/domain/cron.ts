@@ -7,6 +7,7 @@ import { nextKubernetesSlot } from './kubernetes-slots.ts'
 export {
   type Cron,
   type CronValues,
+  comes,
   DIALECTS,
   type Dialect,
   InvalidSchedule,

@@ -5,7 +5,7 @@
 
 import { isTag } from '../../domain/badge.ts'
 import { TAGS } from '../../domain/check.ts'
-import { nextSlot, parseCron } from '../../domain/cron.ts'
+import { comes, parseCron } from '../../domain/cron.ts'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { isVisible } from '../../domain/plain-text.ts'
@@ -85,7 +85,7 @@ const schedule: Rule = (value) => {
 
 function isCron(text: string): boolean {
   try {
-    return nextSlot(parseCron(text.trim(), 'UTC', 'cron'), 0) !== null
+    return comes(parseCron(text.trim(), 'UTC', 'cron'))
   } catch {
     return false
   }

@@ -49,6 +49,21 @@ describe('a spec', () => {
     expect(readSpec({ ...CRON, schedule })).toMatchObject({ schedule: { kind: 'cron' }, maxRuntimeMs: 7_000 })
   })
 
+  it.each(['0 0 29 2 */3', '0 0 1 1 */7', '0 0 30 2 MON', '0 0 31 */2,2 *'])(
+    'is read with the schedule %s, as cron runs it, however rarely',
+    (schedule) =>
+      expect(readSpec({ ...CRON, schedule, dialect: 'cron' })).toMatchObject({ schedule: { kind: 'cron' } }),
+  )
+
+  it.each(['0 0 30 2 *', '0 0 31 2,4 *', '0 0 31 4 */2', '0 0 30,31 2 */7'])('of cron is no date: %s', (schedule) =>
+    expect(errorOf({ ...CRON, schedule, dialect: 'cron' }).message).toContain('names no real date'),
+  )
+
+  it.each([', * * * *', '* , * * *', '* * , * *', '* * * , *', '* * * * ,', '0 0 31 2,4 *', '0 0 30 2 ?', '0 0 , * ,'])(
+    'of Kubernetes is no date: %s',
+    (schedule) => expect(errorOf({ ...CRON, schedule, dialect: 'kubernetes' }).message).toContain('names no real date'),
+  )
+
   it.each([
     [
       { periodSeconds: null },

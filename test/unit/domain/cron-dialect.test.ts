@@ -112,6 +112,24 @@ describe('the slots of a line of a crontab', () => {
     }
   })
 
+  it.each([
+    ['0 0 29 2 */3', '2024-02-29T00:01Z', ['2032-02-29T00:00Z', '2040-02-29T00:00Z']],
+    ['0 0 1 1 */7', '2023-01-01T00:01Z', ['2034-01-01T00:00Z', '2040-01-01T00:00Z']],
+    // 2100 is no leap year: the longest wait of all.
+    ['0 0 29 2 */7', '2088-02-29T00:00Z', ['2128-02-29T00:00Z', '2156-02-29T00:00Z']],
+  ])('of a date on a weekday are found, however rare: %s', (expression, after, slots) => {
+    expect(slotsOf(expression, 'UTC', after, 2)).toEqual(slots)
+    const cron = parseCron(expression, 'Europe/Berlin', 'cron')
+    const found = [after, slots[0]!].map((at) => nextSlot(cron, Date.parse(at))!)
+    expect(found.map((at) => show(at + cron.zone.offsetAt(at)))).toEqual(slots)
+    const took = [1, 2, 3].map(() => {
+      const cpuMs = startCpuTimer()
+      nextSlot(cron, Date.parse(after))
+      return cpuMs()
+    })
+    expect(Math.min(...took)).toBeLessThan(5)
+  })
+
   it('that are years away are searched once, not again from each change of clocks and each look-up of an offset', () => {
     const cron = parseCron('0 0 29 2 *', 'Europe/Berlin', 'cron')
     let looks = 0
