@@ -1,6 +1,6 @@
 /** Cron schedules: an expression in its dialect, and the slots that it names. */
 
-import type { Cron } from './cron-expression.ts'
+import { type Cron, comes, type Dialect, parseCron } from './cron-expression.ts'
 import { nextCronSlot } from './cron-slots.ts'
 import { nextKubernetesSlot } from './kubernetes-slots.ts'
 
@@ -19,4 +19,16 @@ export { isTimeZone } from './time-zone.ts'
 /** The first slot strictly after an instant, both in milliseconds since the epoch; null when none comes. */
 export function nextSlot(cron: Cron, afterMs: number): number | null {
   return cron.dialect === 'cron' ? nextCronSlot(cron, afterMs) : nextKubernetesSlot(cron, afterMs)
+}
+
+/**
+ * Who reads a line that is stored for a check of the API: Kubernetes where cron would never run the line. Such a line
+ * is older than the reading of cron, or was a HeartbeatCheck's.
+ */
+export function readerOf(line: string): Dialect {
+  try {
+    return comes(parseCron(line, 'UTC', 'cron')) ? 'cron' : 'kubernetes'
+  } catch {
+    return 'kubernetes'
+  }
 }

@@ -4,7 +4,7 @@ import { REASONS_OF } from '../../domain/check.ts'
 import { type CheckEvent, NEXT } from '../../domain/check-event.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { deleteCheck, type Resource, type StoredCheck, saveSpec } from '../../store/checks/checks.ts'
-import { isSameSpec, NO_ORIGIN, type StoredSpec } from '../../store/checks/columns.ts'
+import { isSameSpec, NO_ORIGIN, type StoredSpec, withReader } from '../../store/checks/columns.ts'
 import { detachFromResource } from '../../store/checks/declared-checks.ts'
 import { insertRetention, type PublishedObjectName } from '../../store/checks/retained-checks.ts'
 import { type LockedCheck, lockStates } from '../../store/checks/states.ts'
@@ -77,13 +77,7 @@ async function detachFromSource(
 function detach(stored: StoredSpec): StoredSpec {
   const hasNone = stored.schedule === null && stored.periodSeconds === null
   const detached = { ...stored, ...(hasNone ? { periodSeconds: LIMITS.periodSeconds.default } : {}), jobArea: null }
-  const ofApi = completeSpec(detached, 'api')
-  try {
-    readSpec(ofApi)
-    return ofApi
-  } catch {
-    return detached
-  }
+  return withReader(completeSpec(detached, 'api'))
 }
 
 /** Removes the check of a resource, whose lock the transaction holds, and leaves its tombstone. Returns what was done. */

@@ -27,6 +27,7 @@ import {
   TEXTS,
   toState,
   toStoredSpec,
+  withReader,
 } from './columns.ts'
 
 /** The names of a HeartbeatCheck: its identity here (design, section 6). */
@@ -116,7 +117,7 @@ export function toCheck(row: readonly unknown[]): StoredCheck {
     key: row[0] as number,
     kubernetes: cluster === null || namespace === null || name === null ? null : { cluster, namespace, name },
     ...(hasOrigin ? { origin: { kubernetesAdopted, kubernetesNamespaceUid, kubernetesClusterUid } } : {}),
-    spec: toStoredSpec(row, SPEC_AT),
+    spec: withReader(toStoredSpec(row, SPEC_AT)),
     state: reason === null ? state : { ...state, reason },
     ...(cronJob === null ? {} : { cronJob }),
     ...(statusDetail === null ? {} : { statusDetail }),

@@ -28,6 +28,7 @@ import {
   TIMING,
   toState,
   toStoredSpec,
+  withReader,
 } from './columns.ts'
 
 /** A check whose row is locked by the transaction at hand. */
@@ -154,12 +155,13 @@ function toSpec(stored: StoredSpec): CheckSpec | null {
 const parsed = new Map<string, Schedule | null>()
 const PARSED_LIMIT = 10_000
 
-function toCronSchedule({ schedule: expression, timeZone, dialect }: StoredSpec): Schedule | null {
+function toCronSchedule(stored: StoredSpec): Schedule | null {
+  const { schedule: expression, timeZone, dialect } = stored
   const cacheKey = `${dialect} ${timeZone} ${expression}`
   let schedule = parsed.get(cacheKey)
   if (schedule === undefined) {
     try {
-      schedule = { kind: 'cron', cron: parseCron(expression!, timeZone!, dialect ?? 'kubernetes') }
+      schedule = { kind: 'cron', cron: parseCron(expression!, timeZone!, withReader(stored).dialect ?? 'kubernetes') }
     } catch {
       schedule = null
     }

@@ -304,3 +304,40 @@ describe('at the same time', () => {
     await expect(updating).rejects.toMatchObject({ code: 'not_found' })
   })
 })
+
+describe('a schedule that only Kubernetes reads, stored before cron read the schedules of the API', () => {
+  const stored = async (schedule: string) => {
+    const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
+    await fixture.database.query(`update check_states set schedule = $1, dialect = 'cron' where check_key = $2`, [
+      schedule,
+      check.key,
+    ])
+    return check
+  }
+
+  test.each([
+    '0 2 ? * *',
+    '1/1439 2 * * *',
+    '+0 2 * * *',
+    '0,,0 2 * * *',
+    '0 2 *-5 * *',
+    '0 2\u00a0* * *',
+    '0\r2 * * *',
+  ])('is read as before: %j', async (schedule) => {
+    const check = await stored(schedule)
+    expect(await pinged(check, 'success', NOW)).toBe('applied')
+    const { expectedAt } = (await read(check)).state
+    expect(new Date(expectedAt!).getUTCHours()).toBe(2)
+    const { spec, state } = await update(check, { graceSeconds: 61 })
+    expect(spec).toMatchObject({ schedule, dialect: 'kubernetes', graceSeconds: 61 })
+    expect(state).toMatchObject({ expectedAt, dueAt: expectedAt! + 61_000 })
+    expect(await read(check)).toMatchObject({ spec, state })
+  })
+
+  test('is read as before where cron would never run it, and a line that both read is read by cron', async () => {
+    const never = await stored('0 2 30 2 */2')
+    await pinged(never, 'success', NOW)
+    expect((await read(never)).state.expectedAt).not.toBeNull()
+    expect((await read(await stored('\t0 2 */2 * 1\n'))).spec.dialect).toBe('cron')
+  })
+})
