@@ -112,6 +112,7 @@ export const PING_WARNINGS = {
   status_invalid: 'status ignored: no word that is known',
   word_unknown: 'unknown status: the ping counts as a failure; successes are ok, up, success, complete',
   signal_overridden: 'state and status ignored: the path takes precedence',
+  state_overridden: 'state ignored: status says that the job failed',
   status_overridden: 'status ignored: state takes precedence',
   parameter_unknown: 'unknown parameters ignored: the known ones are duration, rid, state and status',
 } as const
@@ -304,8 +305,11 @@ function chooseSignal(
     if (differs(inPath, byState) || differs(inPath, byStatus)) warnings.push('signal_overridden')
     return { signal: inPath, unknown: null }
   }
-  if (byState !== undefined && differs(byState, byStatus)) warnings.push('status_overridden')
-  return { signal: byState ?? byStatus ?? SUCCESS, unknown: null }
+  if (byState === undefined || !differs(byState, byStatus))
+    return { signal: byState ?? byStatus ?? SUCCESS, unknown: null }
+  const isFailure = byStatus === FAIL
+  warnings.push(isFailure ? 'state_overridden' : 'status_overridden')
+  return { signal: isFailure ? FAIL : byState, unknown: null }
 }
 
 /** Milliseconds, often empty; some clients send a fraction. */

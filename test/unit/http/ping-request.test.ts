@@ -250,12 +250,41 @@ describe('clients: the signal of other services', () => {
     expect(read(undefined, 'state=fail', '/7')).toMatchObject({ signal: { exitCode: 7 }, warnings: [] })
   })
 
-  it('of state takes precedence over that of status, with a warning', () => {
-    expect(read(undefined, 'state=fail&status=up', '')).toMatchObject({
-      signal: FAIL,
-      warnings: ['status_overridden'],
-    })
-  })
+  const PAIRS: [string, string, typeof SUCCESS | typeof FAIL, string?][] = [
+    ['complete', 'up', SUCCESS],
+    ['complete', 'run', SUCCESS, 'status_overridden'],
+    ['complete', 'down', FAIL, 'state_overridden'],
+    ['complete', '0', FAIL, 'state_overridden'],
+    ['complete', 'killed', FAIL, 'word_unknown'],
+    ['complete', '', SUCCESS, 'status_invalid'],
+    ['run', 'up', START, 'status_overridden'],
+    ['run', 'run', START],
+    ['run', 'down', FAIL, 'state_overridden'],
+    ['run', 'false', FAIL, 'state_overridden'],
+    ['run', 'killed', FAIL, 'word_unknown'],
+    ['run', '', START, 'status_invalid'],
+    ['fail', 'up', FAIL, 'status_overridden'],
+    ['fail', 'run', FAIL, 'status_overridden'],
+    ['fail', '0', FAIL],
+    ['fail', 'killed', FAIL, 'word_unknown'],
+    ['fail', '', FAIL, 'status_invalid'],
+    ['killed', 'up', FAIL, 'word_unknown'],
+    ['killed', 'run', FAIL, 'word_unknown'],
+    ['killed', 'down', FAIL, 'word_unknown'],
+    ['killed', 'over', FAIL, 'word_unknown'],
+    ['killed', '', FAIL, 'word_unknown'],
+    ['', 'up', SUCCESS, 'state_invalid'],
+    ['', 'run', START, 'state_invalid'],
+    ['', '0', FAIL, 'state_invalid'],
+    ['', 'killed', FAIL, 'word_unknown'],
+  ]
+  it.each(PAIRS)(
+    'of state %j and status %j: a failure of either wins, and otherwise state',
+    (state, status, signal, ...warnings) => {
+      expect(read(undefined, `state=${state}&status=${status}`, '')).toMatchObject({ signal, warnings })
+      expect(read(undefined, `status=${status}&state=${state}`, '')).toMatchObject({ signal, warnings })
+    },
+  )
 
   it.each([
     ['', 'state=', 'state_invalid', SUCCESS],
