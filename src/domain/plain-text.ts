@@ -2,13 +2,6 @@
 
 /** They would reverse the text after them, ours too. The marks U+200E and U+200F do not, and stay. */
 const DIRECTION_CHANGES = /[\u202a-\u202e\u2066-\u2069]/g
-/** A line break in a name would end a subject, or begin a line of its own. */
-const BREAKS_AND_CONTROLS = /[\p{Zl}\p{Zp}\p{Cc}]+/gu
-
-/** An untrusted name, made safe for a line of text. */
-export function toOneLine(text: string): string {
-  return text.toWellFormed().replace(DIRECTION_CHANGES, '').replace(BREAKS_AND_CONTROLS, ' ').trim()
-}
 
 /** Whether a reader sees anything of a text. Marks alone have nothing to stand on. */
 export function isVisible(text: string): boolean {
@@ -35,6 +28,18 @@ const ESCAPE_SEQUENCES = new RegExp(
   'gu',
 )
 const CONTROLS = /[^\P{Cc}\n\t]/gu
+/** A line break in a name would end a subject, or begin a line of its own. */
+const BREAKS_AND_CONTROLS = /[\p{Zl}\p{Zp}\p{Cc}]+/gu
+
+/** An untrusted name, made safe for a line of text. */
+export function toOneLine(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(ESCAPE_SEQUENCES, '')
+    .replace(DIRECTION_CHANGES, '')
+    .replace(BREAKS_AND_CONTROLS, ' ')
+    .trim()
+}
 
 /** The output of a job, made safe for a text of several lines. */
 export function cleanOutput(text: string): string {

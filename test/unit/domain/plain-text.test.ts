@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { cleanOutput, firstBytes, isVisible, lastBytes } from '../../../src/domain/plain-text.ts'
+import { cleanOutput, firstBytes, isVisible, lastBytes, toOneLine } from '../../../src/domain/plain-text.ts'
 import { startCpuTimer } from '../../support/cpu-time.ts'
 
 describe('firstBytes', () => {
@@ -49,7 +49,10 @@ describe('what a terminal takes for a command', () => {
     ['a string', '\x1bXsos\x1b\\done\u0098sos\u009c', 'done'],
     ['sets of characters', '\x1b(0qqq\x1b(B \x1b%G\x1b#8x', 'qqq x'],
     ['short ones', '\x1b7a\x1b8\x1b=b\x1b>\x1bcc\x1bM', 'abc'],
-  ])('is removed: %s', (_, text, cleaned) => expect(cleanOutput(text)).toBe(cleaned))
+  ])('is removed: %s', (_, text, cleaned) => {
+    expect(cleanOutput(text)).toBe(cleaned)
+    expect(toOneLine(text)).toBe(cleaned.replace('\n', ' '))
+  })
 
   it.each([
     [']8;;http://x', ']8;;http://x'],
@@ -62,6 +65,7 @@ describe('what a terminal takes for a command', () => {
     fc.assert(
       fc.property(fc.string({ unit, maxLength: 60 }), (text) => {
         expect(cleanOutput(text)).not.toMatch(/[^\P{Cc}\n\t]/u)
+        expect(toOneLine(text)).not.toMatch(/\p{Cc}/u)
       }),
     )
   })
@@ -88,6 +92,7 @@ describe('what a terminal takes for a command', () => {
       const took = [1, 2, 3].map(() => {
         const cpuMs = startCpuTimer()
         cleanOutput(text)
+        toOneLine(text)
         return cpuMs()
       })
       return Math.min(...took)

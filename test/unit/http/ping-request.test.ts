@@ -329,7 +329,8 @@ describe('clients: the signal of other services', () => {
     ['state=complete&status=killed', 'killed'],
     ['state=x&status=y', 'x, y'],
     [`status=${'x'.repeat(5_000)}`, 'x'.repeat(100)],
-    ['status=a%0ab%1b[31m', 'a b [31m'],
+    ['status=a%0ab%1b[31m', 'a b'],
+    ['status=%1b]8;;http://x%07killed%1b]8;;%1b\\', 'killed'],
   ])('?%s is a failure that says why, with a warning', (query, word) => {
     expect(read(undefined, query, '')).toMatchObject({
       signal: FAIL,

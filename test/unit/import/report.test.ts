@@ -11,7 +11,7 @@ it('lists everything, and counts it', () => {
   ] as const
   expect(describeRows(rows, { isDryRun: false })).toEqual([
     `${'A'.padEnd(40)}  made`,
-    `${'Backup [31m'.padEnd(40)}  made           tags are left out: ü`,
+    `${'Backup'.padEnd(40)}  made           tags are left out: ü`,
     `${'x'.repeat(39)}…  refused        has no uuid`,
     `${'B'.padEnd(40)}  there already`,
     `${'Web'.padEnd(40)}  left out       is of type http`,
