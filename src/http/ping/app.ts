@@ -142,13 +142,13 @@ export function createPingApp(options: PingAppOptions): Koa {
   }
 
   async function storePing(ctx: Context, at: number, { metadata, check, form }: Sent): Promise<void> {
-    const { signal, durationMs, runId, text, warnings } = metadata
+    const { signal, durationMs, runId, warnings } = metadata
     const { type, exitCode } = signal
     const rejectAs = (rejection: Rejection) => reject(ctx, rejection, type, form)
     try {
-      const { bytes, loss } = await readPingBody(ctx)
-      const body = bytes ?? (text === null || loss !== null ? null : Buffer.from(text).subarray(-LIMITS.pingBodyBytes))
-      const ping = { type, exitCode, durationMs, runId, body, isBodyTruncated: loss !== null, at }
+      const sent = await readPingBody(ctx)
+      const { loss } = sent
+      const ping = { type, exitCode, durationMs, runId, ...textToStore(sent, metadata), at }
       const { result, isNew } =
         typeof check === 'string'
           ? { result: await record({ publicId: check, ...ping }), isNew: false }
@@ -245,6 +245,9 @@ interface PingBody {
 /** What is read and kept of a body. */
 const PING_BODY: BodyLimits = { keepBytes: LIMITS.pingBodyBytes, mostBytes: LIMITS.pingBodyReadBytes }
 
+const EMPTY = Buffer.alloc(0)
+const LF = 10
+
 const NO_BODY: PingBody = { bytes: null, loss: null }
 
 /** The body of a POST or PUT; null when empty. It is stored as bytes: the output of a job may not be valid text. */
@@ -256,6 +259,16 @@ async function readPingBody({ req, method }: Context): Promise<PingBody> {
   if (typeof read === 'string') return { bytes: null, loss: read }
   const { bytes, isCut } = read
   return { bytes: bytes.length === 0 ? null : bytes, loss: isCut ? 'cut' : null }
+}
+
+/** A body takes the place of `msg`. The unknown word is the reason of a failure: no cut reaches the last line. */
+function textToStore({ bytes, loss }: PingBody, { text, unknown }: PingMetadata) {
+  const words = bytes === null && loss === null ? text : unknown
+  if (words === null) return { body: bytes, isBodyTruncated: loss !== null }
+  const lines = bytes === null ? words : `${bytes.at(-1) === LF ? '' : '\n'}${words}`
+  const whole = Buffer.concat([bytes ?? EMPTY, Buffer.from(lines)])
+  const isBodyTruncated = loss !== null || whole.length > LIMITS.pingBodyBytes
+  return { body: whole.subarray(-LIMITS.pingBodyBytes), isBodyTruncated }
 }
 
 /** Of a body that is not read, Node would keep what comes while the database is asked. */

@@ -123,8 +123,10 @@ export interface PingMetadata {
   readonly durationMs: number | null
   /** Lower case. */
   readonly runId: string | null
-  /** What `msg` of Uptime Kuma says about a failure, and the word that made it one although it is not known. */
+  /** What `msg` of Uptime Kuma says about a failure, and `unknown`. */
   readonly text: string | null
+  /** The word that made it a failure although it is not known, for people. */
+  readonly unknown: string | null
   /** A missing check is to be created. */
   readonly isCreating: boolean
   readonly warnings: readonly PingWarning[]
@@ -135,6 +137,7 @@ const PLAIN: PingMetadata = {
   durationMs: null,
   runId: null,
   text: null,
+  unknown: null,
   isCreating: false,
   warnings: [],
 }
@@ -168,7 +171,8 @@ export function parsePingMetadata(
   if (parameters.hasUnknown || (!isKuma && (parameters.msg !== null || parameters.ping !== null)))
     warnings.push('parameter_unknown')
   const message = isKuma && signal.type === 'fail' ? parameters.msg : null
-  return { signal, durationMs, runId, text: joinTexts(message, unknown), isCreating: parameters.isCreating, warnings }
+  const text = joinTexts(message, unknown)
+  return { signal, durationMs, runId, text, unknown, isCreating: parameters.isCreating, warnings }
 }
 
 /** Of a URL of Uptime Kuma, which ignores parameters that it does not know. Without a word it is a success. */
@@ -181,7 +185,7 @@ export function parsePushMetadata(query: string): PingMetadata {
   const durationMs = given === null ? null : parseDuration(given)
   if (given !== null && durationMs === null) warnings.push('duration_invalid')
   const message = signal.type === 'fail' ? parameters.msg : null
-  return { ...PLAIN, signal, durationMs, text: joinTexts(message, unknown), warnings }
+  return { ...PLAIN, signal, durationMs, text: joinTexts(message, unknown), unknown, warnings }
 }
 
 /** What made it a failure comes last, where no cut reaches: a template sends `msg=OK` with every word. */

@@ -96,7 +96,7 @@ describe('curl', () => {
     expect(await stored()).toMatchObject([
       { type: 'fail', body: Buffer.from('unknown status "killed"') },
       { type: 'fail', body: null },
-      { type: 'fail', body: Buffer.from('log') },
+      { type: 'fail', body: Buffer.from('log\nunknown status "stopped"') },
     ])
   })
 

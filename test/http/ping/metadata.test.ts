@@ -103,6 +103,26 @@ describe('clients: the signals of other services', () => {
     expect(await last()).toMatchObject({ type: 'success', body: null })
   })
 
+  it('an unknown word is the last line of the text, whatever the body is', async () => {
+    const word = 'unknown status "over"'
+    const post = (body: string, query = 'status=over&msg=short') =>
+      exchange(app.pingUrl, writePost(`/ping/${publicId}?${query}`, body))
+    const room = 10_240 - word.length - 1
+    for (const [body, kept, isBodyTruncated, status] of [
+      ['log\n', 'log\n', false, 200],
+      ['log', 'log\n', false, 200],
+      ['a'.repeat(room), `${'a'.repeat(room)}\n`, false, 200],
+      [`b${'a'.repeat(room)}`, `${'a'.repeat(room)}\n`, true, 200],
+      ['a'.repeat(10_241), `${'a'.repeat(room)}\n`, true, 413],
+      ['a'.repeat(1_048_577), '', true, 413],
+    ] as const) {
+      expect(await post(body)).toMatchObject({ status })
+      expect(await last()).toMatchObject({ type: 'fail', body: Buffer.from(kept + word), isBodyTruncated })
+    }
+    await post('log', 'status=down')
+    expect(await last()).toMatchObject({ type: 'fail', body: Buffer.from('log'), isBodyTruncated: false })
+  })
+
   it('the message of a failure is its text, unless it has a body', async () => {
     await ping('?status=down&msg=disk%20full&ping=12')
     expect(await last()).toMatchObject({ type: 'fail', durationMs: 12, body: Buffer.from('disk full') })

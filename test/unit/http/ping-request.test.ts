@@ -421,6 +421,7 @@ describe('what a push of Uptime Kuma says', () => {
       type,
       durationMs,
       text,
+      unknown: null,
       runId: null,
       isCreating: false,
       warnings: [],
