@@ -193,7 +193,7 @@ function joinTexts(message: string | null, unknown: string | null): string | nul
   return [message, unknown].filter(Boolean).join('\n') || null
 }
 
-/** Several times what there are. A query can hold thousands. */
+/** Several times what there are. A query can hold thousands, and to decode thousands takes long. */
 const MOST_PARAMETERS = 50
 
 interface Parameters {
@@ -222,9 +222,11 @@ function readParameters(query: string): Parameters {
     isCreating: false,
     hasUnknown: false,
   }
-  const known = cutParameters(query, MOST_PARAMETERS).isCut ? pickKnown(query) : query
-  read.hasUnknown = known.length < query.length
-  for (const [name, value] of new URLSearchParams(known)) {
+  const { few, hasOthers } = cutParameters(query, MOST_PARAMETERS).isCut
+    ? pickKnown(query)
+    : { few: query, hasOthers: false }
+  read.hasUnknown = hasOthers
+  for (const [name, value] of new URLSearchParams(few)) {
     switch (name) {
       case 'duration':
       case 'rid':
@@ -252,14 +254,19 @@ function addWord(word: string | null, value: string): string {
   return word === null || word === value ? value : `${word}, ${value}`.slice(0, MOST_ECHOED)
 }
 
-const KNOWN = /^(?:duration|rid|state|status|msg|ping|create)(?:=|$)/
+const WORD = /^(?:state|status)(?:=|$)/
+const OTHER_KNOWN = /^(?:duration|rid|msg|ping|create)(?:=|$)/
 
-/** The parameters that mean something, as they are written: to decode thousands that mean nothing takes long. */
-function pickKnown(query: string): string {
-  return query
-    .split('&')
-    .filter((part) => KNOWN.test(part))
-    .join('&')
+/**
+ * The first parameters that mean something, as they are written. A word that is repeated says nothing new, and none
+ * may hide a failure.
+ */
+function pickKnown(query: string): { readonly few: string; readonly hasOthers: boolean } {
+  const parts = query.split('&').filter(Boolean)
+  const words = parts.filter((part) => WORD.test(part))
+  const others = parts.filter((part) => OTHER_KNOWN.test(part))
+  const kept = [[...new Set(words)], others].flatMap((known) => known.slice(0, MOST_PARAMETERS))
+  return { few: kept.join('&'), hasOthers: words.length + others.length < parts.length }
 }
 
 /** What other services and scripts write. */

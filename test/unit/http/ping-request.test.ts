@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   PING_WARNINGS,
   parsePingMetadata,
@@ -371,6 +371,41 @@ describe('clients: the signal of other services', () => {
       expect(read(undefined, query, '')).toMatchObject({ signal: FAIL, warnings })
       expect(cpuMs()).toBeLessThan(200)
     }
+  })
+})
+
+describe('a query of thousands of parameters', () => {
+  /** How many are decoded. */
+  function countDecoded(query: string): number {
+    let decoded = 0
+    class Counted extends URLSearchParams {
+      constructor(text: string) {
+        super(text)
+        decoded += this.size
+      }
+    }
+    vi.stubGlobal('URLSearchParams', Counted)
+    read(undefined, query)
+    vi.unstubAllGlobals()
+    return decoded
+  }
+
+  it.each(['rid&', 'state=up&', 'ping=1&', 'a&', 'state=%75p&status=up&rid=1&create&'])(
+    '%s is decoded in part',
+    (unit) => {
+      expect(countDecoded(unit.repeat(3_875))).toBeLessThanOrEqual(100)
+      expect(countDecoded('rid&'.repeat(50))).toBe(50)
+    },
+  )
+
+  it.each(['rid&', 'msg=OK&', 'state=up&', 'status=up&state=complete&'])('%s hides no failure', (unit) => {
+    for (const word of ['state=fail', 'status=down', 'status=killed'])
+      expect(read(undefined, unit.repeat(1_000) + word).signal.type).toBe('fail')
+  })
+
+  it('is warned of a parameter that is unknown, and of no other', () => {
+    expect(read(undefined, `rid=${ID}&${'create=1&'.repeat(1_000)}`)).toMatchObject({ runId: ID, warnings: [] })
+    expect(read(undefined, `${'create=1&'.repeat(1_000)}x`).warnings).toEqual(['parameter_unknown'])
   })
 })
 
