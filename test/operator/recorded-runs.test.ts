@@ -274,7 +274,7 @@ describe('a Job', () => {
       eventually(`it says ${detail}`, async () => {
         const object = await t.place.get(name)
         expect(await check(id)).toMatchObject({ status: 'new', status_detail: detail })
-        expect(conditionOf(object, 'Up')?.message).toContain(`; a run does not end: ${detail}`)
+        expect(conditionOf(object, 'Up')?.message).toContain(`; a run in progress: ${detail}`)
         return object
       })
 

@@ -159,7 +159,7 @@ const shared = {
   }),
   status_detail: z.string().nullable().meta({
     description:
-      'Why the check is down or paused, in words, of one that follows a CronJob: what a run that failed reported, what one that did not start waits for. Also why a run does not end, where a container has ended and others keep its pod running. At most 1,024 characters. Null elsewhere, and where it is not known.',
+      'Why the check is down or paused, in words, of one that follows a CronJob: what a run that failed reported, what one that did not start waits for. Also of a run in progress: that a container has failed, or its main container has ended, while others keep its pod running. At most 1,024 characters. Null elsewhere, and where it is not known.',
   }),
   period_seconds: z
     .int()

@@ -73,11 +73,11 @@ export interface TrimmedPod extends KubernetesObject {
   readonly isUnready: boolean
   /** Those with something to say, init containers first. */
   readonly containers: readonly TrimmedContainer[]
-  /** One of its containers has ended and is not started again, while others run; null: not so. */
+  /** A container has failed, or the main one has ended, and is not started again, while others run; null: not so. */
   readonly kept: Kept | null
 }
 
-/** A container that failed comes first, else the first of the spec. */
+/** A container that failed comes first, else the main one: a helper that ends with 0 before the main one is no fault. */
 export interface Kept {
   readonly name: string
   readonly ended: Termination
@@ -138,7 +138,8 @@ function keptOf(containers: readonly ContainerStatus[], spec: Pod['spec']): Kept
     return state?.terminated !== undefined && (policy !== 'OnFailure' || state.terminated.exitCode === 0)
   }
   const over = containers.filter(isOver)
-  const ended = over.find(({ state }) => state!.terminated!.exitCode !== 0) ?? over[0]
+  const [main] = containers
+  const ended = over.find(({ state }) => state!.terminated!.exitCode !== 0) ?? over.find((one) => one === main)
   const by = containers.filter(({ state }) => state?.running !== undefined).map(({ name }) => name)
   if (ended === undefined || by.length === 0) return null
   return { name: ended.name, ended: terminationOf(ended.state!.terminated!), by: by.slice(0, MAX_CONTAINERS) }

@@ -1,6 +1,6 @@
 /**
- * Reports of a run in progress that one of its containers has ended while others keep the pod running: such a Job does
- * not end, and its maximum run time may be hours away.
+ * Reports of a run in progress that a container has failed, or that the main one has ended, while others keep the pod
+ * running: such a pod fails late or never ends, and the maximum run time may be hours away.
  */
 
 import { splitKey } from '../../kubernetes/objects.ts'

@@ -306,11 +306,11 @@ export function isFollowing({ jobArea }: Pick<StoredSpec, 'jobArea'>): boolean {
   return jobArea != null
 }
 
-/** Adds what keeps a run in progress from its end. Why a check is down says so itself. */
+/** Adds what a run in progress says: another container may still do the work of the run, or only keep its pod. Why a check is down says so itself. */
 function withRun(statement: Statement<'Up'>, { state }: CheckRecord, lastRun: LastRun | null): Statement<'Up'> {
   if (state.status === 'down' || lastRun?.outcome !== 'Running' || lastRun.message === null) return statement
   if (!state.runs.some(({ id }) => id === lastRun.runId)) return statement
-  return { ...statement, message: `${statement.message}; a run does not end: ${lastRun.message}` }
+  return { ...statement, message: `${statement.message}; a run in progress: ${lastRun.message}` }
 }
 
 /** The detail is a sentence of its own, and stays the same until the next flip. */

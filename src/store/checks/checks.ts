@@ -49,7 +49,7 @@ export interface CheckRecord extends CheckIdentity, CheckTexts, Pick<CheckOwner,
   readonly slugLeftEmpty?: true
   /** Left out where the check follows none. */
   readonly cronJob?: FollowedCronJob | undefined
-  /** Why the check is down or paused, or a run of it does not end, in words, of one that follows a CronJob. Left out where it is not known. */
+  /** Why the check is down or paused, or what a run in progress says, in words, of one that follows a CronJob. Left out where it is not known. */
   readonly statusDetail?: string | undefined
 }
 
@@ -75,7 +75,7 @@ export interface StoredCheck extends CheckRecord {
 const OPEN_JOBS = `array(select j.jobs ->> (r ->> 'id') from jsonb_array_elements(coalesce(s.runs, '[]')) r where j.jobs ? (r ->> 'id'))`
 const CRON_JOB = `(select jsonb_build_object('name', j.name, 'lastRun', j.last_run, 'openJobs', ${OPEN_JOBS}, 'limitFrom', j.limit_from) from cron_jobs j where j.check_key = c.key)`
 
-/** Of the last run, while it is open: why it does not end. */
+/** Of the last run, while it is open: which container has failed or ended. */
 const RUN_DETAIL = `(select j.last_run ->> 'message' from cron_jobs j where j.check_key = s.check_key and j.last_run ->> 'outcome' = 'Running'
     and s.runs @> jsonb_build_array(jsonb_build_object('id', j.last_run -> 'runId')))`
 

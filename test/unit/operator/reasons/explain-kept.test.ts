@@ -1,6 +1,6 @@
 /** What is said of a pod that goes on although one of its containers has ended (docs/cronjobs.md, "Reasons"). */
 
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { explainKept } from '../../../../src/operator/reasons/explain-kept.ts'
 import { explainRunning } from '../../../../src/operator/reasons/explain-running.ts'
 import { terminated } from '../../../support/job-causes.ts'
@@ -45,6 +45,49 @@ it.each([
   ],
 ])('that %s is named, with what keeps its pod', (_, containers, says) => {
   expect(lineOf(containers)).toBe(says)
+})
+
+describe('of a job with a helper', () => {
+  const spec = { containers: [{ name: 'main' }, { name: 'helper' }] }
+  const DEFAULT = 'kubectl.kubernetes.io/default-container'
+  it.each<[string, object[], string | undefined, string | null]>([
+    ['an end of the helper with 0 is no fault', [ended('helper', 0), runs('main')], undefined, null],
+    ['nor with the annotation for the main container', [ended('helper', 0), runs('main')], 'main', null],
+    ['an end of the first is none if the annotation names another', [runs('helper'), ended('main', 0)], 'helper', null],
+    [
+      'the annotation decides which container is the main one',
+      [ended('helper', 0), runs('main')],
+      'helper',
+      'container helper has ended (exit code 0), and container main keeps the pod running',
+    ],
+    [
+      'an annotation that names no container decides nothing',
+      [runs('helper'), ended('main', 0)],
+      'absent',
+      'container main has ended (exit code 0), and container helper keeps the pod running',
+    ],
+    [
+      'an end of the main container is said',
+      [runs('helper'), ended('main', 0)],
+      undefined,
+      'container main has ended (exit code 0), and container helper keeps the pod running',
+    ],
+    [
+      'a failure of the main container is said',
+      [runs('helper'), ended('main', 7)],
+      undefined,
+      'container main failed (exit code 7), and container helper keeps the pod running',
+    ],
+    [
+      'a failure of the helper is said: the pod cannot succeed any more',
+      [ended('helper', 3), runs('main')],
+      'main',
+      'container helper failed (exit code 3), and container main keeps the pod running',
+    ],
+  ])('%s', (_, containers, annotated, says) => {
+    const annotations = annotated === undefined ? {} : { [DEFAULT]: annotated }
+    expect(lineOf(containers, {}, spec, { annotations })).toBe(says)
+  })
 })
 
 it('has the exit code and the reason of a container that failed', () => {

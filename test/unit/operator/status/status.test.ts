@@ -320,7 +320,7 @@ describe('what is written', () => {
     expect([isMinor(unpinged, late), isMinor(late, unpinged)]).toEqual([true, false])
   })
 
-  it('what keeps a run from its end is said of the run, while it is open, and is no minor change', () => {
+  it('what a run in progress says is said of the run, while it is open, and is no minor change', () => {
     const runId = '0198f0a0-0000-7000-8000-000000000001'
     const message = 'container main failed (exit code 7), and container proxy keeps the pod running'
     const runs = [{ id: runId, startedAt: NOW, deadlineAt: null }]
@@ -333,7 +333,7 @@ describe('what is written', () => {
     }
     const textOf = ({ conditions }: ReturnType<typeof upOf>) =>
       conditions?.find(({ type }) => type === 'Up')?.message ?? ''
-    expect(textOf(upOf({}))).toBe(`the job reports on time; a run does not end: ${message}`)
+    expect(textOf(upOf({}))).toBe(`the job reports on time; a run in progress: ${message}`)
     expect(textOf(upOf({}, { status: 'paused', expectedAt: null, dueAt: null }))).toContain(`: ${message}`)
     for (const status of [
       upOf({ message: null }),
@@ -341,7 +341,7 @@ describe('what is written', () => {
       upOf({}, { runs: [] }),
       upOf({}, { status: 'down' }),
     ])
-      expect(textOf(status)).not.toContain('a run does not end')
+      expect(textOf(status)).not.toContain('a run in progress')
     expect(isMinor(upOf({ message: null }), upOf({}))).toBe(false)
     expect(isMinor(upOf({}), upOf({ message: null }))).toBe(true)
   })
