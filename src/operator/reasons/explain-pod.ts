@@ -2,7 +2,15 @@
 
 import type { Instant } from '../../domain/check.ts'
 import { firstBytes, toOneLine } from '../../domain/plain-text.ts'
-import { hasNotRun, type Termination, type TrimmedContainer, type TrimmedPod, type Words } from './trim-pod.ts'
+import {
+  byEnd,
+  hasNotRun,
+  type Termination,
+  type TrimmedContainer,
+  type TrimmedPod,
+  type Words,
+  wasSignalled,
+} from './trim-pod.ts'
 
 export interface Explanation {
   /** At most SENTENCE_BYTES. */
@@ -16,9 +24,6 @@ export interface Explanation {
 /** The size that a note, a detail and a message of a condition can hold with room to spare. */
 export const SENTENCE_BYTES = 1_000
 const REASON_BYTES = 128
-/** The exit codes of a container that is ended, and of one that does not end within its grace period. */
-const SIGTERM = 143
-const SIGKILL = 137
 const SKEW_MS = 5_000
 /** Signals that have names; a program that exits with a higher code chose it. */
 const MAX_SIGNAL = 31
@@ -60,22 +65,18 @@ export function findFailed(pod: TrimmedPod): TrimmedContainer | null {
   return first ?? null
 }
 
-/** Times have whole seconds: of two ends in one second, that of a container that was asked to end came later. */
 function byBlame(a: TrimmedContainer, b: TrimmedContainer): number {
   return (
     Number(b.isInit) - Number(a.isInit) ||
     Number(a.isSidecar) - Number(b.isSidecar) ||
     Number(a.isRestarted) - Number(b.isRestarted) ||
     // Of attempts that others followed, the last one used up the limit of the Job.
-    (a.isRestarted ? timeOf(b) - timeOf(a) : timeOf(a) - timeOf(b)) ||
-    Number(wasSignalled(a.failed!)) - Number(wasSignalled(b.failed!))
+    (a.isRestarted ? timeOf(b) - timeOf(a) : 0) ||
+    byEnd(a.failed!, b.failed!)
   )
 }
 
 const timeOf = ({ failed }: TrimmedContainer): Instant => failed?.finishedAt ?? Number.MAX_SAFE_INTEGER
-
-const wasSignalled = ({ exitCode, reason }: Termination): boolean =>
-  (exitCode === SIGTERM || exitCode === SIGKILL) && reason !== 'OOMKilled'
 
 /**
  * With restartPolicy OnFailure a Job reaches its backoff limit while the container runs again, and deletes the pod: the attempt before says

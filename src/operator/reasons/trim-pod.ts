@@ -77,7 +77,7 @@ export interface TrimmedPod extends KubernetesObject {
   readonly kept: Kept | null
 }
 
-/** A container that failed comes first, else the main one: a helper that ends with 0 before the main one is no fault. */
+/** The container that failed first, else the main one: a helper that ends with 0 before the main one is no fault. */
 export interface Kept {
   readonly name: string
   readonly ended: Termination
@@ -137,13 +137,25 @@ function keptOf(containers: readonly ContainerStatus[], spec: Pod['spec']): Kept
     const policy = own?.restartPolicy ?? spec?.restartPolicy
     return state?.terminated !== undefined && (policy !== 'OnFailure' || state.terminated.exitCode === 0)
   }
-  const over = containers.filter(isOver)
-  const [main] = containers
-  const ended = over.find(({ state }) => state!.terminated!.exitCode !== 0) ?? over.find((one) => one === main)
+  const over = containers.filter(isOver).map(({ name, state }) => ({ name, ended: terminationOf(state!.terminated!) }))
+  const [failed] = over.filter(({ ended }) => ended.exitCode !== 0).toSorted((a, b) => byEnd(a.ended, b.ended))
+  const found = failed ?? over.find(({ name }) => name === containers[0]!.name)
   const by = containers.filter(({ state }) => state?.running !== undefined).map(({ name }) => name)
-  if (ended === undefined || by.length === 0) return null
-  return { name: ended.name, ended: terminationOf(ended.state!.terminated!), by: by.slice(0, MAX_CONTAINERS) }
+  return found === undefined || by.length === 0 ? null : { ...found, by: by.slice(0, MAX_CONTAINERS) }
 }
+
+/** Times have whole seconds: of two ends in one second, that of a container that was asked to end came later. */
+export const byEnd = (a: Termination, b: Termination): number =>
+  timeOf(a) - timeOf(b) || Number(wasSignalled(a)) - Number(wasSignalled(b))
+
+const timeOf = ({ finishedAt }: Termination): Instant => finishedAt ?? Number.MAX_SAFE_INTEGER
+
+/** The exit codes of a container that is ended, and of one that does not end within its grace period. */
+const SIGTERM = 143
+const SIGKILL = 137
+
+export const wasSignalled = ({ exitCode, reason }: Termination): boolean =>
+  (exitCode === SIGTERM || exitCode === SIGKILL) && reason !== 'OOMKilled'
 
 /** All of them: a proxy may run beside a container whose image does not exist. */
 const haveStarted = (containers: readonly ContainerStatus[], probed: ReadonlySet<string>): boolean =>

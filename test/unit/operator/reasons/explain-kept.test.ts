@@ -90,6 +90,31 @@ describe('of a job with a helper', () => {
   })
 })
 
+describe('of two containers that failed, the first that failed is named', () => {
+  const failedAt = (name: string, exitCode: number, finishedAt: string | null, reason?: string) => ({
+    name,
+    state: terminated(exitCode, reason, { finishedAt }),
+  })
+  const spec = { containers: [{ name: 'main' }, { name: 'helper' }, { name: 'proxy' }] }
+  const [EARLY, LATE] = ['2026-11-23T02:04:11Z', '2026-11-23T02:04:12Z']
+  it.each<[string, object, object, string]>([
+    ['earlier', failedAt('main', 7, LATE), failedAt('helper', 3, EARLY), 'helper failed (exit code 3)'],
+    ['earlier', failedAt('main', 7, EARLY), failedAt('helper', 3, LATE), 'main failed (exit code 7)'],
+    ['at the same time', failedAt('helper', 3, EARLY), failedAt('main', 7, EARLY), 'main failed (exit code 7)'],
+    ['not ended', failedAt('main', 143, EARLY), failedAt('helper', 3, EARLY), 'helper failed (exit code 3)'],
+    [
+      'killed for memory',
+      failedAt('main', 143, EARLY),
+      failedAt('helper', 137, EARLY, 'OOMKilled'),
+      'helper was OOMKilled (exit code 137)',
+    ],
+    ['at a known time', failedAt('main', 7, null), failedAt('helper', 3, LATE), 'helper failed (exit code 3)'],
+  ])('%s', (_, one, other, says) => {
+    const line = lineOf([one, other, runs('proxy')], {}, spec)
+    expect(line).toBe(`container ${says}, and container proxy keeps the pod running`)
+  })
+})
+
 it('has the exit code and the reason of a container that failed', () => {
   const of = (exitCode: number, reason: string) =>
     explainKept([kept([ended('backup', exitCode, reason), runs('proxy')])])
