@@ -42,9 +42,10 @@ export function explainEnd(pod: TrimmedPod): Explanation | null {
   const reason = pod.status?.reason ?? null
   if (disruption !== null)
     return explanation(disruption.sentence, reason ?? failed?.failed?.reason ?? disruption.reason, failed)
-  // Kubernetes ended the pod, and the containers with it: how these ended says less.
+  // Kubernetes ended the pod, and the containers with it: how these ended says less. With a message alone, their signals show that.
   const isEnded = pod.phase === 'Failed' && pod.status !== null
-  if (failed !== null && !(isEnded && reason !== null)) return explainContainer(failed, failed.failed!)
+  if (failed !== null && !(isEnded && (reason !== null || wasSignalled(failed.failed!))))
+    return explainContainer(failed, failed.failed!)
   return isEnded ? explanation(`pod ${pod.metadata.name} failed${join(pod.status!)}`, reason, failed) : null
 }
 

@@ -388,7 +388,17 @@ describe('a pod that Kubernetes ended, with its reason', () => {
     })
   })
 
-  it('says how its container failed where it gives a message alone, or has not failed', () => {
+  it.each([137, 143])('with a message alone says that first, if its container ended by signal (%d)', (exitCode) => {
+    const pod = podWith({ ...failed(backup(exitCode)), message: 'what Kubernetes says' })
+    expect(explainFailure(once, [pod])).toMatchObject({
+      firstLine: `pod ${NAMES.POD} failed: what Kubernetes says`,
+      exitCode,
+    })
+    const oom = podWith({ ...failed(backup(137, 'OOMKilled')), message: 'what Kubernetes says' })
+    expect(explainFailure(once, [oom]).firstLine).toBe('container backup was OOMKilled (exit code 137)')
+  })
+
+  it('says how its container failed by itself where it gives a message alone, or has not failed', () => {
     const container = failed(backup(3))
     const lineOf = (more: object) => explainFailure(once, [podWith({ ...container, ...more })]).firstLine
     expect(lineOf({ message: 'what Kubernetes says' })).toBe('container backup failed (exit code 3)')
