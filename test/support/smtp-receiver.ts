@@ -43,7 +43,7 @@ export interface SmtpReceiverOptions {
   readonly certified?: Certified
   /** TLS from the first byte. */
   readonly isSecure?: boolean
-  /** What it responds to STARTTLS, as `454 4.7.0 TLS not available`; `close`: it agrees, and closes the connection. */
+  /** What it responds to STARTTLS, as `454 4.7.0 TLS not available`; `close`: it agrees, and closes the connection; `drop`: it closes without an answer. */
   readonly startTls?: string
   /** Makes it want a log-in, and take no other. */
   readonly logIn?: { readonly user: string; readonly password: string }
@@ -127,8 +127,8 @@ export async function startSmtpReceiver({
 function failStartTls(connection: object, answer: string): void {
   const { send, close } = connection as { send(code: number, text: string): void; close(): void }
   const handler = (_command: unknown, done: () => void) => {
-    if (answer === 'close') {
-      send.call(connection, 220, 'Ready')
+    if (answer === 'close' || answer === 'drop') {
+      if (answer === 'close') send.call(connection, 220, 'Ready')
       close.call(connection)
     } else send.call(connection, Number(answer.slice(0, 3)), answer.slice(4))
     done()

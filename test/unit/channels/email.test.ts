@@ -213,6 +213,8 @@ describe('TLS without a password', () => {
     ['responds with 454', '454 4.7.0 TLS not available', 1],
     ['responds with 502', '502 5.5.1 not implemented', 1],
     ['closes the connection', 'close', 2],
+    ['closes the connection before it answers', 'drop', 2],
+    ['responds with 421', '421 4.3.2 closing', 2],
   ])('is left out by a server that offers it and %s', async (_, startTls, connections) => {
     await using receiver = await startSmtpReceiver({ certified, startTls })
     expect(await deliver(aSender(`smtp://127.0.0.1:${receiver.port}`))).toEqual(STARTED)
@@ -228,6 +230,7 @@ describe('TLS without a password', () => {
       /SMTP_TLS=required requires: 454 .* no TLS now$/,
     ],
     ['that breaks it off', { certified, startTls: 'close' }, /\(ECONNRESET\)$/],
+    ['that closes at it', { certified, startTls: 'drop' }, /closed the connection$/],
     ['with a certificate of an unknown authority', { certified }, /no known authority/],
   ])('is demanded by SMTP_TLS=required from a server %s', async (_, options, error) => {
     await using receiver = await startSmtpReceiver(options)

@@ -37,8 +37,10 @@ export function judgeSuccess(
 }
 
 /** Whether TLS failed after the server offered it, or may have: a connection that breaks does not say in what. */
-export function isOfTls({ code, originalCode = '', timeoutType }: SmtpError): boolean {
+export function isOfTls({ code, originalCode = '', command, timeoutType }: SmtpError): boolean {
   if (code === 'ETLS' || timeoutType === 'UPGRADE_TIMEOUT') return true
+  // A close or a 421 in place of an answer to STARTTLS looks like a close at any other stage.
+  if (code === 'ECONNECTION' && command === 'CONN') return true
   return code === 'ESOCKET' && /^(EPROTO$|ECONNRESET$|EPIPE$|ERR_(SSL|TLS)_)/.test(originalCode)
 }
 
