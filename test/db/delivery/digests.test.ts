@@ -242,6 +242,40 @@ describe('a digest that is not accepted', () => {
     ])
   })
 
+  it('that is refused is tried again for an hour from the first refusal, then each of them fails', async () => {
+    await addCrowd()
+    const { send, got, digests } = createDigestReceiver(() => ({
+      kind: 'retry',
+      status: 404,
+      error: 'no such route',
+      isRefusal: true,
+    }))
+    const outbox = fixture.createOutbox(send)
+    const end = fixture.clock.now() + HOUR
+    const refused = { last_status: 404, last_error: 'no such route' }
+    await outbox.drain()
+    for (;;) {
+      const rows = await fixture.deliveries()
+      expect(rows).toHaveLength(CROWD)
+      for (const row of rows) expect(row).toMatchObject({ ...refused, status: 0 })
+      const nextAt = rows[0]!.next_attempt_at!
+      // The last attempt is at the end of the hour, not after it.
+      expect(nextAt).toBeLessThanOrEqual(end)
+      if (nextAt === end) break
+      await fixture.clock.advance(nextAt - fixture.clock.now())
+      await outbox.drain()
+    }
+    const before = digests.length
+    await fixture.clock.advance(end - 1 - fixture.clock.now())
+    await outbox.drain()
+    expect([digests.length, new Set(await statuses())]).toEqual([before, new Set([0])])
+    await fixture.clock.advance(1)
+    await outbox.drain()
+    expect([got.length, digests.length]).toEqual([0, before + 1])
+    for (const row of await fixture.deliveries())
+      expect(row).toMatchObject({ ...refused, status: 2, next_attempt_at: null })
+  })
+
   it('that is rejected fails each of them, and a manual retry sends one alone', async () => {
     await addCrowd()
     let isRejecting = true
