@@ -1,0 +1,38 @@
+/** The settings of e-mail reach the sender: SMTP_TLS, SMTP_NAME and, in its place, BASE_URL. */
+
+import { expect, it } from 'vitest'
+import { startTestApp } from '../../support/app.ts'
+import { startSmtpReceiver } from '../../support/smtp-receiver.ts'
+import { until } from '../../support/until.ts'
+
+/** Returns the delivery of a test after its first attempt. */
+async function sendTest(port: number, environment: Record<string, string>) {
+  await using app = await startTestApp({ environment: { SMTP_URL: `smtp://127.0.0.1:${port}`, ...environment } })
+  const channel = { kind: 'email', name: 'Mail', config: { to: ['ops@example.com'] } }
+  const { id } = (await app.call('POST', '/channels', channel)).body
+  expect((await app.call('POST', `/channels/${id}/test`)).status).toBe(202)
+  return await until(async () => {
+    const { deliveries } = (await app.call('GET', `/deliveries?channel_id=${id}`)).body
+    return (deliveries[0].status === 'delivered' || deliveries[0].last_error !== null) && deliveries[0]
+  })
+}
+
+it('SMTP_TLS=required sends nothing to a server without TLS, and the delivery says why', async () => {
+  await using receiver = await startSmtpReceiver()
+  const delivery = await sendTest(receiver.port, { SMTP_TLS: 'required' })
+  expect(delivery.last_error).toContain('does not offer TLS, which SMTP_TLS=required requires')
+  expect(receiver.mails).toEqual([])
+})
+
+it.each([
+  ['the host of BASE_URL', {}, 'heartbeat.example.com'],
+  ['SMTP_NAME, if it is set', { SMTP_NAME: 'mail.example.com' }, 'mail.example.com'],
+])('the client calls itself %s', async (_, environment, clientName) => {
+  await using receiver = await startSmtpReceiver()
+  const delivery = await sendTest(receiver.port, {
+    BASE_URL: 'https://heartbeat.example.com/api/v1',
+    ...environment,
+  })
+  expect(delivery).toMatchObject({ status: 'delivered' })
+  expect(receiver.mails).toMatchObject([{ clientName }])
+})
