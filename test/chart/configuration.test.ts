@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { type Config, readConfig } from '../../src/config.ts'
+import { readImageEnvironment } from '../support/image-environment.ts'
 import { CASES } from './cases.ts'
 import { type ChartObject, listPods, parseObjects, pick, renderChart, renderText, type Values } from './chart.ts'
 
@@ -33,7 +34,7 @@ const SECRETS: Record<string, Record<string, string>> = {
   mail: { SMTP_URL: 'smtp://mail.example.com:587', url: 'smtps://mail.example.com:465' },
 }
 
-/** As the kubelet puts it together, BIND_ADDRESS of the image included. Throws for a Secret or key that does not exist. */
+/** As the kubelet puts it together, the variables of the image included. Throws for a Secret or key that does not exist. */
 function readEnvironment(objects: readonly ChartObject[], component: string): Record<string, string> {
   const made = objects
     .filter(({ kind }) => kind === 'Secret')
@@ -55,7 +56,11 @@ function readEnvironment(objects: readonly ChartObject[], component: string): Re
     return found === undefined ? [] : [[name, found] as const]
   })
   const [{ configMapRef }] = envFrom as [{ configMapRef: { name: string } }]
-  return { BIND_ADDRESS: '::', ...pick(objects, 'ConfigMap', configMapRef.name).data, ...Object.fromEntries(own) }
+  return {
+    ...readImageEnvironment(),
+    ...pick(objects, 'ConfigMap', configMapRef.name).data,
+    ...Object.fromEntries(own),
+  }
 }
 
 async function configOf(values: Values, component = 'api'): Promise<Config> {

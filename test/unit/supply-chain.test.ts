@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { readImageEnvironment } from '../support/image-environment.ts'
 import { isNode, renderSbom, type Sbom } from '../support/sbom.ts'
 
 const ROOT = new URL('../../', import.meta.url)
@@ -75,6 +76,10 @@ describe('M6: what is downloaded is named with its hash', () => {
 })
 
 describe('the image', () => {
+  it('listens on all addresses of its pod, IPv6 and IPv4: probes and Services come from outside', () => {
+    expect(readImageEnvironment().BIND_ADDRESS).toBe('::')
+  })
+
   it('keeps the files of packages that the dashboard serves', () => {
     const containerfile = read('Containerfile')
     const kept = [...containerfile.matchAll(/! -path '\*(\/\S+)'/g)].map(([, path]) => path!)
