@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
+import { z } from 'zod'
 import { NewChannel } from '../../../../src/http/api/channels.schema.ts'
 import { CheckUpdate, NewCheck } from '../../../../src/http/api/checks.schema.ts'
-import { parsePart } from '../../../../src/http/api/faults.ts'
+import { explainUnknown, parsePart } from '../../../../src/http/api/faults.ts'
 import { findNearest } from '../../../../src/http/api/nearest.ts'
 
 const FIELDS = Object.keys(NewCheck.shape)
@@ -39,6 +40,25 @@ it('an error names the nearest field of the object that lacks the field, at any 
       ],
     }),
   )
+})
+
+it.each([
+  [99, 99],
+  [100, 100],
+  [999, 100],
+])('of %i unknown names %i get a text and are listed: each text takes its time', (count, listed) => {
+  const schema = z.strictObject({ name: z.string() })
+  const described: PropertyKey[] = []
+  const texts = new Proxy<Record<string, string>>(
+    {},
+    { getOwnPropertyDescriptor: (_, key) => void described.push(key) },
+  )
+  explainUnknown(schema, texts)
+  const fields = Object.fromEntries(Array.from({ length: count }, (_, index) => [`surprise_${index}`, 0]))
+  expect(() => parsePart('body', schema, { name: 'x', ...fields })).toThrow(
+    expect.objectContaining({ details: expect.toSatisfy((details: unknown[]) => details.length === listed) }),
+  )
+  expect(described).toHaveLength(listed)
 })
 
 it('a field with a text of its own has it in the object that it belongs to, and only there', () => {
