@@ -112,7 +112,10 @@ it('a thousand fields of a form are read, and of one more nothing is: 400', asyn
   expect((await get(`${siteOf(api)}/login?${query(1_000)}`)).status).toBe(200)
 })
 
-it('a limit that refuses many writes a line a second for each route, without a stack', async () => {
+it.each([
+  { of: 'the API', many: '/api/v1/me', other: '/api/v1/channels' },
+  { of: 'the dashboard', many: '/checks', other: '/channels' },
+])('a limit of $of that refuses many writes a line a second for each route, without a stack', async (paths) => {
   const lines: { message: string; given: Record<string, unknown> }[] = []
   const log = {
     ...silentLog,
@@ -121,16 +124,17 @@ it('a limit that refuses many writes a line a second for each route, without a s
   const refuse = async () => {
     throw new AppError('unavailable', 'too many at the moment', { retryAfterSeconds: 1 })
   }
-  await using api = await startTestApi({ log, authenticate: refuse })
+  // Before each call of the API, and before each page.
+  await using api = await startTestApi({ log, authenticate: refuse, yieldToPings: refuse })
+  const headers = { authorization: 'Bearer hbk_x', cookie: cookieOf(await visit(api)) }
   const startedAt = performance.now()
-  const statuses = await many(300, `${api.url}/me`, { authorization: 'Bearer hbk_x' })
+  const statuses = await many(300, siteOf(api) + paths.many, headers)
   expect(statuses.every(({ status }) => status === 503)).toBe(true)
-  await get(`${api.url}/channels`)
-  const counted = () =>
-    lines.filter(({ given }) => given.route === '/api/v1/me').map(({ given }) => Number(given.count))
+  await get(siteOf(api) + paths.other, headers)
+  const counted = () => lines.filter(({ given }) => given.route === paths.many).map(({ given }) => Number(given.count))
   await expect.poll(() => counted().reduce((sum, count) => sum + count, 0)).toBe(300)
   expect(counted().length).toBeLessThanOrEqual(2 + (performance.now() - startedAt) / 1_000)
-  expect(lines.map(({ given }) => given.route)).toContain('/api/v1/channels')
+  expect(lines.map(({ given }) => given.route)).toContain(paths.other)
   for (const { given, message } of lines) {
     expect(message).toBe('requests rejected: unavailable')
     expect(given).toMatchObject({ reason: 'too many at the moment' })
