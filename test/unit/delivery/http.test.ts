@@ -241,6 +241,29 @@ describe('the rule of targets', () => {
   })
 })
 
+it('the slow names of one tenant do not delay a request of another', async () => {
+  const receiver = await receive()
+  const asked: string[] = []
+  const client = makeClient({
+    lookup: (name, _, callback) => {
+      asked.push(name)
+      if (name === 'hooks.test') callback(null, [{ address: '127.0.0.1', family: 4 }])
+    },
+  })
+  const slow = { organizationId: 'a', projectId: null }
+  const quick = { organizationId: 'b', projectId: null }
+  const end = new AbortController()
+  // More than the lookups that run at a time, of as many zones.
+  const waiting = Array.from({ length: 9 }, (_, index) =>
+    client.send({ url: `http://slow.zone-${index}.test/`, tenant: slow }, end.signal),
+  )
+  await expect.poll(() => asked.length).toBeGreaterThan(0)
+  const url = `http://hooks.test:${receiver.port}/`
+  expect(await client.send({ url, tenant: quick })).toMatchObject({ status: 204 })
+  end.abort()
+  expect((await Promise.allSettled(waiting)).map(({ status }) => status)).toEqual(Array(9).fill('rejected'))
+})
+
 describe('TLS', () => {
   it('is verified against the name', async () => {
     const authority = createAuthority('test')
