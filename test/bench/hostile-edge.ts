@@ -14,6 +14,8 @@ export interface RawAttack {
   readonly isIdle?: boolean
   /** How long a connection stays that the service does not close. Default: a second. */
   readonly holdMs?: number
+  /** How many addresses of clients there are. Default: one. */
+  readonly addresses?: number
   /** The wait of each client before its next connection: what floods any server with connections is no subject here. Default: a second. */
   readonly pauseMs?: number
 }
@@ -46,23 +48,29 @@ export const EDGE_ATTACKS: readonly RawAttack[] = [
   { name: 'Authorization of 12 KB of spaces', port: 'api', bytes: head('GET /api/v1/me HTTP/1.1', CLOSE, `Authorization: a${' '.repeat(12_200)}b`), pauseMs: 100 },
   { name: 'log-in forms of 60 KB of marks', port: 'api', bytes: `${head('POST /login HTTP/1.1', CLOSE, 'Sec-Fetch-Site: same-origin', 'Content-Type: application/x-www-form-urlencoded', `Content-Length: ${marks.length}`)}${marks}` },
   { name: '3,000 connections that stay open', port: 'ping', bytes: head('GET / HTTP/1.1'), connections: 3_000, holdMs: 60_000, pauseMs: 1_000 },
+  { name: '12,000 connections of six addresses that stay open', port: 'ping', bytes: head('GET / HTTP/1.1'), connections: 12_000, addresses: 6, holdMs: 60_000, pauseMs: 5_000 },
 ] // biome-ignore format: a table
 
-/** One connection of the attack after the other, until `signal`. `onEnd` gets the status of the first response, or what became of the connection. */
+/** One connection of the attack after the other, until `signal`. `index`: which client of the attack it is. `onEnd` gets the status of the first response, or what became of the connection. */
 export async function keepAttackingRaw(
-  { bytes, isIdle = false, holdMs = 1_000, pauseMs = 1_000 }: RawAttack,
+  { bytes, isIdle = false, addresses = 1, holdMs = 1_000, pauseMs = 1_000 }: RawAttack,
+  index: number,
   url: string,
   onEnd: (what: string, read: number) => void,
   signal: AbortSignal,
 ): Promise<void> {
+  // Addresses of their own: that of the pings is another client.
+  const from = `127.0.1.${1 + (index % addresses)}`
+  if (addresses > 1) await sleep(pauseMs * Math.random(), undefined, { signal }).catch(() => {})
   while (!signal.aborted) {
-    await attackOnce(url, bytes, isIdle, holdMs, onEnd, signal)
+    await attackOnce(url, from, bytes, isIdle, holdMs, onEnd, signal)
     await sleep(pauseMs, undefined, { signal }).catch(() => {})
   }
 }
 
 function attackOnce(
   url: string,
+  from: string,
   bytes: string | Buffer,
   isIdle: boolean,
   holdMs: number,
@@ -71,8 +79,7 @@ function attackOnce(
 ): Promise<void> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve) => {
-    // An address of its own: that of the pings is another client.
-    const socket = connect({ host: hostname, port: Number(port), localAddress: '127.0.0.2' })
+    const socket = connect({ host: hostname, port: Number(port), localAddress: from })
     let first = ''
     let read = 0
     const end = () => socket.destroy()

@@ -1,6 +1,6 @@
 /**
  * Webhook receivers, a process of its own: `receivers.ts <how many>` prints a line of JSON with their URLs, and after each line
- * that it reads another one with what arrived so far.
+ * that it reads another one with what arrived so far. `receivers.ts <how many> chunks`: they respond in chunks of a byte, without an end.
  */
 
 import { createServer } from 'node:http'
@@ -15,12 +15,19 @@ export interface Arrived {
   readonly overtaken: number
   /** When the last check.down came. */
   readonly lastDownAt: number
+  /** The most connections that had a request without the end of its response. */
+  readonly mostAtOnce: number
 }
+
+/** Not so many that the client ends the connection (runtime/bounded-body.ts): it waits for more of them. */
+const CHUNKS = '1\r\nx\r\n'.repeat(2_000)
 
 let events = 0
 let repeats = 0
 let overtaken = 0
 let lastDownAt = 0
+let atOnce = 0
+let mostAtOnce = 0
 
 const urls: string[] = []
 for (let i = 0; i < Number(process.argv[2]); i += 1) {
@@ -28,6 +35,11 @@ for (let i = 0; i < Number(process.argv[2]); i += 1) {
   const newest = new Map<string, string>()
   const server = createServer((request, response) => {
     let body = ''
+    atOnce += 1
+    mostAtOnce = Math.max(mostAtOnce, atOnce)
+    response.once('close', () => {
+      atOnce -= 1
+    })
     request.setEncoding('utf8')
     request.on('data', (chunk: string) => {
       body += chunk
@@ -43,7 +55,9 @@ for (let i = 0; i < Number(process.argv[2]); i += 1) {
         newest.set(data.check.id, id)
       }
       if (type === 'check.down') lastDownAt = Date.now()
-      response.writeHead(204).end()
+      if (process.argv[3] !== 'chunks') return void response.writeHead(204).end()
+      response.writeHead(200).flushHeaders()
+      request.socket.write(CHUNKS)
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -51,7 +65,7 @@ for (let i = 0; i < Number(process.argv[2]); i += 1) {
 }
 process.stdout.write(`${JSON.stringify(urls)}\n`)
 for await (const _line of createInterface(process.stdin)) {
-  const arrived: Arrived = { events, repeats, overtaken, lastDownAt }
+  const arrived: Arrived = { events, repeats, overtaken, lastDownAt, mostAtOnce }
   process.stdout.write(`${JSON.stringify(arrived)}\n`)
 }
 process.exit()
