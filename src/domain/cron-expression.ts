@@ -309,7 +309,10 @@ export function matchesDay({ days, weekdays }: Pick<Cron, 'days' | 'weekdays'>, 
 
 const MOST_DAYS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-/** Whether a schedule names a time of a date that exists. Over the years each date comes on each weekday. */
+/**
+ * Whether a schedule names a time of a date that exists; a zone that always skips this hour is not looked at. Over the
+ * years each date comes on each weekday.
+ */
 export function comes(cron: Cron): boolean {
   const { minutes, hours, days, months, weekdays, isEitherDay } = valuesOf(cron)
   const isDate = months.some((month) => days.some((day) => day <= MOST_DAYS[month - 1]!))

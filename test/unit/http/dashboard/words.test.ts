@@ -47,3 +47,10 @@ it('a schedule of a rare date has a list of times', () => {
   // 2100 is no leap year.
   expect(renderPreview(typed, Date.UTC(2097, 0)).toString()).toContain('2104')
 })
+
+it('a schedule of an hour that the clocks always skip has no list of times', () => {
+  const typed = { schedule: '*/15 2 8-14 3 */7', time_zone: 'America/New_York', period_seconds: '', grace_seconds: '' }
+  const text = renderPreview(typed, NOON).toString()
+  expect(text).toContain('It has no further time.')
+  expect(text).not.toMatch(/first one|<ol/)
+})

@@ -27,8 +27,11 @@ function previewSchedule({ schedule, time_zone }: Typed, now: Instant): Html {
   const read = readCron(texts)
   if ('faults' in read) return html`${Object.values(read.faults).map((fault) => html`<p class="fault">${fault}</p>`)}`
   const times = nextSlots(read.cron, now, TIMES)
-  return html`<p><strong>${scheduleWords(texts)}</strong></p>
-<p class="muted">Its next times, the first one ${ago(times[0]!, now)}:</p>
+  const words = html`<p><strong>${scheduleWords(texts)}</strong></p>`
+  // A date whose hour the clocks of the zone always skip.
+  if (times[0] === undefined) return html`${words}<p class="fault">It has no further time.</p>`
+  return html`${words}
+<p class="muted">Its next times, the first one ${ago(times[0], now)}:</p>
 <ol class="times">${times.map((at) => html`<li>${timeInZone(at, texts.timeZone)}</li>`)}</ol>`
 }
 
