@@ -29,15 +29,15 @@ const LIFE = { idleMs: 12 * HOUR_MS, mostMs: 30 * 24 * HOUR_MS }
 /** The browser forgets the cookie after so long; the session may end before. */
 export const DASHBOARD_SESSION_MS = LIFE.mostMs
 const TOKEN = /^(sso\.)?[\w-]{43}$/
-/** Begins the token of each session that began with an identity provider. The prefix is hashed with the token, so nobody can add it. */
-const BY_PROVIDER = 'sso.'
+/** Begins the token of a session that an identity provider began. The hash covers the prefix. */
+export const BY_PROVIDER = 'sso.'
 
 /** The session that the browser had, of any user. Its token is lost with the log-in: the new one takes its place in the cookie. */
 export type FormerSession = Pick<DashboardCaller, 'id' | 'sessionId'> | null
 
 /** Returns the token of a new session, and ends `former`. Throws as `logIn` (log-in.ts) does. */
 export function logInToDashboard(context: Context, attempt: PasswordAttempt, former: FormerSession): Promise<string> {
-  return enter(context, attempt, (tx, user, now) => beginDashboardSession(tx, user, attempt.address, now, former, ''))
+  return enter(context, attempt, (tx, user, now) => beginDashboardSession(tx, user, attempt.address, now, former))
 }
 
 /** Returns the token, and ends `former`. The caller has found out who the user is, holds the lock of its row, and audits the log-in. */
@@ -47,7 +47,7 @@ export async function beginDashboardSession(
   address: string,
   now: Instant,
   former: FormerSession = null,
-  prefix: '' | typeof BY_PROVIDER = BY_PROVIDER,
+  prefix: '' | typeof BY_PROVIDER = '',
 ): Promise<string> {
   // Without the lock of the former user's row: two log-ins that end each other's sessions would wait for each other. It begins no session there.
   if (former !== null) await deleteSession(tx, former.id, former.sessionId)

@@ -19,7 +19,7 @@ import { findOldestOrganization } from '../store/tenancy/organizations.ts'
 import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 import { findUserByEmail, insertUser, type KnownUser, lockSessionsOf } from '../store/tenancy/users.ts'
 import { actOnAccount, actorOf, actsOfFailure } from './acts.ts'
-import { beginDashboardSession, type FormerSession } from './dashboard-session.ts'
+import { BY_PROVIDER, beginDashboardSession, type FormerSession } from './dashboard-session.ts'
 import {
   createHandshake,
   createIdentityProvider,
@@ -225,7 +225,7 @@ async function enter(
     if (!isAllowed) throw rejected('this sign-in was finished already: sign in again')
     const now = context.clock.now()
     await noteLoginAddress(tx, user.id, addressGroup(address), now)
-    const token = await beginDashboardSession(tx, user, address, now, former)
+    const token = await beginDashboardSession(tx, user, address, now, former, BY_PROVIDER)
     return { result: token, acts: [{ ...actOnAccount(user, 'login.succeeded'), detail: { provider } }] }
   })
 }
