@@ -1,4 +1,7 @@
-/** A name server that does not respond, as a tenant's zone can have it: for one program, in a mount namespace. Needs root, and a system that reads resolv.conf. */
+/**
+ * A name server that does not respond, as a tenant's zone can have it: for one program, in a mount namespace. Needs root,
+ * and a system that reads resolv.conf.
+ */
 
 import { execFileSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'

@@ -51,7 +51,10 @@ export const EDGE_ATTACKS: readonly RawAttack[] = [
   { name: '12,000 connections of six addresses that stay open', port: 'ping', bytes: head('GET / HTTP/1.1'), connections: 12_000, addresses: 6, holdMs: 60_000, pauseMs: 5_000 },
 ] // biome-ignore format: a table
 
-/** One connection of the attack after the other, until `signal`. `index`: which client of the attack it is. `onEnd` gets the status of the first response, or what became of the connection. */
+/**
+ * One connection of the attack after the other, until `signal`. `index`: which client of the attack it is. `onEnd` gets the
+ * status of the first response, or what became of the connection.
+ */
 export async function keepAttackingRaw(
   { bytes, isIdle = false, addresses = 1, holdMs = 1_000, pauseMs = 1_000 }: RawAttack,
   index: number,

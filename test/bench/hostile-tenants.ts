@@ -10,7 +10,7 @@ import type { Database } from '../../src/store/postgres/database.ts'
 import type { DeadNameServer } from './dead-names.ts'
 import type { Arrived } from './receivers.ts'
 
-/** Resolves after `signal` with what became of the others. `count`: a response, or what else shows that the attack has arrived. */
+/** Resolves after `signal` with what became of the others. `count`: what shows that the attack has arrived. */
 export type Run = (signal: AbortSignal, count: (what: string, times?: number) => void) => Promise<Others>
 
 export interface Others {
@@ -154,16 +154,22 @@ async function respondInChunks(scene: Scene): Promise<Run> {
   const channels: string[] = []
   for (const [index, url] of receivers.urls.entries())
     channels.push(await addChannel(scene, url, projects[index % projects.length]!.id))
+  const plain = await startReceivers(1)
+  const other = await addProject(scene)
+  channels.push(await addChannel(scene, plain.urls[0]!, other.id))
   for (const { checks } of projects) await fail(scene, checks.slice(0, WAITING_FAILURES), WAITING_FAILURES)
   // A channel has the most connections only after some deliveries.
   while ((await receivers.ask()).events < WARM_UP_DELIVERIES) await sleep(100)
   return async (signal, count) => {
-    await aborted(signal)
+    const failed = await fail(scene, other.checks, 2, signal)
+    await sleep(DELIVERED_MS)
     const { events, mostAtOnce } = await receivers.ask()
     count(`200 in chunks, ${mostAtOnce} at once`, events)
+    const others = await findDelivered(scene, other.id, failed)
     await removeAll(scene, channels)
     receivers.close()
-    return { what: '', areSpared: events > WARM_UP_DELIVERIES }
+    plain.close()
+    return others
   }
 }
 
@@ -189,17 +195,23 @@ async function nameDeadZones(scene: Scene, names: DeadNameServer): Promise<Run> 
       [attacker.id],
     )
     for (const { reason, attempts } of reasons) count(reason, attempts)
-    const { rows } = await scene.database.query<{ delivered: number; slowest: number | null }>(
-      `select count(delivered_at)::int as delivered, (max(extract(epoch from delivered_at - created_at)) * 1000)::int as slowest
-        from deliveries where project_id = $1`,
-      [other.id],
-    )
-    const { delivered, slowest } = rows[0]!
+    const others = await findDelivered(scene, other.id, failed)
     await removeAll(scene, channels)
     receivers.close()
-    const areSpared = delivered === failed && (slowest ?? 0) <= DELIVERED_MS
-    return { what: `${delivered} of ${failed} deliveries of another project, ${slowest} ms at most`, areSpared }
+    return others
   }
+}
+
+/** What became of the deliveries of a project whose channel works. */
+async function findDelivered({ database }: Scene, projectId: string, failed: number): Promise<Others> {
+  const { rows } = await database.query<{ delivered: number; slowest: number | null }>(
+    `select count(delivered_at)::int as delivered, (max(extract(epoch from delivered_at - created_at)) * 1000)::int as slowest
+      from deliveries where project_id = $1`,
+    [projectId],
+  )
+  const { delivered, slowest } = rows[0]!
+  const areSpared = delivered === failed && (slowest ?? 0) <= DELIVERED_MS
+  return { what: `${delivered} of ${failed} deliveries of another project, ${slowest} ms at most`, areSpared }
 }
 
 async function removeChannels(scene: Scene): Promise<Run> {

@@ -1,6 +1,7 @@
 /**
  * Webhook receivers, a process of its own: `receivers.ts <how many>` prints a line of JSON with their URLs, and after each line
- * that it reads another one with what arrived so far. `receivers.ts <how many> chunks`: they respond in chunks of a byte, without an end.
+ * that it reads another one with what arrived so far. `receivers.ts <how many> chunks`: they respond in chunks of a byte,
+ * without an end.
  */
 
 import { createServer } from 'node:http'
@@ -19,8 +20,8 @@ export interface Arrived {
   readonly mostAtOnce: number
 }
 
-/** Not so many that the client ends the connection (runtime/bounded-body.ts): it waits for more of them. */
-const CHUNKS = '1\r\nx\r\n'.repeat(2_000)
+/** Not so many that the client ends the connection (runtime/short-chunks.ts): the client waits for more of them. */
+const CHUNKS = '1\r\nx\r\n'.repeat(1_000)
 
 let events = 0
 let repeats = 0
