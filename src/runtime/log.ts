@@ -56,8 +56,8 @@ export function createLog({ level, format }: LogOptions): Log {
   return pino({ ...options, formatters: {} }, transport)
 }
 
-/** Names of others may turn the text of a terminal round. A JSON parser reads the same character. */
-export function escapeDirections(line: string): string {
+/** Names of others may turn the text of a terminal round that shows the JSON log. A parser reads the same character. */
+function escapeDirections(line: string): string {
   return line.replace(DIRECTION_CHANGES, (character) => `\\u${character.charCodeAt(0).toString(16)}`)
 }
 

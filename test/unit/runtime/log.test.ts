@@ -1,5 +1,6 @@
+import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { escapeDirections, redactIds } from '../../../src/runtime/log.ts'
+import { redactIds } from '../../../src/runtime/log.ts'
 
 describe('a password in a URL', () => {
   it.each([
@@ -30,9 +31,12 @@ describe('a password in a URL', () => {
   })
 })
 
-it('a line shows a change of direction as an escape, which means the same', () => {
-  const logged = { name: 'a\u202eb\u2066c\u200e' }
-  const line = escapeDirections(JSON.stringify(logged))
-  expect(line).toBe('{"name":"a\\u202eb\\u2066c\u200e"}')
-  expect(JSON.parse(line)).toEqual(logged)
+it('a JSON line shows a change of direction as an escape, which means the same', () => {
+  const module = new URL('../../../src/runtime/log.ts', import.meta.url)
+  const name = 'a\u202eb\u2066c\u200e'
+  const program = `import { createLog } from '${module}'
+    createLog({ level: 'info', format: 'json' }).info({ name: process.argv[1] }, 'said')`
+  const { stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', program, name], { encoding: 'utf8' })
+  expect(stderr).toContain('"name":"a\\u202eb\\u2066c\u200e"')
+  expect(JSON.parse(stderr)).toMatchObject({ name, msg: 'said' })
 })
