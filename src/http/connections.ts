@@ -46,7 +46,7 @@ export interface Connections {
   open(socket: Socket): void
   /** False: the request must be left alone, because the connection ends. */
   take(socket: Socket, response: ServerResponse): boolean
-  /** The response to the latest request is the last one. Takes no more requests. */
+  /** The response to the latest request is the last one: the connection takes no more requests. */
   end(socket: Socket): void
   /** The response to the latest request. With pipelining, earlier ones may still be pending before it. */
   latest(socket: Socket): ServerResponse | undefined
@@ -135,7 +135,7 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
     },
     end(socket) {
       const connection = open.get(socket)
-      if (connection !== undefined) end(socket, connection)
+      if (connection?.isOver === false) end(socket, connection)
     },
     latest: (socket) => open.get(socket)?.responses.at(-1),
     sockets: () => open.keys(),

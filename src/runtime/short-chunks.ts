@@ -1,11 +1,11 @@
-/** Messages that come in many short chunks, from clients and from receivers: each chunk costs as much as a thousand bytes. */
+/** Messages in many short chunks, from clients and from receivers: each chunk costs as much as a thousand bytes. */
 
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
 /**
- * A chunk costs some 2 microseconds, however short. A job that sends each of its lines at once may send a thousand: about
- * as much text as is kept of a ping.
+ * A chunk costs some 2 microseconds, however short. A job that sends each of its lines at once may send a thousand:
+ * about as much text as is kept of a ping.
  */
 export const SHORT_CHUNK_BYTES = 16
 export const MOST_SHORT_CHUNKS = 1_024
@@ -16,9 +16,9 @@ const cutOff = new WeakSet<object>()
 export const isCutOff = (message: object) => cutOff.has(message)
 
 /**
- * Reads no further after too many short chunks of a body, also of a body that is dropped. Call before Node has read the body:
- * in the event of the message itself. `onCutOff`: nothing more comes on this connection.
- * Node calls `push` for each chunk while Node parses. Node emits `data` only after Node has parsed all that it has read.
+ * Reads no further after too many short chunks of a body, also of a body that is dropped. Call in the event of the message
+ * itself, before Node has read the body. `onCutOff`: nothing more comes on this connection.
+ * Node calls `push` for each chunk while Node parses, and may emit `data` only when all that was read is parsed.
  */
 export function limitChunks(message: IncomingMessage, onCutOff?: (socket: Socket) => void): void {
   // Content-Length: a body without chunks.
@@ -47,8 +47,8 @@ interface Parser {
 /**
  * Drops the bodies in the rest of what Node has read of the connection, up to 64 KB. Node parses this rest to its end,
  * although the socket is paused: 10,000 chunks take 16 ms, and less than 1 ms where the parser has no listener for them.
- * Node has no public interface for this. When a release of Node renames `parser` or `kOnBody`, a test fails, and a cut-off
- * body takes its 16 ms.
+ * Node has no public interface for this. When a release of Node renames `parser` or `kOnBody`, a test fails, and a
+ * cut-off body takes its 16 ms.
  */
 function skipRead(socket: Socket): void {
   const { parser } = socket as { parser?: Parser | null }

@@ -34,7 +34,7 @@ const SECRETS: Record<string, Record<string, string>> = {
   mail: { SMTP_URL: 'smtp://mail.example.com:587', url: 'smtps://mail.example.com:465' },
 }
 
-/** As the kubelet puts it together, the variables of the image included. Throws for a Secret or key that does not exist. */
+/** As the kubelet has it, the variables of the image included. Throws for a Secret or key that does not exist. */
 function readEnvironment(objects: readonly ChartObject[], component: string): Record<string, string> {
   const made = objects
     .filter(({ kind }) => kind === 'Secret')

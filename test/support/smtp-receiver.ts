@@ -43,7 +43,10 @@ export interface SmtpReceiverOptions {
   readonly certified?: Certified
   /** TLS from the first byte. */
   readonly isSecure?: boolean
-  /** What it responds to STARTTLS, as `454 4.7.0 TLS not available`; `close`: it agrees, and closes the connection; `drop`: it closes without an answer. */
+  /**
+   * The response to STARTTLS, as `454 4.7.0 TLS not available`; `close`: it agrees, and closes the connection; `drop`: it
+   * closes without a response.
+   */
   readonly startTls?: string
   /** Makes it want a log-in, and take no other. */
   readonly logIn?: { readonly user: string; readonly password: string }

@@ -257,10 +257,7 @@ function addWord(word: string | null, value: string): string {
 const WORD = /^(?:state|status)(?:=|$)/
 const OTHER_KNOWN = /^(?:duration|rid|msg|ping|create)(?:=|$)/
 
-/**
- * The first parameters that mean something, as they are written. A word that is repeated says nothing new, and none
- * may hide a failure.
- */
+/** The first parameters that mean something, as they are written. A word that is repeated hides no failure. */
 function pickKnown(query: string): { readonly few: string; readonly hasOthers: boolean } {
   const parts = query.split('&').filter(Boolean)
   const words = parts.filter((part) => WORD.test(part))

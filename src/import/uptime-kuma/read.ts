@@ -117,7 +117,7 @@ function readTags(database: DatabaseSync): Map<number, string[]> {
   return tags
 }
 
-/** What a table calls its rows, by the id of the monitor that the rows belong to. Databases of older versions lack tables. */
+/** What a table calls its rows, by the id of the monitor that has the rows. Databases of older versions lack tables. */
 function readLinked(
   database: DatabaseSync,
   table: 'maintenance' | 'notification',

@@ -1,4 +1,4 @@
-/** What keeps a Job from its end although its container has ended or one has failed: such as a proxy beside it. Pure. */
+/** What keeps a Job from its end although its container has ended or a container has failed: such as a proxy. Pure. */
 
 import { firstBytes, toOneLine } from '../../domain/plain-text.ts'
 import type { Failure } from './explain-failure.ts'

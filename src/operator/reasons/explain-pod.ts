@@ -42,7 +42,8 @@ export function explainEnd(pod: TrimmedPod): Explanation | null {
   const reason = pod.status?.reason ?? null
   if (disruption !== null)
     return explanation(disruption.sentence, reason ?? failed?.failed?.reason ?? disruption.reason, failed)
-  // Kubernetes ended the pod, and the containers with it: how these ended says less. With a message alone, their signals show that.
+  // Kubernetes ended the pod and the containers with the pod: how the containers ended says less. Beside a message alone,
+  // the signals of the containers show an end by Kubernetes.
   const isEnded = pod.phase === 'Failed' && pod.status !== null
   if (failed !== null && !(isEnded && (reason !== null || wasSignalled(failed.failed!))))
     return explainContainer(failed, failed.failed!)

@@ -306,7 +306,10 @@ export function isFollowing({ jobArea }: Pick<StoredSpec, 'jobArea'>): boolean {
   return jobArea != null
 }
 
-/** Adds what a run in progress says: another container may still do the work of the run, or only keep its pod. Why a check is down says so itself. */
+/**
+ * Adds what a run in progress says: another container may still do the work of the run, or only keep the pod. The reason
+ * of a check that is down says so itself.
+ */
 function withRun(statement: Statement<'Up'>, { state }: CheckRecord, lastRun: LastRun | null): Statement<'Up'> {
   if (state.status === 'down' || lastRun?.outcome !== 'Running' || lastRun.message === null) return statement
   if (!state.runs.some(({ id }) => id === lastRun.runId)) return statement

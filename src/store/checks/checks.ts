@@ -49,7 +49,10 @@ export interface CheckRecord extends CheckIdentity, CheckTexts, Pick<CheckOwner,
   readonly slugLeftEmpty?: true
   /** Left out where the check follows none. */
   readonly cronJob?: FollowedCronJob | undefined
-  /** Why the check is down or paused, or what a run in progress says, in words, of one that follows a CronJob. Left out where it is not known. */
+  /**
+   * Of a check that follows a CronJob: why the check is down or paused, or what a run in progress says, in words. Left out
+   * where no reason is known.
+   */
   readonly statusDetail?: string | undefined
 }
 
