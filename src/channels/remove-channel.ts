@@ -2,7 +2,7 @@ import { audited } from '../audit/audited.ts'
 import type { Principal, Tenant } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
 import { type ChannelRow, deleteChannel, deleteDeliveries } from '../store/outbox/channels.ts'
-import { countChoosers, lockChoosers, unchoose } from '../store/outbox/choosers.ts'
+import { countDependents, hasChoosers, lockChoosers, unchoose } from '../store/outbox/choosers.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import type { ChannelContext } from './context.ts'
 import { actOn, getChannel, lockForChange } from './find-channels.ts'
@@ -36,13 +36,13 @@ export async function removeChannel(
 /** How many checks notify this channel and no other one. Throws AppError `not_found`. */
 export async function countDependent(context: ChannelContext, tenant: Tenant, id: string): Promise<number> {
   await getChannel(context, tenant, id)
-  return countChoosers(context.database, id, 'only')
+  return countDependents(context.database, id)
 }
 
 /** Locks the channel: no check can choose the channel until the transaction ends. */
 async function assertRemovable(tx: Queryable, by: Principal, id: string, force: boolean): Promise<ChannelRow> {
   const channel = await lockForChange(tx, by, id)
-  const count = force ? 0 : await countChoosers(tx, id, 'only')
+  const count = force ? 0 : await countDependents(tx, id)
   if (count === 0) return channel
   const [checks, them] = count === 1 ? ['1 check notifies', 'it'] : [`${count} checks notify`, 'them']
   throw new AppError(
@@ -58,7 +58,7 @@ function removeIfUnchosen(context: ChannelContext, by: Principal, id: string, fo
     const keys = await lockChoosers(tx, [id])
     const channel = await assertRemovable(tx, by, id, force)
     await unchoose(tx, [id], keys)
-    if ((await countChoosers(tx, id, 'all')) > 0) return { result: false, acts: [] }
+    if (await hasChoosers(tx, id)) return { result: false, acts: [] }
     await deleteChannel(tx, id)
     return { result: true, acts: [actOn(channel, 'channel.removed')] }
   })

@@ -3,11 +3,14 @@
 import { lockStates } from '../checks/states.ts'
 import type { Queryable } from '../postgres/database.ts'
 
-/** Checks that leave out a channel in one transaction: their pings wait until it ends. A statement for all checks can exceed its timeout. */
-const UNCHOSEN_AT_ONCE = 500
+/**
+ * Checks that leave out a channel in one transaction: their pings wait until the transaction ends, some 20 ms. A statement
+ * for all checks can exceed its timeout.
+ */
+const UNCHOSEN_AT_ONCE = 100
 
 /**
- * Locks up to 500 checks that chose some of these channels, and returns their keys. The transaction holds no lock of a channel yet, because a
+ * Locks up to 100 checks that chose some of these channels, and returns their keys. The transaction holds no lock of a channel yet, because a
  * check that is changed is locked before the channels that it chooses.
  */
 export async function lockChoosers(tx: Queryable, ids: readonly string[]): Promise<number[]> {
@@ -31,11 +34,15 @@ export async function unchoose(tx: Queryable, ids: readonly string[], keys: read
   )
 }
 
-/** How many checks chose this channel; `only`: and no other. */
-export async function countChoosers(db: Queryable, id: string, which: 'all' | 'only'): Promise<number> {
+export async function hasChoosers(db: Queryable, id: string): Promise<boolean> {
+  const { rowCount } = await db.query('select from checks where channels @> array[$1::uuid] limit 1', [id])
+  return rowCount > 0
+}
+
+/** How many checks chose this channel and no other one. */
+export async function countDependents(db: Queryable, id: string): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
-    `select count(*) as count from checks
-      where channels @> array[$1::uuid]${which === 'only' ? ' and channels <@ array[$1::uuid]' : ''}`,
+    'select count(*) as count from checks where channels @> array[$1::uuid] and channels <@ array[$1::uuid]',
     [id],
   )
   return rows[0]!.count
