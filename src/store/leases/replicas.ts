@@ -31,8 +31,8 @@ export async function reportReplica(db: Queryable, report: Report, forgetSeconds
     name: 'report_replica',
     // `skip locked`: two processes that delete the same rows do not wait for each other. Its own row, when it was frozen for long, is updated.
     text: `with gone as (
-        delete from replicas where id in (
-          select id from replicas where seen_at < now() - $7 * interval '1 second' and id <> $1 limit 100 for update skip locked))
+        delete from replicas where id = any(array(
+          select id from replicas where seen_at < now() - $7 * interval '1 second' and id <> $1 limit 100 for update skip locked)))
       insert into replicas as r (id, host, role, version, cluster, leading_since, started_at, seen_at)
         values ($1, $2, $3, $4, $5, case when $6 then now() end, now(), now())
       on conflict (id) do update set seen_at = excluded.seen_at,

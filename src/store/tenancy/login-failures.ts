@@ -59,10 +59,10 @@ export async function addFailure(tx: Queryable, buckets: readonly FailureBucket[
 export async function boundFailures(tx: Queryable, before: Instant, most = MAX_BUCKETS): Promise<void> {
   await tx.query({
     name: 'bound_login_failures',
-    text: `delete from login_failures where bucket in (
+    text: `delete from login_failures where bucket = any(array(
       select bucket from login_failures
       where last_at < $1::timestamptz or (select count(*) from (select from login_failures limit $2::int + 1) found) > $2
-      order by last_at limit ${BATCH} for update skip locked)`,
+      order by last_at limit ${BATCH} for update skip locked))`,
     values: [timestamp(before), most],
   })
 }
