@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
@@ -34,8 +33,12 @@ it('keeps no chunk, however many come', async () => {
     held.push(new WeakRef(chunk))
     tail.add(chunk)
   }
-  await setImmediate()
-  collectGarbage()
-  expect(held.filter((chunk) => chunk.deref() !== undefined)).toEqual([])
+  // What is allocated while V8 marks outlives one collection.
+  await expect
+    .poll(() => {
+      collectGarbage()
+      return held.filter((chunk) => chunk.deref() !== undefined).length
+    })
+    .toBe(0)
   expect(tail.bytes()).toHaveLength(4_096)
 })
