@@ -139,3 +139,15 @@ it('a takeover that cannot publish yet is one Event, and the previous owner keep
   ])
   expect(reasons.filter(({ reason }) => reason === 'CheckLost')).toEqual([])
 })
+
+it('a takeover that is tried again says of the check what the first attempt did', async () => {
+  await using _first = await start(one)
+  await place.makeReady('raced')
+  await using _second = await start(two)
+  await place.event('raced', 'ManagedElsewhere')
+  // The attempt itself repeats a claim once.
+  cluster.server.disturb(isOf('two', 'PATCH PUT', '/raced/status'), { status: 409 }, 2)
+  await takeOver()
+  expect((await place.event('raced', 'TakenOver')).note).toContain('the check is a new one')
+  expect((await place.events('raced')).filter(({ reason }) => reason === 'TakenOver')).toHaveLength(1)
+})

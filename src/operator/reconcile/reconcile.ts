@@ -59,7 +59,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const finalizers = createFinalizers(options)
   const syncs = createSyncs(now)
   const droppedLabels = createDroppedLabels(recordEvent)
-  /** By key: notes of takeovers whose URL is not published yet. */
+  /** By key: notes of takeovers whose status or URL is not written yet. */
   const takeovers = new Map<string, string>()
   const sync = createFullSync(options, { recordEvent, finalizers, syncs, droppedLabels })
 
@@ -101,11 +101,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       const reconciled =
         (last === null ? null : await readState(key, held, last)) ?? (await sync(key, held, { signal, takeOver }))
       signal.throwIfAborted()
-      recordTakeover(key, reconciled.object)
+      // Without a check it is ours by the status that reports why.
+      const isOursByReport = from !== null && reconciled.change === null
+      if (!isOursByReport) recordTakeover(key, reconciled.object)
       await report(reconciled.object, reconciled.findings, reconciled.check, hasTurn)
-      // Without a check it is ours by that status.
-      if (from !== null && reconciled.change === null) {
+      if (isOursByReport) {
         noteTakeover(key, reconciled.object, null, from)
+        options.onTakenOver(reconciled.object.metadata.uid)
         recordTakeover(key, reconciled.object)
       }
       return finalizers.isPostponed(key) ? { kind: 'again', afterMs: 0, priority: 'background' } : reconciled.result
@@ -130,15 +132,16 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   function takeOverFrom(key: string, from: string): NonNullable<FullSyncCall['takeOver']> {
     return async (object, { check, change }) => {
+      // Before the status: a retry finds the check that this attempt created.
+      noteTakeover(key, object, change, from)
       const ours = await reporter.takeOver(object, check, from)
-      noteTakeover(key, ours, change, from)
+      options.onTakenOver(object.metadata.uid)
       return ours
     }
   }
 
-  /** The status names us as the owner now. */
   function noteTakeover(key: string, object: HeartbeatCheck, change: Reconciled['change'], from: string): void {
-    options.onTakenOver(object.metadata.uid)
+    if ((change === 'unchanged' || change === null) && takeovers.has(key)) return
     const what = describeNewCheck(change, publishesNothing(object.spec))
     takeovers.set(key, `taken over from the installation ${from}: this one reconciles it from now on${what}`)
   }
