@@ -97,20 +97,11 @@ it('data of others in a Secret stay when its HeartbeatCheck goes, although no st
   await cluster.api('DELETE', place.pathOf('guest'))
   await scene.restart({ lookMs: NEVER })
   await eventually('it is gone', async () => (await cluster.api('GET', place.pathOf('guest'))).status === 404)
-  // The garbage collector comes after a sibling that has an owner reference to a resource that goes.
-  await place.makeReady('sibling')
-  await cluster.kubectl(
-    '-n',
-    place.name,
-    'patch',
-    'secret',
-    'sibling-heartbeat',
-    '--type',
-    'merge',
-    '-p',
-    '{"data":{"x":"eA=="}}',
-  )
-  await place.forceAway('sibling')
-  await eventually('the garbage collector has come', async () => (await secretOf('sibling')) === null)
+  // The garbage collector is through when an object of a later resource is gone, which the operator does not know.
+  const { metadata } = await place.makeReady('sibling')
+  const owner = { apiVersion: 'heartbeat-operator.io/v1', kind: 'HeartbeatCheck', name: 'sibling', uid: metadata.uid }
+  await place.put('configmaps', { metadata: { name: 'collected', ownerReferences: [owner] } })
+  await place.delete('sibling')
+  await eventually('the garbage collector has come', async () => (await place.find('configmaps', 'collected')) === null)
   expect((await place.find('secrets', 'handed-over'))!.data).toEqual(data)
 })
