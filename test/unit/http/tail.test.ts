@@ -26,13 +26,8 @@ it('copies nothing that comes in one piece', () => {
 it('keeps no chunk, however many come', async () => {
   setFlagsFromString('--expose-gc')
   const collectGarbage = runInNewContext('gc')
-  const held: WeakRef<Buffer>[] = []
   const tail = new Tail(65_536)
-  for (let count = 0; count < 4_096; count += 1) {
-    const chunk = Buffer.from([count])
-    held.push(new WeakRef(chunk))
-    tail.add(chunk)
-  }
+  const held = addChunks(tail, 4_096)
   // What is allocated while V8 marks outlives one collection.
   await expect
     .poll(() => {
@@ -42,3 +37,12 @@ it('keeps no chunk, however many come', async () => {
     .toBe(0)
   expect(tail.bytes()).toHaveLength(4_096)
 })
+
+/** A function of its own: a local variable of a test that waits would keep the last chunk. */
+function addChunks(tail: Tail, count: number): WeakRef<Buffer>[] {
+  return Array.from({ length: count }, (_, byte) => {
+    const chunk = Buffer.from([byte])
+    tail.add(chunk)
+    return new WeakRef(chunk)
+  })
+}
