@@ -37,7 +37,7 @@ export const EDGE_ATTACKS: readonly RawAttack[] = [
   { name: 'pings without text (GET) that send chunks of a byte, 384 KB each', port: 'ping', bytes: head(`GET ${PING} HTTP/1.1`, CHUNKED) + pieces(65_535), connections: 20 },
   { name: 'unknown signals in chunks of a byte, 384 KB each', port: 'ping', bytes: head(`POST ${PING}/unknown HTTP/1.1`, CHUNKED) + pieces(65_535), connections: 20 },
   { name: '1,000 bodies of 64 KB that do not end', port: 'api', bytes: `${head(LOG_IN, JSON_TYPE, CHUNKED)}10000\r\n${'x'.repeat(65_536)}\r\n`, connections: 1_000, holdMs: 5_000, pauseMs: 5_000 },
-  { name: '1,000 pipelined log-in pages, read by nobody', port: 'api', bytes: head('GET /login HTTP/1.1', 'Accept-Encoding: br').repeat(1_000), isIdle: true },
+  { name: '1,000 pipelined log-in pages, without a reader', port: 'api', bytes: head('GET /login HTTP/1.1', 'Accept-Encoding: br').repeat(1_000), isIdle: true },
   { name: '1,000 pipelined pages that do not exist', port: 'api', bytes: head('GET /nope HTTP/1.1', 'Accept-Encoding: br').repeat(1_000) },
   { name: '1,000 connections, a log-in page each', port: 'api', bytes: head('GET /login HTTP/1.1', 'Accept-Encoding: br', CLOSE), connections: 1_000, pauseMs: 5_000 },
   { name: '20,000 pipelined pings of unknown checks', port: 'ping', bytes: head(`GET ${PING} HTTP/1.1`).repeat(20_000) },

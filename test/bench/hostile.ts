@@ -125,7 +125,7 @@ try {
   const attacks: (Attack | RawAttack | TenantAttack | null)[] = [
     null,
     get('history with bodies, 61 MB each', `/checks/${heavyId}/pings?limit=1000`),
-    get('the same, read by nobody', `/checks/${heavyId}/pings?limit=1000`, true),
+    get('the same, without a reader', `/checks/${heavyId}/pings?limit=1000`, true),
     get('history without bodies', `/checks/${heavyId}/pings?limit=1000&body=none`),
     get('history of a rare type', `/checks/${heavyId}/pings?limit=1000&type=fail`),
     get('list of 1,000 checks', `/checks?project_id=${PROJECT_ID}&limit=1000`),
@@ -157,7 +157,7 @@ try {
     ofHealthchecks('badges of all tags, of a read key', '/api/v3/badges/'),
     ofHealthchecks('a check by its unique key, of a read key', `/api/v3/checks/${'0'.repeat(40)}`),
     { name: `metrics of ${CHECKS} checks`, url: `${service.ops}/metrics` },
-    { name: 'the same, read by nobody', url: `${service.ops}/metrics`, isIdle: true },
+    { name: 'the same, without a reader', url: `${service.ops}/metrics`, isIdle: true },
     ...EDGE_ATTACKS,
     ...tenantAttacks(scene),
   ]

@@ -10,8 +10,8 @@ import type { Queryable } from '../postgres/database.ts'
 const UNCHOSEN_AT_ONCE = 100
 
 /**
- * Locks up to 100 checks that chose some of these channels, and returns their keys. The transaction holds no lock of a channel yet, because a
- * check that is changed is locked before the channels that it chooses.
+ * Locks up to 100 checks that chose some of these channels, and returns their keys. The transaction holds no lock of a
+ * channel yet: a change of a check locks the check before the channels that it chooses.
  */
 export async function lockChoosers(tx: Queryable, ids: readonly string[]): Promise<number[]> {
   const { rows } = await tx.query<{ key: number }>('select key from checks where channels && $1::uuid[] limit $2', [
