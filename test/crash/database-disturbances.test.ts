@@ -11,9 +11,8 @@ const life = liveThroughFaults()
 describe('another client', () => {
   it('holds the row of one check: its job gets 503, the others notice nothing', async () => {
     const [held, ...others] = life.checks
-    const holder = await connect(life.server.url)
-    await holder.query('begin')
-    await holder.query('select from check_states where check_key = $1 for update', [held!.key])
+    await using stack = new AsyncDisposableStack()
+    const holder = await lockRow(stack)
     const startedAt = performance.now()
     await until(
       () =>
@@ -29,18 +28,18 @@ describe('another client', () => {
     expect(await life.isReady()).toBe(true)
     expect((await life.client.patch(`/checks/${held!.id}/pause`)).status).toBe(503)
     await holder.query('rollback')
-    await holder.end()
     expect((await sendPing(life.service.ping, aPing(held!.publicId))).status).toBe(200)
   })
 
   it('holds the table of pings: every job gets 503, and 200 when it is free', async () => {
+    await using stack = new AsyncDisposableStack()
     const holder = await connect(life.server.url)
+    stack.defer(() => holder.end())
     await holder.query('begin')
     await holder.query('lock table pings in access exclusive mode')
     const startedAt = performance.now()
     await until(() => life.trickle.since(startedAt).filter(({ status }) => status === 503).length >= 20)
     await holder.query('rollback')
-    await holder.end()
     await life.assertServing()
   })
 
@@ -92,12 +91,20 @@ describe('another client', () => {
 
   /** While the row of the first check is held, until `act` has found a statement of ours that waits for it. */
   async function holdUp(act: (admin: pg.Client) => Promise<boolean>) {
-    const [holder, admin] = [await connect(life.server.url), await connect(life.server.adminUrl)]
+    await using stack = new AsyncDisposableStack()
+    await lockRow(stack)
+    const admin = await connect(life.server.adminUrl)
+    stack.defer(() => admin.end())
+    await until(() => act(admin))
+  }
+
+  /** The row of the first check, until its client rolls back or ends, which it does with a test that fails, too. */
+  async function lockRow(stack: AsyncDisposableStack): Promise<pg.Client> {
+    const holder = await connect(life.server.url)
+    stack.defer(() => holder.end())
     await holder.query('begin')
     await holder.query('select from check_states where check_key = $1 for update', [life.checks[0]!.key])
-    await until(() => act(admin))
-    await holder.query('rollback')
-    await Promise.all([holder.end(), admin.end()])
+    return holder
   }
 })
 
