@@ -132,6 +132,8 @@ const ENDS = ['', 'x', '"', '\xff']
 const MOST_MS = 60
 /** Runs of the shorter and the longer text: the quickest of each counts, because others use the machine. */
 const RUNS = 4
+/** What seems slow is measured again: something else may have slowed all runs of one text. */
+const ROUNDS = 5
 
 type Send = (text: string) => Promise<unknown>
 
@@ -154,10 +156,14 @@ async function expectLinear(send: Send, length: number, ends = ENDS): Promise<vo
   for (const piece of PIECES) {
     for (const end of ends) {
       const make = (bytes: number) => `x${piece.repeat(Math.floor((bytes - 2) / piece.length))}${end}`
-      const whole = await quickest(send, make(length))
-      if (whole < MOST_MS / 4) continue
-      const half = await quickest(send, make(length / 2))
-      if (whole > MOST_MS || whole > 3.5 * half)
+      let [half, whole] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+      const isSlow = () => whole > MOST_MS || whole > 3.5 * half
+      for (let round = 0; round < ROUNDS && isSlow(); round += 1) {
+        whole = Math.min(whole, await quickest(send, make(length)))
+        if (whole < MOST_MS / 4) break
+        half = Math.min(half, await quickest(send, make(length / 2)))
+      }
+      if (whole >= MOST_MS / 4 && isSlow())
         slow.push(`${JSON.stringify(piece)}${end}: ${half.toFixed(1)}, ${whole.toFixed(1)} ms`)
     }
   }
