@@ -98,7 +98,7 @@ describe('another client', () => {
     await until(() => act(admin))
   }
 
-  /** The row of the first check, until its client rolls back or ends, which it does with a test that fails, too. */
+  /** Locks the row of the first check until its client rolls back. The end of the test ends the client, also after a failure. */
   async function lockRow(stack: AsyncDisposableStack): Promise<pg.Client> {
     const holder = await connect(life.server.url)
     stack.defer(() => holder.end())

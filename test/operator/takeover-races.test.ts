@@ -140,14 +140,23 @@ it('a takeover that cannot publish yet is one Event, and the previous owner keep
   expect(reasons.filter(({ reason }) => reason === 'CheckLost')).toEqual([])
 })
 
-it('a takeover that is tried again says of the check what the first attempt did', async () => {
+it('a takeover that is tried again says of the check what the first attempt did, though its spec changed meanwhile', async () => {
   await using _first = await start(one)
   await place.makeReady('raced')
   await using _second = await start(two)
   await place.event('raced', 'ManagedElsewhere')
-  // The attempt itself repeats a claim once.
-  cluster.server.disturb(isOf('two', 'PATCH PUT', '/raced/status'), { status: 409 }, 2)
+  const allow = cluster.server.disturb(isOf('two', 'PATCH PUT', '/raced/status'), { status: 409 }, 1_000)
   await takeOver()
+  await eventually('an attempt creates the check', async () => (await checksIn(place, two, 'raced')).length === 1)
+  await place.change('raced', { spec: { graceSeconds: 301 } })
+  await eventually('another attempt changes the check', async () => {
+    const { rows } = await two.database.query(
+      `select from check_states join checks on key = check_key where kubernetes_namespace = $1 and grace_seconds = 301`,
+      [place.name],
+    )
+    return rows.length === 1
+  })
+  allow()
   expect((await place.event('raced', 'TakenOver')).note).toContain('the check is a new one')
   expect((await place.events('raced')).filter(({ reason }) => reason === 'TakenOver')).toHaveLength(1)
 })

@@ -132,7 +132,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   function takeOverFrom(key: string, from: string): NonNullable<FullSyncCall['takeOver']> {
     return async (object, { check, change }) => {
-      // Before the status: a retry finds the check that this attempt created.
+      // The note comes before the status: when the status fails, a retry finds a check that is not new.
       noteTakeover(key, object, change, from)
       const ours = await reporter.takeOver(object, check, from)
       options.onTakenOver(object.metadata.uid)
@@ -141,8 +141,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   function noteTakeover(key: string, object: HeartbeatCheck, change: Reconciled['change'], from: string): void {
-    if ((change === 'unchanged' || change === null) && takeovers.has(key)) return
     const what = describeNewCheck(change, publishesNothing(object.spec))
+    // An attempt before this one may have created the check.
+    if (what === '' && takeovers.has(key)) return
     takeovers.set(key, `taken over from the installation ${from}: this one reconciles it from now on${what}`)
   }
 
