@@ -37,9 +37,9 @@ export function nextCronSlot(cron: Cron, afterMs: number): number | null {
       const local = findLocal(isFixed ? Math.max(from, isOverUntil) : from)
       if (local === null) return null
       if (local < untilMs + offsetMs) return local - offsetMs
-      // No change of clocks matters in the years up to a rare date.
+      // No change of clocks matters in the years up to a rare date, but a near one that repeats times before `from`.
       const ahead = zone.stretchAt(Math.max(fromMs, local - offsetMs - AHEAD_MS))
-      if (ahead.fromMs > untilMs) {
+      if (ahead.fromMs > untilMs && untilMs > afterMs + DAY_MS) {
         stretch = ahead
         continue
       }
