@@ -61,7 +61,9 @@ describe('the slots of a line of a crontab', () => {
     ],
     // The hour that is repeated has the last times for months.
     ['*/30 1 */8 * 0', 'America/New_York', '2026-11-01T05:30Z', ['2026-11-01T06:00Z', '2026-11-01T06:30Z']],
-    ['0 * 1 11 *', 'America/New_York', '2026-11-01T05:00Z', ['2026-11-01T06:00Z', '2026-11-01T07:00Z']],
+    ['*/30 2 25 10 *', 'Europe/Berlin', '2026-10-25T00:30Z', ['2026-10-25T01:00Z', '2026-10-25T01:30Z']],
+    // A window of offsets (domain/time-zone.ts) ends at 02:08:52, within the first of the two hours.
+    ['*/60 23 21 3 *', 'America/Asuncion', '2020-03-22T02:00Z', ['2020-03-22T03:00Z', '2021-03-22T02:00Z']],
     ['@daily', 'America/Sao_Paulo', '2018-11-03T12:00Z', ['2018-11-04T03:00Z', '2018-11-05T02:00Z']],
     // Half an hour, at 02:00: 01:30 comes twice, and 02:15 not at all.
     ['45 1 * * *', 'Australia/Lord_Howe', '2026-04-04T00:00Z', ['2026-04-04T14:45Z', '2026-04-05T15:15Z']],
