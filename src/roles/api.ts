@@ -97,12 +97,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const processId = randomUUID()
   const cache = createCheckCache()
   const counts = createPingCounts()
-  const known = createKnownChecks({
-    database,
-    clock,
-    yieldToPings: () => recorder.yieldToPings(),
-    onIgnored: (path, reason) => log.warn({ path, reason }, 'the file of known checks is ignored'),
-  })
+  const known = createKnownChecks({ database, clock, yieldToPings: () => recorder.yieldToPings() })
   const recorder: PingRecorder = createPingRecorder({
     database: pingDatabase,
     cache,
@@ -123,7 +118,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
             onBegin: (error) => log.warn({ error }, 'the database stores no pings: they are stored on disk meanwhile'),
           },
   })
-  const spool = createSpoolRole({ ...base, cache, counts, recorder, onLateOpen: known.load })
+  const spool = createSpoolRole({ ...base, cache, counts, recorder })
 
   const beat = createBeat({
     database: pingDatabase,
@@ -149,16 +144,8 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   })
   const knownLoop = loopOf(base, 'known_checks', KNOWN_MS, async (signal) => {
     await known.refresh(signal)
-    await known.save(spool.folder())
     return 'done'
   })
-  /** Before the process is ready: when the database goes away the moment after, pings of all checks are spooled. */
-  async function readKnown(signal?: AbortSignal): Promise<void> {
-    await known.refresh(signal)
-    await known
-      .save(spool.folder())
-      .catch((error) => log.warn({ error }, 'the ids of the checks could not be written beside the spool'))
-  }
   const beatLoop = loopOf(base, 'beat', BEAT_MS, beat.run)
   const evaluate = createEvaluator({
     database: pingDatabase,
@@ -334,20 +321,14 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     await beat.end().catch((error) => log.warn({ error }, 'the end of this process could not be written'))
   }
 
-  async function saveKnown(): Promise<void> {
-    await known
-      .save(spool.folder(), 'last')
-      .catch((error) => log.warn({ error }, 'the ids of the checks could not be written beside the spool'))
-  }
-
   return {
     async start(signal) {
       await spool.open()
       stack.defer(endBeat)
       stack.defer(spool.close)
-      await known.load(spool.folder())
-      stack.defer(saveKnown)
       stack.defer(recorder.stop)
+      // Before the first ping: a ping of a known check goes behind the check's pings on disk, and to the disk when the database goes away.
+      await base.whenAvailable(async () => void (await known.refresh(signal)), signal)
       const defer = stopTogether(stack)
       defer(changes.stop)
       const ping = addressOf(bindAddress, await pingServer.listen())
@@ -363,7 +344,6 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       beatLoop.start()
       defer(stopBeat)
       await drainSpool(signal)
-      await base.whenAvailable(() => readKnown(signal), signal)
       spool.loop.start()
       defer(spool.loop.stop)
       expireLoop.start()

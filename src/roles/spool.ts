@@ -28,8 +28,6 @@ export interface SpoolRole {
   open(): Promise<void>
   /** Null: there is none. */
   pings(): PingSpool | null
-  /** Its folder, which is this process's alone; null: there is none. */
-  folder(): string | null
   /** Of this process, for its beat; null: there is none. */
   report(): SpoolReport | null
   /** Records what a process before this one left, or as much until `signal` aborts. Throws AppError `unavailable`. */
@@ -46,8 +44,6 @@ export interface SpoolRoleOptions extends Base {
   readonly cache: CheckCache
   readonly counts: PingCounts
   readonly recorder: Pick<PingRecorder, 'recovered' | 'holdBack'>
-  /** It could not be opened at the start, and is open now. */
-  readonly onLateOpen: (folder: string) => Promise<unknown>
   /** For tests. */
   readonly files?: Files
 }
@@ -63,7 +59,7 @@ const STOP_MS = 8_000
 
 export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
   const { config, log, metrics, clock, databaseClock, pingDatabase } = options
-  const { cache, counts, recorder, onLateOpen, files } = options
+  const { cache, counts, recorder, files } = options
   const { spoolDir: folder, spoolMaxBytes: maxBytes } = config
   let spool: Spool | null = null
   let pings: PingSpool | null = null
@@ -161,7 +157,6 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     // What came before got 503, so that the time until now is no time whose pings were all spooled.
     pings.noteRefusal()
     log.info({ folder }, 'the spool is open now: pings are stored there while the database is unavailable')
-    await onLateOpen(folder)
   }
 
   async function openNow(): Promise<void> {
@@ -225,7 +220,6 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
   return {
     open,
     pings: () => pings,
-    folder: () => (pings === null ? null : folder),
     report() {
       if (pings === null) return null
       return {

@@ -21,7 +21,7 @@ import type { Mode } from './modes.ts'
 
 async function recordInGroups(url: string, isKnowing: boolean): Promise<RecordPing> {
   const database = createDatabase({ url, name: 'bench groups', connections: 4, genericPlans: true, looksUp: true })
-  const known = createKnownChecks({ database, clock: systemClock, onIgnored: () => {} })
+  const known = createKnownChecks({ database, clock: systemClock })
   if (isKnowing) await known.refresh()
   const fail = (error: unknown) => process.stderr.write(`${String(error)}\n`)
   return createPingRecorder({

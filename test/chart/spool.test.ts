@@ -7,8 +7,8 @@ import { helm, listPods, pick, readPart, readRefusal, renderChart, type Values }
 
 const MOUNT = { name: 'spool', mountPath: '/var/spool/heartbeat-operator' }
 const FOLDER = '/var/spool/heartbeat-operator/pings'
-/** For the file of known ids. */
-const ROOM = 268_435_456
+/** For what is not counted: the lock, whole blocks, the copy of a damaged file. */
+const ROOM = 16_777_216
 const OWN = CASES['own volumes'] as { api: { spool: { persistentVolume: object } } }
 
 const podOf = async (values: Values, component = 'api') =>

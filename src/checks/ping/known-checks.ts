@@ -12,7 +12,6 @@ import { type Clock, yieldTurn } from '../../runtime/clock.ts'
 import { createUuidMap, SHARDS } from '../../runtime/uuid-map.ts'
 import { PACKED_BYTES, PACKED_KEY_AT, readPublicIds } from '../../store/checks/public-ids.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
-import { readKnownIds, writeKnownIds } from './known-checks-file.ts'
 
 /** What the ping path needs. Ids are in lower case. */
 export interface KnownKeys {
@@ -30,16 +29,6 @@ export interface KnownChecks extends KnownKeys {
   readonly size: number
   /** `signal`: ends it early. Throws the error of the database; what is known then stays. */
   refresh(signal?: AbortSignal): Promise<RefreshedChecks>
-  /**
-   * Adds the ids of the file in this folder that a process before saved; null: there is no folder. Returns how many they are. A damaged file, or
-   * one of another version, is ignored.
-   */
-  load(folder: string | null): Promise<number>
-  /**
-   * Replaces that file if ids have come or gone since, and, unless it is the `last` time, if it was not written lately. False: it did not. Throws
-   * the error of the file system.
-   */
-  save(folder: string | null, time?: 'last'): Promise<boolean>
 }
 
 export interface RefreshedChecks {
@@ -53,8 +42,6 @@ export interface KnownChecksOptions {
   readonly clock: Pick<Clock, 'now'>
   /** Called between pages. Default: the next turn of the event loop. */
   readonly yieldToPings?: () => Promise<void>
-  /** A file is ignored. For the log. */
-  readonly onIgnored: (path: string, reason: string) => void
   /** Checks that are read at once. */
   readonly page?: number
 }
@@ -64,12 +51,8 @@ const PAGE = 2_000
 const TWO_32 = 2 ** 32
 /** Reading all checks may take this part of the time. */
 const SHARE = 1 / 50
-/** Bytes of the file that may be written in a second, on average. */
-const SAVE_BYTES_PER_SECOND = 100_000
 const SHARDS_PER_TURN = 16
 
-/** Of ids whose keys this process has not read itself: the file may come from another database, or from before a restore of this one. */
-const UNCONFIRMED = { key: 0, mark: 1 }
 /** The marks of what was read: each reading of all checks has the next one. */
 const FIRST_MARK = 2
 const LAST_MARK = 255
@@ -85,17 +68,12 @@ export function createKnownKeys(): KnownKeys {
 }
 
 export function createKnownChecks(options: KnownChecksOptions): KnownChecks {
-  const { database, clock, yieldToPings = yieldTurn, onIgnored, page = PAGE } = options
+  const { database, clock, yieldToPings = yieldTurn, page = PAGE } = options
   const keys = createUuidMap()
   let mark = FIRST_MARK
   let readAllAt = Number.NEGATIVE_INFINITY
   /** The greatest keys that the last refresh found, and the one before it. */
   let newestKeys: [before: number, last: number] = [0, 0]
-  /** Ids that have come or gone, in all, and how many there were when the file was written. */
-  let changes = 0
-  let savedChanges = 0
-  let saveAt = Number.NEGATIVE_INFINITY
-  let saving: Promise<unknown> = Promise.resolve()
 
   async function readAll(signal?: AbortSignal): Promise<RefreshedChecks> {
     const startedAt = clock.now()
@@ -135,9 +113,7 @@ export function createKnownChecks(options: KnownChecksOptions): KnownChecks {
       const high = packed.readUInt32BE(at + PACKED_KEY_AT)
       keys.setBytes(packed, at, high * TWO_32 + packed.readUInt32BE(at + PACKED_KEY_AT + 4), mark)
     }
-    const added = keys.size() - before
-    changes += added
-    return added
+    return keys.size() - before
   }
 
   async function dropUnread(): Promise<number> {
@@ -146,49 +122,17 @@ export function createKnownChecks(options: KnownChecksOptions): KnownChecks {
       dropped += keys.dropOthers(shard, mark)
       if (shard % SHARDS_PER_TURN === 0) await yieldTurn()
     }
-    changes += dropped
     return dropped
   }
 
-  async function write(folder: string): Promise<void> {
-    const written = changes
-    const bytes = await writeKnownIds(folder, keys)
-    savedChanges = written
-    saveAt = clock.now() + (bytes / SAVE_BYTES_PER_SECOND) * 1_000
-  }
-
   return {
-    keyOf(publicId) {
-      const key = keys.get(publicId)
-      return key === UNCONFIRMED.key ? undefined : key
-    },
-    learn(publicId, key) {
-      const before = keys.size()
-      keys.set(publicId, key, mark)
-      changes += keys.size() - before
-    },
-    forget(publicId) {
-      if (keys.delete(publicId)) changes += 1
-    },
+    keyOf: keys.get,
+    learn: (publicId, key) => void keys.set(publicId, key, mark),
+    forget: (publicId) => void keys.delete(publicId),
     has: (publicId) => keys.get(publicId) !== undefined,
     get size() {
       return keys.size()
     },
     refresh: (signal) => (clock.now() >= readAllAt ? readAll(signal) : readNew(signal)),
-    async load(folder) {
-      if (folder === null) return 0
-      const before = keys.size()
-      await readKnownIds(folder, onIgnored, (ids, at) => keys.addBytes(ids, at, UNCONFIRMED.key, UNCONFIRMED.mark))
-      return keys.size() - before
-    },
-    async save(folder, time) {
-      // One at a time: they write the same file.
-      await saving.catch(() => {})
-      if (folder === null || changes === savedChanges || (time !== 'last' && clock.now() < saveAt)) return false
-      const written = write(folder)
-      saving = written
-      await written
-      return true
-    },
   }
 }

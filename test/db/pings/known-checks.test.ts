@@ -30,12 +30,7 @@ function createKnown(page?: number) {
       return rows
     },
   } as Queryable
-  const known = createKnownChecks({
-    database,
-    clock,
-    onIgnored: () => {},
-    ...(page === undefined ? {} : { page }),
-  })
+  const known = createKnownChecks({ database, clock, ...(page === undefined ? {} : { page }) })
   return {
     known,
     clock,
@@ -153,7 +148,6 @@ describe('a refresh', () => {
     const failing = createKnownChecks({
       database: { queryColumns: () => Promise.reject(new Error('away')) } as unknown as Queryable,
       clock: createManualClock(),
-      onIgnored: () => {},
     })
     failing.learn(removed.publicId, removed.key)
     await expect(failing.refresh()).rejects.toThrow('away')
