@@ -327,8 +327,8 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       stack.defer(endBeat)
       stack.defer(spool.close)
       stack.defer(recorder.stop)
-      // Before the first ping: a ping of a known check goes behind the check's pings on disk, and to the disk when the database goes away.
-      await base.whenAvailable(async () => void (await known.refresh(signal)), signal)
+      // Before the first ping: only a ping of a known check goes behind older pings on disk, or to the disk in an outage.
+      await base.whenAvailable(() => known.refresh(signal), signal)
       const defer = stopTogether(stack)
       defer(changes.stop)
       const ping = addressOf(bindAddress, await pingServer.listen())

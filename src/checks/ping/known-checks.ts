@@ -1,16 +1,18 @@
 /**
- * The public ids of all checks with their keys, in memory: a ping of a check that this process has not seen needs no look-up, and while the
- * database is away, an id of a check can be distinguished from an invented one. A million takes 35 MB.
+ * The public ids of all checks with their keys, in memory: a ping of a check that this process has not seen needs no
+ * look-up, and while the database is away, an id of a check can be distinguished from an invented id. A million checks
+ * take 86 MB.
  *
- * Nothing here is proof. A check that is not known may be younger than the last refresh; a known one may have been removed, or made anew, since. The
- * commit of a ping finds out (commit.ts): what it did not find is looked up before the ping is `unknown`.
+ * Nothing here is proof. A check that is not known may be younger than the last refresh; a known check may have been
+ * removed, or made anew, since. The commit of a ping finds out (commit.ts): an id whose check the commit does not find
+ * is looked up before the ping is `unknown`.
  *
- * A refresh reads all checks, page by page, if that took little time when it was done last, and otherwise those that are new.
+ * A refresh reads all checks, page by page, if the last reading of all checks took little time, and otherwise the
+ * checks that are new.
  */
 
 import { type Clock, yieldTurn } from '../../runtime/clock.ts'
-import { createUuidMap, SHARDS } from '../../runtime/uuid-map.ts'
-import { PACKED_BYTES, PACKED_KEY_AT, readPublicIds } from '../../store/checks/public-ids.ts'
+import { PACKED, readPublicIds } from '../../store/checks/public-ids.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 
 /** What the ping path needs. Ids are in lower case. */
@@ -28,13 +30,7 @@ export interface KnownChecks extends KnownKeys {
   has(publicId: string): boolean
   readonly size: number
   /** `signal`: ends it early. Throws the error of the database; what is known then stays. */
-  refresh(signal?: AbortSignal): Promise<RefreshedChecks>
-}
-
-export interface RefreshedChecks {
-  readonly read: 'all' | 'new'
-  readonly added: number
-  readonly removed: number
+  refresh(signal?: AbortSignal): Promise<void>
 }
 
 export interface KnownChecksOptions {
@@ -42,97 +38,89 @@ export interface KnownChecksOptions {
   readonly clock: Pick<Clock, 'now'>
   /** Called between pages. Default: the next turn of the event loop. */
   readonly yieldToPings?: () => Promise<void>
-  /** Checks that are read at once. */
+  /** Checks that are read at once, and entries that are looked at in a turn. */
   readonly page?: number
 }
 
-/** Of a million checks, all pages take about half a second of PostgreSQL's processor time, and a second of this process's. */
+/** All pages of a million checks take half a second of PostgreSQL's processor time, and a quarter of this process's. */
 const PAGE = 2_000
-const TWO_32 = 2 ** 32
 /** Reading all checks may take this part of the time. */
 const SHARE = 1 / 50
-const SHARDS_PER_TURN = 16
-
-/** The marks of what was read: each reading of all checks has the next one. */
-const FIRST_MARK = 2
-const LAST_MARK = 255
+/** Each reading of all checks has the next mark. They are few: V8 stores numbers below 2^31 without an object. */
+const MARKS = 4
 
 /** Without a database: what was looked up. */
 export function createKnownKeys(): KnownKeys {
-  const keys = createUuidMap()
+  const keys = new Map<string, number>()
   return {
-    keyOf: keys.get,
-    learn: (publicId, key) => void keys.set(publicId, key, FIRST_MARK),
+    keyOf: (publicId) => keys.get(publicId),
+    learn: (publicId, key) => void keys.set(publicId, key),
     forget: (publicId) => void keys.delete(publicId),
   }
 }
 
-export function createKnownChecks(options: KnownChecksOptions): KnownChecks {
-  const { database, clock, yieldToPings = yieldTurn, page = PAGE } = options
-  const keys = createUuidMap()
-  let mark = FIRST_MARK
+export function createKnownChecks({ database, clock, ...options }: KnownChecksOptions): KnownChecks {
+  const { yieldToPings = yieldTurn, page = PAGE } = options
+  /**
+   * By public id: the key times MARKS, plus the mark of the last reading that found the check. A second Map for each
+   * reading would double the memory.
+   */
+  const entries = new Map<string, number>()
+  let mark = 0
   let readAllAt = Number.NEGATIVE_INFINITY
   /** The greatest keys that the last refresh found, and the one before it. */
   let newestKeys: [before: number, last: number] = [0, 0]
 
-  async function readAll(signal?: AbortSignal): Promise<RefreshedChecks> {
+  const learn = (publicId: string, key: number) => void entries.set(publicId, key * MARKS + mark)
+
+  async function readAll(signal?: AbortSignal): Promise<void> {
     const startedAt = clock.now()
-    mark = mark === LAST_MARK ? FIRST_MARK : mark + 1
-    const added = await readAfter(0, signal)
-    if (signal?.aborted) return { read: 'all', added, removed: 0 }
-    const removed = await dropUnread()
+    mark = (mark + 1) % MARKS
+    await readAfter(0, signal)
+    if (signal?.aborted) return
+    await dropUnread()
     const now = clock.now()
     readAllAt = now + (now - startedAt) / SHARE
-    return { read: 'all', added, removed }
   }
 
-  /** Keys are given before they are committed: what the last refresh read is read again, as smaller keys may have come since. */
-  async function readNew(signal?: AbortSignal): Promise<RefreshedChecks> {
-    return { read: 'new', added: await readAfter(newestKeys[0], signal), removed: 0 }
-  }
-
-  /** Returns how many were not known. */
-  async function readAfter(key: number, signal?: AbortSignal): Promise<number> {
-    let added = 0
+  async function readAfter(key: number, signal?: AbortSignal): Promise<void> {
     let newest = key
     while (!signal?.aborted) {
       const found = await readPublicIds(database, newest, page)
       if (found === null) break
-      added += addPage(found.packed)
-      newest = found.lastKey
+      const { packed, lastKey } = found
+      for (let at = 0; at < packed.length; at += PACKED.id + PACKED.key) {
+        const keyAt = at + PACKED.id
+        learn(packed.toString('latin1', at, keyAt), packed.readUIntBE(keyAt, PACKED.key))
+      }
+      newest = lastKey
       if (found.count < page) break
       await yieldToPings()
     }
     newestKeys = [newestKeys[1], newest]
-    return added
   }
 
-  function addPage(packed: Buffer): number {
-    const before = keys.size()
-    for (let at = 0; at < packed.length; at += PACKED_BYTES) {
-      const high = packed.readUInt32BE(at + PACKED_KEY_AT)
-      keys.setBytes(packed, at, high * TWO_32 + packed.readUInt32BE(at + PACKED_KEY_AT + 4), mark)
+  async function dropUnread(): Promise<void> {
+    let looked = 0
+    for (const [publicId, entry] of entries) {
+      if (entry % MARKS !== mark) entries.delete(publicId)
+      looked += 1
+      if (looked % page === 0) await yieldTurn()
     }
-    return keys.size() - before
-  }
-
-  async function dropUnread(): Promise<number> {
-    let dropped = 0
-    for (let shard = 0; shard < SHARDS; shard += 1) {
-      dropped += keys.dropOthers(shard, mark)
-      if (shard % SHARDS_PER_TURN === 0) await yieldTurn()
-    }
-    return dropped
   }
 
   return {
-    keyOf: keys.get,
-    learn: (publicId, key) => void keys.set(publicId, key, mark),
-    forget: (publicId) => void keys.delete(publicId),
-    has: (publicId) => keys.get(publicId) !== undefined,
-    get size() {
-      return keys.size()
+    keyOf(publicId) {
+      const entry = entries.get(publicId)
+      return entry === undefined ? undefined : Math.floor(entry / MARKS)
     },
-    refresh: (signal) => (clock.now() >= readAllAt ? readAll(signal) : readNew(signal)),
+    learn,
+    forget: (publicId) => void entries.delete(publicId),
+    has: (publicId) => entries.has(publicId),
+    get size() {
+      return entries.size
+    },
+    // Keys are given before they are committed: smaller keys may have come since the last refresh, which is read again.
+    refresh: (signal) => (clock.now() >= readAllAt ? readAll(signal) : readAfter(newestKeys[0], signal)),
   }
 }
