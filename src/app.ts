@@ -4,7 +4,7 @@
  * is in progress finishes, then the ops port and the databases close.
  */
 
-import type { Config } from './config.ts'
+import type { Config } from './config/config.ts'
 import { AppError } from './domain/errors.ts'
 import { toSeriesLabel } from './domain/labels.ts'
 import { createHostRule } from './http/head.ts'

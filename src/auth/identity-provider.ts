@@ -80,7 +80,7 @@ export function createIdentityProvider(
         execute: [
           // Verifies the signature of the ID token, although it comes from the provider itself.
           client.enableNonRepudiationChecks,
-          // config-sign-in.ts allows http for loopback addresses only.
+          // config/sign-in.ts allows http for loopback addresses only.
           ...(issuer.startsWith('http:') ? [client.allowInsecureRequests] : []),
         ],
       },

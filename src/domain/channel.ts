@@ -11,8 +11,8 @@ export const CHANNEL_MANAGERS = ['api', 'configuration'] as const
 export type ChannelManager = (typeof CHANNEL_MANAGERS)[number]
 
 /**
- * What a sender needs to reach the receiver; each kind adds its own fields (`config.ts` in its folder). Settings are stored sealed
- * as a whole, because an address alone can be a credential, as Slack's is.
+ * What a sender needs to reach the receiver; each kind adds its own fields, as `channels/kinds/slack/config.ts` does.
+ * Settings are stored sealed as a whole, because an address alone can be a credential, as Slack's is.
  */
 export interface ChannelSettings {
   readonly kind: ChannelKind

@@ -1,6 +1,6 @@
 /** What both roles share. app.ts makes it once. */
 
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { createConnectionGroups } from '../http/client-address.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'

@@ -1,6 +1,6 @@
 /** What this process sends over a network without encryption, for one warning at its start (notes, L6). */
 
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { isClear } from '../runtime/clear-urls.ts'
 
 export interface Sent {

@@ -99,7 +99,7 @@ async function findExistingProject(db: Queryable): Promise<string | null> {
   return organizationId === null ? null : findOldestProject(db, organizationId)
 }
 
-/** The e-mail address as it is stored. config.ts finds these faults first. The messages quote no value: two are secrets. */
+/** The e-mail address as it is stored. config/config.ts finds these faults first. The messages quote no value: two are secrets. */
 function readGiven({ email: given, password, apiKey, projectId }: Bootstrap): string {
   const email = toUserEmail(given.trim())
   if (email === null) throw new AppError('invalid', `BOOTSTRAP_EMAIL ${USER_EMAIL_RULE}`)

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { waitFor } from '../support/cluster.ts'
 import { type Cluster, openCluster } from '../support/cluster-client.ts'
 import { type ControlPlane, startControlPlane } from './control-plane.ts'

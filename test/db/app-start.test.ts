@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createApp } from '../../src/app.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import type { Log } from '../../src/runtime/log.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createApp } from '../../src/app.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { createDatabase, type Database } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'

@@ -2,7 +2,7 @@
 
 import { expect, it, vi } from 'vitest'
 import { createApp } from '../../src/app.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { addCheck } from '../support/check.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { silentLog } from '../support/silent-log.ts'

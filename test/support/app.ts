@@ -1,7 +1,7 @@
 /** The whole product in this process, as main.ts starts it, over a database of its own: three ports, and what the first start makes. */
 
 import { createApp } from '../../src/app.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import type { PasswordCost } from '../../src/domain/password.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import type { Log } from '../../src/runtime/log.ts'

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { parseAllDocuments } from 'yaml'
 import { createApp } from '../../../src/app.ts'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/config/config.ts'
 import type { KubernetesObject } from '../../../src/kubernetes/objects.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { cluster } from '../../support/cluster.ts'

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import { createApp } from '../../../src/app.ts'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/config/config.ts'
 import { startTestApp, type TestApp } from '../../support/app.ts'
 import { addCheck } from '../../support/check.ts'
 import { silentLog } from '../../support/silent-log.ts'

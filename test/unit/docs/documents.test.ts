@@ -58,8 +58,8 @@ describe('commands', () => {
 })
 
 describe('docs/configuration.md', () => {
-  it('has each variable that src/config.ts reads, and no other', () => {
-    const [, table = ''] = /^const VARIABLES = \{\n(.*?)^\} as const/ms.exec(readText('src/config.ts')) ?? []
+  it('has each variable that src/config/config.ts reads, and no other', () => {
+    const [, table = ''] = /^const VARIABLES = \{\n(.*?)^\} as const/ms.exec(readText('src/config/config.ts')) ?? []
     const read = [...table.matchAll(/^ {2}([A-Z_]+):/gm)].map(([, name]) => name!)
     expect(read.length).toBeGreaterThan(20)
     const rows = readText('docs/configuration.md').matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \|/gm)

@@ -2,7 +2,7 @@
 
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { type Config, ConfigError, readConfig } from '../../src/config.ts'
+import { type Config, ConfigError, readConfig } from '../../../src/config/config.ts'
 
 const ISSUER = 'https://login.example.com'
 const AUDIENCE = 'heartbeat-operator'

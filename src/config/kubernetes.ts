@@ -1,9 +1,9 @@
 /** The variables about the cluster and its CronJobs, and PROJECTS: a JSON object with the slugs of the projects that each namespace may use. */
 
 import { z } from 'zod'
-import type { CronJobSettings } from './domain/cron-job-settings.ts'
-import { LIMITS } from './domain/limits.ts'
-import { isTimeZone } from './domain/time-zone.ts'
+import type { CronJobSettings } from '../domain/cron-job-settings.ts'
+import { LIMITS } from '../domain/limits.ts'
+import { isTimeZone } from '../domain/time-zone.ts'
 
 const EXAMPLE = '{"shop":["payments","shared"]}'
 /** RFC 1123 label: the rule of Kubernetes for namespaces, and ours for the cluster's name. */

@@ -3,8 +3,8 @@
 import { randomBytes } from 'node:crypto'
 import { link, mkdir, open, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { SECRET_KEY_BYTES } from '../domain/limits.ts'
 import { ConfigError } from './config.ts'
-import { SECRET_KEY_BYTES } from './domain/limits.ts'
 
 /** Throws ConfigError when the file cannot be written, or holds something else. */
 export async function loadOrMakeSecretKey(dataDir: string): Promise<Buffer> {

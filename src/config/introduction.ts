@@ -1,8 +1,8 @@
 /** The texts that `npm start` prints on standard output. */
 
-import type { Addresses } from './app.ts'
+import type { Addresses } from '../app.ts'
+import type { Connection } from '../kubernetes/connection.ts'
 import type { Config } from './config.ts'
-import type { Connection } from './kubernetes/connection.ts'
 
 /** What the first start made; null when the database was set up before. */
 export interface Made {

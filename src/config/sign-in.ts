@@ -4,6 +4,7 @@
  */
 
 import { z } from 'zod'
+import { SCOPES, type Scope } from '../domain/access.ts'
 import {
   describeIssue,
   findSubjectFault,
@@ -12,8 +13,7 @@ import {
   readEntries,
   textOf,
   usersBySubject,
-} from './config-issuers.ts'
-import { SCOPES, type Scope } from './domain/access.ts'
+} from './issuers.ts'
 
 export interface SignInProvider {
   /** Shown on its button, and part of the redirect URI. */

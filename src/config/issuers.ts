@@ -1,11 +1,11 @@
 /**
  * Reads OIDC_ISSUERS: a JSON array of issuers whose tokens the management API accepts. A fault names the entry and the field,
- * and quotes no value: it may be a private key. config-sign-in.ts shares the rules of issuers.
+ * and quotes no value: it may be a private key. sign-in.ts shares the rules of issuers.
  */
 
 import { createPublicKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto'
 import { z } from 'zod'
-import { toUserEmail, USER_EMAIL_RULE } from './domain/email.ts'
+import { toUserEmail, USER_EMAIL_RULE } from '../domain/email.ts'
 
 export interface OidcIssuer {
   /** Exactly as in the claim `iss`. */

@@ -1,8 +1,8 @@
-/** What people write into SIGN_IN. Rules that it shares with OIDC_ISSUERS are tested there (config-issuers.test.ts). */
+/** What people write into SIGN_IN. Rules that it shares with OIDC_ISSUERS are tested there (issuers.test.ts). */
 
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { type Config, ConfigError, readConfig } from '../../src/config.ts'
+import { type Config, ConfigError, readConfig } from '../../../src/config/config.ts'
 
 const ENTRY = { name: 'Example', issuer: 'https://login.example.com', client_id: 'heartbeat', client_secret: 'hunter2' }
 

@@ -1,9 +1,9 @@
 import { mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { ConfigError } from '../../src/config.ts'
-import { loadOrMakeSecretKey } from '../../src/secrets.ts'
-import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { ConfigError } from '../../../src/config/config.ts'
+import { loadOrMakeSecretKey } from '../../../src/config/secret-key.ts'
+import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
 
 let temp: TempFolder
 let dataDir: string

@@ -3,9 +3,17 @@
 import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
-import { type OidcIssuer, oidcIssuers } from './config-issuers.ts'
-import { DNS_LABEL, KUBERNETES_VARIABLES, type KubernetesConfig } from './config-kubernetes.ts'
-import { type SignInProvider, signInProviders } from './config-sign-in.ts'
+import { findBootstrapKeyFault } from '../domain/api-key.ts'
+import { toUserEmail, USER_EMAIL_RULE } from '../domain/email.ts'
+import { findSeriesLabelsFault } from '../domain/labels.ts'
+import { findPasswordFault } from '../domain/password.ts'
+import { findSitePathFault } from '../domain/site.ts'
+import { findPattern, findWeakness } from '../domain/weak-secret.ts'
+import { isLoopbackHost } from '../runtime/addresses.ts'
+import { isDecodable } from '../runtime/percent.ts'
+import { type OidcIssuer, oidcIssuers } from './issuers.ts'
+import { DNS_LABEL, KUBERNETES_VARIABLES, type KubernetesConfig } from './kubernetes.ts'
+import { type SignInProvider, signInProviders } from './sign-in.ts'
 import {
   blocks,
   integer,
@@ -19,15 +27,7 @@ import {
   url,
   webUrl,
   withFault,
-} from './config-values.ts'
-import { findBootstrapKeyFault } from './domain/api-key.ts'
-import { toUserEmail, USER_EMAIL_RULE } from './domain/email.ts'
-import { findSeriesLabelsFault } from './domain/labels.ts'
-import { findPasswordFault } from './domain/password.ts'
-import { findSitePathFault } from './domain/site.ts'
-import { findPattern, findWeakness } from './domain/weak-secret.ts'
-import { isLoopbackHost } from './runtime/addresses.ts'
-import { isDecodable } from './runtime/percent.ts'
+} from './values.ts'
 
 export interface Config extends KubernetesConfig {
   readonly role: (typeof ROLES)[number]

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { describeService } from '../../src/introduction.ts'
+import { describeService } from '../../../src/config/introduction.ts'
 
 it.each([
   ['http://127.0.0.1:8081/api/v1', 'http://127.0.0.1:8081/'],
