@@ -6,9 +6,10 @@
 
 import { type App, createApp, DATABASE_RETRY_MS } from './app.ts'
 import { logEntry } from './audit/log-entry.ts'
-import { type Config, ConfigError, DATABASE_WAIT_SECONDS, readConfig } from './config/config.ts'
+import { type Config, ConfigError, readConfig } from './config/config.ts'
 import { describeCluster, describeCredentials, describeService } from './config/introduction.ts'
 import { loadOrMakeSecretKey } from './config/secret-key.ts'
+import { DATABASE_WAIT_SECONDS } from './config/variables.ts'
 import type { AuditEntry } from './domain/audit.ts'
 import { AppError } from './domain/errors.ts'
 import { findRunningPostgres } from './embedded-postgres/find-running.ts'

@@ -6,6 +6,7 @@
 import { createPublicKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto'
 import { z } from 'zod'
 import { toUserEmail, USER_EMAIL_RULE } from '../domain/email.ts'
+import { parseJson } from './values.ts'
 
 export interface OidcIssuer {
   /** Exactly as in the claim `iss`. */
@@ -111,14 +112,6 @@ function readArray(text: string, example: string): { given: unknown[]; faults: s
 export function findSubjectFault(users: Readonly<Record<string, string>>): string | null {
   const isWrong = Object.keys(users).some((subject) => subject === '' || subject.length > NAME_LENGTH)
   return isWrong ? `users must have subjects of 1 to ${NAME_LENGTH} characters` : null
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function describe(issue: z.core.$ZodIssue): string {

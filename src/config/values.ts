@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import { isDecodable } from '../runtime/percent.ts'
 
 export const port = (value: number) => integer(0, 65_535).default(value)
 export const textThat = (isRight: (text: string) => boolean, wanted: string) => z.string().refine(isRight, wanted)
@@ -18,6 +19,15 @@ export const webUrl = (example: string) =>
     )
     .transform((text) => text.replace(/\/+$/, ''))
 
+export const UNREADABLE_CREDENTIALS =
+  'has a % in the user or the password that does not begin an escape: write it as %25'
+export function hasReadableCredentials(text: string): boolean {
+  const { username, password } = new URL(text)
+  return isDecodable(username) && isDecodable(password)
+}
+
+export const uuid = (wanted: string) => z.guid(wanted).transform((text) => text.toLowerCase())
+
 export function integer(min: number, max: number) {
   const isRight = (text: string) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max
   return textThat(isRight, `must be an integer from ${min} to ${max}`).transform(Number)
@@ -25,7 +35,7 @@ export function integer(min: number, max: number) {
 
 /** Entries separated by commas. Empty ones are ignored. */
 export const list = () =>
-  z.string().transform((text) =>
+  z.string().transform((text): readonly string[] =>
     text
       .split(',')
       .map((entry) => entry.trim())
@@ -74,6 +84,21 @@ function isBlock(text: string): boolean {
 
 export function oneOf<const T extends string>(...values: T[]) {
   return z.enum(values, { error: () => `must be one of ${values.join(', ')}` })
+}
+
+/** A switch that is on by default. */
+export const isOn = () =>
+  oneOf('on', 'off')
+    .default('on')
+    .transform((value) => value === 'on')
+
+/** Undefined when it is no JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }
 
 /** The value of `NAME`, or the contents of the file `NAME_FILE` (a mounted secret) without the last line break. */

@@ -82,7 +82,7 @@ const alert = section({
 /** Addresses and CIDRs. */
 const blocks = () => z.array(z.string().regex(/^[0-9A-Fa-f.:]+(\/[0-9]+)?$/))
 
-/** The limits of variables are those of src/config/config.ts. */
+/** The limits of variables are those of src/config/variables.ts. */
 const VALUES = section({
   // Helm's own, when the chart is part of another.
   global: open(),
