@@ -6,18 +6,9 @@
 import * as client from 'openid-client'
 import type { Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
+import type { SignInProvider } from '../domain/issuer.ts'
 import { type Clock, systemClock } from '../runtime/clock.ts'
 import { fetchBounded } from '../runtime/http-request.ts'
-
-export interface ProviderConfig {
-  readonly name: string
-  /** A URL that must be exactly the issuer in its discovery document and in its tokens. */
-  readonly issuer: string
-  readonly clientId: string
-  readonly clientSecret: string
-  /** The e-mail address of a user for each value of the claim `sub`. */
-  readonly users: ReadonlyMap<string, string>
-}
 
 /** Random values of one sign-in, which only its browser has. */
 export interface Handshake {
@@ -55,7 +46,7 @@ export function createHandshake(): Handshake {
 
 /** `clock` decides what has expired. `onProblem` is called with what the user is not shown. */
 export function createIdentityProvider(
-  { name, issuer, clientId, clientSecret, users }: ProviderConfig,
+  { name, issuer, clientId, clientSecret, users }: SignInProvider,
   clock: Pick<Clock, 'now'>,
   onProblem: (error: unknown) => void,
   timeoutSeconds = TIMEOUT_SECONDS,

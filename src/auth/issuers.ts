@@ -8,20 +8,10 @@ import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from 'jose'
 import { createLocalJWKSet, decodeJwt, errors, jwtVerify } from 'jose'
 import { toUserEmail } from '../domain/email.ts'
 import { AppError } from '../domain/errors.ts'
+import type { OidcIssuer } from '../domain/issuer.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { expiredCredential, unknownToken } from './errors.ts'
 import { createIssuerKeys } from './issuer-keys.ts'
-
-export interface IssuerConfig {
-  /** A URL that must be exactly the claim `iss`. */
-  readonly issuer: string
-  /** Must be among the claim `aud`. */
-  readonly audience: string
-  /** The e-mail address of a user for each value of the claim `sub`. */
-  readonly users: ReadonlyMap<string, string>
-  /** Its public keys; null: they are fetched from the issuer. */
-  readonly jwks: { readonly keys: readonly object[] } | null
-}
 
 export interface IssuedToken {
   readonly issuer: string
@@ -44,13 +34,13 @@ const TOLERANCE_SECONDS = 30
 
 /** `clock` decides what has expired; `onProblem` is called when the keys of an issuer cannot be fetched. */
 export function createIssuers(
-  configs: readonly IssuerConfig[],
+  configs: readonly OidcIssuer[],
   clock: Pick<Clock, 'now'>,
   onProblem: (issuer: string, error: unknown) => void = () => {},
 ): Issuers {
   const issuers = new Map(configs.map((config) => [config.issuer, { config, findKey: createFindKey(config) }]))
 
-  function createFindKey({ issuer, jwks }: IssuerConfig): JWTVerifyGetKey {
+  function createFindKey({ issuer, jwks }: OidcIssuer): JWTVerifyGetKey {
     if (jwks !== null) return createLocalJWKSet(jwks as JSONWebKeySet)
     return createIssuerKeys({ issuer, clock, onProblem: (error) => onProblem(issuer, error) })
   }
@@ -107,7 +97,7 @@ function readSubject({ sub }: JWTPayload): string {
 export function findEmail(
   { email, email_verified }: Readonly<Record<string, unknown>>,
   subject: string,
-  users: IssuerConfig['users'],
+  users: OidcIssuer['users'],
 ): string | null {
   const named = users.get(subject)
   if (named !== undefined) return toUserEmail(named)

@@ -7,8 +7,9 @@
 import { createHash, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { EncryptJWT, errors, jwtDecrypt } from 'jose'
 import { audited } from '../audit/audited.ts'
-import { type Scope, SYSTEM } from '../domain/access.ts'
+import { SYSTEM } from '../domain/access.ts'
 import { AppError, notFound } from '../domain/errors.ts'
+import type { SignInProvider } from '../domain/issuer.ts'
 import { addressGroup, networkGroup } from '../runtime/addresses.ts'
 import { newId } from '../runtime/ids.ts'
 import { createSharedPlaces } from '../runtime/places.ts'
@@ -26,16 +27,10 @@ import {
   type Handshake,
   type Identity,
   type IdentityProvider,
-  type ProviderConfig,
   rejected,
 } from './identity-provider.ts'
 import { findEmail } from './issuers.ts'
 import { hashOfNone } from './passwords.ts'
-
-export interface SignInConfig extends ProviderConfig {
-  /** The scope of users that their first sign-in creates; null: it creates none. */
-  readonly newUserScope: Scope | null
-}
 
 /** A sign-in that has begun. */
 export interface Attempt extends Handshake {
@@ -82,7 +77,7 @@ const OF_NETWORK = { atOnce: 2, waiting: 20, waitMs: 10_000 }
 export function createSignIn(
   context: Context,
   secretKey: Buffer,
-  configs: readonly SignInConfig[],
+  configs: readonly SignInProvider[],
   onProblem: (provider: string, error: unknown) => void = () => {},
 ): SignIn {
   const { clock } = context
@@ -96,7 +91,7 @@ export function createSignIn(
     }),
   )
 
-  function find(name: string): { readonly config: SignInConfig; readonly provider: IdentityProvider } {
+  function find(name: string): { readonly config: SignInProvider; readonly provider: IdentityProvider } {
     const found = providers.get(name)
     if (found === undefined) throw notFound('sign-in')
     return found
@@ -162,7 +157,7 @@ function redirectUri(origin: string, name: string): string {
 /** Of two first sign-ins at the same time, one creates the user and both find it. */
 async function findOrCreate(
   context: Context,
-  { name: provider, users, newUserScope: scope }: SignInConfig,
+  { name: provider, users, newUserScope: scope }: SignInProvider,
   identity: Identity,
   address: string,
 ): Promise<KnownUser> {

@@ -6,18 +6,8 @@
 import { createPublicKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto'
 import { z } from 'zod'
 import { toUserEmail, USER_EMAIL_RULE } from '../domain/email.ts'
+import type { OidcIssuer } from '../domain/issuer.ts'
 import { parseJson } from './values.ts'
-
-export interface OidcIssuer {
-  /** Exactly as in the claim `iss`. */
-  readonly issuer: string
-  /** Must be among the claim `aud`. */
-  readonly audience: string
-  /** The e-mail address of a user for each value of the claim `sub`. */
-  readonly users: ReadonlyMap<string, string>
-  /** Its public keys (RFC 7517); null: they are fetched from the issuer. */
-  readonly jwks: { readonly keys: readonly object[] } | null
-}
 
 const ISSUER_LENGTH = 2_048
 const MOST_ISSUERS = 20

@@ -4,7 +4,8 @@
  */
 
 import { z } from 'zod'
-import { SCOPES, type Scope } from '../domain/access.ts'
+import { SCOPES } from '../domain/access.ts'
+import type { SignInProvider } from '../domain/issuer.ts'
 import {
   describeIssue,
   findSubjectFault,
@@ -14,19 +15,6 @@ import {
   textOf,
   usersBySubject,
 } from './issuers.ts'
-
-export interface SignInProvider {
-  /** Shown on its button, and part of the redirect URI. */
-  readonly name: string
-  /** Exactly as in the claim `iss`. */
-  readonly issuer: string
-  readonly clientId: string
-  readonly clientSecret: string
-  /** The e-mail address of a user for each value of the claim `sub`. */
-  readonly users: ReadonlyMap<string, string>
-  /** The scope of users that their first sign-in creates; null: it creates none. */
-  readonly newUserScope: Scope | null
-}
 
 const NAME = /^[A-Za-z0-9-]{1,32}$/
 const SECRET_LENGTH = 2_048

@@ -5,8 +5,9 @@ import { inspect } from 'node:util'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createFindDashboardCaller } from '../../../src/auth/dashboard-session.ts'
 import { verifyPassword } from '../../../src/auth/passwords.ts'
-import { createSignIn, type SignIn, type SignInConfig } from '../../../src/auth/sign-in.ts'
+import { createSignIn, type SignIn } from '../../../src/auth/sign-in.ts'
 import type { AuditEntry } from '../../../src/domain/audit.ts'
+import type { SignInProvider } from '../../../src/domain/issuer.ts'
 import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
 import { CLIENT, startIdentityProvider, type TestProvider } from '../../support/identity-provider.ts'
 import { startReceiver } from '../../support/receiver.ts'
@@ -51,7 +52,7 @@ beforeEach(async () => {
 })
 
 const context = () => ({ database: test.database, clock, onAudit })
-const entry = (fields: Partial<SignInConfig> = {}): SignInConfig => ({
+const entry = (fields: Partial<SignInProvider> = {}): SignInProvider => ({
   name: 'Example',
   issuer: provider.url,
   clientId: CLIENT.client_id,
@@ -60,7 +61,7 @@ const entry = (fields: Partial<SignInConfig> = {}): SignInConfig => ({
   newUserScope: null,
   ...fields,
 })
-const aSignIn = (fields?: Partial<SignInConfig>, secretKey = SECRET_KEY) =>
+const aSignIn = (fields?: Partial<SignInProvider>, secretKey = SECRET_KEY) =>
   createSignIn(context(), secretKey, [entry(fields), entry({ ...fields, name: 'Other' })], onProblem)
 
 /** From the button to the way back: the cookie of the browser, and the query of the callback. */

@@ -41,7 +41,7 @@ function aProvider(fields: { issuer?: string; timeoutSeconds?: number; clock?: {
   const config = { name: 'Example', issuer: fields.issuer ?? issuer.url, clientId: 'heartbeat', clientSecret: 's p+c' }
   const onProblem = (error: unknown) => problems.push(error)
   const provider = createIdentityProvider(
-    { ...config, users: new Map() },
+    { ...config, users: new Map(), newUserScope: null },
     fields.clock ?? { now: () => Date.now() },
     onProblem,
     fields.timeoutSeconds,

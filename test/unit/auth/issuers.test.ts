@@ -3,8 +3,9 @@
 import { createHmac, createPublicKey, hkdfSync } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createIssuers, type IssuerConfig } from '../../../src/auth/issuers.ts'
+import { createIssuers } from '../../../src/auth/issuers.ts'
 import { createTokens } from '../../../src/auth/tokens.ts'
+import type { OidcIssuer } from '../../../src/domain/issuer.ts'
 import {
   AUDIENCE,
   makeKey,
@@ -41,16 +42,16 @@ afterAll(async () => {
   await other[Symbol.asyncDispose]()
 })
 
-const configOf = (url: string, fields: Partial<IssuerConfig> = {}): IssuerConfig => ({
+const configOf = (url: string, fields: Partial<OidcIssuer> = {}): OidcIssuer => ({
   issuer: url,
   audience: AUDIENCE,
   users: new Map(),
   jwks: null,
   ...fields,
 })
-const bothIssuers = (fields?: Partial<IssuerConfig>) =>
+const bothIssuers = (fields?: Partial<OidcIssuer>) =>
   createIssuers([configOf(issuer.url, fields), configOf(other.url)], clock)
-const emailOf = async (claims: object, fields?: Partial<IssuerConfig>) =>
+const emailOf = async (claims: object, fields?: Partial<OidcIssuer>) =>
   (await bothIssuers(fields).verify(await issuer.sign(claims)))?.email
 
 const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url')
