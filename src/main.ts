@@ -11,7 +11,6 @@ import { describeCluster, describeCredentials, describeService } from './config/
 import { loadOrMakeSecretKey } from './config/secret-key.ts'
 import { DATABASE_WAIT_SECONDS } from './config/variables.ts'
 import type { AuditEntry } from './domain/audit.ts'
-import { AppError } from './domain/errors.ts'
 import { findRunningPostgres } from './embedded-postgres/find-running.ts'
 import { type EmbeddedPostgres, EmbeddedPostgresError, startEmbeddedPostgres } from './embedded-postgres/start.ts'
 import { ListenError } from './http/server.ts'
@@ -232,8 +231,6 @@ async function prepareDatabase(config: Config, databaseUrl: string, log: Log): P
       } catch (error) {
         if (signal.aborted) return null
         if (error instanceof StartError) throw error
-        if (error instanceof AppError && error.code === 'invalid')
-          throw new StartError(`the BOOTSTRAP_ variables: ${error.message}`)
         if (!mayPass(error, isNameAwaited) || systemClock.now() >= giveUpAt)
           throw new StartError(explainDatabaseError(error, databaseUrl))
       }

@@ -108,11 +108,13 @@ export const VARIABLES = {
       .default([]),
     'secret',
   ],
+  /** As it is stored. */
   bootstrapEmail: [
     'BOOTSTRAP_EMAIL',
     z
       .string()
       .refine((text) => toUserEmail(text) !== null, USER_EMAIL_RULE)
+      .transform((text) => toUserEmail(text)!)
       .default('admin@example.com'),
   ],
   bootstrapPassword: ['BOOTSTRAP_PASSWORD', textWithout((text) => findPasswordFault(text, null)).optional(), 'secret'],

@@ -5,11 +5,6 @@ import { isSameHash, parseApiKey } from '../auth/api-key.ts'
 import { hashPassword } from '../auth/passwords.ts'
 import { randomText } from '../auth/random-text.ts'
 import { SYSTEM } from '../domain/access.ts'
-import { findBootstrapKeyFault } from '../domain/api-key.ts'
-import { toUserEmail, USER_EMAIL_RULE } from '../domain/email.ts'
-import { AppError } from '../domain/errors.ts'
-import { isUuid } from '../domain/ids.ts'
-import { findPasswordFault } from '../domain/password.ts'
 import { FIRST_PROJECT_SLUG } from '../domain/slug.ts'
 import { PUBLISHED } from '../domain/weak-secret.ts'
 import { newId } from '../runtime/ids.ts'
@@ -22,7 +17,10 @@ import { insertUser } from '../store/tenancy/users.ts'
 import { insertKey } from './api-keys.ts'
 import { actOn } from './projects.ts'
 
-/** The given values; the others are generated. Used only while the database has no organization. */
+/**
+ * The given values, as config/variables.ts has checked them; the others are generated. Used only while the database has
+ * no organization.
+ */
 export interface Bootstrap {
   readonly email: string
   readonly password?: string | undefined
@@ -40,12 +38,12 @@ const GENERATED_PASSWORD_LENGTH = 24
 
 /**
  * Replicas that start together make one organization. An existing organization does not change, except that it gets a project
- * when it has none. Throws AppError `invalid` for a given value of a wrong form.
+ * when it has none.
  */
 export async function bootstrap(context: Context, given: Bootstrap): Promise<Bootstrapped> {
   const existing = await findExistingProject(context.database)
   if (existing !== null) return { projectId: existing, made: null }
-  const email = readGiven(given)
+  const { email } = given
   const password = given.password ?? randomText(GENERATED_PASSWORD_LENGTH)
   // Before the lock, because the computation takes long.
   const passwordHash = await hashPassword(password, context.passwordCost)
@@ -97,16 +95,4 @@ export async function findPublishedKey(db: Queryable): Promise<string | null> {
 async function findExistingProject(db: Queryable): Promise<string | null> {
   const organizationId = await findOldestOrganization(db)
   return organizationId === null ? null : findOldestProject(db, organizationId)
-}
-
-/** The e-mail address as it is stored. config/config.ts finds these faults first. The messages quote no value: two are secrets. */
-function readGiven({ email: given, password, apiKey, projectId }: Bootstrap): string {
-  const email = toUserEmail(given.trim())
-  if (email === null) throw new AppError('invalid', `BOOTSTRAP_EMAIL ${USER_EMAIL_RULE}`)
-  const passwordFault = password === undefined ? null : findPasswordFault(password, email)
-  if (passwordFault !== null) throw new AppError('invalid', `BOOTSTRAP_PASSWORD ${passwordFault}`)
-  const keyFault = apiKey === undefined ? null : findBootstrapKeyFault(apiKey)
-  if (keyFault !== null) throw new AppError('invalid', `BOOTSTRAP_API_KEY ${keyFault}`)
-  if (projectId !== undefined && !isUuid(projectId)) throw new AppError('invalid', 'BOOTSTRAP_PROJECT_ID is not a UUID')
-  return email
 }

@@ -58,12 +58,35 @@ describe('a secret', () => {
       'BOOTSTRAP_PASSWORD must not be the e-mail address',
     ],
     [
+      'password that is too long is rejected',
+      { BOOTSTRAP_PASSWORD: SECRET.padEnd(201, 'x') },
+      'BOOTSTRAP_PASSWORD must be text of 12 to 200 characters',
+    ],
+    [
+      'text that is no e-mail address is rejected',
+      { BOOTSTRAP_EMAIL: SECRET },
+      'BOOTSTRAP_EMAIL must be an e-mail address',
+    ],
+    [
+      'text that is no id of a project is rejected',
+      { BOOTSTRAP_PROJECT_ID: SECRET },
+      'BOOTSTRAP_PROJECT_ID must be a UUID',
+    ],
+    [
       'e-mail address beyond ASCII is rejected',
       { BOOTSTRAP_EMAIL: 'adm\u0130n@example.com' },
       'BOOTSTRAP_EMAIL must be an e-mail address',
     ],
   ])('%s', (_name, changes, fault) => {
     expect(faultsOf({ ...database, ...changes })).toEqual([fault])
+  })
+
+  it('of the longest password, and an address in capitals, is read as it is stored', () => {
+    const { bootstrapEmail, secrets } = readConfig(
+      { ...database, BOOTSTRAP_EMAIL: 'Ann@Example.com', BOOTSTRAP_PASSWORD: SECRET.padEnd(200, 'x') },
+      false,
+    )
+    expect([bootstrapEmail, secrets.bootstrapPassword]).toEqual(['ann@example.com', SECRET.padEnd(200, 'x')])
   })
 
   it.each([
