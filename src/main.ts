@@ -6,31 +6,27 @@
 
 import { type App, createApp, DATABASE_RETRY_MS } from './app.ts'
 import { logEntry } from './audit/log-entry.ts'
-import { type Config, ConfigError, readConfig } from './config/config.ts'
+import { type Config, readConfig } from './config/config.ts'
 import { describeCluster, describeCredentials, describeService } from './config/introduction.ts'
 import { loadOrMakeSecretKey } from './config/secret-key.ts'
 import { DATABASE_WAIT_SECONDS } from './config/variables.ts'
 import type { AuditEntry } from './domain/audit.ts'
 import { findRunningPostgres } from './embedded-postgres/find-running.ts'
 import { type EmbeddedPostgres, EmbeddedPostgresError, startEmbeddedPostgres } from './embedded-postgres/start.ts'
-import { ListenError } from './http/server.ts'
-import { type ImportArguments, readArguments, UsageError } from './import/arguments.ts'
+import { type ImportArguments, readArguments } from './import/arguments.ts'
 import { runImport } from './import/run-import.ts'
-import { SourceError } from './import/source.ts'
 import { type Connection, findConnection, findHomeKubeconfig, KubeconfigError } from './kubernetes/connection.ts'
-import { ReleaseError, runRelease } from './roles/release.ts'
+import { runRelease } from './roles/release.ts'
 import { isLoopbackHost } from './runtime/addresses.ts'
 import { systemClock } from './runtime/clock.ts'
 import { createLog, type Log } from './runtime/log.ts'
+import { StartFault } from './runtime/start-fault.ts'
 import { allocateYoungObjects } from './runtime/young-objects.ts'
 import { createDatabase, type Database } from './store/postgres/database.ts'
 import { createDatabaseClock } from './store/postgres/database-clock.ts'
 import { explainDatabaseError, isDatabaseError, mayPass } from './store/postgres/explain.ts'
 import { migrate } from './store/postgres/migrate.ts'
 import { type Bootstrapped, bootstrap, findBootstrapped, findPublishedKey } from './tenancy/bootstrap.ts'
-
-/** The start failed; the message is printed alone, without a stack. */
-class StartError extends Error {}
 
 const stopping = new AbortController()
 // Ctrl-C reaches npm and this process, and npm passes its own on: the second signal changes nothing.
@@ -49,21 +45,13 @@ try {
   const [command, ...more] = process.argv.slice(2)
   const toImport = command === 'import' ? readArguments(more, { env: process.env }) : null
   if (toImport === null && (more.length > 0 || (command !== undefined && command !== 'release')))
-    throw new StartError(`there is no command "${[command, ...more].join(' ')}"\n${USAGE}`)
+    throw new StartFault(`there is no command "${[command, ...more].join(' ')}"\n${USAGE}`)
   const config = readConfig(process.env, process.stderr.isTTY === true)
   await (toImport !== null ? importChecks(config, toImport) : command === 'release' ? release(config) : run(config))
 } catch (error) {
-  if (!isExpected(error)) throw error
+  if (!(error instanceof StartFault)) throw error
   process.stderr.write(`${error.message}\n`)
-  process.exitCode = error instanceof ReleaseError || error instanceof SourceError ? 1 : 2
-}
-
-function isExpected(error: unknown): error is Error {
-  const kinds = [
-    ...[ConfigError, StartError, ListenError, KubeconfigError, EmbeddedPostgresError, ReleaseError],
-    ...[UsageError, SourceError],
-  ]
-  return kinds.some((kind) => error instanceof kind)
+  process.exitCode = error.exitStatus
 }
 
 async function run(config: Config): Promise<void> {
@@ -106,7 +94,7 @@ async function run(config: Config): Promise<void> {
 
 async function release({ kubernetes, watchNamespaces: namespaces, takeOver }: Config): Promise<void> {
   const connection = await findConnection(process.env, { clock: systemClock, looksAtHome: kubernetes === 'required' })
-  if (connection === null) throw new StartError(`no cluster was found to release from: ${await howToFindOne()}`)
+  if (connection === null) throw new StartFault(`no cluster was found to release from: ${await howToFindOne()}`)
   await runRelease({ connection, namespaces, takeOver, say, signal: stopping.signal })
 }
 
@@ -130,7 +118,7 @@ async function importChecks(config: Config, given: ImportArguments): Promise<voi
     process.exitCode = await runImport(given, { context, clock: systemClock, say, warn, draw, signal })
   } catch (error) {
     if (signal.aborted) process.exitCode = 1
-    else if (isDatabaseError(error)) throw new StartError(explainDatabaseError(error, url))
+    else if (isDatabaseError(error)) throw new StartFault(explainDatabaseError(error, url))
     else throw error
   }
 }
@@ -165,7 +153,7 @@ async function findCluster({
     const connection = await findConnection(process.env, { clock: systemClock, looksAtHome: kubernetes === 'required' })
     if (connection === null && isNeeded) {
       const who = kubernetes === 'required' ? 'KUBERNETES is required' : 'ROLE controller needs one'
-      throw new StartError(`no cluster was found, and ${who}: ${await howToFindOne()}`)
+      throw new StartFault(`no cluster was found, and ${who}: ${await howToFindOne()}`)
     }
     const unused = connection === null ? await findHomeKubeconfig(process.env) : null
     const fault = unused === null ? null : `${unused} is not used (set KUBECONFIG=${unused} to reconcile its cluster)`
@@ -195,7 +183,7 @@ async function startApp(app: App, databaseUrl: string): Promise<Awaited<ReturnTy
   } catch (error) {
     if (stopping.signal.aborted) return null
     if (!isDatabaseError(error)) throw error
-    throw new StartError(explainDatabaseError(error, databaseUrl))
+    throw new StartFault(explainDatabaseError(error, databaseUrl))
   }
 }
 
@@ -227,12 +215,12 @@ async function prepareDatabase(config: Config, databaseUrl: string, log: Log): P
         if (prepared !== null) return prepared
         waitingFor = 'a process with ROLE api or all, which sets the database up'
         if (systemClock.now() >= giveUpAt)
-          throw new StartError(`the database at ${host} is empty: start a process with ROLE api or all on it first`)
+          throw new StartFault(`the database at ${host} is empty: start a process with ROLE api or all on it first`)
       } catch (error) {
         if (signal.aborted) return null
-        if (error instanceof StartError) throw error
+        if (error instanceof StartFault) throw error
         if (!mayPass(error, isNameAwaited) || systemClock.now() >= giveUpAt)
-          throw new StartError(explainDatabaseError(error, databaseUrl))
+          throw new StartFault(explainDatabaseError(error, databaseUrl))
       }
       if (said !== waitingFor) say(`waiting for ${waitingFor} ...`)
       said = waitingFor
@@ -254,7 +242,7 @@ async function bootstrapWith(config: Config, database: Database, log: Log): Prom
   const published = isLoopbackHost(config.bindAddress) ? null : await findPublishedKey(database)
   if (published === null) return prepared
   const found = `the database has an API key that is an example of the documents, "${published}", and BIND_ADDRESS is ${config.bindAddress}`
-  throw new StartError(`${found}: start with a loopback BIND_ADDRESS and revoke the key first`)
+  throw new StartFault(`${found}: start with a loopback BIND_ADDRESS and revoke the key first`)
 }
 
 function say(line: string): void {

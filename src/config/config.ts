@@ -5,6 +5,7 @@ import type { z } from 'zod'
 import { findPasswordFault } from '../domain/password.ts'
 import { findPattern, findWeakness } from '../domain/weak-secret.ts'
 import { isLoopbackHost } from '../runtime/addresses.ts'
+import { StartFault } from '../runtime/start-fault.ts'
 import { smtpNameOf } from './mail.ts'
 import { readVariable } from './values.ts'
 import { type Secrets, VARIABLES, type Values } from './variables.ts'
@@ -12,7 +13,7 @@ import { type Secrets, VARIABLES, type Values } from './variables.ts'
 export type Config = ReturnType<typeof complete>
 
 /** One line for each fault of the environment, with the variable's name and what would be right. */
-export class ConfigError extends Error {
+export class ConfigError extends StartFault {
   override readonly name = 'ConfigError'
   readonly faults: readonly string[]
 

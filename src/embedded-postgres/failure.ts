@@ -1,6 +1,7 @@
 /** What kept the embedded PostgreSQL from running. */
 
 import { errorCode } from '../runtime/error-code.ts'
+import { StartFault } from '../runtime/start-fault.ts'
 
 export type FailureReason =
   | 'unsupported' // no PostgreSQL that runs here
@@ -14,7 +15,7 @@ export type FailureReason =
   | 'failed' // anything else; the message quotes the server
 
 /** The message is one line for the user: what is wrong, where, and what to do. `reason` is for code. */
-export class EmbeddedPostgresError extends Error {
+export class EmbeddedPostgresError extends StartFault {
   override readonly name = 'EmbeddedPostgresError'
   readonly reason: FailureReason
 

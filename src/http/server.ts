@@ -9,6 +9,7 @@ import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES }
 import type { AddressInfo, Socket } from 'node:net'
 import { startTimer } from '../runtime/clock.ts'
 import { limitChunks } from '../runtime/short-chunks.ts'
+import { StartFault } from '../runtime/start-fault.ts'
 import { type BodyLimits, beginBody, deferContinue, endBody, hasBody, respondAndDrain } from './body.ts'
 import { createConnections, endAfter, isPending } from './connections.ts'
 import { type Fault, findFault, type IsKnownHost, NOT_HTTP } from './head.ts'
@@ -41,7 +42,7 @@ export interface HttpServerOptions {
 }
 
 /** The address cannot be listened on; the message says why and what to do. */
-export class ListenError extends Error {
+export class ListenError extends StartFault {
   override readonly name = 'ListenError'
 }
 

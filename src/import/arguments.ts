@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import { StartFault } from '../runtime/start-fault.ts'
 
 /** The variable that may hold the key: other users of the machine see a command line, and a shell remembers it. */
 const KEY_VARIABLE = 'HEALTHCHECKS_API_KEY'
@@ -11,7 +12,7 @@ export const IMPORT_USAGE = `usage: node src/main.ts import healthchecks --url h
 --key - reads the API key from standard input; without --key it is in the variable ${KEY_VARIABLE}`
 
 /** The command line is wrong; the message says how, and quotes no key. */
-export class UsageError extends Error {}
+export class UsageError extends StartFault {}
 
 interface Shared {
   /** Slug or id. */

@@ -2,6 +2,7 @@
 
 import type { Past } from '../checks/create-check.ts'
 import type { CheckTexts } from '../domain/check.ts'
+import { StartFault } from '../runtime/start-fault.ts'
 import type { GivenSpec } from '../store/checks/columns.ts'
 
 /** By what a later run knows the check again. */
@@ -34,4 +35,6 @@ export interface SourceRemainder {
 export type SourceItem = SourceCheck | SourceRemainder
 
 /** The source cannot be read; the message is for the person who runs the import, and holds no secret. */
-export class SourceError extends Error {}
+export class SourceError extends StartFault {
+  override readonly exitStatus = 1
+}

@@ -6,9 +6,10 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, isAbsolute, resolve } from 'node:path'
 import type { Cluster, Context, User } from '@kubernetes/client-node'
+import { StartFault } from '../runtime/start-fault.ts'
 
 /** A kubeconfig that cannot be used. The message names the file or the context, and what to do. */
-export class KubeconfigError extends Error {
+export class KubeconfigError extends StartFault {
   override readonly name = 'KubeconfigError'
 }
 

@@ -6,8 +6,6 @@ import { releaseFinalizers } from '../operator/deletion/release.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { userAgent } from './user-agent.ts'
 
-export { ReleaseError } from '../operator/deletion/release.ts'
-
 export interface ReleaseCommandOptions {
   readonly connection: Connection
   /** Null: all of them. */

@@ -12,6 +12,7 @@ import { ApiError, hasReason, type KubernetesClient, TransportError } from '../.
 import { createLeaseObserver, readLease } from '../../kubernetes/lease.ts'
 import { keyOf, type ResourceType } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { StartFault } from '../../runtime/start-fault.ts'
 import {
   FINALIZER,
   HEARTBEAT_CHECKS,
@@ -39,8 +40,9 @@ export interface ReleaseOptions {
 }
 
 /** Some finalizers could not be removed; the message says why and what to do. */
-export class ReleaseError extends Error {
+export class ReleaseError extends StartFault {
   override readonly name = 'ReleaseError'
+  override readonly exitStatus = 1
 }
 
 /** Longer than a leader takes to stop, and than the lease of a killed one takes to expire. */

@@ -213,6 +213,7 @@ describe('the finalizer', () => {
     server.disturb(isB, { status: 422, reason: 'Invalid', message: 'spec.periodSeconds: Invalid value' }, 100)
     const error = await release().catch((reason) => reason)
     expect(error).toBeInstanceOf(ReleaseError)
+    expect(error.exitStatus).toBe(1)
     expect(error.message).toMatch(/could not be taken off shop\/b \(spec\.periodSeconds: Invalid value\): fix that/)
     expect(['shop/a', 'shop/b', 'shop/c'].map(finalizersOf)).toEqual([[], [OURS], []])
   })

@@ -1,0 +1,5 @@
+/** An error that ends the process. Its message is for the person who starts it, and is printed alone, without a stack. */
+export class StartFault extends Error {
+  /** 2: the process cannot start; 1: a command has begun, and has not done its work. */
+  readonly exitStatus: 1 | 2 = 2
+}
