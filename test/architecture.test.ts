@@ -93,7 +93,10 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
     outside: [],
   },
   config: { inside: ['domain', 'runtime'], outside: ['zod'] },
-  'config/introduction.ts': { inside: ['app.ts', 'config', 'kubernetes/connection.ts'], outside: [] },
+  'config/introduction.ts': {
+    inside: ['app.ts', 'config', 'kubernetes/connection.ts', 'tenancy/bootstrap.ts'],
+    outside: [],
+  },
   'app.ts': {
     inside: ['domain', 'runtime', 'store', 'service', 'http', 'roles', 'config/config.ts', 'kubernetes/connection.ts'],
     outside: [],

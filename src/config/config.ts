@@ -34,11 +34,11 @@ export function readConfig(environment: NodeJS.ProcessEnv, isTerminal: boolean):
     if (!parsed.success) faults.push(...parsed.error.issues.map(({ message }) => `${name} ${message}`))
     else (secret === undefined ? values : secrets)[key] = parsed.data
   }
-  // A value with a fault is missing.
+  // A variable with a fault has no value.
   const read = values as Values
   const hidden = secrets as Secrets
   const hasNoKey = hidden.secretKey === undefined && !faults.some((fault) => fault.startsWith('SECRET_KEY'))
-  // A controller opens no channel and signs no token (notes, M5).
+  // A controller opens no channel and signs no token.
   if (hidden.databaseUrl !== undefined && hasNoKey && read.role !== 'controller')
     faults.push(
       'SECRET_KEY is needed with DATABASE_URL, the same for every replica: make one with `openssl rand -base64 32`',

@@ -2,20 +2,14 @@
 
 import type { Addresses } from '../app.ts'
 import type { Connection } from '../kubernetes/connection.ts'
+import type { Bootstrapped } from '../tenancy/bootstrap.ts'
 import type { Config } from './config.ts'
-
-/** What the first start made; null when the database was set up before. */
-export interface Made {
-  readonly email: string
-  readonly password: string
-  readonly apiKey: string
-}
 
 /**
  * Printed as soon as it is stored, because it cannot be read again later. Only generated secrets are shown: a given one is
  * known, and this output may be kept as a log.
  */
-export function describeCredentials(projectId: string, made: Made | null, given: Config['secrets']): string {
+export function describeCredentials(projectId: string, made: Bootstrapped['made'], given: Config['secrets']): string {
   const project = `  project  ${projectId}`
   if (made === null) return `${project}\n  API key and log-in were printed at the first start`
   const key = given.bootstrapApiKey === undefined ? made.apiKey : 'from BOOTSTRAP_API_KEY'

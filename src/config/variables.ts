@@ -1,4 +1,4 @@
-/** All variables, in the order of the faults: where each is in the configuration, its name, how it is read, its default. */
+/** All variables: the name, the reader and the default of each. Faults are reported in the order of the table. */
 
 import { resolve } from 'node:path'
 import { z } from 'zod'
@@ -54,7 +54,7 @@ function isAlertmanagerUrl(text: string): boolean {
 const folder = () => z.string().transform((text) => resolve(text))
 const names = () => list().transform((entries): readonly string[] => [...new Set(entries)])
 
-/** A `secret` is in a branch of its own, so that it is not printed with the rest. A URL may hold credentials. */
+/** A `secret` stands in the branch `secrets`, so that it is not printed with the rest. A URL may hold credentials. */
 export const VARIABLES = {
   role: ['ROLE', oneOf('api', 'controller', 'all').default('all')],
   bindAddress: ['BIND_ADDRESS', z.string().default('127.0.0.1')],
@@ -147,7 +147,10 @@ export const VARIABLES = {
       .nullable()
       .default(null),
   ],
-  /** Which resources get the check of a deleted one back: `name`, of the same name; `uid`, only in the same namespace. */
+  /**
+   * Which resources get the check of a deleted one back: `name`, resources of the same name; `uid`, only those in the
+   * same namespace.
+   */
   revival: ['REVIVAL', oneOf('name', 'uid').default('name')],
   /** Replaces the annotation of the Namespaces; null: they decide. */
   projects: ['PROJECTS', namespaceProjects.nullable().default(null)],

@@ -38,7 +38,7 @@ describe('a secret', () => {
       'BOOTSTRAP_API_KEY must have the form hbk_<prefix>_<secret>: 1-32 letters or digits, and 32-128 letters, digits, - or _',
     ],
     [
-      'L3: API key with a secret of less than 32 characters is rejected',
+      'API key with a secret of less than 32 characters is rejected',
       { BOOTSTRAP_API_KEY: `hbk_a_${'x'.repeat(31)}` },
       'BOOTSTRAP_API_KEY must have the form hbk_<prefix>_<secret>: 1-32 letters or digits, and 32-128 letters, digits, - or _',
     ],
