@@ -163,6 +163,7 @@ create table checks (
 CREATE INDEX checks_channels ON public.checks USING gin (channels) WHERE (channels IS NOT NULL);
 CREATE INDEX checks_list ON public.checks USING btree (project_id, created_at, id);
 CREATE UNIQUE INDEX checks_resource ON public.checks USING btree (kubernetes_cluster, kubernetes_namespace, kubernetes_name) WHERE (kubernetes_name IS NOT NULL);
+CREATE INDEX checks_search ON public.checks USING gin (name gin_trgm_ops, slug gin_trgm_ops);
 
 create table clusters (
   name text not null,

@@ -12,11 +12,9 @@ import {
   findCheck,
   findCheckKey,
   findCheckPlaces,
-  hasSearchIndex,
   type ListedCheck,
   listCheckRows,
   type StoredCheck,
-  searchCheckPlaces,
 } from '../store/checks/checks.ts'
 import type { CheckRowsFilter } from '../store/checks/columns.ts'
 import { findCheckByPublicId, readPublicIds, readTags, readWholeChecks } from '../store/checks/whole-checks.ts'
@@ -79,47 +77,25 @@ export async function searchCheck(
   }
 }
 
-export interface CheckPage extends Page<ListedCheck> {
-  /** The search ended before the end of the list: there may be more matches after `next`. */
-  readonly isTruncated: boolean
-}
-
 /** Checks that one statement reads. */
 const PIECE_CHECKS = 100
 
-/** Three letters or digits in a row: what the index of searches finds. */
-const TRIGRAM = /[\p{L}\p{N}]{3}/u
-
-/** The checks of a project, oldest first, in pages whose size in memory is bounded; `next` and `isTruncated` are the same in all of them. */
+/** The checks of a project, oldest first, in pages whose size in memory is bounded; `next` is the same in all of them. */
 export async function* listChecks(
-  context: Context,
+  { database, clock }: Context,
   tenant: Tenant,
   projectId: string,
-  filter: CheckFilter,
+  { status, ...filter }: CheckFilter,
   { limit, after }: PageRequest,
-): AsyncGenerator<CheckPage> {
-  const { database } = context
+): AsyncGenerator<Page<ListedCheck>> {
   if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
-  const { places, readTo } = await findPlaces(context, projectId, filter, { after, limit: limit + 1 })
+  const stored = { ...filter, ...(status === undefined ? {} : { status: { status, now: clock.now() } }) }
+  const places = await findCheckPlaces(database, projectId, stored, { after, limit: limit + 1 })
   const { rows: found, next } = toPage(places, limit, ({ at, id }) => ({ at, id }))
-  const rest = { next: next ?? readTo, isTruncated: readTo !== null }
   for (let at = 0; at === 0 || at < found.length; at += PIECE_CHECKS) {
     const keys = found.slice(at, at + PIECE_CHECKS).map(({ key }) => key)
-    yield { rows: keys.length === 0 ? [] : await listCheckRows(database, keys), ...rest }
+    yield { rows: keys.length === 0 ? [] : await listCheckRows(database, keys), next }
   }
-}
-
-async function findPlaces(
-  { database, clock }: Context,
-  projectId: string,
-  { status, ...filter }: CheckFilter,
-  range: { after: Cursor | null; limit: number },
-): Promise<{ places: CheckPlace[]; readTo: Cursor | null }> {
-  const stored = { ...filter, ...(status === undefined ? {} : { status: { status, now: clock.now() } }) }
-  const { q } = filter
-  if (q === undefined || (TRIGRAM.test(q) && (await hasSearchIndex(database))))
-    return { places: await findCheckPlaces(database, projectId, stored, range), readTo: null }
-  return searchCheckPlaces(database, projectId, stored, range)
 }
 
 /** Checks with their texts, of up to 28 KB each, that one statement reads. */

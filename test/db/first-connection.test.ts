@@ -1,6 +1,6 @@
 /** What a person reads who set DATABASE_URL wrongly: the first connection as main.ts makes it, and the line that explains its error. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { explainDatabaseError } from '../../src/store/postgres/explain.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
@@ -72,6 +72,43 @@ it('a user who may not create tables is explained in a line', async () => {
   await test.database.query(`create schema public; grant usage on schema public to guest_of_${process.pid}`)
   const url = changed((copy) => Object.assign(copy, { username: `guest_of_${process.pid}`, password: PASSWORD }))
   expect(await failureOf(url)).toMatch(/^DATABASE_URL: user guest_of_\d+ lacks rights in database /)
+})
+
+it('a user who may not create the extension of searches reads what to do; with the extension the same user starts', async () => {
+  await test.database.query('drop schema public cascade')
+  await test.database.query(`create schema public; grant create, usage on schema public to guest_of_${process.pid}`)
+  const url = changed((copy) => Object.assign(copy, { username: `guest_of_${process.pid}`, password: PASSWORD }))
+  const line =
+    /^the database lacks the extension pg_trgm \(.+\): run "create extension pg_trgm" in the database as its owner/
+  expect(await failureOf(url)).toMatch(line)
+  const { rows } = await test.database.query(`select from pg_tables where schemaname = 'public'`)
+  expect(rows).toEqual([])
+  await test.database.query('create extension pg_trgm')
+  const database = createDatabase({ url, name: 'start', connections: 1, patient: true })
+  onTestFinished(() => database.close())
+  expect(await migrate(database)).toMatchObject({ from: 0 })
+})
+
+it('a server that lacks the extension of searches, or does not allow it, is explained in a line; an outage has its own line', async () => {
+  const failing = (code: string) =>
+    ({
+      ...test.database,
+      transaction: (work) =>
+        test.database.transaction((tx) =>
+          work({
+            ...tx,
+            query: (async (statement: Parameters<typeof tx.query>[0], values?: unknown[]) => {
+              if (statement !== 'create extension if not exists pg_trgm') return tx.query(statement, values)
+              throw Object.assign(new Error('as the server says'), { code, severity: 'ERROR' })
+            }) as typeof tx.query,
+          }),
+        ),
+    }) as typeof test.database
+  const lineFor = (code: string) =>
+    migrate(failing(code)).catch((error: unknown) => explainDatabaseError(error, test.url))
+  for (const code of ['58P01', '0A000', '42501'])
+    expect(await lineFor(code)).toMatch(/^the database lacks the extension pg_trgm \(as the server says\): run /)
+  expect(await lineFor('57P03')).toMatch(/is still starting up/)
 })
 
 it('a read-only database is explained in a line', async () => {

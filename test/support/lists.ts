@@ -1,4 +1,4 @@
-import { type CheckPage, type ListedCheck, listChecks as streamChecks } from '../../src/checks/find-checks.ts'
+import { type ListedCheck, listChecks as streamChecks } from '../../src/checks/find-checks.ts'
 import { type PingFilter, type PingRecord, listPings as stream } from '../../src/checks/find-history.ts'
 import type { Tenant } from '../../src/domain/access.ts'
 import type { Page, PageRequest } from '../../src/domain/page.ts'
@@ -24,12 +24,12 @@ export async function listPings(
 }
 
 /** The checks of a project as one page. */
-export async function listChecks(...given: Parameters<typeof streamChecks>): Promise<CheckPage> {
+export async function listChecks(...given: Parameters<typeof streamChecks>): Promise<Page<ListedCheck>> {
   const rows: ListedCheck[] = []
-  let last: CheckPage | undefined
+  let next: Page<ListedCheck>['next'] = null
   for await (const page of streamChecks(...given)) {
     rows.push(...page.rows)
-    last = page
+    next = page.next
   }
-  return { ...last!, rows }
+  return { rows, next }
 }

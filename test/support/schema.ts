@@ -1,4 +1,4 @@
-/** The schema as text, read back from the catalog: what all migrations together really made. Without the index that is optional. */
+/** The schema as text, read back from the catalog: what all migrations together really made. */
 
 import type { Queryable } from '../../src/store/postgres/database.ts'
 
@@ -14,7 +14,7 @@ export async function describeSchema(database: Queryable): Promise<string> {
            select 1000, format('constraint %I %s', k.conname, pg_get_constraintdef(k.oid)) from pg_constraint k where k.conrelid = c.oid and k.contype <> 'n') lines),
         coalesce(' with (' || array_to_string(c.reloptions, ', ') || ')', ''),
         coalesce((select string_agg(E'\\n' || pg_get_indexdef(i.indexrelid) || ';', '' order by i.indexrelid::regclass::text) from pg_index i
-          where i.indrelid = c.oid and i.indexrelid is distinct from to_regclass('checks_search') and not exists (select from pg_constraint k where k.conindid = i.indexrelid)), '')) as text
+          where i.indrelid = c.oid and not exists (select from pg_constraint k where k.conindid = i.indexrelid)), '')) as text
       from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' order by c.relname`,
   )
   const { rows: others } = await database.query<{ text: string }>(

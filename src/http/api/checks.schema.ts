@@ -257,10 +257,6 @@ export const CheckList = z
   .object({
     checks: z.array(CheckSummary),
     next_cursor: field.nextCursor('checks'),
-    truncated: z.literal(true).optional().meta({
-      description:
-        'Present when `q` was searched for in 10,000 checks and there are more: `next_cursor` goes on behind them.',
-    }),
   })
   .meta({ id: 'CheckList' })
 

@@ -33,8 +33,7 @@ export const listChecks = endpoint({
     const { project_id, limit, cursor, ...filter } = query
     for await (const page of list(context, caller, project_id, given(filter), toPageRequest({ limit, cursor }))) {
       const now = context.clock.now()
-      const rest = { ...presentNext(page), ...(page.isTruncated ? { truncated: true as const } : {}) }
-      yield { checks: page.rows.map((check) => presentShared(check, now)), ...rest }
+      yield { checks: page.rows.map((check) => presentShared(check, now)), ...presentNext(page) }
     }
   },
 })

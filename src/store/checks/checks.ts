@@ -178,40 +178,6 @@ export async function findCheckPlaces(
   return rows
 }
 
-/** Made by a migration where PostgreSQL has the extension pg_trgm. It finds words with three letters or digits in a row. */
-export async function hasSearchIndex(db: Queryable): Promise<boolean> {
-  const { rows } = await db.query<{ found: boolean }>(`select to_regclass('checks_search') is not null as found`)
-  return rows[0]!.found
-}
-
-/** Checks that a search without an index reads. */
-export const SEARCHED_ROWS = 10_000
-
-/** Like `findCheckPlaces`, among the first SEARCHED_ROWS checks after `after`. `readTo`: the last of these; null: there are no more. */
-export async function searchCheckPlaces(
-  tx: Queryable,
-  projectId: string,
-  filter: CheckRowsFilter,
-  { after, limit }: { after: Cursor | null; limit: number },
-): Promise<{ places: CheckPlace[]; readTo: Cursor | null }> {
-  const { at, id } = after ?? START
-  const read = `select key, id, created_at, name, slug, tags from checks
-    where project_id = $1 and (created_at, id) > ($2::timestamptz, $3::uuid) order by created_at, id`
-  const { sql, values } = narrow(filter, 5)
-  const { rows: places } = await tx.query<CheckPlace>({
-    text: `select c.key, c.created_at as at, c.id
-      from (${read} limit ${SEARCHED_ROWS}) c join check_states s on s.check_key = c.key
-      where true${sql} order by c.created_at, c.id limit $4`,
-    values: [projectId, timestamp(at), id, limit, ...values],
-  })
-  if (places.length === limit) return { places, readTo: null }
-  const { rows: last } = await tx.query<Cursor>({
-    text: `select created_at as at, id from (${read} offset ${SEARCHED_ROWS - 1} limit 2) c`,
-    values: [projectId, timestamp(at), id],
-  })
-  return { places, readTo: last.length === 2 ? last[0]! : null }
-}
-
 /** The checks of these keys, in the order of lists. */
 export async function listCheckRows(tx: Queryable, keys: readonly number[]): Promise<ListedCheck[]> {
   const rows = await tx.queryColumns({

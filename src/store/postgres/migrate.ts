@@ -4,8 +4,9 @@
  */
 
 import { readdir, readFile } from 'node:fs/promises'
-import type { Database } from './database.ts'
+import type { Database, Queryable } from './database.ts'
 import { MIGRATION_LOCK } from './locks.ts'
+import { FEATURE_NOT_SUPPORTED, sqlStateOf } from './sqlstate.ts'
 
 const FOLDER = new URL('./migrations/', import.meta.url)
 
@@ -35,6 +36,7 @@ export async function migrate(database: Database): Promise<Migrated> {
       await tx.query(
         'create table if not exists schema_migrations (version int primary key, name text not null, applied_at timestamptz not null default now())',
       )
+      await createTrigrams(tx)
       const { rows } = await tx.query<{ version: number }>(
         'select coalesce(max(version), 0) as version from schema_migrations',
       )
@@ -71,4 +73,19 @@ async function assertServerVersion(database: Database): Promise<void> {
     throw new SchemaError(
       `the database is PostgreSQL ${text}, 14 or later is needed: upgrade it, or point DATABASE_URL to another`,
     )
+}
+
+/** The server lacks the extension or does not allow it, or this user may not create it. */
+const NO_EXTENSION = new Set(['58P01', FEATURE_NOT_SUPPORTED, '42501'])
+
+/** Searches need the extension pg_trgm. The caller holds the lock: two processes that create an extension at once fail. */
+async function createTrigrams(tx: Queryable): Promise<void> {
+  try {
+    await tx.query('create extension if not exists pg_trgm')
+  } catch (error) {
+    if (!NO_EXTENSION.has(sqlStateOf(error) ?? '')) throw error
+    throw new SchemaError(
+      `the database lacks the extension pg_trgm (${(error as Error).message}): run "create extension pg_trgm" in the database as its owner or as a superuser; a server without the extension gets the files with the package postgresql-contrib`,
+    )
+  }
 }
