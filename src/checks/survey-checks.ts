@@ -33,6 +33,8 @@ export interface CheckSurvey {
   readonly checks: readonly SurveyedCheck[]
   /** How many checks have each status: of all that pass the filter but for its status. */
   readonly counts: Readonly<Record<ShownStatus, number>>
+  /** When the next one of the counted checks becomes late, unless a ping comes before. Null: none does. */
+  readonly nextLateAt: Instant | null
   /** Null: this is the last page. */
   readonly next: string | null
   /** The project of the filter. */
@@ -62,7 +64,7 @@ export async function surveyChecks(
   }
   await yieldToPings()
   const range = { sort, after, limit: SURVEY_LIMIT + 1, now }
-  const { rows, counts } = await surveyRows(database, tenant, filter, range)
+  const { rows, counts, nextLateAt } = await surveyRows(database, tenant, filter, range)
   const shown = rows.slice(0, SURVEY_LIMIT)
   const strips = new Map<number, RunBar[]>()
   for (let at = 0; at < shown.length; at += PIECE_CHECKS) {
@@ -74,6 +76,7 @@ export async function surveyChecks(
   return {
     checks: shown.map(({ place, ...check }) => ({ ...check, runs: strips.get(check.key) ?? [] })),
     counts,
+    nextLateAt,
     next: last === null ? null : encodeSurveyCursor(last.place),
     project,
     now,

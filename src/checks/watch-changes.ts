@@ -1,10 +1,9 @@
 /**
  * Finds which checks change, for those who look at them: one connection and one look a second for the process, whatever their number.
  *
- * Flips, new checks, changes and removals arrive as notices of their transactions. Nothing is written when a check
- * becomes late, or when a ping ends that; so while an organization has watchers, a look each second compares its
- * late checks with those of the look before. The same look finds the pings of the checks that are watched on their
- * own. When notices may have been lost, each watcher is asked to read everything again.
+ * Flips, new checks, changes and removals arrive as notices of their transactions. A ping without a flip sends no
+ * notice: a look each second finds the pings of the checks that are watched on their own. When notices may have been
+ * lost, each watcher is asked to read everything again. A page knows by itself when its checks become late.
  *
  * Changes are gathered for a moment and passed on once for an organization. Nothing is kept for a watcher, so a slow one costs nothing here.
  */
@@ -14,7 +13,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { yieldTurn } from '../runtime/clock.ts'
 import { createLoop } from '../runtime/loop.ts'
 import { listenForChanges } from '../store/checks/change-notices.ts'
-import { findLateChecks, findStamps } from '../store/checks/watched-checks.ts'
+import { findStamps } from '../store/checks/watched-checks.ts'
 import type { Context } from '../store/context.ts'
 
 /** The ids of checks that changed. Null: any may have changed. */
@@ -47,27 +46,13 @@ export interface ChangeHubOptions {
   /** For the log; the hub goes on. */
   readonly onProblem: (error: unknown) => void
   readonly checkEveryMs?: number
-  /** Default: 1,000 late checks of an organization. */
-  readonly mostLate?: number
-}
-
-/** The late checks of an organization at a look. */
-interface Late {
-  /** When each was expected. */
-  readonly ids: Map<string, Instant>
-  /** With those that are not among `ids`. */
-  total: number
 }
 
 const LOOK_MS = 1_000
-/** Looks may take this part of the time: the database has more to do. */
-const LOOK_SHARE = 1 / 5
 /** How long changes are gathered: a job that fails on many hosts at once is one message. */
 const GATHER_MS = 100
 /** More changed checks than this are `null`. */
 const MOST_IDS = 100
-/** Late checks of an organization that a look compares, those that became so last first. More are counted. */
-const MOST_LATE = 1_000
 /** Watchers that are called in one tick of the event loop. */
 const WATCHERS_PER_TICK = 25
 /** A page may have read the database so long before its time says, and clocks of replicas differ. */
@@ -76,7 +61,7 @@ const MARGIN_MS = 1_000
 const MOST_REMEMBERED = 10_000
 
 export function createChangeHub(options: ChangeHubOptions): ChangeHub {
-  const { context, databaseUrl, clock, onProblem, checkEveryMs, mostLate = MOST_LATE } = options
+  const { context, databaseUrl, clock, onProblem, checkEveryMs } = options
   const { database } = context
   const { now } = context.clock
   const watchers = new Map<string, Set<Watcher>>()
@@ -88,11 +73,8 @@ export function createChangeHub(options: ChangeHubOptions): ChangeHub {
   const stopping = new AbortController()
   let isStarted = false
   let isGathering = false
-  /** Of the last look. An organization without an entry had no watcher then. */
-  let late = new Map<string, Late>()
+  /** What the last look found. */
   let stamps = new Map<string, Instant>()
-  let restUntil = 0
-  let lastLook: Promise<void> = Promise.resolve()
 
   const listener = listenForChanges({
     url: databaseUrl,
@@ -109,10 +91,7 @@ export function createChangeHub(options: ChangeHubOptions): ChangeHub {
     everyMs: LOOK_MS,
     clock,
     async run() {
-      if (watchers.size === 0 || clock.now() < restUntil) return 'done'
-      const startedAt = clock.now()
-      await look()
-      restUntil = clock.now() + (clock.now() - startedAt) / LOOK_SHARE - LOOK_MS
+      await lookAtStamps()
       return 'done'
     },
     onError: onProblem,
@@ -161,52 +140,6 @@ export function createChangeHub(options: ChangeHubOptions): ChangeHub {
     }
   }
 
-  /** One after the other: each compares what it finds with what the one before found. */
-  function look(): Promise<void> {
-    const compare = async () => {
-      await Promise.all([lookForLate(), lookAtStamps()])
-    }
-    lastLook = lastLook.then(compare, compare)
-    return lastLook
-  }
-
-  async function lookForLate(): Promise<void> {
-    const organizationIds = [...watchers.keys()]
-    const lateNow = new Map<string, Late>(organizationIds.map((id) => [id, { ids: new Map(), total: 0 }]))
-    for (const { organizationId, id, expectedAt, total } of await findLateChecks(
-      database,
-      organizationIds,
-      now(),
-      mostLate,
-    )) {
-      const found = lateNow.get(organizationId)!
-      found.ids.set(id, expectedAt)
-      found.total = total
-    }
-    for (const [organizationId, found] of lateNow) compareLate(organizationId, late.get(organizationId), found)
-    late = lateNow
-  }
-
-  function compareLate(organizationId: string, before: Late | undefined, found: Late): void {
-    if (before === undefined) {
-      const since = earliestSince(organizationId)
-      for (const [id, expectedAt] of found.ids) if (expectedAt >= since) add(organizationId, id)
-      return
-    }
-    const begun = [...found.ids.keys()].filter((id) => !before.ids.has(id))
-    const ended = [...before.ids.keys()].filter((id) => !found.ids.has(id))
-    const isCut = Math.max(before.total, found.total) > mostLate
-    // Some of those that are not found are still late, and others of them not any more.
-    if (isCut && (before.total !== found.total || begun.length + ended.length > 0)) add(organizationId, null)
-    if (!isCut) for (const id of [...begun, ...ended]) add(organizationId, id)
-  }
-
-  function earliestSince(organizationId: string): Instant {
-    let earliest = Number.POSITIVE_INFINITY
-    for (const { since } of watchers.get(organizationId) ?? []) earliest = Math.min(earliest, since)
-    return earliest - MARGIN_MS
-  }
-
   async function lookAtStamps(): Promise<void> {
     const since = new Map<string, Instant>()
     for (const set of watchers.values())
@@ -241,7 +174,7 @@ export function createChangeHub(options: ChangeHubOptions): ChangeHub {
         if (set.size === 0 && watchers.get(organizationId) === set) watchers.delete(organizationId)
       }
     },
-    look,
+    look: lookAtStamps,
     async stop() {
       stopping.abort()
       await Promise.all([listener.stop(), loop.stop()])

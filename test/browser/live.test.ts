@@ -17,8 +17,8 @@ const statusIn = (page: Page, id: string) => page.locator(`#check-${id} .status`
 const settled = (page: Page) => page.waitForTimeout(1_200)
 
 /**
- * Far below the 25 seconds after which a page is read again without a change: a busy machine takes longer than the two seconds of the design. These
- * are tested by clocks that tests move: 1.5 up to the event in test/http/dashboard/live.test.ts, and half a second from there on with the copy button.
+ * Far below the 25 seconds after which a page is read again without a change: a busy machine takes longer than the two seconds of the design. The
+ * event is tested by clocks that tests move in test/db/checks/watch-changes.test.ts, and half a second from the event on with the copy button.
  */
 const SOON_MS = 20_000
 const untilStatus = (page: Page, id: string, text: string) =>
@@ -42,15 +42,20 @@ describe('an open list', () => {
   it('shows soon that a check became late', async () => {
     const { id, publicId } = await stage.app.createCheck({ name: 'Soon late' })
     await ping(publicId)
-    await using watched = await stage.open('/checks?q=Soon+late')
-    const { page } = watched
-    await settled(page)
-    await stage.app.database.query(
-      `update check_states set expected_at = now() + interval '500 milliseconds'
-        where check_key = (select key from checks where id = $1)`,
-      [id],
-    )
-    await untilStatus(page, id, 'Late')
+    const expectIn = (seconds: number) =>
+      stage.app.database.query(
+        `update check_states set expected_at = now() + $2 * interval '1 second'
+          where check_key = (select key from checks where id = $1)`,
+        [id, seconds],
+      )
+    for (const path of ['/checks?q=Soon+late', `/checks/${id}`]) {
+      await expectIn(8)
+      await using watched = await stage.open(path)
+      const { page } = watched
+      const status = page.locator('main .status').first()
+      expect(await status.textContent()).toContain('Up')
+      await status.filter({ hasText: 'Late' }).waitFor({ timeout: SOON_MS })
+    }
   })
 
   it('moves neither the scroll position, nor the focus, nor what is being typed or marked', async () => {

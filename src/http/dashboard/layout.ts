@@ -43,7 +43,7 @@ export function renderDocument(page: Page, { caller, path, done, assets, sitePat
   // Anyone can make a link with `?done=`: without a session only the log-out can have happened.
   const mayShow = done !== null && Object.hasOwn(NOTICES, done) && (caller === null) === (done === 'logged-out')
   const notice = mayShow ? NOTICES[done] : undefined
-  const { title, main, mood = 'none', live = 'none', retryAfterSeconds, isError } = page
+  const { title, main, mood = 'none', live = 'none', nextLateAt = null, retryAfterSeconds, isError } = page
   const document = html`<!doctype html>
 <html lang="en">
 <head>
@@ -61,7 +61,7 @@ ${retryAfterSeconds === undefined ? '' : html`<noscript><meta http-equiv="refres
 <body>
 <a class="skip" href="#main">Skip to the content</a>
 ${renderHeader(caller, path)}
-<main id="main" class="container" data-live="${live}"${isError === true ? html` data-form="keep"` : ''}>
+<main id="main" class="container" data-live="${live}"${nextLateAt === null ? '' : html` data-next="${toIso(nextLateAt)}"`}${isError === true ? html` data-form="keep"` : ''}>
 ${notice === undefined ? '' : html`<p class="notice" role="status" id="notice">${notice}</p>`}
 ${main}
 </main>

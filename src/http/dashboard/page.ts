@@ -53,6 +53,8 @@ export interface Page {
   readonly mood?: 'down' | 'late' | 'calm' | 'none'
   /** What the script fetches again when something happens; with `retry` soon, until the page is there. Default: `none`. */
   readonly live?: 'list' | 'check' | 'retry' | 'none'
+  /** When the next check of the page becomes late: the script reads the page again then. Default: none does. */
+  readonly nextLateAt?: Instant | null
   /** After which a request that was rejected may succeed, in seconds: the header Retry-After. */
   readonly waitSeconds?: number | undefined
   /** Seconds after which a browser without scripts loads the page again. */

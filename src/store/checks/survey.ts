@@ -34,6 +34,8 @@ export interface Survey {
   readonly rows: readonly SurveyRow[]
   /** Of all checks that pass the filter but for its status. */
   readonly counts: Readonly<Record<ShownStatus, number>>
+  /** When the next one of the counted checks becomes late, unless a ping comes before. Null: none does. */
+  readonly nextLateAt: Instant | null
 }
 
 /** The deadline of a check `s`, as `deadlineOf` (domain/transition.ts). */
@@ -70,7 +72,8 @@ const TYPES: Record<SurveyOrder, readonly ('text' | 'int4' | 'timestamptz')[]> =
 const NONE: Partial<Record<SurveyOrder, string>> = { last_ping: '-infinity', due: 'infinity' }
 
 /**
- * Up to `limit` checks of the tenant that pass the filter, after `after`, and how many checks have each status at `now`. One scan finds both.
+ * Up to `limit` checks of the tenant that pass the filter, after `after`, how many checks have each status at `now`, and when
+ * the next one becomes late. One scan finds all.
  */
 export async function surveyRows(
   db: Queryable,
@@ -101,10 +104,11 @@ export async function surveyRows(
   }
   const rows = await db.queryColumns({
     text: `with matched as materialized (
-        select c.key, c.id, ${PLACE_OF_STATUS} as status, ${BY[order].map((sql, index) => `${sql} as by_${index}`).join(', ')}
+        select c.key, c.id, s.expected_at, ${PLACE_OF_STATUS} as status, ${BY[order].map((sql, index) => `${sql} as by_${index}`).join(', ')}
         from projects p join checks c on c.project_id = p.id join check_states s on s.check_key = c.key
         where p.organization_id = $1 and ($2::uuid is null or p.id = $2) and ($3::uuid is null or p.id = $3)${search.sql}),
-      counts as (select ${STATUS_ORDER.map((_, index) => `count(*) filter (where status = ${index})`).join(', ')} from matched),
+      counts as (select ${STATUS_ORDER.map((_, index) => `count(*) filter (where status = ${index})`).join(', ')},
+        min(expected_at) filter (where status = ${placeOf('up')}) as next_late_at from matched),
       page as (
         select key, ${place} from matched where ($5::int4 is null or status = $5) ${isAfter}
         order by ${[...by, 'id'].map((column) => `${column} ${direction}`).join(', ')} limit $6)
@@ -119,10 +123,11 @@ export async function surveyRows(
   })
   const [first] = rows
   const counts = Object.fromEntries(STATUS_ORDER.map((name, index) => [name, first![index] as number]))
-  const byAt = STATUS_ORDER.length
+  const byAt = STATUS_ORDER.length + 1
   const checkAt = byAt + by.length + 2
   return {
     counts: counts as Record<ShownStatus, number>,
+    nextLateAt: first![STATUS_ORDER.length] as Instant | null,
     rows: rows.flatMap((row) => {
       if (row[checkAt] === null) return []
       const check = toCheck(row.slice(checkAt))

@@ -117,6 +117,7 @@ describe('the list', () => {
     expect(await survey()).toMatchObject({
       checks: [],
       counts: { new: 0, up: 0, late: 0, down: 0, paused: 0 },
+      nextLateAt: null,
       next: null,
     })
   })
@@ -149,6 +150,19 @@ describe('the filters', () => {
     }
     fixture.clock.time = NOW + HOUR_MS - 0.001
     expect((await survey()).counts).toEqual({ new: 1, up: 2, late: 0, down: 1, paused: 1 })
+  })
+
+  test('the next time that a check becomes late is of all that are up and pass the filter, on this page or not', async () => {
+    await addEachStatus()
+    const lateAt = NOW + 90 * MINUTE_MS
+    for (const request of [{}, { status: 'down' }, { q: 'UP' }, { sort: 'name' }] as const)
+      expect((await survey(request)).nextLateAt).toBe(lateAt)
+    expect((await survey({ q: 'late' })).nextLateAt).toBeNull()
+    expect((await survey({}, await addTenant(fixture, 'other'))).nextLateAt).toBeNull()
+    fixture.clock.time = lateAt - 1
+    expect((await survey()).nextLateAt).toBe(lateAt)
+    fixture.clock.time = lateAt
+    expect((await survey()).nextLateAt).toBeNull()
   })
 
   test('q is a part of the name or of the slug, and counts what it finds', async () => {

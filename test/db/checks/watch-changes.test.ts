@@ -199,9 +199,6 @@ describe('a watcher hears of', () => {
     await pinged(check, 'success', NOW + 1)
     await pinged(other, 'fail')
     await addOther()
-    t.clock.time += 70 * MINUTE_MS
-    await t.database.query(`update check_states set status = 1, expected_at = now() where check_key = $1`, [other.key])
-    await pinged(check, 'success')
     await hub.look()
     await settle()
     expect(heard).toEqual([])
@@ -209,142 +206,6 @@ describe('a watcher hears of', () => {
 
   async function addOther(tenant?: TestTenant): Promise<CheckRecord> {
     return addCheck(t, tenant ?? (await addTenant(t, 'other')), { name: 'Other' })
-  }
-})
-
-describe('late', () => {
-  it('is heard once when the expected time has passed, though nothing is written, and again when a ping ends it', async () => {
-    const check = await addCheck(t, t.tenant)
-    await pinged(check, 'success')
-    const { hub, heard, settle } = await startWatching()
-    const look = async () => {
-      await hub.look()
-      await settle()
-      return heard.splice(0)
-    }
-    t.clock.time = NOW + HOUR_MS - 1
-    expect(await look()).toEqual([])
-    t.clock.time = NOW + HOUR_MS
-    expect(await look()).toEqual([check.id])
-    expect(await look()).toEqual([])
-    t.clock.time += 1
-    await pinged(check, 'success')
-    expect(await look()).toEqual([check.id])
-    expect(await look()).toEqual([])
-  })
-
-  it('is heard once though a look takes longer than the next one', async () => {
-    const check = await addCheck(t, t.tenant)
-    await pinged(check, 'success')
-    let isSlow = false
-    const { promise: over, resolve: end } = Promise.withResolvers<void>()
-    const database = { ...t.database }
-    database.query = async (...given) => {
-      const isMine = isSlow
-      isSlow = false
-      const found = await t.database.query(...(given as Parameters<typeof t.database.query>))
-      if (isMine) await over
-      return found as never
-    }
-    const { hub, heard, settle } = await startWatching({}, { context: { ...t.context, database } })
-    t.clock.time = NOW + HOUR_MS - 1
-    isSlow = true
-    const slow = hub.look()
-    await until(() => !isSlow)
-    t.clock.time = NOW + HOUR_MS
-    const quick = hub.look()
-    // Long enough for a look that does not wait.
-    for (let index = 0; index < 50; index += 1) await t.database.query('select')
-    end()
-    await Promise.all([slow, quick])
-    await settle()
-    expect(heard.splice(0)).toEqual([check.id])
-    await hub.look()
-    await settle()
-    expect(heard).toEqual([])
-  })
-
-  it('is found by the loop within a second, and by no loop without a watcher', async () => {
-    const check = await addCheck(t, t.tenant)
-    await pinged(check, 'success')
-    let statements = 0
-    const database = { ...t.database }
-    database.query = (...given) => {
-      statements += 1
-      return t.database.query(...(given as Parameters<typeof t.database.query>)) as never
-    }
-    const hub = startHub({ context: { ...t.context, database } })
-    const { heard, leave, nulls } = await watch(hub)
-    await untilAfter(() => nulls() === 1)
-    await until(() => statements >= 1)
-    t.clock.time = NOW + HOUR_MS
-    const movedAt = manual.now()
-    await until(async () => {
-      await manual.advance(10)
-      return heard.length > 0
-    })
-    expect(heard).toEqual([check.id])
-    expect(manual.now() - movedAt).toBeLessThan(1_500)
-    leave()
-    const before = statements
-    await manual.advance(10_000)
-    expect(statements).toBe(before)
-  })
-
-  it('of one organization hides nothing of others; above the limit any of its checks may have changed', async () => {
-    const other = await addTenant(t, 'other')
-    const own = await addCheck(t, t.tenant)
-    await pinged(own, 'success')
-    const many: CheckRecord[] = []
-    for (let index = 0; index < 3; index += 1) {
-      many.push(await addCheck(t, other, { name: `Many ${index}` }))
-      t.clock.time = NOW + index + 1
-      await pinged(many.at(-1)!, 'success')
-    }
-    t.clock.time = NOW + 5
-    const hub = startHub({ clock: withoutLooks(), mostLate: 2 })
-    const [mine, theirs] = [await watch(hub), await watch(hub, { organizationId: other.organizationId })]
-    await untilAfter(() => mine.nulls() === 1 && theirs.nulls() === 1)
-    const look = async () => {
-      await hub.look()
-      await manual.advance(200)
-      const nulls = theirs.nulls()
-      return { mine: mine.heard.splice(0), theirs: theirs.heard.splice(0), nulls }
-    }
-    await look()
-    // Those of the others became late after it, and are more than the limit.
-    t.clock.time = NOW + HOUR_MS + 10
-    expect(await look()).toEqual({ mine: [own.id], theirs: [], nulls: 2 })
-    expect(await look()).toEqual({ mine: [], theirs: [], nulls: 2 })
-    // The oldest one is beyond the limit.
-    await pinged(many[0]!, 'success')
-    expect(await look()).toEqual({ mine: [], theirs: [], nulls: 3 })
-    await pinged(many[1]!, 'success')
-    expect(await look()).toEqual({ mine: [], theirs: [many[1]!.id], nulls: 3 })
-    await pinged(own, 'success')
-    expect(await look()).toEqual({ mine: [own.id], theirs: [], nulls: 3 })
-  })
-
-  it('is heard by a watcher that read the check before and came after', async () => {
-    const check = await addCheck(t, t.tenant)
-    await pinged(check, 'success')
-    t.clock.time = NOW + HOUR_MS
-    const { heard } = await lookOnceSince(NOW + HOUR_MS - 5)
-    expect(heard).toEqual([check.id])
-    const later = await lookOnceSince(NOW + HOUR_MS + MINUTE_MS)
-    expect(later.heard).toEqual([])
-  })
-
-  /** Another watcher comes first: the connection and the first look of a hub begin together, and either may be done before the other. */
-  async function lookOnceSince(since: number) {
-    const hub = startHub({ clock: withoutLooks() })
-    const first = await watch(hub, { organizationId: randomUUID() })
-    await untilAfter(() => first.nulls() === 1)
-    await hub.look()
-    const { heard, settle } = await watch(hub, { since })
-    await hub.look()
-    await settle()
-    return { heard }
   }
 })
 
@@ -365,6 +226,34 @@ describe('a watcher of one check', () => {
     await hub.look()
     await settle()
     expect(heard).toEqual([check.id])
+  })
+
+  it('is called within a second after a ping, and no loop looks while no check is watched on its own', async () => {
+    const check = await addCheck(t, t.tenant)
+    let statements = 0
+    const database = { ...t.database }
+    database.query = (...given) => {
+      statements += 1
+      return t.database.query(...(given as Parameters<typeof t.database.query>)) as never
+    }
+    const hub = startHub({ context: { ...t.context, database } })
+    const all = await watch(hub)
+    await untilAfter(() => all.nulls() === 1)
+    await manual.advance(10_000)
+    expect(statements).toBe(0)
+    const { heard, leave } = await watch(hub, { checkId: check.id, since: NOW + 2_000 })
+    await pinged(check, 'start', NOW + 3_000)
+    const movedAt = manual.now()
+    await until(async () => {
+      await manual.advance(10)
+      return heard.length > 0
+    })
+    expect(heard).toEqual([check.id])
+    expect(manual.now() - movedAt).toBeLessThan(1_500)
+    leave()
+    const before = statements
+    await manual.advance(10_000)
+    expect(statements).toBe(before)
   })
 
   it('hears nothing of a check of another organization', async () => {

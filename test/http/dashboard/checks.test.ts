@@ -70,6 +70,26 @@ describe('the list of checks', () => {
     expect(only).toContain('aria-current="true"')
   })
 
+  it('has for the script the time when its next check becomes late, and so has the page of a check', async () => {
+    const nextIn = (text: string) => /<main [^>]*data-next="([^"]*)"/.exec(text)?.[1] ?? null
+    const pageOf = async ({ id }: CheckRecord) => (await visitor.get(`/checks/${id}`)).text
+    const [first, second] = [await add({ name: 'First' }), await add({ name: 'Second' })]
+    expect([nextIn(await list()), nextIn(await pageOf(first))]).toEqual([null, null])
+    await api.ping(first.publicId)
+    api.moveClock(HOUR_MS / 2)
+    await api.ping(second.publicId)
+    const { rows } = await api.database.query<{ at: number }>(
+      'select expected_at as at from check_states order by check_key',
+    )
+    const [firstAt, secondAt] = rows.map(({ at }) => new Date(at).toISOString())
+    expect([nextIn(await list()), nextIn(await list('?q=Second'))]).toEqual([firstAt, secondAt])
+    expect([nextIn(await pageOf(first)), nextIn(await pageOf(second))]).toEqual([firstAt, secondAt])
+    api.moveClock(HOUR_MS / 2)
+    const since = { 'x-refresh': new Date(api.context.clock.now()).toISOString() }
+    const readAgain = (await visitor.get('/checks', since)).text
+    expect([nextIn(readAgain), nextIn(await pageOf(first))]).toEqual([secondAt, null])
+  })
+
   it('shows of each check its status with the reason, its place, schedule, last and next ping, and last runs', async () => {
     const nightly = await add({ name: 'Nightly', spec: { schedule: '0 2 * * *', timeZone: 'Europe/Berlin' } })
     const hourly = await add({ name: 'Hourly' })

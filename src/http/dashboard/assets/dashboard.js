@@ -36,6 +36,9 @@ export function backOff(failures, random) {
   return most / 2 + (most / 2) * random
 }
 
+/** The longest wait before a page is read again. @param {number} next when its next check becomes late, or NaN @param {number} now */
+export const restMs = (next, now) => (next - now < POLL_MS ? Math.max(next - now, 0) : POLL_MS)
+
 // Times ----------------------------------------------------------------------------------------------------------------------
 
 /** The server's time minus the browser's: clocks differ. */
@@ -78,6 +81,8 @@ let timer
 const isLive = () => !document.hidden && document.querySelector('main')?.dataset.live !== 'none'
 const isError = () => document.querySelector('main')?.dataset.form === 'keep'
 const spread = () => SPREAD_MS * Math.random()
+const nextLate = () => document.querySelector('main')?.dataset.next ?? ''
+const rest = () => restMs(Date.parse(nextLate()), Date.now() + offsetMs) + spread()
 
 /** Reads the page after `waitMs`. @param {number} waitMs */
 function readSoon(waitMs) {
@@ -92,7 +97,8 @@ async function read() {
   readAt = Date.now()
   try {
     // Windows share what is read again from this time on.
-    const headers = { 'X-Refresh': shownAt > changedAt ? shownAt : changedAt }
+    const lateAt = Date.parse(nextLate()) <= Date.now() + offsetMs ? nextLate() : ''
+    const headers = { 'X-Refresh': [shownAt, changedAt, lateAt].sort()[2] ?? '' }
     const response = await fetch(location.href, { headers, signal: AbortSignal.timeout(10_000) })
     if (response.redirected && pathOf(new URL(response.url)) === '/login') return location.assign(response.url)
     if (response.status >= 500 || response.status === 429) throw new Error(`status ${response.status}`)
@@ -106,7 +112,7 @@ async function read() {
     failures += 1
   } finally {
     isReading = false
-    readSoon(failures > 0 ? backOff(failures, Math.random()) : isWanted ? spread() : POLL_MS)
+    readSoon(failures > 0 ? backOff(failures, Math.random()) : isWanted ? spread() : rest())
   }
 }
 
@@ -174,7 +180,7 @@ function listen() {
   stream.addEventListener('end', ({ data }) => {
     unlisten()
     isCrowdedOut = JSON.parse(data).reason === 'many'
-    readSoon(isCrowdedOut ? POLL_MS : 0)
+    readSoon(isCrowdedOut ? rest() : 0)
   })
   // A new stream follows when the page could be read: then the server is there.
   stream.onerror = () => {
@@ -304,7 +310,7 @@ function start() {
   addEventListener('pagehide', unlisten)
   addEventListener('pageshow', ({ persisted }) => persisted && onVisibility())
   listen()
-  readSoon(document.querySelector('main[data-live=retry]') === null ? POLL_MS : backOff(1, Math.random()))
+  readSoon(document.querySelector('main[data-live=retry]') === null ? rest() : backOff(1, Math.random()))
 }
 
 if (typeof document !== 'undefined') start()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 // @ts-expect-error plain JavaScript for browsers, with a configuration of its own
-import { backOff, relativeWords as inBrowser } from '../../../../src/http/dashboard/assets/dashboard.js'
+import { backOff, relativeWords as inBrowser, restMs } from '../../../../src/http/dashboard/assets/dashboard.js'
 import { relativeWords } from '../../../../src/http/dashboard/words/words.ts'
 
 const SECOND_MS = 1_000
@@ -20,4 +20,10 @@ describe('the wait after failures', () => {
     expect(most).toEqual([1, 2, 4, 8, 16, 30, 30])
     expect(backOff(3, 0)).toBe(4 * SECOND_MS)
   })
+})
+
+it('a page rests for 25 seconds, and no longer than until its next check becomes late', () => {
+  const now = Date.UTC(2026, 10, 23)
+  const nexts = [Number.NaN, now + DAY_MS, now + 25_001, now + 25_000, now + 24_999, now + 1, now, now - 1]
+  expect(nexts.map((next) => restMs(next, now))).toEqual([25_000, 25_000, 25_000, 25_000, 24_999, 1, 0, 0])
 })

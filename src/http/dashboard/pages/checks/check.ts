@@ -55,7 +55,8 @@ ${renderFlips(review)}
 ${await renderDeliveries(request, check.id, now)}
 ${await renderPings(request, review)}
 ${renderAbout(review, project.slug, mayWrite ? `${request.pingUrl()}/ping/${check.publicId}` : null)}`
-  return { kind: 'page', title: `${toOneLine(check.name)} is ${status}`, main, live: 'check' }
+  const nextLateAt = status === 'up' ? check.state.expectedAt : null
+  return { kind: 'page', title: `${toOneLine(check.name)} is ${status}`, main, live: 'check', nextLateAt }
 }
 
 /** The zone of the schedule, in which its users think. */

@@ -45,6 +45,7 @@ async function showChecks({ context, caller, query, yieldToPings }: Request): Pr
     mood: down > 0 ? 'down' : late > 0 ? 'late' : 'calm',
     main: await renderList(list, yieldToPings),
     live: 'list',
+    nextLateAt: survey.nextLateAt,
   }
 }
 
