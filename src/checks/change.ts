@@ -14,7 +14,9 @@ import { deadlineOf, evaluationOf, resumesFirst, seenBy, transition } from '../d
 import { newIdBytes } from '../runtime/ids.ts'
 import type { ChangedState, ChangeSet, NewFlip, NewPing } from '../store/checks/change-sets.ts'
 import type { LockedCheck } from '../store/checks/states.ts'
+import type { DeadlineSource } from '../store/jobs/cron-jobs.ts'
 import type { NewEvent } from '../store/outbox/events.ts'
+import { explainDeadline } from './jobs/explain-deadline.ts'
 
 export interface Change {
   readonly key: number
@@ -28,6 +30,8 @@ export interface Change {
   readonly ping?: Pick<NewPing, 'type' | 'exitCode' | 'runId' | 'body' | 'isBodyTruncated' | 'source'>
   /** What the flip says, if there is one: why, in words, and the Job that it is about. */
   readonly about?: Pick<NewFlip, 'detail' | 'job'>
+  /** The same of a passed deadline: the source of the check, if it has one. */
+  readonly source?: DeadlineSource | undefined
 }
 
 export type Decision =
@@ -117,7 +121,7 @@ class Row {
     return this.#step(spec, change, history)
   }
 
-  #step(spec: CheckSpec, { key, event, at, ping, about }: Change, history: History): Outcome {
+  #step(spec: CheckSpec, { key, event, at, ping, about, source }: Change, history: History): Outcome {
     const before = this.#state
     // Replicas share a clock, but the order of the locks is the order of the history: a later entry has a later time.
     const stamp = stampAfter(this.#stampedAt, at)
@@ -136,8 +140,8 @@ class Row {
     const addFlip = (flip: Flip, notice: Outcome['notice'], gap: Gap | null) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const flipId = newIdBytes(this.#stampedAt)
-      const deadlineAt = event.kind === 'deadline' ? deadlineOf(before) : null
-      history.flips.push({ ...flip, ...about, deadlineAt, id: flipId, key, detectedAt: now, pingId })
+      const said = source === undefined ? about : explainDeadline(source, spec, before, flip.reason)
+      history.flips.push({ ...flip, ...said, id: flipId, key, detectedAt: now, pingId })
       const isSilent = event.kind === 'pause' && event.isSilent === true
       const flipEvent = isSilent ? null : eventOf(flip, { notice, detectedAt: now, gap })
       if (flipEvent !== null) {

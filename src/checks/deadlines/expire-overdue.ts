@@ -9,6 +9,7 @@ import { yieldTurn } from '../../runtime/clock.ts'
 import { type ChangeSet, saveChanges } from '../../store/checks/change-sets.ts'
 import { type DueCheck, type LockedCheck, lockDueStates, postponeWake } from '../../store/checks/states.ts'
 import { listGaps, SHORTEST_GAP_MS } from '../../store/history/gaps.ts'
+import { type DeadlineSource, readDeadlineSources } from '../../store/jobs/cron-jobs.ts'
 import { isEventWanted } from '../../store/outbox/channels.ts'
 import type { Database } from '../../store/postgres/database.ts'
 import { inOrder } from '../../store/postgres/in-order.ts'
@@ -58,11 +59,16 @@ export async function expireOverdue({ database, cache, now }: ExpireOptions, lim
           const due = await lockDueStates(tx, limit, SHORTEST_GAP_MS)
           if (now() - askedAt > STALL_MS) throw new Stalled()
           if (due.checks.length === 0) return null
-          const [gaps, isLateWanted] = await inOrder([
+          const followed = due.checks.filter(({ seenUntil }) => seenUntil !== null).map(({ key }) => key)
+          const [gaps, isLateWanted, sources = []] = await inOrder([
             listGaps(tx, Math.min(due.now, ...due.checks.filter(({ spec }) => spec !== null).map(awaitedSince))),
             isEventWanted(tx, 'check.late'),
+            followed.length > 0 ? readDeadlineSources(tx, followed) : undefined,
           ])
-          return { now: due.now, checks: due.checks.length, ...(await decide(due, gaps, { isLateWanted })) }
+          const decided = await decide(due, gaps, new Map(sources.map((source) => [source.key, source])), {
+            isLateWanted,
+          })
+          return { now: due.now, checks: due.checks.length, ...decided }
         },
         async (tx, due) => {
           if (due === null) return { ...NOTHING, saved: null }
@@ -93,7 +99,12 @@ export async function expireOverdue({ database, cache, now }: ExpireOptions, lim
 }
 
 /** In slices, so that pings are read in between. */
-async function decide({ now, checks }: { now: Instant; checks: DueCheck[] }, gaps: readonly Gap[], waking: Waking) {
+async function decide(
+  { now, checks }: { now: Instant; checks: DueCheck[] },
+  gaps: readonly Gap[],
+  sources: ReadonlyMap<number, DeadlineSource>,
+  waking: Waking,
+) {
   const changeSet: Growing<ChangeSet> = { states: [], pings: [], flips: [], events: [] }
   const after: LockedCheck[] = []
   const failed: Expired['failed'][number][] = []
@@ -102,7 +113,7 @@ async function decide({ now, checks }: { now: Instant; checks: DueCheck[] }, gap
     const slice = checks.slice(from, from + SLICE)
     const changes = slice.map(({ key, seenUntil }) => {
       const seen = seenUntil === null ? {} : { seenUntil }
-      return { key, event: { kind: 'deadline' as const, gaps, ...seen }, at: now }
+      return { key, event: { kind: 'deadline' as const, gaps, ...seen }, at: now, source: sources.get(key) }
     })
     const decided = decideChanges(slice, changes, waking)
     changeSet.states.push(...decided.changeSet.states)

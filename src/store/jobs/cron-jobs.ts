@@ -74,6 +74,28 @@ export async function readCronJobs(tx: Queryable, keys: readonly number[]): Prom
   return rows
 }
 
+/** What a flip by a passed deadline says of the run and its Job. */
+export interface DeadlineSource extends Pick<CronJobRow, 'key' | 'jobs'> {
+  /** Where the longest run time of the check is set, in words. */
+  readonly limitFrom: string | null
+  /** The deadline that the two below are about (`DeadlineDetail`). */
+  readonly waitingFor: Instant | null
+  readonly waitingJob: string | null
+  readonly waitingDetail: string | null
+}
+
+/** Those of these checks that have a row. */
+export async function readDeadlineSources(tx: Queryable, keys: readonly number[]): Promise<DeadlineSource[]> {
+  const { rows } = await tx.query<DeadlineSource>({
+    name: 'read_deadline_sources',
+    text: `select check_key as key, jobs, limit_from as "limitFrom", waiting_for as "waitingFor", waiting_job as "waitingJob",
+        waiting_detail as "waitingDetail"
+      from cron_jobs where check_key = any($1::int8[])`,
+    values: [keys],
+  })
+  return rows
+}
+
 /** In the order of keys, as everyone who writes several. */
 export async function saveCronJobs(tx: Queryable, changed: readonly CronJobRow[]): Promise<void> {
   const rows = changed.toSorted((one, other) => one.key - other.key)
@@ -105,7 +127,7 @@ export interface DeadlineDetail {
 }
 
 /**
- * Saves details for the flips that may follow (../history/new-flips.ts), at most one for each resource. Those of resources without a check that follows
+ * Saves details for the flips that may follow (checks/jobs/explain-deadline.ts), at most one for each resource. Those of resources without a check that follows
  * a source are left out.
  */
 export async function saveDeadlineDetails(tx: Queryable, given: readonly DeadlineDetail[]): Promise<void> {
