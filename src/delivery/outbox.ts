@@ -3,27 +3,28 @@
  * other. Attempts run beside them, so that a slow receiver delays no other; the next poll writes the outcomes in one statement, or a few.
  *
  * An attempt sends one delivery, or a digest: what is due for a channel with a crowd (store/outbox/digests.ts), if its kind has digests.
- * When the receiver refuses the message of a digest, its deliveries are released: each is due at once, and sent alone from then on.
+ * When the receiver refuses the message of a digest, its deliveries are due at once, and the channel gets single messages for a while.
  *
  * At-least-once: when a process dies between a claim and its outcome, the claim expires, and the delivery is due again with the same event.
  */
 
 import { openChannel } from '../channels/open-channel.ts'
 import type { Sealer } from '../channels/seal.ts'
-import { type ChannelKind, INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
+import { INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
 import { DIGEST } from '../domain/digest.ts'
 import { CLAIM_MS, nextAttemptAt } from '../domain/retry.ts'
 import { type Clock, pause, startTimer } from '../runtime/clock.ts'
 import type { ChannelRow } from '../store/outbox/channels.ts'
 import {
   type ClaimedDelivery,
+  claimDeliveries,
   type FinishedAttempt,
   finishAttempts,
   listDueChannels,
 } from '../store/outbox/deliveries.ts'
 import { findCrowds } from '../store/outbox/digests.ts'
 import type { Database } from '../store/postgres/database.ts'
-import { claimDigest, claimSingly, type Message } from './claims.ts'
+import { claimDigest, type Message } from './claims.ts'
 import type { Outcome, Senders } from './outcome.ts'
 import { createSlots } from './slots.ts'
 
@@ -91,12 +92,16 @@ const PACE_MS = 1
 /** How long one poll yields to pings. Under constant pings, deliveries are nearly as fast with this limit. */
 const MAX_YIELD_MS = 100
 const ERROR_LENGTH = 500
+/** How long a channel gets no digest from this replica after its receiver has refused one as a message. */
+const SINGLY_MS = 10 * 60_000
 
 export function createOutbox(options: OutboxOptions): Outbox {
   const { database, senders, sealer, installationUrls, now, clock, random, yieldToPings, onAttempt, onBug } = options
   const { timeoutMs = TIMEOUT_MS, maxRunning = MAX_RUNNING } = options
   const slots = createSlots()
   const running = new Set<Promise<void>>()
+  /** Channels that get no digest, and until when. */
+  const singly = new Map<string, number>()
   /** The deliveries of each message. */
   let ended: FinishedAttempt[][] = []
   let wake = () => {}
@@ -132,9 +137,16 @@ export function createOutbox(options: OutboxOptions): Outbox {
         channels.map((row) => [row.id, { row, open: once(() => openChannel(row, sealer, installationUrls)) }]),
       )
       await yieldNow()
-      const able = wanted.map(({ channelId }) => channelId).filter((id) => hasDigests(byId.get(id)!.row.kind))
-      const crowds = able.length === 0 ? [] : await findCrowds(database, able, startedAt)
-      const { claimed, moved } = await claimSingly(database, wanted, crowds, { now: startedAt, until })
+      const able = wanted.map(({ channelId }) => channelId).filter((id) => getsDigests(byId.get(id)!.row))
+      const crowds = new Map(
+        (await findCrowds(database, able, startedAt)).map(({ channelId, isTurn }) => [channelId, isTurn]),
+      )
+      // Of a crowd only tests are sent alone. A digest holds one of the free slots of its channel.
+      const alone = wanted.map(({ channelId, free }) => {
+        const tests = crowds.get(channelId) === true ? free - 1 : free
+        return { channelId, tests, others: crowds.has(channelId) ? 0 : free }
+      })
+      const { claimed, moved } = await claimDeliveries(database, alone, { now: startedAt, until })
       let worked = claimed.length + moved
       workedMs = clock.now() - beganAt
       for (const [index, delivery] of claimed.entries()) {
@@ -142,12 +154,14 @@ export function createOutbox(options: OutboxOptions): Outbox {
         if (index % SENDS_AT_ONCE === SENDS_AT_ONCE - 1) await pause(PACE_MS)
         await yieldNow()
       }
-      for (const { channelId } of crowds.filter(({ isTurn }) => isTurn)) {
+      for (const [channelId, isTurn] of crowds) {
+        if (!isTurn) continue
         const from = clock.now()
-        const { messages, count } = await claimDigest(database, channelId, { now: startedAt, until }, yieldNow)
+        const { messages, count } = await claimDigest(database, channelId, { now: startedAt, until })
         for (const message of messages) start(message, byId.get(channelId)!, until)
         worked += count
         workedMs += clock.now() - from
+        await yieldNow()
       }
       isMore = worked > 0
     }
@@ -155,7 +169,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
     return { isMore, workedMs }
   }
 
-  const hasDigests = (kind: ChannelKind) => senders[kind].sendDigest !== undefined
+  const getsDigests = ({ id, kind }: ChannelRow) =>
+    senders[kind].sendDigest !== undefined && (singly.get(id) ?? 0) <= now()
 
   async function writeEnded(): Promise<void> {
     while (ended.length > 0) {
@@ -180,6 +195,10 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const startedAt = clock.now()
     const outcome = await send(message, channel)
     slots.release(channel.row.id, outcome.kind === 'rejected' ? null : outcome.kind === 'delivered')
+    if ('digest' in message && outcome.kind === 'rejected' && outcome.isOfMessage) {
+      for (const [id, end] of singly) if (end <= now()) singly.delete(id)
+      singly.set(channel.row.id, now() + SINGLY_MS)
+    }
     const ends = toEnds(message, outcome)
     ended = [...ended, ends]
     const ms = Math.round(clock.now() - startedAt)
@@ -240,7 +259,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   function toEnd(
-    delivery: Omit<ClaimedDelivery, 'event'>,
+    delivery: ClaimedDelivery,
     outcome: Outcome,
     times: { now: number; random: number },
     digestId: string | null,
@@ -253,7 +272,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     if (outcome.kind === 'delivered') return { ...shared, status: 'delivered', nextAttemptAt: null, digestId }
     // The wait is for receivers that are away. This one is there; the slots of the channel are the limit.
     if (outcome.kind === 'rejected' && outcome.isOfMessage && digestId !== null)
-      return { ...shared, status: 'pending', nextAttemptAt: times.now, digestId }
+      return { ...shared, status: 'pending', nextAttemptAt: times.now, digestId: null }
     const { attempt, giveUpAt } = delivery
     const at =
       outcome.kind === 'rejected'

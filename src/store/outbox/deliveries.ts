@@ -7,7 +7,7 @@
  */
 
 import type { Instant } from '../../domain/check.ts'
-import type { Event } from '../../domain/event.ts'
+import type { Event, EventType } from '../../domain/event.ts'
 import { instantArray, int4Array, int8Array, textArray, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Database, Queryable, Statement } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
@@ -19,7 +19,7 @@ export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
 /** The time limit of a claim's transaction. A poll that hangs would block all later ones. */
-export const CLAIM_BUDGET_MS = 4_000
+const CLAIM_BUDGET_MS = 4_000
 
 /**
  * The channels with a due delivery. The recursive query reads one index entry for each channel, however many deliveries wait. It has
@@ -46,6 +46,7 @@ export interface ClaimedDelivery {
   readonly eventId: string
   readonly channelId: string
   readonly checkKey: number | null
+  readonly type: EventType
   /** In all. The number also identifies this claim. */
   readonly attempts: number
   /** Since the delivery was created or requested again. */
@@ -53,14 +54,30 @@ export interface ClaimedDelivery {
   readonly giveUpAt: Instant
   /** Since when the receiver has refused each attempt; null when it did not refuse the last one. */
   readonly refusedAt: Instant | null
-  /** Null when the event is no longer stored. */
+  /** Whether the event is still stored. */
+  readonly hasEvent: boolean
+  /** Null for a claim `asOne`, and when the event is no longer stored. */
   readonly event: Event | null
 }
 
+/** How many deliveries of a channel a claim takes at most. */
+export interface Wanted {
+  readonly channelId: string
+  readonly tests: number
+  /** Less the tests that it takes. */
+  readonly others: number
+}
+
+const IS_DUE = `d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($4::timestamptz[])[1]
+            and (d.claimed_until is null or d.claimed_until <= ($4::timestamptz[])[1])`
+
 /**
- * Claims up to `free` due deliveries of each channel, longest due first, and skips those that another replica has locked. `only` tests,
- * or what a refused digest has released: the other deliveries of these channels are sent as digests (digests.ts). `moved`: how many were
- * postponed because they are not the head of their sequence.
+ * Claims due deliveries of each channel, tests first, then the others, longest due first, and skips those that another replica has locked.
+ * Only the index of sequences finds tests, which have no check, however many other deliveries are due.
+ *
+ * `asOne`: what is claimed of a channel is sent in one message. One message has no order within, so what is behind the head of a sequence
+ * is claimed too, if everything before it is claimed with it. `moved`: how many were postponed because an older delivery of their check
+ * is pending and is not claimed with them.
  *
  * The second statement sees every head that was finished before the first statement got its locks. A head that finishes later makes
  * the next delivery due (finishAttempts) and blocks on these locks, so postponing that delivery here is safe. Exception: a delivery
@@ -68,70 +85,73 @@ export interface ClaimedDelivery {
  */
 export async function claimDeliveries(
   db: Database,
-  wanted: readonly { readonly channelId: string; readonly free: number }[],
-  { now, until, only = 'all' }: { now: Instant; until: Instant; only?: keyof typeof LOCKS },
+  wanted: readonly Wanted[],
+  { now, until, asOne = false }: { now: Instant; until: Instant; asOne?: boolean },
 ): Promise<{ claimed: ClaimedDelivery[]; moved: number }> {
   const rows = await db.session((session) =>
     session.groupTransaction(
       CLAIM_BUDGET_MS,
       (tx) =>
         tx.queryColumns({
-          name: LOCKS[only].name,
-          text: `select d.event_id, d.channel_id, d.check_key from unnest($1::uuid[], $2::int4[]) w (channel_id, free) cross join lateral (
-            select d.event_id, d.channel_id, d.check_key from deliveries d
-            where d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($3::timestamptz[])[1]
-              and (d.claimed_until is null or d.claimed_until <= ($3::timestamptz[])[1])
-              ${LOCKS[only].condition}
-            order by ${LOCKS[only].order} limit w.free for no key update skip locked) d`,
+          name: 'lock_due_deliveries',
+          text: `with wanted as materialized (
+              select * from unnest($1::uuid[], $2::int4[], $3::int4[]) w (channel_id, tests, others)),
+            tests as materialized (
+              select d.* from wanted w cross join lateral (
+                select d.event_id, d.channel_id, d.check_key from deliveries d where ${IS_DUE} and d.check_key is null
+                order by d.check_key, d.event_id limit w.tests for no key update skip locked) d),
+            others as materialized (
+              select d.* from wanted w cross join lateral (
+                select d.event_id, d.channel_id, d.check_key from deliveries d where ${IS_DUE} and d.check_key is not null
+                order by d.next_attempt_at
+                limit greatest(0, w.others - (select count(*) from tests t where t.channel_id = w.channel_id))
+                for no key update skip locked) d)
+            select * from tests union all select * from others`,
           values: [
             uuidArray(wanted.map(({ channelId }) => channelId)),
-            int4Array(wanted.map(({ free }) => free)),
+            int4Array(wanted.map(({ tests }) => tests)),
+            int4Array(wanted.map(({ others }) => others)),
             instantArray([now]),
           ],
         }),
-      async (tx, locked) => (locked.length === 0 ? [] : (await tx.query<ClaimRow>(claimLocked(locked, until))).rows),
+      async (tx, locked) =>
+        locked.length === 0 ? [] : (await tx.query<ClaimRow>(claimLocked(locked, until, asOne))).rows,
     ),
   )
   return { claimed: rows.flatMap(toClaimed), moved: rows[0]?.moved ?? 0 }
 }
 
-const LOCKS = {
-  all: { name: 'lock_due_deliveries', condition: '', order: 'd.next_attempt_at' },
-  // Tests have no check. Only the index of sequences has this order: it finds them, however many other deliveries are due.
-  tests: { name: 'lock_due_tests', condition: 'and d.check_key is null', order: 'd.check_key, d.event_id' },
-  released: { name: 'lock_due_released', condition: 'and d.digest_id is not null', order: 'd.next_attempt_at' },
-} as const
-
-/** Claims the rows of `placed` until $4, and postpones those that are `behind` an older one. */
-export const CLAIM_PLACED = `moved as (
+function claimLocked(locked: readonly unknown[][], until: Instant, asOne: boolean): Statement {
+  return {
+    name: 'claim_deliveries',
+    text: `with locked as materialized (
+        select * from unnest($1::uuid[], $2::uuid[], $3::int8[]) d (event_id, channel_id, check_key)),
+      placed as materialized (
+        select d.event_id, d.channel_id, older.next_attempt_at as behind from locked d left join lateral (
+          select o.next_attempt_at from deliveries o
+          where o.channel_id = d.channel_id and o.check_key = d.check_key and o.status = 0 and o.event_id < d.event_id
+            and not ($5 and (o.event_id, o.channel_id) in (select l.event_id, l.channel_id from locked l))
+          order by o.event_id limit 1) older on true),
+      moved as (
         update deliveries d set next_attempt_at = greatest(p.behind, ($4::timestamptz[])[1])
         from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is not null
         returning d.event_id),
       claimed as (
         update deliveries d set claimed_until = ($4::timestamptz[])[1], attempts = d.attempts + 1
         from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is null
-        returning d.*)`
-
-function claimLocked(locked: readonly unknown[][], until: Instant): Statement {
-  return {
-    name: 'claim_deliveries',
-    text: `with placed as materialized (
-        select d.event_id, d.channel_id, older.next_attempt_at as behind
-        from unnest($1::uuid[], $2::uuid[], $3::int8[]) d (event_id, channel_id, check_key)
-        left join lateral (
-          select o.next_attempt_at from deliveries o
-          where o.channel_id = d.channel_id and o.check_key = d.check_key and o.status = 0 and o.event_id < d.event_id
-          order by o.event_id limit 1) older on true),
-      ${CLAIM_PLACED}
-      select c.id, c.event_id as "eventId", c.channel_id as "channelId", c.check_key as "checkKey", c.attempts,
-        c.attempts - c.attempts_before as attempt, c.give_up_at as "giveUpAt", c.refused_at as "refusedAt", (select count(*) from moved) as moved, ${EVENT_COLUMNS}
-      from (select 1) one left join claimed c on true left join events e on e.id = c.event_id
+        returning d.*)
+      select c.id, c.event_id as "eventId", c.channel_id as "channelId", c.check_key as "checkKey", c.type, c.attempts,
+        c.attempts - c.attempts_before as attempt, c.give_up_at as "giveUpAt", c.refused_at as "refusedAt",
+        (select count(*) from moved) as moved, ${EVENT_COLUMNS},
+        exists (select from events o where o.id = c.event_id) as "hasEvent"
+      from (select 1) one left join claimed c on true left join events e on e.id = c.event_id and not $5
       order by c.event_id`,
     values: [
       uuidArray(locked.map(([eventId]) => eventId as string)),
       uuidArray(locked.map(([, channelId]) => channelId as string)),
       int8Array(locked.map(([, , checkKey]) => checkKey as number | null)),
       instantArray([until]),
+      asOne,
     ],
   }
 }
@@ -142,10 +162,10 @@ type ClaimRow = { [Name in keyof EventRow]: EventRow[Name] | null } & Omit<Claim
   }
 
 function toClaimed(row: ClaimRow): ClaimedDelivery[] {
-  const { id, eventId, channelId, checkKey, attempts, attempt, giveUpAt, refusedAt } = row
+  const { id, eventId, channelId, checkKey, type, attempts, attempt, giveUpAt, refusedAt, hasEvent } = row
   if (id === null) return []
-  const event = row.type === null ? null : toEvent(eventId, row as EventRow)
-  return [{ id, eventId, channelId, checkKey, attempts, attempt, giveUpAt, refusedAt, event }]
+  const event = row.at === null ? null : toEvent(eventId, row as EventRow)
+  return [{ id, eventId, channelId, checkKey, type, attempts, attempt, giveUpAt, refusedAt, hasEvent, event }]
 }
 
 export interface FinishedAttempt {
@@ -158,10 +178,7 @@ export interface FinishedAttempt {
   readonly lastError: string | null
   /** Default: null. */
   readonly refusedAt?: Instant | null
-  /**
-   * The digest that it was sent in; null when it was sent alone, or not accepted. With `pending`: the digest that was refused, from which
-   * the delivery is released. The row keeps it until the delivery is finished, and is in no digest until then.
-   */
+  /** The digest that it was sent in; null when it was sent alone, or not accepted. */
   readonly digestId: string | null
 }
 
@@ -181,7 +198,7 @@ export async function finishAttempts(db: Queryable, attempts: readonly FinishedA
       finished as (
         update deliveries d set status = i.status, next_attempt_at = i.next_attempt_at, claimed_until = null, last_status = i.last_status,
           last_error = i.last_error, refused_at = i.refused_at, delivered_at = case when i.status = 1 then ($8::timestamptz[])[1] end,
-          digest_id = case when i.status = 0 then coalesce(i.digest_id, d.digest_id) else i.digest_id end
+          digest_id = i.digest_id
         from i
         where d.event_id = i.event_id and d.channel_id = i.channel_id
           and case when i.status = 1 then d.status <> 1 else d.status = 0 and d.attempts = i.attempts end

@@ -41,11 +41,10 @@ export interface NamedDelivery extends DeliveryRecord {
 
 type Row = Omit<DeliveryRecord, 'status'> & { status: number; channelProjectId: string | null }
 
-/** Of the digest only while delivered: replicas of the release before leave it when they send a delivery again. */
 const COLUMNS = `d.id, d.event_id as "eventId", d.type, d.channel_id as "channelId", d.check_id as "checkId", d.status, d.attempts,
   case when d.status = 0 then greatest(d.next_attempt_at, d.claimed_until) end as "nextAttemptAt", d.last_status as "lastStatus", d.last_error as "lastError", d.created_at as "createdAt",
-  d.delivered_at as "deliveredAt",
-  case when d.status = 1 then d.digest_id end as "digestId", (select c.project_id from channels c where c.id = d.channel_id) as "channelProjectId"`
+  d.delivered_at as "deliveredAt", d.digest_id as "digestId",
+  (select c.project_id from channels c where c.id = d.channel_id) as "channelProjectId"`
 
 /** $1 organization, $2 project of the tenant or null. */
 const VISIBLE = 'd.organization_id = $1 and ($2::uuid is null or d.project_id = $2)'

@@ -34,7 +34,11 @@ const failNew = async () => fail(await fixture.addCheck())
 async function claim(free = 10) {
   const now = fixture.clock.now()
   const rows = await fixture.deliveries()
-  const wanted = [...new Set(rows.map((row) => row.channel_id))].map((channelId) => ({ channelId, free }))
+  const wanted = [...new Set(rows.map((row) => row.channel_id))].map((channelId) => ({
+    channelId,
+    tests: free,
+    others: free,
+  }))
   return claimDeliveries(fixture.database, wanted, { now, until: now + CLAIM_MS })
 }
 const claimOne = async () => (await claim()).claimed[0]!

@@ -70,7 +70,7 @@ describe('the list of deliveries', () => {
     const digest_id = '01999999-9999-7999-8999-00000000d19e'
     await set(delivery.id, `digest_id = '${digest_id}'`)
     expect(await list()).toEqual([{ ...delivery, ...delivered, next_attempt_at: null, digest_id }])
-    await set(delivery.id, `${FAILED}, delivered_at = null`)
+    await set(delivery.id, `${FAILED}, delivered_at = null, digest_id = null`)
     const failed = { status: 'failed', attempts: 9, last_status: 500, last_error: 'example.com responded 500' }
     expect(await list()).toEqual([{ ...delivery, ...failed, next_attempt_at: null }])
   })
