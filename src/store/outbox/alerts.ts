@@ -13,6 +13,7 @@ import type { Labels } from '../../domain/labels.ts'
 import { pingTypeCode } from '../checks/columns.ts'
 import { instantArray, int8Array, jsonbArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 import { CHANNEL_COLUMNS, type ChannelRow } from './channels.ts'
 import { BODY_END, toBodyText } from './events.ts'
 
@@ -63,7 +64,7 @@ export async function raiseAlert(
     name: 'raise_alert',
     text: `with raised as (
         insert into alerts as a (channel_id, check_key, labels, annotations, check_labels, starts_at, tell_at)
-        values ($1, $2, ($3::jsonb[])[1], ($3::jsonb[])[2], ($3::jsonb[])[3], ($4::timestamptz[])[1], ($4::timestamptz[])[2])
+        values ($1, $2, $3::jsonb, $4::jsonb, $5::jsonb, $6::timestamptz, $7::timestamptz)
         on conflict (channel_id, check_key) do update
         set labels = excluded.labels, annotations = excluded.annotations, check_labels = excluded.check_labels,
           starts_at = excluded.starts_at, resolved_at = null, tell_at = excluded.tell_at
@@ -71,7 +72,7 @@ export async function raiseAlert(
         returning 1)
       select exists (select from raised) as "isNewest", ${ALERT_COLUMNS}
       from (select 1) one left join alerts a on a.channel_id = $1 and a.check_key = $2`,
-    values: [channelId, checkKey, jsonbArray([labels, annotations, checkLabels]), instantArray([startsAt, until])],
+    values: [channelId, checkKey, labels, annotations, checkLabels, timestamp(startsAt), timestamp(until)],
   })
   const { isNewest, ...before } = rows[0]!
   return { isNewest, before: before.startsAt === null ? null : before }
@@ -86,10 +87,10 @@ export async function resolveAlert(
 ): Promise<StoredAlert | null> {
   const { rows } = await db.query<StoredAlert>({
     name: 'resolve_alert',
-    text: `update alerts a set resolved_at = coalesce(a.resolved_at, ($3::timestamptz[])[2]), tell_at = ($3::timestamptz[])[3]
-      where a.channel_id = $1 and a.check_key = $2 and a.starts_at <= ($3::timestamptz[])[1]
+    text: `update alerts a set resolved_at = coalesce(a.resolved_at, $4::timestamptz), tell_at = $5::timestamptz
+      where a.channel_id = $1 and a.check_key = $2 and a.starts_at <= $3::timestamptz
       returning ${ALERT_COLUMNS}`,
-    values: [channelId, checkKey, instantArray([at, now, until])],
+    values: [channelId, checkKey, timestamp(at), timestamp(now), timestamp(until)],
   })
   return rows[0] ?? null
 }
@@ -102,9 +103,9 @@ export async function listChannelsWithDueAlerts(
   const { rows } = await db.query<ChannelRow & { channelId: string; id: string | null }>({
     name: 'list_channels_with_due_alerts',
     text: `select d.channel_id as "channelId", ${CHANNEL_COLUMNS}
-      from (select distinct a.channel_id from alerts a where a.tell_at <= ($1::timestamptz[])[1]) d
+      from (select distinct a.channel_id from alerts a where a.tell_at <= $1::timestamptz) d
       left join channels c on c.id = d.channel_id order by d.channel_id`,
-    values: [instantArray([now])],
+    values: [timestamp(now)],
   })
   return rows.map(({ channelId, ...channel }) => ({ channelId, channel: channel.id === null ? null : channel }))
 }
@@ -143,10 +144,10 @@ export async function leaseAlerts(
     name: 'lease_alerts',
     text: `with due as materialized (
         select a.check_key from alerts a
-        where a.channel_id = $1 and a.tell_at <= ($2::timestamptz[])[1]
-        order by a.tell_at limit $3 for no key update skip locked),
+        where a.channel_id = $1 and a.tell_at <= $2::timestamptz
+        order by a.tell_at limit $4 for no key update skip locked),
       a as (
-        update alerts a set tell_at = ($2::timestamptz[])[2] from due d
+        update alerts a set tell_at = $3::timestamptz from due d
         where a.channel_id = $1 and a.check_key = d.check_key
         returning a.*)
       select a.check_key as "checkKey", ${ALERT_COLUMNS}, t.body as "newestBody", c.id, c.slug, c.project, c.namespace, c.name, coalesce(
@@ -164,7 +165,7 @@ export async function leaseAlerts(
         from pings p join ping_bodies b on b.check_key = p.check_key and b.ping_id = p.id and b.body is not null
         where p.check_key = a.check_key and p.id >= ${FIRST_ID_AT('a.starts_at')} and p.type = ${pingTypeCode('fail')}
         order by p.id desc limit 1) t on a.resolved_at is null`,
-    values: [channelId, instantArray([now, until]), limit],
+    values: [channelId, timestamp(now), timestamp(until), limit],
   })
   return rows.map(({ id, slug, project, namespace, name, newestBody, ...row }) => {
     const kubernetes = namespace === null || name === null ? null : { namespace, name }
@@ -202,7 +203,7 @@ export async function savePosted(
         update alerts a set labels = i.labels, annotations = coalesce(i.annotations, a.annotations), resolved_at = i.resolved_at, tell_at = case
           when i.resolved_at is not null or exists (select from check_states s where s.check_key = a.check_key and ${IS_DOWN})
           then i.next_at else ${AT_ONCE} end
-        from i where a.channel_id = $1 and a.check_key = i.check_key and a.tell_at = ($6::timestamptz[])[1]
+        from i where a.channel_id = $1 and a.check_key = i.check_key and a.tell_at = $6::timestamptz
         returning a.check_key)
       update alerts a set tell_at = ${AT_ONCE}
       from i where a.channel_id = $1 and a.check_key = i.check_key
@@ -213,7 +214,7 @@ export async function savePosted(
       jsonbArray(posted.map(({ labels }) => labels)),
       instantArray(posted.map(({ resolvedAt }) => resolvedAt)),
       instantArray(posted.map(({ nextAt }) => nextAt)),
-      instantArray([until]),
+      timestamp(until),
       jsonbArray(posted.map(({ annotations }) => annotations)),
     ],
   })
@@ -228,8 +229,8 @@ export async function deleteAlerts(
   until: Instant,
 ): Promise<void> {
   await db.query(
-    'delete from alerts where channel_id = $1 and check_key = any($2::int8[]) and tell_at = ($3::timestamptz[])[1]',
-    [channelId, int8Array(checkKeys), instantArray([until])],
+    'delete from alerts where channel_id = $1 and check_key = any($2::int8[]) and tell_at = $3::timestamptz',
+    [channelId, int8Array(checkKeys), timestamp(until)],
   )
 }
 

@@ -35,8 +35,8 @@ export async function listDueChannels(db: Queryable, now: Instant): Promise<Chan
         select n.* from waiting w cross join lateral (
           select d.channel_id, d.next_attempt_at from deliveries d
           where d.status = 0 and d.channel_id > w.channel_id order by d.channel_id, d.next_attempt_at limit 1) n)
-      select ${CHANNEL_COLUMNS} from waiting w join channels c on c.id = w.channel_id where w.next_attempt_at <= ($1::timestamptz[])[1]`,
-    values: [instantArray([now])],
+      select ${CHANNEL_COLUMNS} from waiting w join channels c on c.id = w.channel_id where w.next_attempt_at <= $1::timestamptz`,
+    values: [timestamp(now)],
   })
   return rows
 }
@@ -68,8 +68,8 @@ export interface Wanted {
   readonly others: number
 }
 
-const IS_DUE = `d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($4::timestamptz[])[1]
-            and (d.claimed_until is null or d.claimed_until <= ($4::timestamptz[])[1])`
+const IS_DUE = `d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= $4::timestamptz
+            and (d.claimed_until is null or d.claimed_until <= $4::timestamptz)`
 
 /**
  * Claims due deliveries of each channel, tests first, then the others, longest due first, and skips those that another replica has locked.
@@ -111,7 +111,7 @@ export async function claimDeliveries(
             uuidArray(wanted.map(({ channelId }) => channelId)),
             int4Array(wanted.map(({ tests }) => tests)),
             int4Array(wanted.map(({ others }) => others)),
-            instantArray([now]),
+            timestamp(now),
           ],
         }),
       async (tx, locked) =>
@@ -133,11 +133,11 @@ function claimLocked(locked: readonly unknown[][], until: Instant, asOne: boolea
             and not ($5 and (o.event_id, o.channel_id) in (select l.event_id, l.channel_id from locked l))
           order by o.event_id limit 1) older on true),
       moved as (
-        update deliveries d set next_attempt_at = greatest(p.behind, ($4::timestamptz[])[1])
+        update deliveries d set next_attempt_at = greatest(p.behind, $4::timestamptz)
         from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is not null
         returning d.event_id),
       claimed as (
-        update deliveries d set claimed_until = ($4::timestamptz[])[1], attempts = d.attempts + 1
+        update deliveries d set claimed_until = $4::timestamptz, attempts = d.attempts + 1
         from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is null
         returning d.*)
       select c.id, c.event_id as "eventId", c.channel_id as "channelId", c.check_key as "checkKey", c.type, c.attempts,
@@ -150,7 +150,7 @@ function claimLocked(locked: readonly unknown[][], until: Instant, asOne: boolea
       uuidArray(locked.map(([eventId]) => eventId as string)),
       uuidArray(locked.map(([, channelId]) => channelId as string)),
       int8Array(locked.map(([, , checkKey]) => checkKey as number | null)),
-      instantArray([until]),
+      timestamp(until),
       asOne,
     ],
   }
@@ -197,13 +197,13 @@ export async function finishAttempts(db: Queryable, attempts: readonly FinishedA
           i (event_id, channel_id, attempts, status, next_attempt_at, last_status, last_error, digest_id, refused_at)),
       finished as (
         update deliveries d set status = i.status, next_attempt_at = i.next_attempt_at, claimed_until = null, last_status = i.last_status,
-          last_error = i.last_error, refused_at = i.refused_at, delivered_at = case when i.status = 1 then ($8::timestamptz[])[1] end,
+          last_error = i.last_error, refused_at = i.refused_at, delivered_at = case when i.status = 1 then $8::timestamptz end,
           digest_id = i.digest_id
         from i
         where d.event_id = i.event_id and d.channel_id = i.channel_id
           and case when i.status = 1 then d.status <> 1 else d.status = 0 and d.attempts = i.attempts end
         returning d.event_id, d.channel_id, d.check_key, d.status)
-      update deliveries d set next_attempt_at = ($8::timestamptz[])[1]
+      update deliveries d set next_attempt_at = $8::timestamptz
       from finished f cross join lateral (
         select n.event_id from deliveries n
         where n.channel_id = f.channel_id and n.check_key = f.check_key and n.status = 0 and n.event_id > f.event_id
@@ -218,7 +218,7 @@ export async function finishAttempts(db: Queryable, attempts: readonly FinishedA
       instantArray(attempts.map(({ nextAttemptAt }) => nextAttemptAt)),
       int4Array(attempts.map(({ lastStatus }) => lastStatus)),
       textArray(attempts.map(({ lastError }) => lastError)),
-      instantArray([now]),
+      timestamp(now),
       uuidArray(attempts.map(({ digestId }) => digestId)),
       instantArray(attempts.map(({ refusedAt = null }) => refusedAt)),
     ],
@@ -228,9 +228,9 @@ export async function finishAttempts(db: Queryable, attempts: readonly FinishedA
 /** The age of the oldest pending delivery in seconds; 0 when there is none. */
 export async function oldestPendingSeconds(db: Queryable, now: Instant): Promise<number> {
   const { rows } = await db.query<{ seconds: number }>(
-    `select greatest(0, extract(epoch from ($1::timestamptz[])[1] - min(created_at)))::float8 as seconds from deliveries d
+    `select greatest(0, extract(epoch from $1::timestamptz - min(created_at)))::float8 as seconds from deliveries d
       where status = 0 and exists (select from channels c where c.id = d.channel_id)`,
-    [instantArray([now])],
+    [timestamp(now)],
   )
   return rows[0]?.seconds ?? 0
 }

@@ -6,8 +6,9 @@
 import type { Instant } from '../../domain/check.ts'
 import { DIGEST } from '../../domain/digest.ts'
 import { firstIdAt } from '../../runtime/ids.ts'
-import { instantArray, uuidArray } from '../postgres/binary-arrays.ts'
+import { uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 
 /** A poll claims so many digests at most: each can take a second, and a poll is to end before its first claims expire. */
 const TURNS_AT_ONCE = 3
@@ -31,25 +32,21 @@ export async function findCrowds(db: Queryable, channelIds: readonly string[], n
         select w.channel_id from unnest($1::uuid[]) w (channel_id)
         where (select count(*) from (
             select from deliveries d
-            where d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= ($2::timestamptz[])[1]
-              and (d.claimed_until is null or d.claimed_until <= ($2::timestamptz[])[1]) and d.check_key is not null
+            where d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_at <= $2::timestamptz
+              and (d.claimed_until is null or d.claimed_until <= $2::timestamptz) and d.check_key is not null
             order by d.next_attempt_at limit ${DIGEST.crowd + 1}) waiting) > ${DIGEST.crowd}
           or (select count(*) from (
-            select from deliveries d where d.channel_id = w.channel_id and d.id >= ($3::uuid[])[1] and d.check_key is not null
+            select from deliveries d where d.channel_id = w.channel_id and d.id >= $4::uuid and d.check_key is not null
             order by d.id limit ${DIGEST.crowd + 1}) recent) > ${DIGEST.crowd}),
       taken as (
-        update channels c set next_digest_at = ($2::timestamptz[])[2]
+        update channels c set next_digest_at = $3::timestamptz
         from (
           select o.id from crowds w join channels o on o.id = w.channel_id
-          where coalesce(o.next_digest_at <= ($2::timestamptz[])[1], true)
+          where coalesce(o.next_digest_at <= $2::timestamptz, true)
           order by o.next_digest_at nulls first limit ${TURNS_AT_ONCE} for no key update of o skip locked) o
         where c.id = o.id returning c.id)
       select w.channel_id as "channelId", exists (select from taken t where t.id = w.channel_id) as "isTurn" from crowds w`,
-    values: [
-      uuidArray(channelIds),
-      instantArray([now, now + DIGEST.pauseMs]),
-      uuidArray([firstIdAt(now - DIGEST.windowMs)]),
-    ],
+    values: [uuidArray(channelIds), timestamp(now), timestamp(now + DIGEST.pauseMs), firstIdAt(now - DIGEST.windowMs)],
   })
   return rows
 }

@@ -17,6 +17,7 @@ import { PATIENCE_MS } from '../../domain/retry.ts'
 import { EVENT_PAIRS } from '../checks/columns.ts'
 import { instantArray, int8Array, jsonbArray, textArray, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable, Statement } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 import { WANTED_EVENTS } from './channels.ts'
 
 export interface NewEvent {
@@ -108,10 +109,10 @@ export interface TestEvent {
 export async function insertTestEvent(tx: Queryable, event: TestEvent): Promise<void> {
   const { eventId, deliveryId, channelId, organizationId, projectId, at } = event
   await tx.query(
-    `with added as (insert into events (id, type, data, created_at) values ($1, 'channel.test', '{}', ($6::timestamptz[])[1]))
+    `with added as (insert into events (id, type, data, created_at) values ($1, 'channel.test', '{}', $6::timestamptz))
       insert into deliveries (event_id, channel_id, id, organization_id, project_id, type, next_attempt_at, give_up_at, created_at)
-      values ($1, $2, $3, $4, $5, 'channel.test', ($6::timestamptz[])[1], ${GIVE_UP_AT('($6::timestamptz[])[1]')}, ($6::timestamptz[])[1])`,
-    [eventId, channelId, deliveryId, organizationId, projectId, instantArray([at])],
+      values ($1, $2, $3, $4, $5, 'channel.test', $6::timestamptz, ${GIVE_UP_AT('$6::timestamptz')}, $6::timestamptz)`,
+    [eventId, channelId, deliveryId, organizationId, projectId, timestamp(at)],
   )
 }
 

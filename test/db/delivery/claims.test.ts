@@ -175,7 +175,7 @@ describe('the query for due channels', () => {
       )
       expect((await listDueChannels(database, fixture.clock.now())).map(({ id }) => id).sort()).toEqual(ids)
       const { rows } = await database.query<{ 'QUERY PLAN': Plan[] }>(
-        `explain (analyze, format json) execute list_due_channels ('{2100-01-01}')`,
+        `explain (analyze, format json) execute list_due_channels ('2100-01-01')`,
       )
       const scans = scansOf(rows[0]!['QUERY PLAN'].map((entry) => entry.Plan!)).filter(
         (scan) => scan['Relation Name'] === 'deliveries',
