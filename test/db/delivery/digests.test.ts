@@ -438,6 +438,37 @@ describe('a digest that is refused as a message', () => {
     expect(ofCheck.map(({ event }) => event.type)).toEqual(['check.down', 'check.up', 'check.down'])
   })
 
+  it('is sent once by each of two replicas, and then all deliveries in the order of each check', async () => {
+    for (const type of ['check.down', 'check.up', 'check.down'] as const) {
+      await fixture.addEvents(channel, [1], type)
+      await fixture.clock.advance(1)
+    }
+    await addCrowd(3 * CROWD, 100)
+    let [running, most] = [0, 0]
+    const { send, got, digests } = createDigestReceiver(async (attempt) => {
+      if ('digest' in attempt) return REFUSED
+      if (attempt.checkKey !== 1) return DELIVERED
+      running += 1
+      most = Math.max(most, running)
+      await new Promise((resolve) => setImmediate(resolve))
+      running -= 1
+      return DELIVERED
+    })
+    const [one, two] = [fixture.createOutbox(send), fixture.createOutbox(send)]
+    await once(one)
+    await once(one)
+    // One sends singles already; the other one takes the next turn.
+    await fixture.clock.advance(DIGEST.pauseMs)
+    await once(two)
+    await Promise.all([one.drain(), two.drain()])
+    for (const outbox of [one, two]) await outbox.drain()
+    expect(digests).toHaveLength(2)
+    const ofCheck = got.filter(({ checkKey }) => checkKey === 1)
+    expect(ofCheck.map(({ event }) => event.type)).toEqual(['check.down', 'check.up', 'check.down'])
+    expect(most).toBe(1)
+    expect(new Set(await statuses())).toEqual(new Set([1]))
+  })
+
   it('leaves its channel without digests for ten minutes, and no other channel', async () => {
     const other = await fixture.addChannel({ name: 'Other' })
     let isRefusing = true
@@ -598,6 +629,19 @@ describe('what does not belong in a digest', () => {
       { status: 1, digest_id: null },
       { status: 1, digest_id: null },
     ])
+  })
+
+  it('a test is sent before the events that wait for a slot of the channel', async () => {
+    await addCrowd(DIGEST.crowd)
+    await fixture.clock.advance(1)
+    await sendTest()
+    const { send, got } = createReceiver()
+    const outbox = fixture.createOutbox(send)
+    await once(outbox)
+    expect(got.length).toBeLessThan(DIGEST.crowd)
+    expect(got.map(({ event }) => event.type)).toContain('channel.test')
+    await outbox.drain()
+    expect(got).toHaveLength(DIGEST.crowd + 1)
   })
 
   it('a test waits for the digest when the receiver has one slot only, and is sent after it, alone', async () => {
