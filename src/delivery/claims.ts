@@ -12,8 +12,8 @@ export type Message =
   | { readonly digest: Digest; readonly deliveries: readonly ClaimedDelivery[] }
 
 /**
- * Up to DIGEST.deliveries of a channel in one message; alone what cannot be a part of one: a delivery without its event, and one that no
- * other is due with. `count`: how many deliveries were claimed or postponed.
+ * Up to DIGEST.deliveries of a channel in one message; alone what cannot be a part of one: a delivery without its
+ * event, and one that no other is due with. `count`: how many deliveries were claimed or postponed.
  */
 export async function claimDigest(
   database: Database,

@@ -3,7 +3,8 @@
  * other. Attempts run beside them, so that a slow receiver delays no other; the next poll writes the outcomes in one statement, or a few.
  *
  * An attempt sends one delivery, or a digest: what is due for a channel with a crowd (store/outbox/digests.ts), if its kind has digests.
- * When the receiver refuses the message of a digest, its deliveries are due at once, and the channel gets single messages for a while.
+ * When the receiver refuses the message of a digest, its deliveries are due at once, and the channel gets single
+ * messages for a while.
  *
  * At-least-once: when a process dies between a claim and its outcome, the claim expires, and the delivery is due again with the same event.
  */

@@ -72,12 +72,12 @@ const IS_DUE = `d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_
             and (d.claimed_until is null or d.claimed_until <= $4::timestamptz)`
 
 /**
- * Claims due deliveries of each channel, tests first, then the others, longest due first, and skips those that another replica has locked.
- * Only the index of sequences finds tests, which have no check, however many other deliveries are due.
+ * Claims due deliveries of each channel, tests first, then the others, longest due first. Skips deliveries that another
+ * replica has locked. Tests have no check: the index of sequences finds them, however many other deliveries are due.
  *
- * `asOne`: what is claimed of a channel is sent in one message. One message has no order within, so what is behind the head of a sequence
- * is claimed too, if everything before it is claimed with it. `moved`: how many were postponed because an older delivery of their check
- * is pending and is not claimed with them.
+ * `asOne`: what is claimed of a channel is sent in one message. One message has no order within, so a delivery behind
+ * the head of its sequence is claimed too, if everything before it is claimed with it.
+ * `moved`: how many were postponed because an older delivery of their check is pending and is not claimed with them.
  *
  * The second statement sees every head that was finished before the first statement got its locks. A head that finishes later makes
  * the next delivery due (finishAttempts) and blocks on these locks, so postponing that delivery here is safe. Exception: a delivery

@@ -1,6 +1,7 @@
 /**
- * Which channels have a crowd, and whose turn it is to send a digest (design, section 5). The rows, their claims and their outcomes are
- * in deliveries.ts. One replica takes the turn of a channel, next_digest_at, so two replicas do not share a crowd.
+ * Which channels have a crowd, and whose turn it is to send a digest (design, section 5). The rows, their claims and
+ * their outcomes are in deliveries.ts. One replica takes the turn of a channel, next_digest_at, so two replicas do not
+ * share a crowd.
  */
 
 import type { Instant } from '../../domain/check.ts'
@@ -20,9 +21,9 @@ export interface Crowd {
 }
 
 /**
- * Which of these channels have a crowd: more than DIGEST.crowd deliveries that are due, or as many of events of the last DIGEST.windowMs,
- * sent or not. Takes the turns of some channels whose pause is over, longest over first. Tests do not count. The statement reads no more
- * rows than it needs to know.
+ * Which of these channels have a crowd: more than DIGEST.crowd deliveries that are due, or as many of events of the last
+ * DIGEST.windowMs, sent or not. Takes the turns of some channels whose pause is over, longest over first.
+ * Tests do not count. The statement reads no more rows than it needs to know.
  */
 export async function findCrowds(db: Queryable, channelIds: readonly string[], now: Instant): Promise<Crowd[]> {
   if (channelIds.length === 0) return []
