@@ -11,8 +11,7 @@ import { describeCluster, describeCredentials, describeService } from './config/
 import { loadOrMakeSecretKey } from './config/secret-key.ts'
 import { DATABASE_WAIT_SECONDS } from './config/variables.ts'
 import type { AuditEntry } from './domain/audit.ts'
-import { findRunningPostgres } from './embedded-postgres/find-running.ts'
-import { type EmbeddedPostgres, EmbeddedPostgresError, startEmbeddedPostgres } from './embedded-postgres/start.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/start.ts'
 import { type ImportArguments, readArguments } from './import/arguments.ts'
 import { runImport } from './import/run-import.ts'
 import { type Connection, findConnection, findHomeKubeconfig, KubeconfigError } from './kubernetes/connection.ts'
@@ -101,8 +100,13 @@ async function release({ kubernetes, watchNamespaces: namespaces, takeOver }: Co
 async function importChecks(config: Config, given: ImportArguments): Promise<void> {
   const log = createLog({ level: 'warn', format: config.logFormat })
   await using resources = new AsyncDisposableStack()
-  const url = config.secrets.databaseUrl ?? (await borrowEmbedded(config.dataDir, resources))
-  if (url === null) return
+  let url = config.secrets.databaseUrl
+  if (url === undefined) {
+    // Also while the service runs.
+    const embedded = await startEmbedded(config.dataDir, true)
+    if (embedded === null) return
+    url = resources.use(embedded).url
+  }
   const prepared = await prepareDatabase(config, url, log)
   if (prepared === null) return
   if (prepared.made !== null) say(`\n${describeCredentials(prepared.projectId, prepared.made, config.secrets)}`)
@@ -120,19 +124,6 @@ async function importChecks(config: Config, given: ImportArguments): Promise<voi
     if (signal.aborted) process.exitCode = 1
     else if (isDatabaseError(error)) throw new StartFault(explainDatabaseError(error, url))
     else throw error
-  }
-}
-
-/** The url of the embedded database: of the service that runs, or started for as long as `resources` last. Null when a signal came meanwhile. */
-async function borrowEmbedded(dataDir: string, resources: AsyncDisposableStack): Promise<string | null> {
-  try {
-    const embedded = await startEmbedded(dataDir)
-    return embedded === null ? null : resources.use(embedded).url
-  } catch (error) {
-    if (!(error instanceof EmbeddedPostgresError) || error.reason !== 'in-use') throw error
-    const url = await findRunningPostgres(dataDir)
-    if (url === null) throw error
-    return url
   }
 }
 
@@ -167,9 +158,9 @@ async function findCluster({
 }
 
 /** Null when a signal came meanwhile. */
-async function startEmbedded(dataDir: string): Promise<EmbeddedPostgres | null> {
+async function startEmbedded(dataDir: string, shares = false): Promise<EmbeddedPostgres | null> {
   try {
-    return await startEmbeddedPostgres({ dataDir, note: say, signal: stopping.signal })
+    return await startEmbeddedPostgres({ dataDir, shares, note: say, signal: stopping.signal })
   } catch (error) {
     if (stopping.signal.aborted) return null
     throw error
@@ -187,7 +178,7 @@ async function startApp(app: App, databaseUrl: string): Promise<Awaited<ReturnTy
   }
 }
 
-/** The embedded database has ended for good, and nothing can be served without it. */
+/** The embedded database has ended, and nothing can be served without it. */
 function fail(error: Error): void {
   process.stderr.write(`${error.message}\n`)
   process.exitCode = 2

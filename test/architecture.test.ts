@@ -121,7 +121,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
 
 /** Outside packages that have one home. */
 const HOMES: Record<string, RegExp> = {
-  pg: /^(store\/postgres\/|embedded-postgres\/application-database\.ts)/,
+  pg: /^(store\/postgres\/|embedded-postgres\/session\.ts)/,
   pino: /^runtime\/log\.ts$/,
   'prom-client': /^(runtime|kubernetes)\/metrics\.ts$/,
   zod: /^(config\/|channels\/kinds\/|http\/api\/|http\/middleware\/|import\/healthchecks\/|operator\/schema\/)/,
@@ -252,7 +252,7 @@ describe('the rules of the house', () => {
   it('every SQL statement is in store', () => {
     expect(
       breaking(/[`'"]\s*(select|insert into|update|delete from)\s[\s\S]*\b(from|set|values)\b/i, (file) =>
-        /^(store\/|embedded-postgres\/application-database\.ts|import\/uptime-kuma\/read\.ts)/.test(file),
+        /^(store\/|embedded-postgres\/session\.ts|import\/uptime-kuma\/read\.ts)/.test(file),
       ),
     ).toEqual([])
   })

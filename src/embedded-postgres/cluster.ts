@@ -7,13 +7,14 @@ import { type Account, chooseAccount } from './account.ts'
 import type { Binaries } from './binaries.ts'
 import { type DataFolder, removeStaging, writeNewFile } from './data-folder.ts'
 import { EmbeddedPostgresError, explainOutput } from './failure.ts'
-import { runProgram } from './processes.ts'
+import { runProgram } from './run-program.ts'
 
 /** Everything that a start of the server needs to know. */
 export interface Cluster {
   readonly folder: DataFolder
   readonly binaries: Binaries
   readonly account: Account
+  readonly password: string
   readonly settings: Readonly<Record<string, string>>
   readonly note: (line: string) => void
 }
@@ -43,10 +44,10 @@ const SETTINGS = {
   logging_collector: 'off',
 }
 
-type Preparation = Omit<Cluster, 'account'> & { readonly signal: AbortSignal | undefined }
+type Preparation = Omit<Cluster, 'account' | 'password'> & { readonly signal: AbortSignal | undefined }
 
 /** Makes the cluster on the first start, or checks the existing one. Starts no server. Throws EmbeddedPostgresError. */
-export async function prepareCluster(start: Preparation): Promise<{ cluster: Cluster; password: string }> {
+export async function prepareCluster(start: Preparation): Promise<Cluster> {
   const { folder, binaries, note } = start
   const { name } = folder
   const settings = { ...SETTINGS, ...start.settings }
@@ -55,8 +56,8 @@ export async function prepareCluster(start: Preparation): Promise<{ cluster: Clu
   if (version === null) {
     note(`setting up the embedded PostgreSQL ${binaries.majorVersion} in ${name} (first start)`)
     const password = kept ?? (await folder.makePassword())
-    const account = await createCluster({ ...start, settings }, password)
-    return { cluster: { folder, binaries, account, settings, note }, password }
+    await createCluster({ ...start, settings }, password)
+    return { folder, binaries, account: await chooseAccount(folder.clusterDir), password, settings, note }
   }
   if (version !== binaries.majorVersion)
     throw new EmbeddedPostgresError(
@@ -64,11 +65,13 @@ export async function prepareCluster(start: Preparation): Promise<{ cluster: Clu
       `data folder ${name} holds a PostgreSQL ${version} database, and this is PostgreSQL ${binaries.majorVersion}: ` +
         `move it with pg_dump of PostgreSQL ${version} and DATABASE_URL, or set DATA_DIR to a new folder`,
     )
-  const account = await chooseAccount(folder.clusterDir, binaries, name)
-  const cluster = { folder, binaries, account, settings, note }
-  if (kept !== null) return { cluster, password: kept }
-  note(`setting a new password for the embedded PostgreSQL (${name}/postgres-password is missing)`)
-  return { cluster, password: await replacePassword(cluster) }
+  if (kept === null)
+    throw new EmbeddedPostgresError(
+      'not-ours',
+      `${name}/postgres-password is missing, the password of the database beside it: ` +
+        'restore that file, or set DATA_DIR to another folder',
+    )
+  return { folder, binaries, account: await chooseAccount(folder.clusterDir), password: kept, settings, note }
 }
 
 /** The major version of the existing cluster; null when there is none. */
@@ -100,41 +103,32 @@ async function readVersion({ clusterDir, name }: DataFolder): Promise<string | n
   )
 }
 
-/** Makes the cluster in a staging folder and renames it into its place, so that a start that is killed half way leaves no cluster. */
-async function createCluster({ folder, binaries, settings, signal }: Preparation, password: string): Promise<Account> {
+/**
+ * Makes the cluster in a staging folder and renames it into its place, so that a start that is killed half way leaves no cluster. Of two
+ * first starts at the same time the faster one makes the cluster.
+ */
+async function createCluster({ folder, binaries, settings, signal }: Preparation, password: string): Promise<void> {
   const staging = await folder.makeStaging()
   try {
     // A copy of the password that the account can read.
     const passwordFile = join(staging, 'password')
     await writeNewFile(passwordFile, `${password}\n`)
-    const account = await chooseAccount(staging, binaries, folder.name)
+    const account = await chooseAccount(staging)
     const data = join(staging, 'data')
-    const { file, args, ...ids } = account(binaries.initdb, [
+    const args = [
       ...['-D', data, '-U', SUPERUSER, `--pwfile=${passwordFile}`, '--auth=scram-sha-256', '--encoding=UTF8'],
       // PostgreSQL brings this locale itself, so that every machine sorts and folds alike.
       ...['--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C', '--no-instructions'],
       ...(settings.fsync === 'off' ? ['--no-sync'] : []),
-    ])
-    const { ok, output } = await runProgram(file, args, { ...ids, env: binaries.env, ...(signal && { signal }) })
+    ]
+    const { ok, output } = await runProgram(binaries.initdb, args, { ...account, ...(signal && { signal }) })
     if (!ok) throw explainOutput(output, { dataDir: folder.name, program: 'initdb' })
-    await rename(data, folder.clusterDir)
+    await rename(data, folder.clusterDir).catch((error) => {
+      if (errorCode(error) !== 'ENOTEMPTY' && errorCode(error) !== 'EEXIST') throw error
+    })
     await using parent = await open(dirname(folder.clusterDir), 'r')
     await parent.sync()
-    return account
   } finally {
     await removeStaging(staging)
   }
-}
-
-/** In single-user mode, which needs no password. The statements go through stdin, and a failing one is not logged. */
-async function replacePassword({ folder, binaries, account }: Cluster): Promise<string> {
-  const password = await folder.makePassword()
-  const { file, args, ...ids } = account(binaries.postgres, [
-    ...['--single', '-D', folder.clusterDir, '-c', 'log_min_error_statement=panic', 'postgres'],
-  ])
-  // When the first start was interrupted, there is no application's role yet. Its statement then fails, without harm.
-  const input = [SUPERUSER, APPLICATION_ROLE].map((role) => `alter role ${role} password '${password}'\n`).join('')
-  const { ok, output } = await runProgram(file, args, { ...ids, env: binaries.env, input })
-  if (!ok) throw explainOutput(output, { dataDir: folder.name, program: 'setting a new password' })
-  return password
 }

@@ -8,7 +8,7 @@ export type FailureReason =
   | 'not-writable' // the data folder cannot be made or written
   | 'not-ours' // the data folder holds something else
   | 'wrong-version'
-  | 'in-use' // another live process of ours uses the data folder
+  | 'in-use' // another process uses the data folder
   | 'port-taken'
   | 'memory-in-use' // processes of a dead postmaster have not ended yet
   | 'disk-full'
@@ -31,11 +31,13 @@ export function explainFolderError(error: unknown, dataDir: string): EmbeddedPos
   const { syscall, path, message } = error as NodeJS.ErrnoException
   const code = errorCode(error)
   if (syscall?.startsWith('spawn'))
-    return new EmbeddedPostgresError(
-      'unsupported',
-      `the embedded PostgreSQL cannot run on this system (${path}: ${code}): set DATABASE_URL to a PostgreSQL of your own`,
-      error,
-    )
+    return code === 'EACCES'
+      ? closedToAccount(dataDir, `${path}: ${code}`)
+      : new EmbeddedPostgresError(
+          'unsupported',
+          `the embedded PostgreSQL cannot run on this system (${path}: ${code}): set DATABASE_URL to a PostgreSQL of your own`,
+          error,
+        )
   const unusable = (reason: FailureReason, why: string) =>
     new EmbeddedPostgresError(reason, `data folder ${dataDir} ${why} set DATA_DIR to another folder`, error)
   switch (code) {
@@ -62,6 +64,15 @@ export function diskFull(dataDir: string, cause?: unknown): EmbeddedPostgresErro
   return new EmbeddedPostgresError('disk-full', message, cause)
 }
 
+/** Of the programs, too: root's own home is closed to the account. */
+function closedToAccount(dataDir: string, quoted: string): EmbeddedPostgresError {
+  return new EmbeddedPostgresError(
+    'unsupported',
+    `the account that PostgreSQL runs as, which is never root, cannot reach its programs or data folder ${dataDir} (${quoted}): ` +
+      'make the folders above them passable (chmod a+x), start as an ordinary user, or set DATABASE_URL',
+  )
+}
+
 /** The program that failed, and what the message about it names. */
 export interface FailureContext {
   readonly dataDir: string
@@ -76,11 +87,19 @@ export function explainOutput(
   { dataDir, program, port, logFile }: FailureContext,
 ): EmbeddedPostgresError {
   const quoted = quoteFailure(output)
-  const library = /error while loading shared libraries: (\S+?):/.exec(output)?.[1]
+  const library = /(?:error while loading shared libraries|Library not loaded): (\S+?):?\s/.exec(output)?.[1]
   if (library !== undefined)
     return new EmbeddedPostgresError(
       'unsupported',
-      `the embedded PostgreSQL cannot run on this system (${library} is missing): install that library, or set DATABASE_URL`,
+      `the embedded PostgreSQL of data folder ${dataDir} cannot run (${library} is missing): ` +
+        'run "npm rebuild --ignore-scripts=false" where npm runs no install scripts, else install that library, or set DATABASE_URL',
+    )
+  const holder = /lock file "postmaster.pid" already exists[\s\S]*\(PID (\d+)\)/.exec(output)?.[1]
+  if (holder !== undefined)
+    return new EmbeddedPostgresError(
+      'in-use',
+      `data folder ${dataDir} is in use by process ${holder}: stop it (when it is no PostgreSQL, remove ` +
+        `${dataDir}/postgres/postmaster.pid), or set DATA_DIR to another folder`,
     )
   if (/Address already in use/.test(output))
     return new EmbeddedPostgresError(
@@ -95,6 +114,7 @@ export function explainOutput(
   // Shared memory has its own file system (/dev/shm); the server's own words are the better message about it.
   const isMemory = /shared memory.*No space left on device/.test(output)
   if (!isMemory && /No space left on device|Disk quota exceeded/.test(output)) return diskFull(dataDir)
+  if (process.geteuid?.() === 0 && /Permission denied|EACCES/.test(output)) return closedToAccount(dataDir, quoted)
   const where = logFile === undefined ? '' : `; its log is ${logFile}`
   return new EmbeddedPostgresError('failed', `${program} failed in data folder ${dataDir}: ${quoted}${where}`)
 }

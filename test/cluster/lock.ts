@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { identifyProcess } from '../../src/embedded-postgres/processes.ts'
+import { identifyProcess } from '../support/process-identity.ts'
 
 export type Lock = { readonly release: () => Promise<void> } | { readonly holder: number }
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { appendFile, lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { appendFile, lstat, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -170,17 +170,20 @@ test('rejects a folder that it cannot write', async () => {
   expect((await failureOf(dataDir)).message).toMatch(/is not writable/)
 })
 
-test('sets a new password when its file is missing, and reports a wrong one', async () => {
+test('names the file of the password when it is missing or wrong', async () => {
   const dataDir = await dirs.newDatabase()
-  const first = await start(dataDir)
-  await first.stop()
   const file = join(dataDir, 'postgres-password')
-  await writeFile(file, 'wrong\n')
-  expect((await failureOf(dataDir)).message).toContain(`remove that file`)
-  await rm(file)
-  await using second = await start(dataDir)
-  expect(second.url).not.toBe(first.url)
-  expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }])
+  const password = await readFile(file, 'utf8')
+  for (const [wrong, fault] of [
+    ['wrong\n', `the password in ${file} is not the one of the database beside it: restore that file, or set DATA_DIR`],
+    ['', `${file} is missing, the password of the database beside it: restore that file, or set DATA_DIR`],
+  ] as const) {
+    await writeFile(file, wrong)
+    expect(await failureOf(dataDir)).toMatchObject({ reason: 'not-ours', message: expect.stringContaining(fault) })
+  }
+  await writeFile(file, password)
+  await using server = await start(dataDir)
+  expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
 test('quotes the server when it does not start, and names its log', async () => {

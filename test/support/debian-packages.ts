@@ -4,11 +4,11 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, delimiter, dirname, join } from 'node:path'
-import { identifyProcess } from '../../src/embedded-postgres/processes.ts'
 import { waitForLock } from '../cluster/lock.ts'
 import { cacheFolder } from '../cluster/programs/places.ts'
 import type { Environment, Note } from '../cluster/programs/programs.ts'
 import { makeRoot, openApt, readInstalled, UNPACK, unpack } from './apt.ts'
+import { identifyProcess } from './process-identity.ts'
 
 export interface DebianPackages {
   /** For people, and the start of the folder's name. */

@@ -62,11 +62,15 @@ const SCRIPT = `
   process.on('SIGINT', () => console.log(JSON.stringify({ signal: 'SIGINT' })))
   const { startEmbeddedPostgres } = await import(process.argv[1])
   const note = (line) => console.log(JSON.stringify({ note: line }))
-  const server = await startEmbeddedPostgres({ dataDir: process.argv[2], note })
-  console.log(JSON.stringify({ ready: { url: server.url, serverPid: server.pid } }))
+  try {
+    const server = await startEmbeddedPostgres({ dataDir: process.argv[2], note })
+    console.log(JSON.stringify({ ready: { url: server.url, serverPid: server.pid } }))
+  } catch (error) {
+    console.log(JSON.stringify({ failed: error.reason + ': ' + error.message }))
+  }
 `
 
-type Line = { note?: string; signal?: string; ready?: { url: string; serverPid: number } }
+type Line = { note?: string; signal?: string; failed?: string; ready?: { url: string; serverPid: number } }
 
 export type EmbeddedChild = AsyncDisposable & {
   pid: number

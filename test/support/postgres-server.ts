@@ -7,7 +7,7 @@ import { makeTempFolder } from './temp-folder.ts'
 
 /**
  * A PostgreSQL of one test, for faults that would disturb the others. It keeps fsync on, as in service: what is tested
- * here is what survives. It is never restarted behind the test's back.
+ * here is what survives.
  */
 export interface PostgresServer extends AsyncDisposable {
   /** The database `heartbeat` for the role that owns it. */
@@ -37,7 +37,7 @@ export async function startPostgresServer(
   const dataDir = options.dataDir ?? join(folder?.path ?? '', 'data')
   if (folder !== null) await copyTemplate(dataDir)
   const startOn = (port?: number) =>
-    startEmbeddedPostgres({ dataDir, port, settings: options.settings, restart: false, note: () => {} })
+    startEmbeddedPostgres({ dataDir, port, settings: options.settings, note: () => {} })
   let server: EmbeddedPostgres
   try {
     server = await startOn(options.port)
