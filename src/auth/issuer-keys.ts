@@ -4,7 +4,7 @@
  * issuer is down.
  */
 
-import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
+import { createLocalJWKSet, createRemoteJWKSet, customFetch, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
 import type { Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
 import { type Clock, startTimer } from '../runtime/clock.ts'
@@ -27,43 +27,29 @@ const MAX_BYTES = 1_048_576
 
 /** The returned function throws AppError `unavailable` when the keys cannot be fetched, and what jose throws for an unknown key. */
 export function createIssuerKeys({ issuer, clock, onProblem }: IssuerKeysOptions): JWTVerifyGetKey {
-  let known: { readonly find: JWTVerifyGetKey; readonly at: Instant } | null = null
   let failed: { readonly error: unknown; readonly at: Instant } | null = null
-  let fetching: Promise<JWTVerifyGetKey> | null = null
 
-  async function fetchAll(): Promise<JWTVerifyGetKey> {
+  /** jose pauses after a fetch that succeeds, and not after a fetch that fails. */
+  async function fetchUnlessPaused(): Promise<Response> {
+    const leftMs = failed === null ? 0 : failed.at + PAUSE_MS - clock.now()
+    if (failed !== null && leftMs > 0) throw unreachable(issuer, failed.error, leftMs)
     try {
-      const find = createLocalJWKSet(await fetchKeys(issuer))
-      known = { find, at: clock.now() }
-      return find
+      const keys = await fetchKeys(issuer)
+      // Throws for what is no set of keys.
+      createLocalJWKSet(keys)
+      return Response.json(keys)
     } catch (error) {
       failed = { error, at: clock.now() }
       onProblem(error)
       throw unreachable(issuer, error, PAUSE_MS)
-    } finally {
-      fetching = null
     }
   }
 
-  /** Tokens that come at the same time share one fetch. */
-  async function renew(): Promise<JWTVerifyGetKey> {
-    const leftMs = failed === null ? 0 : failed.at + PAUSE_MS - clock.now()
-    if (failed !== null && leftMs > 0) throw unreachable(issuer, failed.error, leftMs)
-    fetching ??= fetchAll()
-    return fetching
-  }
-
-  return async (header, token) => {
-    const find = known !== null && clock.now() - known.at < FRESH_MS ? known.find : await renew()
-    try {
-      return await find(header, token)
-    } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
-      // The key may be newer than the last fetch.
-      if (known !== null && clock.now() - known.at < PAUSE_MS) throw error
-      return (await renew())(header, token)
-    }
-  }
+  return createRemoteJWKSet(new URL(issuer), {
+    cacheMaxAge: FRESH_MS,
+    cooldownDuration: PAUSE_MS,
+    [customFetch]: fetchUnlessPaused,
+  })
 }
 
 function unreachable(issuer: string, cause: unknown, leftMs: number): AppError {

@@ -12,21 +12,21 @@ const REFUSED = {
   message: expect.stringMatching(/^the credential is neither an API key nor an access token/),
 }
 
-let time: number
 let issuer: TestIssuer
 beforeEach(async () => {
-  time = START
-  issuer = await startIssuer(() => time)
+  vi.useFakeTimers({ toFake: ['Date'], now: START })
+  issuer = await startIssuer(Date.now)
 })
-afterEach(() => issuer[Symbol.asyncDispose]())
+afterEach(async () => {
+  vi.useRealTimers()
+  await issuer[Symbol.asyncDispose]()
+})
 
 /** With what the operator configures. */
 function makeIssuers(url = issuer.url, jwks: { keys: object[] } | null = null) {
   const problems: string[] = []
-  const { verify } = createIssuers(
-    [{ issuer: url, audience: AUDIENCE, users: new Map(), jwks }],
-    { now: () => time },
-    (of, error) => problems.push(`${of}: ${(error as Error).message}`),
+  const { verify } = createIssuers([{ issuer: url, audience: AUDIENCE, users: new Map(), jwks }], Date, (of, error) =>
+    problems.push(`${of}: ${(error as Error).message}`),
   )
   return { verify, problems, isTaken: async (token: string) => (await verify(token))?.email === 'ann@example.com' }
 }
@@ -41,10 +41,10 @@ describe('the keys of an issuer', () => {
     const token = await issuer.sign()
     expect(await isTaken(token)).toBe(true)
     expect(asked()).toEqual(BOTH)
-    time = START + 10 * MINUTE - 1
+    vi.setSystemTime(START + 10 * MINUTE - 1)
     expect(await isTaken(token)).toBe(true)
     expect(asked()).toEqual(BOTH)
-    time = START + 10 * MINUTE
+    vi.setSystemTime(START + 10 * MINUTE)
     expect(await isTaken(token)).toBe(true)
     expect(asked()).toEqual([...BOTH, ...BOTH])
   })
@@ -81,10 +81,10 @@ describe('a key', () => {
     const second = await makeKey('second')
     const token = await issuer.sign({}, second)
     issuer.showKeys(issuer.key, second)
-    time = START + 9_999
+    vi.setSystemTime(START + 9_999)
     await expect(verify(token)).rejects.toMatchObject(REFUSED)
     expect(asked()).toEqual(BOTH)
-    time = START + 10_000
+    vi.setSystemTime(START + 10_000)
     expect(await isTaken(token)).toBe(true)
     expect(await isTaken(await issuer.sign())).toBe(true)
     expect(asked()).toEqual([...BOTH, ...BOTH])
@@ -95,7 +95,7 @@ describe('a key', () => {
     const unknown = await Promise.all(['a', 'b', 'c'].map(async (kid) => issuer.sign({}, await makeKey(kid))))
     for (const token of unknown) await expect(verify(token)).rejects.toMatchObject(REFUSED)
     expect(asked()).toEqual(BOTH)
-    time = START + 10_000
+    vi.setSystemTime(START + 10_000)
     for (const token of unknown) await expect(verify(token)).rejects.toMatchObject(REFUSED)
     expect(asked()).toEqual([...BOTH, ...BOTH])
   })
@@ -104,7 +104,7 @@ describe('a key', () => {
     issuer.showKeys(issuer.key, await makeKey('second'))
     const { verify, isTaken } = makeIssuers()
     await isTaken(await issuer.sign())
-    time = START + 10_000
+    vi.setSystemTime(START + 10_000)
     await expect(verify(await issuer.sign({}, issuer.key, { kid: undefined }))).rejects.toMatchObject(REFUSED)
     expect(asked()).toEqual(BOTH)
   })
@@ -114,9 +114,9 @@ describe('a key', () => {
     const token = await issuer.sign()
     await isTaken(token)
     issuer.showKeys(await makeKey('second'))
-    time = START + 10 * MINUTE - 1
+    vi.setSystemTime(START + 10 * MINUTE - 1)
     expect(await isTaken(token)).toBe(true)
-    time = START + 10 * MINUTE
+    vi.setSystemTime(START + 10 * MINUTE)
     await expect(verify(token)).rejects.toMatchObject(REFUSED)
   })
 
@@ -141,6 +141,12 @@ const MEGABYTE = 1_048_576
 const padded = (bytes: number) => {
   const text = JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}${KEYS}` })
   return { status: 200, text: text.padEnd(bytes) }
+}
+/** A set of keys in so many chunks of a byte. */
+const chunked = (count: number) => {
+  const text = JSON.stringify({ keys: [issuer.key.jwk] }).padEnd(count)
+  const chunks = Array.from(text, (one) => `1\r\n${one}\r\n`).join('')
+  return { raw: `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n` }
 }
 
 describe('an issuer', () => {
@@ -192,6 +198,7 @@ describe('an issuer', () => {
     ['whose keys are not objects', () => ({ [KEYS]: asJson({ keys: [1] }) }), 'malformed'],
     ['whose document is too large', () => ({ [DOCUMENT]: padded(MEGABYTE + 1) }), 'more than 1048576 bytes'],
     ['whose keys never end', () => ({ [KEYS]: { status: 200, body: 'flood' } }), 'more than 1048576 bytes'],
+    ['whose keys come in short chunks', () => ({ [KEYS]: chunked(1_025) }), 'more than 1048576 bytes'],
     ['that breaks off', () => ({ [DOCUMENT]: { status: 200, body: 'break' } }), 'terminated'],
     ['that hangs up', () => ({ [DOCUMENT]: 'reset' }), 'fetch failed'],
   ])('an issuer %s is not trusted', async (_, pages, problem) => {
@@ -213,6 +220,12 @@ describe('an issuer', () => {
     expect(await makeIssuers().isTaken(await issuer.sign())).toBe(true)
   })
 
+  it('keys are accepted in as many short chunks as any body may have, and after interim responses', async () => {
+    const { raw } = chunked(1_024)
+    issuer.pages.set(KEYS, { raw: `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n${raw}` })
+    expect(await makeIssuers().isTaken(await issuer.sign())).toBe(true)
+  })
+
   it('an issuer that is down is asked again after ten seconds, and not before', async () => {
     await issuer.receiver.close()
     const { verify, isTaken, problems } = makeIssuers()
@@ -220,11 +233,11 @@ describe('an issuer', () => {
     await expect(verify(token)).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 10 })
     await using back = await startReceiver({ port: issuer.receiver.port })
     back.answer(({ path }) => issuer.pages.get(path) ?? { status: 404 })
-    time = START + 9_500
+    vi.setSystemTime(START + 9_500)
     await expect(verify(token)).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 0.5 })
     expect(back.requests).toEqual([])
     expect(problems).toHaveLength(1)
-    time = START + 10_000
+    vi.setSystemTime(START + 10_000)
     expect(await isTaken(token)).toBe(true)
     expect(back.requests).toHaveLength(2)
   })
@@ -234,11 +247,11 @@ describe('an issuer', () => {
     const token = await issuer.sign()
     await isTaken(token)
     issuer.pages.clear()
-    time = START + 10_000
+    vi.setSystemTime(START + 10_000)
     await expect(verify(await issuer.sign({}, await makeKey('second')))).rejects.toMatchObject({ code: 'unavailable' })
     expect(await isTaken(token)).toBe(true)
     expect(problems).toHaveLength(1)
-    time = START + 10 * MINUTE
+    vi.setSystemTime(START + 10 * MINUTE)
     await expect(verify(token)).rejects.toMatchObject({ code: 'unavailable' })
   })
 
@@ -246,7 +259,7 @@ describe('an issuer', () => {
     ['does not respond', 'hang'],
     ['sends a body without an end', { status: 200, text: '{', body: 'trickle' }],
   ])('an issuer that %s is given up after five seconds, for all waiting tokens', async (_, answer) => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'], now: START })
     try {
       issuer.pages.set(KEYS, answer)
       const { verify, problems } = makeIssuers()
@@ -267,7 +280,7 @@ describe('an issuer', () => {
   })
 
   it('an issuer that is down does not affect another one', async () => {
-    await using other = await startIssuer(() => time)
+    await using other = await startIssuer(Date.now)
     await issuer.receiver.close()
     const configs = [issuer, other].map(({ url }) => ({
       issuer: url,
@@ -275,7 +288,7 @@ describe('an issuer', () => {
       users: new Map(),
       jwks: null,
     }))
-    const { verify } = createIssuers(configs, { now: () => time })
+    const { verify } = createIssuers(configs, Date)
     await expect(verify(await issuer.sign())).rejects.toMatchObject({ code: 'unavailable' })
     expect(await verify(await other.sign())).toMatchObject({ email: 'ann@example.com' })
   })
