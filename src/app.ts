@@ -9,26 +9,21 @@ import { AppError } from './domain/errors.ts'
 import { toSeriesLabel } from './domain/labels.ts'
 import { createHostRule } from './http/head.ts'
 import { createOpsApp } from './http/ops/app.ts'
-import type { MetricsSource } from './http/ops/metrics.ts'
 import { addressOf, createHttpServer } from './http/server.ts'
 import type { Connection } from './kubernetes/connection.ts'
 import { createApiRole } from './roles/api.ts'
 import { type Base, limitConnections, loopOf, openDatabase } from './roles/base.ts'
 import { createControllerRole } from './roles/controller.ts'
 import { createMetrics, type Metrics } from './roles/metrics.ts'
+import { createMetricsSource } from './roles/metrics-source.ts'
 import { SPOOL_LOCK_MS } from './roles/spool.ts'
 import { findUnencrypted } from './roles/unencrypted.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import type { Log } from './runtime/log.ts'
 import { observeHttp } from './runtime/metrics.ts'
-import { stopTogether } from './runtime/stop-together.ts'
+import { stopTogether } from './runtime/parts.ts'
 import { createReporter, REPORT_MS } from './service/report.ts'
-import { countByStatus, oldestOverdueSeconds } from './store/checks/states.ts'
 import type { Context } from './store/context.ts'
-import { countHistoryRows } from './store/history/sizes.ts'
-import { listSeen } from './store/jobs/seen-areas.ts'
-import { oldestPendingSeconds } from './store/outbox/deliveries.ts'
-import type { Database } from './store/postgres/database.ts'
 import { createDatabaseClock } from './store/postgres/database-clock.ts'
 
 /** Without a slash at the end; `api` with its /api/v1. Ping and API are null in the controller role, which serves neither. */
@@ -61,8 +56,6 @@ export interface AppOptions {
 }
 
 const MEASURE_MS = 5_000
-/** In /metrics. */
-const MAX_CLUSTERS = 100
 const CLUSTER_WAIT_MS = 1_000
 export const DATABASE_RETRY_MS = 500
 
@@ -120,8 +113,12 @@ export function createApp(options: AppOptions): App {
     metrics: {
       contentType: metrics.registry.contentType,
       labelNames: config.metricLabels.map(toSeriesLabel),
-      readChecks,
-      render: renderMetrics,
+      ...createMetricsSource({
+        ...base,
+        pools: { management: database, pings: pingDatabase },
+        api: apiRole,
+        isStoring: () => whyNotReady() === null && apiRole?.whyNotStoring() === null,
+      }),
       onFault: (error) => log.error({ error }, 'metrics could not be served'),
     },
     onRequest: (route, method, status, ms) =>
@@ -142,48 +139,6 @@ export function createApp(options: AppOptions): App {
     if (isStopping) return 'stopping'
     if (!isStarted) return 'starting'
     return apiRole === null ? (controllerRole?.whyNotReady() ?? null) : apiRole.whyNotReady()
-  }
-
-  const isStoring = () => whyNotReady() === null && apiRole?.whyNotStoring() === null
-
-  /** Without the database the other metrics are still served. */
-  async function readChecks(add: Parameters<MetricsSource['readChecks']>[0]): Promise<boolean> {
-    if (apiRole === null || !isStoring()) return false
-    try {
-      return await apiRole.exportChecks(add)
-    } catch (error) {
-      log.warn({ error }, 'the series of the checks could not be read')
-      return false
-    }
-  }
-
-  /** The gauges that mirror the database are read for each scrape. One that cannot be read keeps its value, and no other one. */
-  async function renderMetrics(exported: { isActive: boolean; dropped: number }): Promise<string> {
-    metrics.exporterActive.set(exported.isActive ? 1 : 0)
-    metrics.checkSeriesDropped.set(exported.dropped)
-    apiRole?.showMetrics()
-    reportConnections(metrics, 'management', database)
-    if (pingDatabase !== null) reportConnections(metrics, 'pings', pingDatabase)
-    if (apiRole !== null && isStoring()) {
-      const read = await Promise.allSettled([
-        // First: in a flood it matters most, and many checks take long to count.
-        oldestOverdueSeconds(database).then((seconds) => metrics.oldestOverdueSeconds.set(seconds)),
-        oldestPendingSeconds(database, databaseClock.now()).then((seconds) => metrics.outboxOldestSeconds.set(seconds)),
-        countByStatus(database).then((counts) => {
-          for (const [status, count] of Object.entries(counts)) metrics.checks.set({ status }, count)
-        }),
-        countHistoryRows(database).then((counts) => {
-          for (const [kind, rows] of Object.entries(counts)) metrics.historyRows.set({ kind }, rows)
-        }),
-        (exported.isActive ? listSeen(database, MAX_CLUSTERS) : Promise.resolve([])).then((seen) => {
-          metrics.cronJobsSeen.reset()
-          for (const { cluster, seenAt } of seen) metrics.cronJobsSeen.set({ cluster }, seenAt / 1_000)
-        }),
-      ])
-      const failed = read.find((outcome) => outcome.status === 'rejected')
-      if (failed !== undefined) log.warn({ error: failed.reason }, 'gauges of the database could not be read')
-    }
-    return metrics.registry.metrics()
   }
 
   async function start(signal?: AbortSignal): ReturnType<App['start']> {
@@ -252,11 +207,4 @@ export function createApp(options: AppOptions): App {
   }
 
   return { start, stop, whyNotReconciling, metrics }
-}
-
-function reportConnections(metrics: Metrics, pool: string, database: Database): void {
-  const { total, idle, waiting } = database.connections()
-  metrics.connections.set({ pool, state: 'busy' }, total - idle)
-  metrics.connections.set({ pool, state: 'idle' }, idle)
-  metrics.connections.set({ pool, state: 'waiting' }, waiting)
 }

@@ -37,8 +37,8 @@ import { MANAGEMENT_BODY, routeManagement } from '../http/management.ts'
 import { createPingApp } from '../http/ping/app.ts'
 import { addressOf, createHttpServer } from '../http/server.ts'
 import { observeHttp } from '../runtime/metrics.ts'
+import { type Part, startStages } from '../runtime/parts.ts'
 import { createSteadyLog } from '../runtime/steady-log.ts'
-import { stopTogether } from '../runtime/stop-together.ts'
 import type { Context } from '../store/context.ts'
 import type { Database } from '../store/postgres/database.ts'
 import { takeCreation } from '../tenancy/rate-limit.ts'
@@ -59,7 +59,7 @@ export interface ApiRole {
   pingUrl(): string
   baseUrl(): string
   /** Sets the gauges that this role knows. */
-  showMetrics(): void
+  setGauges(): void
   /** Reads the series of each check for /metrics. */
   readonly exportChecks: Exporter['read']
   /** Channels with a URL without TLS. */
@@ -321,45 +321,63 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     await beat.end().catch((error) => log.warn({ error }, 'the end of this process could not be written'))
   }
 
-  return {
+  const listening = { ping: '', api: '' }
+  const pings: Part = {
+    async start() {
+      listening.ping = addressOf(bindAddress, await pingServer.listen())
+      pingUrl ||= listening.ping
+    },
+    stop: () => pingServer.close(GRACE_MS),
+  }
+  const managementApi: Part = {
+    async start() {
+      listening.api = `${addressOf(bindAddress, await apiServer.listen())}${API_PREFIX}`
+      baseUrl ||= listening.api
+    },
+    // Its streams have no end of their own.
+    stop: () => live.stop().then(() => apiServer.close(GRACE_MS)),
+  }
+  const beats: Part = {
     async start(signal) {
-      await spool.open()
-      stack.defer(endBeat)
-      stack.defer(spool.close)
-      stack.defer(recorder.stop)
-      // Before the first ping: only a ping of a known check goes behind older pings on disk, or to the disk in an outage.
-      await base.whenAvailable(() => known.refresh(signal), signal)
-      const defer = stopTogether(stack)
-      defer(changes.stop)
-      const ping = addressOf(bindAddress, await pingServer.listen())
-      defer(() => pingServer.close(GRACE_MS))
-      const api = `${addressOf(bindAddress, await apiServer.listen())}${API_PREFIX}`
-      // Its streams have no end of their own. A start that failed half way does not drain.
-      defer(() => live.stop().then(() => apiServer.close(GRACE_MS)))
-      pingUrl ||= ping
-      baseUrl ||= api
       // The gap since the last stop is recorded before the first deadline is evaluated.
       await base.whenAvailable(beatLoop.runOnce, signal)
       // Other replicas evaluate no deadline while this one says that pings wait here.
       beatLoop.start()
-      defer(stopBeat)
-      await drainSpool(signal)
-      spool.loop.start()
-      defer(spool.loop.stop)
-      expireLoop.start()
-      knownLoop.start()
-      defer(knownLoop.stop)
-      pruneLoop.start()
-      defer(pruneLoop.stop)
-      pruneBusyLoop.start()
-      defer(pruneBusyLoop.stop)
-      defer(delivery.stop)
-      await delivery.start(signal)
-      exporterLoop.start()
-      stack.defer(drain)
-      // Open pages find another replica meanwhile.
-      stack.defer(() => void live.stop())
-      return { ping, api }
+    },
+    stop: stopBeat,
+  }
+  const stages: Part[][] = [
+    [{ stop: endBeat }],
+    [{ start: spool.open, stop: spool.close }],
+    [{ stop: recorder.stop }],
+    [
+      // Before the first ping: only a ping of a known check goes behind older pings on disk, or to the disk in an outage.
+      { start: (signal) => base.whenAvailable(() => known.refresh(signal), signal) },
+      { stop: changes.stop },
+      pings,
+      managementApi,
+      beats,
+      { start: drainSpool },
+      spool.loop,
+      { start: expireLoop.start },
+      knownLoop,
+      pruneLoop,
+      pruneBusyLoop,
+      // Also after a start that failed half way.
+      { stop: delivery.stop },
+      { start: delivery.start },
+      { start: exporterLoop.start },
+    ],
+    // A start that failed half way does not drain.
+    [{ stop: drain }],
+    // Open pages find another replica during the drain.
+    [{ stop: async () => void live.stop() }],
+  ]
+
+  return {
+    async start(signal) {
+      await startStages(stages, stack, signal)
+      return listening
     },
     stop: () => stack.disposeAsync(),
 
@@ -367,10 +385,10 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     whyNotStoring,
     pingUrl: () => pingUrl,
     baseUrl: () => baseUrl,
-    showMetrics() {
+    setGauges() {
       metrics.pingsWaiting.set(recorder.waiting())
       metrics.knownChecks.set(known.size)
-      spool.showMetrics()
+      spool.setGauges()
     },
     exportChecks: exporter.read,
     clearChannels: () => countClear({ database, sealer }),

@@ -13,7 +13,7 @@ import { type AttemptReport, createOutbox, textOf } from '../delivery/outbox.ts'
 import { createTargetRule, TargetRejected } from '../delivery/targets.ts'
 import { createWatchdog } from '../delivery/watchdog.ts'
 import { toIso } from '../domain/instant.ts'
-import { stopTogether } from '../runtime/stop-together.ts'
+import { type Part, startStages } from '../runtime/parts.ts'
 import { oldestOverdueSeconds } from '../store/checks/states.ts'
 import { type Base, loopOf, openDatabase } from './base.ts'
 
@@ -150,27 +150,24 @@ export function createDelivery(base: DeliveryOptions): Delivery {
       .catch((error) => log.warn({ error }, 'the last outcomes could not be written; these deliveries are sent again'))
   }
 
-  return {
-    async start(signal) {
-      await base.whenAvailable(async () => {
-        await installationLoop.runOnce()
-        const { resealed, unreadable } = await resealChannels({ database: base.database, sealer })
-        if (resealed > 0) log.info({ resealed }, 'channels were resealed under the present SECRET_KEY')
-        if (unreadable > 0)
-          log.warn(
-            { unreadable },
-            'channels are sealed under a SECRET_KEY that is not known: set it in PREVIOUS_SECRET_KEYS',
-          )
-      }, signal)
-      stack.defer(stopOutbox)
-      const defer = stopTogether(stack)
-      for (const loop of [outboxLoop, installationLoop, watchdogLoop]) {
-        loop?.start()
-        if (loop !== null) defer(loop.stop)
-      }
-      keepLoop.start()
-      defer(() => keepLoop.stop().then(keeper.stop))
-    },
-    stop: () => stack.disposeAsync(),
+  const prepare = async () => {
+    await installationLoop.runOnce()
+    const { resealed, unreadable } = await resealChannels({ database: base.database, sealer })
+    if (resealed > 0) log.info({ resealed }, 'channels were resealed under the present SECRET_KEY')
+    if (unreadable > 0)
+      log.warn(
+        { unreadable },
+        'channels are sealed under a SECRET_KEY that is not known: set it in PREVIOUS_SECRET_KEYS',
+      )
   }
+  const stages: Part[][] = [
+    [{ start: (signal) => base.whenAvailable(prepare, signal), stop: stopOutbox }],
+    [
+      outboxLoop,
+      installationLoop,
+      watchdogLoop ?? {},
+      { start: keepLoop.start, stop: () => keepLoop.stop().then(keeper.stop) },
+    ],
+  ]
+  return { start: (signal) => startStages(stages, stack, signal), stop: () => stack.disposeAsync() }
 }

@@ -34,7 +34,7 @@ export interface SpoolRole {
   drain(signal?: AbortSignal): Promise<void>
   /** Records what waits, as soon as the database is available. */
   readonly loop: Pick<Loop, 'start' | 'stop'>
-  showMetrics(): void
+  setGauges(): void
   /** Records what waits, if the database is available and as far as there is time; the rest stays on disk. */
   close(): Promise<void>
 }
@@ -229,7 +229,7 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     },
     drain,
     loop,
-    showMetrics() {
+    setGauges() {
       const oldestAt = pings?.oldestAt() ?? null
       metrics.spoolAccepting.set(pings?.hasRoom() ? 1 : 0)
       metrics.spoolPings.set(pings?.pings() ?? 0)

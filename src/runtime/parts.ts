@@ -1,0 +1,36 @@
+/**
+ * Adds one entry to `stack` and returns a function that adds stops to this entry. All of them run at the same time when the
+ * stack is disposed of: for stops that each may wait for a whole grace period. The stack goes on when all have ended, also where one failed.
+ */
+export function stopTogether(stack: AsyncDisposableStack): (stop: () => Promise<unknown>) => void {
+  const stops: (() => Promise<unknown>)[] = []
+  stack.defer(async () => {
+    const settled = await Promise.allSettled(stops.map((stop) => stop()))
+    for (const outcome of settled) if (outcome.status === 'rejected') throw outcome.reason
+  })
+  return (stop) => void stops.push(stop)
+}
+
+/** Of a process. Either may be missing. */
+export interface Part {
+  readonly start?: (signal?: AbortSignal) => unknown
+  readonly stop?: () => Promise<unknown>
+}
+
+/**
+ * Starts the parts one after the other. `stack` then stops those that have started: the last stage first, and the parts of a stage at the
+ * same time.
+ */
+export async function startStages(
+  stages: readonly (readonly Part[])[],
+  stack: AsyncDisposableStack,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  for (const stage of stages) {
+    const defer = stopTogether(stack)
+    for (const { start, stop } of stage) {
+      await start?.(signal)
+      if (stop !== undefined) defer(stop)
+    }
+  }
+}
