@@ -10,7 +10,7 @@ import type { AppError } from '../domain/errors.ts'
 import { startTimer } from '../runtime/clock.ts'
 import type { Loop } from '../runtime/loop.ts'
 import { createSemaphore } from '../runtime/semaphore.ts'
-import { SpoolDamaged, SyncFailed } from '../spool/errors.ts'
+import { SyncFailed } from '../spool/errors.ts'
 import type { Files } from '../spool/files.ts'
 import { openSpool } from '../spool/open-spool.ts'
 import type { Problem } from '../spool/recover.ts'
@@ -81,41 +81,26 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     whileReadable(() => readBack?.run() ?? Promise.resolve('done')),
   )
 
-  /** What cannot be read must not keep what comes later: pings of all checks would wait behind it. */
+  /**
+   * What cannot be read must not keep what comes later: pings of all checks would wait behind it. The files stay as they
+   * are: another try would find the same.
+   */
   async function whileReadable(work: () => Promise<'again' | 'done'>): Promise<'again' | 'done'> {
     try {
       return await work()
     } catch (error) {
-      if (error instanceof UnknownFormat) await leave(error)
-      else if (error instanceof SpoolDamaged) await reopen(error)
-      else throw error
-      return 'again'
+      if (!(error instanceof UnknownFormat)) throw error
+      mayOpen = false
+      log.error({ error, folder }, 'the spool cannot be read: pings are rejected while the database is unavailable')
+      await change(async () => {
+        const left = spool
+        spool = null
+        pings = null
+        readBack = null
+        await left?.close()
+      })
+      return 'done'
     }
-  }
-
-  /** The files stay as they are: another try would find the same. */
-  async function leave(error: unknown): Promise<void> {
-    mayOpen = false
-    log.error({ error, folder }, 'the spool cannot be read: pings are rejected while the database is unavailable')
-    await change(abandon)
-  }
-
-  /** Opening it keeps aside what is damaged. It would accept pings again, so not after a failed fsync. */
-  async function reopen(error: unknown): Promise<void> {
-    if (!mayOpen) return leave(error)
-    log.error({ error, folder }, 'the spool is damaged; it is opened again')
-    await change(async () => {
-      await abandon()
-      await openNow()
-    })
-  }
-
-  async function abandon(): Promise<void> {
-    const left = spool
-    spool = null
-    pings = null
-    readBack = null
-    await left?.close()
   }
 
   function onProblem(problem: Problem): void {
@@ -123,11 +108,10 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     switch (kind) {
       case 'damaged':
         metrics.spoolDropped.inc({ reason: 'damaged' })
-        log.error(rest, 'a file of the spool is damaged: the pings behind this byte are kept aside, and not recorded')
-        break
-      case 'gap':
-        metrics.spoolDropped.inc({ reason: 'damaged' }, problem.count)
-        log.error(rest, 'a file of the spool is missing: its pings are not recorded')
+        log.error(
+          rest,
+          'a file of the spool is damaged, or of another format: its bytes from this offset on are kept aside, and their pings are not recorded',
+        )
         break
       case 'cut off':
         log.warn(rest, 'the last ping of the spool was not whole, and not acknowledged; it is removed')
@@ -208,13 +192,11 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     )
   }
 
-  /** Once more where the spool had to be opened again. */
   async function drain(signal?: AbortSignal): Promise<void> {
-    const drainOnce = async () => {
+    await whileReadable(async () => {
       await readBack?.drain(signal)
-      return 'done' as const
-    }
-    while ((await whileReadable(drainOnce)) === 'again');
+      return 'done'
+    })
   }
 
   return {

@@ -1,4 +1,4 @@
-/** The folder cannot be used: held by another process, of another version, or with files that do not belong together. */
+/** The folder cannot be used: another process uses it. */
 export class SpoolRejected extends Error {
   override readonly name = 'SpoolRejected'
 }
@@ -11,11 +11,6 @@ export class SpoolFull extends Error {
 /** A write failed or the spool is closed: it accepts nothing until it is opened anew. */
 export class SpoolBroken extends Error {
   override readonly name = 'SpoolBroken'
-}
-
-/** A stored record cannot be read. The next `openSpool` keeps the damaged part aside. */
-export class SpoolDamaged extends Error {
-  override readonly name = 'SpoolDamaged'
 }
 
 /** What the disk holds of a file is unknown: Linux marks the pages of a failed fsync as written, so that the next one would succeed. */

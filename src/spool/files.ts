@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { errorCode } from '../runtime/error-code.ts'
 import { SpoolRejected, SyncFailed } from './errors.ts'
 
-export interface File {
+export interface File extends AsyncDisposable {
   read(into: Buffer, offset: number, length: number, position: number): Promise<{ bytesRead: number }>
   write(from: Buffer, offset: number, length: number, position: number): Promise<{ bytesWritten: number }>
   truncate(length: number): Promise<void>

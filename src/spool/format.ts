@@ -1,19 +1,18 @@
 /**
- * The bytes of a segment file: a header, then records.
+ * The bytes of a segment file: a header, then records. Numbers are little-endian.
  *
- *   header   magic 8, version u32, position of the first record u64, id of the spool 16, CRC-32C of these
- *   record   length u32, CRC-32C of length and position, CRC-32C of length, position and payload, payload
+ *   header   magic and version 12, position of the first record u64, id of the spool 16, CRC-32 of these u32
+ *   record   length u32, the inverted length u32, CRC-32 of the payload u32, payload
  *
- * The length has a sum of its own: with a wrong one, damage in the middle could not be distinguished from a record that was cut off,
- * and records behind it would be removed. Numbers are little-endian.
+ * The CRC-32 of a payload begins with the position of the record. The inverted length tells a damaged length from a
+ * record that a crash cut off: whole records may follow a damaged length.
  */
 
-import { crc32c } from './crc32c.ts'
+import { crc32 } from 'node:zlib'
 
 export const HEADER_BYTES = 40
 export const RECORD_HEADER_BYTES = 12
-const MAGIC = Buffer.from('spool\r\n\x1a', 'latin1')
-const VERSION = 1
+const MAGIC = Buffer.from('spool\r\n\x1a\x02\0\0\0', 'latin1')
 
 export interface Header {
   readonly id: string
@@ -23,19 +22,16 @@ export interface Header {
 export function encodeHeader({ id, first }: Header): Buffer {
   const bytes = Buffer.alloc(HEADER_BYTES)
   MAGIC.copy(bytes)
-  bytes.writeUInt32LE(VERSION, 8)
   bytes.writeBigUInt64LE(BigInt(first), 12)
   bytes.write(id.replaceAll('-', ''), 20, 'hex')
-  bytes.writeUInt32LE(crc32c(bytes.subarray(0, 36)), 36)
+  bytes.writeUInt32LE(crc32(bytes.subarray(0, 36)), 36)
   return bytes
 }
 
-/** Null for a damaged header; a text for what is no segment of this version. */
-export function decodeHeader(bytes: Buffer): Header | string | null {
-  if (!bytes.subarray(0, 8).equals(MAGIC)) return 'it is not a segment of a spool'
-  const version = bytes.length >= 12 ? bytes.readUInt32LE(8) : VERSION
-  if (version !== VERSION) return `it has format version ${version}, and this program reads version ${VERSION}`
-  if (bytes.length < HEADER_BYTES || crc32c(bytes.subarray(0, 36)) !== bytes.readUInt32LE(36)) return null
+/** Null for a damaged header, and for one of another format. */
+export function decodeHeader(bytes: Buffer): Header | null {
+  if (bytes.length < HEADER_BYTES || !bytes.subarray(0, 12).equals(MAGIC)) return null
+  if (crc32(bytes.subarray(0, 36)) !== bytes.readUInt32LE(36)) return null
   const id = bytes.toString('hex', 20, 36).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
   return { id, first: Number(bytes.readBigUInt64LE(12)) }
 }
@@ -48,39 +44,26 @@ export function encodeRecords(records: readonly Buffer[], position: number): Buf
   const bytes = Buffer.allocUnsafe(encodedBytes(records))
   let at = 0
   for (const [index, record] of records.entries()) {
-    const sum = sumOfHead(record.length, position + index)
     bytes.writeUInt32LE(record.length, at)
-    bytes.writeUInt32LE(sum, at + 4)
-    bytes.writeUInt32LE(crc32c(record, sum), at + 8)
+    bytes.writeUInt32LE(~record.length >>> 0, at + 4)
+    bytes.writeUInt32LE(sumOf(record, position + index), at + 8)
     record.copy(bytes, at + RECORD_HEADER_BYTES)
     at += RECORD_HEADER_BYTES + record.length
   }
   return bytes
 }
 
-/** `short`: this many bytes are needed. `bad`: a sum is wrong; only with a right sum of the length it is known where the record ends. */
-export type Decoded =
-  | { readonly record: Buffer; readonly bytes: number }
-  | { readonly short: number }
-  | { readonly bad: 'length' }
-  | { readonly bad: 'payload'; readonly bytes: number }
+export type Fault = 'cut off' | 'damaged'
 
-export function decodeRecord(bytes: Buffer, at: number, position: number): Decoded {
-  if (bytes.length - at < RECORD_HEADER_BYTES) return { short: RECORD_HEADER_BYTES }
+/** `cut off`: the record goes on behind the end of the bytes. */
+export function decodeRecord(bytes: Buffer, at: number, position: number): Buffer | Fault {
+  if (bytes.length - at < RECORD_HEADER_BYTES) return 'cut off'
   const length = bytes.readUInt32LE(at)
-  const sum = sumOfHead(length, position)
-  if (sum !== bytes.readUInt32LE(at + 4)) return { bad: 'length' }
-  const size = RECORD_HEADER_BYTES + length
-  if (bytes.length - at < size) return { short: size }
-  const record = bytes.subarray(at + RECORD_HEADER_BYTES, at + size)
-  return crc32c(record, sum) === bytes.readUInt32LE(at + 8) ? { record, bytes: size } : { bad: 'payload', bytes: size }
+  if (bytes.readUInt32LE(at + 4) !== ~length >>> 0) return 'damaged'
+  const end = at + RECORD_HEADER_BYTES + length
+  if (end > bytes.length) return 'cut off'
+  const record = bytes.subarray(at + RECORD_HEADER_BYTES, end)
+  return sumOf(record, position) === bytes.readUInt32LE(at + 8) ? record : 'damaged'
 }
 
-const head = Buffer.alloc(12)
-
-function sumOfHead(length: number, position: number): number {
-  head.writeUInt32LE(length, 0)
-  head.writeUInt32LE(position % 2 ** 32, 4)
-  head.writeUInt32LE(Math.floor(position / 2 ** 32), 8)
-  return crc32c(head)
-}
+const sumOf = (record: Buffer, position: number) => crc32(record, position % 2 ** 32)

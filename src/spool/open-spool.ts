@@ -3,32 +3,24 @@
 import { dirname, join, resolve } from 'node:path'
 import { diskFiles, type Files, sync } from './files.ts'
 import { HEADER_BYTES } from './format.ts'
-import { type Problem, recover } from './recover.ts'
-import { runSpool, type Spool } from './spool.ts'
+import { recover } from './recover.ts'
+import { runSpool, type Spool, type SpoolOptions } from './spool.ts'
 
-export interface SpoolOptions {
-  /** Made if it is missing. One process at a time uses it. */
-  readonly folder: string
-  /** All files together. */
-  readonly maxBytes: number
-  /** One file, and so the most that one append may have. */
-  readonly segmentBytes?: number
-  readonly onProblem: (problem: Problem) => void
-  readonly files?: Files
-}
-
-const SEGMENT_BYTES = 4 * 2 ** 20
+const DEFAULTS = { segmentBytes: 4 * 2 ** 20, files: diskFiles }
+type Given = Omit<SpoolOptions, keyof typeof DEFAULTS> & Partial<SpoolOptions>
 
 /** Rejects with SpoolRejected, which says what is wrong with the folder, or with the error of the file system. */
-export async function openSpool({ files = diskFiles, ...options }: SpoolOptions): Promise<Spool> {
-  const { maxBytes, segmentBytes = SEGMENT_BYTES, onProblem } = options
+export async function openSpool(given: Given): Promise<Spool> {
+  const options = { ...DEFAULTS, ...given, folder: resolve(given.folder) }
+  const { files, folder, segmentBytes, onProblem } = options
   if (segmentBytes <= HEADER_BYTES) throw new RangeError(`segmentBytes must be more than ${HEADER_BYTES}`)
-  const folder = resolve(options.folder)
   await makeFolder(files, folder)
   const unlock = await files.lock(join(folder, 'lock'))
   try {
-    const recovered = await recover(files, folder, onProblem)
-    return runSpool({ files, folder, maxBytes, segmentBytes, onProblem, unlock }, recovered)
+    const spool = runSpool(options, await recover(files, folder, onProblem), unlock)
+    // Removes the oldest files without a record. Where that fails the spool is broken, and its records can be read.
+    await spool.forget(0).catch(() => {})
+    return spool
   } catch (error) {
     unlock()
     throw error

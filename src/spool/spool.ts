@@ -1,16 +1,11 @@
 /** An open spool: appends in groups, reads, deletes what is forgotten. */
 
 import { createSemaphore } from '../runtime/semaphore.ts'
-import { SpoolBroken, SpoolDamaged, SpoolFull } from './errors.ts'
-import { type Files, isDiskFull, sync, writeAt } from './files.ts'
+import { SpoolBroken, SpoolFull } from './errors.ts'
+import { type File, type Files, isDiskFull, sync, writeAt } from './files.ts'
 import { encodedBytes, encodeRecords, HEADER_BYTES } from './format.ts'
-import type { Problem, Recovered } from './recover.ts'
-import { createSegment, readEntries, type Segment } from './segment.ts'
-
-export interface Positioned {
-  readonly position: number
-  readonly record: Buffer
-}
+import { damageOf, keptAs, type Problem, type Recovered } from './recover.ts'
+import { createSegment, type Positioned, planSegment, readRecords, type Segment } from './segment.ts'
 
 export interface Spool {
   /** Made with the folder's first file, and in all of them: what is remembered about positions is remembered with it. */
@@ -20,9 +15,9 @@ export interface Spool {
    * nothing is accepted until the spool is opened anew, but what was stored before can be read.
    */
   readonly state: 'open' | 'full' | 'broken'
-  /** Of the newest stored record, also when it is forgotten; 0 before the first. */
+  /** Of the newest stored record, also when it is forgotten; 0 before the first. Positions of damaged records count. */
   readonly last: number
-  /** Records that are not forgotten. */
+  /** Records that can be read and are not forgotten. */
   readonly records: number
   /** Of all files. A file is deleted when all its records are forgotten. */
   readonly bytes: number
@@ -32,7 +27,10 @@ export interface Spool {
    * SpoolFull or SpoolBroken; a call is stored as a whole or not at all. After SpoolBroken it may be found stored at the next start.
    */
   append(records: readonly Buffer[]): Promise<readonly number[]>
-  /** The oldest records after a position, in order: up to a limit, but one at least if there is one. Rejects with SpoolDamaged. */
+  /**
+   * The oldest records after a position, in order: up to a limit, but one at least if there is one. A damaged record ends
+   * its file: it is reported, and the records of the next file follow.
+   */
   read(after: number, limit: { readonly records: number; readonly bytes: number }): Promise<readonly Positioned[]>
   /** Records up to this position are no longer needed. Up to which one is remembered by the caller: files are deleted as a whole. */
   forget(upTo: number): Promise<void>
@@ -40,13 +38,15 @@ export interface Spool {
   close(): Promise<void>
 }
 
-interface Place {
-  readonly files: Files
+export interface SpoolOptions {
+  /** Made if it is missing. One process at a time uses it. */
   readonly folder: string
+  /** All files together. */
   readonly maxBytes: number
+  /** One file, and so the most that one append may have. */
   readonly segmentBytes: number
   readonly onProblem: (problem: Problem) => void
-  readonly unlock: () => void
+  readonly files: Files
 }
 
 interface Call {
@@ -56,92 +56,83 @@ interface Call {
   readonly reject: (error: Error) => void
 }
 
-export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Recovered): Spool {
-  const { files, folder, maxBytes, segmentBytes, onProblem, unlock } = place
-  /** What changes files is done one after the other, and what reads them too; a deletion is both. */
-  const write = createSemaphore({ slots: 1 })
-  const read = createSemaphore({ slots: 1 })
+export function runSpool(options: SpoolOptions, recovered: Recovered, unlock: () => void): Spool {
+  const { files, folder, maxBytes, segmentBytes, onProblem } = options
+  const { id, sealed } = recovered
+  let { newest, file } = recovered
+  /** What reads or changes files is done one after the other. */
+  const alone = createSemaphore({ slots: 1 })
   const waiting: Call[] = []
+  /** Of what waits or is being written. */
+  let pendingBytes = 0
+  let isLastRejected = false
   let flushing: Promise<void> | null = null
   let broken: SpoolBroken | null = null
-  let isFull = newest.file === null
+  let isFull = file === null
   let isClosed = false
-  let forgotten = (sealed[0] ?? newest).first - 1
-  let fileBytes = damagedBytes + newest.bytes + sealed.reduce((sum, { bytes }) => sum + bytes, 0)
+  let forgotten = (sealed.find(({ first, next }) => next > first) ?? newest).first - 1
+  let fileBytes = recovered.damagedBytes + newest.bytes + sealed.reduce((sum, { bytes }) => sum + bytes, 0)
   /** Where the last read ended, so that the next one need not search. */
-  let lastRead = { segment: newest as Segment, position: newest.first, offset: HEADER_BYTES }
-
-  const last = () => newest.next - 1
+  let lastRead = { path: newest.path, position: newest.first, offset: HEADER_BYTES }
 
   /** For a failed write: whatever it left is cut off, as well as that works, and never relied on. */
   async function fail(error: unknown): Promise<SpoolBroken> {
-    broken = new SpoolBroken('a write to the spool failed; it accepts nothing until it is opened anew', {
-      cause: error,
-    })
+    const message = 'a write to the spool failed; it accepts nothing until it is opened anew'
+    broken = new SpoolBroken(message, { cause: error })
     onProblem({ kind: 'broken', error })
-    await newest.file?.truncate(newest.bytes).catch(() => {})
+    await file?.truncate(newest.bytes).catch(() => {})
     return broken
   }
 
   async function roll(): Promise<void> {
     const made = await createSegment(files, folder, { id, first: newest.next })
-    const { path, first, next, bytes, file } = newest
-    if (file !== null) sealed.push({ path, first, next, bytes })
-    newest = made
     fileBytes += HEADER_BYTES
-    await file?.close()
+    await replaceNewest(made.segment, made.file)
   }
 
-  /** The oldest calls that one file has room for; those that nothing has room for are rejected. */
-  function takeGroup(): { group: Call[]; isLastRejected: boolean } {
-    const group: Call[] = []
-    let isLastRejected = false
-    let bytes = 0
-    while (waiting.length > 0 && bytes + waiting[0]!.bytes <= segmentBytes - HEADER_BYTES) {
-      const call = waiting.shift()!
-      const grown = bytes + call.bytes
-      isLastRejected = fileBytes + grown + (isTooLong(grown) ? HEADER_BYTES : 0) > maxBytes
-      if (isLastRejected) {
-        isFull = true
-        call.reject(new SpoolFull(`the spool has reached its limit of ${maxBytes} bytes`))
-      } else {
-        group.push(call)
-        bytes = grown
-      }
-    }
-    return { group, isLastRejected }
+  async function replaceNewest(segment: Segment, its: File | null): Promise<void> {
+    const former = file
+    if (former !== null) sealed.push(newest)
+    newest = segment
+    file = its
+    await former?.close()
   }
 
   /** For the newest file. */
-  const isTooLong = (bytes: number) => newest.file === null || newest.bytes + bytes > segmentBytes
+  const isTooLong = (bytes: number) => file === null || newest.bytes + bytes > segmentBytes
 
   async function flush(): Promise<void> {
     if (broken !== null) return rejectAll(waiting.splice(0), broken)
-    const { group, isLastRejected } = takeGroup()
-    if (group.length === 0) return
+    const group: Call[] = []
+    let bytes = 0
+    while (waiting.length > 0 && bytes + waiting[0]!.bytes <= segmentBytes - HEADER_BYTES) {
+      bytes += waiting[0]!.bytes
+      group.push(waiting.shift()!)
+    }
     const records = group.flatMap((call) => call.records)
     try {
-      const bytes = encodedBytes(records)
       if (isTooLong(bytes)) await roll()
-      const file = newest.file!
-      await writeAt(file, encodeRecords(records, newest.next), newest.bytes)
-      await sync(file.datasync())
-      let position = newest.next
-      newest.next += records.length
-      newest.bytes += bytes
-      fileBytes += bytes
-      isFull = isLastRejected
-      for (const call of group) call.resolve(call.records.map(() => position++))
+      await writeAt(file!, encodeRecords(records, newest.next), newest.bytes)
+      await sync(file!.datasync())
     } catch (error) {
-      rejectAll(group, isDiskFull(error) ? await undo(error) : await fail(error))
+      const reason = await undo(error)
+      pendingBytes -= bytes
+      return rejectAll(group, reason)
     }
+    pendingBytes -= bytes
+    let position = newest.next
+    newest.next += records.length
+    newest.bytes += bytes
+    fileBytes += bytes
+    isFull = isLastRejected
+    for (const call of group) call.resolve(call.records.map(() => position++))
   }
 
   /** A full disk may have taken a part of the group. */
   async function undo(error: unknown): Promise<SpoolFull | SpoolBroken> {
+    if (!isDiskFull(error)) return await fail(error)
     try {
-      await newest.file?.truncate(newest.bytes)
-      if (newest.file !== null) await sync(newest.file.datasync())
+      await file?.truncate(newest.bytes)
     } catch (failure) {
       return await fail(failure)
     }
@@ -153,44 +144,48 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
   async function flushAll(): Promise<void> {
     // After this turn: calls of the same turn are one group.
     await Promise.resolve()
-    while (waiting.length > 0) await write(flush)
+    while (waiting.length > 0) await alone(flush)
     flushing = null
   }
 
   async function deleteForgotten(): Promise<void> {
     const done = sealed.filter(({ next }) => next - 1 <= forgotten)
-    if (done.length === 0) return
-    for (const segment of done) {
-      await files.unlink(segment.path)
-      sealed.shift()
-      fileBytes -= segment.bytes
+    if (broken !== null || done.length === 0) return
+    try {
+      for (const segment of done) {
+        if (segment.isDamaged) await files.rename(segment.path, keptAs(segment, id))
+        else {
+          await files.unlink(segment.path)
+          fileBytes -= segment.bytes
+        }
+        sealed.shift()
+      }
+      isFull = false
+      await sync(files.syncFolder(folder))
+    } catch (error) {
+      throw await fail(error)
     }
-    isFull = false
-    await sync(files.syncFolder(folder))
   }
 
-  async function readFrom(segment: Segment, after: number, take: (entry: Positioned) => boolean): Promise<boolean> {
-    const { path, first, next, bytes: end } = segment
-    const known = lastRead.segment.path === path && lastRead.position === after + 1
-    const { position, offset } = known ? lastRead : { position: first, offset: HEADER_BYTES }
-    const file = await files.open(path, 'r')
-    try {
-      const batches = readEntries(file, { offset, end, position })
-      let batch = await batches.next()
-      let reached = position
-      for (; !batch.done; batch = await batches.next()) {
-        for (const { position, record, end } of batch.value) {
-          if (position > after && !take({ position, record })) return false
-          reached = position + 1
-          lastRead = { segment, position: reached, offset: end }
-        }
-      }
-      if (reached !== next)
-        throw new SpoolDamaged(`${path}: damaged at byte ${batch.value?.offset ?? end}, position ${reached}`)
-      return true
-    } finally {
-      await file.close()
-    }
+  /** Returns whether `take` wants more. A damaged record ends its file: nothing is appended behind it. */
+  async function readFrom(segment: Segment, after: number, take: (record: Positioned) => boolean): Promise<boolean> {
+    const { path, first, next, bytes } = segment
+    const isNext = lastRead.path === path && lastRead.position === after + 1
+    const from = isNext ? lastRead : { position: first, offset: HEADER_BYTES }
+    let isWanted = true
+    await using opened = await files.open(path, 'r')
+    const { position, offset } = await readRecords(opened, from, bytes, (record) => {
+      isWanted = record.position <= after || take(record)
+      return isWanted
+    })
+    lastRead = { path, position, offset }
+    if (!isWanted || position === next) return isWanted
+    if (segment === newest) await replaceNewest(planSegment(folder, next), null)
+    segment.next = position
+    segment.isDamaged = true
+    onProblem(damageOf(segment, offset, id))
+    await deleteForgotten()
+    return true
   }
 
   return {
@@ -199,13 +194,11 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
       return broken === null ? (isFull ? 'full' : 'open') : 'broken'
     },
     get last() {
-      return last()
+      return newest.next - 1
     },
     get records() {
-      return [...sealed, newest].reduce(
-        (sum, { first, next }) => sum + Math.max(0, next - Math.max(first, forgotten + 1)),
-        0,
-      )
+      const countOf = ({ first, next }: Segment) => Math.max(0, next - Math.max(first, forgotten + 1))
+      return [...sealed, newest].reduce((sum, segment) => sum + countOf(segment), 0)
     },
     get bytes() {
       return fileBytes
@@ -217,6 +210,13 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
       if (bytes > segmentBytes - HEADER_BYTES)
         return Promise.reject(new RangeError(`an append of ${bytes} bytes is longer than a file of ${segmentBytes}`))
       if (records.length === 0) return Promise.resolve([])
+      const grown = pendingBytes + bytes
+      isLastRejected = fileBytes + grown + (isTooLong(grown) ? HEADER_BYTES : 0) > maxBytes
+      if (isLastRejected) {
+        isFull = true
+        return Promise.reject(new SpoolFull(`the spool has reached its limit of ${maxBytes} bytes`))
+      }
+      pendingBytes = grown
       return new Promise((resolve, reject) => {
         waiting.push({ records, bytes, resolve, reject })
         flushing ??= flushAll()
@@ -224,18 +224,16 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
     },
 
     read: (after, limit) =>
-      read(async () => {
+      alone(async () => {
         const found: Positioned[] = []
         let bytes = 0
         const take = (entry: Positioned) => {
-          if (found.length > 0 && (found.length >= limit.records || bytes + entry.record.length > limit.bytes))
-            return false
-          found.push(entry)
           bytes += entry.record.length
+          if (found.length > 0 && (found.length >= limit.records || bytes > limit.bytes)) return false
+          found.push(entry)
           return true
         }
         try {
-          // Of the newest file what is on disk when it is its turn, and not what is being written.
           for (const segment of [...sealed, newest]) {
             if (segment.next - 1 > after && !(await readFrom(segment, after, take))) break
           }
@@ -246,27 +244,25 @@ export function runSpool(place: Place, { id, sealed, newest, damagedBytes }: Rec
       }),
 
     forget: (upTo) =>
-      write(async () => {
-        forgotten = Math.max(forgotten, Math.min(upTo, last()))
+      alone(async () => {
+        forgotten = Math.max(forgotten, Math.min(upTo, newest.next - 1))
         if (broken !== null) return
         try {
-          if (forgotten === last() && newest.next > newest.first) await roll()
+          if (forgotten === newest.next - 1 && newest.next > newest.first) await roll()
         } catch (error) {
           // Without room for an empty file the newest one stays, and goes another time.
           if (!isDiskFull(error)) throw await fail(error)
         }
-        await read(deleteForgotten).catch(async (error) => {
-          throw await fail(error)
-        })
+        await deleteForgotten()
       }),
 
     async close() {
       while (flushing !== null) await flushing
-      await write(async () => {
+      await alone(async () => {
         if (isClosed) return
         isClosed = true
         broken = new SpoolBroken('the spool is closed')
-        await Promise.resolve(newest.file?.close()).finally(unlock)
+        await Promise.resolve(file?.close()).finally(unlock)
       })
     },
   }

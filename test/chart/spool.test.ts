@@ -7,7 +7,7 @@ import { helm, listPods, pick, readPart, readRefusal, renderChart, type Values }
 
 const MOUNT = { name: 'spool', mountPath: '/var/spool/heartbeat-operator' }
 const FOLDER = '/var/spool/heartbeat-operator/pings'
-/** For what is not counted: the lock, whole blocks, the copy of a damaged file. */
+/** For what is not counted: the lock and whole blocks. */
 const ROOM = 16_777_216
 const OWN = CASES['own volumes'] as { api: { spool: { persistentVolume: object } } }
 

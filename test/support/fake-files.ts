@@ -11,7 +11,7 @@ interface Inode {
 }
 
 type Names = Map<string, Inode>
-type Operation = Exclude<keyof File | keyof Files, 'lock' | 'read' | 'readdir' | 'stat' | 'close'> | 'read' | 'readdir'
+type Operation = Exclude<Extract<keyof File | keyof Files, string>, 'lock' | 'stat' | 'close'>
 
 const failure = (code: string, what = code) => Object.assign(new Error(`${code}: ${what}`), { code })
 
@@ -129,6 +129,9 @@ export class FakeFiles implements Files {
     const inode = this.#find(path)
     const enter = (operation: Operation) => this.#enter(operation, path)
     this.openFiles += 1
+    const close = async () => {
+      this.openFiles -= 1
+    }
     return {
       read: async (into, offset, length, position) => {
         enter('read')
@@ -154,9 +157,8 @@ export class FakeFiles implements Files {
         inode.durable = Buffer.from(inode.live)
       },
       stat: async () => ({ size: inode.live.length }),
-      close: async () => {
-        this.openFiles -= 1
-      },
+      close,
+      [Symbol.asyncDispose]: close,
     }
   }
 }

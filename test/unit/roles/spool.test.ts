@@ -12,18 +12,23 @@ function createRole(maxBytes = 2 ** 20) {
   const clock = createManualClock()
   const files = new FakeFiles()
   const lines: string[] = []
-  const log = (level: string) => (_line: object, text: string) => void lines.push(`${level} ${text.split(':')[0]}`)
+  const logged: object[] = []
+  const metrics = createMetrics()
+  const log = (level: string) => (line: object, text: string) => {
+    lines.push(`${level} ${text.split(':')[0]}`)
+    logged.push(line)
+  }
   const role = createSpoolRole({
     config: { spoolDir: '/spool', spoolMaxBytes: maxBytes },
     log: { info: log('info'), warn: log('warn'), error: log('error') },
-    metrics: createMetrics(),
+    metrics,
     clock,
     databaseClock: clock,
     pingDatabase: { query: async () => ({ rows: [{ readTo: 0 }] }) },
     recorder: { holdBack: (work: () => Promise<void>) => work(), recovered: () => {} },
     files,
   } as unknown as SpoolRoleOptions)
-  return { role, clock, files, lines }
+  return { role, clock, files, lines, logged, metrics }
 }
 const spooled = (text: string) => ({
   ping: {
@@ -78,25 +83,25 @@ it('a spool is opened again after an error of the disk that passes, and never af
   }
 })
 
-it.each([
-  ['is opened again', false],
-  ['is left as it is after a failed fsync, and accepts nothing', true],
-])('a spool in which damage is found %s', async (_, hasFailed) => {
-  const { role, files, lines } = createRole()
+it('damage of the spool is counted and logged with its bytes, and the pings of other files are recorded', async () => {
+  const { role, files, lines, logged, metrics } = createRole()
   await role.open()
   await role.pings()!.append([spooled('first')])
-  if (hasFailed) {
-    files.faultOf = (of) => (of === 'datasync' ? 'EIO' : undefined)
-    await expect(role.pings()!.append([spooled('second')])).rejects.toThrow()
-    files.faultOf = () => undefined
-  }
-  const segment = files.names().find((name) => files.content(`/spool/${name}`).includes('first'))
-  const bytes = files.content(`/spool/${segment}`)
-  bytes[bytes.indexOf('first')]! ^= 1
-  files.put(`/spool/${segment}`, bytes)
-  await role.drain()
-  expect(role.pings()?.accepts() ?? null).toBe(hasFailed ? null : true)
-  expect(lines.at(hasFailed ? -1 : -2)).toMatch(hasFailed ? /cannot be read/ : /damaged/)
+  await role.pings()!.append([spooled('second')])
+  const name = files.names().find((name) => files.content(`/spool/${name}`).includes('second'))!
+  const bytes = files.content(`/spool/${name}`)
+  bytes[bytes.indexOf('second')]! ^= 1
+  files.put(`/spool/${name}`, bytes)
+  expect((await role.pings()!.read(0)).map(({ ping }) => String(ping.body))).toEqual(['first'])
+  await role.pings()!.append([spooled('third')])
+  expect((await role.pings()!.read(0)).map(({ ping }) => String(ping.body))).toEqual(['first', 'third'])
+  expect(lines).toEqual(['error a file of the spool is damaged, or of another format'])
+  const offset = bytes.indexOf('first') + 'first'.length
+  expect(logged).toEqual([
+    { file: `/spool/${name}`, offset, bytes: bytes.length - offset, keptAs: expect.stringMatching(/\.damaged$/) },
+  ])
+  expect((await metrics.spoolDropped.get()).values).toContainEqual({ labels: { reason: 'damaged' }, value: 1 })
+  expect(role.pings()?.accepts()).toBe(true)
 })
 
 it('a spool that is off, or closed, is not opened', async () => {

@@ -59,7 +59,7 @@ describe('append and read', () => {
     await spool.read(0, { records: 6, bytes: 10 ** 6 })
     files.counts.read = 0
     expect((await spool.read(6, { records: 1, bytes: 1 })).map(({ position }) => position)).toEqual([7])
-    // The beginning of the record, the whole, and the beginning of the next one.
+    // A piece, twice as much for a longer record, and the beginning of the next one.
     expect(files.counts.read).toBeLessThanOrEqual(4)
   })
 
@@ -85,11 +85,10 @@ describe('append and read', () => {
     let seen: Promise<string[]> | undefined
     files.faultOf = (operation) => {
       if (operation === 'datasync') seen ??= readAll(spool)
-      return undefined
+      return operation === 'datasync' ? 'EIO' : undefined
     }
-    await spool.append(text('a'))
+    await expect(spool.append(text('a'))).rejects.toThrow(SpoolBroken)
     expect(await seen).toEqual([])
-    expect(await readAll(spool)).toEqual(['1 a'])
   })
 
   it('a write may take a part of the bytes', async () => {
@@ -130,6 +129,19 @@ describe('limits', () => {
     expect((outcomes[0] as PromiseRejectedResult).reason).toBeInstanceOf(SpoolFull)
     expect([spool.state, spool.bytes, files.used()]).toEqual(['full', HEADER + 3 * RECORD, HEADER + 3 * RECORD])
     expect(await readAll(spool)).toEqual(['1 r1', '2 r2', '3 r3'])
+  })
+
+  it('counts what waits and what is being written', async () => {
+    const { files, open } = createStage({ maxBytes: HEADER + 2 * RECORD })
+    const spool = await open()
+    let second: Promise<unknown> | undefined
+    files.faultOf = (operation) => {
+      if (operation === 'datasync') second ??= Promise.allSettled([spool.append(text('r2')), spool.append(text('no'))])
+      return undefined
+    }
+    expect(await spool.append(text('r1'))).toEqual([1])
+    expect(await second).toMatchObject([{ status: 'fulfilled' }, { status: 'rejected', reason: expect.any(SpoolFull) }])
+    expect([spool.state, spool.bytes, files.used()]).toEqual(['full', HEADER + 2 * RECORD, HEADER + 2 * RECORD])
   })
 
   it('counts the header of the next file', async () => {

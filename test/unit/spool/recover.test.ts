@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { SpoolDamaged, SpoolFull, SpoolRejected } from '../../../src/spool/errors.ts'
+import { SpoolFull } from '../../../src/spool/errors.ts'
 import { encodeHeader } from '../../../src/spool/format.ts'
 import { LOSE_ALL } from '../../support/fake-files.ts'
-import { createStage, FOLDER, HEADER, RECORD_HEADER, readAll, segment, text } from './stage.ts'
+import { aside, createStage, FOLDER, flipped, HEADER, RECORD_HEADER, readAll, segment, text } from './stage.ts'
 
 /** A closed spool with one file of these records. */
 async function aClosedSpool(...records: string[]) {
@@ -18,12 +18,6 @@ const ends = (...records: string[]) => {
   return records.map((record) => (end += RECORD_HEADER + record.length))
 }
 
-const flipped = (bytes: Buffer, at: number, bit: number) => {
-  const copy = Buffer.from(bytes)
-  copy[at]! ^= 1 << bit
-  return copy
-}
-
 it('the bytes of a segment', async () => {
   const { files } = createStage()
   files.put(segment(1), encodeHeader({ id: '01234567-89ab-4def-8123-456789abcdef', first: 1 }))
@@ -37,10 +31,10 @@ it('the bytes of a segment', async () => {
       .match(/.{1,40}/g),
   ).toMatchInlineSnapshot(`
     [
-      "73706f6f6c0d0a1a010000000100000000000000",
-      "0123456789ab4def8123456789abcdeff2f8bda5",
-      "090000003bcb4fdd6bd404ac3132333435363738",
-      "3900000000134f18b9134f18b9",
+      "73706f6f6c0d0a1a020000000100000000000000",
+      "0123456789ab4def8123456789abcdef4a735df4",
+      "09000000f6ffffff652d8fdc3132333435363738",
+      "3900000000ffffffff02000000",
     ]
   `)
 })
@@ -50,19 +44,20 @@ describe('a last record that was cut off', () => {
   const [, start, end] = ends(...records) as [number, number, number]
 
   it.each(Array.from({ length: end - start - 1 }, (_, index) => start + 1 + index))(
-    'at byte %i is removed, its position stays unused',
+    'at byte %i is removed',
     async (length) => {
       const { files, path, bytes, open, problems } = await aClosedSpool(...records)
       files.put(path, bytes.subarray(0, length))
       const spool = await open()
       expect(problems).toEqual([{ kind: 'cut off', file: path, offset: start, bytes: length - start }])
       expect(await readAll(spool)).toEqual(['1 one', '2 two'])
-      expect(await spool.append(text('new'))).toEqual([4])
+      const [position] = await spool.append(text('new'))
+      expect(position).toBeGreaterThan(2)
       await spool.close()
       problems.length = 0
       const again = await open()
-      expect(problems).toEqual([{ kind: 'gap', file: segment(4), count: 1 }])
-      expect(await readAll(again)).toEqual(['1 one', '2 two', '4 new'])
+      expect(problems).toEqual([])
+      expect(await readAll(again)).toEqual(['1 one', '2 two', `${position} new`])
       expect(files.names().filter((name) => name.endsWith('.damaged'))).toEqual([])
     },
   )
@@ -73,138 +68,87 @@ describe('a last record that was cut off', () => {
     const spool = await open()
     expect(kinds()).toEqual(['cut off'])
     expect(await readAll(spool)).toEqual([])
-    expect(await spool.append(text('new'))).toEqual([2])
-    expect(files.names()).toEqual([segment(2).slice(FOLDER.length + 1)])
-  })
-
-  it.each([1, 11, 12, 100, 70_000])('may be %i zeros', async (count) => {
-    const { files, path, bytes, open, problems } = await aClosedSpool('one')
-    files.put(path, Buffer.concat([bytes, Buffer.alloc(count)]))
-    const spool = await open()
-    expect(problems).toEqual([{ kind: 'cut off', file: path, offset: bytes.length, bytes: count }])
-    expect(await readAll(spool)).toEqual(['1 one'])
-  })
-
-  it('a flipped bit of its payload or the sum of that removes it, one of its length or the sum of that keeps it aside', async () => {
-    for (let at = start; at < end; at += 1) {
-      for (let bit = 0; bit < 8; bit += 1) {
-        const { files, path, bytes, open, problems } = await aClosedSpool(...records)
-        files.put(path, flipped(bytes, at, bit))
-        const spool = await open()
-        expect(await readAll(spool)).toEqual(['1 one', '2 two'])
-        const keptAs = `${path}.${start}.damaged`
-        const found = { file: path, offset: start, bytes: end - start }
-        if (at >= start + 8) expect(problems).toEqual([{ kind: 'cut off', ...found }])
-        else {
-          expect(problems).toEqual([{ kind: 'damaged', ...found, keptAs }])
-          expect(files.content(keptAs)).toEqual(flipped(bytes, at, bit).subarray(start))
-        }
-        expect((await spool.append(text('new')))[0]).toBeGreaterThan(3)
-      }
-    }
+    const [position] = await spool.append(text('new'))
+    expect(files.names()).toEqual([segment(position!).slice(FOLDER.length + 1)])
   })
 })
 
 describe('damage elsewhere', () => {
-  it('of any bit of a record before the last keeps the rest of the file aside, once', async () => {
+  it('of any bit of a record ends its file, which is kept aside when the records before it are forgotten', async () => {
     const records = ['one', 'two', 'three', 'four']
-    const [start, end, , size] = ends(...records) as [number, number, number, number]
-    for (let at = start; at < end; at += 1) {
+    const size = ends(...records).at(-1)!
+    for (let at = ends('one')[0]!; at < size; at += 1) {
       for (let bit = 0; bit < 8; bit += 1) {
-        const { files, path, bytes, open, problems, kinds } = await aClosedSpool(...records)
-        files.put(path, flipped(bytes, at, bit))
+        const { files, path, bytes, open, problems } = await aClosedSpool(...records)
+        const damaged = flipped(bytes, at, bit)
+        files.put(path, damaged)
         const spool = await open()
-        const keptAs = `${path}.${start}.damaged`
-        expect(problems).toEqual([{ kind: 'damaged', file: path, offset: start, bytes: size - start, keptAs }])
-        expect(files.content(keptAs)).toEqual(flipped(bytes, at, bit).subarray(start))
-        expect(await readAll(spool)).toEqual(['1 one'])
+        const offset = ends(...records).findLast((end) => end <= at)!
+        const keptAs = aside(1, spool)
+        const before = ['1 one', '2 two', '3 three'].slice(0, ends(...records).indexOf(offset) + 1)
+        expect(problems).toEqual([{ kind: 'damaged', file: path, offset, bytes: size - offset, keptAs }])
+        expect(await readAll(spool)).toEqual(before)
+        expect(spool.records).toBe(before.length)
         const [position] = await spool.append(text('new'))
         expect(position).toBeGreaterThan(4)
+        await spool.forget(before.length)
+        expect(files.content(keptAs)).toEqual(damaged)
         await spool.close()
         problems.length = 0
-        expect(await readAll(await open())).toEqual(['1 one', `${position} new`])
-        expect(kinds()).toEqual(['gap'])
+        const again = await open()
+        expect(await readAll(again)).toEqual([`${position} new`])
+        expect(again.bytes).toBe(files.used())
+        expect(problems).toEqual([])
       }
     }
   })
 
   it.each([
-    ['in the middle', 5],
-    ['in the last record', 1],
-  ])('of an older file, %s, leaves the newer files as they are', async (_, fromEnd) => {
+    ['zeros', Buffer.alloc(12)],
+    ['more zeros', Buffer.alloc(70_000)],
+    ['other bytes', Buffer.from('another program wrote here')],
+  ])('of %s behind the last record keeps them aside', async (_, rest) => {
+    const { files, path, bytes, open, problems } = await aClosedSpool('one')
+    files.put(path, Buffer.concat([bytes, rest]))
+    const spool = await open()
+    const found = { file: path, offset: bytes.length, bytes: rest.length, keptAs: aside(1, spool) }
+    expect(problems).toEqual([{ kind: 'damaged', ...found }])
+    expect(await readAll(spool)).toEqual(['1 one'])
+  })
+
+  it.each([
+    ['a flipped bit in the middle', (bytes: Buffer) => flipped(bytes, -5)],
+    ['a flipped bit in the last record', (bytes: Buffer) => flipped(bytes, -1)],
+    ['a last record that is cut off', (bytes: Buffer) => bytes.subarray(0, -1)],
+  ])('of an older file, %s, leaves the newer files as they are', async (_, damage) => {
     const { files, problems, open } = createStage({ segmentBytes: HEADER + 2 * (RECORD_HEADER + 2) })
     const spool = await open()
     for (const record of ['r1', 'r2', 'r3', 'r4', 'r5']) await spool.append(text(record))
     await spool.close()
-    const bytes = files.content(segment(3))
-    files.put(segment(3), flipped(bytes, bytes.length - fromEnd, 0))
+    const damaged = damage(files.content(segment(3)))
+    files.put(segment(3), damaged)
     const again = await open()
     expect(await readAll(again)).toEqual(['1 r1', '2 r2', '3 r3', '5 r5'])
     const offset = HEADER + RECORD_HEADER + 2
-    expect(problems.map(({ kind, ...rest }) => ({ kind, ...rest }))).toEqual([
-      { kind: 'gap', file: segment(5), count: 1 },
-      {
-        kind: 'damaged',
-        file: segment(3),
-        offset,
-        bytes: RECORD_HEADER + 2,
-        keptAs: `${segment(3)}.${offset}.damaged`,
-      },
-    ])
+    const keptAs = aside(3, again)
+    expect(problems).toEqual([{ kind: 'damaged', file: segment(3), offset, bytes: damaged.length - offset, keptAs }])
     expect(again.bytes).toBe(files.used())
     expect(await again.append(text('r6'))).toEqual([6])
-  })
-
-  it('is kept aside on disk before it is cut off', async () => {
-    const { files, path, bytes, open } = await aClosedSpool('one', 'two')
-    files.put(path, flipped(bytes, HEADER, 0))
-    await open()
+    await again.forget(5)
+    expect(files.content(keptAs)).toEqual(damaged)
     files.crash(LOSE_ALL)
-    expect(files.content(`${path}.${HEADER}.damaged`)).toEqual(flipped(bytes, HEADER, 0).subarray(HEADER))
-    expect(files.names()).toHaveLength(2)
+    expect(files.content(keptAs)).toEqual(damaged)
+    expect(await readAll(await open())).toEqual(['6 r6'])
   })
 
-  it('for whose copy there is no room is left for another start', async () => {
-    const { files, path, bytes, open, kinds } = await aClosedSpool('one', 'two', 'three')
-    const [, second] = ends('one', 'two') as [number, number]
-    files.put(path, flipped(bytes, second, 0))
-    files.capacity = files.used() + HEADER + 5
-    const spool = await open()
-    expect([await readAll(spool), kinds()]).toEqual([['1 one', '2 two'], ['disk full']])
-    await spool.close()
-    files.capacity = 10_000
-    const again = await open()
-    expect([await readAll(again), kinds()]).toEqual([
-      ['1 one', '2 two'],
-      ['disk full', 'gap', 'damaged'],
-    ])
-    expect(files.content(`${path}.${second}.damaged`)).toEqual(flipped(bytes, second, 0).subarray(second))
-  })
-
-  it('of an older file that is cut off keeps what is left of the record aside', async () => {
-    const { files, kinds, open } = createStage({ segmentBytes: HEADER + 2 * (RECORD_HEADER + 2) })
-    const spool = await open()
-    for (const record of ['r1', 'r2', 'r3']) await spool.append(text(record))
-    await spool.close()
-    files.put(segment(1), files.content(segment(1)).subarray(0, -1))
-    expect(await readAll(await open())).toEqual(['1 r1', '3 r3'])
-    expect(kinds()).toEqual(['gap', 'damaged'])
-  })
-
-  it('of any bit of a header keeps the file aside, or rejects the folder and leaves it as it is', async () => {
+  it('of any bit of a header keeps the whole file aside at the start', async () => {
     for (let at = 0; at < HEADER; at += 1) {
       for (let bit = 0; bit < 8; bit += 1) {
         const { files, path, bytes, open, problems } = await aClosedSpool('one', 'two')
         const damaged = flipped(bytes, at, bit)
         files.put(path, damaged)
-        if (at < 12) {
-          await expect(open()).rejects.toThrow(SpoolRejected)
-          await expect(open()).rejects.toThrow(path)
-          expect(files.content(path)).toEqual(damaged)
-          continue
-        }
         const spool = await open()
-        const keptAs = `${path}.0.damaged`
+        const keptAs = aside(1, spool)
         expect(problems).toEqual([{ kind: 'damaged', file: path, offset: 0, bytes: bytes.length, keptAs }])
         expect(files.content(keptAs)).toEqual(damaged)
         expect(await readAll(spool)).toEqual([])
@@ -227,64 +171,74 @@ describe('damage elsewhere', () => {
     expect((await open()).bytes).toBe(files.used())
   })
 
-  it('that came after the start ends a read with an error that names the place, behind the records before it', async () => {
-    const { files, path, open } = await aClosedSpool('one', 'two', 'three')
+  it.each([
+    ['a flipped bit', (bytes: Buffer, end: number) => flipped(bytes, end + RECORD_HEADER)],
+    ['a file that became shorter', (bytes: Buffer, end: number) => bytes.subarray(0, end)],
+  ])('that came after the start, %s, ends the file for good, and later records are read', async (_, damage) => {
+    const { files, path, open, problems } = await aClosedSpool('one', 'two', 'three')
+    const [, end, size] = ends('one', 'two', 'three') as [number, number, number]
     const spool = await open()
-    const [, end] = ends('one', 'two') as [number, number]
-    for (const bad of [flipped(files.content(path), end + RECORD_HEADER, 0), files.content(path).subarray(0, end)]) {
-      files.put(path, bad)
-      expect(await readAll(spool)).toEqual(['1 one', '2 two'])
-      await expect(spool.read(2, { records: 1, bytes: 1 })).rejects.toThrow(SpoolDamaged)
-      await expect(spool.read(2, { records: 1, bytes: 1 })).rejects.toThrow(
-        `${path}: damaged at byte ${end}, position 3`,
-      )
-    }
+    await spool.append(text('four'))
+    const damaged = damage(files.content(path), end)
+    files.put(path, damaged)
+    expect(await readAll(spool)).toEqual(['1 one', '2 two', '4 four'])
+    expect(await readAll(spool)).toEqual(['1 one', '2 two', '4 four'])
+    const keptAs = aside(1, spool)
+    expect(problems).toEqual([{ kind: 'damaged', file: path, offset: end, bytes: size - end, keptAs }])
+    expect([spool.records, spool.state]).toEqual([3, 'open'])
+    await spool.forget(2)
+    expect(files.content(keptAs)).toEqual(damaged)
+    expect(files.names()).not.toContain(path.slice(FOLDER.length + 1))
+  })
+
+  it('in the file that is written ends the file: the next append begins another one', async () => {
+    const { files, open, kinds } = createStage()
+    const spool = await open()
+    await spool.append(text('one'))
+    await spool.append(text('two'))
+    files.put(segment(1), flipped(files.content(segment(1)), HEADER))
+    expect(await readAll(spool)).toEqual([])
+    expect([kinds(), spool.records, spool.state]).toEqual([['damaged'], 0, 'open'])
+    expect(files.names()).toEqual([aside(1, spool).slice(FOLDER.length + 1)])
+    expect(await spool.append(text('three'))).toEqual([3])
+    expect(await readAll(spool)).toEqual(['3 three'])
+    expect(spool.bytes).toBe(files.used())
+    await spool.close()
+    expect(await readAll(await open())).toEqual(['3 three'])
+    expect(files.openFiles).toBe(1)
   })
 })
 
-describe('a folder that is rejected, and stays as it was', () => {
-  const unchanged = async (stage: Awaited<ReturnType<typeof aClosedSpool>>, message: string) => {
-    const before = stage.files.names().map((name) => [name, stage.files.content(`${FOLDER}/${name}`)])
-    await expect(stage.open()).rejects.toThrow(SpoolRejected)
-    await expect(stage.open()).rejects.toThrow(message)
-    expect(stage.files.names().map((name) => [name, stage.files.content(`${FOLDER}/${name}`)])).toEqual(before)
-  }
-
-  it('of another version', async () => {
-    const stage = await aClosedSpool('one')
-    const bytes = Buffer.from(stage.bytes)
-    bytes.writeUInt32LE(2, 8)
-    // As a crash of the other version may have left it.
-    stage.files.put(stage.path, bytes.subarray(0, -1))
-    await unchanged(stage, `${stage.path}: it has format version 2, and this program reads version 1`)
-  })
-
-  it('of another program', async () => {
-    const stage = await aClosedSpool('one')
-    stage.files.put(segment(2), Buffer.from('something else'))
-    await unchanged(stage, `${segment(2)}: it is not a segment of a spool`)
-  })
-
-  it('with files of another spool', async () => {
-    const stage = await aClosedSpool('one')
-    stage.files.put(segment(2), encodeHeader({ id: '01234567-89ab-4def-8123-456789abcdef', first: 2 }))
-    await unchanged(stage, `${segment(2)}: it belongs to another spool than ${segment(1)}`)
-  })
-
-  it('with positions that were stored twice', async () => {
-    const stage = await aClosedSpool('one', 'two')
-    stage.files.put(segment(2), encodeHeader({ id: stage.id, first: 2 }))
-    await unchanged(stage, `${segment(2)}: it repeats records of an older file`)
-  })
-
-  it('with a file under the name of another', async () => {
-    const stage = await aClosedSpool('one', 'two')
-    await stage.files.rename(segment(1), segment(7))
-    await unchanged(stage, `${segment(7)}: its header says that it begins with position 1`)
-  })
+it.each([
+  ['of another version', (bytes: Buffer) => flipped(bytes, 8)],
+  ['of another program', () => Buffer.from('something else')],
+  ['without a byte', () => Buffer.alloc(0)],
+  ['of another spool', () => encodeHeader({ id: '01234567-89ab-4def-8123-456789abcdef', first: 3 })],
+  ['under the name of another file', (bytes: Buffer) => bytes],
+])('a file %s is kept aside as it is, and the other files are read', async (_, contentOf) => {
+  const { files, path, bytes, open, problems } = await aClosedSpool('one', 'two')
+  const content = contentOf(bytes)
+  files.put(segment(3), content)
+  const spool = await open()
+  const keptAs = aside(3, spool)
+  expect(problems).toEqual([{ kind: 'damaged', file: segment(3), offset: 0, bytes: content.length, keptAs }])
+  expect(await readAll(spool)).toEqual(['1 one', '2 two'])
+  const [position] = await spool.append(text('new'))
+  await spool.forget(2)
+  expect(files.content(keptAs)).toEqual(content)
+  expect(files.names()).not.toContain(path.slice(FOLDER.length + 1))
+  expect(await readAll(spool)).toEqual([`${position} new`])
 })
 
-it('a file that is missing is a gap, other files are left alone, and a half-made file is removed', async () => {
+it('a file that repeats positions of an older file is kept aside', async () => {
+  const { files, open, id, kinds } = await aClosedSpool('one', 'two')
+  files.put(segment(2), encodeHeader({ id, first: 2 }))
+  const spool = await open()
+  expect([kinds(), await readAll(spool)]).toEqual([['damaged'], ['1 one', '2 two']])
+  expect((await spool.append(text('new')))[0]).toBeGreaterThan(2)
+})
+
+it('the files around a missing one are read, other files are left alone, and a half-made file is removed', async () => {
   const { files, problems, open } = createStage({ segmentBytes: HEADER + RECORD_HEADER + 2 })
   const spool = await open()
   for (const record of ['r1', 'r2', 'r3']) await spool.append(text(record))
@@ -292,10 +246,15 @@ it('a file that is missing is a gap, other files are left alone, and a half-made
   await files.unlink(segment(2))
   files.put(`${segment(4)}.new`, Buffer.from('half'))
   files.put(`${FOLDER}/lost+found`, Buffer.from('theirs'))
+  files.put(`${FOLDER}/9999999999999999.segment`, Buffer.from('no position'))
   expect(await readAll(await open())).toEqual(['1 r1', '3 r3'])
-  expect(problems).toEqual([{ kind: 'gap', file: segment(3), count: 1 }])
+  expect(problems).toEqual([])
   expect(files.names()).toEqual(
-    ['lost+found', ...[1, 3, 4].map((first) => segment(first).slice(FOLDER.length + 1))].sort(),
+    [
+      '9999999999999999.segment',
+      'lost+found',
+      ...[1, 3, 4].map((first) => segment(first).slice(FOLDER.length + 1)),
+    ].sort(),
   )
 })
 

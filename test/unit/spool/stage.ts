@@ -1,8 +1,8 @@
 /** A spool on a file system in memory, with small files. */
 
-import { openSpool, type SpoolOptions } from '../../../src/spool/open-spool.ts'
+import { openSpool } from '../../../src/spool/open-spool.ts'
 import type { Problem } from '../../../src/spool/recover.ts'
-import type { Spool } from '../../../src/spool/spool.ts'
+import type { Spool, SpoolOptions } from '../../../src/spool/spool.ts'
 import { FakeFiles } from '../../support/fake-files.ts'
 
 export const FOLDER = '/spool'
@@ -11,7 +11,16 @@ export const HEADER = 40
 export const RECORD_HEADER = 12
 
 export const text = (...texts: string[]) => texts.map((text) => Buffer.from(text))
+/** Where a spool keeps a damaged file. */
+export const aside = (first: number, { id }: Pick<Spool, 'id'>) => `${segment(first)}.${id}.damaged`
 export const segment = (first: number) => `${FOLDER}/${String(first).padStart(16, '0')}.segment`
+
+/** A copy with one bit changed; `at` counts from the end if it is negative. */
+export function flipped(bytes: Buffer, at: number, bit = 0): Buffer {
+  const copy = Buffer.from(bytes)
+  copy[(at + copy.length) % copy.length]! ^= 1 << bit
+  return copy
+}
 
 export function createStage(options: Partial<SpoolOptions> = {}) {
   const files = new FakeFiles()
