@@ -6,7 +6,7 @@
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { AppError } from '../domain/errors.ts'
 import { GIVEN_LENGTH, type PasswordCost } from '../domain/password.ts'
-import { createPlaces, createSharedPlaces, type Leave } from '../runtime/places.ts'
+import { createLimiter } from '../runtime/limiter.ts'
 
 /**
  * One of the settings of equal strength in OWASP's Password Storage Cheat Sheet (N=2^17 p=1 .. N=2^13 p=10). This one needs
@@ -18,40 +18,27 @@ const MAX_COST = { logN: 20, r: 32, p: 16 }
 const SALT_BYTES = 16
 const HASH_BYTES = 32
 
-/** scrypt runs on Node's pool of four threads, which DNS and files use too: two computations at a time leave half of it. */
-const all = createPlaces(2)
 /**
- * One computation at a time for each key, and twenty that wait: a client that sends many log-ins waits behind its own, and the other place is for
- * others. Of many keys each has its turn.
+ * scrypt runs on Node's pool of four threads, which DNS and files use too: two computations at a time leave half of it.
+ * One computation at a time for each key, and twenty that wait: a client that sends many log-ins waits behind its own,
+ * and the other place is for others. Of many keys each has its turn.
  */
-const lines = createSharedPlaces(Number.POSITIVE_INFINITY, 1, 20)
-const WAIT_MS = 10_000
+const inTurn = createLimiter({
+  atOnce: 2,
+  perKey: 1,
+  waiting: 20,
+  waitMs: 10_000,
+  createError: () =>
+    new AppError('unavailable', 'too many log-ins at the moment; try again shortly', { retryAfterSeconds: 5 }),
+})
 
 /** For whom a password is computed: an account, a network, an organization. Those with a key in common take turns. */
 export type Keys = readonly string[]
 
 /** Throws AppError `unavailable` when too many computations wait. */
-async function inTurn<T>(keys: Keys, compute: () => Promise<T>): Promise<T> {
-  const giveUpAt = performance.now() + WAIT_MS
-  const steps = [...keys.map((key) => (waitMs: number) => lines.take(key, waitMs)), all.take]
-  const taken: Leave[] = []
-  try {
-    for (const take of steps) {
-      const leave = await take(Math.max(0, giveUpAt - performance.now()))
-      if (leave === null)
-        throw new AppError('unavailable', 'too many log-ins at the moment; try again shortly', { retryAfterSeconds: 5 })
-      taken.push(leave)
-    }
-    return await compute()
-  } finally {
-    for (const leave of taken) leave()
-  }
-}
-
-/** Throws AppError `unavailable` when too many computations wait. */
 export async function hashPassword(password: string, cost: PasswordCost = COST, keys: Keys = []): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
-  const hash = await inTurn(keys, () => derive(password, salt, cost))
+  const hash = await inTurn(() => derive(password, salt, cost), keys)
   return ['scrypt', cost.logN, cost.r, cost.p, salt.toString('base64url'), hash.toString('base64url')].join('$')
 }
 
@@ -77,7 +64,7 @@ export async function verifyPassword(
   const { cost, salt, hash } = stored === null ? { ...UNKNOWN_ACCOUNT, cost: unknownCost } : parseHash(stored)
   // The time to normalise a text grows with the square of its length: 64 KB of combining marks take more than a second.
   const isTooLong = password.length > GIVEN_LENGTH
-  const derived = await inTurn(keys, () => derive(isTooLong ? '' : password, salt, cost))
+  const derived = await inTurn(() => derive(isTooLong ? '' : password, salt, cost), keys)
   return timingSafeEqual(derived, hash) && !isTooLong
 }
 

@@ -12,8 +12,7 @@ import { AppError, notFound } from '../domain/errors.ts'
 import type { SignInProvider } from '../domain/issuer.ts'
 import { addressGroup, networkGroup } from '../runtime/addresses.ts'
 import { newId } from '../runtime/ids.ts'
-import { createSharedPlaces } from '../runtime/places.ts'
-import { createSemaphore } from '../runtime/semaphore.ts'
+import { createLimiter } from '../runtime/limiter.ts'
 import type { Context } from '../store/context.ts'
 import { noteLoginAddress } from '../store/tenancy/login-addresses.ts'
 import { findOldestOrganization } from '../store/tenancy/organizations.ts'
@@ -69,9 +68,9 @@ const ENCRYPTION = { alg: 'dir', enc: 'A256GCM' } as const
 /** Browsers keep 4,096 bytes of a cookie. */
 const NEXT_LENGTH = 2_000
 /** Each waits for a few requests to the provider, of five seconds at most. */
-const SLOTS = { slots: 20, queue: { length: 100, createError: tooManySignIns } }
+const OF_ALL = { atOnce: 20, waiting: 100, createError: tooManySignIns }
 /** Of a network: two at a time ask the provider, twenty wait, so long. Each replay of a return asks it once. */
-const OF_NETWORK = { atOnce: 2, waiting: 20, waitMs: 10_000 }
+const OF_NETWORK = { perKey: 2, waiting: 20, waitMs: 10_000, createError: tooManySignIns }
 
 /** `secretKey`: the 32 bytes of SECRET_KEY. `onProblem`: what users are not shown, for the log. */
 export function createSignIn(
@@ -82,8 +81,8 @@ export function createSignIn(
 ): SignIn {
   const { clock } = context
   const key = new Uint8Array(hkdfSync('sha256', secretKey, '', KEY_INFO, 32))
-  const runInSlot = createSemaphore(SLOTS)
-  const networks = createSharedPlaces(Number.POSITIVE_INFINITY, OF_NETWORK.atOnce, OF_NETWORK.waiting)
+  const inTurn = createLimiter(OF_ALL)
+  const inTurnOfNetwork = createLimiter(OF_NETWORK)
   const providers = new Map(
     configs.map((config) => {
       const provider = createIdentityProvider(config, clock, (error) => onProblem(config.name, error))
@@ -103,7 +102,7 @@ export function createSignIn(
     async begin(name, next, origin) {
       const { provider } = find(name)
       const handshake = createHandshake()
-      const location = await runInSlot(() => provider.authorizationUrl(redirectUri(origin, name), handshake))
+      const location = await inTurn(() => provider.authorizationUrl(redirectUri(origin, name), handshake))
       const now = Math.floor(clock.now() / 1_000)
       const cookie = await new EncryptJWT({ ...handshake, next: next.length > NEXT_LENGTH ? '/' : next })
         .setProtectedHeader(ENCRYPTION)
@@ -137,15 +136,12 @@ export function createSignIn(
         throw rejected(
           'this sign-in began in another browser, at another address of this service, or more than ten minutes ago: sign in again',
         )
-      const leave = await networks.take(networkGroup(address), OF_NETWORK.waitMs)
-      if (leave === null) throw tooManySignIns()
-      try {
-        const identity = await runInSlot(() => provider.exchange(callback, attempt))
+      const signIn = async () => {
+        const identity = await inTurn(() => provider.exchange(callback, attempt))
         const user = await findOrCreate(context, config, identity, address)
         return await enter(context, user, { address, former }, name, attempt)
-      } finally {
-        leave()
       }
+      return await inTurnOfNetwork(signIn, [networkGroup(address)])
     },
   }
 }

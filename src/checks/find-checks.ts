@@ -6,7 +6,7 @@ import { AppError, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { type Cursor, PAGE_LIMIT, type Page, type PageRequest, toPage } from '../domain/page.ts'
 import { yieldTurn } from '../runtime/clock.ts'
-import { createSharedPlaces } from '../runtime/places.ts'
+import { createLimiter } from '../runtime/limiter.ts'
 import {
   type CheckPlace,
   findCheck,
@@ -46,8 +46,14 @@ export async function getCheckByPublicId(
 }
 
 /** To read all ids of a project takes a tenth of a second for 20,000 checks: two organizations do so at a time. */
-const searches = createSharedPlaces(2, 1, 20)
-const SEARCH_WAIT_MS = 5_000
+const inTurn = createLimiter({
+  atOnce: 2,
+  perKey: 1,
+  waiting: 20,
+  waitMs: 5_000,
+  createError: () =>
+    new AppError('unavailable', 'too many checks are searched by a unique key now', { retryAfterSeconds: 5 }),
+})
 
 /**
  * The check of a project with the public id for which `isIt` holds. Throws AppError `not_found`, and `unavailable` when
@@ -59,10 +65,7 @@ export async function searchCheck(
   projectId: string,
   isIt: (publicId: string) => boolean,
 ): Promise<StoredCheck> {
-  const leave = await searches.take(tenant.organizationId, SEARCH_WAIT_MS)
-  if (leave === null)
-    throw new AppError('unavailable', 'too many checks are searched by a unique key now', { retryAfterSeconds: 5 })
-  try {
+  const search = async () => {
     let after: string | null = null
     do {
       const ids: string[] = await readPublicIds(context.database, projectId, { after, limit: PAGE_LIMIT })
@@ -72,9 +75,8 @@ export async function searchCheck(
       await yieldTurn()
     } while (after !== null)
     throw notFound('check')
-  } finally {
-    leave()
   }
+  return await inTurn(search, [tenant.organizationId])
 }
 
 /** Checks that one statement reads. */

@@ -8,7 +8,7 @@ import type { LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import type { Tenant } from '../domain/access.ts'
 import { startTimer } from '../runtime/clock.ts'
-import { createSharedPlaces, type Leave } from '../runtime/places.ts'
+import { createLimiter } from '../runtime/limiter.ts'
 
 /** Who asks. Without a tenant: the operator, or a test. */
 export interface Asker {
@@ -38,8 +38,8 @@ export function createLookups(
 ): FindAddresses {
   const underWay = new Map<string, Promise<readonly LookupAddress[]>>()
   const avoided = new Map<string, number>()
-  const ofProjects = createSharedPlaces(Number.POSITIVE_INFINITY, 1)
-  const ofOrganizations = createSharedPlaces(atOnce, Math.ceil(atOnce / 2))
+  const inTurnOfProject = createLimiter({ perKey: 1, waitMs: IN_LINE_MS, createError: tooSlow })
+  const inTurn = createLimiter({ atOnce, perKey: Math.ceil(atOnce / 2), waitMs: IN_LINE_MS, createError: tooSlow })
 
   return (hostname, options, by = {}) => {
     for (const [zone, until] of avoided) if (until <= now()) avoided.delete(zone)
@@ -54,46 +54,36 @@ export function createLookups(
     return found
   }
 
-  async function askInTurn(hostname: string, options: Options, by: Asker, zone: string) {
-    const leave = await enter(hostname, by.tenant)
-    if (leave === null) throw tooSlow()
-    // The attempt ended in the line, or the zone turned out to be slow. Other attempts may wait for the same name.
-    if (by.signal?.aborted || avoided.has(zone)) {
-      leave()
-      throw tooSlow()
-    }
-    const avoid = () => avoided.set(zone, now() + avoidMs)
-    const startedAt = now()
-    return new Promise<readonly LookupAddress[]>((resolve, reject) => {
-      const stopTimer = startTimer(longMs, () => {
-        avoid()
-        reject(tooSlow())
-      })
-      // The place is kept as long as the thread is.
-      lookup(hostname, { ...options, all: true }, (error, addresses) => {
-        stopTimer()
-        leave()
-        if (now() - startedAt > longMs) avoid()
-        if (error === null) resolve(addresses as LookupAddress[])
-        else reject(error)
-      })
+  function askInTurn(hostname: string, options: Options, by: Asker, zone: string): Promise<readonly LookupAddress[]> {
+    return new Promise((resolve, reject) => {
+      // Its turn lasts as long as the thread is occupied.
+      const ask = () =>
+        new Promise<void>((leave) => {
+          // The attempt ended in the line, or the zone turned out to be slow. Other attempts may wait for the same name.
+          if (by.signal?.aborted || avoided.has(zone)) throw tooSlow()
+          const avoid = () => avoided.set(zone, now() + avoidMs)
+          const startedAt = now()
+          const stopTimer = startTimer(longMs, () => {
+            avoid()
+            reject(tooSlow())
+          })
+          lookup(hostname, { ...options, all: true }, (error, addresses) => {
+            stopTimer()
+            leave()
+            if (now() - startedAt > longMs) avoid()
+            if (error === null) resolve(addresses as LookupAddress[])
+            else reject(error)
+          })
+        })
+      enter(ask, hostname, by.tenant).catch(reject)
     })
   }
 
-  async function enter(hostname: string, tenant: Tenant | undefined): Promise<Leave | null> {
-    if (tenant === undefined) return ofOrganizations.take(hostname, IN_LINE_MS)
-    const startedAt = performance.now()
-    const own = await ofProjects.take(ownerOf(tenant), IN_LINE_MS)
-    if (own === null) return null
-    const leftMs = IN_LINE_MS - (performance.now() - startedAt)
-    const shared = await ofOrganizations.take(tenant.organizationId, Math.max(0, leftMs))
-    if (shared === null) own()
-    return shared === null
-      ? null
-      : () => {
-          shared()
-          own()
-        }
+  function enter(ask: () => Promise<void>, hostname: string, tenant: Tenant | undefined): Promise<void> {
+    if (tenant === undefined) return inTurn(ask, [hostname])
+    const giveUpAt = performance.now() + IN_LINE_MS
+    const askOfOrganization = () => inTurn(ask, [tenant.organizationId], giveUpAt - performance.now())
+    return inTurnOfProject(askOfOrganization, [ownerOf(tenant)])
   }
 }
 

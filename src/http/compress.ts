@@ -6,7 +6,7 @@
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { Context } from 'koa'
-import { createSemaphore } from '../runtime/semaphore.ts'
+import { createLimiter } from '../runtime/limiter.ts'
 
 const compressBr = promisify(brotliCompress)
 const compressGzip = promisify(gzip)
@@ -26,9 +26,9 @@ export interface Encoded {
   readonly bytes: Buffer
 }
 
-class NoPlace extends Error {}
+class TooMany extends Error {}
 
-const inPlace = createSemaphore({ slots: AT_ONCE, queue: { length: WAITING, createError: () => new NoPlace() } })
+const inTurn = createLimiter({ atOnce: AT_ONCE, waiting: WAITING, createError: () => new TooMany() })
 
 /** What the client prefers. */
 export function encodingOf(ctx: Context): Encoding {
@@ -41,9 +41,9 @@ export function encodingOf(ctx: Context): Encoding {
 export async function compressPage(content: Buffer, encoding: Encoding): Promise<Encoded> {
   if (encoding === 'identity' || content.length < LEAST_BYTES) return { encoding: 'identity', bytes: content }
   try {
-    return { encoding, bytes: await inPlace(() => compress(content, encoding, PAGE_QUALITY)) }
+    return { encoding, bytes: await inTurn(() => compress(content, encoding, PAGE_QUALITY)) }
   } catch (error) {
-    if (error instanceof NoPlace) return { encoding: 'identity', bytes: content }
+    if (error instanceof TooMany) return { encoding: 'identity', bytes: content }
     throw error
   }
 }

@@ -8,8 +8,8 @@ import type { PingRecorder } from '../checks/ping/record.ts'
 import { UnknownFormat } from '../checks/ping/spooled-ping.ts'
 import type { AppError } from '../domain/errors.ts'
 import { startTimer } from '../runtime/clock.ts'
+import { createLimiter } from '../runtime/limiter.ts'
 import type { Loop } from '../runtime/loop.ts'
-import { createSemaphore } from '../runtime/semaphore.ts'
 import { SyncFailed } from '../spool/errors.ts'
 import type { Files } from '../spool/files.ts'
 import { openSpool } from '../spool/open-spool.ts'
@@ -70,7 +70,7 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
   /** Null: it has not failed since it was open. */
   let failed: { readonly retryAt: number; readonly message: string } | null = null
   /** One opens or closes it at a time. */
-  const change = createSemaphore({ slots: 1 })
+  const change = createLimiter({ atOnce: 1 })
 
   const openLoop = loopOf(options, 'open_spool', OPEN_MS, async () => {
     await change(openLate)

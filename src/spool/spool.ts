@@ -1,6 +1,6 @@
 /** An open spool: appends in groups, reads, deletes what is forgotten. */
 
-import { createSemaphore } from '../runtime/semaphore.ts'
+import { createLimiter } from '../runtime/limiter.ts'
 import { SpoolBroken, SpoolFull } from './errors.ts'
 import { type File, type Files, isDiskFull, sync, writeAt } from './files.ts'
 import { encodedBytes, encodeRecords, HEADER_BYTES } from './format.ts'
@@ -61,7 +61,7 @@ export function runSpool(options: SpoolOptions, recovered: Recovered, unlock: ()
   const { id, sealed } = recovered
   let { newest, file } = recovered
   /** What reads or changes files is done one after the other. */
-  const alone = createSemaphore({ slots: 1 })
+  const alone = createLimiter({ atOnce: 1 })
   const waiting: Call[] = []
   /** Of what waits or is being written. */
   let pendingBytes = 0

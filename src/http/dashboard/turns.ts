@@ -5,20 +5,17 @@
 
 import type { DashboardCaller } from '../../auth/dashboard-session.ts'
 import { AppError } from '../../domain/errors.ts'
-import { createSharedPlaces } from '../../runtime/places.ts'
+import { createLimiter } from '../../runtime/limiter.ts'
 
-/** As for lists of the API (http/api/send-pages.ts): the other processors of PostgreSQL are for pings. */
-const PAGES_AT_ONCE = 2
-/** Of these, those of one organization. */
-const PAGES_PER_ORGANIZATION = 1
-/** Of those that wait for the place of the organization: the others of the user wait behind. */
-const PAGES_PER_USER = 1
+/**
+ * Of an organization, and of a user in it. As for lists of the API (http/api/send-pages.ts): the other processors of
+ * PostgreSQL are for pings.
+ */
+const PAGES = { atOnce: 2, perKey: 1 }
 /** Without a session: each address waits for itself. */
-const OPEN_AT_ONCE = 2
-const OPEN_PER_ADDRESS = 1
+const OPEN_PAGES = { atOnce: 2, perKey: 1 }
 /** Each takes a connection of the pool. */
-const CHANGES_AT_ONCE = 8
-const CHANGES_PER_ORGANIZATION = 4
+const CHANGES = { atOnce: 8, perKey: 4 }
 /** The longest wait. A page takes a few hundredths of a second. */
 const WAIT_MS = 5_000
 const RETRY_SECONDS = 5
@@ -40,44 +37,19 @@ export interface Turns {
 }
 
 export function createTurns({ yieldToPings, waitMs = WAIT_MS }: TurnsOptions): Turns {
-  const users = createSharedPlaces(Number.POSITIVE_INFINITY, PAGES_PER_USER)
-  const pages = createSharedPlaces(PAGES_AT_ONCE, PAGES_PER_ORGANIZATION)
-  const openPages = createSharedPlaces(OPEN_AT_ONCE, OPEN_PER_ADDRESS)
-  const changes = createSharedPlaces(CHANGES_AT_ONCE, CHANGES_PER_ORGANIZATION)
+  const pages = createLimiter({ ...PAGES, waitMs, createError: () => busy('pages are being read') })
+  const openPages = createLimiter({ ...OPEN_PAGES, waitMs, createError: () => busy('pages are being read') })
+  const changes = createLimiter({ ...CHANGES, waitMs, createError: () => busy('changes are being made') })
+  const afterPings =
+    <Result>(read: () => Result | Promise<Result>) =>
+    async () => {
+      await yieldToPings()
+      return await read()
+    }
   return {
-    async read({ id, organizationId }, read) {
-      const giveUpAt = performance.now() + waitMs
-      const leaveUser = await users.take(id, waitMs)
-      if (leaveUser === null) throw busy('pages are being read')
-      const leave = await pages.take(organizationId, Math.max(0, giveUpAt - performance.now()))
-      try {
-        if (leave === null) throw busy('pages are being read')
-        await yieldToPings()
-        return await read()
-      } finally {
-        leave?.()
-        leaveUser()
-      }
-    },
-    async open(address, read) {
-      const leave = await openPages.take(address, waitMs)
-      if (leave === null) throw busy('pages are being read')
-      try {
-        await yieldToPings()
-        return await read()
-      } finally {
-        leave()
-      }
-    },
-    async change({ organizationId }, change) {
-      const leave = await changes.take(organizationId, waitMs)
-      if (leave === null) throw busy('changes are being made')
-      try {
-        return await change()
-      } finally {
-        leave()
-      }
-    },
+    read: ({ id, organizationId }, read) => pages(afterPings(read), [id, organizationId]),
+    open: (address, read) => openPages(afterPings(read), [address]),
+    change: ({ organizationId }, change) => changes(async () => await change(), [organizationId]),
   }
 }
 

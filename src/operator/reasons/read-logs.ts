@@ -2,7 +2,7 @@
 
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { createSemaphore } from '../../runtime/semaphore.ts'
+import { createLimiter } from '../../runtime/limiter.ts'
 import type { FailedContainer } from './explain-failure.ts'
 
 export interface LogReader {
@@ -28,12 +28,11 @@ const AT_ONCE = 10
 const MAX_WAITING = 100
 const PROBLEM_EVERY_MS = 60_000
 
-class TooMany extends Error {}
-
 export function createLogReader({ client, clock, onProblem }: LogReaderOptions): LogReader {
-  const runInSlot = createSemaphore({
-    slots: AT_ONCE,
-    queue: { length: MAX_WAITING, createError: () => new TooMany('too many logs wait to be read') },
+  const inTurn = createLimiter({
+    atOnce: AT_ONCE,
+    waiting: MAX_WAITING,
+    createError: () => new Error('too many logs wait to be read'),
   })
 
   let problemAt = Number.NEGATIVE_INFINITY
@@ -60,7 +59,7 @@ export function createLogReader({ client, clock, onProblem }: LogReaderOptions):
         return String(await client.raw('GET', `${path}?${query}`, undefined, { signal, timeoutMs, keepsOthers: true }))
       }
       try {
-        return await runInSlot(async () => {
+        return await inTurn(async () => {
           const text = await get(LINES)
           const isCut = text !== null && Buffer.byteLength(text) >= MAX_BYTES
           return isCut ? ((await get(FEWER_LINES)) ?? text) : text
