@@ -12,5 +12,5 @@ export async function listEntries(
   { limit, after }: PageRequest,
 ): Promise<Page<AuditEntry>> {
   const rows = await listEntryRows(database, tenant, filter, { beforeId: after?.id ?? null, limit: limit + 1 })
-  return toPage(rows, limit, ({ at, id }) => ({ at, id }))
+  return toPage(rows, limit)
 }

@@ -50,7 +50,7 @@ export async function listChannels(
 ): Promise<Page<ChannelRecord>> {
   const rows = await listChannelRows(context.database, tenant, { ...page, limit: page.limit + 1 })
   const records = rows.map((row) => toRecord(row, context))
-  return toPage(records, page.limit, ({ createdAt, id }) => ({ at: createdAt, id }))
+  return toPage(records, page.limit)
 }
 
 export function toRecord(row: ChannelRow, { sealer, reach }: Pick<ChannelContext, 'sealer' | 'reach'>): ChannelRecord {

@@ -24,7 +24,7 @@ export async function listDeliveries(
   { limit, after }: PageRequest,
 ): Promise<Page<DeliveryRecord>> {
   const rows = await listDeliveryRows(database, tenant, filter, { beforeId: after?.id ?? null, limit: limit + 1 })
-  return toPage(rows, limit, ({ createdAt, id }) => ({ at: createdAt, id }))
+  return toPage(rows, limit)
 }
 
 /** The same as a page for people: with the names of channels and checks. For callers that are not bound to a project. */

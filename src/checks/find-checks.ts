@@ -93,7 +93,7 @@ export async function* listChecks(
   if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
   const stored = { ...filter, ...(status === undefined ? {} : { status: { status, now: clock.now() } }) }
   const places = await findCheckPlaces(database, projectId, stored, { after, limit: limit + 1 })
-  const { rows: found, next } = toPage(places, limit, ({ at, id }) => ({ at, id }))
+  const { rows: found, next } = toPage(places, limit)
   for (let at = 0; at === 0 || at < found.length; at += PIECE_CHECKS) {
     const keys = found.slice(at, at + PIECE_CHECKS).map(({ key }) => key)
     yield { rows: keys.length === 0 ? [] : await listCheckRows(database, keys), next }

@@ -34,24 +34,20 @@ export const BODY_CUT = 200
 /** A character has at most four bytes. More than a stored body has. */
 const BODY_BYTES: Record<BodyForm, number> = { none: 0, cut: 4 * BODY_CUT, full: 1_048_576 }
 
-/** Pings, and bytes of bodies, that one statement reads: a control character becomes six bytes of JSON. */
-const PIECE_PINGS = 100
-const PIECE_BYTES = 65_536
+/** Bytes of bodies that one statement reads. */
+const MOST_BODY_BYTES = 65_536
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
-/**
- * The pings of a check, in pages whose size in memory is bounded; `next` is the same in all of them. Which pings these are is decided first: those that
- * arrive later are not among them.
- */
-export async function* listPings(
+/** The pings of a check. A page with bodies may have less than `limit` of them, and at least one while there are more. */
+export async function listPings(
   context: Context,
   tenant: Tenant,
   checkId: string,
   { type, since, until, body }: PingFilter & { body: BodyForm },
   { limit, after }: PageRequest,
-): AsyncGenerator<Page<PingRecord>> {
+): Promise<Page<PingRecord>> {
   const key = await findKey(context, tenant, checkId)
   const untilId = until === undefined ? LAST_ID : firstIdAt(storable(until))
   const beforeId = after !== null && after.id < untilId ? after.id : untilId
@@ -61,18 +57,13 @@ export async function* listPings(
     ...(type === undefined ? {} : { type }),
   }
   const ids = await findIds(context, key, range, limit + 1)
-  const last = ids.length > limit ? ids[limit - 1]! : null
-  const next = last === null ? null : { at: timeOfId(last), id: last }
   const wanted = ids.slice(0, limit)
-  let at = 0
-  do {
-    const piece = wanted.slice(at, at + PIECE_PINGS)
-    const amount = { bodyBytes: BODY_BYTES[body], maxBytes: PIECE_BYTES }
-    const rows = piece.length === 0 ? [] : await readPings(context.database, key, piece, amount)
-    yield { rows, next }
-    // The rest of the piece was too large, unless it was deleted meanwhile: then it is empty the next time.
-    at += rows.length === 0 ? piece.length : piece.indexOf(rows.at(-1)!.id) + 1
-  } while (at < wanted.length)
+  if (wanted.length === 0) return { rows: [], next: null }
+  const amount = { bodyBytes: BODY_BYTES[body], maxBytes: MOST_BODY_BYTES }
+  const rows = await readPings(context.database, key, wanted, amount)
+  // No rows: they were deleted meanwhile.
+  const last = (rows.at(-1) ?? { id: wanted.at(-1)! }).id
+  return { rows, next: last === ids.at(-1) ? null : { at: timeOfId(last), id: last } }
 }
 
 /** Up to `count` ids, by statements that each read a bounded number of rows. */
@@ -110,7 +101,7 @@ export async function listFlips(
     until: until === undefined ? null : storable(until),
   }
   const rows = await listFlipRows(context.database, key, range, limit + 1)
-  return toPage(rows, limit, (flip) => ({ at: flip.at, id: flip.id }))
+  return toPage(rows, limit)
 }
 
 /** The nearest time that an entry can have: ids have none before 1970, and PostgreSQL's text has four digits for the year. */

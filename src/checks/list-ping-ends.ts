@@ -33,12 +33,7 @@ export async function listPingEnds(
   filter: PingFilter,
   request: PageRequest,
 ): Promise<Page<PingWithEnd>> {
-  const rows: PingRow[] = []
-  let next: Page<PingRow>['next'] = null
-  for await (const page of listPings(context, tenant, checkId, { ...filter, body: 'none' }, request)) {
-    rows.push(...page.rows)
-    next = page.next
-  }
+  const { rows, next } = await listPings(context, tenant, checkId, { ...filter, body: 'none' }, request)
   const key = await findKey(context, tenant, checkId)
   return { rows: await addEnds(context.database, key, rows, context.yieldToPings), next }
 }

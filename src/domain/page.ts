@@ -24,17 +24,25 @@ export interface Page<Row> {
 
 export const PAGE_LIMIT = 1_000
 
+/** What lists are in the order of: the time, then the id. */
+export type Placed = { readonly id: string } & ({ readonly at: Instant } | { readonly createdAt: Instant })
+
+/** The cursor of the page that follows `row`. */
+export function cursorOf(row: Placed): Cursor {
+  return { at: 'at' in row ? row.at : row.createdAt, id: row.id }
+}
+
 /** A page of at most `limit` rows, from rows that were read with `limit + 1`. */
-export function toPage<Row>(rows: readonly Row[], limit: number, toCursor: (row: Row) => Cursor): Page<Row> {
+export function toPage<Row extends Placed>(rows: readonly Row[], limit: number): Page<Row> {
   if (rows.length <= limit) return { rows, next: null }
   const kept = rows.slice(0, limit)
-  return { rows: kept, next: toCursor(kept[limit - 1]!) }
+  return { rows: kept, next: cursorOf(kept[limit - 1]!) }
 }
 
 /** Rows that are read by one statement. */
 const PIECE_ROWS = 100
 
-/** The pages of `request`, read in pieces, so that few rows are in memory at a time. `next` of the last one is that of the whole. */
+/** The pages of `request`, read in pieces, so that few rows are in memory at a time. The last piece has the `next` of all of them. */
 export async function* inPieces<Row>(
   { limit, after }: PageRequest,
   read: (request: PageRequest) => Promise<Page<Row>>,

@@ -17,7 +17,7 @@ export class ClientLeft extends Error {
 
 export const PIECE_BYTES = 16_384
 /** How long a client of the management API may read nothing. */
-export const IDLE_MS = 10_000
+const IDLE_MS = 10_000
 
 /** Resolves when the kernel has all of `bytes`. Throws ClientLeft, after a disconnection when the kernel took nothing for `idleMs`. */
 export async function writeBytes(response: ServerResponse, bytes: Uint8Array, idleMs = IDLE_MS): Promise<void> {
@@ -41,20 +41,5 @@ function writePiece(response: ServerResponse, piece: Uint8Array, idleMs: number)
     })
     response.once('close', leave)
     response.write(piece, settle)
-  })
-}
-
-/** Resolves when the responses before this one, on a connection with pipelined requests, are written: before, nothing of it can be sent. */
-export function whenFirst(response: ServerResponse): Promise<void> {
-  if (response.socket !== null || response.destroyed) return Promise.resolve()
-  return new Promise((resolve) => {
-    const { socket } = response.req
-    const go = () => {
-      response.off('socket', go)
-      socket.off('close', go)
-      resolve()
-    }
-    response.once('socket', go)
-    socket.once('close', go)
   })
 }

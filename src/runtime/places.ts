@@ -6,8 +6,6 @@ import { startTimer } from './clock.ts'
 export type Leave = () => void
 
 export interface Places {
-  /** Null when no place is free now. */
-  takeNow(): Leave | null
   /** In order of arrival. Null when no place became free within `waitMs`. */
   take(waitMs: number): Promise<Leave | null>
 }
@@ -28,17 +26,12 @@ export function createPlaces(count: number): Places {
     }
   }
 
-  function takeNow(): Leave | null {
-    if (used >= count) return null
-    used += 1
-    return createLeave()
-  }
-
   return {
-    takeNow,
     take(waitMs) {
-      const leave = takeNow()
-      if (leave !== null) return Promise.resolve(leave)
+      if (used < count) {
+        used += 1
+        return Promise.resolve(createLeave())
+      }
       return new Promise((resolve) => {
         const settle = (result: Leave | null) => {
           stopTimer()

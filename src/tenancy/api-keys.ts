@@ -33,7 +33,7 @@ export interface NewApiKey {
 /** In order of creation. */
 export async function listApiKeys(context: Context, caller: Caller, page: PageRequest): Promise<Page<ApiKeyRecord>> {
   const rows = await store.listApiKeys(context.database, caller, { ...page, limit: page.limit + 1 })
-  return toPage(rows, page.limit, ({ createdAt, id }) => ({ at: createdAt, id }))
+  return toPage(rows, page.limit)
 }
 
 /**

@@ -66,7 +66,7 @@ export async function listOwnSessions(
   assertUser(caller, 'has no sessions')
   const { database, clock } = context
   const rows = await store.listSessions(database, caller.id, clock.now(), { ...page, limit: page.limit + 1 })
-  const { rows: kept, next } = toPage(rows, page.limit, ({ createdAt, id }) => ({ at: createdAt, id }))
+  const { rows: kept, next } = toPage(rows, page.limit)
   return { rows: kept.map((row) => ({ ...row, isCurrent: row.id === caller.sessionId })), next }
 }
 

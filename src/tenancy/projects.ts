@@ -19,7 +19,7 @@ export type ProjectRecord = store.ProjectRow
 /** In order of creation. A tenant that is bound to a project sees only that project. */
 export async function listProjects(context: Context, tenant: Tenant, page: PageRequest): Promise<Page<ProjectRecord>> {
   const rows = await store.listProjects(context.database, tenant, { ...page, limit: page.limit + 1 })
-  return toPage(rows, page.limit, ({ createdAt, id }) => ({ at: createdAt, id }))
+  return toPage(rows, page.limit)
 }
 
 /**

@@ -24,7 +24,7 @@ export type UserRecord = store.UserRow
 export async function listUsers(context: Context, caller: Caller, page: PageRequest): Promise<Page<UserRecord>> {
   assertNotBound(caller, 'see users')
   const rows = await store.listUsers(context.database, caller.organizationId, { ...page, limit: page.limit + 1 })
-  return toPage(rows, page.limit, ({ createdAt, id }) => ({ at: createdAt, id }))
+  return toPage(rows, page.limit)
 }
 
 /** Throws AppError `not_found` for an unknown, foreign or malformed id. */

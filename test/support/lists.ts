@@ -1,7 +1,7 @@
-import { type ListedCheck, listChecks as streamChecks } from '../../src/checks/find-checks.ts'
-import { type PingFilter, type PingRecord, listPings as stream } from '../../src/checks/find-history.ts'
+import { type ListedCheck, listChecks as listPieces } from '../../src/checks/find-checks.ts'
+import { listPings as listPiece, type PingFilter, type PingRecord } from '../../src/checks/find-history.ts'
 import type { Tenant } from '../../src/domain/access.ts'
-import type { Page, PageRequest } from '../../src/domain/page.ts'
+import { inPieces, type Page, type PageRequest } from '../../src/domain/page.ts'
 import type { Context } from '../../src/store/context.ts'
 
 export { listFlips } from '../../src/checks/find-history.ts'
@@ -12,24 +12,23 @@ export async function listPings(
   tenant: Tenant,
   checkId: string,
   request: PageRequest,
-  filter: Partial<Parameters<typeof stream>[3]> & PingFilter = {},
+  filter: Partial<Parameters<typeof listPiece>[3]> & PingFilter = {},
 ): Promise<Page<PingRecord>> {
-  const rows: PingRecord[] = []
-  let next: Page<PingRecord>['next'] = null
-  for await (const page of stream(context, tenant, checkId, { body: 'full', ...filter }, request)) {
-    rows.push(...page.rows)
-    next = page.next
-  }
-  return { rows, next }
+  const read = (piece: PageRequest) => listPiece(context, tenant, checkId, { body: 'full', ...filter }, piece)
+  return join(inPieces(request, read))
 }
 
 /** The checks of a project as one page. */
-export async function listChecks(...given: Parameters<typeof streamChecks>): Promise<Page<ListedCheck>> {
-  const rows: ListedCheck[] = []
-  let next: Page<ListedCheck>['next'] = null
-  for await (const page of streamChecks(...given)) {
-    rows.push(...page.rows)
-    next = page.next
+export async function listChecks(...given: Parameters<typeof listPieces>): Promise<Page<ListedCheck>> {
+  return join(listPieces(...given))
+}
+
+async function join<Row>(pieces: AsyncIterable<Page<Row>>): Promise<Page<Row>> {
+  const rows: Row[] = []
+  let next: Page<Row>['next'] = null
+  for await (const piece of pieces) {
+    rows.push(...piece.rows)
+    next = piece.next
   }
   return { rows, next }
 }

@@ -43,7 +43,7 @@ export const CreatedApiKey = z
   .meta({ id: 'CreatedApiKey' })
 
 export const ApiKeyList = z
-  .object({ api_keys: z.array(ApiKey), next_cursor: field.nextCursor('api_keys') })
+  .object({ api_keys: z.array(ApiKey), next_cursor: field.nextCursor() })
   .meta({ id: 'ApiKeyList' })
 
 export const ApiKeyListQuery = field.pageQuery('api_keys')

@@ -18,7 +18,7 @@ import {
   CreatedApiKey,
   NewApiKey,
 } from './api-keys.schema.ts'
-import { given, presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
+import { given, readEntries, toIso, toIsoOrNull, toPageRequest } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listApiKeys = endpoint({
@@ -27,9 +27,10 @@ export const listApiKeys = endpoint({
   query: ApiKeyListQuery,
   status: 200,
   response: ApiKeyList,
-  async *handle({ context, caller, query }) {
-    for await (const page of inPieces(toPageRequest(query), (piece) => list(context, caller, piece)))
-      yield { api_keys: page.rows.map(presentApiKey), ...presentNext(page) }
+  async handle({ context, caller, query }) {
+    const pieces = inPieces(toPageRequest(query), (piece) => list(context, caller, piece))
+    const { entries, next_cursor } = await readEntries('api_keys', pieces, presentApiKey)
+    return { api_keys: entries, next_cursor }
   },
 })
 

@@ -21,11 +21,11 @@ import { type OnRequest, observe } from '../middleware/observe.ts'
 import { PIECE_BYTES, writeBytes } from '../write.ts'
 import { parsePart } from './faults.ts'
 import { readJsonObject } from './json.ts'
+import { createLists, type Lists } from './lists.ts'
 import { describeRoutes, withServers } from './openapi.ts'
-import { readQuery } from './query.ts'
+import { isList, readQuery } from './query.ts'
 import { type Api, PlainText, type Route, SharedText, Text } from './route.ts'
 import { ROUTES } from './routes.ts'
-import { createPageSender, type Pages, type SendPages } from './send-pages.ts'
 
 export interface ApiParts {
   readonly context: ChannelContext
@@ -45,8 +45,6 @@ export interface ApiParts {
   /** When true, responses ask clients to close their connections. */
   readonly isStopping: () => boolean
   readonly onRequest?: OnRequest
-  /** Resolves when no ping is being stored, or after a short time. Default: at once. */
-  readonly yieldToPings?: () => Promise<void>
 }
 
 export const API_PREFIX = '/api/v1'
@@ -63,21 +61,20 @@ export function createApiApp(given: ApiParts): Koa {
     log,
     isStopping,
     onRequest,
-    yieldToPings = async () => {},
     findClientAddress = createFindClientAddress([]),
     isPasswordLoginOn = true,
   } = given
   const api: Api = { context, tokens, isPasswordLoginOn, pingUrl, describe: createDescribe(baseUrl, pingUrl) }
   const pace = createPacer()
+  const lists = createLists()
   const onBroken = (error: unknown) => log.error({ error }, 'a list broke off in the middle')
-  const sendPages = createPageSender({ yieldToPings, pace, onBroken })
   const take = ({ organizationId, scope }: Caller) => takeCall(context, organizationId, scope, rateLimitPerMinute)
   const admit = createAdmit(authenticate, take)
 
   const router = new Router({ prefix: API_PREFIX, sensitive: true })
   for (const route of ROUTES) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1')
-    router.register(path, [route.method], serve(route, { api, admit, sendPages, findClientAddress, pace }))
+    router.register(path, [route.method], serve(route, { api, admit, lists, findClientAddress, pace }))
   }
   const app = new Koa({ env: 'production' })
   // An error after the response has begun: a client that left. Koa would print it.
@@ -86,7 +83,7 @@ export function createApiApp(given: ApiParts): Koa {
   app.use(renderErrors(log))
   app.use(limitRejections(context.clock, (ctx) => findClientAddress(ctx.req)))
   const siteUrl = () => siteUrlOf(baseUrl())
-  const shared = { context, authenticate, findClientAddress, sendPages, pace, pingUrl }
+  const shared = { context, authenticate, findClientAddress, lists, pace, pingUrl, onBroken }
   app.use(serveHealthchecks({ ...shared, takeCall: take, siteUrl }))
   app.use(router.routes())
   app.use(rejectUnmatched)
@@ -108,16 +105,13 @@ function createDescribe(baseUrl: () => string, pingUrl: () => string): Api['desc
 interface Steps {
   readonly api: Api
   readonly admit: Admit
-  readonly sendPages: SendPages
+  readonly lists: Lists
   readonly findClientAddress: FindClientAddress
   readonly pace: () => Promise<void>
 }
 
 /** The steps of a request. Each step can reject it by throwing an AppError. */
-function serve(
-  { path, scope, endpoint }: Route,
-  { api, admit, sendPages, findClientAddress, pace }: Steps,
-): Middleware {
+function serve({ path, scope, endpoint }: Route, { api, admit, lists, findClientAddress, pace }: Steps): Middleware {
   return async (ctx) => {
     ctx.state.route = API_PREFIX + path
     const address = findClientAddress(ctx.req)
@@ -127,18 +121,11 @@ function serve(
     const query = asked === undefined ? {} : parsePart('query', asked, readQuery(asked, ctx.querystring))
     const body = sent === undefined ? undefined : parsePart('body', sent, await readJsonObject(ctx.req, pace))
 
-    const handle = () => endpoint.handle({ ...api, caller, params, query, body, address })
-
     const { status, response } = endpoint
-    const given = handle()
-    if (response !== null && Symbol.asyncIterator in given)
-      return sendPages(ctx, {
-        organizationId: caller?.organizationId ?? '',
-        status,
-        schema: response,
-        read: handle as () => Pages,
-      })
-    const result = await given
+    const handle = async () => endpoint.handle({ ...api, caller, params, query, body, address })
+    const result = await (caller !== null && asked !== undefined && isList(asked)
+      ? lists.read(ctx.res, caller.organizationId, handle)
+      : handle())
     ctx.status = status
     if (response === null) return
     if (result === null) ctx.status = 204

@@ -46,5 +46,5 @@ const AuditEntry = z
   .meta({ id: 'AuditEntry' })
 
 export const AuditList = z
-  .object({ entries: z.array(AuditEntry), next_cursor: field.nextCursor('audit') })
+  .object({ entries: z.array(AuditEntry), next_cursor: field.nextCursor() })
   .meta({ id: 'AuditList' })

@@ -3,7 +3,7 @@
 import { listEntries } from '../../audit/find-entries.ts'
 import { inPieces } from '../../domain/page.ts'
 import { AuditList, AuditQuery } from './audit.schema.ts'
-import { given, presentNext, toIso, toPageRequest } from './present.ts'
+import { given, readEntries, toIso, toPageRequest } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listAudit = endpoint({
@@ -12,10 +12,10 @@ export const listAudit = endpoint({
   query: AuditQuery,
   status: 200,
   response: AuditList,
-  async *handle({ context, caller, query }) {
+  async handle({ context, caller, query }) {
     const { action, actor_id: actorId, target_id: targetId } = query
     const filter = given({ action, actorId, targetId })
-    for await (const page of inPieces(toPageRequest(query), (piece) => listEntries(context, caller, filter, piece)))
-      yield { entries: page.rows.map((entry) => ({ ...entry, at: toIso(entry.at) })), ...presentNext(page) }
+    const pieces = inPieces(toPageRequest(query), (piece) => listEntries(context, caller, filter, piece))
+    return readEntries('audit', pieces, (entry) => ({ ...entry, at: toIso(entry.at) }))
   },
 })

@@ -143,7 +143,7 @@ export const CreatedChannel = unionByKind('CreatedChannel', (kind) =>
 )
 
 export const ChannelList = z
-  .object({ channels: z.array(Channel), next_cursor: field.nextCursor('channels') })
+  .object({ channels: z.array(Channel), next_cursor: field.nextCursor() })
   .meta({ id: 'ChannelList' })
 
 export const QueuedTest = z

@@ -21,7 +21,7 @@ import {
   RotatedSecret,
   readConfig,
 } from './channels.schema.ts'
-import { given, presentNext, toIso, toPageRequest } from './present.ts'
+import { given, readEntries, toIso, toPageRequest } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listChannels = endpoint({
@@ -30,12 +30,11 @@ export const listChannels = endpoint({
   query: ChannelListQuery,
   status: 200,
   response: ChannelList,
-  async *handle({ context, caller, query }) {
-    for await (const page of inPieces(toPageRequest(query), (piece) => list(context, caller, piece)))
-      yield {
-        channels: page.rows.map((channel) => presentChannel(showFor(caller.scope, channel))),
-        ...presentNext(page),
-      }
+  async handle({ context, caller, query }) {
+    const pieces = inPieces(toPageRequest(query), (piece) => list(context, caller, piece))
+    const present = (channel: ChannelRecord) => presentChannel(showFor(caller.scope, channel))
+    const { entries, next_cursor } = await readEntries('channels', pieces, present)
+    return { channels: entries, next_cursor }
   },
 })
 

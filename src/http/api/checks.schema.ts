@@ -256,7 +256,7 @@ export const CheckSummary = z.object(shared).meta({ id: 'CheckSummary' })
 export const CheckList = z
   .object({
     checks: z.array(CheckSummary),
-    next_cursor: field.nextCursor('checks'),
+    next_cursor: field.nextCursor(),
   })
   .meta({ id: 'CheckList' })
 

@@ -19,7 +19,7 @@ import { LIMITS } from '../../domain/limits.ts'
 import { deadlineOf } from '../../domain/transition.ts'
 import { Check, CheckList, CheckListQuery, CheckParams, CheckUpdate, NewCheck } from './checks.schema.ts'
 import { parsePart } from './faults.ts'
-import { given, presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
+import { given, readEntries, toIso, toIsoOrNull, toPageRequest } from './present.ts'
 import { type Api, endpoint } from './route.ts'
 
 export const listChecks = endpoint({
@@ -29,12 +29,12 @@ export const listChecks = endpoint({
   status: 200,
   response: CheckList,
   errors: ['not_found'],
-  async *handle({ context, caller, query }) {
+  async handle({ context, caller, query }) {
     const { project_id, limit, cursor, ...filter } = query
-    for await (const page of list(context, caller, project_id, given(filter), toPageRequest({ limit, cursor }))) {
-      const now = context.clock.now()
-      yield { checks: page.rows.map((check) => presentShared(check, now)), ...presentNext(page) }
-    }
+    const pieces = list(context, caller, project_id, given(filter), toPageRequest({ limit, cursor }))
+    const present = (check: ListedCheck) => presentShared(check, context.clock.now())
+    const { entries, next_cursor } = await readEntries('checks', pieces, present)
+    return { checks: entries, next_cursor }
   },
 })
 

@@ -48,7 +48,7 @@ export const Delivery = z
   .meta({ id: 'Delivery' })
 
 export const DeliveryList = z
-  .object({ deliveries: z.array(Delivery), next_cursor: field.nextCursor('deliveries') })
+  .object({ deliveries: z.array(Delivery), next_cursor: field.nextCursor() })
   .meta({ id: 'DeliveryList' })
 
 export const DeliveryParams = field.idOf('delivery')

@@ -4,7 +4,7 @@ import { type DeliveryRecord, getDelivery as get, listDeliveries as list } from 
 import { retryDelivery as retry } from '../../channels/retry-delivery.ts'
 import { inPieces } from '../../domain/page.ts'
 import { Delivery, DeliveryList, DeliveryListQuery, DeliveryParams } from './deliveries.schema.ts'
-import { given, presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
+import { given, readEntries, toIso, toIsoOrNull, toPageRequest } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listDeliveries = endpoint({
@@ -13,11 +13,12 @@ export const listDeliveries = endpoint({
   query: DeliveryListQuery,
   status: 200,
   response: DeliveryList,
-  async *handle({ context, caller, query }) {
+  async handle({ context, caller, query }) {
     const { channel_id: channelId, check_id: checkId, status, since } = query
     const filter = given({ channelId, checkId, status, since })
-    for await (const page of inPieces(toPageRequest(query), (piece) => list(context, caller, filter, piece)))
-      yield { deliveries: page.rows.map(presentDelivery), ...presentNext(page) }
+    const pieces = inPieces(toPageRequest(query), (piece) => list(context, caller, filter, piece))
+    const { entries, next_cursor } = await readEntries('deliveries', pieces, presentDelivery)
+    return { deliveries: entries, next_cursor }
   },
 })
 

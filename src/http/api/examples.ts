@@ -172,7 +172,7 @@ const TOKENS = {
 }
 
 export const EXAMPLES: Readonly<Record<string, Example>> = {
-  listChecks: { response: { checks: [CHECK_SUMMARY] } },
+  listChecks: { response: { checks: [CHECK_SUMMARY], next_cursor: null } },
   createCheck: {
     body: NEW_CHECK,
     response: {
@@ -201,12 +201,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       due_at: '2026-11-23T02:31:33.512Z',
     },
   },
-  listPings: { response: { pings: [PING] } },
+  listPings: { response: { pings: [PING], next_cursor: null } },
   getPing: { response: PING },
   getPingBody: { response: PING.body },
-  listFlips: { response: { flips: [FLIP] } },
+  listFlips: { response: { flips: [FLIP], next_cursor: null } },
 
-  listChannels: { response: { channels: [CHANNEL] } },
+  listChannels: { response: { channels: [CHANNEL], next_cursor: null } },
   createChannel: {
     body: {
       kind: 'webhook',
@@ -224,11 +224,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   testChannel: { response: { delivery_id: DELIVERY_ID } },
   rotateSecret: { response: { secret: SECRET } },
 
-  listDeliveries: { response: { deliveries: [DELIVERY] } },
+  listDeliveries: { response: { deliveries: [DELIVERY], next_cursor: null } },
   getDelivery: { response: DELIVERY },
   retryDelivery: { response: DELIVERY },
 
-  listProjects: { response: { projects: [PROJECT] } },
+  listProjects: { response: { projects: [PROJECT], next_cursor: null } },
   createProject: { body: { name: 'Shop' }, response: PROJECT },
   getProject: { response: PROJECT },
   updateProject: { body: { name: 'Store' }, response: { ...PROJECT, name: 'Store' } },
@@ -237,7 +237,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   getBadgeKey: { response: { badge_key: BADGE_KEY } },
   createBadgeKey: { response: { badge_key: BADGE_KEY } },
 
-  listApiKeys: { response: { api_keys: [API_KEY] } },
+  listApiKeys: { response: { api_keys: [API_KEY], next_cursor: null } },
   createApiKey: {
     body: { name: 'deploy pipeline', scope: 'write', project_id: PROJECT_ID, expires_at: '2036-01-31T12:00:00Z' },
     response: { ...API_KEY, last_used_at: null, key: 'hbk_7f3a9c21_2b9e4d6f8a1c3e5b7d9f0a2c4e6b8d0f' },
@@ -247,11 +247,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   updateApiKey: { body: { name: 'release pipeline' }, response: { ...API_KEY, name: 'release pipeline' } },
 
   getUser: { response: USER },
-  listUsers: { response: { users: [USER] } },
+  listUsers: { response: { users: [USER], next_cursor: null } },
   createUser: { body: { ...LOG_IN, scope: 'write' }, response: USER },
   updateUser: { body: { scope: 'read' }, response: { ...USER, scope: 'read' } },
 
-  listAudit: { response: { entries: [AUDIT_ENTRY] } },
+  listAudit: { response: { entries: [AUDIT_ENTRY], next_cursor: null } },
 
   getMe: {
     response: {
@@ -279,6 +279,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           current: true,
         },
       ],
+      next_cursor: null,
     },
   },
 

@@ -199,7 +199,7 @@ export const limit = (standard: number) => {
 }
 
 /** The lists that have pages. A cursor begins with the name of its list, so that it is not taken for one of another. */
-type List =
+export type List =
   | 'checks'
   | 'pings'
   | 'flips'
@@ -250,13 +250,11 @@ export const creator = () =>
         "Who created it, by the e-mail address or the key's name of that moment. Null: the first start, a sign-in with an identity provider, or a release before this field.",
     })
 
-/** From the text of `encodeCursor` (domain/page.ts). */
-export const nextCursor = (list: List) =>
+export const nextCursor = () =>
   z
     .string()
-    .transform((text) => `${list}.${text}`)
-    .optional()
-    .meta({ description: 'Present when there are more entries: pass it as `cursor`.' })
+    .nullable()
+    .meta({ description: 'Pass it as `cursor` to get the next page. Null: there are no more entries.' })
 
 /** `limit` and `cursor`. `standard`: entries without a `limit`; a full page for lists that are short in practice. */
 export const page = (list: List, standard = PAGE_LIMIT) => ({ limit: limit(standard), cursor: cursor(list) })

@@ -64,9 +64,7 @@ export const Ping = z
   })
   .meta({ id: 'Ping' })
 
-export const PingList = z
-  .object({ pings: z.array(Ping), next_cursor: field.nextCursor('pings') })
-  .meta({ id: 'PingList' })
+export const PingList = z.object({ pings: z.array(Ping), next_cursor: field.nextCursor() }).meta({ id: 'PingList' })
 
 const Flip = z
   .object({
@@ -83,6 +81,4 @@ const Flip = z
   })
   .meta({ id: 'Flip' })
 
-export const FlipList = z
-  .object({ flips: z.array(Flip), next_cursor: field.nextCursor('flips') })
-  .meta({ id: 'FlipList' })
+export const FlipList = z.object({ flips: z.array(Flip), next_cursor: field.nextCursor() }).meta({ id: 'FlipList' })

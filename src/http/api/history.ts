@@ -12,7 +12,7 @@ import {
 import { inPieces, type PageRequest } from '../../domain/page.ts'
 import { CheckParams } from './checks.schema.ts'
 import { FlipList, FlipListQuery, Ping, PingList, PingListQuery, PingParams } from './history.schema.ts'
-import { given, presentNext, toIso, toPageRequest } from './present.ts'
+import { given, readEntries, toIso, toPageRequest } from './present.ts'
 import { endpoint, PlainText, Text } from './route.ts'
 
 export const listPings = endpoint({
@@ -22,11 +22,13 @@ export const listPings = endpoint({
   query: PingListQuery,
   status: 200,
   response: PingList,
-  async *handle({ context, caller, params, query }) {
+  async handle({ context, caller, params, query }) {
     const { type, since, until, body } = query
     const filter = { body, ...given({ type, since, until }) }
-    for await (const page of findPings(context, caller, params.id, filter, toPageRequest(query)))
-      yield { pings: page.rows.map((ping) => presentPing(ping, body)), ...presentNext(page) }
+    const read = (piece: PageRequest) => findPings(context, caller, params.id, filter, piece)
+    const present = (ping: PingRecord) => presentPing(ping, body)
+    const { entries, next_cursor } = await readEntries('pings', inPieces(toPageRequest(query), read), present)
+    return { pings: entries, next_cursor }
   },
 })
 
@@ -59,11 +61,11 @@ export const listFlips = endpoint({
   query: FlipListQuery,
   status: 200,
   response: FlipList,
-  async *handle({ context, caller, params, query }) {
+  async handle({ context, caller, params, query }) {
     const { since, until } = query
     const read = (piece: PageRequest) => findFlips(context, caller, params.id, piece, given({ since, until }))
-    for await (const page of inPieces(toPageRequest(query), read))
-      yield { flips: page.rows.map(presentFlip), ...presentNext(page) }
+    const { entries, next_cursor } = await readEntries('flips', inPieces(toPageRequest(query), read), presentFlip)
+    return { flips: entries, next_cursor }
   },
 })
 

@@ -8,7 +8,7 @@ import { inPieces } from '../../domain/page.ts'
 import { describeCaller, describeKey } from '../../tenancy/me.ts'
 import { changeOwnPassword, endOwnSession, listOwnSessions, type SessionRecord } from '../../tenancy/own-account.ts'
 import * as field from './fields.ts'
-import { presentNext, toIso, toIsoOrNull, toPageRequest } from './present.ts'
+import { readEntries, toIso, toIsoOrNull, toPageRequest } from './present.ts'
 import { endpoint, openEndpoint } from './route.ts'
 
 const Me = z
@@ -77,7 +77,7 @@ const Session = z
   .meta({ id: 'Session' })
 
 const SessionList = z
-  .object({ sessions: z.array(Session), next_cursor: field.nextCursor('sessions') })
+  .object({ sessions: z.array(Session), next_cursor: field.nextCursor() })
   .meta({ id: 'SessionList' })
 
 export const listSessions = endpoint({
@@ -86,9 +86,10 @@ export const listSessions = endpoint({
   query: field.pageQuery('sessions'),
   status: 200,
   response: SessionList,
-  async *handle({ context, caller, query }) {
-    for await (const page of inPieces(toPageRequest(query), (piece) => listOwnSessions(context, caller, piece)))
-      yield { sessions: page.rows.map(presentSession), ...presentNext(page) }
+  async handle({ context, caller, query }) {
+    const pieces = inPieces(toPageRequest(query), (piece) => listOwnSessions(context, caller, piece))
+    const { entries, next_cursor } = await readEntries('sessions', pieces, presentSession)
+    return { sessions: entries, next_cursor }
   },
 })
 

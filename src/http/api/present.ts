@@ -2,7 +2,8 @@
 
 import type { Instant } from '../../domain/check.ts'
 import { toIso } from '../../domain/instant.ts'
-import { type Cursor, encodeCursor, type Page, type PageRequest } from '../../domain/page.ts'
+import { type Cursor, cursorOf, encodeCursor, type Page, type PageRequest, type Placed } from '../../domain/page.ts'
+import type { List } from './fields.ts'
 
 export { toIso }
 
@@ -14,10 +15,34 @@ export function toPageRequest(query: { limit: number; cursor?: Cursor | null | u
   return { limit: query.limit, after: query.cursor ?? null }
 }
 
-/** `next_cursor`, when there are more entries. */
-export function presentNext({ next }: Page<unknown>): { next_cursor?: string } {
-  return next === null ? {} : { next_cursor: encodeCursor(next) }
+/** Bytes of JSON at which a page of a list ends, though it may have fewer entries than `limit` then. */
+export const PAGE_BYTES = 1_048_576
+
+/** The entries of a list, under its name. At least one entry, whatever its size. */
+export async function readEntries<Name extends List, Row extends Placed, Entry>(
+  list: Name,
+  pieces: AsyncIterable<Page<Row>>,
+  present: (row: Row) => Entry,
+): Promise<{ entries: Entry[]; next_cursor: string | null }> {
+  const entries: Entry[] = []
+  let bytes = 0
+  let last: Row | undefined
+  let next: Cursor | null = null
+  for await (const piece of pieces) {
+    for (const row of piece.rows) {
+      const entry = present(row)
+      bytes += Buffer.byteLength(JSON.stringify(entry)) + 1
+      if (bytes > PAGE_BYTES && last !== undefined) return { entries, next_cursor: toText(list, cursorOf(last)) }
+      entries.push(entry)
+      last = row
+    }
+    next = piece.next
+  }
+  return { entries, next_cursor: next === null ? null : toText(list, next) }
 }
+
+/** It begins with the name of its list, so that it is not taken for a cursor of another one (fields.ts). */
+const toText = (list: List, cursor: Cursor) => `${list}.${encodeCursor(cursor)}`
 
 /** Returns `fields` without those that are undefined: the verbs expect them to be absent. */
 export function given<Fields extends object>(

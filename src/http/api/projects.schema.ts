@@ -19,7 +19,7 @@ export const Project = z
   .meta({ id: 'Project' })
 
 export const ProjectList = z
-  .object({ projects: z.array(Project), next_cursor: field.nextCursor('projects') })
+  .object({ projects: z.array(Project), next_cursor: field.nextCursor() })
   .meta({ id: 'ProjectList' })
 
 export const ProjectListQuery = field.pageQuery('projects')

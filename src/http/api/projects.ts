@@ -9,7 +9,7 @@ import {
   removeProject as remove,
   updateProject as update,
 } from '../../tenancy/projects.ts'
-import { given, presentNext, toIso, toPageRequest } from './present.ts'
+import { given, readEntries, toIso, toPageRequest } from './present.ts'
 import { NewProject, Project, ProjectList, ProjectListQuery, ProjectParams, ProjectUpdate } from './projects.schema.ts'
 import { endpoint } from './route.ts'
 
@@ -19,9 +19,10 @@ export const listProjects = endpoint({
   query: ProjectListQuery,
   status: 200,
   response: ProjectList,
-  async *handle({ context, caller, query }) {
-    for await (const page of inPieces(toPageRequest(query), (piece) => list(context, caller, piece)))
-      yield { projects: page.rows.map(presentProject), ...presentNext(page) }
+  async handle({ context, caller, query }) {
+    const pieces = inPieces(toPageRequest(query), (piece) => list(context, caller, piece))
+    const { entries, next_cursor } = await readEntries('projects', pieces, presentProject)
+    return { projects: entries, next_cursor }
   },
 })
 

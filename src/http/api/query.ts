@@ -14,21 +14,25 @@ const MAX_NAMED = 10
  */
 export function readQuery(schema: z.ZodObject, querystring: string): Record<string, string | string[]> {
   const given = readParameters(querystring, 'parameters')
-  assertKnown(Object.keys(schema.shape), [...new Set(given.keys())])
+  assertKnown(schema, [...new Set(given.keys())])
   const known = Object.keys(schema.shape).filter((name) => given.has(name))
-  const lists = new Set(known.filter((name) => isList(schema.shape[name] as z.ZodType)))
-  const repeated = known.filter((name) => !lists.has(name) && given.getAll(name).length > 1)
+  const many = new Set(known.filter((name) => takesMany(schema.shape[name] as z.ZodType)))
+  const repeated = known.filter((name) => !many.has(name) && given.getAll(name).length > 1)
   const faults = repeated.map((path) => ({ path, message: 'is given more than once' }))
   if (faults.length > 0) throw invalidFields('query', faults)
-  return Object.fromEntries(known.map((name) => [name, lists.has(name) ? given.getAll(name) : given.get(name)!]))
+  return Object.fromEntries(known.map((name) => [name, many.has(name) ? given.getAll(name) : given.get(name)!]))
 }
 
-function assertKnown(known: readonly string[], given: readonly string[]): void {
+/** Whether these are the parameters of a list. */
+export const isList = (schema: z.ZodObject): boolean => 'limit' in schema.shape
+
+function assertKnown(schema: z.ZodObject, given: readonly string[]): void {
+  const known = Object.keys(schema.shape)
   const names = given.filter((name) => !known.includes(name)).map((name) => (name === '' ? '""' : shorten(name)))
   const unknown = [...new Set(names)]
   if (unknown.length === 0) return
   const named = unknown.slice(0, MAX_NAMED)
-  const what = known.includes('limit') ? 'list' : 'call'
+  const what = isList(schema) ? 'list' : 'call'
   const rule = `the parameters of this ${what} are ${known.join(', ')}`
   const details = named.map((name) => ({ path: `query.${name}`, message: `is not a known parameter: ${rule}` }))
   const more = unknown.length > MAX_NAMED ? ` and ${unknown.length - MAX_NAMED} more` : ''
@@ -36,6 +40,6 @@ function assertKnown(known: readonly string[], given: readonly string[]): void {
   throw new AppError('invalid', `${named.join(', ')}${more} ${fault}: ${rule}`, { details })
 }
 
-function isList(schema: z.ZodType): boolean {
-  return schema instanceof z.ZodOptional ? isList(schema.unwrap() as z.ZodType) : schema instanceof z.ZodArray
+function takesMany(schema: z.ZodType): boolean {
+  return schema instanceof z.ZodOptional ? takesMany(schema.unwrap() as z.ZodType) : schema instanceof z.ZodArray
 }

@@ -78,12 +78,9 @@ export interface Endpoint<
   /** Errors besides those that follow from the rest of the declaration. */
   readonly errors?: readonly ErrorCode[]
   // A method, not a property: then endpoints with different inputs fit into one list.
-  // A list returns its pages (send-pages.ts): each has the shape of the response.
   handle(
     call: Call<Who, z.output<Params>, z.output<Query>, z.output<Body>>,
-  ): Response extends Schema
-    ? Promise<z.input<Response> | Text> | AsyncIterable<z.input<Response> & object>
-    : Promise<void>
+  ): Response extends Schema ? Promise<z.input<Response> | Text> : Promise<void>
 }
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

@@ -9,7 +9,7 @@ import {
   type UserRecord,
   updateUser as update,
 } from '../../tenancy/users.ts'
-import { presentNext, toIso, toPageRequest } from './present.ts'
+import { readEntries, toIso, toPageRequest } from './present.ts'
 import { endpoint } from './route.ts'
 import { NewUser, User, UserList, UserListQuery, UserParams, UserUpdate } from './users.schema.ts'
 
@@ -19,9 +19,10 @@ export const listUsers = endpoint({
   query: UserListQuery,
   status: 200,
   response: UserList,
-  async *handle({ context, caller, query }) {
-    for await (const page of inPieces(toPageRequest(query), (piece) => list(context, caller, piece)))
-      yield { users: page.rows.map(presentUser), ...presentNext(page) }
+  async handle({ context, caller, query }) {
+    const pieces = inPieces(toPageRequest(query), (piece) => list(context, caller, piece))
+    const { entries, next_cursor } = await readEntries('users', pieces, presentUser)
+    return { users: entries, next_cursor }
   },
 })
 

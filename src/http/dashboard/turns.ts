@@ -8,7 +8,7 @@ import { AppError } from '../../domain/errors.ts'
 import { createLimiter } from '../../runtime/limiter.ts'
 
 /**
- * Of an organization, and of a user in it. As for lists of the API (http/api/send-pages.ts): the other processors of
+ * Of an organization, and of a user in it. As for lists of the API (http/api/lists.ts): the other processors of
  * PostgreSQL are for pings.
  */
 const PAGES = { atOnce: 2, perKey: 1 }

@@ -14,21 +14,24 @@ import { LIMITS } from '../../domain/limits.ts'
 import { sitePathOf } from '../../domain/site.ts'
 import { createDatabaseCheck } from '../../service/check-database.ts'
 import type { CallTaken } from '../../tenancy/rate-limit.ts'
-import type { SendPages } from '../api/send-pages.ts'
+import type { Lists } from '../api/lists.ts'
 import { readBody } from '../body.ts'
 import type { FindClientAddress } from '../client-address.ts'
 import { createAdmit } from '../middleware/admit.ts'
 import { readParameters } from '../parameters.ts'
 import type { BoundCaller, Call, Reply } from './call.ts'
 import { type Found, findPath, type Operation } from './routes.ts'
+import { sendList } from './send-list.ts'
 
 export interface HealthchecksParts {
   readonly context: ChannelContext
   readonly authenticate: Authenticate
   readonly takeCall: (caller: Caller) => Promise<CallTaken>
   readonly findClientAddress: FindClientAddress
-  readonly sendPages: SendPages
+  readonly lists: Lists
   readonly pace: () => Promise<void>
+  /** An error in the middle of a list. */
+  readonly onBroken: (error: unknown) => void
   /** The public addresses of the management port and of the ping API, without a slash at their ends. */
   readonly siteUrl: () => string
   readonly pingUrl: () => string
@@ -114,7 +117,7 @@ async function serve(
   { version, params }: Found,
   { scope, handle }: Operation,
   { key, body }: Selected,
-  { context, authenticate, takeCall, findClientAddress, sendPages, pace, siteUrl, pingUrl }: HealthchecksParts,
+  { context, authenticate, takeCall, findClientAddress, lists, pace, onBroken, siteUrl, pingUrl }: HealthchecksParts,
 ): Promise<void> {
   const admit = createAdmit((_, address) => authenticateKey(authenticate, key, address), takeCall)
   const caller = await admit(ctx, scope, findClientAddress(ctx.req))
@@ -124,12 +127,9 @@ async function serve(
   const query = readParameters(ctx.querystring, 'parameters')
   const call: Call = { context, caller, version, params, query, body: given, ...urls }
   const made = await handle(call)
-  if (!('pages' in made)) return reply(ctx, made)
-  const { organizationId } = caller
-  await sendPages(ctx, { organizationId, status: 200, schema: AS_IT_IS, read: made.pages })
+  if (!('list' in made)) return reply(ctx, made)
+  await sendList(ctx, made.list, { lists, organizationId: caller.organizationId, onBroken })
 }
-
-const AS_IT_IS = { parse: (page: unknown) => page }
 
 /** Takes API keys only, not the tokens of people. Throws AppError `unauthenticated` in the words of healthchecks. */
 async function authenticateKey(authenticate: Authenticate, key: string, address: string): Promise<Caller> {
@@ -155,7 +155,7 @@ function rejectMethod(ctx: Context, { methods }: Found): AppError {
   return new AppError('method_not_allowed', `${ctx.method} is not allowed here; ${allowed}`)
 }
 
-function reply(ctx: Context, made: Exclude<Reply, { pages: unknown }>): void {
+function reply(ctx: Context, made: Exclude<Reply, { list: unknown }>): void {
   ctx.status = made.status
   ctx.type = 'text' in made ? 'text/plain; charset=utf-8' : 'json'
   ctx.body = 'text' in made ? made.text : JSON.stringify(made.json)

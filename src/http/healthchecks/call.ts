@@ -24,11 +24,11 @@ export interface Call {
   readonly pingUrl: string
 }
 
-/** JSON, a text, or the pages of a list (http/api/send-pages.ts). */
+/** JSON, a text, or a list of any size: the parts of its JSON (send-list.ts). */
 export type Reply =
   | { readonly status: number; readonly json: object }
   | { readonly status: number; readonly text: string | Buffer }
-  | { readonly pages: () => AsyncIterable<object> }
+  | { readonly list: AsyncIterator<string> }
 
 export const ok = (json: object): Reply => ({ status: 200, json })
 

@@ -20,6 +20,7 @@ import { given } from '../api/present.ts'
 import { type Call, findChannels, findView, ok, type Reply } from './call.ts'
 import { slugOfName } from './name-slug.ts'
 import { presentCheck } from './present.ts'
+import { writeList } from './send-list.ts'
 import { jsonFault, readSpec, type Spec } from './spec.ts'
 import { uniqueKeyOf } from './unique-key.ts'
 
@@ -40,13 +41,9 @@ export async function listChecks(call: Call): Promise<Reply> {
   const filter = given({ slug, tag: tags.length === 0 ? undefined : tags })
   // Any other text, of which PostgreSQL could not read some, is that of no check.
   const canMatch = (slug === undefined || isSlug(slug)) && tags.every(isTag)
-  async function* pages() {
-    yield { checks: [] }
-    if (!canMatch) return
-    for await (const checks of listWholeChecks(context, caller, caller.projectId, filter))
-      yield { checks: checks.map((check) => presentCheck(check, view)) }
-  }
-  return { pages }
+  if (!canMatch) return ok({ checks: [] })
+  const pieces = listWholeChecks(context, caller, caller.projectId, filter)
+  return { list: writeList('checks', pieces, (check) => presentCheck(check, view)) }
 }
 
 export async function getCheck(call: Call): Promise<Reply> {

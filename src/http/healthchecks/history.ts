@@ -7,16 +7,13 @@ import { inPieces } from '../../domain/page.ts'
 import type { Call, Reply } from './call.ts'
 import { findCheck } from './checks.ts'
 import { isShown, presentFlip, presentPing } from './present.ts'
+import { writeList } from './send-list.ts'
 
 export async function listPings(call: Call): Promise<Reply> {
   const { context, caller } = call
   const { id, publicId } = await findCheck(call)
-  async function* pages() {
-    yield { pings: [] }
-    for await (const pings of listNumberedPings(context, caller, id))
-      yield { pings: pings.map((ping) => presentPing(ping, publicId, call)) }
-  }
-  return { pages }
+  const pieces = listNumberedPings(context, caller, id)
+  return { list: writeList('pings', pieces, (ping) => presentPing(ping, publicId, call)) }
 }
 
 export async function getPingBody(call: Call): Promise<Reply> {
@@ -33,16 +30,15 @@ export async function listFlips(call: Call): Promise<Reply> {
   const { context, caller } = call
   const filter = readRange(call.query, context.clock.now())
   const { id } = await findCheck(call)
-  async function* pages() {
+  async function* shown() {
     const pieces = inPieces({ limit: MAX_FLIPS, after: null }, (piece) => findFlips(context, caller, id, piece, filter))
     let newer: FlipRecord | undefined
     for await (const { rows } of pieces) {
-      const shown = rows.filter((flip, place) => isShown(flip, place === 0 ? newer : rows[place - 1]))
+      yield rows.filter((flip, place) => isShown(flip, place === 0 ? newer : rows[place - 1]))
       newer = rows.at(-1)
-      yield { flips: shown.map(presentFlip) }
     }
   }
-  return { pages }
+  return { list: writeList('flips', shown(), presentFlip) }
 }
 
 /** Healthchecks' bounds, in seconds: the year 2286, and 365 days. */

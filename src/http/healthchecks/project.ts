@@ -11,9 +11,9 @@ export async function listChannels(call: Call): Promise<Reply> {
 export async function listBadges(call: Call): Promise<Reply> {
   const { context, caller, siteUrl } = call
   const badgeKey = await findBadgeKey(call)
-  async function* pages() {
+  async function* write() {
     const tags = badgeKey === null ? [] : await findTags(context, caller, caller.projectId)
-    yield { badges: presentBadges(tags, { siteUrl, badgeKey }) }
+    yield JSON.stringify({ badges: presentBadges(tags, { siteUrl, badgeKey }) })
   }
-  return { pages }
+  return { list: write() }
 }

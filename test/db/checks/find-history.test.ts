@@ -1,8 +1,9 @@
 /** The filters of a check's history, and that no statement reads more than a bounded part of it. */
 
 import { expect, test } from 'vitest'
-import { type BodyForm, getPing, listPings as stream } from '../../../src/checks/find-history.ts'
+import { type BodyForm, getPing, listPings as listPiece } from '../../../src/checks/find-history.ts'
 import { PING_TYPES, type PingType } from '../../../src/domain/check.ts'
+import { inPieces, type PageRequest } from '../../../src/domain/page.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import { SCANNED_ROWS } from '../../../src/store/history/pings.ts'
 import type { Statement } from '../../../src/store/postgres/database.ts'
@@ -162,7 +163,8 @@ test.each<[BodyForm, number]>([
     )
     const sizes: number[] = []
     const seen: string[] = []
-    for await (const { rows } of stream(fixture.context, fixture.tenant, check.id, { body }, everything)) {
+    const read = (piece: PageRequest) => listPiece(fixture.context, fixture.tenant, check.id, { body }, piece)
+    for await (const { rows } of inPieces(everything, read)) {
       sizes.push(rows.reduce((sum, row) => sum + (row.body?.length ?? 0), 0))
       for (const row of rows) {
         expect(row.body?.length ?? 0).toBe(size)
@@ -181,7 +183,8 @@ test('pings that are pruned while a list is read are left out, and the rest foll
     Array.from({ length: 700 }, (): PingType => 'log'),
   )
   const seen: string[] = []
-  for await (const { rows } of stream(fixture.context, fixture.tenant, check.id, { body: 'full' }, everything)) {
+  const read = (piece: PageRequest) => listPiece(fixture.context, fixture.tenant, check.id, { body: 'full' }, piece)
+  for await (const { rows } of inPieces(everything, read)) {
     seen.push(...rows.map(({ id }) => id))
     // The second piece is gone as a whole, and a part of the third.
     await fixture.database.query('delete from pings where id = any($1)', [ids.toReversed().slice(100, 250)])

@@ -206,7 +206,7 @@ describe('M4: the audit log', () => {
     const page = (await api.client.get('/audit?limit=2')).body
     const next = (await api.client.get(`/audit?limit=2&cursor=${page.next_cursor}`)).body
     expect([...page.entries, ...next.entries]).toEqual(await entries('?limit=4'))
-    expect((await api.client.get(`/audit?target_id=${target}`)).body).not.toHaveProperty('next_cursor')
+    expect((await api.client.get(`/audit?target_id=${target}`)).body).toMatchObject({ next_cursor: null })
   })
 
   it('rejects an action that does not exist', async () => {

@@ -30,6 +30,7 @@ describe('listing checks', () => {
     const { body, status } = await list()
     expect(status).toBe(200)
     expect(body).toEqual({
+      next_cursor: null,
       checks: [first, second].map(
         ({
           id,
@@ -66,7 +67,7 @@ describe('listing checks', () => {
   })
 
   it('is empty for a project without checks', async () => {
-    expect((await list()).body).toEqual({ checks: [] })
+    expect((await list()).body).toEqual({ checks: [], next_cursor: null })
   })
 
   it('goes on where a page ended, whatever is removed meanwhile', async () => {
@@ -78,7 +79,7 @@ describe('listing checks', () => {
     const second = await list(`&limit=2&cursor=${first.body.next_cursor}`)
     expect(second.body.checks.map(({ name }: { name: string }) => name)).toEqual(['3', '4'])
     const third = await list(`&limit=2&cursor=${second.body.next_cursor}`)
-    expect(third.body).toEqual({ checks: [expect.objectContaining({ name: '5' })] })
+    expect(third.body).toEqual({ checks: [expect.objectContaining({ name: '5' })], next_cursor: null })
   })
 
   it('clients, section 2: a cursor of another list is rejected with its name', async () => {
@@ -188,11 +189,11 @@ describe('a search among more than 10,000 checks', () => {
     })
     expect(plan).toContain('checks_search')
     await fill(LIMIT + 1, LIMIT + 2)
-    expect(await search('q=B-10002')).toEqual({ slugs: ['job-10002'] })
+    expect(await search('q=B-10002')).toEqual({ slugs: ['job-10002'], next_cursor: null })
     expect(await search('q=b-99')).toEqual({ slugs: ['job-99', 'job-990'], next_cursor: expect.any(String) })
     // Two letters are too few for the index.
     await api.database.query(`update checks set name = 'zz' where slug = 'job-10002'`)
-    expect(await search('q=zZ')).toEqual({ slugs: ['job-10002'] })
-    expect(await search('q=zz-')).toEqual({ slugs: [] })
+    expect(await search('q=zZ')).toEqual({ slugs: ['job-10002'], next_cursor: null })
+    expect(await search('q=zz-')).toEqual({ slugs: [], next_cursor: null })
   })
 })

@@ -82,7 +82,10 @@ describe('the list of deliveries', () => {
     expect(all.map(({ check_id }: { check_id: string }) => check_id)).toEqual(checks.reverse())
     const first = (await api.client.get('/deliveries?limit=2')).body
     expect(first.deliveries).toEqual(all.slice(0, 2))
-    expect((await api.client.get(`/deliveries?cursor=${first.next_cursor}`)).body).toEqual({ deliveries: all.slice(2) })
+    expect((await api.client.get(`/deliveries?cursor=${first.next_cursor}`)).body).toEqual({
+      deliveries: all.slice(2),
+      next_cursor: null,
+    })
   })
 
   it('is filtered by channel, check and status', async () => {

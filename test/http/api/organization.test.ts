@@ -34,7 +34,10 @@ describe('projects', () => {
     const all = (await api.client.get('/projects')).body.projects
     const first = (await api.client.get('/projects?limit=1')).body
     expect(first.projects).toEqual(all.slice(0, 1))
-    expect((await api.client.get(`/projects?cursor=${first.next_cursor}`)).body).toEqual({ projects: all.slice(1) })
+    expect((await api.client.get(`/projects?cursor=${first.next_cursor}`)).body).toEqual({
+      projects: all.slice(1),
+      next_cursor: null,
+    })
   })
 
   it.each([

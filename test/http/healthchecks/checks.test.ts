@@ -337,22 +337,6 @@ describe('reading checks', () => {
     expect((await call('GET', `v3/checks/${uniqueKeyOf(uuid).toUpperCase()}`)).body.uuid).toBe(uuid)
   })
 
-  it('takes turns for badges as for lists, when pings leave room', async () => {
-    let turns = 0
-    await using busy = await startTestApi({
-      yieldToPings: async () => {
-        turns += 1
-      },
-    })
-    const ofBusy = await addProject(busy)
-    const callBusy = callerOf(busy, () => ofBusy.keys.write)
-    for (const path of ['v3/badges/', 'v3/checks/']) {
-      const before = turns
-      expect((await callBusy('GET', path)).status).toBe(200)
-      expect(turns, path).toBeGreaterThan(before)
-    }
-  })
-
   it('shows the states as healthchecks does', async () => {
     const { uuid } = await create({ name: 'A', timeout: 60, grace: 60 })
     const shown = async (version = 3) => (await call('GET', `v${version}/checks/${uuid}`)).body

@@ -29,6 +29,8 @@ it('any other text is not a cursor', () => {
 
 it('a page has a next cursor when rows are left', () => {
   const rows = [1, 2, 3].map((n) => ({ at: n, id }))
-  expect(toPage(rows, 3, (row) => row).next).toBeNull()
-  expect(toPage(rows, 2, (row) => row)).toEqual({ rows: rows.slice(0, 2), next: { at: 2, id } })
+  expect(toPage(rows, 3).next).toBeNull()
+  expect(toPage(rows, 2)).toEqual({ rows: rows.slice(0, 2), next: { at: 2, id } })
+  const created = [1, 2].map((n) => ({ createdAt: n, id }))
+  expect(toPage(created, 1)).toEqual({ rows: created.slice(0, 1), next: { at: 1, id } })
 })

@@ -3,30 +3,27 @@ import { createPlaces, createSharedPlaces } from '../../../src/runtime/places.ts
 
 it('places are taken by so many at a time; a place that is given back goes to the next in line, once', async () => {
   const places = createPlaces(2)
-  const [first, second] = [places.takeNow()!, (await places.take(1_000))!]
-  expect(places.takeNow()).toBeNull()
+  const [first, second] = [(await places.take(1_000))!, (await places.take(1_000))!]
+  expect(await places.take(1)).toBeNull()
   const third = places.take(10_000)
   const fourth = places.take(10_000)
   first()
   first()
-  expect(places.takeNow()).toBeNull()
+  expect(await places.take(1)).toBeNull()
   const leave = (await third)!
   second()
   leave()
   ;(await fourth)!()
-  expect([places.takeNow(), places.takeNow(), places.takeNow()].map((leave) => leave !== null)).toEqual([
-    true,
-    true,
-    false,
-  ])
+  const last = [await places.take(1), await places.take(1), await places.take(1)]
+  expect(last.map((leave) => leave !== null)).toEqual([true, true, false])
 })
 
 it('a wait for a place ends, and does not take one later', async () => {
   const places = createPlaces(1)
-  const leave = places.takeNow()!
+  const leave = (await places.take(1))!
   expect(await places.take(1)).toBeNull()
   leave()
-  expect(places.takeNow()).not.toBeNull()
+  expect(await places.take(1)).not.toBeNull()
 })
 
 it('H1: shared places are taken by so many of one key, and by so many in all', async () => {

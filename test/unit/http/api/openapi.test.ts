@@ -259,16 +259,17 @@ describe('the promises of the document', () => {
   const answer = (status: number, body: unknown) => ({ status, body, headers: new Headers() })
 
   it('are kept by what it says', () => {
-    assertPromised('GET', '/projects', answer(200, { projects: [] }))
+    assertPromised('GET', '/projects', answer(200, { projects: [], next_cursor: null }))
     assertPromised('DELETE', '/projects/x', answer(204, null))
     assertPromised('GET', '/checks/x', answer(404, { error: 'check not found' }))
   })
 
   it.each<[string, string, number, unknown]>([
-    ['GET', '/projects', 201, { projects: [] }],
+    ['GET', '/projects', 201, { projects: [], next_cursor: null }],
     ['GET', '/projects', 200, {}],
-    ['GET', '/projects', 200, { projects: [], secret: 1 }],
-    ['GET', '/projects', 200, { projects: [{ id: 'x' }] }],
+    ['GET', '/projects', 200, { projects: [] }],
+    ['GET', '/projects', 200, { projects: [], next_cursor: null, secret: 1 }],
+    ['GET', '/projects', 200, { projects: [{ id: 'x' }], next_cursor: null }],
     ['GET', '/checks/x', 404, { message: 'check not found' }],
     ['DELETE', '/projects/x', 204, {}],
   ])('are broken by %s %s -> %d %j', (method, path, status, body) => {

@@ -1,0 +1,77 @@
+/**
+ * The places and turns of lists. Few lists are read at the same time: the other processors of PostgreSQL are for pings.
+ * Few lists are held in memory until their clients have them. An organization has a part of both: its slow statements
+ * and its slow readers delay no list of another one.
+ */
+
+import type { ServerResponse } from 'node:http'
+import { AppError } from '../../domain/errors.ts'
+import { startTimer } from '../../runtime/clock.ts'
+import { createSharedPlaces } from '../../runtime/places.ts'
+
+/** Lists that are read, or sent, at the same time. */
+export const LISTS_AT_ONCE = 16
+/** Of these, those of one organization. */
+export const LISTS_PER_ORGANIZATION = 4
+/** Of the lists that have a place, those that are read at the same time. */
+const READS_AT_ONCE = 2
+const READS_PER_ORGANIZATION = 1
+/** The longest wait for a place. */
+const WAIT_MS = 5_000
+const RETRY_SECONDS = 5
+/** How long a client may take for a list: others wait for its place. */
+const LIST_MS = 30_000
+
+export interface Lists {
+  /**
+   * Takes a place until `response` is sent. A client that needs longer than `mostMs` is disconnected. Throws AppError
+   * `unavailable` when no place became free in time.
+   */
+  hold(response: ServerResponse, organizationId: string, mostMs?: number): Promise<void>
+  /** Holds a place, and runs `read` in a turn. */
+  read<Result>(response: ServerResponse, organizationId: string, read: () => Promise<Result>): Promise<Result>
+  /** Runs `read` in the turn of the organization. Throws AppError `unavailable` when the turn did not come in time. */
+  inTurn<Result>(organizationId: string, read: () => Promise<Result>): Promise<Result>
+}
+
+export function createLists({ waitMs = WAIT_MS, listMs = LIST_MS } = {}): Lists {
+  const places = createSharedPlaces(LISTS_AT_ONCE, LISTS_PER_ORGANIZATION)
+  const turns = createSharedPlaces(READS_AT_ONCE, READS_PER_ORGANIZATION)
+
+  async function take(from: typeof places, organizationId: string) {
+    const leave = await from.take(organizationId, waitMs)
+    if (leave !== null) return leave
+    const message = `too many lists are being read at the moment; try again in ${RETRY_SECONDS} s`
+    throw new AppError('unavailable', message, { retryAfterSeconds: RETRY_SECONDS })
+  }
+
+  const lists: Lists = {
+    async read(response, organizationId, read) {
+      await lists.hold(response, organizationId)
+      return lists.inTurn(organizationId, read)
+    },
+    async hold(response, organizationId, mostMs = listMs) {
+      const leave = await take(places, organizationId)
+      // Node closes no response that waits behind another one of its connection: then the timer gives the place back.
+      const end = () => {
+        stopTimer()
+        leave()
+      }
+      const stopTimer = startTimer(mostMs, () => {
+        response.destroy()
+        end()
+      })
+      if (response.destroyed) end()
+      else response.once('close', end)
+    },
+    async inTurn(organizationId, read) {
+      const leave = await take(turns, organizationId)
+      try {
+        return await read()
+      } finally {
+        leave()
+      }
+    },
+  }
+  return lists
+}

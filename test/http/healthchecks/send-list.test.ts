@@ -1,0 +1,124 @@
+/** Lists of healthchecks' API have no pages: any size takes bounded memory. */
+
+import { type IncomingMessage, request } from 'node:http'
+import Koa from 'koa'
+import { expect, it, onTestFinished } from 'vitest'
+import { AppError } from '../../../src/domain/errors.ts'
+import { createLists, LISTS_PER_ORGANIZATION, type Lists } from '../../../src/http/api/lists.ts'
+import { sendList, writeList } from '../../../src/http/healthchecks/send-list.ts'
+import { renderErrors } from '../../../src/http/middleware/errors.ts'
+import { createHttpServer } from '../../../src/http/server.ts'
+import { silentLog } from '../../support/silent-log.ts'
+import { until } from '../../support/until.ts'
+
+/** By path: the pieces of a list. */
+async function start(read: Record<string, () => AsyncIterable<string[]>>, lists: Lists = createLists()) {
+  const broken: unknown[] = []
+  const app = new Koa({ env: 'production' })
+  app.on('error', () => {})
+  app.use(renderErrors(silentLog))
+  app.use((ctx) => {
+    const list = writeList('words', read[ctx.path.slice(1)]!(), (word) => ({ word }))
+    return sendList(ctx, list, { lists, organizationId: 'a', onBroken: (error) => broken.push(error) })
+  })
+  const server = createHttpServer({
+    name: 'api',
+    handler: app.callback(),
+    bindAddress: '127.0.0.1',
+    port: 0,
+    errorText: (text) => ({ type: 'text/plain', text }),
+  })
+  const { port } = await server.listen()
+  onTestFinished(() => server.close(0))
+  return { url: `http://127.0.0.1:${port}`, broken }
+}
+
+/** A client that has the head of the response, and reads nothing more. */
+function open(url: string): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  request(url, { agent: false }, (response) => resolve(response.pause()))
+    .on('error', reject)
+    .end()
+  return promise
+}
+
+const wordsOf = async (url: string) =>
+  ((await (await fetch(url)).json()) as { words: { word: string }[] }).words.map(({ word }) => word)
+
+/** Endless, in pieces of about 100 KB; counts them. */
+function createFlood() {
+  const flood = {
+    pieces: 0,
+    async *read() {
+      for (;;) {
+        flood.pieces += 1
+        yield ['x'.repeat(100_000)]
+      }
+    },
+  }
+  return flood
+}
+
+it('is one JSON of all pieces', async () => {
+  const piecesOf = (...pieces: string[][]) =>
+    async function* () {
+      yield* pieces
+    }
+  const large = Array.from({ length: 40 }, (_, index) => `${index}`.repeat(5_000))
+  const { url } = await start({
+    none: piecesOf(),
+    empty: piecesOf([]),
+    three: piecesOf(['a', 'ü'], [], ['b']),
+    large: piecesOf(large.slice(0, 20), large.slice(20)),
+  })
+  expect(await wordsOf(`${url}/none`)).toEqual([])
+  expect(await wordsOf(`${url}/empty`)).toEqual([])
+  expect(await wordsOf(`${url}/three`)).toEqual(['a', 'ü', 'b'])
+  expect(await wordsOf(`${url}/large`)).toEqual(large)
+})
+
+it('is an error when it fails before the first part, and a broken connection after that', async () => {
+  const failing = (words: string[]) =>
+    async function* () {
+      yield words
+      throw new AppError('not_found', 'check not found')
+    }
+  const { url, broken } = await start({ early: failing(['a']), late: failing(['x'.repeat(100_000)]) })
+  expect((await fetch(`${url}/early`)).status).toBe(404)
+  expect(broken).toEqual([])
+  await expect(open(`${url}/late`).then((response) => response.toArray())).rejects.toMatchObject({ code: 'ECONNRESET' })
+  expect(broken).toMatchObject([{ code: 'not_found' }])
+})
+
+it('is read as its client reads, and not far ahead', async () => {
+  const flood = createFlood()
+  const { url } = await start({ flood: flood.read })
+  const response = await open(`${url}/flood`)
+  let before = -1
+  await until(() => flood.pieces > 10)
+  // The kernel takes some megabytes.
+  while (flood.pieces > before) {
+    before = flood.pieces
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  expect(before).toBeLessThan(200)
+  response.resume()
+  await until(() => flood.pieces > before + 100)
+  response.destroy()
+})
+
+it('holds a place of its organization until it is read, not a turn', async () => {
+  const flood = createFlood()
+  const { url } = await start({ flood: flood.read }, createLists({ waitMs: 100 }))
+  const sent = await Promise.all(Array.from({ length: LISTS_PER_ORGANIZATION }, () => open(`${url}/flood`)))
+  const late = await fetch(`${url}/flood`)
+  expect([late.status, late.headers.get('retry-after')]).toEqual([503, '5'])
+  sent[0]!.destroy()
+  await until(async () => {
+    const response = await open(`${url}/flood`)
+    const { statusCode } = response
+    response.destroy()
+    return statusCode === 200
+  })
+  for (const response of sent) response.destroy()
+})
