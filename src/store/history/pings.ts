@@ -77,11 +77,11 @@ export async function readPings(
     // The length of a stored value is known without reading it; bodies beyond the limit are not read.
     text: `select ${COLUMNS}, case when $3 > 0 then substring(p.body for $3) end as body, p.is_truncated is true as "isBodyTruncated"
       from (
-        select p.*, b.body, b.is_truncated, sum(least(octet_length(b.body), $3)) over newest as sum, row_number() over newest as place
+        select p.*, b.body, b.is_truncated, sum(least(coalesce(octet_length(b.body), 0), $3)) over newest as sum, row_number() over newest as place
         from pings p left join ping_bodies b on b.check_key = p.check_key and b.ping_id = p.id
         where p.check_key = $1 and p.id = any($2::uuid[])
         window newest as (order by p.id desc)) p
-      where p.sum is null or p.sum <= $4 or p.place = 1
+      where p.sum <= $4 or p.place = 1
       order by p.id desc`,
     values: [key, ids, bodyBytes, maxBytes],
   })

@@ -176,6 +176,22 @@ test.each<[BodyForm, number]>([
   },
 )
 
+test('pings without a text are read by one statement, those with short ones too', async () => {
+  const check = await addCheck(fixture, fixture.tenant)
+  const ids = await addPings(
+    check.key,
+    Array.from({ length: 100 }, (): PingType => 'success'),
+  )
+  await fixture.database.query(`insert into ping_bodies (check_key, ping_id, body) values ($1, $2, 'short')`, [
+    check.key,
+    ids[50],
+  ])
+  const statements = await recordStatements(async (context) => {
+    expect((await listPings(context, fixture.tenant, check.id, everything)).rows).toHaveLength(100)
+  })
+  expect(statements.filter(({ name }) => name === 'read_pings')).toHaveLength(1)
+})
+
 test('pings that are pruned while a list is read are left out, and the rest follows', async () => {
   const check = await addCheck(fixture, fixture.tenant)
   const ids = await addPings(
