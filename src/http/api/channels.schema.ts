@@ -4,9 +4,9 @@ import { KINDS } from '../../channels/kinds/index.ts'
 import { CHANNEL_KINDS, CHANNEL_MANAGERS, type ChannelKind } from '../../domain/channel.ts'
 import { rule } from '../../domain/errors.ts'
 import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../domain/event.ts'
-import { parsePart, safeParse } from './faults.ts'
+import { parsePart } from './faults.ts'
 import * as field from './fields.ts'
-import { documentAs } from './openapi-schemas.ts'
+import { refTo } from './openapi-schemas.ts'
 
 // Requests ---------------------------------------------------------------------------------------------------------------
 
@@ -20,71 +20,40 @@ type ByKind<Value> = Readonly<Record<ChannelKind, Value>>
 /** For each kind, such as `WebhookConfigInput`. */
 const CONFIG_INPUTS = forKinds((kind) => KINDS[kind].config.input.meta({ id: `${titleOf(kind)}ConfigInput` }))
 
-/** Any object: the schema to apply depends on the kind. */
-const config = () => z.looseObject({}, rule('must be an object'))
-
 const KIND = 'Where the channel sends. It cannot change.'
 const PROJECT = 'The project whose checks notify the channel. Null: the checks of the whole organization.'
 const EVENTS = `Events that the channel receives. An alertmanager channel gets alerts when check.down is among them, and always the ends of these alerts. Default: ${STANDARD_EVENT_TYPES.join(', ')}.`
 const MUTED = 'A muted channel receives tests only. Muting fails its pending deliveries.'
 
-const newFields = {
-  kind: kind().meta({ description: KIND }),
-  name: field.name('channel'),
-  project_id: field.uuid(PROJECT).nullable().optional(),
-  events: events().optional().meta({ description: EVENTS }),
-  muted: muted().default(false).meta({ description: MUTED }),
-  config: config(),
-}
-
-/** One object, so that the response reports all faults, also beside a wrong kind. The document shows it as a union by kind. */
-export const NewChannel = documentAs(
-  z.strictObject(newFields).superRefine(
-    (body, context) => {
-      const result = safeParse(KINDS[body.kind].config.input, body.config)
-      for (const issue of result.error?.issues ?? []) context.addIssue({ ...issue, path: ['config', ...issue.path] })
-    },
-    { when: ({ value }) => hasKindAndConfig(value) },
-  ),
-  unionByKind('NewChannel', (kind) =>
-    z.strictObject({
-      ...newFields,
-      kind: z.literal(kind).meta({ description: KIND }),
-      config: CONFIG_INPUTS[kind].meta({ description: 'How to reach the receiver.' }),
-    }),
-  ),
+/** The response to a wrong kind reports nothing else: it decides what the rest must be. */
+export const NewChannel = unionByKind('NewChannel', (kind) =>
+  z.strictObject({
+    kind: z.literal(kind).meta({ description: KIND }),
+    name: field.name('channel'),
+    project_id: field.uuid(PROJECT).nullable().optional(),
+    events: events().optional().meta({ description: EVENTS }),
+    muted: muted().default(false).meta({ description: MUTED }),
+    config: CONFIG_INPUTS[kind].meta({ description: 'How to reach the receiver.' }),
+  }),
 )
 
-/** Then its config is checked, whatever else is wrong, so that the response reports all faults. */
-function hasKindAndConfig(value: unknown): boolean {
-  const { kind, config } = (value ?? {}) as { kind?: unknown; config?: unknown }
-  return (
-    typeof kind === 'string' &&
-    Object.hasOwn(KINDS, kind) &&
-    typeof config === 'object' &&
-    config !== null &&
-    !Array.isArray(config)
-  )
-}
-
-const Update = z.strictObject({
-  kind: kind().optional().meta({ description: KIND }),
-  name: field.name('channel').optional(),
-  project_id: field.uuid(PROJECT).nullable().optional(),
-  events: events().optional().meta({ description: EVENTS }),
-  muted: muted().optional().meta({ description: MUTED }),
-  config: config().optional(),
-})
-
-export const ChannelUpdate = documentAs(
-  Update,
-  Update.extend({
+export const ChannelUpdate = z
+  .strictObject({
+    kind: kind().optional().meta({ description: KIND }),
+    name: field.name('channel').optional(),
+    project_id: field.uuid(PROJECT).nullable().optional(),
+    events: events().optional().meta({ description: EVENTS }),
+    muted: muted().optional().meta({ description: MUTED }),
+    // Read by `readConfig`: the kind is in the database.
     config: z
-      .union(Object.values(CONFIG_INPUTS))
+      .unknown()
       .optional()
-      .meta({ description: 'How to reach the receiver, for the kind of the channel.' }),
-  }).meta({ id: 'ChannelUpdate', description: 'Omitted fields keep their values.' }),
-)
+      .meta({
+        description: 'How to reach the receiver, for the kind of the channel.',
+        anyOf: Object.values(CONFIG_INPUTS).map(refTo),
+      }),
+  })
+  .meta({ id: 'ChannelUpdate', description: 'Omitted fields keep their values.' })
 
 /** Reads `body.config` as the config of this kind. Throws AppError `invalid`. */
 export function readConfig(kind: ChannelKind, config: unknown): object {
@@ -170,11 +139,15 @@ function titleOf(kind: ChannelKind): string {
   return kind.charAt(0).toUpperCase() + kind.slice(1)
 }
 
+function faultOfKind({ input }: { input?: unknown }): string | undefined {
+  return rule(`must be one of ${CHANNEL_KINDS.join(', ')}`).error({ input: (input as { kind?: unknown }).kind })
+}
+
 /** `NewChannel` has the members `NewWebhookChannel`, `NewSlackChannel` ...: clients tell them apart by `kind`. */
 function unionByKind<Member extends z.ZodObject<{ kind: z.ZodLiteral<ChannelKind> } & z.ZodRawShape>>(
   id: string,
   make: (kind: ChannelKind) => Member,
 ) {
   const members = CHANNEL_KINDS.map((kind) => make(kind).meta({ id: id.replace('Channel', `${titleOf(kind)}Channel`) }))
-  return z.discriminatedUnion('kind', members as unknown as [Member, ...Member[]]).meta({ id })
+  return z.discriminatedUnion('kind', members as unknown as [Member, ...Member[]], { error: faultOfKind }).meta({ id })
 }

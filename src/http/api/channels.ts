@@ -46,8 +46,7 @@ export const createChannel = endpoint({
   response: CreatedChannel,
   errors: ['not_found', 'conflict'],
   async handle({ context, caller, body }) {
-    const { kind, name, project_id: projectId, events, muted } = body
-    const config = readConfig(kind, body.config)
+    const { kind, name, project_id: projectId, events, muted, config } = body
     const fields = { kind, name, config, muted, ...given({ projectId, events }) }
     const { secret, ...channel } = await create(context, caller, fields)
     return { ...presentChannel(channel), ...(secret === null ? {} : { secret }) }

@@ -6,20 +6,9 @@ export type Json = Record<string, unknown>
 
 export const SCHEMAS = '#/components/schemas/'
 
-/** For schemas that validate in another form than clients need: one object in code, a union by kind in the document. */
-const DOCUMENTED = new WeakMap<z.ZodType, z.ZodType>()
-
-const documented = (schema: z.ZodType): z.ZodType => DOCUMENTED.get(schema) ?? schema
-
-/** Shows `schema` as `shown` in the document. Returns `schema`. */
-export function documentAs<Schema extends z.ZodType>(schema: Schema, shown: z.ZodType): Schema {
-  DOCUMENTED.set(schema, shown)
-  return schema
-}
-
 /** A reference to the schema in the components. Throws for a schema without an id. */
 export function refTo(schema: z.ZodType): Json {
-  const id = documented(schema).meta()?.id
+  const id = schema.meta()?.id
   if (id === undefined)
     throw new Error('a schema of a request body or a response has no id: give it one with meta({ id })')
   return { $ref: SCHEMAS + id }
@@ -28,12 +17,12 @@ export function refTo(schema: z.ZodType): Json {
 /** The components: each of `roots`, and each schema with an id inside of them. */
 export function describeSchemas(roots: readonly z.ZodType[]): Json {
   const registry = z.registry<{ id: string }>()
-  const add = (given: unknown): void => {
-    if (!(given instanceof z.ZodType)) return
-    const schema = documented(given)
-    if (registry.has(schema)) return
+  const add = (schema: unknown): void => {
+    if (!(schema instanceof z.ZodType) || registry.has(schema)) return
     const id = schema.meta()?.id
     if (id !== undefined) registry.add(schema, { id })
+    // What it was made of, by a description of its own.
+    add(schema._zod.parent)
     for (const inner of listInner(schema)) add(inner)
   }
   for (const root of roots) add(root)

@@ -35,8 +35,8 @@ it('an error names the nearest field of the object that lacks the field, at any 
   expect(() => parsePart('body', NewChannel, { kind: 'alertmanager', name: 'x', Muted: true, config })).toThrow(
     expect.objectContaining({
       details: [
-        { path: 'body.Muted', message: 'is not a known field; the nearest known one is muted' },
         { path: 'body.config.label', message: 'is not a known field; the nearest known one is labels' },
+        { path: 'body.Muted', message: 'is not a known field; the nearest known one is muted' },
       ],
     }),
   )

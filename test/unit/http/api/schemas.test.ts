@@ -1,7 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { CHANNEL_KINDS } from '../../../../src/domain/channel.ts'
 import { AppError } from '../../../../src/domain/errors.ts'
 import { encodeCursor } from '../../../../src/domain/page.ts'
+import { NewChannel } from '../../../../src/http/api/channels.schema.ts'
 import { CheckListQuery, CheckUpdate, NewCheck } from '../../../../src/http/api/checks.schema.ts'
 import { parsePart } from '../../../../src/http/api/faults.ts'
 import { FlipListQuery, PingListQuery } from '../../../../src/http/api/history.schema.ts'
@@ -46,8 +49,16 @@ function expectTellable(refusal: AppError | null, place: string): void {
   )
 }
 
-describe.each(bodies)('the body of $id', ({ body }) => {
-  const names = Object.keys((body as unknown as { shape: object }).shape)
+/** A body that has several forms, with the kind that selects each. */
+const forms = bodies.flatMap(({ id, body }) => {
+  const members = (body instanceof z.ZodUnion ? body.options : [body]) as z.ZodObject[]
+  return members.map(({ shape }) => {
+    const kind = shape.kind instanceof z.ZodLiteral ? { kind: shape.kind.value } : {}
+    return { id, body, names: Object.keys(shape), kind }
+  })
+})
+
+describe.each(forms)('the body of $id, $kind', ({ body, names, kind }) => {
   const value = fc.oneof(
     fc.jsonValue(),
     fc.string({ unit: 'binary' }),
@@ -72,9 +83,9 @@ describe.each(bodies)('the body of $id', ({ body }) => {
 
   it('takes any object, or says what is wrong in our words', () => {
     fc.assert(
-      fc.property(fc.dictionary(fc.constantFrom(...names, 'surprise'), value), (given) => {
+      fc.property(fc.dictionary(fc.constantFrom(...names, 'surprise'), value), fc.boolean(), (given, isOfKind) => {
         expectTellable(
-          refusalOf(() => parsePart('body', body, given)),
+          refusalOf(() => parsePart('body', body, isOfKind ? { ...given, ...kind } : given)),
           'body',
         )
       }),
@@ -106,6 +117,29 @@ describe.each(queries)('the query of $id', ({ query }) => {
       { numRuns: 500 },
     )
   })
+})
+
+it.each([
+  [undefined, 'is required'],
+  [null, 'cannot be null'],
+  ['pager', `must be one of ${CHANNEL_KINDS.join(', ')}`],
+  [{ kind: 'slack' }, `must be one of ${CHANNEL_KINDS.join(', ')}`],
+])(
+  'a channel of the kind %j is refused for its kind alone: the kind decides what the rest must be',
+  (kind, message) => {
+    expect(refusalOf(() => parsePart('body', NewChannel, { kind, name: '', config: 1, surprise: 1 }))).toMatchObject({
+      message: `kind ${message}`,
+      details: [{ path: 'body.kind', message }],
+    })
+  },
+)
+
+it('a channel has all faults of its kind in one response', () => {
+  const config = { url: 'no url', surprise: 1 }
+  const body = { kind: 'slack', name: '', events: ['x'], muted: 1, project_id: 'x', config, surprise: 1 }
+  const { details } = refusalOf(() => parsePart('body', NewChannel, body))!
+  const paths = ['name', 'project_id', 'events.0', 'muted', 'config.url', 'config.surprise', 'surprise']
+  expect(details!.map(({ path }) => path)).toEqual(paths.map((path) => `body.${path}`))
 })
 
 describe('what a body becomes', () => {

@@ -10,7 +10,7 @@ import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../../../domain/even
 import { PAGE_LIMIT } from '../../../../domain/page.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
 import { listProjects, type ProjectRecord } from '../../../../tenancy/projects.ts'
-import { NewChannel, readConfig } from '../../../api/channels.schema.ts'
+import { NewChannel } from '../../../api/channels.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
 import { STATUS } from '../../../middleware/errors.ts'
@@ -69,7 +69,7 @@ async function create(request: Request): Promise<Page | Redirect> {
       ...readNewId(form),
       kind,
       name,
-      config: readConfig(kind, body.config),
+      config: body.config,
       ...given({ projectId, events }),
     }
     const { secret, ...channel } = await createChannel(context, caller, fields)
@@ -95,7 +95,7 @@ async function change(request: Request): Promise<Page | Redirect> {
       ...(changed.has('name') ? { name } : {}),
       ...(changed.has('project_id') ? given({ projectId }) : {}),
       ...(changed.has('events') ? given({ events }) : {}),
-      ...(isConfigChanged ? { readConfig: () => readConfig(kind, config) } : {}),
+      ...(isConfigChanged ? { readConfig: () => config } : {}),
     })
     return redirect(`/channels/${id}`, 'channel-changed')
   } catch (error) {
