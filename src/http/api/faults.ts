@@ -13,7 +13,7 @@ export const MAX_FAULTS = 100
 const MAX_NAME_LENGTH = 100
 
 /** Of an object: what to do instead of sending a field that it does not have, by the name of the field. */
-const UNKNOWN_FIELDS = new WeakMap<z.core.$ZodType, Readonly<Record<string, string>>>()
+const UNKNOWN_FIELDS = new WeakMap<z.ZodType, Readonly<Record<string, string>>>()
 
 /** Gives fields that `schema` does not have a text of their own. It follows the field's name in the error. */
 export function explainUnknown(schema: z.ZodType, texts: Readonly<Record<string, string>>): void {
@@ -26,14 +26,17 @@ export function parsePart<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
 ): z.output<Schema> {
-  const result = safeParse(schema, value)
+  const owners: Owners = new Map()
+  const result = schema.safeParse(value, { error: (issue) => void noteOwner(issue, owners) })
   if (result.success) return result.data
-  throw invalidFields(source, toFaults(result.error.issues))
+  throw invalidFields(source, toFaults(result.error.issues, owners))
 }
 
-/** As zod does, but issues about unknown fields carry their texts, for `parsePart`. */
-export function safeParse<Schema extends z.ZodType>(schema: Schema, value: unknown) {
-  return schema.safeParse(value, { error: describeUnknownFields })
+/** The schemas that lack the unknown fields, by the list of the fields: zod names the schema of an issue only while it parses. */
+type Owners = Map<readonly string[], unknown>
+
+function noteOwner(issue: z.core.$ZodRawIssue, owners: Owners): void {
+  if (issue.code === 'unrecognized_keys') owners.set(issue.keys, issue.inst)
 }
 
 /** The paths of `faults` begin below `source`; an empty path means all of it. */
@@ -47,7 +50,7 @@ export function invalidFields(source: InputSource, faults: readonly FieldFault[]
 }
 
 /** Keeps the first fault of each field: the rules after it see a value that is wrong already. */
-function toFaults(issues: readonly z.core.$ZodIssue[]): FieldFault[] {
+function toFaults(issues: readonly z.core.$ZodIssue[], owners: Owners): FieldFault[] {
   const faults = new Map<string, string>()
   const add = (path: readonly PropertyKey[], message: string) => {
     const name = path.map((part) => shorten(String(part))).join('.')
@@ -56,26 +59,22 @@ function toFaults(issues: readonly z.core.$ZodIssue[]): FieldFault[] {
   for (const issue of issues) {
     if (issue.code !== 'unrecognized_keys') add(issue.path, issue.message)
     else {
-      const texts = JSON.parse(issue.message) as string[]
-      for (const [index, text] of texts.entries()) add([...issue.path, issue.keys[index]!], text)
+      const describe = describeUnknown(owners.get(issue.keys))
+      for (const key of issue.keys.slice(0, MAX_FAULTS)) add([...issue.path, key], describe(key))
     }
   }
   return Array.from(faults, ([path, message]) => ({ path, message }))
 }
 
-/** A JSON list with a text for each unknown field: an issue has one message, and only here is the schema known that lacks the fields. */
-function describeUnknownFields(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.code !== 'unrecognized_keys') return undefined
-  const { inst: schema } = issue
-  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
-  const texts = (schema === undefined ? undefined : UNKNOWN_FIELDS.get(schema as z.core.$ZodType)) ?? {}
-  const describe = (key: string) => (Object.hasOwn(texts, key) ? texts[key] : describeUnknown(key, known))
-  return JSON.stringify(issue.keys.slice(0, MAX_FAULTS).map(describe))
-}
-
-function describeUnknown(name: string, known: readonly string[]): string {
-  const nearest = findNearest(name, known)
-  return nearest === null ? 'is not a known field' : `is not a known field; the nearest known one is ${nearest}`
+/** Describes fields that `schema` lacks. */
+function describeUnknown(schema: unknown): (name: string) => string {
+  const [known, texts] =
+    schema instanceof z.ZodObject ? [Object.keys(schema.shape), UNKNOWN_FIELDS.get(schema) ?? {}] : [[], {}]
+  return (name) => {
+    if (Object.hasOwn(texts, name)) return texts[name]!
+    const nearest = findNearest(name, known)
+    return nearest === null ? 'is not a known field' : `is not a known field; the nearest known one is ${nearest}`
+  }
 }
 
 export function shorten(name: string): string {

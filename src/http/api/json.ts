@@ -5,7 +5,6 @@ import { MIMEType } from 'node:util'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { hasBody, readBody } from '../body.ts'
-import { invalidFields, shorten } from './faults.ts'
 
 /** At most 65,536 bytes. `pace` resolves when they may be parsed. Throws AppError `unsupported_media_type` (other type or charset, or compressed), `too_large`, or `invalid`. */
 export async function readJsonObject(request: IncomingMessage, pace: () => Promise<void>): Promise<object> {
@@ -17,7 +16,7 @@ export async function readJsonObject(request: IncomingMessage, pace: () => Promi
   return parseJsonObject(bytes)
 }
 
-/** Throws AppError `invalid`, also for a field that is given twice: RFC 8259, section 4, does not say which one counts. */
+/** Of a field that is given twice the last one counts. Throws AppError `invalid`. */
 export function parseJsonObject(bytes: Uint8Array): object {
   const text = decodeUtf8(bytes)
   let value: unknown
@@ -28,8 +27,6 @@ export function parseJsonObject(bytes: Uint8Array): object {
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new AppError('invalid', 'the body must be a JSON object')
-  const repeated = findRepeatedField(text)
-  if (repeated !== null) throw invalidFields('body', [{ path: shorten(repeated), message: 'is given more than once' }])
   return value
 }
 
@@ -79,46 +76,4 @@ function describePosition(error: unknown): string {
   const position = /\(line (\d+) column (\d+)\)/.exec(message)
   if (position !== null) return `: see line ${position[1]}, column ${position[2]}`
   return message.includes('end of JSON') ? ': it ends too early' : ''
-}
-
-const NO_NAMES: Set<string> = new Set()
-/** Many times what any request needs. 64 KB of names that no schema knows would take 30 ms of the process. */
-export const MAX_NAMES = 1_000
-const COLON = /[\t\n\r ]*:/y
-
-/**
- * The first name that an object in `json` (valid JSON) holds twice, or null. JSON.parse silently keeps the last one, before its reviver sees the
- * object: only a scan of the text finds it.
- */
-function findRepeatedField(json: string): string | null {
-  const open: Set<string>[] = []
-  let count = 0
-  for (let at = 0; at < json.length; at += 1) {
-    const char = json[at]
-    if (char === '{') open.push(new Set())
-    else if (char === '[') open.push(NO_NAMES)
-    else if (char === '}' || char === ']') open.pop()
-    else if (char === '"') {
-      const end = findStringEnd(json, at)
-      COLON.lastIndex = end + 1
-      // A string before a colon is a name.
-      if (COLON.test(json)) {
-        const names = open.at(-1)!
-        count += 1
-        if (count > MAX_NAMES) throw new AppError('invalid', `the body has more than ${MAX_NAMES} fields`)
-        // Parsed, because a name can be written with escapes.
-        const name = JSON.parse(json.slice(at, end + 1)) as string
-        if (names.has(name)) return name
-        names.add(name)
-      }
-      at = end
-    }
-  }
-  return null
-}
-
-function findStringEnd(json: string, start: number): number {
-  let at = start + 1
-  while (json[at] !== '"') at += json[at] === '\\' ? 2 : 1
-  return at
 }
