@@ -16,6 +16,7 @@ import type { AuditEntry } from '../../src/domain/audit.ts'
 import { sitePathOf } from '../../src/domain/site.ts'
 import { API_PREFIX, type ApiParts, createApiApp } from '../../src/http/api/app.ts'
 import { createBadgeApp } from '../../src/http/badges/app.ts'
+import { createFindClientAddress } from '../../src/http/client-address.ts'
 import { createDashboardApp, type DashboardParts } from '../../src/http/dashboard/app.ts'
 import { createLive, type Live } from '../../src/http/dashboard/live.ts'
 import { routeManagement } from '../../src/http/management.ts'
@@ -113,6 +114,8 @@ export async function startTestApi(
     pingUrl: () => 'https://ping.example.com',
     log: silentLog,
     isStopping: () => false,
+    findClientAddress: createFindClientAddress([]),
+    isPasswordLoginOn: true,
     signIn: createSignIn(context, SECRET_KEY, []),
     ...overrides,
   }

@@ -11,7 +11,7 @@ import { siteUrlOf } from '../../domain/site.ts'
 import type { Log } from '../../runtime/log.ts'
 import { createPacer } from '../../runtime/pacer.ts'
 import { takeCall } from '../../tenancy/rate-limit.ts'
-import { createFindClientAddress, type FindClientAddress } from '../client-address.ts'
+import type { FindClientAddress } from '../client-address.ts'
 import { encodingOf, sendEncoded } from '../compress.ts'
 import { serveHealthchecks } from '../healthchecks/app.ts'
 import { type Admit, createAdmit } from '../middleware/admit.ts'
@@ -33,10 +33,9 @@ export interface ApiParts {
   readonly tokens: Tokens
   /** Calls of an organization. */
   readonly rateLimitPerMinute: number
-  /** Default: no proxy is trusted. */
-  readonly findClientAddress?: FindClientAddress
-  /** Whether users may log in with their password. Default: true. */
-  readonly isPasswordLoginOn?: boolean
+  readonly findClientAddress: FindClientAddress
+  /** Whether users may log in with their password. */
+  readonly isPasswordLoginOn: boolean
   /** The public address of this API, with /api/v1. A function, because the port may be known only after listening. */
   readonly baseUrl: () => string
   /** That of the ping API, without a slash at its end. */
@@ -61,8 +60,8 @@ export function createApiApp(given: ApiParts): Koa {
     log,
     isStopping,
     onRequest,
-    findClientAddress = createFindClientAddress([]),
-    isPasswordLoginOn = true,
+    findClientAddress,
+    isPasswordLoginOn,
   } = given
   const api: Api = { context, tokens, isPasswordLoginOn, pingUrl, describe: createDescribe(baseUrl, pingUrl) }
   const pace = createPacer()

@@ -194,7 +194,7 @@ export const limit = (standard: number) => {
       type: 'integer',
       minimum: 1,
       default: standard,
-      description: `The largest number of entries to return; values above ${PAGE_LIMIT} mean ${PAGE_LIMIT}.`,
+      description: `The largest number of entries to return; values above ${PAGE_LIMIT} mean ${PAGE_LIMIT}. A page ends at about 1 MB, too, with fewer entries then.`,
     })
 }
 
