@@ -5,6 +5,7 @@ import type { NamedDelivery } from '../../../channels/find-deliveries.ts'
 import { includesScope } from '../../../domain/access.ts'
 import type { Instant } from '../../../domain/check.ts'
 import { type Html, html } from '../html.ts'
+import { table } from '../ui/table.ts'
 import { deliveryBadge, EVENT_WORDS } from '../words/event-words.ts'
 import { ago, isolated } from '../words/words.ts'
 
@@ -17,35 +18,31 @@ export interface DeliveryListOptions {
   readonly of?: 'channel' | 'check'
 }
 
-/** A table; on a phone each row is a card (assets/channels.css). */
 export function deliveryList(deliveries: readonly NamedDelivery[], options: DeliveryListOptions): Html {
-  const { of, caller } = options
-  const maySend = includesScope(caller.scope, 'write')
-  return html`<table class="row-table">
-<thead><tr>
-<th scope="col">Event</th>
-${of === 'check' ? '' : html`<th scope="col">Check</th>`}
-${of === 'channel' ? '' : html`<th scope="col">Channel</th>`}
-<th scope="col">Outcome</th>
-<th scope="col">Response</th>
-${maySend ? html`<th scope="col"><span class="visually-hidden">Action</span></th>` : ''}
-</tr></thead>
-<tbody>
-${deliveries.map((delivery) => row(delivery, options, maySend))}
-</tbody>
-</table>`
-}
-
-function row(delivery: NamedDelivery, { of, now, back }: DeliveryListOptions, maySend: boolean): Html {
-  const { id, type, channelId, channelName, status, createdAt } = delivery
-  return html`<tr id="delivery-${id}">
-<td data-label="Event"><span>${EVENT_WORDS[type]} <small class="muted time">${ago(createdAt, now)}</small></span></td>
-${of === 'check' ? '' : html`<td data-label="Check">${checkOf(delivery)}</td>`}
-${of === 'channel' ? '' : html`<td data-label="Channel"><a href="/channels/${channelId}">${isolated(channelName)}</a></td>`}
-<td data-label="Outcome">${deliveryBadge(status)}</td>
-<td data-label="Response"><span>${responseWords(delivery, now)}</span></td>
-${maySend ? html`<td>${status === 'pending' ? '' : sendAgain(delivery, back)}</td>` : ''}
-</tr>`
+  const { of, caller, now, back } = options
+  return table<NamedDelivery>(
+    [
+      {
+        heading: 'Event',
+        cell: ({ type, createdAt }) =>
+          html`<span>${EVENT_WORDS[type]} <small class="muted time">${ago(createdAt, now)}</small></span>`,
+      },
+      of !== 'check' && { heading: 'Check', cell: checkOf },
+      of !== 'channel' && {
+        heading: 'Channel',
+        cell: ({ channelId, channelName }) => html`<a href="/channels/${channelId}">${isolated(channelName)}</a>`,
+      },
+      { heading: 'Outcome', cell: ({ status }) => deliveryBadge(status) },
+      { heading: 'Response', cell: (delivery) => html`<span>${responseWords(delivery, now)}</span>` },
+      includesScope(caller.scope, 'write') && {
+        heading: 'Action',
+        kind: 'actions',
+        cell: (delivery) => delivery.status !== 'pending' && sendAgain(delivery, back),
+      },
+    ],
+    deliveries,
+    { id: ({ id }) => `delivery-${id}` },
+  )
 }
 
 function checkOf({ type, checkId, checkName }: NamedDelivery): Html {
@@ -72,6 +69,6 @@ export function responseWords(delivery: NamedDelivery, now: Instant): Html {
 function sendAgain({ id, type }: NamedDelivery, back: string): Html {
   return html`<form method="post" action="/deliveries/${id}/retry">
 <input type="hidden" name="back" value="${back}">
-<button type="submit" class="secondary outline small" aria-label="Send again: ${EVENT_WORDS[type]}">Send again</button>
+<button type="submit" class="secondary outline" aria-label="Send again: ${EVENT_WORDS[type]}">Send again</button>
 </form>`
 }

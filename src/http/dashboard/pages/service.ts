@@ -12,6 +12,7 @@ import {
 import { type Html, html } from '../html.ts'
 import { icon } from '../icons.ts'
 import { type Page, page, type Request } from '../page.ts'
+import { table } from '../ui/table.ts'
 import { ago, durationWords, exactWords, isolated } from '../words/words.ts'
 import { blindWords } from './blind.ts'
 
@@ -124,50 +125,54 @@ function showFacts({ version, waiting, overdueSeconds, spooled }: ServiceHealth,
 function showReplicas({ replicas, version }: ServiceHealth, now: Instant): Html {
   return html`<section aria-labelledby="replicas">
 <h2 id="replicas">Replicas</h2>
-<table class="row-table">
-<thead><tr><th scope="col">Host</th><th scope="col">State</th><th scope="col">Role</th><th scope="col">Version</th><th scope="col">Started</th></tr></thead>
-<tbody>
-${replicas.map(
-  ({ host, role, isLive, seenSecondsAgo, startedAt, ...replica }) => html`<tr>
-<th scope="row">${isolated(host)}</th>
-<td data-label="State"><span class="status status-${isLive ? 'up' : 'down'}">${icon(isLive ? 'up' : 'down')} ${isLive ? 'Works' : `Missing for ${durationWords(seenSecondsAgo * SECOND_MS)}`}</span></td>
-<td data-label="Role">${role}</td>
-<td data-label="Version">${replica.version}${replica.version === version ? '' : html` <small class="muted">differs from this replica</small>`}</td>
-<td data-label="Started">${ago(startedAt, now)}</td>
-</tr>`,
+${table<ServiceHealth['replicas'][number]>(
+  [
+    { heading: 'Host', kind: 'name', cell: ({ host }) => isolated(host) },
+    {
+      heading: 'State',
+      cell: ({ isLive, seenSecondsAgo }) =>
+        html`<span class="status status-${isLive ? 'up' : 'down'}">${icon(isLive ? 'up' : 'down')} ${isLive ? 'Works' : `Missing for ${durationWords(seenSecondsAgo * SECOND_MS)}`}</span>`,
+    },
+    { heading: 'Role', cell: ({ role }) => role },
+    {
+      heading: 'Version',
+      cell: (replica) =>
+        html`${replica.version}${replica.version === version ? '' : html` <small class="muted">differs from this replica</small>`}`,
+    },
+    { heading: 'Started', cell: ({ startedAt }) => ago(startedAt, now) },
+  ],
+  replicas,
 )}
-</tbody>
-</table>
 </section>`
 }
 
 function showClusters(clusters: readonly ClusterHealth[], now: Instant): Html {
-  const rows = clusters.map(({ name, leaders, standbys, seenSecondsAgo }) => {
-    const state = isGone({ seenSecondsAgo, standbys }) && leaders.length === 0
-    return html`<tr>
-<th scope="row">${isolated(name)}</th>
-<td data-label="Leader">${
-      leaders.length === 0
-        ? state
-          ? html`<span class="muted">not seen for ${durationWords(seenSecondsAgo! * SECOND_MS)}</span>`
-          : html`<span class="status status-down">${icon('down')} None</span>`
-        : html`<span>${leaders.map(({ host, since }, index) => html`${index === 0 ? '' : ', '}${isolated(host)} <small class="muted">since ${ago(since, now)}</small>`)}</span>`
-    }</td>
-<td data-label="Standbys">${standbys}</td>
-</tr>`
-  })
   return html`<section aria-labelledby="clusters">
 <h2 id="clusters">Kubernetes clusters</h2>
 ${
-  rows.length === 0
+  clusters.length === 0
     ? html`<p class="muted">No controller runs. Only HeartbeatChecks in Kubernetes need one.</p>`
-    : html`<table class="row-table">
-<thead><tr><th scope="col">Cluster</th><th scope="col">Leader</th><th scope="col">Standbys</th></tr></thead>
-<tbody>${rows}</tbody>
-</table>`
+    : table<ClusterHealth>(
+        [
+          { heading: 'Cluster', kind: 'name', cell: ({ name }) => isolated(name) },
+          { heading: 'Leader', cell: (cluster) => leaderWords(cluster, now) },
+          { heading: 'Standbys', cell: ({ standbys }) => standbys },
+        ],
+        clusters,
+      )
 }
 </section>`
 }
+
+function leaderWords({ leaders, standbys, seenSecondsAgo }: ClusterHealth, now: Instant): Html {
+  if (leaders.length > 0)
+    return html`<span>${leaders.map(({ host, since }, index) => html`${index === 0 ? '' : ', '}${isolated(host)} <small class="muted">since ${ago(since, now)}</small>`)}</span>`
+  if (!isGone({ seenSecondsAgo, standbys })) return html`<span class="status status-down">${icon('down')} None</span>`
+  return html`<span class="muted">not seen for ${durationWords(seenSecondsAgo! * SECOND_MS)}</span>`
+}
+
+/** By whether its pings were stored on disk; null: some of them are not recorded yet. */
+const PINGS_OF_GAP = { true: 'stored on disk', false: 'may be lost', null: 'being recorded' } as const
 
 function showGaps({ gaps }: ServiceHealth, now: Instant): Html {
   return html`<section aria-labelledby="gaps">
@@ -176,19 +181,15 @@ function showGaps({ gaps }: ServiceHealth, now: Instant): Html {
 ${
   gaps.length === 0
     ? html`<p>None is on record.</p>`
-    : html`<table class="row-table">
-<thead><tr><th scope="col">Began</th><th scope="col">Lasted</th><th scope="col">Ended</th><th scope="col">Pings</th></tr></thead>
-<tbody>
-${gaps.map(
-  ({ startedAt, endedAt, isSpooled }) => html`<tr>
-<th scope="row">${exactWords(startedAt)}</th>
-<td data-label="Lasted">${durationWords(endedAt - startedAt)}</td>
-<td data-label="Ended">${ago(endedAt, now)}</td>
-<td data-label="Pings">${isSpooled === null ? 'being recorded' : isSpooled ? 'stored on disk' : 'may be lost'}</td>
-</tr>`,
-)}
-</tbody>
-</table>`
+    : table<ShownGap>(
+        [
+          { heading: 'Began', kind: 'name', cell: ({ startedAt }) => exactWords(startedAt) },
+          { heading: 'Lasted', cell: ({ startedAt, endedAt }) => durationWords(endedAt - startedAt) },
+          { heading: 'Ended', cell: ({ endedAt }) => ago(endedAt, now) },
+          { heading: 'Pings', cell: ({ isSpooled }) => PINGS_OF_GAP[`${isSpooled}`] },
+        ],
+        gaps,
+      )
 }
 </section>`
 }

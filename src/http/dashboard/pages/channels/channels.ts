@@ -28,6 +28,7 @@ import { STATUS } from '../../../middleware/errors.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { table } from '../../ui/table.ts'
 import { deliveryBadge, EVENT_WORDS } from '../../words/event-words.ts'
 import { ago, isolated, sentence } from '../../words/words.ts'
 import { deliveryList, responseWords } from '../delivery-list.ts'
@@ -77,12 +78,7 @@ ${groups
   .map(
     ({ kind, channels }) => html`<section aria-labelledby="kind-${kind}">
 <h2 id="kind-${kind}">${KINDS[kind].config.title}</h2>
-<table class="row-table even-columns">
-<thead><tr><th scope="col">Channel</th><th scope="col">State</th><th scope="col">Checks</th><th scope="col">Last delivery</th></tr></thead>
-<tbody>
-${channels.map((channel) => row(channel, { last: last.get(channel.id), projects, now }))}
-</tbody>
-</table>
+${renderTable(channels, { last, projects, now })}
 </section>`,
   )}
 ${next === null ? '' : html`<nav class="pages" aria-label="Pages"><ul><li><a href="/channels?cursor=channels.${encodeCursor(next)}" rel="next">More channels</a></li></ul></nav>`}`
@@ -96,20 +92,32 @@ ${add === '' ? html`<p>An admin of this dashboard can add one.</p>` : add}
 </article>`
 }
 
-interface RowOptions {
-  readonly last: DeliveryRecord | undefined
+interface TableFacts {
+  readonly last: ReadonlyMap<string, DeliveryRecord>
   readonly projects: ReadonlyMap<string, string>
   readonly now: Instant
 }
 
-function row(channel: ChannelRecord, { last, projects, now }: RowOptions): Html {
-  const { id, name } = channel
-  return html`<tr id="channel-${id}">
-<th scope="row"><a href="/channels/${id}">${isolated(name)}</a></th>
-<td data-label="State">${stateBadge(channel, last)}</td>
-<td data-label="Checks">${servedWords(channel, projects)}</td>
-<td data-label="Last delivery">${last === undefined ? html`<span class="muted">none yet</span>` : html`<span>${EVENT_WORDS[last.type]} ${ago(last.createdAt, now)}</span>`}</td>
-</tr>`
+function renderTable(channels: readonly ChannelRecord[], { last, projects, now }: TableFacts): Html {
+  return table<ChannelRecord>(
+    [
+      {
+        heading: 'Channel',
+        kind: 'name',
+        cell: ({ id, name }) => html`<a href="/channels/${id}">${isolated(name)}</a>`,
+      },
+      { heading: 'State', cell: (channel) => stateBadge(channel, last.get(channel.id)) },
+      { heading: 'Checks', cell: (channel) => servedWords(channel, projects) },
+      { heading: 'Last delivery', cell: ({ id }) => lastWords(last.get(id), now) },
+    ],
+    channels,
+    { look: 'cards even-columns', id: ({ id }) => `channel-${id}` },
+  )
+}
+
+function lastWords(last: DeliveryRecord | undefined, now: Instant): Html {
+  if (last === undefined) return html`<span class="muted">none yet</span>`
+  return html`<span>${EVENT_WORDS[last.type]} ${ago(last.createdAt, now)}</span>`
 }
 
 /** Whether the channel works, by its last delivery. */

@@ -3,13 +3,15 @@
 import { listNamedDeliveries } from '../../../../channels/find-deliveries.ts'
 import type { CheckReview } from '../../../../checks/review-check.ts'
 import type { FlipReason, Instant } from '../../../../domain/check.ts'
+import type { PastRun } from '../../../../domain/runs.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import type { Request } from '../../page.ts'
 import { renderDurations } from '../../plots/durations.ts'
 import { DRAWN_RUNS, OUTCOME_WORDS, renderTimeline } from '../../plots/run-timeline.ts'
+import { table } from '../../ui/table.ts'
 import { whenOf } from '../../words/check-times.ts'
-import { clockOf, shareWords } from '../../words/check-words.ts'
+import { type ClockWords, clockOf, shareWords } from '../../words/check-words.ts'
 import { durationWords, isolated, STATUS_WORDS } from '../../words/words.ts'
 import { deliveryList } from '../delivery-list.ts'
 
@@ -20,24 +22,39 @@ const SHOWN_FLIPS = 20
 export function renderUptime({ uptimes, check, now }: CheckReview): Html {
   const clock = clockOf(check.spec.timeZone ?? 'UTC', now)
   const gapMs = Math.max(...uptimes.map((window) => window.gapMs))
-  const rows = uptimes.map(({ days, from, share, downMs, downs, since }) => {
-    const isPart = since !== null && since - from > WORTH_SAYING_MS
-    return html`<tr><th scope="row">${days} days</th>
-<td>${share === null ? html`<span class="muted">no data yet</span>` : shareWords(share)}</td>
-<td>${share === null ? '' : downs === 0 ? 'never' : `${durationWords(downMs)}, ${downs === 1 ? 'once' : `${downs} times`}`}${
-      isPart ? html` <span class="muted">(counted since ${clock(since)})</span>` : ''
-    }</td></tr>`
-  })
   return html`<section aria-labelledby="uptime-title">
 <h2 id="uptime-title">Uptime</h2>
-<table class="uptime"><thead><tr><th scope="col">Of the last</th><th scope="col">Up</th><th scope="col">Down</th></tr></thead>
-<tbody>${rows}</tbody></table>
+${table<Uptime>(
+  [
+    { heading: 'Of the last', kind: 'name', cell: ({ days }) => `${days} days` },
+    {
+      heading: 'Up',
+      cell: ({ share }) => (share === null ? html`<span class="muted">no data yet</span>` : shareWords(share)),
+    },
+    { heading: 'Down', cell: (window) => html`${downWords(window)}${countedWords(window, clock)}` },
+  ],
+  uptimes,
+  { look: 'uptime' },
+)}
 <p class="muted note">Late counts as up. Time while it was new or paused, or that the history does not reach, does not count.${
     gapMs > 0
       ? ` Neither does ${durationWords(gapMs)} in which this service could take no pings: that was our downtime, not the job's.`
       : ''
   }</p>
 </section>`
+}
+
+type Uptime = CheckReview['uptimes'][number]
+
+function downWords({ share, downs, downMs }: Uptime): string {
+  if (share === null) return ''
+  return downs === 0 ? 'never' : `${durationWords(downMs)}, ${downs === 1 ? 'once' : `${downs} times`}`
+}
+
+/** Of a window that the history does not fill. */
+function countedWords({ since, from }: Uptime, clock: ClockWords): Html | string {
+  if (since === null || since - from <= WORTH_SAYING_MS) return ''
+  return html` <span class="muted">(counted since ${clock(since)})</span>`
 }
 
 export function renderHistory({ check, runs, durations, spans, now }: CheckReview): Html {
@@ -56,14 +73,20 @@ export function renderHistory({ check, runs, durations, spans, now }: CheckRevie
 <figcaption class="muted">The last ${shown.length === 1 ? 'run' : `${shown.length} runs`}, and below them the status. Times are UTC.
 <span class="keys"><span class="key run-success"></span> succeeded <span class="key run-fail"></span> failed <span class="key run-unfinished"></span> not finished</span></figcaption></figure>
 <details id="runs-table"><summary>Runs as a table</summary>
-<div class="scroll"><table class="runs-table"><thead><tr><th scope="col">When</th><th scope="col">Outcome</th><th scope="col">Took</th><th scope="col">${entry}</th></tr></thead><tbody>
-${shown.map(
-  ({ startedAt, endedAt, outcome, exitCode, durationMs, pingId }) =>
-    html`<tr><td>${when(endedAt ?? startedAt!)}</td><td>${OUTCOME_WORDS[outcome]}${exitCode === null || exitCode === 0 ? '' : `, exit code ${exitCode}`}</td><td>${
-      durationMs === null ? '' : durationWords(durationMs)
-    }</td><td><a href="/checks/${check.id}/pings/${pingId}">${entry}</a></td></tr>`,
-)}
-</tbody></table></div></details>
+<div class="scroll">${table<PastRun>(
+    [
+      { heading: 'When', cell: ({ startedAt, endedAt }) => when(endedAt ?? startedAt!) },
+      {
+        heading: 'Outcome',
+        cell: ({ outcome, exitCode }) =>
+          `${OUTCOME_WORDS[outcome]}${exitCode === null || exitCode === 0 ? '' : `, exit code ${exitCode}`}`,
+      },
+      { heading: 'Took', cell: ({ durationMs }) => durationMs !== null && durationWords(durationMs) },
+      { heading: entry, cell: ({ pingId }) => html`<a href="/checks/${check.id}/pings/${pingId}">${entry}</a>` },
+    ],
+    shown,
+    { look: 'runs-table' },
+  )}</div></details>
 </section>
 <section aria-labelledby="durations-title">
 <h2 id="durations-title">Durations</h2>

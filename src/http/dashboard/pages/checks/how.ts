@@ -6,6 +6,7 @@ import type { Instant } from '../../../../domain/check.ts'
 import { copyButton } from '../../copy-button.ts'
 import { type Html, html } from '../../html.ts'
 import { type Page, page, type Request } from '../../page.ts'
+import { table } from '../../ui/table.ts'
 import { ago, isolated } from '../../words/words.ts'
 import { type Snippet, snippetsOf } from './snippets.ts'
 
@@ -55,10 +56,13 @@ function renderHow(check: CheckRecord, url: string): Html {
 ${snippets.map(renderSnippet)}
 <h2>More signals</h2>
 <p class="muted">The URL alone is a success.</p>
-<table>
-<thead><tr><th scope="col">Behind the URL</th><th scope="col">Meaning</th></tr></thead>
-<tbody>${SIGNALS.map(([signal, meaning]) => html`<tr><td><code>${signal}</code></td><td>${meaning}</td></tr>`)}</tbody>
-</table>`
+${table<(typeof SIGNALS)[number]>(
+  [
+    { heading: 'Behind the URL', cell: ([signal]) => html`<code>${signal}</code>` },
+    { heading: 'Meaning', cell: ([, meaning]) => meaning },
+  ],
+  SIGNALS,
+)}`
 }
 
 const SIGNALS = [

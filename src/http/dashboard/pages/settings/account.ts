@@ -11,6 +11,7 @@ import { parsePart } from '../../../api/faults.ts'
 import { PasswordChange } from '../../../api/me.ts'
 import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { table } from '../../ui/table.ts'
 import { ago, isolated, sentence } from '../../words/words.ts'
 import { findFaults, inputField, type Rejected } from './form-fields.ts'
 import { pager, type Section, type SectionView, showSection } from './section.ts'
@@ -80,23 +81,20 @@ const KINDS: Readonly<Record<SessionRecord['kind'], string>> = { dashboard: 'Das
 
 async function renderSessions({ context, caller, now }: Request, view: SectionView): Promise<Html> {
   const list = await listOwnSessions(context, caller, view)
-  return html`<table class="settings-table">
-<thead><tr><th scope="col">Of</th><th scope="col">Address</th><th scope="col">Began</th><th scope="col">Last used</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
-<tbody>
-${list.rows.map(
-  ({ id, kind, address, createdAt, lastUsedAt, isCurrent }) => html`<tr>
-<th scope="row">${KINDS[kind]}</th>
-<td data-label="Address">${address ?? 'not known'}</td>
-<td data-label="Began">${ago(createdAt, now)}</td>
-<td data-label="Last used">${ago(lastUsedAt, now)}</td>
-<td class="row-actions">${
-    isCurrent
-      ? html`<strong>This session</strong>`
-      : html`<form method="post" action="/settings/sessions/${id}/end"><button type="submit" class="secondary outline settings-small">End</button></form>`
-  }</td>
-</tr>`,
-)}
-</tbody>
-</table>
+  return html`${table<SessionRecord>(
+    [
+      { heading: 'Of', kind: 'name', cell: ({ kind }) => KINDS[kind] },
+      { heading: 'Address', cell: ({ address }) => address ?? 'not known' },
+      { heading: 'Began', cell: ({ createdAt }) => ago(createdAt, now) },
+      { heading: 'Last used', cell: ({ lastUsedAt }) => ago(lastUsedAt, now) },
+      { heading: 'Actions', kind: 'actions', cell: renderEnd },
+    ],
+    list.rows,
+  )}
 ${pager(account, list, view)}`
+}
+
+function renderEnd({ id, isCurrent }: SessionRecord): Html {
+  if (isCurrent) return html`<strong>This session</strong>`
+  return html`<form method="post" action="/settings/sessions/${id}/end"><button type="submit" class="secondary outline">End</button></form>`
 }

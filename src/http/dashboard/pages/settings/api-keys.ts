@@ -2,6 +2,7 @@
 
 import type { Caller } from '../../../../domain/access.ts'
 import { includesScope } from '../../../../domain/access.ts'
+import type { Instant } from '../../../../domain/check.ts'
 import { type ApiKeyRecord, createApiKey, getApiKey, listApiKeys, revokeApiKey } from '../../../../tenancy/api-keys.ts'
 import { listProjects } from '../../../../tenancy/projects.ts'
 import { NewApiKey } from '../../../api/api-keys.schema.ts'
@@ -10,9 +11,19 @@ import { copyButton } from '../../copy-button.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { table } from '../../ui/table.ts'
 import { ago, exactWords, isolated } from '../../words/words.ts'
 import { findFaults, inputField, newIdField, type Rejected, readNewId, selectField } from './form-fields.ts'
-import { addition, confirmation, crumbs, pager, SCOPE_CHOICES, type Section, showSection } from './section.ts'
+import {
+  addition,
+  confirmation,
+  createdWords,
+  crumbs,
+  pager,
+  SCOPE_CHOICES,
+  type Section,
+  showSection,
+} from './section.ts'
 
 const LABELS = { name: 'Name', scope: 'Scope', project_id: 'Project', expires_at: 'Expires' } as const
 /** In the choice of a project. */
@@ -57,23 +68,34 @@ async function readProjects({ context, caller }: Request): Promise<Projects> {
 
 function renderTable(keys: readonly ApiKeyRecord[], projects: Projects, now: number, caller: Caller): Html {
   const canRevoke = includesScope(caller.scope, 'admin')
-  return html`<table class="settings-table">
-<thead><tr><th scope="col">Name</th><th scope="col">Key</th><th scope="col">Scope</th><th scope="col">Project</th><th scope="col">Created</th><th scope="col">Last used</th><th scope="col">Expires</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
-<tbody>
-${keys.map(
-  ({ id, name, prefix, scope, projectId, createdAt, createdBy, lastUsedAt, expiresAt }) => html`<tr>
-<th scope="row">${isolated(name)}</th>
-<td data-label="Key"><code>hbk_${prefix}_...</code></td>
-<td data-label="Scope">${scope}</td>
-<td data-label="Project">${projectId === null ? 'all' : isolated(projects.get(projectId) ?? 'one of many')}</td>
-<td data-label="Created">${ago(createdAt, now)}${createdBy === null ? '' : html` by ${isolated(createdBy.name)}`}</td>
-<td data-label="Last used">${lastUsedAt === null ? 'never' : ago(lastUsedAt, now)}</td>
-<td data-label="Expires">${expiresAt === null ? 'never' : expiresAt <= now ? html`<span class="fault">${icon('late')} expired</span> ${ago(expiresAt, now)}` : ago(expiresAt, now)}</td>
-<td class="row-actions">${canRevoke ? html`<a href="/settings/api-keys/${id}/revoke">Revoke<span class="visually-hidden"> ${name}</span></a>` : ''}</td>
-</tr>`,
-)}
-</tbody>
-</table>`
+  return table<ApiKeyRecord>(
+    [
+      { heading: 'Name', kind: 'name', cell: ({ name }) => isolated(name) },
+      { heading: 'Key', cell: ({ prefix }) => html`<code>hbk_${prefix}_...</code>` },
+      { heading: 'Scope', cell: ({ scope }) => scope },
+      {
+        heading: 'Project',
+        cell: ({ projectId }) => (projectId === null ? 'all' : isolated(projects.get(projectId) ?? 'one of many')),
+      },
+      { heading: 'Created', cell: (key) => createdWords(key, now) },
+      { heading: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt === null ? 'never' : ago(lastUsedAt, now)) },
+      { heading: 'Expires', cell: ({ expiresAt }) => expiryWords(expiresAt, now) },
+      {
+        heading: 'Actions',
+        kind: 'actions',
+        cell: ({ id, name }) =>
+          canRevoke &&
+          html`<a href="/settings/api-keys/${id}/revoke">Revoke<span class="visually-hidden"> ${name}</span></a>`,
+      },
+    ],
+    keys,
+  )
+}
+
+function expiryWords(expiresAt: Instant | null, now: Instant): Html | string {
+  if (expiresAt === null) return 'never'
+  if (expiresAt > now) return ago(expiresAt, now)
+  return html`<span class="fault">${icon('late')} expired</span> ${ago(expiresAt, now)}`
 }
 
 function renderForm(projects: Projects, now: number, rejected?: Rejected): Html {

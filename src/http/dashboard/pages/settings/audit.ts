@@ -7,6 +7,7 @@ import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
 import { type Html, html } from '../../html.ts'
 import { page, type Request } from '../../page.ts'
+import { table } from '../../ui/table.ts'
 import { ago, isolated } from '../../words/words.ts'
 import { selectField } from './form-fields.ts'
 import { pager, type Section, showSection } from './section.ts'
@@ -86,19 +87,18 @@ ${filters.length === 0 ? '' : html`<p><a href="/settings/audit">Show all entries
 }
 
 function renderTable(entries: readonly AuditEntry[], now: number): Html {
-  return html`<table class="settings-table">
-<thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">From</th></tr></thead>
-<tbody>
-${entries.map(
-  (entry) => html`<tr>
-<td data-label="When">${ago(entry.at, now)}</td>
-<td data-label="Who">${renderActor(entry)}</td>
-<td data-label="What">${WORDS[entry.action]} ${renderTarget(entry)}${renderDetail(entry.detail)}</td>
-<td data-label="From">${entry.address ?? ''}</td>
-</tr>`,
-)}
-</tbody>
-</table>`
+  return table<AuditEntry>(
+    [
+      { heading: 'When', cell: ({ at }) => ago(at, now) },
+      { heading: 'Who', cell: renderActor },
+      {
+        heading: 'What',
+        cell: (entry) => html`${WORDS[entry.action]} ${renderTarget(entry)}${renderDetail(entry.detail)}`,
+      },
+      { heading: 'From', cell: ({ address }) => address },
+    ],
+    entries,
+  )
 }
 
 function renderActor({ actor: { kind, id, name } }: AuditEntry): Html {

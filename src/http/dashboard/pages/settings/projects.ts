@@ -13,6 +13,7 @@ import { given } from '../../../api/present.ts'
 import { NewProject, ProjectUpdate } from '../../../api/projects.schema.ts'
 import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { table } from '../../ui/table.ts'
 import { ago, isolated } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { findFaults, inputField, type Rejected } from './form-fields.ts'
@@ -53,19 +54,24 @@ export const projectRoutes = [
 const findProject = ({ context, caller, params }: Request) => getProject(context, caller, params.id!)
 
 function renderTable(rows: readonly ProjectRecord[], now: number): Html {
-  return html`<table class="settings-table">
-<thead><tr><th scope="col">Name</th><th scope="col">Slug</th><th scope="col">Created</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
-<tbody>
-${rows.map(
-  ({ id, name, slug, createdAt }) => html`<tr>
-<th scope="row"><a href="/checks?project=${slug}">${isolated(name)}</a></th>
-<td data-label="Slug"><code>${slug}</code></td>
-<td data-label="Created">${ago(createdAt, now)}</td>
-<td class="row-actions"><a href="/settings/projects/${id}">Rename, keys, badges<span class="visually-hidden"> ${name}</span></a> <a href="/settings/projects/${id}/remove">Remove<span class="visually-hidden"> ${name}</span></a></td>
-</tr>`,
-)}
-</tbody>
-</table>`
+  return table<ProjectRecord>(
+    [
+      {
+        heading: 'Name',
+        kind: 'name',
+        cell: ({ slug, name }) => html`<a href="/checks?project=${slug}">${isolated(name)}</a>`,
+      },
+      { heading: 'Slug', cell: ({ slug }) => html`<code>${slug}</code>` },
+      { heading: 'Created', cell: ({ createdAt }) => ago(createdAt, now) },
+      {
+        heading: 'Actions',
+        kind: 'actions',
+        cell: ({ id, name }) =>
+          html`<a href="/settings/projects/${id}">Rename, keys, badges<span class="visually-hidden"> ${name}</span></a> <a href="/settings/projects/${id}/remove">Remove<span class="visually-hidden"> ${name}</span></a>`,
+      },
+    ],
+    rows,
+  )
 }
 
 function renderForm(rejected?: Rejected): Html {

@@ -1,9 +1,11 @@
 /** What the sections of the settings share: a part of `/settings` and a page of its own for a long list. */
 
+import type { Instant } from '../../../../domain/check.ts'
 import { AppError } from '../../../../domain/errors.ts'
 import { decodeCursor, encodeCursor, type Page as ListPage, type PageRequest } from '../../../../domain/page.ts'
 import { type Html, html } from '../../html.ts'
 import type { Page, Request } from '../../page.ts'
+import { ago, isolated } from '../../words/words.ts'
 import type { Rejected } from './form-fields.ts'
 
 export interface SectionView {
@@ -65,6 +67,14 @@ export function pager(
 ${after === null ? '' : html`<li><a href="${to(null)}">First page</a></li>`}
 ${next === null ? '' : html`<li><a href="${to(encodeCursor(next))}" rel="next">Next page</a></li>`}
 </ul></nav>`
+}
+
+/** When something was made, and by whom. */
+export function createdWords(
+  { createdAt, createdBy }: { readonly createdAt: Instant; readonly createdBy: { readonly name: string } | null },
+  now: Instant,
+): Html {
+  return html`${ago(createdAt, now)}${createdBy === null ? '' : html` by ${isolated(createdBy.name)}`}`
 }
 
 /** A form below the list of what it adds to. Open, so that its fields are one step away. */

@@ -7,10 +7,20 @@ import { parsePart } from '../../../api/faults.ts'
 import { NewUser, UserUpdate } from '../../../api/users.schema.ts'
 import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
-import { ago, isolated, sentence } from '../../words/words.ts'
+import { table } from '../../ui/table.ts'
+import { isolated, sentence } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { type Faults, findFaults, inputField, type Rejected, selectField } from './form-fields.ts'
-import { addition, confirmation, crumbs, pager, SCOPE_CHOICES, type Section, showSection } from './section.ts'
+import {
+  addition,
+  confirmation,
+  createdWords,
+  crumbs,
+  pager,
+  SCOPE_CHOICES,
+  type Section,
+  showSection,
+} from './section.ts'
 
 const LABELS = { email: 'E-mail', password: 'Password', scope: 'Scope' } as const
 /** Of a user who signs in with an identity provider only. */
@@ -48,19 +58,24 @@ ${id === request.caller.id ? html`<p><strong>This is your own account.</strong><
 const findUser = ({ context, caller, params }: Request) => getUser(context, caller, params.id!)
 
 function renderTable(rows: readonly UserRecord[], own: string, now: number): Html {
-  return html`<table class="settings-table">
-<thead><tr><th scope="col">E-mail</th><th scope="col">Scope</th><th scope="col">Created</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
-<tbody>
-${rows.map(
-  ({ id, email, scope, createdAt, createdBy }) => html`<tr>
-<th scope="row">${isolated(email)}${id === own ? ' (you)' : ''}</th>
-<td data-label="Scope">${scope}</td>
-<td data-label="Created">${ago(createdAt, now)}${createdBy === null ? '' : html` by ${isolated(createdBy.name)}`}</td>
-<td class="row-actions"><a href="/settings/users/${id}">Change<span class="visually-hidden"> ${email}</span></a> <a href="/settings/users/${id}/remove">Remove<span class="visually-hidden"> ${email}</span></a></td>
-</tr>`,
-)}
-</tbody>
-</table>`
+  return table<UserRecord>(
+    [
+      {
+        heading: 'E-mail',
+        kind: 'name',
+        cell: ({ id, email }) => html`${isolated(email)}${id === own ? ' (you)' : ''}`,
+      },
+      { heading: 'Scope', cell: ({ scope }) => scope },
+      { heading: 'Created', cell: (user) => createdWords(user, now) },
+      {
+        heading: 'Actions',
+        kind: 'actions',
+        cell: ({ id, email }) =>
+          html`<a href="/settings/users/${id}">Change<span class="visually-hidden"> ${email}</span></a> <a href="/settings/users/${id}/remove">Remove<span class="visually-hidden"> ${email}</span></a>`,
+      },
+    ],
+    rows,
+  )
 }
 
 function renderForm({ isPasswordLoginOn }: Request, rejected?: Rejected): Html {
