@@ -233,7 +233,7 @@ describe('the history of a check', () => {
     const next = /href="([^"]+)">Older pings</.exec(page)![1]!
     expect((await visitor.get(next)).text.match(/<li id="ping-/g)).toHaveLength(1)
     const first = await visitor.get(`/checks/${id}/pings`)
-    const older = /href="([^"]+)">Older</.exec(first.text)![1]!.replaceAll('&amp;', '&')
+    const older = /href="([^"]+)" rel="next">Older</.exec(first.text)![1]!.replaceAll('&amp;', '&')
     expect((await visitor.get(older)).text).toContain('the oldest')
     const failures = (await visitor.get(`/checks/${id}/pings?type=fail`)).text
     expect(failures.match(/<li id="ping-/g)).toHaveLength(1)

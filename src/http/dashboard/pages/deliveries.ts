@@ -15,6 +15,7 @@ import { given } from '../../api/present.ts'
 import { type Html, html } from '../html.ts'
 import { ownPath } from '../own-page.ts'
 import { action, type Page, page, type Request, redirect } from '../page.ts'
+import { addressOf, BY_TIME, pager } from '../ui/pager.ts'
 import { deliveryWord } from '../words/event-words.ts'
 import { isolated } from '../words/words.ts'
 import { deliveryList } from './delivery-list.ts'
@@ -43,6 +44,8 @@ const MAX_CHOICES = 200
 const FILTERS = ['status', 'channel', 'check', 'since'] as const
 type Filters = Partial<Record<(typeof FILTERS)[number], string>>
 
+const to = (query: Parameters<typeof addressOf>[1]) => addressOf('/deliveries', query)
+
 async function showDeliveries({ context, caller, query, now }: Request): Promise<Page> {
   const filters: Filters = Object.fromEntries(
     FILTERS.flatMap((name) => (query.get(name) ? [[name, query.get(name)!]] : [])),
@@ -54,12 +57,16 @@ async function showDeliveries({ context, caller, query, now }: Request): Promise
     listChannels(context, caller, { limit: MAX_CHOICES, after: null }),
     filters.check === undefined ? null : nameOfCheck(filters.check, { context, caller }),
   ])
-  const back = pathOf(filters, cursor)
+  const back = to({ ...filters, cursor })
   const main = html`<h1>Deliveries</h1>
 <p class="muted">Each event that was sent, or waits to be sent, to a channel. The newest are first.</p>
 ${filterForm(filters, channels, checkName, caller.scope)}
 ${rows.length === 0 ? empty(filters, cursor) : deliveryList(rows, { caller, now, back })}
-${pager(filters, cursor, next === null ? null : `deliveries.${encodeCursor(next)}`)}`
+${pager({
+  first: cursor && to(filters),
+  next: next && to({ ...filters, cursor: `deliveries.${encodeCursor(next)}` }),
+  words: BY_TIME,
+})}`
   return { kind: 'page', title: 'Deliveries', main, live: 'list' }
 }
 
@@ -118,7 +125,7 @@ ${since !== undefined && !Object.hasOwn(SPANS, since) ? option(since, `Since ${s
 </select></label>
 ${check === undefined ? '' : html`<input type="hidden" name="check" value="${check}">`}
 ${filterButton(scope)}
-${checkName === null ? '' : html`<p>Only of ${isolated(checkName)} <a href="${pathOf({ ...filters, check: undefined }, null)}">Show those of all checks</a></p>`}
+${checkName === null ? '' : html`<p>Only of ${isolated(checkName)} <a href="${to({ ...filters, check: undefined })}">Show those of all checks</a></p>`}
 </form>`
 }
 
@@ -133,19 +140,4 @@ function empty(filters: Filters, cursor: string | null): Html {
 <p>Nothing was sent yet. A check that goes down, or a test of a channel, is listed here.</p>
 <p><a class="button" href="/channels">Go to the channels</a></p>
 </article>`
-}
-
-function pager(filters: Filters, cursor: string | null, next: string | null): Html {
-  if (cursor === null && next === null) return html``
-  return html`<nav class="pages" aria-label="Pages"><ul>
-${cursor === null ? '' : html`<li><a href="${pathOf(filters, null)}">Newest</a></li>`}
-${next === null ? '' : html`<li><a href="${pathOf(filters, next)}" rel="next">Older</a></li>`}
-</ul></nav>`
-}
-
-function pathOf(filters: { [Name in keyof Filters]?: string | undefined }, cursor: string | null): string {
-  const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(filters)) if (value !== undefined) query.set(name, value)
-  if (cursor !== null) query.set('cursor', cursor)
-  return query.size === 0 ? '/deliveries' : `/deliveries?${query}`
 }

@@ -28,6 +28,7 @@ import { STATUS } from '../../../middleware/errors.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { addressOf, pager } from '../../ui/pager.ts'
 import { table } from '../../ui/table.ts'
 import { deliveryBadge, EVENT_WORDS } from '../../words/event-words.ts'
 import { ago, isolated, sentence } from '../../words/words.ts'
@@ -81,7 +82,10 @@ ${groups
 ${renderTable(channels, { last, projects, now })}
 </section>`,
   )}
-${next === null ? '' : html`<nav class="pages" aria-label="Pages"><ul><li><a href="/channels?cursor=channels.${encodeCursor(next)}" rel="next">More channels</a></li></ul></nav>`}`
+${pager({
+  first: cursor === undefined ? null : '/channels',
+  next: next && addressOf('/channels', { cursor: `channels.${encodeCursor(next)}` }),
+})}`
   return { kind: 'page', title: 'Channels', main, live: 'list' }
 }
 

@@ -10,6 +10,7 @@ import { decodeCursor, encodeCursor } from '../../../../domain/page.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
 import { type Html, html } from '../../html.ts'
 import { type Page, type Plain, page, type Request } from '../../page.ts'
+import { addressOf, BY_TIME, pager } from '../../ui/pager.ts'
 import { type When, whenOf } from '../../words/check-times.ts'
 import { ago, durationWords, exactWords, isolated } from '../../words/words.ts'
 import { readJobText } from './job-text.ts'
@@ -124,24 +125,24 @@ async function showPings(request: Request): Promise<Page> {
   const page = { limit: SHOWN_PINGS, after }
   const { rows, next } = await listPingEnds({ ...context, yieldToPings }, caller, check.id, filter, page)
   const path = `/checks/${check.id}/pings`
-  const chosen = type === null ? '' : `type=${type}`
   const link = (to: string, words: string, isCurrent: boolean) =>
     html`<li><a href="${to}"${isCurrent ? html` aria-current="page"` : ''}>${words}</a></li>`
   const main = html`<p class="crumbs"><a href="/checks">Checks</a> / <a href="/checks/${check.id}">${isolated(check.name)}</a></p>
 <h1>${entriesOf(check)} of ${isolated(check.name)}</h1>
 <nav class="filter" aria-label="Types"><ul>
 ${link(path, 'All', type === null)}
-${PING_TYPES.map((one) => link(`${path}?type=${one}`, TYPE_WORDS[one], type === one))}
+${PING_TYPES.map((one) => link(addressOf(path, { type: one }), TYPE_WORDS[one], type === one))}
 </ul></nav>
 ${
   rows.length === 0
     ? html`<p class="muted">${after === null ? `No such ${check.spec.jobArea === null ? 'ping' : 'report'} is in the history.` : 'There are no older ones.'}</p>`
     : await renderList(request, check, rows, whenOf(check, now))
 }
-<p class="buttons">
-${after === null ? '' : html`<a class="button secondary outline" href="${path}${chosen === '' ? '' : `?${chosen}`}">Newest</a>`}
-${next === null ? '' : html`<a class="button secondary" href="${path}?${chosen === '' ? '' : `${chosen}&`}cursor=${encodeCursor(next)}">Older</a>`}
-</p>`
+${pager({
+  first: after && addressOf(path, { type }),
+  next: next && addressOf(path, { type, cursor: encodeCursor(next) }),
+  words: BY_TIME,
+})}`
   return { kind: 'page', title: `${entriesOf(check)} of ${toOneLine(check.name)}`, main }
 }
 

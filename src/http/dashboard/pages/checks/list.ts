@@ -14,6 +14,7 @@ import { copyButton } from '../../copy-button.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { type Page, page, type Request, redirect } from '../../page.ts'
+import { addressOf, pager } from '../../ui/pager.ts'
 import { STATUS_WORDS } from '../../words/words.ts'
 import { blindBanner } from '../blind.ts'
 import { filterAttribute, filterButton } from '../settings/form-fields.ts'
@@ -90,10 +91,7 @@ function hrefOf(
   asked: SurveyRequest,
   change: { [Name in keyof SurveyRequest]?: SurveyRequest[Name] | undefined },
 ): string {
-  const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries({ ...asked, cursor: undefined, ...change }))
-    if (value !== undefined) parameters.set(name, value)
-  return parameters.size === 0 ? '/checks' : `/checks?${parameters}`
+  return addressOf('/checks', { ...asked, cursor: undefined, ...change })
 }
 
 async function renderList(list: List, yieldToPings: Request['yieldToPings']): Promise<Html> {
@@ -121,7 +119,7 @@ ${blindBanner(list.blind, survey.now, 'Some checks are not evaluated.')}
 ${renderCounts(asked, survey.counts)}
 ${renderFilters(list, isFiltered || asked.status !== undefined)}
 ${table}
-${renderPaging(asked, survey)}`
+${renderPager(asked, survey)}`
 }
 
 function sum(counts: CheckSurvey['counts']): number {
@@ -212,14 +210,15 @@ function renderNoMatch(asked: SurveyRequest): Html {
 <p><a class="button" href="${hrefOf({}, { sort: asked.sort })}">Clear the filter</a></p></article>`
 }
 
-function renderPaging(asked: SurveyRequest, { checks, counts, next }: CheckSurvey): Html | string {
-  if (checks.length === 0 || (next === null && asked.cursor === undefined)) return ''
+function renderPager(asked: SurveyRequest, { checks, counts, next }: CheckSurvey): Html | string {
+  if (checks.length === 0) return ''
   const total = asked.status === undefined ? sum(counts) : counts[asked.status]
-  return html`<nav class="paging" aria-label="Pages">
-<span class="muted">${checks.length} of ${thousands.format(total)} checks</span>
-${asked.cursor === undefined ? '' : html`<a href="${hrefOf(asked, {})}">First page</a>`}
-${next === null ? '' : html`<a class="button outline" href="${hrefOf(asked, { cursor: next })}" rel="next">Next ${SURVEY_LIMIT}</a>`}
-</nav>`
+  return pager({
+    first: asked.cursor === undefined ? null : hrefOf(asked, {}),
+    next: next && hrefOf(asked, { cursor: next }),
+    words: ['First page', `Next ${SURVEY_LIMIT}`],
+    note: `${checks.length} of ${thousands.format(total)} checks`,
+  })
 }
 
 const FIRST_MANIFEST = `kubectl apply -f - <<'EOF'

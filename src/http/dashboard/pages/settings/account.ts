@@ -14,7 +14,7 @@ import { action, type Page, page, type Redirect, type Request, redirect } from '
 import { table } from '../../ui/table.ts'
 import { ago, isolated, sentence } from '../../words/words.ts'
 import { findFaults, inputField, type Rejected } from './form-fields.ts'
-import { pager, type Section, type SectionView, showSection } from './section.ts'
+import { pagerOf, type Section, type SectionView, showSection } from './section.ts'
 
 const LABELS = { current_password: 'Current password', new_password: 'New password' } as const
 
@@ -91,7 +91,7 @@ async function renderSessions({ context, caller, now }: Request, view: SectionVi
     ],
     list.rows,
   )}
-${pager(account, list, view)}`
+${pagerOf(account, list, view)}`
 }
 
 function renderEnd({ id, isCurrent }: SessionRecord): Html {

@@ -19,7 +19,7 @@ import {
   confirmation,
   createdWords,
   crumbs,
-  pager,
+  pagerOf,
   SCOPE_CHOICES,
   type Section,
   showSection,
@@ -38,7 +38,7 @@ export const apiKeys: Section = {
     const projects = await readProjects(request)
     return html`<p class="muted">For programs: <code>Authorization: Bearer hbk_...</code></p>
 ${list.rows.length === 0 ? html`<p>There is no API key.</p>` : renderTable(list.rows, projects, now, caller)}
-${pager(apiKeys, list, view)}
+${pagerOf(apiKeys, list, view)}
 ${addition('new-api-key', 'Create an API key', renderForm(projects, now, view.rejected))}`
   },
 }

@@ -10,7 +10,7 @@ import { page, type Request } from '../../page.ts'
 import { table } from '../../ui/table.ts'
 import { ago, isolated } from '../../words/words.ts'
 import { selectField } from './form-fields.ts'
-import { pager, type Section, showSection } from './section.ts'
+import { pagerOf, type Section, showSection } from './section.ts'
 
 const WORDS = {
   'login.succeeded': 'logged in',
@@ -67,7 +67,7 @@ export const audit: Section = {
     const list = await listEntries(context, caller, given({ action, actorId, targetId }), view)
     return html`${isOwnPage ? renderFilter(filters) : ''}
 ${list.rows.length === 0 ? html`<p>There is no such entry.</p>` : renderTable(list.rows, now)}
-${pager(audit, list, view, filters)}
+${pagerOf(audit, list, view, Object.fromEntries(filters))}
 ${isOwnPage ? '' : html`<p><a href="/settings/audit">The whole audit log</a></p>`}`
   },
 }

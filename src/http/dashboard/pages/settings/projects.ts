@@ -18,7 +18,7 @@ import { ago, isolated } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { findFaults, inputField, type Rejected } from './form-fields.ts'
 import { projectKeyRoutes, renderProjectKeys } from './project-keys.ts'
-import { addition, confirmation, crumbs, pager, type Section, showSection } from './section.ts'
+import { addition, confirmation, crumbs, pagerOf, type Section, showSection } from './section.ts'
 
 const LABELS = { name: 'Name', slug: 'Slug' } as const
 
@@ -29,7 +29,7 @@ export const projects: Section = {
     const list = await listProjects(context, caller, view)
     return html`<p class="muted">Checks belong to projects. A key can be bound to one project.</p>
 ${list.rows.length === 0 ? html`<p>There is no project.</p>` : renderTable(list.rows, now)}
-${pager(projects, list, view)}
+${pagerOf(projects, list, view)}
 ${addition('new-project', 'Create a project', renderForm(view.rejected))}`
   },
 }

@@ -5,6 +5,7 @@ import { AppError } from '../../../../domain/errors.ts'
 import { decodeCursor, encodeCursor, type Page as ListPage, type PageRequest } from '../../../../domain/page.ts'
 import { type Html, html } from '../../html.ts'
 import type { Page, Request } from '../../page.ts'
+import { addressOf, pager } from '../../ui/pager.ts'
 import { ago, isolated } from '../../words/words.ts'
 import type { Rejected } from './form-fields.ts'
 
@@ -48,25 +49,15 @@ ${await section.render(request, { after: null, limit: firstRows })}
 </section>`
 }
 
-/** Links to the next page of a list, and back to its first one. `query`: its filters. */
-export function pager(
+/** `filters`: those of the query. */
+export function pagerOf(
   { id }: Pick<Section, 'id'>,
   { next }: Pick<ListPage<unknown>, 'next'>,
   { after }: Pick<SectionView, 'after'>,
-  query: readonly (readonly [string, string])[] = [],
+  filters: Readonly<Record<string, string>> = {},
 ): Html {
-  if (next === null && after === null) return html``
-  const to = (cursor: string | null) => {
-    const text = new URLSearchParams([
-      ...query.map((pair) => [...pair]),
-      ...(cursor === null ? [] : [['cursor', cursor]]),
-    ])
-    return text.size === 0 ? `/settings/${id}` : `/settings/${id}?${text}`
-  }
-  return html`<nav class="pager" aria-label="Pages"><ul>
-${after === null ? '' : html`<li><a href="${to(null)}">First page</a></li>`}
-${next === null ? '' : html`<li><a href="${to(encodeCursor(next))}" rel="next">Next page</a></li>`}
-</ul></nav>`
+  const to = (cursor?: string) => addressOf(`/settings/${id}`, { ...filters, cursor })
+  return pager({ first: after && to(), next: next && to(encodeCursor(next)) })
 }
 
 /** When something was made, and by whom. */

@@ -16,7 +16,7 @@ import {
   confirmation,
   createdWords,
   crumbs,
-  pager,
+  pagerOf,
   SCOPE_CHOICES,
   type Section,
   showSection,
@@ -33,7 +33,7 @@ export const users: Section = {
     const { context, caller, now } = request
     const list = await listUsers(context, caller, view)
     return html`${renderTable(list.rows, caller.id, now)}
-${pager(users, list, view)}
+${pagerOf(users, list, view)}
 ${addition('new-user', 'Create a user', renderForm(request, view.rejected))}`
   },
 }
