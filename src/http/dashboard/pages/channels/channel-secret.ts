@@ -8,6 +8,7 @@ import { toOneLine } from '../../../../domain/plain-text.ts'
 import { copyButton } from '../../copy-button.ts'
 import { html } from '../../html.ts'
 import { action, type Page, page } from '../../page.ts'
+import { confirm } from '../../ui/confirm.ts'
 import { isolated } from '../../words/words.ts'
 import { findChangeable } from './changeable-channel.ts'
 
@@ -17,16 +18,15 @@ export const channelSecretRoutes = [
     if (KINDS[kind].config.newSecret === undefined)
       throw new AppError('conflict', `a channel of the kind ${kind} has no signing secret`)
     const seen = await findRotation(request.context, request.caller, id)
-    const main = html`<article class="confirm">
-<h1>Make a new secret for ${isolated(name)}?</h1>
-<p>The new secret is shown once. For 24 hours the previous one signs too, so that you have time to change the receiver.</p>
-<form method="post" action="/channels/${id}/rotate-secret" class="buttons">
-<input type="hidden" name="seen" value="${seen}">
-<button type="submit">Make a new secret</button>
-<a class="button secondary outline" href="/channels/${id}">Cancel</a>
-</form>
-</article>`
-    return { kind: 'page', title: `Make a new secret for ${toOneLine(name)}`, main }
+    return confirm(request, {
+      ask: 'Make a new secret for',
+      name,
+      loss: html`<p>The new secret is shown once. For 24 hours the previous one signs too, so that you have time to change the receiver.</p>`,
+      button: 'Make a new secret',
+      isDanger: false,
+      back: `/channels/${id}`,
+      fields: html`<input type="hidden" name="seen" value="${seen}">`,
+    })
   }),
   action('/channels/{id}/rotate-secret', 'admin', async (request) => {
     const { context, caller, form } = request

@@ -28,6 +28,7 @@ import { STATUS } from '../../../middleware/errors.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { confirm } from '../../ui/confirm.ts'
 import { addressOf, pager } from '../../ui/pager.ts'
 import { table } from '../../ui/table.ts'
 import { deliveryBadge, EVENT_WORDS } from '../../words/event-words.ts'
@@ -234,32 +235,20 @@ async function setMuted({ context, caller, params }: Request, muted: boolean) {
 
 async function confirmMute(request: Request): Promise<Page> {
   const { id, name } = await findChangeable(request)
-  const main = html`<article class="confirm">
-<h1>Mute ${isolated(name)}?</h1>
-<p>Deliveries to it that are pending fail, and what happens until you unmute it is not sent later. Tests are sent.</p>
-<form method="post" action="/channels/${id}/mute" class="buttons">
-<button type="submit">Mute the channel</button>
-<a class="button secondary outline" href="/channels/${id}">Cancel</a>
-</form>
-</article>`
-  return { kind: 'page', title: `Mute ${toOneLine(name)}?`, main }
+  const loss = html`<p>Deliveries to it that are pending fail, and what happens until you unmute it is not sent later. Tests are sent.</p>`
+  const back = `/channels/${id}`
+  return confirm(request, { ask: 'Mute', name, loss, button: 'Mute the channel', isDanger: false, back })
 }
 
 async function confirmDelete(request: Request): Promise<Page> {
   const { id, name, kind } = await findChangeable(request)
   const count = await countDependent(request.context, request.caller, id)
   const [checks, them] = count === 1 ? ['1 check notifies', 'it'] : [`${count} checks notify`, 'them']
-  const main = html`<article class="confirm">
-<h1>Delete ${isolated(name)}?</h1>
-<p>The ${KINDS[kind].config.title} channel receives nothing any more. Its deliveries are deleted, also those that are pending. This cannot be undone.</p>
-${count === 0 ? '' : html`<p class="warning" role="status">${checks} this channel alone. Without it, all channels are notified of ${them} again. Let ${them} choose other channels first if that is too many.</p>`}
-<form method="post" action="/channels/${id}/delete" class="buttons">
-${count === 0 ? '' : html`<input type="hidden" name="force" value="true">`}
-<button type="submit" class="danger">Delete the channel</button>
-<a class="button secondary outline" href="/channels/${id}">Cancel</a>
-</form>
-</article>`
-  return { kind: 'page', title: `Delete ${toOneLine(name)}?`, main }
+  const loss = html`<p>The ${KINDS[kind].config.title} channel receives nothing any more. Its deliveries are deleted, also those that are pending. This cannot be undone.</p>
+${count === 0 ? '' : html`<p class="warning" role="status">${checks} this channel alone. Without it, all channels are notified of ${them} again. Let ${them} choose other channels first if that is too many.</p>`}`
+  const fields = count === 0 ? '' : html`<input type="hidden" name="force" value="true">`
+  const back = `/channels/${id}`
+  return confirm(request, { ask: 'Delete', name, loss, button: 'Delete the channel', back, fields })
 }
 
 async function deleteChannel(request: Request): Promise<Page | Redirect> {

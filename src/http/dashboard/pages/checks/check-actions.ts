@@ -3,11 +3,11 @@
 import { getCheck, type StoredCheck } from '../../../../checks/find-checks.ts'
 import { pauseCheck, resumeCheck } from '../../../../checks/pause-resume.ts'
 import { removeCheck } from '../../../../checks/remove-check.ts'
-import { toOneLine } from '../../../../domain/plain-text.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Request, redirect } from '../../page.ts'
-import { ago, isolated } from '../../words/words.ts'
+import { confirm } from '../../ui/confirm.ts'
+import { ago } from '../../words/words.ts'
 import {
   deleteCommand,
   renderCommand,
@@ -63,35 +63,27 @@ ${renderCommand('suspend-command', suspendCronJobCommand({ namespace, name: chec
 ${renderCommand('suspend-command', suspendCommand(check.kubernetes, wanted))}`
 }
 
-async function confirmDelete({ context, caller, params, now }: Request): Promise<Page> {
+async function confirmDelete(request: Request): Promise<Page> {
+  const { context, caller, params, now } = request
   const check = await getCheck(context, caller, params.id!)
   const { id, name, state, managedBy, kubernetes } = check
-  const title = `Delete ${toOneLine(name)}?`
-  const heading = html`<h1>Delete ${isolated(name)}?</h1>`
-  const back = html`<a class="button secondary outline" href="/checks/${id}">Keep it</a>`
+  const question = { ask: 'Delete', name, back: `/checks/${id}` }
   if (managedBy === 'kubernetes') {
-    const main = html`<article class="confirm">${heading}
-<p>${resourceWords(kubernetes)} declares this check. If it were deleted here, the next reconcile would create it again. Delete the resource instead:</p>
+    const loss = html`<p>${resourceWords(kubernetes)} declares this check. If it were deleted here, the next reconcile would create it again. Delete the resource instead:</p>
 ${renderCommand('delete-command', deleteCommand(kubernetes))}
 ${check.cronJob === undefined ? '' : html`<p>If it was made for the label <code>heartbeat-operator.io/watch</code> of its CronJob or Namespace, it would be made again: remove that label, or set it to <code>"false"</code> on the CronJob.</p>`}
-<p>With <code>spec.deletionPolicy: Retain</code> the check stays, and belongs to the API from then on. With <code>Delete</code>, the default, it ends; if the resource is created again within 7 days, it gets its ping URL and its history back.</p>
-<p>${back}</p></article>`
-    return { kind: 'page', title, main }
+<p>With <code>spec.deletionPolicy: Retain</code> the check stays, and belongs to the API from then on. With <code>Delete</code>, the default, it ends; if the resource is created again within 7 days, it gets its ping URL and its history back.</p>`
+    return confirm(request, { ...question, loss, button: null })
   }
   const isAlive = state.lastPingAt !== null || state.lastStartAt !== null
   const last = Math.max(state.lastPingAt ?? 0, state.lastStartAt ?? 0)
-  const main = html`<article class="confirm">${heading}
-<p>This is lost, and cannot be brought back:</p>
+  const loss = html`<p>This is lost, and cannot be brought back:</p>
 <ul>
 <li>its history: pings (${state.pingsTotal} in all) with their texts, changes of status, uptime;</li>
 <li>its ping URL: a job that still uses it gets 404 from then on.${isAlive ? html` It reported ${ago(last, now)}.` : ''}</li>
 </ul>
 <p>Notifications that are on their way are still sent. To have no notifications for a while, ${
     state.status === 'paused' ? 'leave it paused' : 'pause it'
-  } instead.</p>
-<form method="post" action="/checks/${id}/delete" class="buttons">
-<button type="submit" class="danger">Delete this check</button>
-${back}
-</form></article>`
-  return { kind: 'page', title, main }
+  } instead.</p>`
+  return confirm(request, { ...question, loss, button: 'Delete this check' })
 }

@@ -11,19 +11,11 @@ import { copyButton } from '../../copy-button.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { confirm } from '../../ui/confirm.ts'
 import { table } from '../../ui/table.ts'
 import { ago, exactWords, isolated } from '../../words/words.ts'
 import { findFaults, inputField, newIdField, type Rejected, readNewId, selectField } from './form-fields.ts'
-import {
-  addition,
-  confirmation,
-  createdWords,
-  crumbs,
-  pagerOf,
-  SCOPE_CHOICES,
-  type Section,
-  showSection,
-} from './section.ts'
+import { addition, createdWords, crumbs, pagerOf, SCOPE_CHOICES, type Section, showSection } from './section.ts'
 
 const LABELS = { name: 'Name', scope: 'Scope', project_id: 'Project', expires_at: 'Expires' } as const
 /** In the choice of a project. */
@@ -50,7 +42,7 @@ export const apiKeyRoutes = [
     const { name, lastUsedAt } = await getApiKey(request.context, request.caller, request.params.id!)
     const used = lastUsedAt === null ? 'It was never used.' : html`It was last used ${ago(lastUsedAt, request.now)}.`
     const loss = html`<p>Programs that use the key ${isolated(name)} get errors at once. ${used}</p>`
-    return confirmation(request, 'Revoke this API key?', loss, 'Revoke')
+    return confirm(request, { ask: 'Revoke this API key', loss, button: 'Revoke', back: '/settings#api-keys' })
   }),
   action('/settings/api-keys/{id}/revoke', 'admin', async ({ context, caller, params }) => {
     await revokeApiKey(context, caller, params.id!)

@@ -13,8 +13,8 @@ import { badgePath } from '../../../badges/path.ts'
 import { copyButton } from '../../copy-button.ts'
 import { type Html, html } from '../../html.ts'
 import { action, type PageRoute, page, type Request, redirect } from '../../page.ts'
+import { confirm } from '../../ui/confirm.ts'
 import { isolated } from '../../words/words.ts'
-import { confirmation } from './section.ts'
 
 /** What a new key, or none, breaks. */
 const LOSSES = {
@@ -25,18 +25,19 @@ const LOSSES = {
 
 export const projectKeyRoutes: readonly PageRoute[] = (['ping', 'badge'] as const).flatMap((kind) => {
   const path = `/settings/projects/{id}/${kind}-key` as const
-  const ask = async (request: Request, title: string, button: string) => {
-    const { name } = await getProject(request.context, request.caller, request.params.id!)
-    return confirmation(request, title, LOSSES[kind](isolated(name)), button)
+  const question = async (request: Request, ask: string, button: string) => {
+    const { id, name } = await getProject(request.context, request.caller, request.params.id!)
+    const back = `/settings/projects/${id}`
+    return confirm(request, { ask, loss: LOSSES[kind](isolated(name)), button, back })
   }
   const toProject = ({ params }: Request, notice: string) => redirect(`/settings/projects/${params.id}`, notice)
   return [
-    page(path, 'admin', (request) => ask(request, `Replace the ${kind} key?`, 'Replace it')),
+    page(path, 'admin', (request) => question(request, `Replace the ${kind} key`, 'Replace it')),
     action(path, 'admin', async (request) => {
       await createProjectKey(request.context, request.caller, request.params.id!, kind)
       return toProject(request, `${kind}-key-created`)
     }),
-    page(`${path}/revoke`, 'admin', (request) => ask(request, `Revoke the ${kind} key?`, 'Revoke it')),
+    page(`${path}/revoke`, 'admin', (request) => question(request, `Revoke the ${kind} key`, 'Revoke it')),
     action(`${path}/revoke`, 'admin', async (request) => {
       await revokeProjectKey(request.context, request.caller, request.params.id!, kind)
       return toProject(request, `${kind}-key-revoked`)

@@ -13,12 +13,13 @@ import { given } from '../../../api/present.ts'
 import { NewProject, ProjectUpdate } from '../../../api/projects.schema.ts'
 import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { confirm } from '../../ui/confirm.ts'
 import { table } from '../../ui/table.ts'
 import { ago, isolated } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { findFaults, inputField, type Rejected } from './form-fields.ts'
 import { projectKeyRoutes, renderProjectKeys } from './project-keys.ts'
-import { addition, confirmation, crumbs, pagerOf, type Section, showSection } from './section.ts'
+import { addition, crumbs, pagerOf, type Section, showSection } from './section.ts'
 
 const LABELS = { name: 'Name', slug: 'Slug' } as const
 
@@ -40,9 +41,9 @@ export const projectRoutes = [
   page('/settings/projects/{id}', 'admin', async (request) => showProject(request, await findProject(request))),
   action('/settings/projects/{id}', 'admin', change),
   page('/settings/projects/{id}/remove', 'admin', async (request) => {
-    const { name } = await findProject(request)
+    const { id, name } = await findProject(request)
     const loss = html`<p>The API keys and the channels that are bound to ${isolated(name)} are removed with it. A project that holds checks cannot be removed.</p>`
-    return confirmation(request, 'Remove this project?', loss, 'Remove')
+    return confirm(request, { ask: 'Remove this project', loss, button: 'Remove', back: `/settings/projects/${id}` })
   }),
   action('/settings/projects/{id}/remove', 'admin', async ({ context, caller, params }) => {
     await removeProject(context, caller, params.id!)

@@ -80,20 +80,6 @@ export function crumbs(title: string): Html {
   return html`<nav aria-label="Where you are" class="settings-crumbs"><ul><li><a href="/settings">Settings</a></li><li aria-current="page">${title}</li></ul></nav>`
 }
 
-/** A page that asks before something is lost. `action`: what its form posts to. */
-export function confirmation(request: Request, title: string, loss: Html, button: string): Page {
-  const main = html`${crumbs(button)}
-<article class="narrow settings-page">
-<h1>${title}</h1>
-${loss}
-<form method="post" action="${request.path.split('?')[0]}">
-<button type="submit" class="danger">${button}</button>
-</form>
-<p><a href="/settings">Keep it</a></p>
-</article>`
-  return { kind: 'page', title, main }
-}
-
 export const SCOPE_CHOICES = [
   ['read', 'read: see everything, change nothing'],
   ['write', 'write: also create and change checks'],

@@ -7,20 +7,12 @@ import { parsePart } from '../../../api/faults.ts'
 import { NewUser, UserUpdate } from '../../../api/users.schema.ts'
 import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { confirm } from '../../ui/confirm.ts'
 import { table } from '../../ui/table.ts'
 import { isolated, sentence } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { type Faults, findFaults, inputField, type Rejected, selectField } from './form-fields.ts'
-import {
-  addition,
-  confirmation,
-  createdWords,
-  crumbs,
-  pagerOf,
-  SCOPE_CHOICES,
-  type Section,
-  showSection,
-} from './section.ts'
+import { addition, createdWords, crumbs, pagerOf, SCOPE_CHOICES, type Section, showSection } from './section.ts'
 
 const LABELS = { email: 'E-mail', password: 'Password', scope: 'Scope' } as const
 /** Of a user who signs in with an identity provider only. */
@@ -47,7 +39,7 @@ export const userRoutes = [
     const { id, email } = await findUser(request)
     const loss = html`<p>${isolated(email)} can no longer log in, and all sessions of this user end at once. Keys that the user has created stay valid.</p>
 ${id === request.caller.id ? html`<p><strong>This is your own account.</strong></p>` : ''}`
-    return confirmation(request, 'Remove this user?', loss, 'Remove')
+    return confirm(request, { ask: 'Remove this user', loss, button: 'Remove', back: `/settings/users/${id}` })
   }),
   action('/settings/users/{id}/remove', 'admin', async ({ context, caller, params }) => {
     await removeUser(context, caller, params.id!)
