@@ -29,6 +29,7 @@ import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { confirm } from '../../ui/confirm.ts'
+import { crumbs } from '../../ui/crumbs.ts'
 import { addressOf, pager } from '../../ui/pager.ts'
 import { table } from '../../ui/table.ts'
 import { deliveryBadge, EVENT_WORDS } from '../../words/event-words.ts'
@@ -165,7 +166,7 @@ async function showChannel({ context, caller, params, now }: Request): Promise<P
   ])
   const { title, form } = KINDS[kind].config
   const test = deliveries.find(({ type }) => type === 'channel.test')
-  const main = html`<p class="crumbs"><a href="/channels">Channels</a> / ${title}</p>
+  const main = html`${crumbs([['/channels', 'Channels']], title)}
 <div class="check-head"><h1>${isolated(name)}</h1>
 <p>${stateBadge(
     channel,

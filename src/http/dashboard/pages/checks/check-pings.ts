@@ -10,6 +10,7 @@ import { decodeCursor, encodeCursor } from '../../../../domain/page.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
 import { type Html, html } from '../../html.ts'
 import { type Page, type Plain, page, type Request } from '../../page.ts'
+import { type Crumb, crumbs } from '../../ui/crumbs.ts'
 import { addressOf, BY_TIME, pager } from '../../ui/pager.ts'
 import { type When, whenOf } from '../../words/check-times.ts'
 import { ago, durationWords, exactWords, isolated } from '../../words/words.ts'
@@ -116,6 +117,11 @@ export function renderText(checkId: string, { id, text }: PingWithEnd, place: 'e
   return html`<div class="output-end" id="${place}-${id}" role="group" aria-label="Text of a ping" tabindex="0"><pre class="output" dir="auto">${shown}</pre></div><p class="after-output">${whole}</p>`
 }
 
+const crumbsTo = ({ id, name }: StoredCheck): readonly Crumb[] => [
+  ['/checks', 'Checks'],
+  [`/checks/${id}`, isolated(name)],
+]
+
 async function showPings(request: Request): Promise<Page> {
   const { context, caller, params, query, yieldToPings, now } = request
   const check = await getCheck(context, caller, params.id!)
@@ -127,7 +133,7 @@ async function showPings(request: Request): Promise<Page> {
   const path = `/checks/${check.id}/pings`
   const link = (to: string, words: string, isCurrent: boolean) =>
     html`<li><a href="${to}"${isCurrent ? html` aria-current="page"` : ''}>${words}</a></li>`
-  const main = html`<p class="crumbs"><a href="/checks">Checks</a> / <a href="/checks/${check.id}">${isolated(check.name)}</a></p>
+  const main = html`${crumbs(crumbsTo(check))}
 <h1>${entriesOf(check)} of ${isolated(check.name)}</h1>
 <nav class="filter" aria-label="Types"><ul>
 ${link(path, 'All', type === null)}
@@ -169,7 +175,7 @@ async function showPing({ context, caller, params, now }: Request): Promise<Page
   const text = bytes === null ? null : readJobText(bytes, isBodyTruncated)
   const fact = (name: string, value: Html | string | number | null) =>
     value === null ? '' : html`<div><dt>${name}</dt><dd>${value}</dd></div>`
-  const main = html`<p class="crumbs"><a href="/checks">Checks</a> / <a href="/checks/${check.id}">${isolated(check.name)}</a> / <a href="/checks/${check.id}/pings">${entriesOf(check)}</a></p>
+  const main = html`${crumbs([...crumbsTo(check), [`/checks/${check.id}/pings`, entriesOf(check)]])}
 <h1>${TYPE_WORDS[type]} of ${isolated(check.name)}</h1>
 <dl class="facts">
 ${fact('Came', html`${ago(createdAt, now)} <span class="muted">${exactWords(createdAt)}</span>`)}

@@ -14,6 +14,7 @@ import { copyButton } from '../../copy-button.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { type Page, page, type Request } from '../../page.ts'
+import { crumbs } from '../../ui/crumbs.ts'
 import { clockOf, flappingSentence, nextSentence, statusSentence } from '../../words/check-words.ts'
 import { withLinks } from '../../words/links.ts'
 import { scheduleWords } from '../../words/schedule-words.ts'
@@ -36,7 +37,10 @@ async function showCheck(request: Request): Promise<Page> {
   const status = shownStatus(check.state, now)
   const { jobArea } = check.spec
   const blind = jobArea === null ? [] : await findBlindArea(context, jobArea)
-  const main = html`<p class="crumbs"><a href="/checks">Checks</a> / <a href="/checks?project=${encodeURIComponent(project.slug)}">${isolated(project.name)}</a></p>
+  const main = html`${crumbs([
+    ['/checks', 'Checks'],
+    [`/checks?project=${encodeURIComponent(project.slug)}`, isolated(project.name)],
+  ])}
 <header class="check-head">
 <h1>${isolated(check.name)}</h1>
 ${statusBadge(status)}

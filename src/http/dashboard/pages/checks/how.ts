@@ -6,6 +6,7 @@ import type { Instant } from '../../../../domain/check.ts'
 import { copyButton } from '../../copy-button.ts'
 import { type Html, html } from '../../html.ts'
 import { type Page, page, type Request } from '../../page.ts'
+import { crumbs } from '../../ui/crumbs.ts'
 import { table } from '../../ui/table.ts'
 import { ago, isolated } from '../../words/words.ts'
 import { type Snippet, snippetsOf } from './snippets.ts'
@@ -15,7 +16,10 @@ export const howRoutes = [page('/checks/{id}/how', 'read', show)]
 async function show({ context, caller, params, pingUrl, now }: Request): Promise<Page> {
   const check = await getCheck(context, caller, params.id ?? '')
   const mayPing = includesScope(caller.scope, 'write')
-  const main = html`<p class="crumbs"><a href="/checks/${check.id}">${isolated(check.name)}</a></p>
+  const main = html`${crumbs([
+    ['/checks', 'Checks'],
+    [`/checks/${check.id}`, isolated(check.name)],
+  ])}
 <h1>How ${isolated(check.name)} pings</h1>
 <p id="arrived" class="arrived" role="status">${renderArrival(check, now)}</p>
 <p><a href="/checks/${check.id}"${mayPing ? nextStep(check) : ''}>Go to the check</a></p>

@@ -12,10 +12,11 @@ import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { confirm } from '../../ui/confirm.ts'
+import { crumbs } from '../../ui/crumbs.ts'
 import { table } from '../../ui/table.ts'
 import { ago, exactWords, isolated } from '../../words/words.ts'
 import { findFaults, inputField, newIdField, type Rejected, readNewId, selectField } from './form-fields.ts'
-import { addition, createdWords, crumbs, pagerOf, SCOPE_CHOICES, type Section, showSection } from './section.ts'
+import { addition, createdWords, pagerOf, SCOPE_CHOICES, SETTINGS, type Section, showSection } from './section.ts'
 
 const LABELS = { name: 'Name', scope: 'Scope', project_id: 'Project', expires_at: 'Expires' } as const
 /** In the choice of a project. */
@@ -133,7 +134,7 @@ function readBody(form: URLSearchParams): object {
 
 function showKey({ name, scope, key, expiresAt }: ApiKeyRecord & { readonly key: string }): Page {
   const title = 'The API key was created'
-  const main = html`${crumbs('New API key')}
+  const main = html`${crumbs([SETTINGS], 'New API key')}
 <article class="settings-page">
 <h1>${title}</h1>
 <p>Copy the key ${isolated(name)} now: <strong>it is shown only once</strong>. It has the scope ${scope}${expiresAt === null ? ', and does not expire' : html`, and expires at ${exactWords(expiresAt)}`}.</p>

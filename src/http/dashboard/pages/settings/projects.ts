@@ -14,12 +14,13 @@ import { NewProject, ProjectUpdate } from '../../../api/projects.schema.ts'
 import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { confirm } from '../../ui/confirm.ts'
+import { crumbs } from '../../ui/crumbs.ts'
 import { table } from '../../ui/table.ts'
 import { ago, isolated } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { findFaults, inputField, type Rejected } from './form-fields.ts'
 import { projectKeyRoutes, renderProjectKeys } from './project-keys.ts'
-import { addition, crumbs, pagerOf, type Section, showSection } from './section.ts'
+import { addition, pagerOf, SETTINGS, type Section, showSection } from './section.ts'
 
 const LABELS = { name: 'Name', slug: 'Slug' } as const
 
@@ -113,7 +114,7 @@ async function showProject(
 ): Promise<Page> {
   const { id, name, slug } = project
   const field = { form: 'rename', name: 'name', label: LABELS.name, value, fault } as const
-  const main = html`${crumbs('Project')}
+  const main = html`${crumbs([SETTINGS], 'Project')}
 <article class="narrow settings-page">
 <h1>${isolated(name)}</h1>
 <form method="post" action="/settings/projects/${id}" novalidate>

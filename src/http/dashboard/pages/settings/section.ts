@@ -5,6 +5,7 @@ import { AppError } from '../../../../domain/errors.ts'
 import { decodeCursor, encodeCursor, type Page as ListPage, type PageRequest } from '../../../../domain/page.ts'
 import { type Html, html } from '../../html.ts'
 import type { Page, Request } from '../../page.ts'
+import { type Crumb, crumbs } from '../../ui/crumbs.ts'
 import { addressOf, pager } from '../../ui/pager.ts'
 import { ago, isolated } from '../../words/words.ts'
 import type { Rejected } from './form-fields.ts'
@@ -34,7 +35,7 @@ export async function showSection(request: Request, section: Section, rejected?:
   const after = cursor === null ? null : decodeCursor(cursor)
   if (cursor !== null && after === null)
     throw new AppError('invalid', 'this page of the list does not exist: begin at its first page')
-  const main = html`${crumbs(section.title)}
+  const main = html`${crumbs([SETTINGS], section.title)}
 <h1>${section.title}</h1>
 ${await section.render(request, { after, limit: ROWS, ...(rejected && { rejected }) })}`
   return { kind: 'page', title: section.title, main, ...(rejected && { status: 422 }) }
@@ -76,9 +77,7 @@ ${form}
 </fieldset>`
 }
 
-export function crumbs(title: string): Html {
-  return html`<nav aria-label="Where you are" class="settings-crumbs"><ul><li><a href="/settings">Settings</a></li><li aria-current="page">${title}</li></ul></nav>`
-}
+export const SETTINGS: Crumb = ['/settings', 'Settings']
 
 export const SCOPE_CHOICES = [
   ['read', 'read: see everything, change nothing'],

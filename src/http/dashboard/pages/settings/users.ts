@@ -8,11 +8,12 @@ import { NewUser, UserUpdate } from '../../../api/users.schema.ts'
 import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { confirm } from '../../ui/confirm.ts'
+import { crumbs } from '../../ui/crumbs.ts'
 import { table } from '../../ui/table.ts'
 import { isolated, sentence } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { type Faults, findFaults, inputField, type Rejected, selectField } from './form-fields.ts'
-import { addition, createdWords, crumbs, pagerOf, SCOPE_CHOICES, type Section, showSection } from './section.ts'
+import { addition, createdWords, pagerOf, SCOPE_CHOICES, SETTINGS, type Section, showSection } from './section.ts'
 
 const LABELS = { email: 'E-mail', password: 'Password', scope: 'Scope' } as const
 /** Of a user who signs in with an identity provider only. */
@@ -118,7 +119,7 @@ function showUser(
 ): Page {
   const field = { form: 'change', name: 'password', label: 'New password', type: 'password' } as const
   const hint = 'Empty: the password stays. A new one ends all sessions of the user.'
-  const main = html`${crumbs('User')}
+  const main = html`${crumbs([SETTINGS], 'User')}
 <article class="narrow settings-page">
 <h1>${isolated(email)}</h1>
 ${faults.other === undefined ? '' : html`<p class="fault" role="alert">${faults.other}</p>`}
