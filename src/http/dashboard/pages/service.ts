@@ -12,6 +12,7 @@ import {
 import { type Html, html } from '../html.ts'
 import { icon } from '../icons.ts'
 import { type Page, page, type Request } from '../page.ts'
+import { facts } from '../ui/facts.ts'
 import { table } from '../ui/table.ts'
 import { ago, durationWords, exactWords, isolated } from '../words/words.ts'
 import { blindWords } from './blind.ts'
@@ -114,12 +115,13 @@ function showFacts({ version, waiting, overdueSeconds, spooled }: ServiceHealth,
     count === 0
       ? html`none pending`
       : html`<a href="/deliveries?status=pending">${count > MAX_WAITING ? `more than ${MAX_WAITING}` : count} pending</a>, the oldest ${ago(oldestAt!, now)}`
-  return html`<dl class="facts">
-<div><dt>Version</dt><dd>${version}</dd></div>
-<div><dt>Deliveries of your organization</dt><dd>${pending}</dd></div>
-<div><dt>Deadlines</dt><dd>${overdueSeconds * SECOND_MS > LATE_MS ? `${durationWords(overdueSeconds * SECOND_MS)} late` : 'evaluated on time'}</dd></div>
-<div><dt>Pings on disk</dt><dd>${spooled === null ? 'none' : html`being recorded, the oldest ${ago(spooled.since, now)}`}</dd></div>
-</dl>`
+  const lateMs = overdueSeconds * SECOND_MS
+  return facts([
+    ['Version', version],
+    ['Deliveries of your organization', pending],
+    ['Deadlines', lateMs > LATE_MS ? `${durationWords(lateMs)} late` : 'evaluated on time'],
+    ['Pings on disk', spooled === null ? 'none' : html`being recorded, the oldest ${ago(spooled.since, now)}`],
+  ])
 }
 
 function showReplicas({ replicas, version }: ServiceHealth, now: Instant): Html {

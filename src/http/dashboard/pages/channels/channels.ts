@@ -30,6 +30,7 @@ import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { confirm } from '../../ui/confirm.ts'
 import { crumbs } from '../../ui/crumbs.ts'
+import { facts } from '../../ui/facts.ts'
 import { addressOf, pager } from '../../ui/pager.ts'
 import { table } from '../../ui/table.ts'
 import { deliveryBadge, EVENT_WORDS } from '../../words/event-words.ts'
@@ -178,12 +179,14 @@ ${muted ? html`<p>It receives tests only. What happens meanwhile is not sent lat
 ${managedBy === 'configuration' ? html`<p>It belongs to the configuration of the installation (<code>ALERTMANAGER_URL</code>) and serves all organizations.</p>` : ''}
 ${includesScope(caller.scope, 'admin') ? actions(channel, hasPending) : ''}
 ${test === undefined ? '' : lastTest(test, now)}
-<dl class="facts">
-<div><dt>Checks</dt><dd>${servedWords(channel, projects)}</dd></div>
-<div><dt>Events</dt><dd>${events.map((type) => EVENT_WORDS[type]).join(', ')}</dd></div>
-${config === null || managedBy === 'configuration' ? '' : form.map((field) => html`<div><dt>${field.label}</dt><dd>${showField(field, config)}</dd></div>`)}
-<div><dt>Added</dt><dd>${ago(channel.createdAt, now)}</dd></div>
-</dl>
+${facts([
+  ['Checks', servedWords(channel, projects)],
+  ['Events', events.map((type) => EVENT_WORDS[type]).join(', ')],
+  ...(config === null || managedBy === 'configuration'
+    ? []
+    : form.map((field) => [field.label, showField(field, config)] as const)),
+  ['Added', ago(channel.createdAt, now)],
+])}
 <section aria-labelledby="deliveries">
 <h2 id="deliveries">Last deliveries</h2>
 ${

@@ -5,6 +5,7 @@ import type { CheckReview } from '../../../../checks/review-check.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import type { LastRun, RunOutcome } from '../../../../domain/last-run.ts'
 import { type Html, html } from '../../html.ts'
+import { facts } from '../../ui/facts.ts'
 import type { FollowedFacts, StuckJob } from '../../words/check-words.ts'
 import { ago, durationWords, isolated } from '../../words/words.ts'
 import { deleteJobCommand, renderCommand } from './check-kubernetes.ts'
@@ -60,17 +61,16 @@ const OUTCOME_WORDS: Readonly<Record<RunOutcome, string>> = {
 function renderRun(run: LastRun, now: Instant): Html {
   const { job, outcome, exitCode, reason, message } = run
   const [start, end] = [readTime(run.startTime), readTime(run.completionTime)]
-  const fact = (name: string, value: Html | string | number | null) =>
-    value === null ? '' : html`<div><dt>${name}</dt><dd>${value}</dd></div>`
-  return html`<dl class="facts">
-${fact('Outcome', OUTCOME_WORDS[outcome] ?? outcome)}
-${fact('Job', html`<code>${isolated(job)}</code>`)}
-${fact('Started', start === null ? null : ago(start, now))}
-${fact('Ended', end === null ? null : html`${ago(end, now)}${start === null ? '' : `, took ${durationWords(end - start)}`}`)}
-${fact('Exit code', exitCode)}
-${fact('Reason', reason === null ? null : isolated(reason))}
-${message === null ? '' : html`<div class="wide"><dt>Why</dt><dd>${isolated(message)}</dd></div>`}
-</dl>`
+  const took = start === null || end === null ? '' : `, took ${durationWords(end - start)}`
+  return facts([
+    ['Outcome', OUTCOME_WORDS[outcome] ?? outcome],
+    ['Job', html`<code>${isolated(job)}</code>`],
+    ['Started', start && ago(start, now)],
+    ['Ended', end && html`${ago(end, now)}${took}`],
+    ['Exit code', exitCode],
+    ['Reason', reason && isolated(reason)],
+    ['Why', message && isolated(message), 'wide'],
+  ])
 }
 
 /** Null: there is none, or it is no time. */

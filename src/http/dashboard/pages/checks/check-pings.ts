@@ -11,6 +11,7 @@ import { toOneLine } from '../../../../domain/plain-text.ts'
 import { type Html, html } from '../../html.ts'
 import { type Page, type Plain, page, type Request } from '../../page.ts'
 import { type Crumb, crumbs } from '../../ui/crumbs.ts'
+import { facts } from '../../ui/facts.ts'
 import { addressOf, BY_TIME, pager } from '../../ui/pager.ts'
 import { type When, whenOf } from '../../words/check-times.ts'
 import { ago, durationWords, exactWords, isolated } from '../../words/words.ts'
@@ -173,18 +174,16 @@ async function showPing({ context, caller, params, now }: Request): Promise<Page
   const { id, type, exitCode, durationMs, runId, createdAt, source, body, isBodyTruncated } = ping
   const bytes = body === null || body.length === 0 ? null : body
   const text = bytes === null ? null : readJobText(bytes, isBodyTruncated)
-  const fact = (name: string, value: Html | string | number | null) =>
-    value === null ? '' : html`<div><dt>${name}</dt><dd>${value}</dd></div>`
   const main = html`${crumbs([...crumbsTo(check), [`/checks/${check.id}/pings`, entriesOf(check)]])}
 <h1>${TYPE_WORDS[type]} of ${isolated(check.name)}</h1>
-<dl class="facts">
-${fact('Came', html`${ago(createdAt, now)} <span class="muted">${exactWords(createdAt)}</span>`)}
-${fact('Exit code', exitCode)}
-${fact('Took', durationMs === null ? null : durationWords(durationMs))}
-${fact('Run id', runId === null ? null : html`<code>${runId}</code>`)}
-${fact('Source', source === 'http' ? 'HTTP' : 'the Job of a CronJob')}
-${fact('Id', html`<code>${id}</code>`)}
-</dl>
+${facts([
+  ['Came', html`${ago(createdAt, now)} <span class="muted">${exactWords(createdAt)}</span>`],
+  ['Exit code', exitCode],
+  ['Took', durationMs === null ? null : durationWords(durationMs)],
+  ['Run id', runId && html`<code>${runId}</code>`],
+  ['Source', source === 'http' ? 'HTTP' : 'the Job of a CronJob'],
+  ['Id', html`<code>${id}</code>`],
+])}
 <section aria-labelledby="text-title"><h2 id="text-title">Text</h2>
 ${
   bytes === null

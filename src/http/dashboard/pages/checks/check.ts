@@ -6,7 +6,7 @@ import { type CheckReview, reviewCheck } from '../../../../checks/review-check.t
 import { includesScope } from '../../../../domain/access.ts'
 import { type Instant, isRunning, shownStatus } from '../../../../domain/check.ts'
 import { nextSlot } from '../../../../domain/cron.ts'
-import { type Labels, sortLabels } from '../../../../domain/labels.ts'
+import { sortLabels } from '../../../../domain/labels.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
 import { findBlindArea } from '../../../../service/find-blind.ts'
 import { getProject } from '../../../../tenancy/projects.ts'
@@ -15,6 +15,7 @@ import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { type Page, page, type Request } from '../../page.ts'
 import { crumbs } from '../../ui/crumbs.ts'
+import { facts } from '../../ui/facts.ts'
 import { clockOf, flappingSentence, nextSentence, statusSentence } from '../../words/check-words.ts'
 import { withLinks } from '../../words/links.ts'
 import { scheduleWords } from '../../words/schedule-words.ts'
@@ -135,44 +136,50 @@ function renderFacts({ check, durations, now }: CheckReview): Html {
       : durations.count === 1
         ? `${durationWords(durations.medianMs)} (one run)`
         : `${durationWords(durations.medianMs)}; 95 % within ${durationWords(durations.p95Ms)} (of ${durations.count} runs)`
-  const limit = spec.maxRuntimeSeconds === null ? null : durationWords(spec.maxRuntimeSeconds * 1_000)
-  return html`<dl class="facts">
-<div><dt>Last success</dt><dd>${state.lastSuccessAt === null ? 'never' : ago(state.lastSuccessAt, now)}</dd></div>
-<div><dt>${spec.jobArea === null ? 'Last ping' : 'Last report'}</dt><dd>${state.lastPingAt === null ? 'never' : ago(state.lastPingAt, now)}${
-    state.lastDurationMs === null ? '' : `, took ${durationWords(state.lastDurationMs)}`
-  }</dd></div>
-<div><dt>A run normally takes</dt><dd>${normal}</dd></div>
-<div><dt>Schedule</dt><dd>${scheduleWords(spec)}</dd></div>
-<div><dt>Grace time</dt><dd>${durationWords(spec.graceSeconds * 1_000)}</dd></div>
-${limit === null ? '' : html`<div><dt>Maximum run time</dt><dd>${limit}</dd></div>`}
-</dl>`
+  const took = state.lastDurationMs === null ? '' : `, took ${durationWords(state.lastDurationMs)}`
+  return facts([
+    ['Last success', state.lastSuccessAt === null ? 'never' : ago(state.lastSuccessAt, now)],
+    [
+      spec.jobArea === null ? 'Last ping' : 'Last report',
+      state.lastPingAt === null ? 'never' : html`${ago(state.lastPingAt, now)}${took}`,
+    ],
+    ['A run normally takes', normal],
+    ['Schedule', scheduleWords(spec)],
+    ['Grace time', durationWords(spec.graceSeconds * 1_000)],
+    ['Maximum run time', spec.maxRuntimeSeconds && durationWords(spec.maxRuntimeSeconds * 1_000)],
+  ])
 }
 
-function renderLabels(labels: Labels): Html | string {
-  const pairs = Object.entries(sortLabels(labels))
-  if (pairs.length === 0) return ''
-  return html`<div class="wide"><dt>Labels</dt><dd>${pairs.map(([name, value]) => html`<span class="tag">${name}=${value}</span> `)}</dd></div>`
+const renderTags = (words: readonly string[]) => words.map((word) => html`<span class="tag">${word}</span> `)
+
+function chosenWords(count: number): string {
+  if (count === 0) return 'no channel'
+  return count === 1 ? 'one chosen channel' : `${count} chosen channels`
 }
 
 function renderAbout({ check, now }: CheckReview, projectSlug: string, pingUrl: string | null): Html {
   const { tags, labels, channels, slug, createdAt, updatedAt, state, spec } = check
+  const pairs = Object.entries(sortLabels(labels)).map(([name, value]) => `${name}=${value}`)
   return html`<section aria-labelledby="about-title">
 <h2 id="about-title">About</h2>
-<dl class="facts">
-${
-  pingUrl === null
-    ? ''
-    : html`<div class="wide"><dt>Ping URL</dt><dd><code id="ping-url">${pingUrl}</code> ${copyButton('ping-url', 'the ping URL')}</dd></div>`
-}
-<div><dt>Slug</dt><dd><code>${slug}</code></dd></div>
-<div><dt>Project</dt><dd><code>${projectSlug}</code></dd></div>
-${tags.length === 0 ? '' : html`<div><dt>Tags</dt><dd>${tags.map((tag) => html`<span class="tag">${tag}</span> `)}</dd></div>`}
-${renderLabels(labels)}
-${channels === null ? '' : html`<div><dt>Notifies</dt><dd>${channels.length === 0 ? 'no channel' : channels.length === 1 ? 'one chosen channel' : `${channels.length} chosen channels`}</dd></div>`}
-${spec.resumeOnPing ? html`<div><dt>A pause ends</dt><dd>with its next ping</dd></div>` : ''}
-<div><dt>Created</dt><dd>${ago(createdAt, now)}</dd></div>
-<div><dt>Changed</dt><dd>${ago(updatedAt, now)}</dd></div>
-<div><dt>${spec.jobArea === null ? 'Pings' : 'Reports'} in all</dt><dd title="since ${exactWords(createdAt)}">${state.pingsTotal}</dd></div>
-</dl>
+${facts([
+  [
+    'Ping URL',
+    pingUrl && html`<code id="ping-url">${pingUrl}</code> ${copyButton('ping-url', 'the ping URL')}`,
+    'wide',
+  ],
+  ['Slug', html`<code>${slug}</code>`],
+  ['Project', html`<code>${projectSlug}</code>`],
+  ['Tags', tags.length === 0 ? null : renderTags(tags)],
+  ['Labels', pairs.length === 0 ? null : renderTags(pairs), 'wide'],
+  ['Notifies', channels && chosenWords(channels.length)],
+  ['A pause ends', spec.resumeOnPing ? 'with its next ping' : null],
+  ['Created', ago(createdAt, now)],
+  ['Changed', ago(updatedAt, now)],
+  [
+    `${spec.jobArea === null ? 'Pings' : 'Reports'} in all`,
+    html`<span title="since ${exactWords(createdAt)}">${state.pingsTotal}</span>`,
+  ],
+])}
 </section>`
 }
