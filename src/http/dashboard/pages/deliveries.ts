@@ -8,7 +8,6 @@ import type { Scope } from '../../../domain/access.ts'
 import type { Instant } from '../../../domain/check.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { encodeCursor } from '../../../domain/page.ts'
-import { toOneLine } from '../../../domain/plain-text.ts'
 import { DeliveryListQuery } from '../../api/deliveries.schema.ts'
 import { parsePart } from '../../api/faults.ts'
 import { given } from '../../api/present.ts'
@@ -16,6 +15,7 @@ import { type Html, html } from '../html.ts'
 import { ownPath } from '../own-page.ts'
 import { action, type Page, page, type Request, redirect } from '../page.ts'
 import { addressOf, BY_TIME, pager } from '../ui/pager.ts'
+import { type Choice, select } from '../ui/select.ts'
 import { deliveryWord } from '../words/event-words.ts'
 import { isolated } from '../words/words.ts'
 import { deliveryList } from './delivery-list.ts'
@@ -106,31 +106,22 @@ function filterForm(
   checkName: string | null,
   scope: Scope,
 ): Html {
-  const { status, channel, check, since } = filters
-  const isUnlisted = channel !== undefined && channels.every(({ id }) => id !== channel)
+  const { channel, check, since } = filters
+  const statuses = DELIVERY_STATUSES.map((one): Choice => [one, deliveryWord(one)])
+  const names = channels.map(({ id, name }): Choice => [id, name])
+  if (channel !== undefined && channels.every(({ id }) => id !== channel)) names.push([channel, 'Another channel'])
+  const spans = Object.entries(SPANS).map(([value, { name }]): Choice => [value, name])
+  if (since !== undefined && !Object.hasOwn(SPANS, since)) spans.push([since, `Since ${since}`])
+  const choose = (name: keyof Filters, choices: readonly Choice[]) =>
+    select(html`name="${name}"`, [['', 'All'], ...choices], filters[name] ?? '')
   return html`<form method="get" action="/deliveries" class="delivery-filters"${filterAttribute(scope)}>
-<label>Outcome <select name="status">
-${option('', 'All', status ?? '')}
-${DELIVERY_STATUSES.map((one) => option(one, deliveryWord(one), status))}
-</select></label>
-<label>Channel <select name="channel">
-${option('', 'All', channel ?? '')}
-${channels.map(({ id, name }) => option(id, toOneLine(name), channel))}
-${isUnlisted ? option(channel, 'Another channel', channel) : ''}
-</select></label>
-<label>Time <select name="since">
-${option('', 'All', since ?? '')}
-${Object.entries(SPANS).map(([value, { name }]) => option(value, name, since))}
-${since !== undefined && !Object.hasOwn(SPANS, since) ? option(since, `Since ${since}`, since) : ''}
-</select></label>
+<label>Outcome ${choose('status', statuses)}</label>
+<label>Channel ${choose('channel', names)}</label>
+<label>Time ${choose('since', spans)}</label>
 ${check === undefined ? '' : html`<input type="hidden" name="check" value="${check}">`}
 ${filterButton(scope)}
 ${checkName === null ? '' : html`<p>Only of ${isolated(checkName)} <a href="${to({ ...filters, check: undefined })}">Show those of all checks</a></p>`}
 </form>`
-}
-
-function option(value: string, text: string, selected: string | undefined): Html {
-  return html`<option value="${value}"${value === selected ? html` selected` : ''}>${text}</option>`
 }
 
 function empty(filters: Filters, cursor: string | null): Html {

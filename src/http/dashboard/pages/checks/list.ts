@@ -5,7 +5,6 @@ import { includesScope, type Scope } from '../../../../domain/access.ts'
 import { SHOWN_STATUSES, type ShownStatus } from '../../../../domain/check.ts'
 import { AppError } from '../../../../domain/errors.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
-import { toOneLine } from '../../../../domain/plain-text.ts'
 import { STATUS_ORDER, SURVEY_SORTS, type SurveySort } from '../../../../domain/survey.ts'
 import { type BlindCluster, findBlind } from '../../../../service/find-blind.ts'
 import { listProjects, type ProjectRecord } from '../../../../tenancy/projects.ts'
@@ -15,6 +14,7 @@ import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { type Page, page, type Request, redirect } from '../../page.ts'
 import { addressOf, pager } from '../../ui/pager.ts'
+import { select } from '../../ui/select.ts'
 import { STATUS_WORDS } from '../../words/words.ts'
 import { blindBanner } from '../blind.ts'
 import { filterAttribute, filterButton } from '../settings/form-fields.ts'
@@ -174,9 +174,11 @@ function renderFilters({ asked, survey, projects, scope }: List, canClear: boole
   return html`<form class="filters" method="get" action="/checks" aria-label="Filter"${filterAttribute(scope)}>
 <input type="search" name="q" value="${asked.q}" maxlength="${LIMITS.nameLength}" placeholder="Name or slug" aria-label="Name or slug">
 ${renderProjects(projects, survey.project, asked.project)}
-<select name="sort" aria-label="Order">
-${SURVEY_SORTS.map((sort) => renderOption(sort, SORT_WORDS[sort], sort === (asked.sort ?? SURVEY_SORTS[0])))}
-</select>
+${select(
+  html`name="sort" aria-label="Order"`,
+  SURVEY_SORTS.map((sort) => [sort, SORT_WORDS[sort]] as const),
+  asked.sort ?? SURVEY_SORTS[0],
+)}
 ${asked.status === undefined ? '' : html`<input type="hidden" name="status" value="${asked.status}">`}
 ${filterButton(scope)}
 ${canClear ? html`<a href="${hrefOf({}, { sort: asked.sort })}">Clear the filter</a>` : ''}
@@ -192,14 +194,8 @@ function renderProjects(
     return html`<input type="text" name="project" value="${chosen?.slug ?? text}" placeholder="Project" aria-label="Slug of a project">`
   if (projects.length < 2)
     return chosen === null ? '' : html`<input type="hidden" name="project" value="${chosen.slug}">`
-  return html`<select name="project" aria-label="Project">
-${renderOption('', 'All projects', chosen === null)}
-${projects.map(({ id, slug, name }) => renderOption(slug, name, id === chosen?.id))}
-</select>`
-}
-
-function renderOption(value: string, text: string, isSelected: boolean): Html {
-  return html`<option value="${value}"${isSelected ? html` selected` : ''}>${toOneLine(text)}</option>`
+  const choices = projects.map(({ slug, name }) => [slug, name] as const)
+  return select(html`name="project" aria-label="Project"`, [['', 'All projects'], ...choices], chosen?.slug ?? '')
 }
 
 function renderNoMatch(asked: SurveyRequest): Html {
