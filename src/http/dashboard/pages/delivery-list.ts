@@ -22,23 +22,23 @@ export function deliveryList(deliveries: readonly NamedDelivery[], options: Deli
   const { of, caller, now, back } = options
   return table<NamedDelivery>(
     [
-      {
-        heading: 'Event',
-        cell: ({ type, createdAt }) =>
+      [
+        'Event',
+        ({ type, createdAt }) =>
           html`<span>${EVENT_WORDS[type]} <small class="muted time">${ago(createdAt, now)}</small></span>`,
-      },
-      of !== 'check' && { heading: 'Check', cell: checkOf },
-      of !== 'channel' && {
-        heading: 'Channel',
-        cell: ({ channelId, channelName }) => html`<a href="/channels/${channelId}">${isolated(channelName)}</a>`,
-      },
-      { heading: 'Outcome', cell: ({ status }) => deliveryBadge(status) },
-      { heading: 'Response', cell: (delivery) => html`<span>${responseWords(delivery, now)}</span>` },
-      includesScope(caller.scope, 'write') && {
-        heading: 'Action',
-        kind: 'actions',
-        cell: (delivery) => delivery.status !== 'pending' && sendAgain(delivery, back),
-      },
+      ],
+      of !== 'check' && ['Check', checkOf],
+      of !== 'channel' && [
+        'Channel',
+        ({ channelId, channelName }) => html`<a href="/channels/${channelId}">${isolated(channelName)}</a>`,
+      ],
+      ['Outcome', ({ status }) => deliveryBadge(status)],
+      ['Response', (delivery) => html`<span>${responseWords(delivery, now)}</span>`],
+      includesScope(caller.scope, 'write') && [
+        'Action',
+        (delivery) => delivery.status !== 'pending' && sendAgain(delivery, back),
+        'actions',
+      ],
     ],
     deliveries,
     { id: ({ id }) => `delivery-${id}` },

@@ -129,19 +129,19 @@ function showReplicas({ replicas, version }: ServiceHealth, now: Instant): Html 
 <h2 id="replicas">Replicas</h2>
 ${table<ServiceHealth['replicas'][number]>(
   [
-    { heading: 'Host', kind: 'name', cell: ({ host }) => isolated(host) },
-    {
-      heading: 'State',
-      cell: ({ isLive, seenSecondsAgo }) =>
+    ['Host', ({ host }) => isolated(host), 'name'],
+    [
+      'State',
+      ({ isLive, seenSecondsAgo }) =>
         html`<span class="status status-${isLive ? 'up' : 'down'}">${icon(isLive ? 'up' : 'down')} ${isLive ? 'Works' : `Missing for ${durationWords(seenSecondsAgo * SECOND_MS)}`}</span>`,
-    },
-    { heading: 'Role', cell: ({ role }) => role },
-    {
-      heading: 'Version',
-      cell: (replica) =>
+    ],
+    ['Role', ({ role }) => role],
+    [
+      'Version',
+      (replica) =>
         html`${replica.version}${replica.version === version ? '' : html` <small class="muted">differs from this replica</small>`}`,
-    },
-    { heading: 'Started', cell: ({ startedAt }) => ago(startedAt, now) },
+    ],
+    ['Started', ({ startedAt }) => ago(startedAt, now)],
   ],
   replicas,
 )}
@@ -156,9 +156,9 @@ ${
     ? html`<p class="muted">No controller runs. Only HeartbeatChecks in Kubernetes need one.</p>`
     : table<ClusterHealth>(
         [
-          { heading: 'Cluster', kind: 'name', cell: ({ name }) => isolated(name) },
-          { heading: 'Leader', cell: (cluster) => leaderWords(cluster, now) },
-          { heading: 'Standbys', cell: ({ standbys }) => standbys },
+          ['Cluster', ({ name }) => isolated(name), 'name'],
+          ['Leader', (cluster) => leaderWords(cluster, now)],
+          ['Standbys', ({ standbys }) => standbys],
         ],
         clusters,
       )
@@ -185,10 +185,10 @@ ${
     ? html`<p>None is on record.</p>`
     : table<ShownGap>(
         [
-          { heading: 'Began', kind: 'name', cell: ({ startedAt }) => exactWords(startedAt) },
-          { heading: 'Lasted', cell: ({ startedAt, endedAt }) => durationWords(endedAt - startedAt) },
-          { heading: 'Ended', cell: ({ endedAt }) => ago(endedAt, now) },
-          { heading: 'Pings', cell: ({ isSpooled }) => PINGS_OF_GAP[`${isSpooled}`] },
+          ['Began', ({ startedAt }) => exactWords(startedAt), 'name'],
+          ['Lasted', ({ startedAt, endedAt }) => durationWords(endedAt - startedAt)],
+          ['Ended', ({ endedAt }) => ago(endedAt, now)],
+          ['Pings', ({ isSpooled }) => PINGS_OF_GAP[`${isSpooled}`]],
         ],
         gaps,
       )

@@ -2,13 +2,10 @@
 
 import { type Html, html, type Part } from '../html.ts'
 
-export interface Column<Row> {
-  /** Also stands before the cell where a row is a card. */
-  readonly heading: string
-  /** `name`: the cell names its row. `actions`: the heading is for screen readers alone. */
-  readonly kind?: 'name' | 'actions'
-  readonly cell: (row: Row) => Part
-}
+/**
+ * Where a row is a card, the heading stands before the cell. `name`: the cell names its row. `actions`: the heading is for screen readers alone.
+ */
+export type Column<Row> = readonly [heading: string, cell: (row: Row) => Part, kind?: 'name' | 'actions']
 
 export interface TableOptions<Row> {
   /** Default: `cards`, whose rows are cards on a narrow screen (assets/base.css). */
@@ -24,22 +21,26 @@ export function table<Row>(
 ): Html {
   const shown = columns.filter((column) => column !== false)
   return html`<table class="${look}">
-<thead><tr>${shown.map(heading)}</tr></thead>
+<thead><tr>${shown.map(
+    ([heading, , kind]) =>
+      html`<th scope="col">${kind === 'actions' ? html`<span class="visually-hidden">${heading}</span>` : heading}</th>`,
+  )}</tr></thead>
 <tbody>
 ${rows.map(
   (row) => html`<tr${id === undefined ? '' : html` id="${id(row)}"`}>
-${shown.map((column) => cell(column, row))}</tr>
+${shown.map((column) => renderCell(column, row))}</tr>
 `,
 )}</tbody>
 </table>`
 }
 
-function heading({ heading, kind }: Column<never>): Html {
-  return html`<th scope="col">${kind === 'actions' ? html`<span class="visually-hidden">${heading}</span>` : heading}</th>`
-}
-
-function cell<Row>({ heading, kind, cell }: Column<Row>, row: Row): Html {
+function renderCell<Row>([heading, cell, kind]: Column<Row>, row: Row): Html {
   if (kind === 'name') return html`<th scope="row">${cell(row)}</th>\n`
   if (kind === 'actions') return html`<td class="row-actions">${cell(row)}</td>\n`
   return html`<td data-label="${heading}">${cell(row)}</td>\n`
+}
+
+/** `of`: what the row is about, for screen readers, which meet many links of the same words. */
+export function rowLink(to: string, words: string, of: string): Html {
+  return html`<a href="${to}">${words}<span class="visually-hidden"> ${of}</span></a>`
 }

@@ -108,14 +108,10 @@ interface TableFacts {
 function renderTable(channels: readonly ChannelRecord[], { last, projects, now }: TableFacts): Html {
   return table<ChannelRecord>(
     [
-      {
-        heading: 'Channel',
-        kind: 'name',
-        cell: ({ id, name }) => html`<a href="/channels/${id}">${isolated(name)}</a>`,
-      },
-      { heading: 'State', cell: (channel) => stateBadge(channel, last.get(channel.id)) },
-      { heading: 'Checks', cell: (channel) => servedWords(channel, projects) },
-      { heading: 'Last delivery', cell: ({ id }) => lastWords(last.get(id), now) },
+      ['Channel', ({ id, name }) => html`<a href="/channels/${id}">${isolated(name)}</a>`, 'name'],
+      ['State', (channel) => stateBadge(channel, last.get(channel.id))],
+      ['Checks', (channel) => servedWords(channel, projects)],
+      ['Last delivery', ({ id }) => lastWords(last.get(id), now)],
     ],
     channels,
     { look: 'cards even-columns', id: ({ id }) => `channel-${id}` },

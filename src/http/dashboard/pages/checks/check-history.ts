@@ -26,12 +26,9 @@ export function renderUptime({ uptimes, check, now }: CheckReview): Html {
 <h2 id="uptime-title">Uptime</h2>
 ${table<Uptime>(
   [
-    { heading: 'Of the last', kind: 'name', cell: ({ days }) => `${days} days` },
-    {
-      heading: 'Up',
-      cell: ({ share }) => (share === null ? html`<span class="muted">no data yet</span>` : shareWords(share)),
-    },
-    { heading: 'Down', cell: (window) => html`${downWords(window)}${countedWords(window, clock)}` },
+    ['Of the last', ({ days }) => `${days} days`, 'name'],
+    ['Up', ({ share }) => (share === null ? html`<span class="muted">no data yet</span>` : shareWords(share))],
+    ['Down', (window) => html`${downWords(window)}${countedWords(window, clock)}`],
   ],
   uptimes,
   { look: 'uptime' },
@@ -75,14 +72,14 @@ export function renderHistory({ check, runs, durations, spans, now }: CheckRevie
 <details id="runs-table"><summary>Runs as a table</summary>
 <div class="scroll">${table<PastRun>(
     [
-      { heading: 'When', cell: ({ startedAt, endedAt }) => when(endedAt ?? startedAt!) },
-      {
-        heading: 'Outcome',
-        cell: ({ outcome, exitCode }) =>
+      ['When', ({ startedAt, endedAt }) => when(endedAt ?? startedAt!)],
+      [
+        'Outcome',
+        ({ outcome, exitCode }) =>
           `${OUTCOME_WORDS[outcome]}${exitCode === null || exitCode === 0 ? '' : `, exit code ${exitCode}`}`,
-      },
-      { heading: 'Took', cell: ({ durationMs }) => durationMs !== null && durationWords(durationMs) },
-      { heading: entry, cell: ({ pingId }) => html`<a href="/checks/${check.id}/pings/${pingId}">${entry}</a>` },
+      ],
+      ['Took', ({ durationMs }) => durationMs !== null && durationWords(durationMs)],
+      [entry, ({ pingId }) => html`<a href="/checks/${check.id}/pings/${pingId}">${entry}</a>`],
     ],
     shown,
     { look: 'runs-table' },

@@ -62,8 +62,8 @@ ${snippets.map(renderSnippet)}
 <p class="muted">The URL alone is a success.</p>
 ${table<(typeof SIGNALS)[number]>(
   [
-    { heading: 'Behind the URL', cell: ([signal]) => html`<code>${signal}</code>` },
-    { heading: 'Meaning', cell: ([, meaning]) => meaning },
+    ['Behind the URL', ([signal]) => html`<code>${signal}</code>`],
+    ['Meaning', ([, meaning]) => meaning],
   ],
   SIGNALS,
 )}`

@@ -83,11 +83,11 @@ async function renderSessions({ context, caller, now }: Request, view: SectionVi
   const list = await listOwnSessions(context, caller, view)
   return html`${table<SessionRecord>(
     [
-      { heading: 'Of', kind: 'name', cell: ({ kind }) => KINDS[kind] },
-      { heading: 'Address', cell: ({ address }) => address ?? 'not known' },
-      { heading: 'Began', cell: ({ createdAt }) => ago(createdAt, now) },
-      { heading: 'Last used', cell: ({ lastUsedAt }) => ago(lastUsedAt, now) },
-      { heading: 'Actions', kind: 'actions', cell: renderEnd },
+      ['Of', ({ kind }) => KINDS[kind], 'name'],
+      ['Address', ({ address }) => address ?? 'not known'],
+      ['Began', ({ createdAt }) => ago(createdAt, now)],
+      ['Last used', ({ lastUsedAt }) => ago(lastUsedAt, now)],
+      ['Actions', renderEnd, 'actions'],
     ],
     list.rows,
   )}

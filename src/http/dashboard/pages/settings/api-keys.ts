@@ -13,7 +13,7 @@ import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { confirm } from '../../ui/confirm.ts'
 import { crumbs } from '../../ui/crumbs.ts'
-import { table } from '../../ui/table.ts'
+import { rowLink, table } from '../../ui/table.ts'
 import { ago, exactWords, isolated } from '../../words/words.ts'
 import { findFaults, inputField, newIdField, type Rejected, readNewId, selectField } from './form-fields.ts'
 import { addition, createdWords, pagerOf, SCOPE_CHOICES, SETTINGS, type Section, showSection } from './section.ts'
@@ -63,23 +63,14 @@ function renderTable(keys: readonly ApiKeyRecord[], projects: Projects, now: num
   const canRevoke = includesScope(caller.scope, 'admin')
   return table<ApiKeyRecord>(
     [
-      { heading: 'Name', kind: 'name', cell: ({ name }) => isolated(name) },
-      { heading: 'Key', cell: ({ prefix }) => html`<code>hbk_${prefix}_...</code>` },
-      { heading: 'Scope', cell: ({ scope }) => scope },
-      {
-        heading: 'Project',
-        cell: ({ projectId }) => (projectId === null ? 'all' : isolated(projects.get(projectId) ?? 'one of many')),
-      },
-      { heading: 'Created', cell: (key) => createdWords(key, now) },
-      { heading: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt === null ? 'never' : ago(lastUsedAt, now)) },
-      { heading: 'Expires', cell: ({ expiresAt }) => expiryWords(expiresAt, now) },
-      {
-        heading: 'Actions',
-        kind: 'actions',
-        cell: ({ id, name }) =>
-          canRevoke &&
-          html`<a href="/settings/api-keys/${id}/revoke">Revoke<span class="visually-hidden"> ${name}</span></a>`,
-      },
+      ['Name', ({ name }) => isolated(name), 'name'],
+      ['Key', ({ prefix }) => html`<code>hbk_${prefix}_...</code>`],
+      ['Scope', ({ scope }) => scope],
+      ['Project', ({ projectId }) => (projectId === null ? 'all' : isolated(projects.get(projectId) ?? 'one of many'))],
+      ['Created', (key) => createdWords(key, now)],
+      ['Last used', ({ lastUsedAt }) => (lastUsedAt === null ? 'never' : ago(lastUsedAt, now))],
+      ['Expires', ({ expiresAt }) => expiryWords(expiresAt, now)],
+      ['Actions', ({ id, name }) => canRevoke && rowLink(`/settings/api-keys/${id}/revoke`, 'Revoke', name), 'actions'],
     ],
     keys,
   )

@@ -89,13 +89,10 @@ ${filters.length === 0 ? '' : html`<p><a href="/settings/audit">Show all entries
 function renderTable(entries: readonly AuditEntry[], now: number): Html {
   return table<AuditEntry>(
     [
-      { heading: 'When', cell: ({ at }) => ago(at, now) },
-      { heading: 'Who', cell: renderActor },
-      {
-        heading: 'What',
-        cell: (entry) => html`${WORDS[entry.action]} ${renderTarget(entry)}${renderDetail(entry.detail)}`,
-      },
-      { heading: 'From', cell: ({ address }) => address },
+      ['When', ({ at }) => ago(at, now)],
+      ['Who', renderActor],
+      ['What', (entry) => html`${WORDS[entry.action]} ${renderTarget(entry)}${renderDetail(entry.detail)}`],
+      ['From', ({ address }) => address],
     ],
     entries,
   )

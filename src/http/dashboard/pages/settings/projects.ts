@@ -15,7 +15,7 @@ import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { confirm } from '../../ui/confirm.ts'
 import { crumbs } from '../../ui/crumbs.ts'
-import { table } from '../../ui/table.ts'
+import { rowLink, table } from '../../ui/table.ts'
 import { ago, isolated } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { findFaults, inputField, type Rejected } from './form-fields.ts'
@@ -58,19 +58,15 @@ const findProject = ({ context, caller, params }: Request) => getProject(context
 function renderTable(rows: readonly ProjectRecord[], now: number): Html {
   return table<ProjectRecord>(
     [
-      {
-        heading: 'Name',
-        kind: 'name',
-        cell: ({ slug, name }) => html`<a href="/checks?project=${slug}">${isolated(name)}</a>`,
-      },
-      { heading: 'Slug', cell: ({ slug }) => html`<code>${slug}</code>` },
-      { heading: 'Created', cell: ({ createdAt }) => ago(createdAt, now) },
-      {
-        heading: 'Actions',
-        kind: 'actions',
-        cell: ({ id, name }) =>
-          html`<a href="/settings/projects/${id}">Rename, keys, badges<span class="visually-hidden"> ${name}</span></a> <a href="/settings/projects/${id}/remove">Remove<span class="visually-hidden"> ${name}</span></a>`,
-      },
+      ['Name', ({ slug, name }) => html`<a href="/checks?project=${slug}">${isolated(name)}</a>`, 'name'],
+      ['Slug', ({ slug }) => html`<code>${slug}</code>`],
+      ['Created', ({ createdAt }) => ago(createdAt, now)],
+      [
+        'Actions',
+        ({ id, name }) =>
+          html`${rowLink(`/settings/projects/${id}`, 'Rename, keys, badges', name)} ${rowLink(`/settings/projects/${id}/remove`, 'Remove', name)}`,
+        'actions',
+      ],
     ],
     rows,
   )

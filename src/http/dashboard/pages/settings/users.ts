@@ -9,7 +9,7 @@ import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { confirm } from '../../ui/confirm.ts'
 import { crumbs } from '../../ui/crumbs.ts'
-import { table } from '../../ui/table.ts'
+import { rowLink, table } from '../../ui/table.ts'
 import { isolated, sentence } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { type Faults, findFaults, inputField, type Rejected, selectField } from './form-fields.ts'
@@ -53,19 +53,15 @@ const findUser = ({ context, caller, params }: Request) => getUser(context, call
 function renderTable(rows: readonly UserRecord[], own: string, now: number): Html {
   return table<UserRecord>(
     [
-      {
-        heading: 'E-mail',
-        kind: 'name',
-        cell: ({ id, email }) => html`${isolated(email)}${id === own ? ' (you)' : ''}`,
-      },
-      { heading: 'Scope', cell: ({ scope }) => scope },
-      { heading: 'Created', cell: (user) => createdWords(user, now) },
-      {
-        heading: 'Actions',
-        kind: 'actions',
-        cell: ({ id, email }) =>
-          html`<a href="/settings/users/${id}">Change<span class="visually-hidden"> ${email}</span></a> <a href="/settings/users/${id}/remove">Remove<span class="visually-hidden"> ${email}</span></a>`,
-      },
+      ['E-mail', ({ id, email }) => html`${isolated(email)}${id === own ? ' (you)' : ''}`, 'name'],
+      ['Scope', ({ scope }) => scope],
+      ['Created', (user) => createdWords(user, now)],
+      [
+        'Actions',
+        ({ id, email }) =>
+          html`${rowLink(`/settings/users/${id}`, 'Change', email)} ${rowLink(`/settings/users/${id}/remove`, 'Remove', email)}`,
+        'actions',
+      ],
     ],
     rows,
   )
