@@ -39,7 +39,7 @@ export async function renderCheckTable({ checks, sort, now, hrefOf, yieldToPings
     rows.push(renderRow(check, now))
   }
   const heading = (order: SurveyOrder, text: string) => renderHeading(order, text, sort, hrefOf)
-  return html`<table class="checks" role="table" aria-label="Checks">
+  return html`<table class="cards checks" role="table" aria-label="Checks">
 <thead role="rowgroup"><tr role="row">
 ${heading('status', 'Status')}${heading('name', 'Name')}<th role="columnheader" scope="col">Project</th>
 <th role="columnheader" scope="col">Schedule</th>${heading('last_ping', 'Last ping')}${heading('due', 'Next expected')}
