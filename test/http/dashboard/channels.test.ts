@@ -54,7 +54,7 @@ const FORM: Fields = {
 }
 const add = (fields: Fields = {}) => admin.post('/channels/new', { ...FORM, ...fields })
 const faultOf = (text: string, input: string) =>
-  new RegExp(`<small class="fault" id="${input.replace('.', '\\.')}-fault">([^<]*)</small>`).exec(text)?.[1]
+  new RegExp(`<small id="${input.replace('.', '\\.')}-fault" class="fault">([^<]*)</small>`).exec(text)?.[1]
 
 describe('/channels', () => {
   it('has the channels by kind, each with whether it works', async () => {
@@ -444,7 +444,7 @@ describe('/channels/{id}', () => {
     })
     expect(status).toBe(409)
     expect(text).toMatch(
-      /id="project_id-fault">The channel was chosen by a check of another project[^<]*Backup &lt;1&gt;/,
+      /id="project_id-fault" class="fault">The channel was chosen by a check of another project[^<]*Backup &lt;1&gt;/,
     )
   })
 })

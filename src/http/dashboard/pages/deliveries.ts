@@ -14,12 +14,12 @@ import { given } from '../../api/present.ts'
 import { type Html, html } from '../html.ts'
 import { ownPath } from '../own-page.ts'
 import { action, type Page, page, type Request, redirect } from '../page.ts'
+import { filterAttribute, filterButton } from '../ui/form.ts'
 import { addressOf, BY_TIME, pager } from '../ui/pager.ts'
 import { type Choice, select } from '../ui/select.ts'
 import { deliveryWord } from '../words/event-words.ts'
 import { isolated } from '../words/words.ts'
 import { deliveryList } from './delivery-list.ts'
-import { filterAttribute, filterButton } from './settings/form-fields.ts'
 
 export const deliveriesRoutes = [
   page('/deliveries', 'read', showDeliveries),

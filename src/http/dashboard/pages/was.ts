@@ -24,7 +24,7 @@ function digest(value: string): string {
 }
 
 /** `was`: of a form that came back, whose digests stay. */
-export function wasField(values: Values<string>, was: string | null = null): Html {
+export function wasField(values: Values<string>, was?: string | null): Html {
   return html`<input type="hidden" name="${WAS}" value="${was ?? digestValues(values)}">`
 }
 

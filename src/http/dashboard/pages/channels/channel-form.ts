@@ -3,6 +3,7 @@
 import { createChannel } from '../../../../channels/create-channel.ts'
 import type { ChannelRecord } from '../../../../channels/find-channels.ts'
 import { KINDS } from '../../../../channels/kinds/index.ts'
+import type { ConfigField } from '../../../../channels/kinds/kind.ts'
 import { updateChannel } from '../../../../channels/update-channel.ts'
 import { CHANNEL_KINDS, type ChannelKind } from '../../../../domain/channel.ts'
 import { AppError, notFound } from '../../../../domain/errors.ts'
@@ -16,9 +17,24 @@ import { given } from '../../../api/present.ts'
 import { STATUS } from '../../../middleware/errors.ts'
 import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import {
+  area,
+  boxes,
+  type Control,
+  choice,
+  type Faults,
+  type FormState,
+  faultsOf,
+  field,
+  generalFault,
+  newIdField,
+  readNewId,
+  text,
+  type WordedFault,
+} from '../../ui/form.ts'
+import type { Choice } from '../../ui/select.ts'
 import { EVENT_MEANINGS, EVENT_WORDS } from '../../words/event-words.ts'
 import { isolated, sentence } from '../../words/words.ts'
-import { newIdField, readNewId } from '../settings/form-fields.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { findChangeable } from './changeable-channel.ts'
 import { describeFault, inputOf, readConfigForm, writeConfigForm } from './channel-config.ts'
@@ -27,19 +43,19 @@ import { showSecret } from './channel-secret.ts'
 export const channelFormRoutes = [
   page('/channels/new', 'admin', ({ query, ...request }) => {
     const kind = kindOf(query.get('kind'))
-    return kind === null ? chooseKind() : showNew(request, { kind, form: emptyForm(kind), faults: NONE })
+    return kind === null ? chooseKind() : showNew(request, { kind, form: emptyForm(kind), faults: {} })
   }),
   action('/channels/new', 'admin', create),
   page('/channels/{id}/edit', 'admin', async (request) => {
     const channel = await findChangeable(request)
-    return showEdit(request, { channel, form: formOf(channel), faults: NONE })
+    return showEdit(request, { channel, form: formOf(channel), faults: {} })
   }),
   action('/channels/{id}/edit', 'admin', change),
 ]
 
-/** The text of each fault, by the name of its input; '' for those of no single field. */
-type Faults = ReadonlyMap<string, string>
-const NONE: Faults = new Map()
+const LABELS = { name: 'Name', project_id: 'Checks' } as const
+/** The name of what is wrong with the form as a whole. */
+const WHOLE = ''
 
 function kindOf(text: string | null): ChannelKind | null {
   return CHANNEL_KINDS.find((kind) => kind === text) ?? null
@@ -146,33 +162,22 @@ function readForm(kind: ChannelKind, form: URLSearchParams): object {
 /** Rethrows what is no fault of the form. */
 function readFaults(kind: ChannelKind, error: unknown): { faults: Faults; status: number } {
   if (!(error instanceof AppError)) throw error
-  const { code, details, field, message } = error
-  if (code === 'conflict') {
-    const input = field === 'projectId' ? 'project_id' : ''
-    return { faults: new Map([[input, sentence(message)]]), status: STATUS[code] }
-  }
+  const { code, message } = error
   if (code === 'not_found' && message === notFound('project').message)
-    return { faults: new Map([['project_id', 'This project does not exist any more: choose another.']]), status: 422 }
-  if (code !== 'invalid') throw error
-  const found = details ?? [{ path: `body.${field ?? ''}`, message }]
-  const faults = new Map<string, string>()
-  for (const { path, message } of found) {
-    const [input, text] = wordFault(kind, path.replace(/^body\.?/, ''), message)
-    faults.set(input, [...(faults.has(input) ? [faults.get(input)!] : []), `${text}.`].join(' '))
-  }
-  return { faults, status: 422 }
+    return { faults: { project_id: 'This project does not exist any more: choose another.' }, status: 422 }
+  const faults = faultsOf(error, LABELS, (name, inside, text) => wordInside(kind, [name, ...inside], text))
+  if (faults !== null) return { faults, status: code === 'conflict' ? STATUS[code] : 422 }
+  if (code !== 'conflict') throw error
+  return { faults: { [WHOLE]: sentence(message) }, status: STATUS[code] }
 }
 
-/** The input of a fault, and its text without a full stop. */
-function wordFault(kind: ChannelKind, path: string, message: string): [string, string] {
-  const [first, name, ...below] = path.split('.')
-  if (first === 'name') return ['name', `Name ${message}`]
-  if (first === 'project_id') return ['project_id', `Checks ${message}`]
+/** The input of a fault of the events or the config, and its text without a full stop. */
+function wordInside(kind: ChannelKind, [first, name, ...below]: readonly string[], message: string): WordedFault {
   if (first === 'events') return ['events', 'Choose at least one event']
-  const field = KINDS[kind].config.form.find((one) => first === 'config' && one.name === name)
-  return field === undefined
-    ? ['', `${path} ${message}`]
-    : [inputOf(field), describeFault(field, below.join('.'), message)]
+  if (first !== 'config') return null
+  const field = KINDS[kind].config.form.find((one) => one.name === name)
+  if (field === undefined) return [WHOLE, `${['config', name, ...below].join('.')} ${message}`]
+  return [inputOf(field), describeFault(field, below.join('.'), message)]
 }
 
 // HTML -------------------------------------------------------------------------------------------------------------------
@@ -224,56 +229,33 @@ function fields({
   form,
   faults,
 }: Filled & { readonly kind: ChannelKind; readonly projects: readonly ProjectRecord[] }): Html {
-  const first = [...faults.keys()].find((input) => input !== '')
-  /** The attributes of an input, and the lines below it. */
-  const of = (input: string, meaning: string | null) => {
-    const fault = faults.get(input)
-    const described = [
-      ...(fault === undefined ? [] : [`${input}-fault`]),
-      ...(meaning === null ? [] : [`${input}-meaning`]),
-    ]
-    const attributes = html`name="${input}" id="${input}"${described.length === 0 ? '' : html` aria-describedby="${described.join(' ')}"`}${fault === undefined ? '' : html` aria-invalid="true"`}${input === (first ?? 'name') ? html` autofocus` : ''}`
-    const below = html`${fault === undefined ? '' : html`<small class="fault" id="${input}-fault">${fault}</small>`}
-${meaning === null ? '' : html`<small class="muted" id="${input}-meaning">${meaning}</small>`}`
-    return { attributes, below }
-  }
-  const name = of('name', 'How you recognize it, for example "Pager of the database team".')
-  const project = of('project_id', 'The checks that notify this channel.')
-  const chosen = form.getAll('events')
-  const general = faults.get('')
-  return html`${general === undefined ? '' : html`<p class="fault" role="alert">${general}</p>`}
-<label for="name">Name</label>
-<input type="text" ${name.attributes} value="${form.get('name') ?? ''}" maxlength="200" autocomplete="off" required>
-${name.below}
-${KINDS[kind].config.form.map((field) => {
-  const input = inputOf(field)
-  const { attributes, below } = of(input, field.meaning)
-  const value = form.get(input) ?? ''
-  const secret = field.isSecret ? html` data-secret` : ''
-  return html`<label for="${input}">${field.label}</label>
-${
-  field.as === 'line'
-    ? html`<input type="text" inputmode="url" ${attributes} value="${value}" placeholder="${field.example}" autocomplete="off" autocapitalize="off" spellcheck="false"${secret} required>`
-    : // A line break after the tag is dropped, so that one that was typed first stays.
-      html`<textarea rows="3" ${attributes} placeholder="${field.example}" autocomplete="off" autocapitalize="off" spellcheck="false"${secret}>
-${value}</textarea>`
-}
-${below}`
+  const values = Object.fromEntries(form)
+  const focus = Object.keys(faults).find((input) => input !== WHOLE) ?? 'name'
+  const state: FormState = { values: { ...values, project_id: values.project_id ?? '' }, faults, focus }
+  const ofProjects = projects.map(({ id, name }): Choice => [id, `Project ${name}`])
+  return html`${generalFault(faults[WHOLE])}
+${field(state, {
+  name: 'name',
+  label: LABELS.name,
+  meaning: 'How you recognize it, for example "Pager of the database team".',
+  control: text(html` maxlength="200" required`),
 })}
-<label for="project_id">Checks</label>
-<select ${project.attributes}>
-${[{ id: '', name: 'All checks of the organization' }, ...projects].map(
-  ({ id, name }) =>
-    html`<option value="${id}"${id === (form.get('project_id') ?? '') ? html` selected` : ''}>${id === '' ? name : `Project ${toOneLine(name)}`}</option>`,
-)}
-</select>
-${project.below}
-<fieldset id="events"${faults.has('events') ? html` aria-describedby="events-fault"` : ''}>
-<legend>Events</legend>
-${faults.has('events') ? html`<small class="fault" id="events-fault">${faults.get('events')}</small>` : ''}
-${CHECK_EVENT_TYPES.map(
-  (type) =>
-    html`<label><input type="checkbox" name="events" value="${type}"${chosen.includes(type) ? html` checked` : ''}> ${EVENT_WORDS[type]} <small class="muted">${EVENT_MEANINGS[type]}</small></label>`,
-)}
-</fieldset>`
+${KINDS[kind].config.form.map((one) => field(state, { name: inputOf(one), label: one.label, meaning: one.meaning, control: controlOf(one) }))}
+${field(state, {
+  name: 'project_id',
+  label: LABELS.project_id,
+  meaning: 'The checks that notify this channel.',
+  control: choice([['', 'All checks of the organization'], ...ofProjects]),
+})}
+${boxes(state, {
+  name: 'events',
+  label: 'Events',
+  choices: CHECK_EVENT_TYPES.map((type) => [type, EVENT_WORDS[type], EVENT_MEANINGS[type]]),
+  chosen: form.getAll('events'),
+})}`
+}
+
+function controlOf({ as, example, isSecret }: ConfigField): Control {
+  const more = html` placeholder="${example}" autocapitalize="off" spellcheck="false"${isSecret ? html` data-secret` : ''}`
+  return as === 'line' ? text(html` inputmode="url"${more} required`) : area(3, html` autocomplete="off"${more}`)
 }

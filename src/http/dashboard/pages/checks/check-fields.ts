@@ -5,9 +5,10 @@ import { LIMITS } from '../../../../domain/limits.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
 import { listTimeZones } from '../../../../domain/time-zone.ts'
 import type { ProjectRecord } from '../../../../tenancy/projects.ts'
-import { type Html, html, type Part } from '../../html.ts'
+import { type Html, html } from '../../html.ts'
+import { area, type Box, boxes, type Control, choice, type Faults, type FormState, field, text } from '../../ui/form.ts'
 import { spellDuration } from '../../words/duration-text.ts'
-import { ALL_CHANNELS, type Faults, FIELD_NAMES, type FieldName, LABELS, type Values } from './check-values.ts'
+import { ALL_CHANNELS, FIELD_NAMES, type FieldName, LABELS, type Values } from './check-values.ts'
 import { renderPreview } from './preview.ts'
 
 export interface FieldsOptions {
@@ -41,33 +42,44 @@ export function renderFields(options: FieldsOptions): Html {
   const isOpen = isChosen || ADVANCED.some((name) => values[name] !== '' || faults[name] !== undefined)
   // Otherwise the fault stands beside its field already.
   const isReadable = [faults.schedule, faults.time_zone, faults.period_seconds].every((fault) => fault === undefined)
+  const form: FormState = { values, faults, isReadOnly: options.isReadOnly, focus: isNew ? 'name' : undefined }
+  const at = (name: FieldName, meaning: string, control: Control = text()) =>
+    field(form, { name, label: LABELS[name], meaning, control })
   return html`${renderSummary(faults)}
-${renderInput(options, 'name', 'Name of the job in lists and alerts.', isNew ? html` autofocus` : '')}
-${projects.length > 1 ? renderProjects(projects, options) : ''}
+${at('name', 'Name of the job in lists and alerts.')}
+${projects.length > 1 ? at('project_id', 'The project that the check belongs to. It cannot be changed later.', choice(projects.map(({ id, name }) => [id, name]))) : ''}
 <fieldset class="schedule-fields">
 <legend>When does the job run?</legend>
 <p class="muted">Give a schedule, or how often it runs.</p>
 <div class="columns">
-${renderInput(options, 'schedule', 'A cron expression as in a crontab: minute, hour, day of month, month, day of week. Or @hourly, @daily.', html` placeholder="0 2 * * *"${previewed} spellcheck="false"`)}
-${renderInput(options, 'time_zone', 'Time zone of the schedule.', html` list="time-zones"${previewed}${options.isFresh ? html` data-time-zone` : ''} spellcheck="false"`)}
-${renderInput(options, 'period_seconds', `From one success to the next, such as 15 min or 1h30m.${standard(LIMITS.periodSeconds.default)}`, html` placeholder="${isNew ? '1 day' : ''}"${previewed}`)}
-${renderInput(options, 'grace_seconds', `How late it may be before the check goes down: its usual run time and a margin.${standard(LIMITS.graceSeconds.default)}`, html` placeholder="${isNew ? '1 hour' : ''}"${previewed}`)}
+${at('schedule', 'A cron expression as in a crontab: minute, hour, day of month, month, day of week. Or @hourly, @daily.', text(html` placeholder="0 2 * * *"${previewed} spellcheck="false"`))}
+${at('time_zone', 'Time zone of the schedule.', text(html` list="time-zones"${previewed}${options.isFresh ? html` data-time-zone` : ''} spellcheck="false"`))}
+${at('period_seconds', `From one success to the next, such as 15 min or 1h30m.${standard(LIMITS.periodSeconds.default)}`, text(html` placeholder="${isNew ? '1 day' : ''}"${previewed}`))}
+${at('grace_seconds', `How late it may be before the check goes down: its usual run time and a margin.${standard(LIMITS.graceSeconds.default)}`, text(html` placeholder="${isNew ? '1 hour' : ''}"${previewed}`))}
 </div>
 <div id="preview" class="preview" aria-live="polite">${isReadable ? renderPreview(values, now) : ''}</div>
 </fieldset>
 <datalist id="time-zones">${options.isReadOnly ? '' : zoneOptions}</datalist>
-${renderField(options, 'description', 'For those who get the alert: what the job does, what to do, whom to ask.', renderDescription)}
-${renderInput(options, 'slug', `Short name in addresses and labels, unique in its project: a-z, 0-9, - and _.${isNew ? ' Empty: from the name.' : ''}`, html` spellcheck="false" autocapitalize="none"`)}
+${at('description', 'For those who get the alert: what the job does, what to do, whom to ask.', area(4))}
+${at('slug', `Short name in addresses and labels, unique in its project: a-z, 0-9, - and _.${isNew ? ' Empty: from the name.' : ''}`, text(noWords))}
 <details id="advanced"${isOpen ? html` open` : ''}>
 <summary>More fields</summary>
-${renderInput(options, 'tags', 'Words to group checks by, with spaces between them.', html` spellcheck="false" autocapitalize="none"`)}
-${renderField(options, 'labels', 'For the routes of an Alertmanager, and in events: name=value on each line.', renderLabels)}
-${renderInput(options, 'max_runtime_seconds', 'How long one run may take after its start ping. The check goes down when a run takes longer. Empty: any time.')}
-${options.isReadOnly ? '' : renderField(options, 'resume_on_ping', 'With its next ping: a success or a fail resumes a paused check, and counts.', renderResume)}
+${at('tags', 'Words to group checks by, with spaces between them.', text(noWords))}
+${at('labels', 'For the routes of an Alertmanager, and in events: name=value on each line.', area(3, html`${noWords} placeholder="team=payments"`))}
+${at('max_runtime_seconds', 'How long one run may take after its start ping. The check goes down when a run takes longer. Empty: any time.')}
+${options.isReadOnly ? '' : at('resume_on_ping', 'With its next ping: a success or a fail resumes a paused check, and counts.', choice(PAUSE_ENDS))}
 ${options.channels === undefined ? '' : renderChannels(options.channels, options)}
 ${isNew ? renderArmed(values) : ''}
 </details>`
 }
+
+const PAUSE_ENDS = [
+  ['', 'when it is resumed'],
+  ['on', 'with its next ping'],
+] as const
+
+/** For words of machines. */
+const noWords = html` spellcheck="false" autocapitalize="none"`
 
 /** The script asks for the words of these fields while the user types. */
 const previewed = html` data-preview="/checks/preview"`
@@ -75,85 +87,31 @@ const previewed = html` data-preview="/checks/preview"`
 /** Made once: there are some 600. */
 const zoneOptions = html`${listTimeZones().map((zone) => html`<option value="${zone}">`)}`
 
-type Render = (name: FieldName, options: FieldsOptions, attributes: Html) => Html
-
-/** Label, field, meaning and fault. The last two describe the field to screen readers. */
-function renderField(options: FieldsOptions, name: FieldName, meaning: string, render: Render): Html {
-  const fault = options.faults[name]
-  const describedBy = fault === undefined ? `${name}-meaning` : `${name}-fault ${name}-meaning`
-  const attributes = html`id="${name}" name="${name}" aria-describedby="${describedBy}"${
-    fault === undefined ? '' : html` aria-invalid="true"`
-  }${options.isReadOnly === true ? html` readonly` : ''}`
-  return html`<div class="field">
-<label for="${name}">${LABELS[name]}</label>
-${render(name, options, attributes)}
-${fault === undefined ? '' : html`<small id="${name}-fault" class="fault">${fault}</small>`}
-<small id="${name}-meaning">${meaning}</small>
-</div>`
-}
-
-function renderInput(options: FieldsOptions, name: FieldName, meaning: string, more: Part = ''): Html {
-  return renderField(
-    options,
-    name,
-    meaning,
-    (_, { values }, attributes) =>
-      html`<input type="text" ${attributes} value="${values[name]}" autocomplete="off"${more}>`,
-  )
-}
-
-/** Browsers drop a line break at the beginning: the first one is ours. */
-const renderDescription: Render = (name, { values }, attributes) => html`<textarea ${attributes} rows="4">
-${values[name]}</textarea>`
-
-const renderLabels: Render = (
-  name,
-  { values },
-  attributes,
-) => html`<textarea ${attributes} rows="3" spellcheck="false" autocapitalize="none" placeholder="team=payments">
-${values[name]}</textarea>`
-
-function renderProjects(projects: readonly ProjectRecord[], options: FieldsOptions): Html {
-  return renderField(
-    options,
-    'project_id',
-    'The project that the check belongs to. It cannot be changed later.',
-    (name, { values }, attributes) =>
-      html`<select ${attributes}>${projects.map(
-        (project) =>
-          html`<option value="${project.id}"${project.id === values[name] ? html` selected` : ''}>${toOneLine(project.name)}</option>`,
-      )}</select>`,
-  )
-}
-
-const renderResume: Render = (name, { values }, attributes) =>
-  html`<select ${attributes}><option value="">when it is resumed</option><option value="on"${
-    values[name] === '' ? '' : html` selected`
-  }>with its next ping</option></select>`
-
 /** A chosen channel that the user may not see stays chosen, unless its box is cleared. */
 function renderChannels(channels: readonly OfferedChannel[], { values, faults, projects = [] }: FieldsOptions): Html {
   const chosen = new Set(values.channels.split(' ').filter(Boolean))
   const offered = new Set([ALL_CHANNELS, ...channels.map(({ id }) => id)])
   // One more than a check can choose shows that there are too many.
   const hidden = [...chosen].filter((id) => !offered.has(id)).slice(0, LIMITS.chosenChannels + 1)
-  const box = (value: string, text: string, more: Part = '') =>
-    html`<label><input type="checkbox" name="channels" value="${value}"${chosen.has(value) ? html` checked` : ''}> ${text}${more}</label>`
   const ofProject = (projectId: string | null | undefined) => {
     const name = projects.find(({ id }) => id === projectId)?.name
-    return projects.length < 2 || name === undefined
-      ? ''
-      : html` <small class="muted">only for checks of ${toOneLine(name)}</small>`
+    return projects.length < 2 || name === undefined ? null : `only for checks of ${toOneLine(name)}`
   }
-  return html`<fieldset id="channels" aria-describedby="${faults.channels === undefined ? '' : 'channels-fault '}channels-meaning">
-<legend>${LABELS.channels}</legend>
-<input type="hidden" name="channels" value="">
-${box(ALL_CHANNELS, 'All of the project and of the organization, also those of later')}
-${channels.map(({ id, name, projectId }) => box(id, toOneLine(name), ofProject(projectId)))}
-${hidden.map((id) => box(id, `Another one (${id})`))}
-${faults.channels === undefined ? '' : html`<small id="channels-fault" class="fault">${faults.channels}</small>`}
-<small id="channels-meaning">Whom the check notifies.</small>
-</fieldset>`
+  return html`<input type="hidden" name="channels" value="">
+${boxes(
+  { faults },
+  {
+    name: 'channels',
+    label: LABELS.channels,
+    meaning: 'Whom the check notifies.',
+    choices: [
+      [ALL_CHANNELS, 'All of the project and of the organization, also those of later'],
+      ...channels.map(({ id, name, projectId }): Box => [id, name, ofProject(projectId)]),
+      ...hidden.map((id): Box => [id, `Another one (${id})`]),
+    ],
+    chosen: [...chosen],
+  },
+)}`
 }
 
 function renderArmed({ armed }: Values): Html {

@@ -12,13 +12,13 @@ import { readCheckUpdate, readNewCheck } from '../../../api/checks.ts'
 import { copyButton } from '../../copy-button.ts'
 import { html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import type { Faults } from '../../ui/form.ts'
 import { isolated } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { type OfferedChannel, renderFields } from './check-fields.ts'
 import {
-  type Faults,
   type FormBody,
-  faultsOf,
+  faultsOfCheck,
   newValues,
   readValues,
   toNewBody,
@@ -196,7 +196,7 @@ async function orFaults<T>(work: () => T | Promise<T>): Promise<{ done: T } | { 
   try {
     return { done: await work() }
   } catch (error) {
-    const faults = faultsOf(error)
+    const faults = faultsOfCheck(error)
     if (faults === null) throw error
     return { faults }
   }

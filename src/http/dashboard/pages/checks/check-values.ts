@@ -6,11 +6,10 @@
 import type { CheckRecord } from '../../../../checks/find-checks.ts'
 import { completeSpec, readSpec } from '../../../../checks/read-spec.ts'
 import type { Cron } from '../../../../domain/cron.ts'
-import { AppError, describeError } from '../../../../domain/errors.ts'
 import { LABELS as CHECK_LABELS, sortLabels } from '../../../../domain/labels.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
+import { type Faults, faultsOf, type WordedFault } from '../../ui/form.ts'
 import { parseDuration, spellDuration } from '../../words/duration-text.ts'
-import { sentence } from '../../words/words.ts'
 import { toLines } from '../was.ts'
 
 export { digestValues, WAS } from '../was.ts'
@@ -38,8 +37,6 @@ export const FIELD_NAMES = Object.keys(LABELS) as FieldName[]
 
 /** As the user typed them; a field that was not sent is empty. */
 export type Values = Readonly<Record<FieldName, string>>
-/** A sentence for each field at fault. */
-export type Faults = Readonly<Partial<Record<FieldName, string>>>
 
 export const DEFAULT_ZONE = 'UTC'
 /** The value of `channels` that stands for all of them. Otherwise it has their ids, with spaces between them. */
@@ -144,7 +141,7 @@ export function toUpdateBody(values: Values, changed: ReadonlySet<FieldName>): F
   }
   const isSent = (field: string) => changed.has(field as FieldName)
   const body = Object.fromEntries(Object.entries(all).filter(([field]) => isSent(field)))
-  const faults: Partial<Record<FieldName, string>> = Object.fromEntries(
+  const faults: Record<string, string> = Object.fromEntries(
     Object.entries({ ...findScheduleFaults(values), ...read.faults, ...ofLabels }).filter(([field]) => isSent(field)),
   )
   // The API reads an absent field as unchanged. Here it is one that the user emptied.
@@ -206,7 +203,7 @@ const NO_LENGTH = (name: LengthName) => `${LABELS[name]} must be a length of tim
 /** Lengths of time in seconds, within the limits of the API. */
 function readLengths(values: Values) {
   const lengths: Partial<Record<LengthName, number>> = {}
-  const faults: Partial<Record<FieldName, string>> = {}
+  const faults: Record<string, string> = {}
   for (const [name, { min, max }] of Object.entries(LENGTHS) as [LengthName, { min: number; max: number }][]) {
     if (values[name].trim() === '') continue
     const seconds = parseDuration(values[name])
@@ -236,7 +233,7 @@ export function readCron(texts: {
     if (schedule.kind !== 'cron') throw new TypeError('a schedule has no period')
     return { cron: schedule.cron }
   } catch (error) {
-    const faults = faultsOf(error)
+    const faults = faultsOfCheck(error)
     if (faults === null) throw error
     return { faults }
   }
@@ -250,27 +247,11 @@ function findScheduleFaults({ schedule, time_zone }: Values): Faults {
 
 // Faults --------------------------------------------------------------------------------------------------------------------------
 
-/** The label of a field that an AppError names: `periodSeconds` is Every. */
-export function labelOf(field: string): string {
-  const name = field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-  return LABELS[name as FieldName] ?? field
-}
-
 /** The faults of an AppError of the schema or of a verb. Null for an error about anything else. */
-export function faultsOf(error: unknown): Faults | null {
-  if (!(error instanceof AppError) || (error.code !== 'invalid' && error.code !== 'conflict')) return null
-  const { field, details = [] } = error
-  const faults: Partial<Record<FieldName, string>> = {}
-  if (field !== undefined) {
-    const name = FIELD_NAMES.find((one) => LABELS[one] === labelOf(field))
-    if (name === undefined) return null
-    faults[name] = sentence(describeError(error, labelOf).text)
-  }
-  for (const { path, message } of details) {
-    const [, name = '', ...inside] = path.split('.')
-    if (!Object.hasOwn(LABELS, name)) continue
-    const part = name === 'labels' ? `The label ${inside.join('.')}` : 'Each tag'
-    faults[name as FieldName] ??= sentence(`${inside.length > 0 ? part : labelOf(name)} ${message}`)
-  }
-  return Object.keys(faults).length === 0 ? null : faults
+export const faultsOfCheck = (error: unknown): Faults | null => faultsOf(error, LABELS, wordInside)
+
+function wordInside(name: string, inside: readonly string[], message: string): WordedFault {
+  if (inside.length === 0) return null
+  if (name === 'labels') return [name, `The label ${inside.join('.')} ${message}`]
+  return name === 'tags' ? [name, `Each tag ${message}`] : null
 }

@@ -13,11 +13,11 @@ import { copyButton } from '../../copy-button.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { type Page, page, type Request, redirect } from '../../page.ts'
+import { filterAttribute, filterButton } from '../../ui/form.ts'
 import { addressOf, pager } from '../../ui/pager.ts'
 import { select } from '../../ui/select.ts'
 import { STATUS_WORDS } from '../../words/words.ts'
 import { blindBanner } from '../blind.ts'
-import { filterAttribute, filterButton } from '../settings/form-fields.ts'
 import { renderCheckTable } from './list-rows.ts'
 
 export const checksRoutes = [

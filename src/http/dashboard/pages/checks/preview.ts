@@ -6,7 +6,7 @@ import { type Html, html } from '../../html.ts'
 import { everyWords, parseDuration, spellDuration } from '../../words/duration-text.ts'
 import { nextSlots, scheduleWords, timeInZone } from '../../words/schedule-words.ts'
 import { ago } from '../../words/words.ts'
-import { DEFAULT_ZONE, labelOf, readCron, type Values } from './check-values.ts'
+import { DEFAULT_ZONE, LABELS, readCron, type Values } from './check-values.ts'
 
 type Typed = Pick<Values, 'schedule' | 'time_zone' | 'period_seconds' | 'grace_seconds'>
 
@@ -40,7 +40,7 @@ function previewPeriod({ period_seconds, grace_seconds }: Typed): Html {
   const period = read(period_seconds, LIMITS.periodSeconds.default)
   const grace = read(grace_seconds, LIMITS.graceSeconds.default)
   if (period === null)
-    return html`<p class="fault">${labelOf('periodSeconds')} must be a length of time such as 15 min or 1h30m.</p>`
+    return html`<p class="fault">${LABELS.period_seconds} must be a length of time such as 15 min or 1h30m.</p>`
   const down =
     grace === null
       ? ''

@@ -11,9 +11,9 @@ import { parsePart } from '../../../api/faults.ts'
 import { PasswordChange } from '../../../api/me.ts'
 import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { faultsOf, field, password, type Rejected, required, stateOf } from '../../ui/form.ts'
 import { table } from '../../ui/table.ts'
 import { ago, isolated, sentence } from '../../words/words.ts'
-import { findFaults, inputField, type Rejected } from './form-fields.ts'
 import { pagerOf, type Section, type SectionView, showSection } from './section.ts'
 
 const LABELS = { current_password: 'Current password', new_password: 'New password' } as const
@@ -42,15 +42,13 @@ export const accountRoutes = [
 
 function renderPassword({ caller, isPasswordLoginOn, signIn }: Request, rejected?: Rejected): Html {
   if (!isPasswordLoginOn) return html`<p>Log-in by password is off: you sign in with your identity provider.</p>`
-  const field = (name: keyof typeof LABELS, autocomplete: string) =>
-    inputField({
-      ...{ form: 'own', name, label: LABELS[name], type: 'password', autocomplete },
-      fault: rejected?.faults[name],
-    })
+  const form = stateOf('own', rejected)
+  const passwordField = (name: keyof typeof LABELS, autocomplete: 'current-password' | 'new-password') =>
+    field(form, { name, label: LABELS[name], control: password(autocomplete, required) })
   return html`<form method="post" action="/settings/password" class="settings-form" novalidate>
 <input type="hidden" name="username" autocomplete="username" value="${caller.name}">
-${field('current_password', 'current-password')}
-${field('new_password', 'new-password')}
+${passwordField('current_password', 'current-password')}
+${passwordField('new_password', 'new-password')}
 <button type="submit">Change the password</button>
 <p class="muted">All your other sessions end.${signIn.names.length === 0 ? '' : ' If you have no password yet, an administrator can set one.'}</p>
 </form>`
@@ -66,7 +64,7 @@ async function changePassword(request: Request): Promise<Page | Redirect> {
     await changeOwnPassword(context, caller, { currentPassword: current_password, newPassword: new_password, address })
     return redirect('/settings', 'password-changed')
   } catch (error) {
-    const faults = findFaults(error, LABELS)
+    const faults = faultsOf(error, LABELS)
     if (faults !== null) return showSection(request, account, { values: form, faults })
     if (!(error instanceof AppError) || !['forbidden', 'too_many_requests'].includes(error.code)) throw error
     const shown = await showSection(request, account, {

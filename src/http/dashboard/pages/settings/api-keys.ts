@@ -13,9 +13,19 @@ import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { confirm } from '../../ui/confirm.ts'
 import { crumbs } from '../../ui/crumbs.ts'
+import {
+  choice,
+  faultsOf,
+  field,
+  newIdField,
+  type Rejected,
+  readNewId,
+  required,
+  stateOf,
+  text,
+} from '../../ui/form.ts'
 import { rowLink, table } from '../../ui/table.ts'
 import { ago, exactWords, isolated } from '../../words/words.ts'
-import { findFaults, inputField, newIdField, type Rejected, readNewId, selectField } from './form-fields.ts'
 import { addition, createdWords, pagerOf, SCOPE_CHOICES, SETTINGS, type Section, showSection } from './section.ts'
 
 const LABELS = { name: 'Name', scope: 'Scope', project_id: 'Project', expires_at: 'Expires' } as const
@@ -83,18 +93,13 @@ function expiryWords(expiresAt: Instant | null, now: Instant): Html | string {
 }
 
 function renderForm(projects: Projects, now: number, rejected?: Rejected): Html {
-  const common = (name: keyof typeof LABELS) => ({
-    ...{ form: 'key', name, label: LABELS[name] },
-    value: rejected?.values.get(name) ?? undefined,
-    fault: rejected?.faults[name],
-  })
-  const all = ['', 'All projects'] as const
+  const form = stateOf('key', rejected)
   return html`<form method="post" action="/settings/api-keys" class="settings-form" novalidate data-keep="new-api-key">
 ${newIdField(now)}
-${inputField({ ...common('name'), hint: 'Which program uses it, for example "CI".' })}
-${selectField({ ...common('scope'), choices: SCOPE_CHOICES })}
-${selectField({ ...common('project_id'), choices: [all, ...projects] })}
-${inputField({ ...common('expires_at'), type: 'date', isRequired: false, hint: 'The last day on which it is valid, in UTC. Empty: it does not expire.' })}
+${field(form, { name: 'name', label: LABELS.name, meaning: 'Which program uses it, for example "CI".', control: text(required) })}
+${field(form, { name: 'scope', label: LABELS.scope, control: choice(SCOPE_CHOICES) })}
+${field(form, { name: 'project_id', label: LABELS.project_id, control: choice([['', 'All projects'], ...projects]) })}
+${field(form, { name: 'expires_at', label: LABELS.expires_at, meaning: 'The last day on which it is valid, in UTC. Empty: it does not expire.', control: text('', 'off', 'date') })}
 <button type="submit">Create the key</button>
 </form>`
 }
@@ -106,7 +111,7 @@ async function create(request: Request): Promise<Page | Redirect> {
     const { name, scope, project_id: projectId = null, expires_at: expiresAt = null } = body
     return showKey(await createApiKey(context, caller, { ...readNewId(form), name, scope, projectId, expiresAt }))
   } catch (error) {
-    const faults = findFaults(error, LABELS)
+    const faults = faultsOf(error, LABELS)
     if (faults === null) throw error
     return showSection(request, apiKeys, { values: form, faults })
   }

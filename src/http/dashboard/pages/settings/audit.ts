@@ -7,9 +7,9 @@ import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
 import { type Html, html } from '../../html.ts'
 import { page, type Request } from '../../page.ts'
+import { choice, field } from '../../ui/form.ts'
 import { table } from '../../ui/table.ts'
 import { ago, isolated } from '../../words/words.ts'
-import { selectField } from './form-fields.ts'
 import { pagerOf, type Section, showSection } from './section.ts'
 
 const WORDS = {
@@ -75,11 +75,10 @@ ${isOwnPage ? '' : html`<p><a href="/settings/audit">The whole audit log</a></p>
 export const auditRoutes = [page('/settings/audit', 'admin', (request: Request) => showSection(request, audit))]
 
 function renderFilter(filters: readonly (readonly [string, string])[]): Html {
-  const chosen = new Map(filters)
   const others = filters.filter(([name]) => name !== 'action')
   const choices = [['', 'All actions'], ...AUDIT_ACTIONS.map((action) => [action, WORDS[action]])] as [string, string][]
   return html`<form method="get" action="/settings/audit" class="settings-form">
-${selectField({ form: 'audit', name: 'action', label: 'Action', value: chosen.get('action'), choices })}
+${field({ id: 'audit', values: Object.fromEntries(filters) }, { name: 'action', label: 'Action', control: choice(choices) })}
 ${others.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 <button type="submit" class="secondary">Show</button>
 ${filters.length === 0 ? '' : html`<p><a href="/settings/audit">Show all entries</a></p>`}

@@ -15,10 +15,10 @@ import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { confirm } from '../../ui/confirm.ts'
 import { crumbs } from '../../ui/crumbs.ts'
+import { faultsOf, field, type Rejected, required, stateOf, text } from '../../ui/form.ts'
 import { rowLink, table } from '../../ui/table.ts'
 import { ago, isolated } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
-import { findFaults, inputField, type Rejected } from './form-fields.ts'
 import { projectKeyRoutes, renderProjectKeys } from './project-keys.ts'
 import { addition, pagerOf, SETTINGS, type Section, showSection } from './section.ts'
 
@@ -73,15 +73,12 @@ function renderTable(rows: readonly ProjectRecord[], now: number): Html {
 }
 
 function renderForm(rejected?: Rejected): Html {
-  const common = (name: keyof typeof LABELS) => ({
-    ...{ form: 'project', name, label: LABELS[name] },
-    value: rejected?.values.get(name) ?? undefined,
-    fault: rejected?.faults[name],
-  })
-  const hint = 'For addresses and labels: a-z, 0-9, - and _. Empty: derived from the name. It cannot be changed later.'
+  const form = stateOf('project', rejected)
+  const meaning =
+    'For addresses and labels: a-z, 0-9, - and _. Empty: derived from the name. It cannot be changed later.'
   return html`<form method="post" action="/settings/projects" class="settings-form" novalidate data-keep="new-project">
-${inputField(common('name'))}
-${inputField({ ...common('slug'), isRequired: false, hint })}
+${field(form, { name: 'name', label: LABELS.name, control: text(required) })}
+${field(form, { name: 'slug', label: LABELS.slug, meaning, control: text() })}
 <button type="submit">Create the project</button>
 </form>`
 }
@@ -94,34 +91,27 @@ async function create(request: Request): Promise<Page | Redirect> {
     await createProject(context, caller, wanted === undefined ? { name } : { name, slug: wanted })
     return redirect('/settings', 'project-created')
   } catch (error) {
-    const faults = findFaults(error, LABELS)
+    const faults = faultsOf(error, LABELS)
     if (faults === null) throw error
     return showSection(request, projects, { values: form, faults })
   }
 }
 
-async function showProject(
-  request: Request,
-  project: ProjectRecord,
-  { value, fault, was }: { value: string; fault?: string | undefined; was: string | null } = {
-    value: project.name,
-    was: null,
-  },
-): Promise<Page> {
+async function showProject(request: Request, project: ProjectRecord, rejected?: Rejected): Promise<Page> {
   const { id, name, slug } = project
-  const field = { form: 'rename', name: 'name', label: LABELS.name, value, fault } as const
+  const form = stateOf('rename', rejected, { name })
   const main = html`${crumbs([SETTINGS], 'Project')}
 <article class="narrow settings-page">
 <h1>${isolated(name)}</h1>
 <form method="post" action="/settings/projects/${id}" novalidate>
-${wasField({ name }, was)}
-${inputField({ ...field, hint: `The slug stays: ${slug}` })}
+${wasField({ name }, rejected?.values.get(WAS))}
+${field(form, { name: 'name', label: LABELS.name, meaning: `The slug stays: ${slug}`, control: text(required) })}
 <button type="submit">Save</button>
 </form>
 ${await renderProjectKeys(request, project)}
 <p><a href="/settings/projects/${id}/remove">Remove this project</a></p>
 </article>`
-  return { kind: 'page', status: fault === undefined ? 200 : 422, title: name, main }
+  return { kind: 'page', status: rejected === undefined ? 200 : 422, title: name, main }
 }
 
 async function change(request: Request): Promise<Page | Redirect> {
@@ -133,8 +123,8 @@ async function change(request: Request): Promise<Page | Redirect> {
     await updateProject(context, caller, params.id!, given(parsePart('body', ProjectUpdate, body)))
     return redirect('/settings', 'project-changed')
   } catch (error) {
-    const faults = findFaults(error, LABELS)
+    const faults = faultsOf(error, LABELS)
     if (faults === null) throw error
-    return showProject(request, project, { value, fault: faults.name, was: form.get(WAS) })
+    return showProject(request, project, { values: form, faults })
   }
 }

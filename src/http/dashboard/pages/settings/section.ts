@@ -6,9 +6,9 @@ import { decodeCursor, encodeCursor, type Page as ListPage, type PageRequest } f
 import { type Html, html } from '../../html.ts'
 import type { Page, Request } from '../../page.ts'
 import { type Crumb, crumbs } from '../../ui/crumbs.ts'
+import type { Rejected } from '../../ui/form.ts'
 import { addressOf, pager } from '../../ui/pager.ts'
 import { ago, isolated } from '../../words/words.ts'
-import type { Rejected } from './form-fields.ts'
 
 export interface SectionView {
   readonly after: PageRequest['after']

@@ -9,10 +9,21 @@ import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { confirm } from '../../ui/confirm.ts'
 import { crumbs } from '../../ui/crumbs.ts'
+import {
+  choice,
+  type Faults,
+  faultsOf,
+  field,
+  generalFault,
+  password,
+  type Rejected,
+  required,
+  stateOf,
+  text,
+} from '../../ui/form.ts'
 import { rowLink, table } from '../../ui/table.ts'
 import { isolated, sentence } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
-import { type Faults, findFaults, inputField, type Rejected, selectField } from './form-fields.ts'
 import { addition, createdWords, pagerOf, SCOPE_CHOICES, SETTINGS, type Section, showSection } from './section.ts'
 
 const LABELS = { email: 'E-mail', password: 'Password', scope: 'Scope' } as const
@@ -68,16 +79,13 @@ function renderTable(rows: readonly UserRecord[], own: string, now: number): Htm
 }
 
 function renderForm({ isPasswordLoginOn }: Request, rejected?: Rejected): Html {
-  const common = (name: keyof typeof LABELS) => ({
-    ...{ form: 'user', name, label: LABELS[name] },
-    value: rejected?.values.get(name) ?? undefined,
-    fault: rejected?.faults[name],
-  })
-  const hint = 'At least 12 characters. Hand it over in person; the user can change it here.'
+  const form = stateOf('user', rejected)
+  const meaning = 'At least 12 characters. Hand it over in person; the user can change it here.'
+  const control = password('new-password', required)
   return html`<form method="post" action="/settings/users" class="settings-form" novalidate data-keep="new-user">
-${inputField({ ...common('email'), type: 'email' })}
-${isPasswordLoginOn ? inputField({ ...common('password'), type: 'password', autocomplete: 'new-password', hint }) : ''}
-${selectField({ ...common('scope'), choices: SCOPE_CHOICES })}
+${field(form, { name: 'email', label: LABELS.email, control: text(required, 'off', 'email') })}
+${isPasswordLoginOn ? field(form, { name: 'password', label: LABELS.password, meaning, control }) : ''}
+${field(form, { name: 'scope', label: LABELS.scope, control: choice(SCOPE_CHOICES) })}
 <button type="submit">Create the user</button>
 </form>`
 }
@@ -90,52 +98,44 @@ async function create(request: Request): Promise<Page | Redirect> {
     await createUser(context, caller, parsePart('body', NewUser, given))
     return redirect('/settings', 'user-created')
   } catch (error) {
-    return showSection(request, users, { values: form, faults: faultsOf(error) })
+    const faults = faultsOf(error, LABELS) ?? conflictOf(error, 'email')
+    return showSection(request, users, { values: form, faults })
   }
 }
 
-/** Rethrows an error that is about no field. */
-function faultsOf(error: unknown): Faults {
-  const faults = findFaults(error, LABELS)
-  if (faults !== null) return faults
-  if (error instanceof AppError && error.code === 'conflict') return { email: sentence(error.message) }
-  throw error
+/** A conflict, said at a field. Rethrows other errors. */
+function conflictOf(error: unknown, name: string): Faults {
+  if (!(error instanceof AppError) || error.code !== 'conflict') throw error
+  return { [name]: sentence(error.message) }
 }
 
-interface Typed {
-  readonly scope: string
-  readonly was: string | null
-}
+/** The name of what is wrong with the form as a whole. */
+const WHOLE = ''
+const NEW_PASSWORD = 'New password'
 
-function showUser(
-  { isPasswordLoginOn }: Request,
-  { id, email, scope }: UserRecord,
-  faults: Faults = {},
-  typed: Typed = { scope, was: null },
-): Page {
-  const field = { form: 'change', name: 'password', label: 'New password', type: 'password' } as const
-  const hint = 'Empty: the password stays. A new one ends all sessions of the user.'
+function showUser({ isPasswordLoginOn }: Request, { id, email, scope }: UserRecord, rejected?: Rejected): Page {
+  const form = stateOf('change', rejected, { scope })
+  const meaning = 'Empty: the password stays. A new one ends all sessions of the user.'
+  const control = password('new-password')
   const main = html`${crumbs([SETTINGS], 'User')}
 <article class="narrow settings-page">
 <h1>${isolated(email)}</h1>
-${faults.other === undefined ? '' : html`<p class="fault" role="alert">${faults.other}</p>`}
+${generalFault(rejected?.faults[WHOLE])}
 <form method="post" action="/settings/users/${id}" novalidate>
-${wasField({ scope }, typed.was)}
-${selectField({ form: 'change', name: 'scope', label: LABELS.scope, value: typed.scope, choices: SCOPE_CHOICES, fault: faults.scope })}
-${isPasswordLoginOn ? inputField({ ...field, autocomplete: 'new-password', isRequired: false, hint, fault: faults.password }) : ''}
+${wasField({ scope }, rejected?.values.get(WAS))}
+${field(form, { name: 'scope', label: LABELS.scope, control: choice(SCOPE_CHOICES) })}
+${isPasswordLoginOn ? field(form, { name: 'password', label: NEW_PASSWORD, meaning, control }) : ''}
 <button type="submit">Save</button>
 </form>
 <p><a href="/settings/users/${id}/remove">Remove this user</a></p>
 </article>`
-  const status = Object.keys(faults).length === 0 ? 200 : 422
-  return { kind: 'page', status, title: email, main }
+  return { kind: 'page', status: rejected === undefined ? 200 : 422, title: email, main }
 }
 
 async function change(request: Request): Promise<Page | Redirect> {
   const { context, caller, params, form } = request
   const user = await findUser(request)
-  const typed = { scope: form.get('scope') ?? user.scope, was: form.get(WAS) }
-  const { scope } = typed
+  const scope = form.get('scope') ?? user.scope
   try {
     const body = parsePart('body', UserUpdate, {
       ...(changedFields(form, { scope }).has('scope') ? { scope } : {}),
@@ -144,9 +144,8 @@ async function change(request: Request): Promise<Page | Redirect> {
     await updateUser(context, caller, params.id!, body)
     return redirect('/settings', 'user-changed')
   } catch (error) {
-    const faults = findFaults(error, { ...LABELS, password: 'New password' })
-    if (faults !== null) return showUser(request, user, faults, typed)
-    if (!(error instanceof AppError) || error.code !== 'conflict') throw error
-    return { ...showUser(request, user, { other: sentence(error.message) }, typed), status: 409 }
+    const faults = faultsOf(error, { ...LABELS, password: NEW_PASSWORD })
+    if (faults !== null) return showUser(request, user, { values: form, faults })
+    return { ...showUser(request, user, { values: form, faults: conflictOf(error, WHOLE) }), status: 409 }
   }
 }

@@ -1,0 +1,181 @@
+/** Forms: a field is a label, a control, what is wrong with its value, and what it means. */
+
+import { includesScope, type Scope } from '../../../domain/access.ts'
+import type { Instant } from '../../../domain/check.ts'
+import { AppError, describeError } from '../../../domain/errors.ts'
+import { isUuid } from '../../../domain/ids.ts'
+import { toOneLine } from '../../../domain/plain-text.ts'
+import { newId } from '../../../runtime/ids.ts'
+import { type Html, html, type Part } from '../html.ts'
+import { sentence } from '../words/words.ts'
+import { type Choice, select } from './select.ts'
+
+/** The words beside each field, by its name in the body of the API. */
+export type Labels = Readonly<Record<string, string>>
+/** A sentence for each field at fault. */
+export type Faults = Readonly<Record<string, string>>
+
+/** What was posted, and why it was rejected. */
+export interface Rejected {
+  readonly values: URLSearchParams
+  readonly faults: Faults
+}
+
+export interface FormState {
+  /** Makes the ids of its fields unique on a page with several forms. */
+  readonly id?: string
+  readonly values?: Readonly<Record<string, string>>
+  readonly faults?: Faults
+  readonly isReadOnly?: boolean | undefined
+  /** The field in which a user begins to type. */
+  readonly focus?: string | undefined
+}
+
+/** A form that shows `values`, or as it was rejected. */
+export function stateOf(id: string, rejected?: Rejected, values: FormState['values'] = {}): FormState {
+  return { id, values: { ...values, ...Object.fromEntries(rejected?.values ?? []) }, faults: rejected?.faults ?? {} }
+}
+
+export interface Field {
+  readonly name: string
+  readonly label: string
+  readonly meaning?: string | undefined
+  readonly control: Control
+}
+
+/** `attributes`: what names and describes the control. */
+export type Control = (attributes: Html, value: string) => Html
+
+export function field(form: FormState, { name, label, meaning, control }: Field): Html {
+  const id = form.id === undefined ? name : `${form.id}-${name.replaceAll('_', '-')}`
+  const fault = form.faults?.[name]
+  const attributes = html`id="${id}" name="${name}"${describedBy(id, fault, meaning)}${
+    fault === undefined ? '' : html` aria-invalid="true"`
+  }${form.isReadOnly === true ? html` readonly` : ''}${form.focus === name ? html` autofocus` : ''}`
+  return html`<div class="field">
+<label for="${id}">${label}</label>
+${control(attributes, form.values?.[name] ?? '')}
+${below(id, fault, meaning)}
+</div>`
+}
+
+function describedBy(id: string, fault: string | undefined, meaning: string | undefined): Html | string {
+  const ids = [...(fault === undefined ? [] : [`${id}-fault`]), ...(meaning === undefined ? [] : [`${id}-meaning`])]
+  return ids.length === 0 ? '' : html` aria-describedby="${ids.join(' ')}"`
+}
+
+function below(id: string, fault: string | undefined, meaning: string | undefined): Html {
+  return html`${fault === undefined ? '' : html`<small id="${id}-fault" class="fault">${fault}</small>`}
+${meaning === undefined ? '' : html`<small id="${id}-meaning">${meaning}</small>`}`
+}
+
+/** A line. `more`: attributes. */
+export function text(more: Part = '', autocomplete = 'off', type: 'text' | 'email' | 'date' = 'text'): Control {
+  return (attributes, value) =>
+    html`<input type="${type}" ${attributes} value="${value}" autocomplete="${autocomplete}"${more}>`
+}
+
+/** What was typed is never sent back. */
+export function password(autocomplete: 'current-password' | 'new-password', more: Part = ''): Control {
+  return (attributes) => html`<input type="password" ${attributes} autocomplete="${autocomplete}"${more}>`
+}
+
+export const required = html` required`
+
+/** Browsers drop a line break at the beginning: the first one is ours. */
+export function area(rows: number, more: Part = ''): Control {
+  return (attributes, value) => html`<textarea ${attributes} rows="${rows}"${more}>
+${value}</textarea>`
+}
+
+export function choice(choices: readonly Choice[]): Control {
+  return (attributes, value) => select(attributes, choices, value)
+}
+
+/** A value, its words, and what is said beside them. */
+export type Box = readonly [...Choice, note?: string | null]
+
+export interface Boxes {
+  readonly name: string
+  readonly label: string
+  readonly meaning?: string
+  readonly choices: readonly Box[]
+  readonly chosen: readonly string[]
+}
+
+/** Several of several values. */
+export function boxes({ faults = {} }: FormState, { name, label, meaning, choices, chosen }: Boxes): Html {
+  return html`<fieldset id="${name}" class="field"${describedBy(name, faults[name], meaning)}>
+<legend>${label}</legend>
+${choices.map(
+  ([value, words, note]) =>
+    html`<label><input type="checkbox" name="${name}" value="${value}"${chosen.includes(value) ? html` checked` : ''}> ${toOneLine(words)}${note ? html` <small class="muted">${note}</small>` : ''}</label>\n`,
+)}${below(name, faults[name], meaning)}
+</fieldset>`
+}
+
+/** The input at which a fault is shown, and its text. Null: in the usual words, at the input of its field. */
+export type WordedFault = readonly [input: string, text: string] | null
+type WordInside = (name: string, inside: readonly string[], message: string) => WordedFault
+
+/** The faults of an error of a schema or a verb. Null for an error that is about no field of the form. */
+export function faultsOf(error: unknown, labels: Labels, wordInside: WordInside = () => null): Faults | null {
+  if (!(error instanceof AppError) || (error.code !== 'invalid' && error.code !== 'conflict')) return null
+  const faults: Record<string, string> = {}
+  const add = (input: string, message: string) => {
+    const text = sentence(message)
+    const before = faults[input]
+    faults[input] = before === undefined || before === text ? text : `${before} ${text}`
+  }
+  const { code, field, details = [] } = error
+  const { rule } = describeError(error, (name) => labels[inputOf(name)] ?? name)
+  for (const { path, message } of [
+    ...(field === undefined ? [] : [{ path: `body.${field}`, message: rule }]),
+    ...details,
+  ]) {
+    const [, name = '', ...inside] = path.split('.')
+    const input = inputOf(name)
+    const worded = wordInside(name, inside, message)
+    if (worded !== null) add(...worded)
+    // A rule follows the name of its field; the text of a conflict stands alone.
+    else if (Object.hasOwn(labels, input)) add(input, code === 'conflict' ? message : `${labels[input]} ${message}`)
+  }
+  return Object.keys(faults).length === 0 ? null : faults
+}
+
+/** The input of a field that an AppError names: `periodSeconds` is `period_seconds`. */
+function inputOf(field: string): string {
+  return field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+/** What is wrong with the form as a whole. */
+export function generalFault(text: string | undefined): Html | string {
+  return text === undefined ? '' : html`<p class="fault" role="alert">${text}</p>`
+}
+
+/**
+ * The button of a form that filters a list. Scope `read` sees no button: there the script submits the form when a choice changes. Without scripts
+ * the button shows; where it does not, it still makes the key Enter submit the form.
+ */
+export function filterButton(scope: Scope): Html {
+  const kind = includesScope(scope, 'write') ? 'secondary' : 'secondary scriptless-only'
+  return html`<input type="submit" class="${kind}" value="Show">`
+}
+
+/** The attribute of such a form. */
+export function filterAttribute(scope: Scope): Html | string {
+  return includesScope(scope, 'write') ? '' : html` data-submit`
+}
+
+/**
+ * For a form whose response shows a secret once: the id of what it creates. A browser that loads the response again posts the form again, and is
+ * rejected because the id exists.
+ */
+export function newIdField(now: Instant): Html {
+  return html`<input type="hidden" name="new_id" value="${newId(now)}">`
+}
+
+export function readNewId(form: URLSearchParams): { readonly id?: string } {
+  const id = form.get('new_id') ?? ''
+  return isUuid(id) ? { id } : {}
+}
