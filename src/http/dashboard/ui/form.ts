@@ -22,6 +22,7 @@ export interface Rejected {
 }
 
 export interface FormState {
+  readonly labels: Labels
   /** Makes the ids of its fields unique on a page with several forms. */
   readonly id?: string
   readonly values?: Readonly<Record<string, string>>
@@ -32,28 +33,26 @@ export interface FormState {
 }
 
 /** A form that shows `values`, or as it was rejected. */
-export function stateOf(id: string, rejected?: Rejected, values: FormState['values'] = {}): FormState {
-  return { id, values: { ...values, ...Object.fromEntries(rejected?.values ?? []) }, faults: rejected?.faults ?? {} }
-}
-
-export interface Field {
-  readonly name: string
-  readonly label: string
-  readonly meaning?: string | undefined
-  readonly control: Control
+export function stateOf(id: string, labels: Labels, rejected?: Rejected, values: FormState['values'] = {}): FormState {
+  return {
+    id,
+    labels,
+    values: { ...values, ...Object.fromEntries(rejected?.values ?? []) },
+    faults: rejected?.faults ?? {},
+  }
 }
 
 /** `attributes`: what names and describes the control. */
 export type Control = (attributes: Html, value: string) => Html
 
-export function field(form: FormState, { name, label, meaning, control }: Field): Html {
+export function field(form: FormState, name: string, control: Control, meaning?: string): Html {
   const id = form.id === undefined ? name : `${form.id}-${name.replaceAll('_', '-')}`
   const fault = form.faults?.[name]
   const attributes = html`id="${id}" name="${name}"${describedBy(id, fault, meaning)}${
     fault === undefined ? '' : html` aria-invalid="true"`
   }${form.isReadOnly === true ? html` readonly` : ''}${form.focus === name ? html` autofocus` : ''}`
   return html`<div class="field">
-<label for="${id}">${label}</label>
+<label for="${id}">${form.labels[name]}</label>
 ${control(attributes, form.values?.[name] ?? '')}
 ${below(id, fault, meaning)}
 </div>`
@@ -95,22 +94,21 @@ export function choice(choices: readonly Choice[]): Control {
 /** A value, its words, and what is said beside them. */
 export type Box = readonly [...Choice, note?: string | null]
 
-export interface Boxes {
-  readonly name: string
-  readonly label: string
-  readonly meaning?: string
-  readonly choices: readonly Box[]
-  readonly chosen: readonly string[]
-}
-
 /** Several of several values. */
-export function boxes({ faults = {} }: FormState, { name, label, meaning, choices, chosen }: Boxes): Html {
-  return html`<fieldset id="${name}" class="field"${describedBy(name, faults[name], meaning)}>
-<legend>${label}</legend>
+export function boxes(
+  form: FormState,
+  name: string,
+  choices: readonly Box[],
+  chosen: readonly string[],
+  meaning?: string,
+): Html {
+  const fault = form.faults?.[name]
+  return html`<fieldset id="${name}" class="field"${describedBy(name, fault, meaning)}>
+<legend>${form.labels[name]}</legend>
 ${choices.map(
   ([value, words, note]) =>
     html`<label><input type="checkbox" name="${name}" value="${value}"${chosen.includes(value) ? html` checked` : ''}> ${toOneLine(words)}${note ? html` <small class="muted">${note}</small>` : ''}</label>\n`,
-)}${below(name, faults[name], meaning)}
+)}${below(name, fault, meaning)}
 </fieldset>`
 }
 
@@ -148,8 +146,11 @@ function inputOf(field: string): string {
   return field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-/** What is wrong with the form as a whole. */
-export function generalFault(text: string | undefined): Html | string {
+/** The name of what is wrong with the form as a whole. */
+export const WHOLE = ''
+
+export function generalFault(faults: Faults = {}): Html | string {
+  const text = faults[WHOLE]
   return text === undefined ? '' : html`<p class="fault" role="alert">${text}</p>`
 }
 

@@ -19,6 +19,7 @@ import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import {
   area,
+  type Box,
   boxes,
   type Control,
   choice,
@@ -30,6 +31,7 @@ import {
   newIdField,
   readNewId,
   text,
+  WHOLE,
   type WordedFault,
 } from '../../ui/form.ts'
 import type { Choice } from '../../ui/select.ts'
@@ -53,9 +55,7 @@ export const channelFormRoutes = [
   action('/channels/{id}/edit', 'admin', change),
 ]
 
-const LABELS = { name: 'Name', project_id: 'Checks' } as const
-/** The name of what is wrong with the form as a whole. */
-const WHOLE = ''
+const LABELS = { name: 'Name', project_id: 'Checks', events: 'Events' } as const
 
 function kindOf(text: string | null): ChannelKind | null {
   return CHANNEL_KINDS.find((kind) => kind === text) ?? null
@@ -229,30 +229,18 @@ function fields({
   form,
   faults,
 }: Filled & { readonly kind: ChannelKind; readonly projects: readonly ProjectRecord[] }): Html {
-  const values = Object.fromEntries(form)
+  const ofConfig = KINDS[kind].config.form
+  const labels = { ...LABELS, ...Object.fromEntries(ofConfig.map((one) => [inputOf(one), one.label])) }
   const focus = Object.keys(faults).find((input) => input !== WHOLE) ?? 'name'
-  const state: FormState = { values: { ...values, project_id: values.project_id ?? '' }, faults, focus }
-  const ofProjects = projects.map(({ id, name }): Choice => [id, `Project ${name}`])
-  return html`${generalFault(faults[WHOLE])}
-${field(state, {
-  name: 'name',
-  label: LABELS.name,
-  meaning: 'How you recognize it, for example "Pager of the database team".',
-  control: text(html` maxlength="200" required`),
-})}
-${KINDS[kind].config.form.map((one) => field(state, { name: inputOf(one), label: one.label, meaning: one.meaning, control: controlOf(one) }))}
-${field(state, {
-  name: 'project_id',
-  label: LABELS.project_id,
-  meaning: 'The checks that notify this channel.',
-  control: choice([['', 'All checks of the organization'], ...ofProjects]),
-})}
-${boxes(state, {
-  name: 'events',
-  label: 'Events',
-  choices: CHECK_EVENT_TYPES.map((type) => [type, EVENT_WORDS[type], EVENT_MEANINGS[type]]),
-  chosen: form.getAll('events'),
-})}`
+  const state: FormState = { labels, values: { project_id: '', ...Object.fromEntries(form) }, faults, focus }
+  const choices: Choice[] = [['', 'All checks of the organization']]
+  for (const { id, name } of projects) choices.push([id, `Project ${name}`])
+  const events = CHECK_EVENT_TYPES.map((type): Box => [type, EVENT_WORDS[type], EVENT_MEANINGS[type]])
+  return html`${generalFault(faults)}
+${field(state, 'name', text(html` maxlength="200" required`), 'How you recognize it, for example "Pager of the database team".')}
+${ofConfig.map((one) => field(state, inputOf(one), controlOf(one), one.meaning))}
+${field(state, 'project_id', choice(choices), 'The checks that notify this channel.')}
+${boxes(state, 'events', events, form.getAll('events'))}`
 }
 
 function controlOf({ as, example, isSecret }: ConfigField): Control {

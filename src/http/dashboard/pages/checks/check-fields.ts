@@ -42,9 +42,14 @@ export function renderFields(options: FieldsOptions): Html {
   const isOpen = isChosen || ADVANCED.some((name) => values[name] !== '' || faults[name] !== undefined)
   // Otherwise the fault stands beside its field already.
   const isReadable = [faults.schedule, faults.time_zone, faults.period_seconds].every((fault) => fault === undefined)
-  const form: FormState = { values, faults, isReadOnly: options.isReadOnly, focus: isNew ? 'name' : undefined }
-  const at = (name: FieldName, meaning: string, control: Control = text()) =>
-    field(form, { name, label: LABELS[name], meaning, control })
+  const form: FormState = {
+    labels: LABELS,
+    values,
+    faults,
+    isReadOnly: options.isReadOnly,
+    focus: isNew ? 'name' : undefined,
+  }
+  const at = (name: FieldName, meaning: string, control: Control = text()) => field(form, name, control, meaning)
   return html`${renderSummary(faults)}
 ${at('name', 'Name of the job in lists and alerts.')}
 ${projects.length > 1 ? at('project_id', 'The project that the check belongs to. It cannot be changed later.', choice(projects.map(({ id, name }) => [id, name]))) : ''}
@@ -97,21 +102,13 @@ function renderChannels(channels: readonly OfferedChannel[], { values, faults, p
     const name = projects.find(({ id }) => id === projectId)?.name
     return projects.length < 2 || name === undefined ? null : `only for checks of ${toOneLine(name)}`
   }
+  const choices = [
+    [ALL_CHANNELS, 'All of the project and of the organization, also those of later'],
+    ...channels.map(({ id, name, projectId }): Box => [id, name, ofProject(projectId)]),
+    ...hidden.map((id): Box => [id, `Another one (${id})`]),
+  ] as const
   return html`<input type="hidden" name="channels" value="">
-${boxes(
-  { faults },
-  {
-    name: 'channels',
-    label: LABELS.channels,
-    meaning: 'Whom the check notifies.',
-    choices: [
-      [ALL_CHANNELS, 'All of the project and of the organization, also those of later'],
-      ...channels.map(({ id, name, projectId }): Box => [id, name, ofProject(projectId)]),
-      ...hidden.map((id): Box => [id, `Another one (${id})`]),
-    ],
-    chosen: [...chosen],
-  },
-)}`
+${boxes({ labels: LABELS, faults }, 'channels', choices, [...chosen], 'Whom the check notifies.')}`
 }
 
 function renderArmed({ armed }: Values): Html {

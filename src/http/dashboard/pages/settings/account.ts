@@ -42,13 +42,11 @@ export const accountRoutes = [
 
 function renderPassword({ caller, isPasswordLoginOn, signIn }: Request, rejected?: Rejected): Html {
   if (!isPasswordLoginOn) return html`<p>Log-in by password is off: you sign in with your identity provider.</p>`
-  const form = stateOf('own', rejected)
-  const passwordField = (name: keyof typeof LABELS, autocomplete: 'current-password' | 'new-password') =>
-    field(form, { name, label: LABELS[name], control: password(autocomplete, required) })
+  const form = stateOf('own', LABELS, rejected)
   return html`<form method="post" action="/settings/password" class="settings-form" novalidate>
 <input type="hidden" name="username" autocomplete="username" value="${caller.name}">
-${passwordField('current_password', 'current-password')}
-${passwordField('new_password', 'new-password')}
+${field(form, 'current_password', password('current-password', required))}
+${field(form, 'new_password', password('new-password', required))}
 <button type="submit">Change the password</button>
 <p class="muted">All your other sessions end.${signIn.names.length === 0 ? '' : ' If you have no password yet, an administrator can set one.'}</p>
 </form>`

@@ -93,13 +93,13 @@ function expiryWords(expiresAt: Instant | null, now: Instant): Html | string {
 }
 
 function renderForm(projects: Projects, now: number, rejected?: Rejected): Html {
-  const form = stateOf('key', rejected)
+  const form = stateOf('key', LABELS, rejected)
   return html`<form method="post" action="/settings/api-keys" class="settings-form" novalidate data-keep="new-api-key">
 ${newIdField(now)}
-${field(form, { name: 'name', label: LABELS.name, meaning: 'Which program uses it, for example "CI".', control: text(required) })}
-${field(form, { name: 'scope', label: LABELS.scope, control: choice(SCOPE_CHOICES) })}
-${field(form, { name: 'project_id', label: LABELS.project_id, control: choice([['', 'All projects'], ...projects]) })}
-${field(form, { name: 'expires_at', label: LABELS.expires_at, meaning: 'The last day on which it is valid, in UTC. Empty: it does not expire.', control: text('', 'off', 'date') })}
+${field(form, 'name', text(required), 'Which program uses it, for example "CI".')}
+${field(form, 'scope', choice(SCOPE_CHOICES))}
+${field(form, 'project_id', choice([['', 'All projects'], ...projects]))}
+${field(form, 'expires_at', text('', 'off', 'date'), 'The last day on which it is valid, in UTC. Empty: it does not expire.')}
 <button type="submit">Create the key</button>
 </form>`
 }

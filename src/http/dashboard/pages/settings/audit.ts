@@ -78,7 +78,7 @@ function renderFilter(filters: readonly (readonly [string, string])[]): Html {
   const others = filters.filter(([name]) => name !== 'action')
   const choices = [['', 'All actions'], ...AUDIT_ACTIONS.map((action) => [action, WORDS[action]])] as [string, string][]
   return html`<form method="get" action="/settings/audit" class="settings-form">
-${field({ id: 'audit', values: Object.fromEntries(filters) }, { name: 'action', label: 'Action', control: choice(choices) })}
+${field({ id: 'audit', labels: { action: 'Action' }, values: Object.fromEntries(filters) }, 'action', choice(choices))}
 ${others.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 <button type="submit" class="secondary">Show</button>
 ${filters.length === 0 ? '' : html`<p><a href="/settings/audit">Show all entries</a></p>`}

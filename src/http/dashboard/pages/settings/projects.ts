@@ -73,12 +73,12 @@ function renderTable(rows: readonly ProjectRecord[], now: number): Html {
 }
 
 function renderForm(rejected?: Rejected): Html {
-  const form = stateOf('project', rejected)
+  const form = stateOf('project', LABELS, rejected)
   const meaning =
     'For addresses and labels: a-z, 0-9, - and _. Empty: derived from the name. It cannot be changed later.'
   return html`<form method="post" action="/settings/projects" class="settings-form" novalidate data-keep="new-project">
-${field(form, { name: 'name', label: LABELS.name, control: text(required) })}
-${field(form, { name: 'slug', label: LABELS.slug, meaning, control: text() })}
+${field(form, 'name', text(required))}
+${field(form, 'slug', text(), meaning)}
 <button type="submit">Create the project</button>
 </form>`
 }
@@ -99,13 +99,13 @@ async function create(request: Request): Promise<Page | Redirect> {
 
 async function showProject(request: Request, project: ProjectRecord, rejected?: Rejected): Promise<Page> {
   const { id, name, slug } = project
-  const form = stateOf('rename', rejected, { name })
+  const form = stateOf('rename', LABELS, rejected, { name })
   const main = html`${crumbs([SETTINGS], 'Project')}
 <article class="narrow settings-page">
 <h1>${isolated(name)}</h1>
 <form method="post" action="/settings/projects/${id}" novalidate>
 ${wasField({ name }, rejected?.values.get(WAS))}
-${field(form, { name: 'name', label: LABELS.name, meaning: `The slug stays: ${slug}`, control: text(required) })}
+${field(form, 'name', text(required), `The slug stays: ${slug}`)}
 <button type="submit">Save</button>
 </form>
 ${await renderProjectKeys(request, project)}

@@ -20,6 +20,7 @@ import {
   required,
   stateOf,
   text,
+  WHOLE,
 } from '../../ui/form.ts'
 import { rowLink, table } from '../../ui/table.ts'
 import { isolated, sentence } from '../../words/words.ts'
@@ -79,13 +80,12 @@ function renderTable(rows: readonly UserRecord[], own: string, now: number): Htm
 }
 
 function renderForm({ isPasswordLoginOn }: Request, rejected?: Rejected): Html {
-  const form = stateOf('user', rejected)
+  const form = stateOf('user', LABELS, rejected)
   const meaning = 'At least 12 characters. Hand it over in person; the user can change it here.'
-  const control = password('new-password', required)
   return html`<form method="post" action="/settings/users" class="settings-form" novalidate data-keep="new-user">
-${field(form, { name: 'email', label: LABELS.email, control: text(required, 'off', 'email') })}
-${isPasswordLoginOn ? field(form, { name: 'password', label: LABELS.password, meaning, control }) : ''}
-${field(form, { name: 'scope', label: LABELS.scope, control: choice(SCOPE_CHOICES) })}
+${field(form, 'email', text(required, 'off', 'email'))}
+${isPasswordLoginOn ? field(form, 'password', password('new-password', required), meaning) : ''}
+${field(form, 'scope', choice(SCOPE_CHOICES))}
 <button type="submit">Create the user</button>
 </form>`
 }
@@ -109,22 +109,19 @@ function conflictOf(error: unknown, name: string): Faults {
   return { [name]: sentence(error.message) }
 }
 
-/** The name of what is wrong with the form as a whole. */
-const WHOLE = ''
-const NEW_PASSWORD = 'New password'
+const CHANGE_LABELS = { ...LABELS, password: 'New password' } as const
 
 function showUser({ isPasswordLoginOn }: Request, { id, email, scope }: UserRecord, rejected?: Rejected): Page {
-  const form = stateOf('change', rejected, { scope })
+  const form = stateOf('change', CHANGE_LABELS, rejected, { scope })
   const meaning = 'Empty: the password stays. A new one ends all sessions of the user.'
-  const control = password('new-password')
   const main = html`${crumbs([SETTINGS], 'User')}
 <article class="narrow settings-page">
 <h1>${isolated(email)}</h1>
-${generalFault(rejected?.faults[WHOLE])}
+${generalFault(rejected?.faults)}
 <form method="post" action="/settings/users/${id}" novalidate>
 ${wasField({ scope }, rejected?.values.get(WAS))}
-${field(form, { name: 'scope', label: LABELS.scope, control: choice(SCOPE_CHOICES) })}
-${isPasswordLoginOn ? field(form, { name: 'password', label: NEW_PASSWORD, meaning, control }) : ''}
+${field(form, 'scope', choice(SCOPE_CHOICES))}
+${isPasswordLoginOn ? field(form, 'password', password('new-password'), meaning) : ''}
 <button type="submit">Save</button>
 </form>
 <p><a href="/settings/users/${id}/remove">Remove this user</a></p>
@@ -144,7 +141,7 @@ async function change(request: Request): Promise<Page | Redirect> {
     await updateUser(context, caller, params.id!, body)
     return redirect('/settings', 'user-changed')
   } catch (error) {
-    const faults = faultsOf(error, { ...LABELS, password: NEW_PASSWORD })
+    const faults = faultsOf(error, CHANGE_LABELS)
     if (faults !== null) return showUser(request, user, { values: form, faults })
     return { ...showUser(request, user, { values: form, faults: conflictOf(error, WHOLE) }), status: 409 }
   }
