@@ -22,7 +22,7 @@ const UNITS = [
   [MINUTE_MS, MINUTE_MS, 'minute'],
 ]
 
-/** The same words as the server's (words.ts). @param {number} at @param {number} now */
+/** The same words as the server's (time-words.ts). @param {number} at @param {number} now */
 export function relativeWords(at, now) {
   const ms = at - now
   const [, size, unit] = UNITS.find(([from]) => Math.abs(ms) >= from) ?? []

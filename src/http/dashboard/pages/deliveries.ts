@@ -17,7 +17,7 @@ import { action, type Page, page, type Request, redirect } from '../page.ts'
 import { filterAttribute, filterButton } from '../ui/form.ts'
 import { addressOf, BY_TIME, pager } from '../ui/pager.ts'
 import { type Choice, select } from '../ui/select.ts'
-import { deliveryWord } from '../words/event-words.ts'
+import { deliveryWord } from '../words/status-words.ts'
 import { isolated } from '../words/words.ts'
 import { deliveryList } from './delivery-list.ts'
 

@@ -6,8 +6,9 @@ import { includesScope } from '../../../domain/access.ts'
 import type { Instant } from '../../../domain/check.ts'
 import { type Html, html } from '../html.ts'
 import { table } from '../ui/table.ts'
-import { deliveryBadge, EVENT_WORDS } from '../words/event-words.ts'
-import { ago, isolated } from '../words/words.ts'
+import { deliveryBadge, EVENT_WORDS } from '../words/status-words.ts'
+import { ago } from '../words/time-words.ts'
+import { isolated } from '../words/words.ts'
 
 export interface DeliveryListOptions {
   readonly caller: DashboardCaller

@@ -14,7 +14,8 @@ import { icon } from '../icons.ts'
 import { type Page, page, type Request } from '../page.ts'
 import { facts } from '../ui/facts.ts'
 import { table } from '../ui/table.ts'
-import { ago, durationWords, exactWords, isolated } from '../words/words.ts'
+import { ago, durationWords, exactWords } from '../words/time-words.ts'
+import { isolated } from '../words/words.ts'
 import { blindWords } from './blind.ts'
 
 export const serviceRoutes = [page('/service', 'read', showService)]

@@ -3,8 +3,8 @@
 import { scaleBand, scaleLinear } from 'd3-scale'
 import type { DurationSummary, PastRun } from '../../../domain/runs.ts'
 import { type Html, html } from '../html.ts'
-import { durationWords, exactWords } from '../words/words.ts'
-import { OUTCOME_WORDS } from './run-timeline.ts'
+import { OUTCOME_WORDS } from '../words/status-words.ts'
+import { durationWords, exactWords } from '../words/time-words.ts'
 import { round } from './time-axis.ts'
 
 const DRAWN_RUNS = 60

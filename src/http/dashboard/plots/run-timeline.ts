@@ -4,15 +4,9 @@ import type { Instant } from '../../../domain/check.ts'
 import type { PastRun, RunOutcome } from '../../../domain/runs.ts'
 import type { StatusSpan } from '../../../domain/uptime.ts'
 import { type Html, html } from '../html.ts'
-import { durationWords, exactWords, STATUS_WORDS } from '../words/words.ts'
+import { OUTCOME_WORDS, STATUS_WORDS } from '../words/status-words.ts'
+import { durationWords, exactWords } from '../words/time-words.ts'
 import { round, timeScale, timeTicks } from './time-axis.ts'
-
-export const OUTCOME_WORDS: Readonly<Record<RunOutcome, string>> = {
-  success: 'succeeded',
-  fail: 'failed',
-  running: 'running',
-  unfinished: 'not finished',
-}
 
 /** The most runs and spans that are drawn. */
 export const DRAWN_RUNS = 100

@@ -7,7 +7,8 @@
 import { scaleSqrt } from 'd3-scale'
 import { BAR_OUTCOMES, type BarOutcome, type RunBar, STRIP_RUNS } from '../../../domain/survey.ts'
 import { type Html, html } from '../html.ts'
-import { durationWords } from '../words/words.ts'
+import { OUTCOME_WORDS } from '../words/status-words.ts'
+import { durationWords } from '../words/time-words.ts'
 
 /** Units of the drawing, which are pixels. */
 const STEP = 5
@@ -19,14 +20,6 @@ const WIDTH = STRIP_RUNS * STEP
 const PLAIN = 12
 /** No run: a missed deadline shows at full height, a gap of ours does not stand out. */
 const FIXED: Partial<Record<BarOutcome, number>> = { missed: BASE, overran: BASE, outage: SHORTEST }
-
-const WORDS: Readonly<Record<BarOutcome, string>> = {
-  success: 'succeeded',
-  fail: 'failed',
-  missed: 'missed',
-  overran: 'took too long',
-  outage: 'unknown, while the service was down',
-}
 
 const FAILURES_NAMED = 3
 const AGES = ['the last run', '1 run earlier']
@@ -44,7 +37,7 @@ export function stripWords(runs: readonly RunBar[]): string {
     count: runs.filter((run) => run.outcome === outcome).length,
   }))
     .filter(({ count }) => count > 0)
-    .map(({ outcome, count }) => `${count} ${WORDS[outcome]}`)
+    .map(({ outcome, count }) => `${count} ${OUTCOME_WORDS[outcome]}`)
   const durations = runs.flatMap(({ durationMs }) => (durationMs === null ? [] : [durationMs]))
   const subject = runs.length === 1 ? 'Last run' : `Last ${runs.length} runs`
   const text = `${subject}: ${counts.join(', ')}.${runs.length === 1 ? '' : failureWords(runs)}`
@@ -62,7 +55,7 @@ function failureWords(runs: readonly RunBar[]): string {
     .filter(({ outcome }) => outcome !== 'success' && outcome !== 'outage')
     .slice(0, FAILURES_NAMED)
   if (failures.length === 0) return ''
-  const words = failures.map(({ outcome, age }) => `${WORDS[outcome]} (${AGES[age] ?? `${age} runs earlier`})`)
+  const words = failures.map(({ outcome, age }) => `${OUTCOME_WORDS[outcome]} (${AGES[age] ?? `${age} runs earlier`})`)
   return ` Newest failures: ${words.join(', ')}.`
 }
 

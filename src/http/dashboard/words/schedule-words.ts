@@ -6,7 +6,7 @@
 import cronstrue from 'cronstrue'
 import type { Instant } from '../../../domain/check.ts'
 import { type Cron, type CronValues, type Dialect, nextSlot, parseCron, valuesOf } from '../../../domain/cron.ts'
-import { everyWords } from './duration-text.ts'
+import { everyWords } from './time-words.ts'
 
 /** What a check stores of its schedule: a period, or an expression and its zone. */
 export interface ScheduleTexts {
@@ -141,31 +141,4 @@ export function nextSlots(cron: Cron, after: Instant, count: number): Instant[] 
   const slots: Instant[] = []
   for (let at = nextSlot(cron, after); at !== null && slots.length < count; at = nextSlot(cron, at)) slots.push(at)
   return slots
-}
-
-/** An instant as the clocks of a zone show it: `Tue, 24 Nov 2026, 02:00 CET`. The name of the offset tells the two readings of a repeated hour apart. */
-export function timeInZone(at: Instant, zone: string): string {
-  return formatOf(zone).format(at)
-}
-
-const formats = new Map<string, Intl.DateTimeFormat>()
-
-/** Making one takes 50 times as long as using it. Bounded by the number of zones: a caller checks the zone first. */
-function formatOf(zone: string): Intl.DateTimeFormat {
-  let format = formats.get(zone)
-  if (format === undefined) {
-    format = new Intl.DateTimeFormat('en-GB', {
-      timeZone: zone,
-      weekday: 'short',
-      day: 'numeric',
-      month: 'short',
-      year: 'numeric',
-      hour: '2-digit',
-      minute: '2-digit',
-      hourCycle: 'h23',
-      timeZoneName: 'short',
-    })
-    formats.set(zone, format)
-  }
-  return format
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { withLinks } from '../../../../src/http/dashboard/words/links.ts'
+import { withLinks } from '../../../../src/http/dashboard/words/words.ts'
 
 const WIKI = 'https://wiki.example.com/backup'
 /** Each link in brackets. */

@@ -1,13 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { nextSlot, parseCron, valuesOf } from '../../../../src/domain/cron.ts'
-import {
-  cityOf,
-  nextSlots,
-  scheduleWords,
-  spellPlainly,
-  timeInZone,
-} from '../../../../src/http/dashboard/words/schedule-words.ts'
+import { cityOf, nextSlots, scheduleWords, spellPlainly } from '../../../../src/http/dashboard/words/schedule-words.ts'
+import { timeInZone } from '../../../../src/http/dashboard/words/time-words.ts'
 
 const words = (schedule: string, timeZone: string | null = 'Europe/Berlin') =>
   scheduleWords({ periodSeconds: null, schedule, timeZone })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 // @ts-expect-error plain JavaScript for browsers, with a configuration of its own
 import { backOff, relativeWords as inBrowser, restMs } from '../../../../src/http/dashboard/assets/dashboard.js'
-import { relativeWords } from '../../../../src/http/dashboard/words/words.ts'
+import { relativeWords } from '../../../../src/http/dashboard/words/time-words.ts'
 
 const SECOND_MS = 1_000
 const DAY_MS = 86_400_000

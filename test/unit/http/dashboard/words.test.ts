@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { renderPreview } from '../../../../src/http/dashboard/pages/checks/preview.ts'
-import { durationWords, relativeWords, sentence } from '../../../../src/http/dashboard/words/words.ts'
+import { durationWords, relativeWords } from '../../../../src/http/dashboard/words/time-words.ts'
+import { sentence } from '../../../../src/http/dashboard/words/words.ts'
 import { DAY, HOUR, MINUTE, NOON, SECOND } from '../../../support/builders.ts'
 
 describe('a length of time', () => {

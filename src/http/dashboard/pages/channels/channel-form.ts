@@ -35,7 +35,7 @@ import {
   type WordedFault,
 } from '../../ui/form.ts'
 import type { Choice } from '../../ui/select.ts'
-import { EVENT_MEANINGS, EVENT_WORDS } from '../../words/event-words.ts'
+import { EVENT_MEANINGS, EVENT_WORDS } from '../../words/status-words.ts'
 import { isolated, sentence } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { findChangeable } from './changeable-channel.ts'

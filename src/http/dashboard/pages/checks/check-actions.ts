@@ -7,7 +7,7 @@ import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Request, redirect } from '../../page.ts'
 import { confirm } from '../../ui/confirm.ts'
-import { ago } from '../../words/words.ts'
+import { ago } from '../../words/time-words.ts'
 import {
   deleteCommand,
   renderCommand,

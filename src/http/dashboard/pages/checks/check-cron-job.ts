@@ -6,8 +6,9 @@ import type { Instant } from '../../../../domain/check.ts'
 import type { LastRun, RunOutcome } from '../../../../domain/last-run.ts'
 import { type Html, html } from '../../html.ts'
 import { facts } from '../../ui/facts.ts'
-import type { FollowedFacts, StuckJob } from '../../words/check-words.ts'
-import { ago, durationWords, isolated } from '../../words/words.ts'
+import type { FollowedFacts, StuckJob } from '../../words/status-words.ts'
+import { ago, durationWords } from '../../words/time-words.ts'
+import { isolated } from '../../words/words.ts'
 import { deleteJobCommand, renderCommand } from './check-kubernetes.ts'
 
 /** Null for a check that follows no CronJob. */

@@ -7,7 +7,7 @@ import { listTimeZones } from '../../../../domain/time-zone.ts'
 import type { ProjectRecord } from '../../../../tenancy/projects.ts'
 import { type Html, html } from '../../html.ts'
 import { area, type Box, boxes, type Control, choice, type Faults, type FormState, field, text } from '../../ui/form.ts'
-import { spellDuration } from '../../words/duration-text.ts'
+import { spellDuration } from '../../words/time-words.ts'
 import { ALL_CHANNELS, FIELD_NAMES, type FieldName, LABELS, type Values } from './check-values.ts'
 import { renderPreview } from './preview.ts'
 

@@ -2,17 +2,17 @@
 
 import { listNamedDeliveries } from '../../../../channels/find-deliveries.ts'
 import type { CheckReview } from '../../../../checks/review-check.ts'
-import type { FlipReason, Instant } from '../../../../domain/check.ts'
+import type { Instant } from '../../../../domain/check.ts'
 import type { PastRun } from '../../../../domain/runs.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import type { Request } from '../../page.ts'
 import { renderDurations } from '../../plots/durations.ts'
-import { DRAWN_RUNS, OUTCOME_WORDS, renderTimeline } from '../../plots/run-timeline.ts'
+import { DRAWN_RUNS, renderTimeline } from '../../plots/run-timeline.ts'
 import { table } from '../../ui/table.ts'
-import { whenOf } from '../../words/check-times.ts'
-import { type ClockWords, clockOf, shareWords } from '../../words/check-words.ts'
-import { durationWords, isolated, STATUS_WORDS } from '../../words/words.ts'
+import { flipWords, OUTCOME_WORDS, STATUS_WORDS, shareWords } from '../../words/status-words.ts'
+import { type ClockWords, clockOf, durationWords, whenOf } from '../../words/time-words.ts'
+import { isolated } from '../../words/words.ts'
 import { deliveryList } from '../delivery-list.ts'
 
 /** A shorter time at the start of a window is not worth a word. */
@@ -95,35 +95,12 @@ ${
 </section>`
 }
 
-const FLIP_WORDS: Readonly<Record<FlipReason, string>> = {
-  created: 'created',
-  first_success: 'the first success',
-  missed: 'no ping came in time',
-  failed: 'the job reported a failure',
-  overran: 'the run took longer than allowed',
-  recovered: 'the job reported a success',
-  paused: 'paused',
-  resumed: 'resumed',
-  outage: 'this service could take no pings, so it is not known whether the job ran',
-}
-
-/** Of a check that follows a CronJob: no pings are expected of it. */
-const FOLLOWED_FLIP_WORDS: Readonly<Record<FlipReason, string>> = {
-  ...FLIP_WORDS,
-  first_success: 'the first run that succeeded',
-  missed: 'no run started in time',
-  failed: 'a run failed',
-  recovered: 'a run succeeded',
-  outage: 'this service could record no runs, so it is not known whether the job ran',
-}
-
 export function renderFlips({ check, flips, hasOlderFlips, now }: CheckReview): Html {
   const shown = flips.slice(0, SHOWN_FLIPS)
   if (shown.length === 0) return html``
   const rest = flips.length - shown.length
   const when = whenOf(check, now)
   const isFollowed = check.spec.jobArea !== null
-  const words = isFollowed ? FOLLOWED_FLIP_WORDS : FLIP_WORDS
   return html`<section aria-labelledby="flips-title">
 <h2 id="flips-title">Changes of status</h2>
 <ol class="rows flips">
@@ -131,7 +108,7 @@ ${shown.map(
   ({ at, to, reason, pingId, detail = null }) =>
     html`<li><span class="status status-${reason === 'outage' ? 'new' : to}">${icon(reason === 'outage' ? 'new' : to)} ${
       reason === 'outage' ? 'Not known' : STATUS_WORDS[to]
-    }</span> <span class="grow">${words[reason]}${detail === null ? '' : html`: ${isolated(detail)}`}${
+    }</span> <span class="grow">${flipWords(reason, isFollowed)}${detail === null ? '' : html`: ${isolated(detail)}`}${
       pingId === null
         ? ''
         : html` (<a href="/checks/${check.id}/pings/${pingId}">${isFollowed ? 'report' : 'ping'}</a>)`

@@ -13,8 +13,8 @@ import { type Page, type Plain, page, type Request } from '../../page.ts'
 import { type Crumb, crumbs } from '../../ui/crumbs.ts'
 import { facts } from '../../ui/facts.ts'
 import { addressOf, BY_TIME, pager } from '../../ui/pager.ts'
-import { type When, whenOf } from '../../words/check-times.ts'
-import { ago, durationWords, exactWords, isolated } from '../../words/words.ts'
+import { ago, durationWords, exactWords, type When, whenOf } from '../../words/time-words.ts'
+import { isolated } from '../../words/words.ts'
 import { readJobText } from './job-text.ts'
 
 export const checkPingRoutes = [

@@ -9,7 +9,7 @@ import type { Cron } from '../../../../domain/cron.ts'
 import { LABELS as CHECK_LABELS, sortLabels } from '../../../../domain/labels.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
 import { type Faults, faultsOf, type WordedFault } from '../../ui/form.ts'
-import { parseDuration, spellDuration } from '../../words/duration-text.ts'
+import { parseDuration, spellDuration } from '../../words/time-words.ts'
 import { toLines } from '../was.ts'
 
 export { digestValues, WAS } from '../was.ts'

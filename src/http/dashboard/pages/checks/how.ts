@@ -8,7 +8,8 @@ import { type Html, html } from '../../html.ts'
 import { type Page, page, type Request } from '../../page.ts'
 import { crumbs } from '../../ui/crumbs.ts'
 import { table } from '../../ui/table.ts'
-import { ago, isolated } from '../../words/words.ts'
+import { ago } from '../../words/time-words.ts'
+import { isolated } from '../../words/words.ts'
 import { type Snippet, snippetsOf } from './snippets.ts'
 
 export const howRoutes = [page('/checks/{id}/how', 'read', show)]

@@ -16,7 +16,9 @@ import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { renderStrip } from '../../plots/strip.ts'
 import { scheduleWords } from '../../words/schedule-words.ts'
-import { ago, isolated, statusBadge } from '../../words/words.ts'
+import { rowWords, statusBadge } from '../../words/status-words.ts'
+import { ago } from '../../words/time-words.ts'
+import { isolated } from '../../words/words.ts'
 
 export interface CheckTable {
   readonly checks: readonly SurveyedCheck[]
@@ -92,7 +94,7 @@ function renderTags(tags: readonly string[]): Html | string {
 /** Since when, and why: few words. */
 function whyOf(check: SurveyedCheck, status: ShownStatus, now: Instant): Html {
   const { statusDetail } = check
-  const what = sinceOf(check, status, now)
+  const what = rowWords(check, status, now)
   return statusDetail === undefined
     ? what
     : html`${what}: ${isolated(firstBytes(toOneLine(statusDetail), DETAIL_BYTES))}`
@@ -100,31 +102,6 @@ function whyOf(check: SurveyedCheck, status: ShownStatus, now: Instant): Html {
 
 /** The page of the check has the whole sentence. */
 const DETAIL_BYTES = 160
-
-function sinceOf({ state, spec }: SurveyedCheck, status: ShownStatus, now: Instant): Html {
-  if (status === 'late') return html`expected ${ago(state.expectedAt!, now)}`
-  const since = ago(state.since, now)
-  switch (state.reason) {
-    case 'missed':
-      return html`due ${since}, no ${spec.jobArea === null ? 'ping came' : 'run started'}`
-    case 'failed':
-      return html`failed ${since}`
-    case 'overran':
-      return html`should have ended ${since}`
-    case 'recovered':
-      return html`recovered ${since}`
-    case 'first_success':
-      return html`first success ${since}`
-    case 'paused':
-      return html`paused ${since}`
-    case 'resumed':
-      return html`resumed ${since}, no result yet`
-    case 'created':
-      return html`created ${since}, no result yet`
-    case null:
-      return html`since ${since}`
-  }
-}
 
 /** The namespace that declares it, with the name of another cluster than the default one. */
 function placeOf({ managedBy, kubernetes }: SurveyedCheck): string | Html {

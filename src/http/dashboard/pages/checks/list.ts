@@ -16,7 +16,7 @@ import { type Page, page, type Request, redirect } from '../../page.ts'
 import { filterAttribute, filterButton } from '../../ui/form.ts'
 import { addressOf, pager } from '../../ui/pager.ts'
 import { select } from '../../ui/select.ts'
-import { STATUS_WORDS } from '../../words/words.ts'
+import { STATUS_WORDS } from '../../words/status-words.ts'
 import { blindBanner } from '../blind.ts'
 import { renderCheckTable } from './list-rows.ts'
 

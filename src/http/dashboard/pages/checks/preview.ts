@@ -3,9 +3,8 @@
 import type { Instant } from '../../../../domain/check.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
 import { type Html, html } from '../../html.ts'
-import { everyWords, parseDuration, spellDuration } from '../../words/duration-text.ts'
-import { nextSlots, scheduleWords, timeInZone } from '../../words/schedule-words.ts'
-import { ago } from '../../words/words.ts'
+import { nextSlots, scheduleWords } from '../../words/schedule-words.ts'
+import { ago, everyWords, parseDuration, spellDuration, timeInZone } from '../../words/time-words.ts'
 import { DEFAULT_ZONE, LABELS, readCron, type Values } from './check-values.ts'
 
 type Typed = Pick<Values, 'schedule' | 'time_zone' | 'period_seconds' | 'grace_seconds'>

@@ -25,7 +25,8 @@ import {
   text,
 } from '../../ui/form.ts'
 import { rowLink, table } from '../../ui/table.ts'
-import { ago, exactWords, isolated } from '../../words/words.ts'
+import { ago, exactWords } from '../../words/time-words.ts'
+import { isolated } from '../../words/words.ts'
 import { addition, createdWords, pagerOf, SCOPE_CHOICES, SETTINGS, type Section, showSection } from './section.ts'
 
 const LABELS = { name: 'Name', scope: 'Scope', project_id: 'Project', expires_at: 'Expires' } as const

@@ -9,7 +9,8 @@ import { type Html, html } from '../../html.ts'
 import { page, type Request } from '../../page.ts'
 import { choice, field } from '../../ui/form.ts'
 import { table } from '../../ui/table.ts'
-import { ago, isolated } from '../../words/words.ts'
+import { ago } from '../../words/time-words.ts'
+import { isolated } from '../../words/words.ts'
 import { pagerOf, type Section, showSection } from './section.ts'
 
 const WORDS = {

@@ -8,7 +8,8 @@ import type { Page, Request } from '../../page.ts'
 import { type Crumb, crumbs } from '../../ui/crumbs.ts'
 import type { Rejected } from '../../ui/form.ts'
 import { addressOf, pager } from '../../ui/pager.ts'
-import { ago, isolated } from '../../words/words.ts'
+import { ago } from '../../words/time-words.ts'
+import { isolated } from '../../words/words.ts'
 
 export interface SectionView {
   readonly after: PageRequest['after']

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseDuration, spellDuration } from '../../../../src/http/dashboard/words/duration-text.ts'
+import { parseDuration, spellDuration } from '../../../../src/http/dashboard/words/time-words.ts'
 import { startCpuTimer } from '../../../support/cpu-time.ts'
 
 describe('a length of time that a user types', () => {

@@ -2,15 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { FLIP_REASONS, REASONS_OF, type StatusReason, type StoredStatus } from '../../../../src/domain/check.ts'
 import { readJobText } from '../../../../src/http/dashboard/pages/checks/job-text.ts'
 import {
-  clockOf,
   flappingSentence,
   nextSentence,
   reasonWords,
-  roughly,
   type StuckJob,
   shareWords,
   statusSentence,
-} from '../../../../src/http/dashboard/words/check-words.ts'
+} from '../../../../src/http/dashboard/words/status-words.ts'
+import { clockOf, roughly } from '../../../../src/http/dashboard/words/time-words.ts'
 import { aState, DAY, HOUR, MINUTE, NOON, SECOND } from '../../../support/builders.ts'
 
 const clock = clockOf('UTC', NOON)
