@@ -132,3 +132,9 @@ it('offers the channels of its project, however many others there are before the
   expect(ofNew).toHaveLength(122)
   expect(ofNew).toContainEqual([last, false])
 })
+
+it('names the channels, and no tag, for a text that is the id of none', async () => {
+  const { status, text } = await save(['none'])
+  expect(status).toBe(422)
+  expect(text).toMatch(/<small id="channels-fault" class="fault">Channels /)
+})
