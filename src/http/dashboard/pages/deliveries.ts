@@ -127,7 +127,7 @@ ${checkName === null ? '' : html`<p>Only of ${isolated(checkName)} <a href="${to
 function empty(filters: Filters, cursor: string | null): Html {
   if (cursor !== null || Object.keys(filters).length > 0)
     return html`<p>No delivery matches. <a href="/deliveries">Show all deliveries</a></p>`
-  return html`<article class="empty-page">
+  return html`<article class="empty">
 <p>Nothing was sent yet. A check that goes down, or a test of a channel, is listed here.</p>
 <p><a class="button" href="/channels">Go to the channels</a></p>
 </article>`

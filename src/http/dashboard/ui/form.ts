@@ -114,16 +114,25 @@ ${choices.map(
 
 /** The input at which a fault is shown, and its text. Null: in the usual words, at the input of its field. */
 export type WordedFault = readonly [input: string, text: string] | null
-type WordInside = (name: string, inside: readonly string[], message: string) => WordedFault
 
-/** The faults of an error of a schema or a verb. Null for an error that is about no field of the form. */
-export function faultsOf(error: unknown, labels: Labels, wordInside: WordInside = () => null): Faults | null {
-  if (!(error instanceof AppError) || (error.code !== 'invalid' && error.code !== 'conflict')) return null
+interface FaultOptions {
+  readonly word?: (name: string, inside: readonly string[], message: string) => WordedFault
+  /** The input for a conflict that names no field. */
+  readonly rest?: string
+}
+
+/** Of the faults of one field: a list can have thousands, and the first ones say what to do. */
+const MOST_CHARACTERS = 200
+
+/** The faults of an error of a schema or a verb. Rethrows an error that is about no field of the form. */
+export function faultsOf(error: unknown, labels: Labels, { word, rest }: FaultOptions = {}): Faults {
+  if (!(error instanceof AppError) || (error.code !== 'invalid' && error.code !== 'conflict')) throw error
   const faults: Record<string, string> = {}
   const add = (input: string, message: string) => {
     const text = sentence(message)
     const before = faults[input]
-    faults[input] = before === undefined || before === text ? text : `${before} ${text}`
+    if (before === undefined) faults[input] = text
+    else if (before.length < MOST_CHARACTERS && !before.includes(text)) faults[input] = `${before} ${text}`
   }
   const { code, field, details = [] } = error
   const { rule } = describeError(error, (name) => labels[inputOf(name)] ?? name)
@@ -133,12 +142,14 @@ export function faultsOf(error: unknown, labels: Labels, wordInside: WordInside 
   ]) {
     const [, name = '', ...inside] = path.split('.')
     const input = inputOf(name)
-    const worded = wordInside(name, inside, message)
-    if (worded !== null) add(...worded)
+    const worded = word?.(name, inside, message)
+    if (worded) add(...worded)
     // A rule follows the name of its field; the text of a conflict stands alone.
     else if (Object.hasOwn(labels, input)) add(input, code === 'conflict' ? message : `${labels[input]} ${message}`)
   }
-  return Object.keys(faults).length === 0 ? null : faults
+  if (code === 'conflict' && rest !== undefined && Object.keys(faults).length === 0) add(rest, error.message)
+  if (Object.keys(faults).length === 0) throw error
+  return faults
 }
 
 /** The input of a field that an AppError names: `periodSeconds` is `period_seconds`. */

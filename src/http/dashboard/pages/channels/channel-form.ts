@@ -165,10 +165,11 @@ function readFaults(kind: ChannelKind, error: unknown): { faults: Faults; status
   const { code, message } = error
   if (code === 'not_found' && message === notFound('project').message)
     return { faults: { project_id: 'This project does not exist any more: choose another.' }, status: 422 }
-  const faults = faultsOf(error, LABELS, (name, inside, text) => wordInside(kind, [name, ...inside], text))
-  if (faults !== null) return { faults, status: code === 'conflict' ? STATUS[code] : 422 }
-  if (code !== 'conflict') throw error
-  return { faults: { [WHOLE]: sentence(message) }, status: STATUS[code] }
+  const faults = faultsOf(error, LABELS, {
+    word: (name, inside, text) => wordInside(kind, [name, ...inside], text),
+    rest: WHOLE,
+  })
+  return { faults, status: code === 'conflict' ? STATUS[code] : 422 }
 }
 
 /** The input of a fault of the events or the config, and its text without a full stop. */

@@ -94,7 +94,7 @@ ${pager({
 }
 
 function empty(add: Html | string): Html {
-  return html`<article class="empty-page">
+  return html`<article class="empty">
 <p>No channel exists yet, so no one is notified when a check goes down.</p>
 ${add === '' ? html`<p>An admin of this dashboard can add one.</p>` : add}
 </article>`

@@ -233,9 +233,7 @@ export function readCron(texts: {
     if (schedule.kind !== 'cron') throw new TypeError('a schedule has no period')
     return { cron: schedule.cron }
   } catch (error) {
-    const faults = faultsOfCheck(error)
-    if (faults === null) throw error
-    return { faults }
+    return { faults: faultsOfCheck(error) }
   }
 }
 
@@ -247,8 +245,8 @@ function findScheduleFaults({ schedule, time_zone }: Values): Faults {
 
 // Faults --------------------------------------------------------------------------------------------------------------------------
 
-/** The faults of an AppError of the schema or of a verb. Null for an error about anything else. */
-export const faultsOfCheck = (error: unknown): Faults | null => faultsOf(error, LABELS, wordInside)
+/** The faults of an AppError of the schema or of a verb. Rethrows an error about anything else. */
+export const faultsOfCheck = (error: unknown): Faults => faultsOf(error, LABELS, { word: wordInside })
 
 function wordInside(name: string, inside: readonly string[], message: string): WordedFault {
   if (inside.length === 0) return null

@@ -63,14 +63,13 @@ async function changePassword(request: Request): Promise<Page | Redirect> {
     await changeOwnPassword(context, caller, { currentPassword: current_password, newPassword: new_password, address })
     return redirect('/settings', 'password-changed')
   } catch (error) {
-    const faults = faultsOf(error, LABELS)
-    if (faults !== null) return showSection(request, account, { values: form, faults })
-    if (!(error instanceof AppError) || !['forbidden', 'too_many_requests'].includes(error.code)) throw error
-    const shown = await showSection(request, account, {
-      values: form,
-      faults: { current_password: sentence(error.message) },
-    })
-    return error.code === 'forbidden' ? shown : { ...shown, status: 429, waitSeconds: error.retryAfterSeconds }
+    const isCounted = error instanceof AppError && error.code === 'too_many_requests'
+    const faults =
+      isCounted || (error instanceof AppError && error.code === 'forbidden')
+        ? { current_password: sentence(error.message) }
+        : faultsOf(error, LABELS)
+    const shown = await showSection(request, account, { values: form, faults })
+    return isCounted ? { ...shown, status: 429, waitSeconds: error.retryAfterSeconds } : shown
   }
 }
 

@@ -113,7 +113,6 @@ async function create(request: Request): Promise<Page | Redirect> {
     return showKey(await createApiKey(context, caller, { ...readNewId(form), name, scope, projectId, expiresAt }))
   } catch (error) {
     const faults = faultsOf(error, LABELS)
-    if (faults === null) throw error
     return showSection(request, apiKeys, { values: form, faults })
   }
 }
@@ -132,10 +131,10 @@ function readBody(form: URLSearchParams): object {
 function showKey({ name, scope, key, expiresAt }: ApiKeyRecord & { readonly key: string }): Page {
   const title = 'The API key was created'
   const main = html`${crumbs([SETTINGS], 'New API key')}
-<article class="settings-page">
+<article>
 <h1>${title}</h1>
 <p>Copy the key ${isolated(name)} now: <strong>it is shown only once</strong>. It has the scope ${scope}${expiresAt === null ? ', and does not expire' : html`, and expires at ${exactWords(expiresAt)}`}.</p>
-<p class="secret"><code id="new-key">${key}</code> ${copyButton('new-key', 'the key')}</p>
+<p class="secret-line"><code id="new-key">${key}</code> ${copyButton('new-key', 'the key')}</p>
 <p><a class="button" href="/settings#api-keys">I have copied it</a></p>
 </article>`
   return { kind: 'page', title, main }

@@ -93,7 +93,6 @@ async function create(request: Request): Promise<Page | Redirect> {
     return redirect('/settings', 'project-created')
   } catch (error) {
     const faults = faultsOf(error, LABELS)
-    if (faults === null) throw error
     return showSection(request, projects, { values: form, faults })
   }
 }
@@ -102,7 +101,7 @@ async function showProject(request: Request, project: ProjectRecord, rejected?: 
   const { id, name, slug } = project
   const form = stateOf('rename', LABELS, rejected, { name })
   const main = html`${crumbs([SETTINGS], 'Project')}
-<article class="narrow settings-page">
+<article class="narrow">
 <h1>${isolated(name)}</h1>
 <form method="post" action="/settings/projects/${id}" novalidate>
 ${wasField({ name }, rejected?.values.get(WAS))}
@@ -125,7 +124,6 @@ async function change(request: Request): Promise<Page | Redirect> {
     return redirect('/settings', 'project-changed')
   } catch (error) {
     const faults = faultsOf(error, LABELS)
-    if (faults === null) throw error
     return showProject(request, project, { values: form, faults })
   }
 }

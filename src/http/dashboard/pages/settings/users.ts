@@ -1,7 +1,6 @@
 /** Users of the organization. */
 
 import { randomText } from '../../../../auth/random-text.ts'
-import { AppError } from '../../../../domain/errors.ts'
 import { createUser, getUser, listUsers, removeUser, type UserRecord, updateUser } from '../../../../tenancy/users.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { NewUser, UserUpdate } from '../../../api/users.schema.ts'
@@ -11,7 +10,6 @@ import { confirm } from '../../ui/confirm.ts'
 import { crumbs } from '../../ui/crumbs.ts'
 import {
   choice,
-  type Faults,
   faultsOf,
   field,
   generalFault,
@@ -23,7 +21,7 @@ import {
   WHOLE,
 } from '../../ui/form.ts'
 import { rowLink, table } from '../../ui/table.ts'
-import { isolated, sentence } from '../../words/words.ts'
+import { isolated } from '../../words/words.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { addition, createdWords, pagerOf, SCOPE_CHOICES, SETTINGS, type Section, showSection } from './section.ts'
 
@@ -98,15 +96,9 @@ async function create(request: Request): Promise<Page | Redirect> {
     await createUser(context, caller, parsePart('body', NewUser, given))
     return redirect('/settings', 'user-created')
   } catch (error) {
-    const faults = faultsOf(error, LABELS) ?? conflictOf(error, 'email')
+    const faults = faultsOf(error, LABELS, { rest: 'email' })
     return showSection(request, users, { values: form, faults })
   }
-}
-
-/** A conflict, said at a field. Rethrows other errors. */
-function conflictOf(error: unknown, name: string): Faults {
-  if (!(error instanceof AppError) || error.code !== 'conflict') throw error
-  return { [name]: sentence(error.message) }
 }
 
 const CHANGE_LABELS = { ...LABELS, password: 'New password' } as const
@@ -115,7 +107,7 @@ function showUser({ isPasswordLoginOn }: Request, { id, email, scope }: UserReco
   const form = stateOf('change', CHANGE_LABELS, rejected, { scope })
   const meaning = 'Empty: the password stays. A new one ends all sessions of the user.'
   const main = html`${crumbs([SETTINGS], 'User')}
-<article class="narrow settings-page">
+<article class="narrow">
 <h1>${isolated(email)}</h1>
 ${generalFault(rejected?.faults)}
 <form method="post" action="/settings/users/${id}" novalidate>
@@ -141,8 +133,8 @@ async function change(request: Request): Promise<Page | Redirect> {
     await updateUser(context, caller, params.id!, body)
     return redirect('/settings', 'user-changed')
   } catch (error) {
-    const faults = faultsOf(error, CHANGE_LABELS)
-    if (faults !== null) return showUser(request, user, { values: form, faults })
-    return { ...showUser(request, user, { values: form, faults: conflictOf(error, WHOLE) }), status: 409 }
+    const faults = faultsOf(error, CHANGE_LABELS, { rest: WHOLE })
+    const shown = showUser(request, user, { values: form, faults })
+    return faults[WHOLE] === undefined ? shown : { ...shown, status: 409 }
   }
 }
