@@ -166,8 +166,8 @@ export function generalFault(faults: Faults = {}): Html | string {
 }
 
 /**
- * The button of a form that filters a list. Scope `read` sees no button: there the script submits the form when a choice changes. Without scripts
- * the button shows; where it does not, it still makes the key Enter submit the form.
+ * The button of a form that filters a list. Scope `read` sees no button: there the script submits the form when a
+ * choice changes. Without scripts the button shows. A button that does not show still lets the key Enter submit the form.
  */
 export function filterButton(scope: Scope): Html {
   const kind = includesScope(scope, 'write') ? 'secondary' : 'secondary scriptless-only'
@@ -180,8 +180,8 @@ export function filterAttribute(scope: Scope): Html | string {
 }
 
 /**
- * For a form whose response shows a secret once: the id of what it creates. A browser that loads the response again posts the form again, and is
- * rejected because the id exists.
+ * For a form whose response shows a secret once: the id of what the form creates. A browser that loads the response
+ * again posts the form again, and is rejected because the id exists.
  */
 export function newIdField(now: Instant): Html {
   return html`<input type="hidden" name="new_id" value="${newId(now)}">`

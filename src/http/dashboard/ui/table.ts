@@ -3,7 +3,8 @@
 import { type Html, html, type Part } from '../html.ts'
 
 /**
- * Where a row is a card, the heading stands before the cell. `name`: the cell names its row. `actions`: the heading is for screen readers alone.
+ * Where a row is a card, the heading stands before the cell. `name`: the cell names its row. `actions`: the heading is
+ * for screen readers alone.
  */
 export type Column<Row> = readonly [heading: string, cell: (row: Row) => Part, kind?: 'name' | 'actions']
 

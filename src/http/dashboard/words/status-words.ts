@@ -1,4 +1,4 @@
-/** Statuses, their reasons, events and deliveries in words; notifications name the same reasons (channels/kinds/event-text.ts). */
+/** Statuses, their reasons, events and deliveries in words. Notifications name the same reasons (event-text.ts). */
 
 import type { NamedDelivery } from '../../../channels/find-deliveries.ts'
 import type { CheckRecord } from '../../../checks/find-checks.ts'
@@ -119,7 +119,7 @@ const REASONS: Readonly<Record<FlipReason, ReasonWords>> = {
   outage: { ...NOT_KNOWN, flip: 'this service could take no pings, so it is not known whether the job ran' },
 }
 
-/** Of a check that follows a CronJob: no pings are expected of it. The detail is a sentence of its own, without a full stop. */
+/** A check that follows a CronJob expects no pings. The detail is a sentence of its own, without a full stop. */
 const FOLLOWED: Readonly<Record<FlipReason, ReasonWords>> = {
   created: { ...REASONS.created, why: () => 'it was created, and no run has ended yet' },
   first_success: {
