@@ -1,4 +1,7 @@
-/** Statuses, their reasons, events and deliveries in words. Notifications name the same reasons (event-text.ts). */
+/**
+ * Statuses, their reasons, events and deliveries in words. Notifications name the same reasons
+ * (channels/kinds/event-text.ts).
+ */
 
 import type { NamedDelivery } from '../../../channels/find-deliveries.ts'
 import type { CheckRecord } from '../../../checks/find-checks.ts'
