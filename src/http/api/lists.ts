@@ -7,15 +7,12 @@
 import type { ServerResponse } from 'node:http'
 import { AppError } from '../../domain/errors.ts'
 import { startTimer } from '../../runtime/clock.ts'
-import { createSharedPlaces } from '../../runtime/places.ts'
+import { createLimiter } from '../../runtime/limiter.ts'
 
-/** Lists that are read, or sent, at the same time. */
-export const LISTS_AT_ONCE = 16
-/** Of these, those of one organization. */
-export const LISTS_PER_ORGANIZATION = 4
+/** Lists that are read, or sent, at the same time; of these, those of one organization. */
+export const LISTS = { atOnce: 16, perKey: 4 }
 /** Of the lists that have a place, those that are read at the same time. */
-const READS_AT_ONCE = 2
-const READS_PER_ORGANIZATION = 1
+const READS = { atOnce: 2, perKey: 1 }
 /** The longest wait for a place. */
 const WAIT_MS = 5_000
 const RETRY_SECONDS = 5
@@ -35,27 +32,15 @@ export interface Lists {
 }
 
 export function createLists({ waitMs = WAIT_MS, listMs = LIST_MS } = {}): Lists {
-  const places = createSharedPlaces(LISTS_AT_ONCE, LISTS_PER_ORGANIZATION)
-  const turns = createSharedPlaces(READS_AT_ONCE, READS_PER_ORGANIZATION)
+  const places = createLimiter({ ...LISTS, waitMs, createError })
+  const turns = createLimiter({ ...READS, waitMs, createError })
 
-  async function take(from: typeof places, organizationId: string) {
-    const leave = await from.take(organizationId, waitMs)
-    if (leave !== null) return leave
-    const message = `too many lists are being read at the moment; try again in ${RETRY_SECONDS} s`
-    throw new AppError('unavailable', message, { retryAfterSeconds: RETRY_SECONDS })
-  }
-
-  const lists: Lists = {
-    async read(response, organizationId, read) {
-      await lists.hold(response, organizationId)
-      return lists.inTurn(organizationId, read)
-    },
-    async hold(response, organizationId, mostMs = listMs) {
-      const leave = await take(places, organizationId)
+  function isSent(response: ServerResponse, mostMs: number): Promise<void> {
+    return new Promise((resolve) => {
       // Node closes no response that waits behind another one of its connection: then the timer gives the place back.
       const end = () => {
         stopTimer()
-        leave()
+        resolve()
       }
       const stopTimer = startTimer(mostMs, () => {
         response.destroy()
@@ -63,15 +48,28 @@ export function createLists({ waitMs = WAIT_MS, listMs = LIST_MS } = {}): Lists 
       })
       if (response.destroyed) end()
       else response.once('close', end)
+    })
+  }
+
+  const lists: Lists = {
+    async read(response, organizationId, read) {
+      await lists.hold(response, organizationId)
+      return lists.inTurn(organizationId, read)
     },
-    async inTurn(organizationId, read) {
-      const leave = await take(turns, organizationId)
-      try {
-        return await read()
-      } finally {
-        leave()
-      }
-    },
+    hold: (response, organizationId, mostMs = listMs) =>
+      new Promise((resolve, reject) => {
+        const work = () => {
+          resolve()
+          return isSent(response, mostMs)
+        }
+        places(work, [organizationId]).catch(reject)
+      }),
+    inTurn: (organizationId, read) => turns(read, [organizationId]),
   }
   return lists
+}
+
+function createError(): AppError {
+  const message = `too many lists are being read at the moment; try again in ${RETRY_SECONDS} s`
+  return new AppError('unavailable', message, { retryAfterSeconds: RETRY_SECONDS })
 }

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
-import { createLists, LISTS_AT_ONCE, LISTS_PER_ORGANIZATION } from '../../../src/http/api/lists.ts'
+import { createLists, LISTS } from '../../../src/http/api/lists.ts'
 import { openConnection, writeHead } from '../../support/http.ts'
 import { until } from '../../support/until.ts'
 
@@ -76,10 +76,10 @@ describe('lists', () => {
     expect((await fetch(`${url}/list?a`)).status).toBe(200)
   })
 
-  it(`that are not read yet hold ${LISTS_PER_ORGANIZATION} places of their organization, and ${LISTS_AT_ONCE} in all`, async () => {
+  it(`that are not read yet hold ${LISTS.perKey} places of their organization, and ${LISTS.atOnce} in all`, async () => {
     const { url } = await start({ unread, list }, { waitMs: 50 })
     const fill = async (organization: string) => {
-      for (let count = 0; count < LISTS_PER_ORGANIZATION; count += 1) await open(`${url}/unread?${organization}`)
+      for (let count = 0; count < LISTS.perKey; count += 1) await open(`${url}/unread?${organization}`)
     }
     await fill('a')
     expect((await fetch(`${url}/list?a`)).status).toBe(503)
@@ -95,9 +95,8 @@ describe('lists', () => {
     }
     const { url } = await start({ unread, fails, list }, { waitMs: 2_000 })
     for (let round = 0; round < 3; round += 1) {
-      for (let count = 0; count < LISTS_PER_ORGANIZATION; count += 1)
-        expect((await fetch(`${url}/fails?a`)).status).toBe(500)
-      const sent = await Promise.all(Array.from({ length: LISTS_PER_ORGANIZATION }, () => open(`${url}/unread?a`)))
+      for (let count = 0; count < LISTS.perKey; count += 1) expect((await fetch(`${url}/fails?a`)).status).toBe(500)
+      const sent = await Promise.all(Array.from({ length: LISTS.perKey }, () => open(`${url}/unread?a`)))
       for (const response of sent) response.destroy()
     }
     expect((await fetch(`${url}/list?a`)).status).toBe(200)
@@ -111,7 +110,7 @@ describe('lists', () => {
     await until(() => counts.read === 4)
     expect((await fetch(`${url}/list?a`)).status).toBe(200)
     const sent: IncomingMessage[] = []
-    for (let count = 0; count < LISTS_PER_ORGANIZATION; count += 1) sent.push(await open(`${url}/unread?a`))
+    for (let count = 0; count < LISTS.perKey; count += 1) sent.push(await open(`${url}/unread?a`))
     expect((await fetch(`${url}/list?a`)).status).toBe(200)
     await expect(sent[0]!.toArray()).rejects.toMatchObject({ code: 'ECONNRESET' })
   })

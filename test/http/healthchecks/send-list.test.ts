@@ -4,7 +4,7 @@ import { type IncomingMessage, request } from 'node:http'
 import Koa from 'koa'
 import { expect, it, onTestFinished } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
-import { createLists, LISTS_PER_ORGANIZATION, type Lists } from '../../../src/http/api/lists.ts'
+import { createLists, LISTS, type Lists } from '../../../src/http/api/lists.ts'
 import { sendList, writeList } from '../../../src/http/healthchecks/send-list.ts'
 import { renderErrors } from '../../../src/http/middleware/errors.ts'
 import { createHttpServer } from '../../../src/http/server.ts'
@@ -110,7 +110,7 @@ it('is read as its client reads, and not far ahead', async () => {
 it('holds a place of its organization until it is read, not a turn', async () => {
   const flood = createFlood()
   const { url } = await start({ flood: flood.read }, createLists({ waitMs: 100 }))
-  const sent = await Promise.all(Array.from({ length: LISTS_PER_ORGANIZATION }, () => open(`${url}/flood`)))
+  const sent = await Promise.all(Array.from({ length: LISTS.perKey }, () => open(`${url}/flood`)))
   const late = await fetch(`${url}/flood`)
   expect([late.status, late.headers.get('retry-after')]).toEqual([503, '5'])
   sent[0]!.destroy()
