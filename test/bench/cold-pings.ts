@@ -13,10 +13,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import { createDatabase, type Database } from '../../src/store/postgres/database.ts'
+import { createDatabase } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
 import { listServerProcesses, startPostgresServer } from '../support/postgres-server.ts'
 import type { Load, LoadResult } from './load.ts'
+import { cpuSeconds } from './processor-time.ts'
+import { readIds, seedPingedChecks, shuffle } from './seed-checks.ts'
 
 const CHECKS = Number(process.env.BENCH_CHECKS ?? 1_000_000)
 /** Stored pings of each check. */
@@ -34,9 +36,6 @@ const PROFILES = process.env.BENCH_PROFILES
 const HOT_CHECKS = 1_000
 const GOAL = 0.7
 const MOST_MEGABYTES = 350
-const SEED_AT_ONCE = 50_000
-/** The clock ticks of /proc, a second. */
-const TICKS = 100
 
 interface Server {
   readonly name: string
@@ -163,7 +162,7 @@ function ofDatabase(adminUrl: string): string {
   return url.href
 }
 
-/** Public ids, oldest check first. The checks are up, and expected once a day. */
+/** Public ids, oldest check first. */
 async function seed(): Promise<string[]> {
   await using stack = new AsyncDisposableStack()
   const database = createDatabase({ url: postgres.url, name: 'seed', connections: 1, patient: true })
@@ -172,44 +171,9 @@ async function seed(): Promise<string[]> {
   const kept = await readIds(database)
   if (kept.length > 0) return kept
   await admin.query('create extension pg_walinspect')
-  await database.query(`with o as (insert into organizations (id, name) values (gen_random_uuid(), 'bench') returning id)
-    insert into projects (id, organization_id, name, slug) select gen_random_uuid(), id, 'bench', 'bench' from o`)
-  for (let from = 1; from <= CHECKS; from += SEED_AT_ONCE) {
-    await database.query(
-      `insert into checks (id, public_id, project_id, name, slug, created_at)
-       select gen_random_uuid(), gen_random_uuid(), p.id, 'check ' || n, 'check-' || n, now()
-       from projects p, generate_series($1::int, $2::int) n`,
-      [from, Math.min(CHECKS, from + SEED_AT_ONCE - 1)],
-    )
-  }
-  await database.query(`insert into check_states (check_key, period_seconds, grace_seconds, status, since, stamped_at, last_ping_at, last_success_at, expected_at, due_at, wake_at, pings_total)
-    select key, 86400, 300, 1, now() - interval '2 days', now(), now(), now(), at, at + interval '5 minutes', at, 10
-    from checks, lateral (select now() + interval '1 hour' + random() * interval '20 hours' as at) due`)
-  // As they came: one of each check after the other.
-  for (let n = 0; n < HISTORY; n += 1)
-    await database.query(
-      `insert into pings (id, check_key, type, source, created_at)
-       select uuidv7(-interval '1 hour' * $1), key, 0, 0, now() - interval '1 hour' * $1 from checks`,
-      [HISTORY - n],
-    )
-  await database.query('vacuum analyze')
+  await seedPingedChecks(database, CHECKS, HISTORY)
   // Before the stack closes the database.
   return await readIds(database)
-}
-
-async function readIds(database: Database): Promise<string[]> {
-  const { rows } = await database.query<{ public_id: string }>('select public_id from checks order by key')
-  return rows.map((row) => row.public_id)
-}
-
-function shuffle<Item>(items: Item[]): Item[] {
-  for (let last = items.length - 1; last > 0; last -= 1) {
-    const other = Math.floor(Math.random() * (last + 1))
-    const item = items[last]!
-    items[last] = items[other]!
-    items[other] = item
-  }
-  return items
 }
 
 async function startServer(name: string, path: string): Promise<Server> {
@@ -282,22 +246,6 @@ async function printRelations(from: string, to: string, requests: number): Promi
 async function lsn(): Promise<string> {
   const { rows } = await admin.query<{ lsn: string }>('select pg_current_wal_insert_lsn()::text as lsn')
   return rows[0]!.lsn
-}
-
-/** Of all processes together, and of their children that have ended. */
-function cpuSeconds(pids: readonly number[]): number {
-  let ticks = 0
-  for (const pid of pids) {
-    try {
-      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      // utime, stime, cutime, cstime: see proc(5).
-      for (const field of [11, 12, 13, 14]) ticks += Number(fields[field])
-    } catch {
-      // It has just ended, and is counted with its parent.
-    }
-  }
-  return ticks / TICKS
 }
 
 function residentMegabytes(pid: number): number {
